@@ -1,0 +1,1 @@
+//! Gives participants sockets and the time, and collects what they see.

@@ -1,0 +1,11 @@
+//! RTP, RTCP, codec headers, in-media marks and quality meters. Bytes and moments in, figures out; no I/O.
+
+pub mod rtp;
+
+pub mod rtcp;
+
+pub mod codec;
+
+pub mod mark;
+
+pub mod quality;

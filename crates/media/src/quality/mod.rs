@@ -1,0 +1,1 @@
+//! Quality meters: one meter, one file.

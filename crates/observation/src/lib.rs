@@ -1,0 +1,20 @@
+//! The words that every other room shares: what a participant goes through, what a track is seen to do in a
+//! second, and the rows that a run is made of. Formats only: no paths, no sockets, no clocks.
+
+mod time;
+pub use time::RunTime;
+
+mod distribution;
+pub use distribution::{Distribution, DistributionError, Quantiles};
+
+mod life;
+pub use life::{Failure, FailureReason, IceState, Life, Outcome, Phase};
+
+mod track;
+pub use track::{Codec, MediaKind, TrackCounters, TrackId, TrackInterval, TrackTotals};
+
+mod seen;
+pub use seen::{Observation, Refused};
+
+pub mod run;
+pub mod units;

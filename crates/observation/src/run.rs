@@ -1,0 +1,280 @@
+//! What a run is made of: the rows that the collector writes, the store keeps and the report reads.
+//!
+//! A report can always be made again from these rows alone.
+
+use crate::{
+    Codec, Distribution, FailureReason, IceState, MediaKind, Outcome, Phase, RunTime, TrackCounters, TrackId,
+};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A participant of the run, numbered from 0 in the order of intended joins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ParticipantId(pub u32);
+
+/// A cohort of the scenario, numbered in the order of the file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct CohortId(pub u16);
+
+/// What is known of the run as a whole before it starts.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunInfo {
+    /// Version of the row format; readers refuse what is newer than they are.
+    pub format: u32,
+    /// The throng that ran, e.g. `0.1.0`.
+    pub throng_version: String,
+    /// Scenario file as run, overrides applied; TOML.
+    pub scenario: String,
+    /// The target's URL without secrets (tokens are shown as `…`).
+    pub target: String,
+    /// Names of the cohorts by [`CohortId`].
+    pub cohorts: Vec<String>,
+    /// Wall clock of [`RunTime`] 0, microseconds since the Unix epoch.
+    pub started_at_unix_us: i64,
+    /// How long the scenario meant the run to last, microseconds after RunTime 0.
+    pub planned_duration_us: i64,
+    /// Where the figures were made: CPU model, cores, kernel, limits; by name.
+    pub generator_host: BTreeMap<String, String>,
+    /// What the clock error of absolute delays is, and why.
+    pub clock: ClockError,
+    /// What of the plan the machine will not allow, said before the run began.
+    pub warnings: Vec<String>,
+}
+
+/// How far an absolute one-way delay may be off.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ClockError {
+    /// Bound of the error, microseconds; `None` when nothing is known about the sender's clock.
+    pub bound_us: Option<u64>,
+    /// Why: `same host`, `not known`, …
+    pub basis: String,
+}
+
+/// How the run ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// No ending was written: the run is going on, or the process died.
+    #[default]
+    Unfinished,
+    /// It ran to its end.
+    Complete,
+    /// A person or a signal ended it early.
+    Interrupted,
+    /// A guard ended it: consent withdrawn, target unreachable, caps.
+    Aborted,
+}
+
+/// The crowd at the end of one second, by cohort.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CrowdRow {
+    /// The second, since the start of the run.
+    pub second: i64,
+    /// Which cohort.
+    pub cohort: CohortId,
+    /// Participants whose intended join has come.
+    pub intended: u32,
+    /// Participants whose join began.
+    pub started: u32,
+    /// Participants whose transport is up (ICE and DTLS done, or the protocol's equal), now.
+    pub connected: u32,
+    /// Participants who have received media in this second.
+    pub playing: u32,
+    /// Participants who failed so far.
+    pub failed: u32,
+    /// Participants who left in an orderly way so far.
+    pub left: u32,
+    /// ICE states now, by participants: new, checking, connected, disconnected, failed, closed.
+    pub ice: [u32; 6],
+}
+
+impl CrowdRow {
+    /// The index of `state` in [`Self::ice`].
+    #[must_use]
+    pub fn ice_index(state: IceState) -> usize {
+        match state {
+            IceState::New => 0,
+            IceState::Checking => 1,
+            IceState::Connected => 2,
+            IceState::Disconnected => 3,
+            IceState::Failed => 4,
+            IceState::Closed => 5,
+        }
+    }
+}
+
+/// What all tracks of one kind of a cohort did in one second.
+#[derive(Clone, Debug, Default)]
+pub struct SeriesRow {
+    /// The second, since the start of the run.
+    pub second: i64,
+    /// Which cohort.
+    pub cohort: CohortId,
+    /// Audio or video.
+    pub kind: Option<MediaKind>,
+    /// Tracks that reported in this second.
+    pub tracks: u32,
+    /// Tracks whose decodable frame rate was below 0.9 of the source's.
+    pub tracks_below_source_fps: u32,
+    /// Sums over those tracks.
+    pub counters: TrackCounters,
+    /// Relative delay of frames, microseconds.
+    pub relative_delay_us: Distribution,
+    /// Absolute one-way delay of frames, microseconds; empty where no capture time came.
+    pub absolute_delay_us: Distribution,
+    /// Jitter of tracks at the end of the second, microseconds.
+    pub jitter_us: Distribution,
+    /// Decodable frames per second of each track, in thousandths of a frame per second.
+    pub fps_milli: Distribution,
+    /// Loss ratio of each track in this second, parts per million.
+    pub loss_ppm: Distribution,
+    /// OvenRtcTester's "delay" of tracks, microseconds.
+    pub oven_delay_us: Distribution,
+    /// Frames per second that the sources' timestamps say (mean over tracks that know), thousandths.
+    pub source_fps_milli: Option<u32>,
+}
+
+/// A participant's life and how it ended. Times are absent for phases not reached.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ParticipantRow {
+    /// Who.
+    pub participant: ParticipantId,
+    /// Of which cohort.
+    pub cohort: CohortId,
+    /// When the plan wanted the join; latencies count from here.
+    pub intended_at: RunTime,
+    /// When each phase was reached, by [`Phase`].
+    pub reached: BTreeMap<Phase, RunTime>,
+    /// When it ended; `None` while it lives.
+    pub ended_at: Option<RunTime>,
+    /// How it ended; `None` while it lives.
+    pub outcome: Option<Outcome>,
+    /// The local address its media used, if any.
+    pub local_address: Option<String>,
+}
+
+impl ParticipantRow {
+    /// Milliseconds from the intended join to `phase`.
+    #[must_use]
+    pub fn ms_to(&self, phase: Phase) -> Option<f64> {
+        self.reached.get(&phase).map(|at| at.millis_since(self.intended_at))
+    }
+
+    /// Why it failed, if it did.
+    #[must_use]
+    pub fn failure(&self) -> Option<&FailureReason> {
+        match &self.outcome {
+            Some(Outcome::Failed(failure)) => Some(&failure.reason),
+            _ => None,
+        }
+    }
+}
+
+/// A participant's track over its whole life.
+#[derive(Clone, Debug)]
+pub struct TrackRow {
+    /// Whose.
+    pub participant: ParticipantId,
+    /// Which of its tracks.
+    pub track: TrackId,
+    /// Audio or video.
+    pub kind: MediaKind,
+    /// What it is coded with.
+    pub codec: Codec,
+    /// Sums over its life.
+    pub counters: TrackCounters,
+    /// Relative delay of its frames, microseconds.
+    pub relative_delay_us: Distribution,
+    /// Absolute one-way delay of its frames, microseconds.
+    pub absolute_delay_us: Distribution,
+    /// Decodable frames per second over the time it was active.
+    pub fps: Option<f64>,
+    /// Last jitter, microseconds.
+    pub jitter_us: Option<u32>,
+    /// Last OvenRtcTester "delay", microseconds.
+    pub oven_delay_us: Option<u32>,
+}
+
+/// The generator's own health in one second, by worker (`None`: the process as a whole).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GeneratorRow {
+    /// The second, since the start of the run.
+    pub second: i64,
+    /// Worker thread, numbered from 0; `None` for the whole process.
+    pub worker: Option<u16>,
+    /// CPU time used in this second, microseconds (user + system).
+    pub cpu_us: u64,
+    /// Time spent runnable but waiting for a CPU, microseconds (`/proc/self/task/T/schedstat` field 2).
+    pub run_queue_wait_us: u64,
+    /// 99th percentile of how late the loop came to a deadline, microseconds.
+    pub lag_p99_us: u64,
+    /// The worst of the same.
+    pub lag_max_us: u64,
+    /// Datagrams that our own sockets dropped because their receive buffers were full.
+    pub socket_drops: u64,
+    /// Sends that the kernel refused for want of buffers.
+    pub send_drops: u64,
+    /// Resident set size, bytes (process rows).
+    pub rss_bytes: u64,
+    /// Open file descriptors (process rows).
+    pub open_fds: u64,
+    /// Steal time of the machine in this second, share of all CPUs (process rows).
+    pub steal_ratio: f64,
+    /// Observations that the collector had to drop because its queue was full.
+    pub observations_dropped: u64,
+}
+
+/// Something that happened at a moment and has no series.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EventRow {
+    /// When.
+    pub at: RunTime,
+    /// Whose, if anybody's.
+    pub participant: Option<ParticipantId>,
+    /// A stable key: `failed`, `refused_candidate`, `odd_rtcp`, `abort`, `generator_limited`, …
+    pub kind: String,
+    /// A sentence for a person.
+    pub detail: String,
+}
+
+/// One row on its way from the collector to the store.
+#[derive(Clone, Debug)]
+pub enum Row {
+    /// The crowd of a second.
+    Crowd(CrowdRow),
+    /// The tracks of a second.
+    Series(Box<SeriesRow>),
+    /// A participant; a later row of the same participant replaces it.
+    Participant(Box<ParticipantRow>),
+    /// A track; a later row of the same track replaces it.
+    Track(Box<TrackRow>),
+    /// The generator's health.
+    Generator(GeneratorRow),
+    /// An event.
+    Event(EventRow),
+}
+
+/// A whole run as read back from its folder.
+#[derive(Clone, Debug, Default)]
+pub struct RunData {
+    /// What was known before it started.
+    pub info: RunInfo,
+    /// How it ended.
+    pub ending: Ending,
+    /// When it ended, if that was written.
+    pub ended_at: Option<RunTime>,
+    /// The crowd by second and cohort.
+    pub crowd: Vec<CrowdRow>,
+    /// Tracks by second, cohort and kind.
+    pub series: Vec<SeriesRow>,
+    /// Every participant.
+    pub participants: Vec<ParticipantRow>,
+    /// Every track.
+    pub tracks: Vec<TrackRow>,
+    /// The generator's health.
+    pub generator: Vec<GeneratorRow>,
+    /// Events in order.
+    pub events: Vec<EventRow>,
+}

@@ -1,0 +1,185 @@
+//! What a received track is seen to do. Names follow W3C webrtc-stats (`RTCInboundRtpStreamStats`) where it has one.
+
+use serde::{Deserialize, Serialize};
+use std::ops::AddAssign;
+use std::time::Instant;
+
+/// Audio or video.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MediaKind {
+    /// Sound.
+    Audio,
+    /// Pictures.
+    Video,
+}
+
+impl MediaKind {
+    /// The stable key: `audio` or `video`.
+    #[must_use]
+    pub fn key(self) -> &'static str {
+        match self {
+            MediaKind::Audio => "audio",
+            MediaKind::Video => "video",
+        }
+    }
+}
+
+/// The codecs whose payload headers throng reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Codec {
+    /// RFC 6184.
+    H264,
+    /// RFC 7798.
+    H265,
+    /// RFC 7741.
+    Vp8,
+    /// RFC 9628.
+    Vp9,
+    /// The AV1 RTP payload specification of the Alliance for Open Media.
+    Av1,
+    /// RFC 7587.
+    Opus,
+    /// G.711 µ-law, RFC 3551.
+    Pcmu,
+    /// G.711 A-law, RFC 3551.
+    Pcma,
+    /// Anything else: packets are counted, frames are taken from timestamps and markers.
+    Other,
+}
+
+impl Codec {
+    /// The encoding name as in SDP's rtpmap.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Codec::H264 => "H264",
+            Codec::H265 => "H265",
+            Codec::Vp8 => "VP8",
+            Codec::Vp9 => "VP9",
+            Codec::Av1 => "AV1",
+            Codec::Opus => "opus",
+            Codec::Pcmu => "PCMU",
+            Codec::Pcma => "PCMA",
+            Codec::Other => "other",
+        }
+    }
+
+    /// The codec of an rtpmap encoding name, in any case.
+    #[must_use]
+    pub fn from_name(name: &str) -> Self {
+        [Codec::H264, Codec::H265, Codec::Vp8, Codec::Vp9, Codec::Av1, Codec::Opus, Codec::Pcmu, Codec::Pcma]
+            .into_iter()
+            .find(|codec| codec.name().eq_ignore_ascii_case(name))
+            .unwrap_or(Codec::Other)
+    }
+}
+
+/// A track within its participant: the index in the order in which the participant announced its tracks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct TrackId(pub u16);
+
+/// Sums over a stretch of time; all add up over time and over tracks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrackCounters {
+    /// RTP packets received, duplicates and retransmissions left out (W3C `packetsReceived`).
+    pub packets_received: u64,
+    /// RTP payload bytes of those packets, without padding and headers (W3C `bytesReceived`).
+    pub payload_bytes: u64,
+    /// RTP headers, extensions and padding of those packets (W3C `headerBytesReceived`).
+    pub header_bytes: u64,
+    /// Bytes on the wire of every datagram of this track: with RTP header, SRTP tag, UDP and IP header.
+    pub wire_bytes: u64,
+    /// Packets expected from the sequence numbers less those received in the end; negative within one interval
+    /// when packets counted lost earlier came after all (RFC 3550 A.3).
+    pub packets_lost: i64,
+    /// Packets that came after they had been counted lost, but not as an answer to a NACK.
+    pub packets_late: u64,
+    /// Packets that had come before.
+    pub packets_duplicate: u64,
+    /// Packets with a lower sequence number than one before them, that were not lost, RFC 4737 type-P-reordered.
+    pub packets_reordered: u64,
+    /// Packets recovered by retransmission, on an RTX stream or the original one.
+    pub packets_recovered: u64,
+    /// RTCP Generic NACK messages sent (RFC 4585 6.2.1; W3C `nackCount`).
+    pub nack_sent: u64,
+    /// Picture Loss Indications sent (RFC 4585 6.3.1; W3C `pliCount`).
+    pub pli_sent: u64,
+    /// Full Intra Requests sent (RFC 5104 4.3.1; W3C `firCount`).
+    pub fir_sent: u64,
+    /// Frames of which every packet arrived.
+    pub frames_complete: u64,
+    /// Complete frames whose references were all decodable too.
+    pub frames_decodable: u64,
+    /// Decodable key frames.
+    pub key_frames: u64,
+    /// Frames that were given up: a packet of theirs did not come in time.
+    pub frames_dropped: u64,
+    /// Freezes begun (W3C `freezeCount`).
+    pub freeze_count: u64,
+    /// Time frozen, of freezes that ended in this stretch (W3C `totalFreezesDuration`).
+    pub freeze_us: u64,
+    /// Time that this stretch lasted while the track was meant to play.
+    pub active_us: u64,
+    /// Datagrams of this track that could not be decrypted or parsed.
+    pub packets_discarded: u64,
+}
+
+impl AddAssign for TrackCounters {
+    fn add_assign(&mut self, o: Self) {
+        self.packets_received += o.packets_received;
+        self.payload_bytes += o.payload_bytes;
+        self.header_bytes += o.header_bytes;
+        self.wire_bytes += o.wire_bytes;
+        self.packets_lost += o.packets_lost;
+        self.packets_late += o.packets_late;
+        self.packets_duplicate += o.packets_duplicate;
+        self.packets_reordered += o.packets_reordered;
+        self.packets_recovered += o.packets_recovered;
+        self.nack_sent += o.nack_sent;
+        self.pli_sent += o.pli_sent;
+        self.fir_sent += o.fir_sent;
+        self.frames_complete += o.frames_complete;
+        self.frames_decodable += o.frames_decodable;
+        self.key_frames += o.key_frames;
+        self.frames_dropped += o.frames_dropped;
+        self.freeze_count += o.freeze_count;
+        self.freeze_us += o.freeze_us;
+        self.active_us += o.active_us;
+        self.packets_discarded += o.packets_discarded;
+    }
+}
+
+/// What one track did in one interval (a second, or what was left of it).
+#[derive(Clone, Debug)]
+pub struct TrackInterval {
+    /// Which track of the participant.
+    pub track: TrackId,
+    /// Audio or video.
+    pub kind: MediaKind,
+    /// When the interval ended.
+    pub ended_at: Instant,
+    /// What was counted.
+    pub counters: TrackCounters,
+    /// RFC 3550 interarrival jitter at the end of the interval, microseconds; `None` before the second packet.
+    pub jitter_us: Option<u32>,
+    /// Relative delay of each complete frame (audio: packet), microseconds above the track's own floor.
+    pub relative_delay_us: Vec<u32>,
+    /// Absolute one-way delay of each frame that carried a capture time, microseconds (negative: clocks disagree).
+    pub absolute_delay_us: Vec<i32>,
+    /// OvenRtcTester's "delay": |time since the first packet − RTP time since the first packet|, last value,
+    /// microseconds. For comparison with its reports only: it is drift, not delay.
+    pub oven_delay_us: Option<u32>,
+    /// The frame rate that the RTP timestamps of the source say, frames per second; `None` for audio or unknown.
+    pub source_fps: Option<f32>,
+}
+
+/// What one track did over a participant's life.
+#[derive(Clone, Debug, Default)]
+pub struct TrackTotals {
+    /// Sums over the life.
+    pub counters: TrackCounters,
+    /// Intervals added.
+    pub intervals: u64,
+}

@@ -1,0 +1,76 @@
+//! Figures as people read them: one place, so that the terminal, the page and the tables say the same.
+
+/// `1.25 Mbit/s` from bits per second (SI prefixes, as for every line rate).
+#[must_use]
+pub fn bit_rate(bits_per_second: f64) -> String {
+    scaled(bits_per_second, "bit/s")
+}
+
+/// `1.3 MB` from bytes (SI prefixes).
+#[must_use]
+pub fn bytes(bytes: f64) -> String {
+    scaled(bytes, "B")
+}
+
+/// `12.3 ms`, `1.20 s` or `3 min 05 s` from milliseconds.
+#[must_use]
+pub fn duration_ms(ms: f64) -> String {
+    match ms.abs() {
+        a if a < 10.0 => format!("{ms:.1} ms"),
+        a if a < 1_000.0 => format!("{ms:.0} ms"),
+        a if a < 60_000.0 => format!("{:.2} s", ms / 1e3),
+        _ => format!("{} min {:02} s", (ms / 60_000.0).trunc(), (ms / 1e3) as i64 % 60),
+    }
+}
+
+/// `0.42 %` from a ratio.
+#[must_use]
+pub fn percent(ratio: f64) -> String {
+    match ratio.abs() * 100.0 {
+        0.0 => "0 %".into(),
+        p if p < 0.01 => "<0.01 %".into(),
+        p if p < 10.0 => format!("{:.2} %", ratio * 100.0),
+        _ => format!("{:.1} %", ratio * 100.0),
+    }
+}
+
+fn scaled(value: f64, unit: &str) -> String {
+    let (value, prefix) = match value.abs() {
+        a if a >= 1e9 => (value / 1e9, "G"),
+        a if a >= 1e6 => (value / 1e6, "M"),
+        a if a >= 1e3 => (value / 1e3, "k"),
+        _ => return format!("{value:.0} {unit}"),
+    };
+    let digits = if value.abs() < 10.0 {
+        2
+    } else if value.abs() < 100.0 {
+        1
+    } else {
+        0
+    };
+    format!("{value:.digits$} {prefix}{unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_read_as_people_write_them() {
+        for (got, expect) in [
+            (bit_rate(1_254_000.0), "1.25 Mbit/s"),
+            (bit_rate(999.0), "999 bit/s"),
+            (bit_rate(2.5e9), "2.50 Gbit/s"),
+            (bytes(76_000.0), "76.0 kB"),
+            (duration_ms(4.25), "4.2 ms"),
+            (duration_ms(1204.0), "1.20 s"),
+            (duration_ms(185_000.0), "3 min 05 s"),
+            (percent(0.0), "0 %"),
+            (percent(0.000_01), "<0.01 %"),
+            (percent(0.0042), "0.42 %"),
+            (percent(0.5), "50.0 %"),
+        ] {
+            assert_eq!(got, expect);
+        }
+    }
+}

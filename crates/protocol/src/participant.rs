@@ -1,0 +1,262 @@
+//! The contract between a participant and whatever drives it.
+//!
+//! A participant is told the time and handed what arrived ([`Participant::handle`]); it answers with [`Output`]s,
+//! drained until the answer is [`Output::Timeout`], which says until when nothing else is to be done, and why.
+//! It knows no sockets, clocks or runtimes. Everything it sends goes over a [`Channel`] that it asked the driver to
+//! open, so that WebRTC (one datagram channel and one WebSocket), RTSP (a stream, or a stream and pairs of datagram
+//! channels), HLS (only fetches), XMPP chat (a WebSocket) and a conference of a hundred media streams on one WebSocket
+//! all fit the same loop.
+//!
+//! ```text
+//! driver:  handle(now, Start) → poll_output … → handle(now, Opened…) → poll_output … → handle(now, Datagram…)
+//! ```
+//! Several inputs may be handled before the outputs are drained: the driver hands over a whole batch of datagrams
+//! and drains once.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use throng_observation::{Observation, Outcome};
+use url::Url;
+
+/// One member of the crowd.
+pub trait Participant: Send {
+    /// Takes in what happened. `now` never goes back.
+    fn handle(&mut self, now: Instant, input: Input<'_>);
+
+    /// The next thing to do, or [`Output::Timeout`] when there is nothing until then.
+    ///
+    /// After [`Output::Ended`] the driver drops the participant and closes its channels.
+    fn poll_output(&mut self, now: Instant) -> Output;
+}
+
+/// A channel within its participant; the participant picks the number when it asks for the channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Channel(pub u16);
+
+/// A fetch within its participant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FetchId(pub u32);
+
+/// What a participant is told.
+#[derive(Debug)]
+pub enum Input<'a> {
+    /// Join now. `intended_at` may lie before `now` when the generator was late; latencies count from it.
+    Start {
+        /// When the plan wanted this join.
+        intended_at: Instant,
+    },
+    /// A channel is open.
+    Opened {
+        /// Which one.
+        channel: Channel,
+        /// How it came to be, with the local and remote addresses.
+        opening: Opening,
+    },
+    /// A datagram arrived. It may be changed in place (decrypted), the driver does not look at it again.
+    Datagram {
+        /// On which channel.
+        channel: Channel,
+        /// From where.
+        source: SocketAddr,
+        /// When the kernel received it, on the clock of `now` (never later than it).
+        arrived_at: Instant,
+        /// The datagram's payload.
+        bytes: &'a mut [u8],
+    },
+    /// Bytes of a stream channel arrived.
+    Bytes {
+        /// On which channel.
+        channel: Channel,
+        /// The next bytes in order.
+        bytes: &'a [u8],
+    },
+    /// A whole message of a WebSocket arrived.
+    Message {
+        /// On which channel.
+        channel: Channel,
+        /// The message.
+        message: Message,
+    },
+    /// A channel could not be opened, or closed; nothing more comes from it.
+    Closed {
+        /// Which one.
+        channel: Channel,
+        /// Why.
+        why: ChannelError,
+    },
+    /// A fetch ended.
+    Fetched {
+        /// Which one.
+        fetch: FetchId,
+        /// What came back.
+        result: Result<Response, ChannelError>,
+    },
+    /// The deadline of the last [`Output::Timeout`] has come.
+    Timeout,
+    /// Leave in an orderly way, as a person who closes the tab: say goodbye, then [`Output::Ended`].
+    Leave,
+}
+
+/// What a participant wants.
+#[derive(Debug)]
+pub enum Output {
+    /// Open a channel; answered by [`Input::Opened`] or [`Input::Closed`].
+    Open(Channel, Open),
+    /// Send a datagram, or bytes on a stream.
+    Send(Channel, Transmit),
+    /// Send a message on a WebSocket.
+    Signal(Channel, Message),
+    /// Close a channel after what was sent on it is gone.
+    Close(Channel),
+    /// Fetch over HTTP; answered by [`Input::Fetched`].
+    Fetch(FetchId, Box<Request>),
+    /// Something was seen.
+    Observed(Observation),
+    /// The session is over.
+    Ended(Outcome),
+    /// Nothing to do before this moment, except when an input comes.
+    Timeout(Instant, Why),
+}
+
+/// The reason of a deadline, so that a stuck participant explains itself.
+pub type Why = &'static str;
+
+/// What kind of channel to open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Open {
+    /// A UDP socket of its own, bound to the local address from which `toward` is reached.
+    Datagrams {
+        /// An address that the socket will send to; it chooses the interface, not the peer.
+        toward: SocketAddr,
+    },
+    /// A TCP connection.
+    Stream {
+        /// The peer.
+        to: SocketAddr,
+        /// Speak TLS with this server name, or plain TCP.
+        tls: Option<String>,
+    },
+    /// A WebSocket (RFC 6455).
+    WebSocket {
+        /// `ws:` or `wss:`.
+        url: Url,
+        /// `Sec-WebSocket-Protocol`, in order of preference.
+        protocols: Vec<String>,
+        /// Further request headers.
+        headers: Vec<(String, String)>,
+    },
+}
+
+/// How a channel, or the connection under a fetch, came to be. Moments are absent for steps not taken: a connection
+/// that was reused has none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Opening {
+    /// Our address.
+    pub local: Option<SocketAddr>,
+    /// The peer's address, as pinned for this run.
+    pub remote: Option<SocketAddr>,
+    /// The name was resolved.
+    pub resolved_at: Option<Instant>,
+    /// TCP was established.
+    pub connected_at: Option<Instant>,
+    /// TLS was established.
+    pub secured_at: Option<Instant>,
+    /// The subprotocol that the WebSocket server chose.
+    pub subprotocol: Option<String>,
+}
+
+/// Bytes to send.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transmit {
+    /// The peer; on a stream channel it is ignored.
+    pub to: SocketAddr,
+    /// One datagram, or the next bytes of the stream.
+    pub bytes: Vec<u8>,
+}
+
+/// A WebSocket message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// Text.
+    Text(String),
+    /// Binary.
+    Binary(Vec<u8>),
+}
+
+/// An HTTP request. Redirects are not followed by the driver: the participant judges them.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Method, absolute URI and headers.
+    pub head: http::request::Parts,
+    /// The body; may be empty.
+    pub body: Vec<u8>,
+    /// Give up after this long.
+    pub timeout: Duration,
+}
+
+/// An HTTP response, body and all.
+#[derive(Clone, Debug)]
+pub struct Response {
+    /// Status, version and headers.
+    pub head: http::response::Parts,
+    /// The body.
+    pub body: Vec<u8>,
+    /// How its connection came to be.
+    pub opening: Opening,
+}
+
+/// Why a channel is not, or no longer, there.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ChannelError {
+    /// The name did not resolve.
+    #[error("cannot resolve {host}: {detail}")]
+    Dns {
+        /// The name.
+        host: String,
+        /// The resolver's words.
+        detail: String,
+    },
+    /// The address is outside what this run may reach.
+    #[error("{0} is not an allowed target")]
+    NotAllowed(String),
+    /// TCP did not come up, or broke.
+    #[error("TCP: {0}")]
+    Tcp(String),
+    /// TLS did not come up.
+    #[error("TLS: {0}")]
+    Tls(String),
+    /// The WebSocket upgrade was answered with another status than 101.
+    #[error("HTTP status {0}")]
+    Status(u16),
+    /// The peer broke HTTP or the WebSocket protocol.
+    #[error("protocol: {0}")]
+    Protocol(String),
+    /// No answer in time.
+    #[error("no answer within {0:?}")]
+    Timeout(Duration),
+    /// The peer closed in order (WebSocket close code, if any).
+    #[error("closed by the server ({0:?})")]
+    ClosedByPeer(Option<u16>),
+    /// This machine has no descriptor, port or memory left for it.
+    #[error("generator: {0}")]
+    Generator(String),
+}
+
+impl From<ChannelError> for throng_observation::Failure {
+    fn from(error: ChannelError) -> Self {
+        use throng_observation::FailureReason as Reason;
+        let reason = match &error {
+            ChannelError::Dns { .. } => Reason::Dns,
+            ChannelError::NotAllowed(_) => Reason::NotAllowed,
+            ChannelError::Tcp(_) => Reason::Tcp,
+            ChannelError::Tls(_) => Reason::Tls,
+            ChannelError::Status(status) => Reason::HttpStatus(*status),
+            ChannelError::Protocol(_) => Reason::Protocol,
+            ChannelError::Timeout(_) => Reason::SignallingTimeout,
+            ChannelError::ClosedByPeer(_) => Reason::SignallingClosed,
+            ChannelError::Generator(_) => Reason::Generator,
+        };
+        Self::new(reason, error.to_string())
+    }
+}

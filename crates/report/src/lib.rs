@@ -1,0 +1,1 @@
+//! A run's summary, tables and the self-contained page.

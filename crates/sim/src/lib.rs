@@ -1,0 +1,1 @@
+//! Test stands: conformance servers, recorded traffic, namespaces and links. Only for tests.

@@ -1,0 +1,1 @@
+//! The embedded media server that a demo, a calibration and a quick test fill.

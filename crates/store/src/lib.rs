@@ -1,0 +1,1 @@
+//! The run folder: run.db and what lies beside it.
