@@ -1,0 +1,100 @@
+//! The map equals the territory: ARCHITECTURE.md's crate list and who-knows-whom table match the manifests, and the
+//! pure crates stay pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+type Knows = BTreeMap<String, BTreeSet<String>>;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Dependencies of each crate under `[dependencies]`; test-only ones are free.
+fn manifests() -> BTreeMap<String, BTreeSet<String>> {
+    let mut crates = BTreeMap::new();
+    for entry in std::fs::read_dir(root().join("crates")).unwrap() {
+        let folder = entry.unwrap().path();
+        let manifest: toml::Table =
+            std::fs::read_to_string(folder.join("Cargo.toml")).unwrap().parse().unwrap();
+        let name = folder.file_name().unwrap().to_str().unwrap().to_owned();
+        assert_eq!(manifest["package"]["name"].as_str(), Some(format!("throng-{name}").as_str()));
+        let dependencies = manifest["dependencies"].as_table().unwrap().keys().cloned().collect();
+        crates.insert(name, dependencies);
+    }
+    crates
+}
+
+fn ours(dependencies: &BTreeSet<String>) -> BTreeSet<String> {
+    dependencies.iter().filter_map(|d| d.strip_prefix("throng-")).map(str::to_owned).collect()
+}
+
+/// The rows of the `| crate | knows |` table.
+fn map() -> Knows {
+    let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let table = text.split("| crate | knows |\n|---|---|\n").nth(1).expect("the table is in ARCHITECTURE.md");
+    table
+        .lines()
+        .take_while(|line| line.starts_with('|'))
+        .map(|line| {
+            let cells: Vec<_> = line.trim_matches('|').split('|').map(str::trim).collect();
+            let knows = cells[1].split(',').map(str::trim).filter(|k| !k.is_empty()).map(str::to_owned);
+            (cells[0].to_owned(), knows.collect())
+        })
+        .collect()
+}
+
+#[test]
+fn the_map_equals_the_manifests() {
+    let territory: Knows = manifests().iter().map(|(name, deps)| (name.clone(), ours(deps))).collect();
+    assert_eq!(map(), territory);
+}
+
+#[test]
+fn every_crate_has_its_paragraph() {
+    let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    for name in manifests().keys() {
+        assert!(text.contains(&format!("- **{name}** (")), "{name} has no paragraph in ARCHITECTURE.md");
+    }
+}
+
+#[test]
+fn pure_crates_know_no_io() {
+    const IO: [&str; 9] =
+        ["tokio", "mio", "socket2", "libc", "hyper", "rusqlite", "tokio-tungstenite", "nix", "rustix"];
+    let manifests = manifests();
+    for name in ["observation", "scenario", "media", "protocol", "report"] {
+        let impure: Vec<_> = manifests[name].iter().filter(|d| IO.contains(&d.as_str())).collect();
+        assert!(impure.is_empty(), "{name} is pure but depends on {impure:?}");
+    }
+}
+
+/// The core is told the time: no pure crate reads a clock outside its tests.
+#[test]
+fn pure_crates_read_no_clock() {
+    for name in ["observation", "scenario", "media", "protocol", "report"] {
+        for file in rust_files(&root().join("crates").join(name).join("src")) {
+            let text = std::fs::read_to_string(&file).unwrap();
+            let code = text.split("#[cfg(test)]").next().unwrap();
+            for clock in ["Instant::now()", "SystemTime::now()"] {
+                let read = code.lines().any(|l| l.contains(clock) && !l.trim_start().starts_with("//"));
+                assert!(!read, "{} reads {clock}", file.display());
+            }
+        }
+    }
+}
+
+fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            if path.file_name().is_some_and(|n| n != "tests") {
+                files.extend(rust_files(&path));
+            }
+        } else if path.extension().is_some_and(|e| e == "rs") && path.file_name().is_some_and(|n| n != "tests.rs") {
+            files.push(path);
+        }
+    }
+    files
+}

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Installs what a build, or the tests, need on Debian 12, and says what it does. Does nothing when all is there.
+set -euo pipefail
+
+need_build=(gcc:gcc libc6-dev:/usr/include/stdio.h)
+need_test=(
+  "${need_build[@]}"
+  janus:janus ffmpeg:ffmpeg chromium:chromium chromium-driver:chromedriver
+  nftables:nft iproute2:ip procps:ps
+)
+
+case "${1:-}" in
+  build) needs=("${need_build[@]}") ;;
+  test) needs=("${need_test[@]}") ;;
+  *) echo "usage: scripts/setup.sh build|test" >&2; exit 2 ;;
+esac
+
+command -v cargo >/dev/null || { echo "throng needs Rust: https://rustup.rs" >&2; exit 1; }
+
+missing=()
+for need in "${needs[@]}"; do
+  package=${need%%:*} probe=${need#*:}
+  if [[ $probe == /* ]]; then [[ -e $probe ]] || missing+=("$package")
+  else PATH=$PATH:/usr/sbin:/sbin command -v "$probe" >/dev/null || missing+=("$package"); fi
+done
+[[ ${#missing[@]} -eq 0 ]] && exit 0
+
+command -v apt-get >/dev/null || { echo "please install: ${missing[*]}" >&2; exit 1; }
+as_root=()
+if [[ $(id -u) -ne 0 ]]; then
+  command -v sudo >/dev/null || { echo "not root and no sudo; please install: ${missing[*]}" >&2; exit 1; }
+  as_root=(sudo)
+fi
+echo "Installing with apt${as_root:+ (by sudo)}: ${missing[*]}"
+
+# Janus is a test fixture here: its packaged service must not start and listen on every interface.
+policy=/usr/sbin/policy-rc.d
+if [[ ! -e $policy ]]; then
+  printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee $policy >/dev/null
+  "${as_root[@]}" chmod +x $policy
+  trap '"${as_root[@]}" rm -f $policy' EXIT
+fi
+"${as_root[@]}" apt-get update -qq
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null

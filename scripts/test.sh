@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# Everything: laws, hostile input, and the end-to-end tests against real servers. Under 30 minutes on 2 cores.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+if [[ $(id -u) -ne 0 ]]; then
+  echo "Tests that need network namespaces are skipped without root; each says so."
+fi
+cargo test --workspace --locked
