@@ -93,6 +93,12 @@ impl Distribution {
         })
     }
 
+    /// Mean of all samples; `None` when empty.
+    #[must_use]
+    pub fn mean(&self) -> Option<f64> {
+        (!self.is_empty()).then(|| self.histogram.mean())
+    }
+
     /// Forgets all samples and keeps the memory.
     pub fn clear(&mut self) {
         self.histogram.reset();
@@ -128,9 +134,9 @@ mod tests {
         let (mut a, mut b, mut both) = (Distribution::new(), Distribution::new(), Distribution::new());
         for v in 0..1000 {
             if v % 3 == 0 {
-                a.record(v)
+                a.record(v);
             } else {
-                b.record(v * 100)
+                b.record(v * 100);
             }
             both.record(if v % 3 == 0 { v } else { v * 100 });
         }
@@ -144,6 +150,14 @@ mod tests {
         (1..=10_000).for_each(|v| d.record(v));
         let q = d.quantiles(1.0).unwrap();
         assert!((q.p50 - 5000.0).abs() <= 50.0 && (q.p99 - 9900.0).abs() <= 99.0, "{q:?}");
+    }
+
+    #[test]
+    fn the_mean_is_of_all_samples() {
+        let mut d = Distribution::new();
+        assert_eq!(d.mean(), None);
+        [10, 20, 60].into_iter().for_each(|v| d.record(v));
+        assert_eq!(d.mean(), Some(30.0));
     }
 
     #[test]

@@ -138,6 +138,28 @@ impl FailureReason {
             Self::NotStarted => "not_started".into(),
         }
     }
+
+    /// The reason of a stable key: the inverse of [`Self::key`]; `None` when the key is not known.
+    #[must_use]
+    pub fn from_key(key: &str) -> Option<Self> {
+        Some(match key {
+            "dns" => Self::Dns,
+            "tcp" => Self::Tcp,
+            "tls" => Self::Tls,
+            "protocol" => Self::Protocol,
+            "refused" => Self::Refused,
+            "signalling_timeout" => Self::SignallingTimeout,
+            "signalling_closed" => Self::SignallingClosed,
+            "ice" => Self::Ice,
+            "dtls" => Self::Dtls,
+            "no_media" => Self::NoMedia,
+            "media_lost" => Self::MediaLost,
+            "not_allowed" => Self::NotAllowed,
+            "generator" => Self::Generator,
+            "not_started" => Self::NotStarted,
+            _ => Self::HttpStatus(key.strip_prefix("http_")?.parse().ok()?),
+        })
+    }
 }
 
 /// A failure with the sentence that leads to its cause.
@@ -188,5 +210,37 @@ impl Life {
     #[must_use]
     pub fn reached(&self, phase: Phase) -> Option<Instant> {
         self.reached[phase as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_is_found_again_by_its_key() {
+        use FailureReason as F;
+        for reason in [
+            F::Dns,
+            F::Tcp,
+            F::Tls,
+            F::HttpStatus(404),
+            F::Protocol,
+            F::Refused,
+            F::SignallingTimeout,
+            F::SignallingClosed,
+            F::Ice,
+            F::Dtls,
+            F::NoMedia,
+            F::MediaLost,
+            F::NotAllowed,
+            F::Generator,
+            F::NotStarted,
+        ] {
+            assert_eq!(FailureReason::from_key(&reason.key()), Some(reason));
+        }
+        for rubbish in ["", "http_", "http_70000", "nothing"] {
+            assert_eq!(FailureReason::from_key(rubbish), None);
+        }
     }
 }

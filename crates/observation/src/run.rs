@@ -277,4 +277,6 @@ pub struct RunData {
     pub generator: Vec<GeneratorRow>,
     /// Events in order.
     pub events: Vec<EventRow>,
+    /// Rows that could not be stored (disk full) and are missing from the lists above.
+    pub rows_lost: u64,
 }

@@ -1,0 +1,88 @@
+//! What can go wrong with a run folder, in words that say what to do.
+
+use std::path::PathBuf;
+
+/// Why a run folder could not be made, written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// There is no such folder.
+    #[error("{}: no such run folder", .0.display())]
+    NoFolder(PathBuf),
+    /// The folder is there, `run.db` is not.
+    #[error("{}: no run.db in this folder, so it is not a run", .0.display())]
+    NoRun(PathBuf),
+    /// The folder holds a run already; a run is never overwritten.
+    #[error("{}: holds a run already; choose another folder", .0.display())]
+    Exists(PathBuf),
+    /// `run.db` is a file, but not a database, or one that throng did not write.
+    #[error("{}: not a run.db ({detail})", .path.display())]
+    NotARun {
+        /// The file.
+        path: PathBuf,
+        /// What was found.
+        detail: String,
+    },
+    /// A newer throng wrote it.
+    #[error("{}: format {found}, this throng reads up to {known}; read it with a newer throng", .path.display())]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: i64,
+        /// The newest that this throng knows.
+        known: u32,
+    },
+    /// The database is damaged: what it holds cannot be trusted.
+    #[error("{}: damaged ({detail})", .path.display())]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// Where and how.
+        detail: String,
+    },
+    /// The disk has no room; what was committed stays readable, and the writer may try again.
+    #[error("{}: the disk is full; what was written until now stays readable", .path.display())]
+    DiskFull {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file or folder operation failed.
+    #[error("{}: {error}", .path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        error: std::io::Error,
+    },
+    /// Any other answer of SQLite.
+    #[error("{}: {error}", .path.display())]
+    Sql {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite said.
+        error: rusqlite::Error,
+    },
+}
+
+impl StoreError {
+    /// Names what SQLite said about the database at `path`.
+    pub(crate) fn from_sql(path: &std::path::Path, error: rusqlite::Error) -> Self {
+        use rusqlite::ErrorCode as Code;
+        let path = path.to_owned();
+        match error.sqlite_error_code() {
+            Some(Code::DiskFull) => Self::DiskFull { path },
+            Some(Code::NotADatabase) => Self::NotARun { path, detail: error.to_string() },
+            Some(Code::DatabaseCorrupt) => Self::Corrupt { path, detail: error.to_string() },
+            // A file size limit and some full file systems answer with EFBIG or EIO at the write itself.
+            Some(Code::SystemIoFailure) if is_failed_write(&error) => Self::DiskFull { path },
+            _ => Self::Sql { path, error },
+        }
+    }
+}
+
+fn is_failed_write(error: &rusqlite::Error) -> bool {
+    match error {
+        rusqlite::Error::SqliteFailure(cause, _) => cause.extended_code == rusqlite::ffi::SQLITE_IOERR_WRITE,
+        _ => false,
+    }
+}

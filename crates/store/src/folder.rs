@@ -1,0 +1,92 @@
+//! The folder itself: making one, reading one, and putting the report's files into it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use throng_observation::run::{RunData, RunInfo};
+
+use crate::{RunWriter, StoreError, reader};
+
+/// The format of `run.db` that this throng writes, and the newest that it reads.
+pub const FORMAT: u32 = 1;
+
+/// The database's name inside a run folder.
+pub(crate) const DATABASE: &str = "run.db";
+
+/// A run folder: `run.db`, and beside it the files that a report is made of.
+#[derive(Clone, Debug)]
+pub struct RunFolder {
+    path: PathBuf,
+}
+
+impl RunFolder {
+    /// Makes the folder (and those above it) with an empty `run.db`, and opens it for writing.
+    ///
+    /// `info.format` is stored as [`FORMAT`] whatever it says.
+    ///
+    /// # Errors
+    /// [`StoreError::Exists`] when it holds a run already; [`StoreError::Io`], [`StoreError::DiskFull`] or
+    /// [`StoreError::Sql`] when it could not be written.
+    pub fn create(path: impl AsRef<Path>, info: &RunInfo) -> Result<RunWriter, StoreError> {
+        let path = path.as_ref();
+        fs::create_dir_all(path).map_err(|error| StoreError::Io { path: path.to_owned(), error })?;
+        let database = path.join(DATABASE);
+        // `create_new` claims the name, so that two runs told to use one folder do not share it.
+        match fs::File::options().write(true).create_new(true).open(&database) {
+            Ok(_) => RunWriter::open(database, info),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+                Err(StoreError::Exists(path.to_owned()))
+            }
+            Err(error) => Err(StoreError::Io { path: database, error }),
+        }
+    }
+
+    /// Reads a whole run: finished, cut off, or still going on.
+    ///
+    /// # Errors
+    /// See the variants of [`StoreError`]: no such folder, no run in it, not a run, a newer format, damaged.
+    pub fn read(path: impl AsRef<Path>) -> Result<RunData, StoreError> {
+        let path = path.as_ref();
+        if !path.is_dir() {
+            return Err(StoreError::NoFolder(path.to_owned()));
+        }
+        let database = path.join(DATABASE);
+        if !database.is_file() {
+            return Err(StoreError::NoRun(path.to_owned()));
+        }
+        reader::read(&database)
+    }
+
+    /// An existing folder, to put files into.
+    ///
+    /// # Errors
+    /// [`StoreError::NoFolder`] when there is none.
+    pub fn open(path: impl Into<PathBuf>) -> Result<Self, StoreError> {
+        let path = path.into();
+        if path.is_dir() { Ok(Self { path }) } else { Err(StoreError::NoFolder(path)) }
+    }
+
+    /// The folder's path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes a file such as `summary.json` or `report.html` whole or not at all: under another name first, then
+    /// renamed, so that a reader never meets half a report and a full disk leaves the earlier one.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] when it could not be written.
+    pub fn put(&self, name: &str, contents: impl AsRef<[u8]>) -> Result<PathBuf, StoreError> {
+        let target = self.path.join(name);
+        let unfinished = self.path.join(format!(".{name}.unfinished"));
+        fs::write(&unfinished, contents).and_then(|()| fs::rename(&unfinished, &target)).map_err(
+            |error| {
+                // What could be written is of no use, and would hold the room that the next try needs.
+                let _ = fs::remove_file(&unfinished);
+                StoreError::Io { path: target.clone(), error }
+            },
+        )?;
+        Ok(target)
+    }
+}

@@ -1,0 +1,151 @@
+//! Reading a run back, whoever closed it and however it was cut off.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags, Row};
+use throng_observation::RunTime;
+use throng_observation::run::{ClockError, Ending, RunData, RunInfo};
+
+use crate::{FORMAT, StoreError, rows, schema};
+
+/// Reads the run at `path`.
+pub(crate) fn read(path: &Path) -> Result<RunData, StoreError> {
+    let named = |error| match StoreError::from_sql(path, error) {
+        // A table or column that is not there, a cell of another type: someone's hands or a bad disk.
+        StoreError::Sql { path, error } if !is_access(&error) => {
+            StoreError::Corrupt { path, detail: error.to_string() }
+        }
+        other => other,
+    };
+    // Writing is asked for because a run that was cut off is put right on opening (its write-ahead log is folded
+    // in); SQLite falls back to reading by itself where the file may not be written.
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut db = Connection::open_with_flags(path, flags).map_err(named)?;
+    check_identity(&db, path)?;
+    // One transaction, so that a run which is still going on is read at one moment.
+    let moment = db.transaction().map_err(named)?;
+    let data = read_all(&moment).map_err(named)?;
+    moment.finish().map_err(named)?;
+    Ok(data)
+}
+
+fn is_access(error: &rusqlite::Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        Some(
+            ErrorCode::CannotOpen
+                | ErrorCode::PermissionDenied
+                | ErrorCode::ReadOnly
+                | ErrorCode::DatabaseBusy
+                | ErrorCode::DatabaseLocked
+                | ErrorCode::SystemIoFailure
+                | ErrorCode::OutOfMemory
+        )
+    )
+}
+
+fn check_identity(db: &Connection, path: &Path) -> Result<(), StoreError> {
+    let pragma = |name| {
+        db.pragma_query_value(None, name, |row| row.get::<_, i64>(0))
+            .map_err(|e| StoreError::from_sql(path, e))
+    };
+    if pragma("application_id")? != i64::from(schema::APPLICATION_ID) {
+        return Err(StoreError::NotARun { path: path.to_owned(), detail: "not written by throng".into() });
+    }
+    match pragma("user_version")? {
+        found if found > i64::from(FORMAT) => {
+            Err(StoreError::Newer { path: path.to_owned(), found, known: FORMAT })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn read_all(db: &Connection) -> rusqlite::Result<RunData> {
+    let facts = facts(db)?;
+    Ok(RunData {
+        info: info(&facts)?,
+        ending: match facts.text("ending").as_str() {
+            "complete" => Ending::Complete,
+            "interrupted" => Ending::Interrupted,
+            "aborted" => Ending::Aborted,
+            _ => Ending::Unfinished,
+        },
+        ended_at: facts.number("ended_at_us").map(RunTime),
+        rows_lost: facts.number("rows_lost").and_then(|lost| u64::try_from(lost).ok()).unwrap_or(0),
+        crowd: list(db, "crowd", &schema::CROWD, "second, cohort", rows::read_crowd)?,
+        series: list(
+            db,
+            "series",
+            &rows::with_counters(&schema::SERIES),
+            "second, cohort, kind DESC",
+            rows::read_series,
+        )?,
+        participants: list(db, "participant", &schema::PARTICIPANT, "participant", rows::read_participant)?,
+        tracks: list(
+            db,
+            "track",
+            &rows::with_counters(&schema::TRACK),
+            "participant, track",
+            rows::read_track,
+        )?,
+        generator: list(db, "generator", &schema::GENERATOR, "second, worker", rows::read_generator)?,
+        events: list(db, "event", &schema::EVENT, "at_us, rowid", rows::read_event)?,
+    })
+}
+
+fn list<T>(
+    db: &Connection,
+    table: &str,
+    columns: &[&str],
+    order: &str,
+    read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Vec<T>> {
+    db.prepare(&schema::select(table, columns, order))?.query_map([], read)?.collect()
+}
+
+/// The keys and values of `info`.
+struct Facts(HashMap<String, Option<String>>);
+
+impl Facts {
+    fn text(&self, key: &str) -> String {
+        self.0.get(key).cloned().flatten().unwrap_or_default()
+    }
+
+    fn number(&self, key: &str) -> Option<i64> {
+        self.text(key).parse().ok()
+    }
+
+    fn json<T: serde::de::DeserializeOwned + Default>(&self, key: &str) -> rusqlite::Result<T> {
+        match self.text(key).as_str() {
+            "" => Ok(T::default()),
+            text => serde_json::from_str(text).map_err(|error| {
+                rusqlite::Error::FromSqlConversionFailure(1, rusqlite::types::Type::Text, Box::new(error))
+            }),
+        }
+    }
+}
+
+fn facts(db: &Connection) -> rusqlite::Result<Facts> {
+    let mut statement = db.prepare("SELECT key, value FROM info")?;
+    let pairs = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    pairs.collect::<Result<_, _>>().map(Facts)
+}
+
+fn info(facts: &Facts) -> rusqlite::Result<RunInfo> {
+    Ok(RunInfo {
+        format: facts.number("format").and_then(|format| u32::try_from(format).ok()).unwrap_or(0),
+        throng_version: facts.text("throng_version"),
+        scenario: facts.text("scenario"),
+        target: facts.text("target"),
+        cohorts: facts.json("cohorts")?,
+        started_at_unix_us: facts.number("started_at_unix_us").unwrap_or(0),
+        planned_duration_us: facts.number("planned_duration_us").unwrap_or(0),
+        generator_host: facts.json("generator_host")?,
+        clock: ClockError {
+            bound_us: facts.number("clock_bound_us").and_then(|bound| u64::try_from(bound).ok()),
+            basis: facts.text("clock_basis"),
+        },
+        warnings: facts.json("warnings")?,
+    })
+}

@@ -1,0 +1,153 @@
+//! The tables of `run.db`, format 1. `docs/run-folder.md` says what the columns mean.
+
+/// `PRAGMA application_id`: "thrn", so that `file` and the reader can tell a run from any other database.
+pub(crate) const APPLICATION_ID: i32 = 0x7468_726e;
+
+/// The columns of a [`throng_observation::TrackCounters`], in the order in which `rows` binds and reads them.
+pub(crate) const COUNTERS: [&str; 20] = [
+    "packets_received",
+    "payload_bytes",
+    "header_bytes",
+    "wire_bytes",
+    "packets_lost",
+    "packets_late",
+    "packets_duplicate",
+    "packets_reordered",
+    "packets_recovered",
+    "nack_sent",
+    "pli_sent",
+    "fir_sent",
+    "frames_complete",
+    "frames_decodable",
+    "key_frames",
+    "frames_dropped",
+    "freeze_count",
+    "freeze_us",
+    "active_us",
+    "packets_discarded",
+];
+
+/// Columns of `crowd`.
+pub(crate) const CROWD: [&str; 14] = [
+    "second",
+    "cohort",
+    "intended",
+    "started",
+    "connected",
+    "playing",
+    "failed",
+    "left_orderly",
+    "ice_new",
+    "ice_checking",
+    "ice_connected",
+    "ice_disconnected",
+    "ice_failed",
+    "ice_closed",
+];
+
+/// Columns of `series` before its counters.
+pub(crate) const SERIES: [&str; 12] = [
+    "second",
+    "cohort",
+    "kind",
+    "tracks",
+    "tracks_below_source_fps",
+    "source_fps_milli",
+    "relative_delay_us",
+    "absolute_delay_us",
+    "jitter_us",
+    "fps_milli",
+    "loss_ppm",
+    "oven_delay_us",
+];
+
+/// Columns of `participant`; a phase's column is its key with `_us`.
+pub(crate) const PARTICIPANT: [&str; 17] = [
+    "participant",
+    "cohort",
+    "intended_us",
+    "ended_us",
+    "outcome",
+    "failure_reason",
+    "failure_detail",
+    "local_address",
+    "started_us",
+    "resolved_us",
+    "connected_us",
+    "secured_us",
+    "negotiated_us",
+    "ice_connected_us",
+    "dtls_connected_us",
+    "first_packet_us",
+    "first_frame_us",
+];
+
+/// Columns of `track` before its counters.
+pub(crate) const TRACK: [&str; 9] = [
+    "participant",
+    "track",
+    "kind",
+    "codec",
+    "fps",
+    "jitter_us",
+    "oven_delay_us",
+    "relative_delay_us",
+    "absolute_delay_us",
+];
+
+/// Columns of `generator`.
+pub(crate) const GENERATOR: [&str; 12] = [
+    "second",
+    "worker",
+    "cpu_us",
+    "run_queue_wait_us",
+    "lag_p99_us",
+    "lag_max_us",
+    "socket_drops",
+    "send_drops",
+    "rss_bytes",
+    "open_fds",
+    "steal_ratio",
+    "observations_dropped",
+];
+
+/// Columns of `event`.
+pub(crate) const EVENT: [&str; 4] = ["at_us", "participant", "kind", "detail"];
+
+/// The statements that make an empty run.
+pub(crate) fn create() -> String {
+    let integers =
+        |names: &[&str]| names.iter().map(|n| format!("{n} INTEGER NOT NULL")).collect::<Vec<_>>().join(", ");
+    let counters = integers(&COUNTERS);
+    format!(
+        "CREATE TABLE info (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
+         CREATE TABLE crowd ({crowd});
+         CREATE TABLE series (second INTEGER NOT NULL, cohort INTEGER NOT NULL, kind TEXT, tracks INTEGER NOT NULL,
+             tracks_below_source_fps INTEGER NOT NULL, source_fps_milli INTEGER, relative_delay_us BLOB,
+             absolute_delay_us BLOB, jitter_us BLOB, fps_milli BLOB, loss_ppm BLOB, oven_delay_us BLOB, {counters});
+         CREATE TABLE participant (participant INTEGER PRIMARY KEY, cohort INTEGER NOT NULL,
+             intended_us INTEGER NOT NULL, ended_us INTEGER, outcome TEXT, failure_reason TEXT, failure_detail TEXT,
+             local_address TEXT, {phases});
+         CREATE TABLE track (participant INTEGER NOT NULL, track INTEGER NOT NULL, kind TEXT NOT NULL,
+             codec TEXT NOT NULL, fps REAL, jitter_us INTEGER, oven_delay_us INTEGER, relative_delay_us BLOB,
+             absolute_delay_us BLOB, {counters}, PRIMARY KEY (participant, track)) WITHOUT ROWID;
+         CREATE TABLE generator (second INTEGER NOT NULL, worker INTEGER, cpu_us INTEGER NOT NULL,
+             run_queue_wait_us INTEGER NOT NULL, lag_p99_us INTEGER NOT NULL, lag_max_us INTEGER NOT NULL,
+             socket_drops INTEGER NOT NULL, send_drops INTEGER NOT NULL, rss_bytes INTEGER NOT NULL,
+             open_fds INTEGER NOT NULL, steal_ratio REAL NOT NULL, observations_dropped INTEGER NOT NULL);
+         CREATE TABLE event (at_us INTEGER NOT NULL, participant INTEGER, kind TEXT NOT NULL, detail TEXT NOT NULL);",
+        crowd = integers(&CROWD),
+        phases = PARTICIPANT.iter().skip(8).map(|n| format!("{n} INTEGER")).collect::<Vec<_>>().join(", "),
+    )
+}
+
+/// `INSERT OR REPLACE INTO table (columns) VALUES (?1, …)`.
+pub(crate) fn insert(table: &str, columns: &[&str]) -> String {
+    let marks = vec!["?"; columns.len()].join(", ");
+    format!("INSERT OR REPLACE INTO {table} ({}) VALUES ({marks})", columns.join(", "))
+}
+
+/// `SELECT columns FROM table ORDER BY order`.
+pub(crate) fn select(table: &str, columns: &[&str], order: &str) -> String {
+    format!("SELECT {} FROM {table} ORDER BY {order}", columns.join(", "))
+}

@@ -1,0 +1,73 @@
+//! Rows that wait for the next commit. Bounded: a disk that stays full must not fill the memory instead.
+
+use std::collections::BTreeMap;
+
+use throng_observation::TrackId;
+use throng_observation::run::{
+    CrowdRow, EventRow, GeneratorRow, ParticipantId, ParticipantRow, Row, SeriesRow, TrackRow,
+};
+
+/// Most rows of each kind that is only ever appended. A commit a second meets some tens of them; this many is
+/// several minutes of a full disk.
+const APPENDED_MAX: usize = 4096;
+
+/// Most participants and tracks. Later rows of the same participant replace earlier ones, so only a crowd larger
+/// than this loses any.
+const REPLACED_MAX: usize = 200_000;
+
+/// The rows of one transaction.
+#[derive(Default)]
+pub(crate) struct Waiting {
+    pub(crate) crowd: Vec<CrowdRow>,
+    pub(crate) series: Vec<SeriesRow>,
+    pub(crate) generator: Vec<GeneratorRow>,
+    pub(crate) events: Vec<EventRow>,
+    pub(crate) participants: BTreeMap<ParticipantId, ParticipantRow>,
+    pub(crate) tracks: BTreeMap<(ParticipantId, TrackId), TrackRow>,
+}
+
+impl Waiting {
+    /// Keeps `row` for the next commit; `false` when there is no room and it was dropped.
+    #[must_use]
+    pub(crate) fn keep(&mut self, row: Row) -> bool {
+        match row {
+            Row::Crowd(row) => append(&mut self.crowd, row),
+            Row::Series(row) => append(&mut self.series, *row),
+            Row::Generator(row) => append(&mut self.generator, row),
+            Row::Event(row) => append(&mut self.events, row),
+            Row::Participant(row) => replace(&mut self.participants, row.participant, *row),
+            Row::Track(row) => replace(&mut self.tracks, (row.participant, row.track), *row),
+        }
+    }
+
+    /// Whether nothing waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many rows wait.
+    pub(crate) fn len(&self) -> usize {
+        self.crowd.len()
+            + self.series.len()
+            + self.generator.len()
+            + self.events.len()
+            + self.participants.len()
+            + self.tracks.len()
+    }
+}
+
+fn append<T>(rows: &mut Vec<T>, row: T) -> bool {
+    let room = rows.len() < APPENDED_MAX;
+    if room {
+        rows.push(row);
+    }
+    room
+}
+
+fn replace<K: Ord, T>(rows: &mut BTreeMap<K, T>, key: K, row: T) -> bool {
+    let room = rows.len() < REPLACED_MAX || rows.contains_key(&key);
+    if room {
+        rows.insert(key, row);
+    }
+    room
+}

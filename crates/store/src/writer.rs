@@ -1,0 +1,111 @@
+//! Writing a run as it goes.
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, Transaction, params};
+use throng_observation::RunTime;
+use throng_observation::run::{Ending, Row, RunInfo};
+
+use crate::waiting::Waiting;
+use crate::{FORMAT, StoreError, rows, schema};
+
+/// The one writer of a run's `run.db`.
+///
+/// Rows wait in memory until [`Self::commit`], which writes them in one transaction. When that fails (disk full) they
+/// keep waiting for the next commit, as far as there is room; the rest are dropped and counted in [`Self::rows_lost`].
+/// Dropping the writer without [`Self::finish`] leaves a folder that says `unfinished`.
+pub struct RunWriter {
+    connection: Connection,
+    path: PathBuf,
+    waiting: Waiting,
+    rows_lost: u64,
+    rows_lost_stored: u64,
+}
+
+impl RunWriter {
+    pub(crate) fn open(path: PathBuf, info: &RunInfo) -> Result<Self, StoreError> {
+        let connection = Connection::open(&path).map_err(|error| StoreError::from_sql(&path, error))?;
+        let mut writer =
+            Self { connection, path, waiting: Waiting::default(), rows_lost: 0, rows_lost_stored: 0 };
+        writer.prepare(info).map_err(|error| StoreError::from_sql(&writer.path, error))?;
+        Ok(writer)
+    }
+
+    /// Keeps a row for the next commit. Never blocks and never fails: what finds no room is counted.
+    pub fn write(&mut self, row: Row) {
+        if !self.waiting.keep(row) {
+            self.rows_lost += 1;
+        }
+    }
+
+    /// Writes everything that waits in one transaction: all of it or nothing.
+    ///
+    /// # Errors
+    /// [`StoreError::DiskFull`] and others; the rows wait for the next try.
+    pub fn commit(&mut self) -> Result<(), StoreError> {
+        if self.waiting.is_empty() && self.rows_lost == self.rows_lost_stored {
+            return Ok(());
+        }
+        self.transact(|_| Ok(()))
+    }
+
+    /// Writes the rest and how the run ended, and closes `run.db` so that it is one plain file.
+    ///
+    /// # Errors
+    /// [`StoreError::DiskFull`] and others; the folder then reads as `unfinished`.
+    pub fn finish(mut self, ending: Ending, ended_at: RunTime) -> Result<(), StoreError> {
+        self.transact(|transaction| rows::put_ending(transaction, ending, ended_at))?;
+        // Back from the write-ahead log to one file that can be copied, mailed and read from a read-only disk. Should
+        // that fail for want of room, the log stays beside the file and reads just as well.
+        let _ = self.connection.pragma_update(None, "journal_mode", "DELETE");
+        Ok(())
+    }
+
+    /// Rows dropped so far because they could not be stored.
+    #[must_use]
+    pub fn rows_lost(&self) -> u64 {
+        self.rows_lost
+    }
+
+    /// The database file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn prepare(&mut self, info: &RunInfo) -> rusqlite::Result<()> {
+        let db = &self.connection;
+        // A reader (`throng report` of a run that is still going on) never makes the writer wait.
+        db.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+        // NORMAL survives the death of the process at any moment; only a power cut may cost the last seconds.
+        db.pragma_update(None, "synchronous", "NORMAL")?;
+        db.set_prepared_statement_cache_capacity(16);
+        let transaction = self.connection.transaction()?;
+        transaction.pragma_update(None, "application_id", schema::APPLICATION_ID)?;
+        transaction.pragma_update(None, "user_version", FORMAT)?;
+        transaction.execute_batch(&schema::create())?;
+        rows::put_info(&transaction, info)?;
+        transaction.commit()
+    }
+
+    fn transact(
+        &mut self,
+        also: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<()>,
+    ) -> Result<(), StoreError> {
+        let lost = self.rows_lost;
+        let result = (|| {
+            let transaction = self.connection.transaction()?;
+            rows::put_all(&transaction, &self.waiting)?;
+            transaction.execute(
+                "INSERT OR REPLACE INTO info (key, value) VALUES ('rows_lost', ?1)",
+                params![lost.to_string()],
+            )?;
+            also(&transaction)?;
+            transaction.commit()
+        })();
+        result.map_err(|error| StoreError::from_sql(&self.path, error))?;
+        self.waiting = Waiting::default();
+        self.rows_lost_stored = lost;
+        Ok(())
+    }
+}
