@@ -1,0 +1,144 @@
+//! What a run is told before it starts: who joins when, how participants are made, and what they may reach.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use throng_observation::RunTime;
+use throng_observation::run::{CohortId, ParticipantId};
+use throng_protocol::participant::Participant;
+
+/// Whether a run may send to an address: the consent guard's verdict.
+pub type Reach = Arc<dyn Fn(IpAddr) -> bool + Send + Sync>;
+
+/// Asked every [`RunConfig::consent_interval`]; an error withdraws consent and aborts the run with that sentence.
+pub type ConsentCheck = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
+
+/// One join of the plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Join {
+    /// Who: numbered from 0 without gaps in the order of intended joins.
+    pub participant: ParticipantId,
+    /// Of which cohort.
+    pub cohort: CohortId,
+    /// When it is intended to join.
+    pub at: RunTime,
+    /// When it is told to leave; `None`: at the end of the run.
+    pub leave_at: Option<RunTime>,
+}
+
+/// Makes the participants of a run, so that the engine need not know how protocols are configured.
+pub trait Casting: Send + Sync {
+    /// The participant of `join`. Called on the worker thread that will own it, shortly before its join.
+    fn participant(&self, join: &Join) -> Box<dyn Participant>;
+}
+
+impl<F> Casting for F
+where
+    F: Fn(&Join) -> Box<dyn Participant> + Send + Sync,
+{
+    fn participant(&self, join: &Join) -> Box<dyn Participant> {
+        self(join)
+    }
+}
+
+/// How TLS servers are judged.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TlsOptions {
+    /// Accept any certificate.
+    pub insecure: bool,
+    /// Certificates (PEM) that are trusted besides the system's.
+    pub extra_ca_pem: Option<Vec<u8>>,
+}
+
+/// When a run ends itself.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Guards {
+    /// Abort when more than this share of joins failed …
+    pub connect_failure_ratio_max: f64,
+    /// … over this window …
+    pub connect_failure_window: Duration,
+    /// … and at least this many joins were decided in it.
+    pub connect_attempts_min: u32,
+    /// Abort when this share of the machine's (or control group's) memory is in use by this process.
+    pub memory_ratio_max: f64,
+}
+
+impl Default for Guards {
+    /// 90 % of at least 20 joins in 10 s; 80 % of memory.
+    fn default() -> Self {
+        Self {
+            connect_failure_ratio_max: 0.9,
+            connect_failure_window: Duration::from_secs(10),
+            connect_attempts_min: 20,
+            memory_ratio_max: 0.8,
+        }
+    }
+}
+
+/// Everything a run needs besides its [`Casting`].
+#[derive(Clone)]
+pub struct RunConfig {
+    /// The joins, in order of time.
+    pub joins: Vec<Join>,
+    /// When everybody is told to leave.
+    pub ends_at: RunTime,
+    /// How many cohorts there are.
+    pub cohorts: u16,
+    /// Worker threads; `None`: by the crowd's size and the cores of the machine.
+    pub workers: Option<usize>,
+    /// How long received datagrams are left to gather in socket buffers, 1–10 ms. Participants that have no media yet
+    /// are served at once.
+    pub tick: Duration,
+    /// Local addresses that participants take turns to use; empty: whatever the route toward the target chooses.
+    pub source_ips: Vec<IpAddr>,
+    /// How TLS servers are judged.
+    pub tls: TlsOptions,
+    /// Where participants may send.
+    pub reach: Reach,
+    /// Asked during the run, if the target needs consent.
+    pub consent: Option<ConsentCheck>,
+    /// How often consent is asked.
+    pub consent_interval: Duration,
+    /// From [`crate::run`] to RunTime 0, so that threads are up by then.
+    pub lead: Duration,
+    /// How long participants may take to say goodbye.
+    pub grace: Duration,
+    /// Name resolution, TCP and TLS together may take this long.
+    pub connect_timeout: Duration,
+    /// Receive buffer asked of the kernel for each datagram socket, bytes.
+    pub receive_buffer_bytes: usize,
+    /// Response bodies beyond this are an error, bytes.
+    pub body_bytes_max: usize,
+    /// How many of the worst participants [`crate::Live`] shows.
+    pub live_participants: usize,
+    /// When the run ends itself.
+    pub guards: Guards,
+}
+
+impl RunConfig {
+    /// A run of `joins` until `ends_at`, allowed to reach what `reach` says, everything else at its default.
+    #[must_use]
+    pub fn new(joins: Vec<Join>, ends_at: RunTime, reach: Reach) -> Self {
+        let cohorts = joins.iter().map(|join| join.cohort.0 + 1).max().unwrap_or(1);
+        Self {
+            joins,
+            ends_at,
+            cohorts,
+            workers: None,
+            tick: Duration::from_millis(5),
+            source_ips: Vec::new(),
+            tls: TlsOptions::default(),
+            reach,
+            consent: None,
+            consent_interval: Duration::from_secs(60),
+            lead: Duration::from_millis(200),
+            grace: Duration::from_secs(5),
+            connect_timeout: Duration::from_secs(10),
+            receive_buffer_bytes: 1 << 20,
+            body_bytes_max: 1 << 20,
+            live_participants: 10,
+            guards: Guards::default(),
+        }
+    }
+}

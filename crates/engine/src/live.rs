@@ -1,0 +1,177 @@
+//! What is seen of a run while it goes on: the latest second, two minutes of history, the worst participants.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use throng_observation::run::{EventRow, GeneratorRow, ParticipantId};
+use throng_observation::{Codec, IceState, MediaKind, Quantiles, RunTime};
+
+/// Seconds that [`Live::history`] keeps.
+pub const HISTORY_SECONDS: usize = 120;
+
+/// Events that [`Live::events`] keeps.
+pub const RECENT_EVENTS: usize = 20;
+
+/// What the run is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stage {
+    /// Before RunTime 0.
+    #[default]
+    Starting,
+    /// Joins are offered, participants play.
+    Running,
+    /// Everybody was told to leave.
+    Leaving,
+    /// All are gone and all rows are written.
+    Finished,
+}
+
+/// A picture of the run, made anew once a second.
+#[derive(Clone, Debug, Default)]
+pub struct Live {
+    /// When the picture was made.
+    pub at: RunTime,
+    /// When everybody is told to leave.
+    pub ends_at: RunTime,
+    /// What the run is doing.
+    pub stage: Stage,
+    /// The second that [`Self::crowd`], [`Self::video`] and [`Self::audio`] are of; `None` before the first.
+    pub second: Option<i64>,
+    /// The crowd.
+    pub crowd: CrowdFigures,
+    /// All video tracks in that second.
+    pub video: KindFigures,
+    /// All audio tracks in that second.
+    pub audio: KindFigures,
+    /// Milliseconds from the intended join to the transport being up, over the run so far.
+    pub connect_ms: Option<Quantiles>,
+    /// Milliseconds from the intended join to the first frame, over the run so far.
+    pub first_frame_ms: Option<Quantiles>,
+    /// The last [`HISTORY_SECONDS`] seconds, oldest first.
+    pub history: VecDeque<Point>,
+    /// The worst participants of the latest second, worst first.
+    pub worst: Vec<ParticipantFigures>,
+    /// How many participants failed, by the key of the reason.
+    pub failures: BTreeMap<String, u32>,
+    /// The generator's own health.
+    pub generator: GeneratorFigures,
+    /// The last [`RECENT_EVENTS`] events, oldest first.
+    pub events: VecDeque<EventRow>,
+}
+
+/// The crowd of all cohorts at the end of a second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CrowdFigures {
+    /// Joins of the whole plan.
+    pub planned: u32,
+    /// Joins whose time has come.
+    pub intended: u32,
+    /// Joins begun.
+    pub started: u32,
+    /// Transports up now.
+    pub connected: u32,
+    /// Received media in this second.
+    pub playing: u32,
+    /// Failed so far.
+    pub failed: u32,
+    /// Left in an orderly way so far.
+    pub left: u32,
+    /// ICE states now, indexed as `throng_observation::run::CrowdRow::ice`.
+    pub ice: [u32; 6],
+}
+
+/// All tracks of one kind in one second.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct KindFigures {
+    /// Tracks that reported.
+    pub tracks: u32,
+    /// Tracks whose decodable frame rate was below 0.9 of the source's.
+    pub tracks_below_source_fps: u32,
+    /// Bits on the wire per second, all tracks together.
+    pub bitrate_bps: f64,
+    /// Packets lost of packets expected, all tracks together.
+    pub loss_ratio: f64,
+    /// Loss of tracks, per cent.
+    pub loss_percent: Option<Quantiles>,
+    /// Decodable frames per second of tracks.
+    pub fps: Option<Quantiles>,
+    /// Relative delay of frames, milliseconds.
+    pub relative_delay_ms: Option<Quantiles>,
+    /// Absolute one-way delay of frames, milliseconds.
+    pub absolute_delay_ms: Option<Quantiles>,
+    /// Jitter of tracks, milliseconds.
+    pub jitter_ms: Option<Quantiles>,
+    /// OvenRtcTester's "delay" of tracks, milliseconds.
+    pub oven_delay_ms: Option<Quantiles>,
+    /// Freezes begun.
+    pub freezes: u64,
+    /// Frame rate of the sources (mean), frames per second.
+    pub source_fps: Option<f64>,
+}
+
+/// One second in the history; video where there is video, else audio.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Point {
+    /// Which second.
+    pub second: i64,
+    /// Transports up.
+    pub connected: u32,
+    /// Bits on the wire per second, audio and video.
+    pub bitrate_bps: f64,
+    /// Packets lost of packets expected, audio and video.
+    pub loss_ratio: f64,
+    /// 95th percentile of relative delay, milliseconds.
+    pub delay_ms_p95: Option<f64>,
+    /// Median of decodable frames per second.
+    pub fps_p50: Option<f64>,
+}
+
+/// One participant in its latest interval.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ParticipantFigures {
+    /// Who.
+    pub participant: ParticipantId,
+    /// Its ICE transport.
+    pub ice: IceState,
+    /// When it joined, as intended.
+    pub intended_at: RunTime,
+    /// Its tracks.
+    pub tracks: Vec<TrackFigures>,
+}
+
+/// One track of one participant: the latest interval, and its life.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrackFigures {
+    /// Audio or video.
+    pub kind: MediaKind,
+    /// What it is coded with.
+    pub codec: Codec,
+    /// Bits on the wire per second in the latest interval.
+    pub bitrate_bps: f64,
+    /// Packets lost of packets expected in the latest interval.
+    pub loss_ratio: f64,
+    /// Decodable frames per second in the latest interval.
+    pub fps: f64,
+    /// Largest relative delay in the latest interval, milliseconds.
+    pub delay_ms_max: Option<f64>,
+    /// OvenRtcTester's "delay", milliseconds.
+    pub oven_delay_ms: Option<f64>,
+    /// Packets received over its life.
+    pub packets_received: u64,
+    /// Packets lost over its life.
+    pub packets_lost: i64,
+    /// Bytes on the wire over its life.
+    pub wire_bytes: u64,
+}
+
+/// The generator's own health in the latest second.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GeneratorFigures {
+    /// The process as a whole.
+    pub process: GeneratorRow,
+    /// Each worker.
+    pub workers: Vec<GeneratorRow>,
+    /// Why the figures of this second are the generator's fault, if they may be; empty when it is healthy.
+    pub limited: Vec<String>,
+    /// Seconds so far that were limited.
+    pub limited_seconds: u32,
+}
