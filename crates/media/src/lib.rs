@@ -1,5 +1,7 @@
 //! RTP, RTCP, codec headers, in-media marks and quality meters. Bytes and moments in, figures out; no I/O.
 
+mod octets;
+
 pub mod rtp;
 
 pub mod rtcp;

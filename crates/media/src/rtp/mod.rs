@@ -1,0 +1,27 @@
+//! RTP (RFC 3550) as a receiver reads it and a sender writes it: borrowed views, no allocation per packet.
+//!
+//! On an SRTP path read the clear header first ([`RtpHeader::parse`]), decrypt in place, then take
+//! [`RtpHeader::payload`]; on plain RTP [`RtpPacket::parse`] does both.
+
+mod classify;
+pub use classify::{PacketKind, classify};
+
+mod header;
+pub use header::{CSRC_MAX, ExtensionBlock, FIXED_HEADER_LEN, RtpError, RtpHeader, RtpPacket};
+
+mod element;
+pub use element::Elements;
+
+mod extension;
+pub use extension::{
+    AbsCaptureTime, AbsSendTime, AudioLevel, Extension, ExtensionIds, Extensions, PlayoutDelay,
+};
+
+mod write;
+pub use write::{HeaderFields, write_header};
+
+mod ntp;
+pub use ntp::NtpTime;
+
+mod rtx;
+pub use rtx::{original_packet, write_rtx_payload};
