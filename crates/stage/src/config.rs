@@ -1,0 +1,178 @@
+//! What a stage is told before it starts: where it listens, what it plays, and where it is meant to saturate.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+/// How a stage is set up. [`StageConfig::default`] is an unlimited one on `127.0.0.1:7080` with one worker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StageConfig {
+    /// Where HTTP listens; port 0 takes a free one. Media uses UDP ports of the kernel's choice on the same address.
+    pub http_listen: SocketAddr,
+    /// Allow an address that other machines can reach. Without it, anything but loopback is refused.
+    pub listen_any: bool,
+    /// Threads that encrypt and send, `stage-worker-0` and on; 1–64.
+    pub workers: usize,
+    /// Further viewers are answered with 503.
+    pub max_viewers: usize,
+    /// Bits per second (UDP payload) that leave the stage at most, shared evenly among the workers; `None` is no limit.
+    pub egress_bps: Option<u64>,
+    /// How much queueing delay the limited link gives before it drops what arrives, milliseconds.
+    pub egress_queue_ms: u32,
+    /// Planted limit: this many further AES-GCM passes over each media packet sent, so that a worker saturates at a
+    /// lower load. Real CPU work, for tests that need to know the cause of a saturation. 0 in honest use.
+    pub work_per_packet: u32,
+    /// `Authorization: Bearer` that WHEP and WHIP ask for; `None` lets everybody in.
+    pub bearer_token: Option<String>,
+    /// Which size of the test card viewers get who do not ask (`/whep?card=low`).
+    pub card: Card,
+}
+
+/// The sizes of the built-in test card.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Card {
+    /// 640×360 at 30 fps, about 1 Mbit/s, H.264 or VP8.
+    #[default]
+    Standard,
+    /// 320×180 at 15 fps, about 100 kbit/s, H.264 or VP8: for crowds beyond what a machine carries at full size.
+    Low,
+}
+
+impl Card {
+    /// The name in `?card=` and on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Card::Standard => "standard",
+            Card::Low => "low",
+        }
+    }
+
+    /// The card called `name`, if there is one.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Card::Standard, Card::Low].into_iter().find(|card| card.name() == name)
+    }
+}
+
+impl Default for StageConfig {
+    fn default() -> Self {
+        Self {
+            http_listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7080),
+            listen_any: false,
+            workers: 1,
+            max_viewers: 10_000,
+            egress_bps: None,
+            egress_queue_ms: 200,
+            work_per_packet: 0,
+            bearer_token: None,
+            card: Card::Standard,
+        }
+    }
+}
+
+/// Why a stage did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StageError {
+    /// Other machines could reach this address and the configuration does not allow it.
+    #[error("{0} is reachable by other machines; set listen_any (--listen-any) to mean it")]
+    NotLoopback(SocketAddr),
+    /// ICE candidates name one address, so the stage needs one that packets can be sent to.
+    #[error("{0} is no address that a viewer could send to; name one of this machine's addresses")]
+    Unspecified(SocketAddr),
+    /// A figure is outside its range.
+    #[error("{field} = {value} is outside {range}")]
+    OutOfRange {
+        /// The field of [`StageConfig`].
+        field: &'static str,
+        /// What it was.
+        value: u64,
+        /// What it may be.
+        range: &'static str,
+    },
+    /// A socket could not be had.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// The address asked for.
+        address: SocketAddr,
+        /// The system's words.
+        source: std::io::Error,
+    },
+    /// A thread or the runtime could not be started.
+    #[error("cannot start {what}: {source}")]
+    Start {
+        /// Which part.
+        what: String,
+        /// The system's words.
+        source: std::io::Error,
+    },
+    /// The built-in test card is damaged.
+    #[error("test card: {0}")]
+    TestCard(String),
+    /// Cryptography could not be set up.
+    #[error("cryptography: {0}")]
+    Crypto(String),
+}
+
+impl StageConfig {
+    /// Checks what can be checked without a socket.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn validate(&self) -> Result<(), StageError> {
+        let ip = self.http_listen.ip();
+        if !ip.is_loopback() && !self.listen_any {
+            return Err(StageError::NotLoopback(self.http_listen));
+        }
+        if ip.is_unspecified() {
+            return Err(StageError::Unspecified(self.http_listen));
+        }
+        let within = |field, value: u64, low: u64, high: u64, range| {
+            if (low..=high).contains(&value) {
+                Ok(())
+            } else {
+                Err(StageError::OutOfRange { field, value, range })
+            }
+        };
+        within("workers", self.workers as u64, 1, 64, "1 to 64")?;
+        within("max_viewers", self.max_viewers as u64, 1, 100_000, "1 to 100000")?;
+        within("egress_queue_ms", self.egress_queue_ms.into(), 1, 10_000, "1 to 10000")?;
+        within("work_per_packet", self.work_per_packet.into(), 0, 100_000, "0 to 100000")?;
+        if let Some(bps) = self.egress_bps {
+            within("egress_bps", bps, 10_000, 100_000_000_000, "10 kbit/s to 100 Gbit/s")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_loopback_is_free() {
+        let at = |address: &str, listen_any| StageConfig {
+            http_listen: address.parse().unwrap(),
+            listen_any,
+            ..StageConfig::default()
+        };
+        assert!(at("127.0.0.1:0", false).validate().is_ok());
+        assert!(at("[::1]:0", false).validate().is_ok());
+        assert!(matches!(at("192.0.2.2:80", false).validate(), Err(StageError::NotLoopback(_))));
+        assert!(at("192.0.2.2:80", true).validate().is_ok());
+        assert!(matches!(at("0.0.0.0:80", false).validate(), Err(StageError::NotLoopback(_))));
+        assert!(matches!(at("0.0.0.0:80", true).validate(), Err(StageError::Unspecified(_))));
+    }
+
+    #[test]
+    fn figures_out_of_range_name_their_field() {
+        let config = StageConfig { workers: 0, ..StageConfig::default() };
+        assert_eq!(config.validate().unwrap_err().to_string(), "workers = 0 is outside 1 to 64");
+        let config = StageConfig { egress_bps: Some(1), ..StageConfig::default() };
+        assert!(config.validate().unwrap_err().to_string().starts_with("egress_bps = 1 "));
+    }
+
+    #[test]
+    fn cards_are_found_by_their_names() {
+        assert_eq!(Card::from_name("low"), Some(Card::Low));
+        assert_eq!(Card::from_name("LOW"), None);
+    }
+}
