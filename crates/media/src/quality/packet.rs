@@ -1,0 +1,64 @@
+//! What the meters are told of one RTP packet.
+
+use crate::codec::PayloadFacts;
+use std::time::Instant;
+
+/// One RTP packet of a track, after decryption; an RTX packet (RFC 4588) as the original that it carries.
+#[derive(Clone, Copy, Debug)]
+pub struct Packet {
+    /// When it arrived.
+    pub arrived_at: Instant,
+    /// RTP sequence number; of an RTX packet the original one (OSN).
+    pub sequence: u16,
+    /// RTP timestamp.
+    pub timestamp: u32,
+    /// RTP marker bit.
+    pub marker: bool,
+    /// What its payload says about its frame.
+    pub facts: PayloadFacts,
+    /// Payload bytes without padding and without the OSN of RTX. Zero makes it a padding-only packet (probing): it
+    /// takes a sequence number and belongs to no frame.
+    pub payload_bytes: u32,
+    /// RTP header, extensions and padding, bytes.
+    pub header_bytes: u32,
+    /// Bytes on the wire, with SRTP tag, UDP and IP header.
+    pub wire_bytes: u32,
+    /// It came on an RTX stream.
+    pub retransmitted: bool,
+    /// When its frame was captured, where a header extension says so. A mark in [`Self::facts`] need not be repeated
+    /// here; when both are there, this one counts.
+    pub captured: Option<Captured>,
+}
+
+/// When a frame was captured, and how we know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Captured {
+    /// Nanoseconds since the Unix epoch on the clock of the source.
+    pub unix_ns: u64,
+    /// How we know.
+    pub basis: CaptureBasis,
+}
+
+/// Where a capture time comes from, best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CaptureBasis {
+    /// A mark inside the coded stream ([`crate::mark::Mark`]).
+    Mark,
+    /// The `abs-capture-time` header extension.
+    AbsCaptureTime,
+    /// The RTCP sender report's NTP to RTP mapping. Most SFUs write their own reports, so that this is the time at
+    /// which the server sent rather than the camera saw.
+    SenderReport,
+}
+
+impl CaptureBasis {
+    /// The stable key: `mark`, `abs-capture-time` or `sender-report`.
+    #[must_use]
+    pub fn key(self) -> &'static str {
+        match self {
+            CaptureBasis::Mark => "mark",
+            CaptureBasis::AbsCaptureTime => "abs-capture-time",
+            CaptureBasis::SenderReport => "sender-report",
+        }
+    }
+}
