@@ -1,0 +1,211 @@
+//! A compound RTCP packet, taken apart: one bad packet never hides the good ones before it.
+
+use super::frame::{self, Frame};
+use super::{
+    Application, Bye, ExtendedReport, FullIntraRequest, Nack, PictureLoss, ReceiverReport, Remb,
+    SenderReport, SourceDescription, TransportFeedback,
+};
+
+/// Why an RTCP packet could not be read. Offsets count from the start of the compound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RtcpError {
+    /// The packet is longer than what is left of the compound.
+    #[error("RTCP packet at offset {offset} needs {needed} bytes, {available} are left")]
+    Truncated {
+        /// Where the packet begins.
+        offset: usize,
+        /// Bytes that it says it has.
+        needed: usize,
+        /// Bytes that are left.
+        available: usize,
+    },
+    /// The version is not 2.
+    #[error("RTCP packet at offset {offset} has version {version}, not 2")]
+    Version {
+        /// Where the packet begins.
+        offset: usize,
+        /// The version it has.
+        version: u8,
+    },
+    /// The packet's frame is good and its body is not what its type asks for.
+    #[error("RTCP packet of type {packet_type} at offset {offset}: bad {what}")]
+    Malformed {
+        /// Where the packet begins.
+        offset: usize,
+        /// Its packet type (200 SR … 207 XR).
+        packet_type: u8,
+        /// Which part of it is bad.
+        what: &'static str,
+    },
+}
+
+/// One RTCP packet, borrowed from its compound.
+#[derive(Clone, Copy, Debug)]
+pub enum Rtcp<'a> {
+    /// SR, RFC 3550 section 6.4.1.
+    SenderReport(SenderReport<'a>),
+    /// RR, RFC 3550 section 6.4.2.
+    ReceiverReport(ReceiverReport<'a>),
+    /// SDES, RFC 3550 section 6.5.
+    SourceDescription(SourceDescription<'a>),
+    /// BYE, RFC 3550 section 6.6.
+    Bye(Bye<'a>),
+    /// APP, RFC 3550 section 6.7.
+    Application(Application<'a>),
+    /// Generic NACK, RFC 4585 section 6.2.1.
+    Nack(Nack<'a>),
+    /// Transport-wide congestion control feedback.
+    TransportFeedback(TransportFeedback<'a>),
+    /// PLI, RFC 4585 section 6.3.1.
+    PictureLoss(PictureLoss),
+    /// FIR, RFC 5104 section 4.3.1.
+    FullIntraRequest(FullIntraRequest<'a>),
+    /// REMB, draft-alvestrand-rmcat-remb-03.
+    Remb(Remb<'a>),
+    /// XR, RFC 3611.
+    ExtendedReport(ExtendedReport<'a>),
+    /// A type or format that is not read here.
+    Other {
+        /// Packet type.
+        packet_type: u8,
+        /// Count or feedback format, 0–31.
+        format: u8,
+        /// What follows the four bytes of the frame, padding stripped.
+        body: &'a [u8],
+    },
+}
+
+impl<'a> Rtcp<'a> {
+    fn read(frame: Frame<'a>) -> Result<Self, &'static str> {
+        let Frame { packet_type, count, body } = frame;
+        Ok(match (packet_type, count) {
+            (frame::SENDER_REPORT, _) => Self::SenderReport(SenderReport::parse(count, body)?),
+            (frame::RECEIVER_REPORT, _) => Self::ReceiverReport(ReceiverReport::parse(count, body)?),
+            (frame::SOURCE_DESCRIPTION, _) => Self::SourceDescription(SourceDescription::parse(count, body)?),
+            (frame::BYE, _) => Self::Bye(Bye::parse(count, body)?),
+            (frame::APPLICATION, _) => Self::Application(Application::parse(count, body)?),
+            (frame::TRANSPORT_FEEDBACK, Nack::FORMAT) => Self::Nack(Nack::parse(body)?),
+            (frame::TRANSPORT_FEEDBACK, TransportFeedback::FORMAT) => {
+                Self::TransportFeedback(TransportFeedback::parse(body)?)
+            }
+            (frame::PAYLOAD_FEEDBACK, PictureLoss::FORMAT) => Self::PictureLoss(PictureLoss::parse(body)?),
+            (frame::PAYLOAD_FEEDBACK, FullIntraRequest::FORMAT) => {
+                Self::FullIntraRequest(FullIntraRequest::parse(body)?)
+            }
+            (frame::PAYLOAD_FEEDBACK, Remb::FORMAT) if Remb::is_remb(body) => Self::Remb(Remb::parse(body)?),
+            (frame::EXTENDED_REPORT, _) => Self::ExtendedReport(ExtendedReport::parse(body)?),
+            _ => Self::Other { packet_type, format: count, body },
+        })
+    }
+}
+
+/// Iterates over the packets of a compound (or reduced-size, RFC 5506) RTCP packet.
+///
+/// A packet whose body is bad is an error and the iteration goes on after it; where the frame is bad there is no
+/// telling where the next packet begins, so that error is the last item.
+#[derive(Clone, Debug)]
+pub struct Compound<'a> {
+    bytes: &'a [u8],
+    offset: usize,
+}
+
+impl<'a> Compound<'a> {
+    /// The packets in `bytes`: clear RTCP, without SRTCP's index and authentication tag.
+    #[must_use]
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, offset: 0 }
+    }
+}
+
+impl<'a> Iterator for Compound<'a> {
+    type Item = Result<Rtcp<'a>, RtcpError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.offset >= self.bytes.len() {
+            return None;
+        }
+        let offset = self.offset;
+        let (frame, end) = match Frame::parse(self.bytes, offset) {
+            Ok(framed) => framed,
+            Err(error) => {
+                self.offset = self.bytes.len();
+                return Some(Err(error));
+            }
+        };
+        self.offset = end;
+        let packet_type = frame.packet_type;
+        Some(Rtcp::read(frame).map_err(|what| RtcpError::Malformed { offset, packet_type, what }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLI: [u8; 12] = [0x81, 206, 0, 2, 0, 0, 0, 1, 0, 0, 0, 2];
+    const EMPTY_RR: [u8; 8] = [0x80, 201, 0, 1, 0, 0, 0, 9];
+
+    fn kinds(bytes: &[u8]) -> Vec<Result<&'static str, RtcpError>> {
+        Compound::new(bytes)
+            .map(|packet| {
+                packet.map(|packet| match packet {
+                    Rtcp::ReceiverReport(_) => "rr",
+                    Rtcp::PictureLoss(_) => "pli",
+                    Rtcp::Other { .. } => "other",
+                    _ => "?",
+                })
+            })
+            .collect()
+    }
+
+    #[test]
+    fn packets_come_in_order() {
+        assert_eq!(kinds(&[&EMPTY_RR[..], &PLI].concat()), [Ok("rr"), Ok("pli")]);
+        assert_eq!(kinds(&[]), []);
+        assert_eq!(kinds(&[0x9f, 206, 0, 0]), [Ok("other")]); // an unknown format with nothing in it
+        assert_eq!(kinds(&[0x80, 192, 0, 1, 1, 2, 3, 4]), [Ok("other")]);
+    }
+
+    #[test]
+    fn a_bad_tail_is_reported_after_the_good_packets() {
+        let mut bytes = [&EMPTY_RR[..], &PLI].concat();
+        bytes.truncate(18);
+        assert_eq!(
+            kinds(&bytes),
+            [Ok("rr"), Err(RtcpError::Truncated { offset: 8, needed: 12, available: 10 })]
+        );
+        bytes.truncate(10);
+        assert_eq!(
+            kinds(&bytes),
+            [Ok("rr"), Err(RtcpError::Truncated { offset: 8, needed: 4, available: 2 })]
+        );
+        let bytes = [&PLI[..], &[0x40, 201, 0, 0]].concat();
+        assert_eq!(kinds(&bytes), [Ok("pli"), Err(RtcpError::Version { offset: 12, version: 1 })]);
+    }
+
+    #[test]
+    fn a_bad_body_does_not_hide_what_follows() {
+        // An RR that promises one block and has none.
+        let bytes = [&[0x81, 201, 0, 1, 0, 0, 0, 9][..], &PLI].concat();
+        assert_eq!(
+            kinds(&bytes),
+            [
+                Err(RtcpError::Malformed { offset: 0, packet_type: 201, what: "report block count" }),
+                Ok("pli")
+            ]
+        );
+    }
+
+    #[test]
+    fn padding_is_stripped_and_must_fit() {
+        let mut padded = [0xa0, 201, 0, 2, 0, 0, 0, 9, 0, 0, 0, 4];
+        assert_eq!(kinds(&padded), [Ok("rr")]);
+        for bad in [0, 9, 255] {
+            padded[11] = bad;
+            assert_eq!(
+                kinds(&padded),
+                [Err(RtcpError::Malformed { offset: 0, packet_type: 201, what: "padding" })]
+            );
+        }
+    }
+}
