@@ -11,3 +11,7 @@ pub mod codec;
 pub mod mark;
 
 pub mod quality;
+
+pub mod container;
+
+pub mod packetise;
