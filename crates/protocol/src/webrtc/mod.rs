@@ -1,1 +1,4 @@
-//! WebRTC: a session on str0m (ICE, DTLS, SDP) with our own media path (SRTP, feedback, meters).
+//! WebRTC: a viewer that negotiates, connects, receives and reports as a browser does. str0m does ICE, DTLS and SDP;
+//! the media path (SRTP, feedback, meters) is ours, because it runs for every packet of every viewer.
+
+pub mod srtp;
