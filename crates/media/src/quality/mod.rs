@@ -9,3 +9,33 @@ pub use packet::{CaptureBasis, Captured, Packet};
 
 mod wall_clock;
 pub use wall_clock::WallClock;
+
+mod sequence;
+pub use sequence::{Arrival, SequenceMeter};
+
+mod timestamp;
+pub use timestamp::TimestampUnwrap;
+
+mod jitter;
+pub use jitter::JitterMeter;
+
+mod oven;
+pub use oven::OvenMeter;
+
+mod source_rate;
+pub use source_rate::SourceRateMeter;
+
+mod nack;
+pub use nack::NackList;
+
+mod key_frame;
+pub use key_frame::KeyFrameNeed;
+
+mod freeze;
+pub use freeze::{FreezeMeter, Frozen};
+
+mod delay;
+pub use delay::DelayMeter;
+
+mod capture;
+pub use capture::CaptureMeter;

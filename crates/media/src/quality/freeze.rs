@@ -1,0 +1,168 @@
+//! Freezes, W3C webrtc-stats `freezeCount` and `totalFreezesDuration`.
+//!
+//! An interval between two frames is a freeze when it is at least `max(3 δ, δ + 150 ms)`, δ being the mean of the last 30
+//! intervals, and at least 5 are known (the constants of libwebrtc's `video_quality_observer2.cc`; Chrome puts the
+//! interval under judgement into its own mean, which raises the bound by some 5 ms at 25 fps and cannot be done for a
+//! freeze that still lasts). There is no renderer: a frame counts as shown when it and all before it are complete.
+//!
+//! A freeze is counted when the bound is passed, not when a frame ends it, and its time goes to the interval in which it
+//! was spent, so that a picture that never comes back is seen frozen in every second. What had passed when the bound was
+//! reached goes to that moment's interval, which can thus hold a little more frozen time than it lasted.
+
+use std::time::{Duration, Instant};
+
+/// Intervals averaged.
+const WINDOW: usize = 30;
+
+/// Intervals needed before anything is a freeze.
+const MIN_INTERVALS: usize = 5;
+
+/// What an interval must exceed the mean by.
+const MIN_INCREASE_US: u64 = 150_000;
+
+/// Freezes of one video track.
+#[derive(Clone, Debug, Default)]
+pub struct FreezeMeter {
+    intervals_us: [u32; WINDOW],
+    intervals: usize,
+    sum_us: u64,
+    shown_at: Option<Instant>,
+    /// Of the freeze in progress, what was already told; `None` when there is none.
+    told: Option<Duration>,
+    frozen: Frozen,
+}
+
+/// Freezes since the previous look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Frozen {
+    /// Freezes begun.
+    pub count: u64,
+    /// Time spent frozen.
+    pub time: Duration,
+}
+
+impl FreezeMeter {
+    /// A frame is shown.
+    pub fn frame(&mut self, now: Instant) {
+        self.timeout(now);
+        if let Some(shown_at) = self.shown_at {
+            self.account(now);
+            let interval_us = now.saturating_duration_since(shown_at).as_micros();
+            self.push(u32::try_from(interval_us).unwrap_or(u32::MAX));
+        }
+        self.told = None;
+        self.shown_at = Some(now);
+    }
+
+    /// Sees a freeze that has begun.
+    pub fn timeout(&mut self, now: Instant) {
+        if self.next_timeout().is_some_and(|at| now >= at) {
+            self.frozen.count += 1;
+            self.told = Some(Duration::ZERO);
+        }
+    }
+
+    /// When a freeze begins unless a frame comes before.
+    #[must_use]
+    pub fn next_timeout(&self) -> Option<Instant> {
+        if self.told.is_some() || self.intervals < MIN_INTERVALS {
+            return None;
+        }
+        let mean_us = self.sum_us / self.intervals.min(WINDOW) as u64;
+        let bound_us = (3 * mean_us).max(mean_us + MIN_INCREASE_US);
+        self.shown_at.map(|at| at + Duration::from_micros(bound_us))
+    }
+
+    /// What was frozen since the previous call.
+    pub fn take(&mut self, now: Instant) -> Frozen {
+        self.timeout(now);
+        self.account(now);
+        std::mem::take(&mut self.frozen)
+    }
+
+    /// Adds what is not yet told of the freeze in progress.
+    fn account(&mut self, now: Instant) {
+        if let (Some(told), Some(shown_at)) = (&mut self.told, self.shown_at) {
+            let lasted = now.saturating_duration_since(shown_at);
+            self.frozen.time += lasted.saturating_sub(*told);
+            *told = lasted.max(*told);
+        }
+    }
+
+    fn push(&mut self, interval_us: u32) {
+        if let Some(slot) = self.intervals_us.get_mut(self.intervals % WINDOW) {
+            self.sum_us = self.sum_us - u64::from(*slot) + u64::from(interval_us);
+            *slot = interval_us;
+        }
+        self.intervals += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    /// Frames at these times (ms); what is frozen until `until`.
+    fn frozen(frames_ms: impl IntoIterator<Item = u64>, until_ms: u64) -> (u64, u64) {
+        let start = Instant::now();
+        let mut meter = FreezeMeter::default();
+        frames_ms.into_iter().for_each(|at| meter.frame(start + ms(at)));
+        let frozen = meter.take(start + ms(until_ms));
+        (frozen.count, frozen.time.as_millis() as u64)
+    }
+
+    /// `count` frames `step_ms` apart from 0, then one `gap_ms` after the last.
+    fn steady(count: u64, step_ms: u64, gap_ms: u64) -> (u64, u64) {
+        let last = (count - 1) * step_ms;
+        frozen((0..count).map(|i| i * step_ms).chain([last + gap_ms]), last + gap_ms)
+    }
+
+    #[test]
+    fn the_bound_is_exact() {
+        for (what, count, step, gap, expect) in [
+            ("25 fps: 40 + 150 = 190", 50, 40, 189, (0, 0)),
+            ("25 fps: 40 + 150 = 190", 50, 40, 190, (1, 190)),
+            ("10 fps: 3 × 100 = 300", 50, 100, 299, (0, 0)),
+            ("10 fps: 3 × 100 = 300", 50, 100, 300, (1, 300)),
+            ("5 intervals are enough", 6, 40, 190, (1, 190)),
+            ("4 are not", 5, 40, 5000, (0, 0)),
+        ] {
+            assert_eq!(steady(count, step, gap), expect, "{what}, gap {gap}");
+        }
+    }
+
+    #[test]
+    fn only_the_last_thirty_intervals_make_the_mean() {
+        // 10 fps, then 30 intervals of 40 ms: the bound is 190 ms, not 300.
+        let frames = (0..20).map(|i| i * 100).chain((1..=30).map(|i| 1900 + i * 40)).chain([3100 + 190]);
+        assert_eq!(frozen(frames, 3290), (1, 190));
+    }
+
+    #[test]
+    fn a_picture_that_never_comes_back_is_frozen_in_every_second() {
+        let start = Instant::now();
+        let mut meter = FreezeMeter::default();
+        (0..=20).for_each(|i| meter.frame(start + ms(i * 40))); // the last at 800 ms, the bound at 990 ms
+        assert_eq!(meter.next_timeout(), Some(start + ms(990)));
+        let mut seconds = (1..=4).map(|s| meter.take(start + ms(s * 1000)));
+        assert_eq!(seconds.next(), Some(Frozen { count: 1, time: ms(200) }));
+        assert!(seconds.all(|second| second == Frozen { count: 0, time: ms(1000) }));
+        meter.frame(start + ms(4500));
+        meter.frame(start + ms(4540));
+        assert_eq!(meter.take(start + ms(5000)), Frozen { count: 0, time: ms(500) }, "begun seconds ago");
+    }
+
+    #[test]
+    fn a_freeze_that_begins_at_the_end_of_a_second_is_told_in_the_next() {
+        let start = Instant::now();
+        let mut meter = FreezeMeter::default();
+        (0..=22).for_each(|i| meter.frame(start + ms(i * 40))); // the last at 880 ms, the bound at 1070 ms
+        assert_eq!(meter.take(start + ms(1000)), Frozen::default());
+        meter.frame(start + ms(1100));
+        assert_eq!(meter.take(start + ms(1130)), Frozen { count: 1, time: ms(220) });
+    }
+}

@@ -1,0 +1,109 @@
+//! Interarrival jitter, RFC 3550 §6.4.1 and A.8: `J += (|D| − J) / 16`, `D = (R_i − R_j) − (S_i − S_j)`.
+//!
+//! Packets are taken in the order of arrival, first transmissions only. All packets of a video frame share a timestamp,
+//! so the spacing in which a frame is sent counts as jitter: that is what the RFC says, and what every peer reports.
+
+use super::timestamp;
+
+/// Steps of more than this are a new timeline of the source rather than jitter, and leave the figure alone: one of
+/// them would hide the network for the next hundred packets.
+const DISCONTINUITY_S: f64 = 5.0;
+
+/// Jitter of one stream.
+#[derive(Clone, Copy, Debug)]
+pub struct JitterMeter {
+    clock_hz: f64,
+    previous: Option<(i64, u32)>,
+    jitter_ticks: f64,
+    steps: bool,
+}
+
+impl JitterMeter {
+    /// A meter for an RTP clock of `clock_rate_hz`.
+    #[must_use]
+    pub fn new(clock_rate_hz: u32) -> Self {
+        Self { clock_hz: f64::from(clock_rate_hz.max(1)), previous: None, jitter_ticks: 0.0, steps: false }
+    }
+
+    /// A packet arrived.
+    pub fn packet(&mut self, arrived_ns: i64, timestamp: u32) {
+        if let Some((arrived_before, timestamp_before)) = self.previous {
+            let arrival = (arrived_ns - arrived_before) as f64 * 1e-9 * self.clock_hz;
+            let step = f64::from(timestamp::step(timestamp_before, timestamp));
+            let difference = (arrival - step).abs();
+            if difference < DISCONTINUITY_S * self.clock_hz {
+                self.jitter_ticks += (difference - self.jitter_ticks) / 16.0;
+                self.steps = true;
+            }
+        }
+        self.previous = Some((arrived_ns, timestamp));
+    }
+
+    /// The next packet belongs to another timeline; the figure so far stays.
+    pub fn restart(&mut self) {
+        self.previous = None;
+    }
+
+    /// In timestamp units, as in a receiver report.
+    #[must_use]
+    pub fn ticks(&self) -> u32 {
+        self.jitter_ticks as u32
+    }
+
+    /// In microseconds; `None` before the second packet.
+    #[must_use]
+    pub fn micros(&self) -> Option<u32> {
+        self.steps.then(|| (self.jitter_ticks / self.clock_hz * 1e6) as u32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: i64 = 1_000_000;
+
+    #[test]
+    fn a_steady_stream_has_no_jitter_over_the_timestamp_wrap() {
+        let mut meter = JitterMeter::new(90_000);
+        assert_eq!(meter.micros(), None);
+        for i in 0..100_u32 {
+            meter.packet(i64::from(i) * 20 * MS, (u32::MAX - 9000).wrapping_add(i * 1800));
+        }
+        assert_eq!((meter.ticks(), meter.micros()), (0, Some(0)));
+    }
+
+    #[test]
+    fn the_first_step_counts_a_sixteenth_and_alternation_settles_at_its_size() {
+        let mut meter = JitterMeter::new(8_000);
+        meter.packet(0, 0);
+        meter.packet(36 * MS, 160); // 16 ms late: |D| = 128 ticks, a sixteenth is 8
+        assert_eq!((meter.ticks(), meter.micros()), (8, Some(1000)));
+        for i in 1..400_i64 {
+            // Every other packet 10 ms late: |D| is 10 ms each time.
+            meter.packet((36 + i * 20 + if i % 2 == 0 { 0 } else { 10 }) * MS, 160 + 160 * i as u32);
+        }
+        assert!(meter.micros().unwrap().abs_diff(10_000) <= 2, "{meter:?}");
+    }
+
+    #[test]
+    fn packets_of_one_frame_share_a_timestamp_and_their_spacing_counts() {
+        let mut meter = JitterMeter::new(90_000);
+        for i in 0..1000_i64 {
+            meter.packet(i * MS, (i / 40) as u32 * 3600); // 40 packets, 1 ms apart, per 40 ms frame
+        }
+        let micros = meter.micros().unwrap();
+        assert!((1_000..10_000).contains(&micros), "{micros}");
+    }
+
+    #[test]
+    fn a_new_timeline_is_not_jitter() {
+        let mut meter = JitterMeter::new(90_000);
+        meter.packet(0, 0);
+        meter.packet(10 * MS, 900);
+        meter.packet(20 * MS, 900 + 90_000 * 60);
+        assert_eq!(meter.ticks(), 0);
+        meter.packet(30 * MS, 900 + 90_000 * 60 + 900);
+        assert_eq!(meter.ticks(), 0);
+    }
+}

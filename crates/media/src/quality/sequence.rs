@@ -1,0 +1,281 @@
+//! Sequence numbers: what came, came twice, out of order, late, or never. RFC 3550 A.1 (wrap, restart) and A.3 (loss),
+//! RFC 4737 (reordering).
+//!
+//! Numbers are extended past their wrap. A window of the last numbers remembers which arrived. A hole is *pending* when
+//! a later packet shows it, and *lost* when it is still open after the patience (see [`SequenceMeter::new`]). Then, at
+//! every moment, `expected = unique arrivals + pending + lost`. A packet that comes after it was counted lost takes its
+//! loss back, so that losses summed over a life are the final ones.
+
+use std::collections::VecDeque;
+
+/// RFC 3550 A.1: a jump forward of this much or more is a candidate for a restarted source.
+const MAX_DROPOUT: i64 = 3000;
+
+/// RFC 3550 A.1: how far behind the highest number a packet may lie that is before all that was known.
+const MAX_MISORDER: i64 = 100;
+
+/// What a packet's sequence number turned out to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// Higher than all before it.
+    Next(i64),
+    /// It fills a hole that was still pending.
+    Filled(i64),
+    /// It fills a hole that had been counted lost; the loss is taken back.
+    Late(i64),
+    /// It had come before.
+    Duplicate,
+    /// Too far from the others to be one of them. If the next packet follows it, the source has restarted.
+    Suspect,
+    /// It follows a suspect: the source has restarted and both packets are to be offered again.
+    Restarted,
+}
+
+/// A run of numbers that a later packet showed to be missing.
+#[derive(Clone, Copy, Debug)]
+struct Hole {
+    first: i64,
+    length: u16,
+    /// How many of them are still missing.
+    missing: u16,
+    seen_ms: u32,
+}
+
+/// Numbers of one stream.
+#[derive(Debug)]
+pub struct SequenceMeter {
+    patience_ms: u32,
+    arrived: Box<[u64]>,
+    holes: VecDeque<Hole>,
+    holes_max: usize,
+    /// Lowest and highest extended numbers since the source began; `None` before the first packet.
+    range: Option<(i64, i64)>,
+    /// A packet with this number would prove a restart.
+    restart_at: Option<u16>,
+    lost: i64,
+    lost_taken: i64,
+    arrivals: u64,
+}
+
+impl SequenceMeter {
+    /// Remembers `window` numbers (rounded up to a power of two, at least 128) and `holes_max` runs of missing ones;
+    /// counts a missing packet lost when `patience_ms` have passed since a later one came. Older holes are counted
+    /// lost at once when either memory is full.
+    #[must_use]
+    pub fn new(window: usize, holes_max: usize, patience_ms: u32) -> Self {
+        // A hole's length is 16 bits wide.
+        let window = window.clamp(128, 1 << 15).next_power_of_two();
+        Self {
+            patience_ms,
+            arrived: vec![0; window / 64].into(),
+            holes: VecDeque::new(),
+            holes_max: holes_max.max(1),
+            range: None,
+            restart_at: None,
+            lost: 0,
+            lost_taken: 0,
+            arrivals: 0,
+        }
+    }
+
+    /// A packet arrived; `again` says that it is known to be a retransmission.
+    ///
+    /// A retransmission from outside the window, or from before the first packet (senders probe the path with them),
+    /// says nothing about the source and counts as a duplicate.
+    pub fn packet(&mut self, sequence: u16, again: bool, now_ms: u32) -> Arrival {
+        let Some((lowest, highest)) = self.range else {
+            let first = i64::from(sequence);
+            self.range = Some((first, first));
+            self.mark(first);
+            return Arrival::Next(first);
+        };
+        let step = i64::from(sequence.wrapping_sub(highest as u16).cast_signed());
+        let number = highest + step;
+        if step > 0 && step < MAX_DROPOUT {
+            self.restart_at = None;
+            self.advance(highest, number, now_ms);
+            self.range = Some((lowest, number));
+            self.mark(number);
+            return Arrival::Next(number);
+        }
+        if again && (step > 0 || number <= highest - self.window() || number < lowest) {
+            return Arrival::Duplicate;
+        }
+        if step > 0 || number <= highest - self.window() || (number < lowest && step < -MAX_MISORDER) {
+            return self.suspect(sequence);
+        }
+        if number < lowest {
+            self.range = Some((number, highest));
+            self.extend_down(number, lowest, now_ms);
+        } else if self.has(number) {
+            return Arrival::Duplicate;
+        }
+        self.mark(number);
+        self.fill(number)
+    }
+
+    /// Counts lost what has been missing for too long.
+    pub fn timeout(&mut self, now_ms: u32) {
+        while self.holes.front().is_some_and(|hole| now_ms >= hole.seen_ms.saturating_add(self.patience_ms)) {
+            self.give_up_first();
+        }
+    }
+
+    /// When [`Self::timeout`] has something to do.
+    #[must_use]
+    pub fn next_timeout_ms(&self) -> Option<u32> {
+        self.holes.front().map(|hole| hole.seen_ms.saturating_add(self.patience_ms))
+    }
+
+    /// Counts lost all that is missing now.
+    pub fn give_up_all(&mut self) {
+        while !self.holes.is_empty() {
+            self.give_up_first();
+        }
+    }
+
+    /// The source begins anew: what is missing is lost, the next packet is the first.
+    pub fn restart(&mut self) {
+        self.give_up_all();
+        self.range = None;
+        self.restart_at = None;
+        self.arrived.fill(0);
+    }
+
+    /// All numbers below this one have arrived or are lost.
+    #[must_use]
+    pub fn settled_below(&self) -> i64 {
+        self.holes.front().map_or(self.range.map_or(0, |(_, highest)| highest + 1), |hole| hole.first)
+    }
+
+    /// Unique packets that arrived, over all sources.
+    #[must_use]
+    pub fn arrivals(&self) -> u64 {
+        self.arrivals
+    }
+
+    /// Packets lost so far, over all sources.
+    #[must_use]
+    pub fn lost(&self) -> i64 {
+        self.lost
+    }
+
+    /// Change of [`Self::lost`] since the previous call.
+    pub fn take_lost(&mut self) -> i64 {
+        let change = self.lost - self.lost_taken;
+        self.lost_taken = self.lost;
+        change
+    }
+
+    /// Lowest and highest extended number since the source began.
+    #[must_use]
+    pub fn range(&self) -> Option<(i64, i64)> {
+        self.range
+    }
+
+    /// Bytes of memory that this meter may take beside itself.
+    #[cfg(test)]
+    pub(super) fn memory_max(&self) -> usize {
+        self.arrived.len() * 8 + self.holes_max * size_of::<Hole>()
+    }
+
+    fn window(&self) -> i64 {
+        self.arrived.len() as i64 * 64
+    }
+
+    fn suspect(&mut self, sequence: u16) -> Arrival {
+        if self.restart_at == Some(sequence) {
+            return Arrival::Restarted;
+        }
+        self.restart_at = Some(sequence.wrapping_add(1));
+        Arrival::Suspect
+    }
+
+    /// Makes room for the numbers up to `number`, and a hole of those between.
+    fn advance(&mut self, highest: i64, number: i64, now_ms: u32) {
+        let oldest_kept = number - self.window() + 1;
+        while self.holes.front().is_some_and(|hole| hole.first < oldest_kept) {
+            self.give_up_first();
+        }
+        for n in (highest + 1).max(oldest_kept)..=number {
+            self.clear(n);
+        }
+        let first = (highest + 1).max(oldest_kept);
+        self.lost += first - (highest + 1); // more than the window holds: never to be recognised
+        self.open(first, number, now_ms);
+    }
+
+    fn open(&mut self, first: i64, end: i64, now_ms: u32) {
+        let Ok(length @ 1..) = u16::try_from(end - first) else { return };
+        if self.holes.len() >= self.holes_max {
+            self.give_up_first();
+        }
+        self.holes.push_back(Hole { first, length, missing: length, seen_ms: now_ms });
+    }
+
+    /// A packet came from before the first known one: those between are missing too. At the very start only, so the
+    /// numbers below `lowest` are untouched in the window.
+    fn extend_down(&mut self, number: i64, lowest: i64, now_ms: u32) {
+        for n in number..lowest {
+            self.clear(n);
+        }
+        let length = (lowest - number) as u16;
+        // `number` itself is filled by the caller.
+        if self.holes.len() < self.holes_max {
+            self.holes.push_front(Hole { first: number, length, missing: length, seen_ms: now_ms });
+        } else {
+            self.lost += i64::from(length);
+        }
+    }
+
+    fn fill(&mut self, number: i64) -> Arrival {
+        let hole = self.holes.iter_mut().find(|h| (h.first..h.first + i64::from(h.length)).contains(&number));
+        let Some(hole) = hole else {
+            self.lost -= 1;
+            return Arrival::Late(number);
+        };
+        hole.missing = hole.missing.saturating_sub(1);
+        while self.holes.front().is_some_and(|hole| hole.missing == 0) {
+            self.holes.pop_front();
+        }
+        Arrival::Filled(number)
+    }
+
+    fn give_up_first(&mut self) {
+        if let Some(hole) = self.holes.pop_front() {
+            self.lost += i64::from(hole.missing);
+        }
+        while self.holes.front().is_some_and(|hole| hole.missing == 0) {
+            self.holes.pop_front();
+        }
+    }
+
+    fn slot(&self, number: i64) -> (usize, u64) {
+        let bit = (number & (self.window() - 1)) as usize;
+        (bit / 64, 1 << (bit % 64))
+    }
+
+    fn has(&self, number: i64) -> bool {
+        let (word, bit) = self.slot(number);
+        self.arrived.get(word).is_some_and(|w| w & bit != 0)
+    }
+
+    fn mark(&mut self, number: i64) {
+        let (word, bit) = self.slot(number);
+        if let Some(w) = self.arrived.get_mut(word) {
+            *w |= bit;
+        }
+        self.arrivals += 1;
+    }
+
+    fn clear(&mut self, number: i64) {
+        let (word, bit) = self.slot(number);
+        if let Some(w) = self.arrived.get_mut(word) {
+            *w &= !bit;
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "sequence_tests.rs"]
+mod tests;
