@@ -1,0 +1,373 @@
+//! What an SDP (RFC 8866, JSEP) says about the media that will come: tolerant of what it does not know, bounded in what
+//! it keeps. str0m negotiates; this reads what was agreed.
+
+use throng_media::rtp::{Extension, ExtensionIds};
+use throng_observation::{Codec, MediaKind};
+
+/// An SDP longer than this is refused: a hundred media sections stay below it.
+pub const SDP_BYTES_MAX: usize = 512 * 1024;
+const SECTIONS_MAX: usize = 256;
+const FORMATS_MAX: usize = 128;
+const SOURCES_MAX: usize = 64;
+
+/// What a session's description says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Description {
+    /// The media sections, in order.
+    pub sections: Vec<MediaSection>,
+    /// `a=candidate` values, `candidate:…`, of all sections and the session, without repetitions.
+    pub candidates: Vec<String>,
+}
+
+/// One `m=` section.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MediaSection {
+    /// Audio or video; `None` for `application` and others.
+    pub kind: Option<MediaKind>,
+    /// `a=mid`.
+    pub mid: String,
+    /// Port 0: the section is rejected or stopped.
+    pub rejected: bool,
+    /// The direction from the writer's side.
+    pub direction: Direction,
+    /// Payload types in order of preference.
+    pub formats: Vec<Format>,
+    /// Header extension ids with their URIs.
+    pub extensions: Vec<(u8, String)>,
+    /// SSRCs that the writer will send from, from `a=ssrc`, in order.
+    pub ssrcs: Vec<u32>,
+    /// Pairs of (media, retransmission) SSRCs from `a=ssrc-group:FID`.
+    pub retransmissions: Vec<(u32, u32)>,
+    /// RTCP packets need no report in front (`a=rtcp-rsize`, RFC 5506).
+    pub reduced_size_rtcp: bool,
+}
+
+/// `a=sendrecv` and its siblings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Direction {
+    /// Both ways.
+    #[default]
+    SendRecv,
+    /// The writer only sends.
+    SendOnly,
+    /// The writer only receives.
+    RecvOnly,
+    /// Neither.
+    Inactive,
+}
+
+impl Direction {
+    /// Whether the writer sends.
+    #[must_use]
+    pub fn sends(self) -> bool {
+        matches!(self, Self::SendRecv | Self::SendOnly)
+    }
+}
+
+/// One payload type of a section.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Format {
+    /// RTP payload type, 0–127.
+    pub payload_type: u8,
+    /// What it carries; [`Codec::Other`] with an encoding name that is not known.
+    pub codec: Codec,
+    /// Encoding name as written; empty where a static payload type has none.
+    pub name: String,
+    /// RTP clock rate, Hz.
+    pub clock_rate_hz: u32,
+    /// For `rtx`: the payload type that it repeats (`apt`).
+    pub repeats: Option<u8>,
+    /// `a=rtcp-fb` values.
+    pub feedback: Feedback,
+}
+
+impl Format {
+    /// Whether this is a retransmission format (RFC 4588).
+    #[must_use]
+    pub fn is_retransmission(&self) -> bool {
+        self.name.eq_ignore_ascii_case("rtx")
+    }
+}
+
+/// Which RTCP feedback a payload type was agreed with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Feedback {
+    /// Generic NACK (RFC 4585).
+    pub nack: bool,
+    /// Picture loss indication.
+    pub pli: bool,
+    /// Full intra request (RFC 5104).
+    pub fir: bool,
+    /// Transport-wide congestion control.
+    pub transport_cc: bool,
+    /// Receiver estimated maximum bitrate.
+    pub remb: bool,
+}
+
+impl Description {
+    /// Reads an SDP. Lines that are not understood are passed over.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        let mut description = Self::default();
+        let mut session_direction = Direction::default();
+        for line in text.lines().map(str::trim_end) {
+            if let Some(media) = line.strip_prefix("m=") {
+                if description.sections.len() == SECTIONS_MAX {
+                    break;
+                }
+                description.sections.push(MediaSection::begin(media, session_direction));
+            } else if let Some(attribute) = line.strip_prefix("a=") {
+                if attribute.starts_with("candidate:") {
+                    let known = description.candidates.iter().any(|candidate| candidate == attribute);
+                    if !known && description.candidates.len() < SOURCES_MAX {
+                        description.candidates.push(attribute.to_owned());
+                    }
+                } else if let Some(section) = description.sections.last_mut() {
+                    section.attribute(attribute);
+                } else if let Some(direction) = direction(attribute) {
+                    session_direction = direction;
+                }
+            }
+        }
+        description
+    }
+
+    /// The extension ids of all sections together; a bundle may not use an id for two things (RFC 9143 10.1).
+    #[must_use]
+    pub fn extension_ids(&self) -> ExtensionIds {
+        ExtensionIds::from_pairs(
+            self.sections.iter().flat_map(|section| &section.extensions).map(|(id, uri)| (*id, uri.as_str())),
+        )
+    }
+
+    /// Whether the transport-wide sequence number was agreed in any section.
+    #[must_use]
+    pub fn has_transport_sequence(&self) -> bool {
+        self.extension_ids().id(Extension::TransportSequence).is_some()
+    }
+}
+
+impl MediaSection {
+    fn begin(media: &str, direction: Direction) -> Self {
+        let mut words = media.split_ascii_whitespace();
+        let kind = match words.next() {
+            Some("audio") => Some(MediaKind::Audio),
+            Some("video") => Some(MediaKind::Video),
+            _ => None,
+        };
+        let rejected = words.next() == Some("0");
+        let formats = words.skip(1).filter_map(|word| word.parse().ok()).filter(|pt| *pt < 128);
+        Self {
+            kind,
+            mid: String::new(),
+            rejected,
+            direction,
+            formats: formats.take(FORMATS_MAX).map(Format::of_static_type).collect(),
+            extensions: Vec::new(),
+            ssrcs: Vec::new(),
+            retransmissions: Vec::new(),
+            reduced_size_rtcp: false,
+        }
+    }
+
+    fn attribute(&mut self, attribute: &str) {
+        let (name, value) = attribute.split_once(':').unwrap_or((attribute, ""));
+        match name {
+            "mid" => self.mid = value.chars().take(64).collect(),
+            "rtpmap" => self.rtpmap(value),
+            "fmtp" => self.fmtp(value),
+            "rtcp-fb" => self.feedback(value),
+            "extmap" => self.extmap(value),
+            "ssrc" => self.ssrc(value),
+            "ssrc-group" => self.ssrc_group(value),
+            "rtcp-rsize" => self.reduced_size_rtcp = true,
+            _ => self.direction = direction(attribute).unwrap_or(self.direction),
+        }
+    }
+
+    /// `96 VP8/90000`, `111 opus/48000/2`.
+    fn rtpmap(&mut self, value: &str) {
+        let Some((format, encoding)) = self.of_payload_type(value) else { return };
+        let mut parts = encoding.split('/');
+        let name = parts.next().unwrap_or_default();
+        format.name = name.chars().take(32).collect();
+        format.codec = Codec::from_name(name);
+        if let Some(rate) = parts.next().and_then(|rate| rate.parse().ok()).filter(|rate| *rate > 0) {
+            format.clock_rate_hz = rate;
+        }
+    }
+
+    /// `97 apt=96;rtx-time=3000`.
+    fn fmtp(&mut self, value: &str) {
+        let Some((format, parameters)) = self.of_payload_type(value) else { return };
+        let apt = parameters.split(';').find_map(|parameter| parameter.trim().strip_prefix("apt="));
+        if let Some(apt) = apt.and_then(|apt| apt.trim().parse().ok()) {
+            format.repeats = Some(apt);
+        }
+    }
+
+    /// `96 nack pli`, `* transport-cc`.
+    fn feedback(&mut self, value: &str) {
+        let (payload_type, what) = value.split_once(' ').unwrap_or((value, ""));
+        let all = payload_type == "*";
+        let payload_type = payload_type.parse::<u8>().ok();
+        let chosen =
+            self.formats.iter_mut().filter(|format| all || Some(format.payload_type) == payload_type);
+        for feedback in chosen.map(|format| &mut format.feedback) {
+            match what.trim() {
+                "nack" => feedback.nack = true,
+                "nack pli" => feedback.pli = true,
+                "ccm fir" => feedback.fir = true,
+                "transport-cc" => feedback.transport_cc = true,
+                "goog-remb" => feedback.remb = true,
+                _ => {}
+            }
+        }
+    }
+
+    /// `3 http://…`, `4/recvonly urn:…`.
+    fn extmap(&mut self, value: &str) {
+        let mut words = value.split_ascii_whitespace();
+        let id = words.next().and_then(|id| id.split('/').next()).and_then(|id| id.parse().ok());
+        if let (Some(id), Some(uri)) = (id, words.next())
+            && self.extensions.len() < FORMATS_MAX
+        {
+            self.extensions.push((id, uri.chars().take(256).collect()));
+        }
+    }
+
+    /// `1234 cname:…`.
+    fn ssrc(&mut self, value: &str) {
+        let ssrc = value.split_ascii_whitespace().next().and_then(|ssrc| ssrc.parse().ok());
+        if let Some(ssrc) = ssrc
+            && !self.ssrcs.contains(&ssrc)
+            && self.ssrcs.len() < SOURCES_MAX
+        {
+            self.ssrcs.push(ssrc);
+        }
+    }
+
+    /// `FID 1 2`.
+    fn ssrc_group(&mut self, value: &str) {
+        let mut words = value.split_ascii_whitespace();
+        let semantics = words.next();
+        let mut number = || words.next().and_then(|ssrc| ssrc.parse().ok());
+        if let (Some("FID"), Some(media), Some(repeat)) = (semantics, number(), number())
+            && self.retransmissions.len() < SOURCES_MAX
+        {
+            self.retransmissions.push((media, repeat));
+        }
+    }
+
+    fn of_payload_type<'v>(&mut self, value: &'v str) -> Option<(&mut Format, &'v str)> {
+        let (payload_type, rest) = value.split_once(' ')?;
+        let payload_type: u8 = payload_type.parse().ok()?;
+        let format = self.formats.iter_mut().find(|format| format.payload_type == payload_type)?;
+        Some((format, rest.trim()))
+    }
+}
+
+impl Format {
+    /// A payload type before its rtpmap; those of RFC 3551 that need none are known.
+    fn of_static_type(payload_type: u8) -> Self {
+        let (codec, clock_rate_hz) = match payload_type {
+            0 => (Codec::Pcmu, 8_000),
+            8 => (Codec::Pcma, 8_000),
+            _ => (Codec::Other, 90_000),
+        };
+        Self {
+            payload_type,
+            codec,
+            name: String::new(),
+            clock_rate_hz,
+            repeats: None,
+            feedback: Feedback::default(),
+        }
+    }
+}
+
+fn direction(attribute: &str) -> Option<Direction> {
+    Some(match attribute {
+        "sendrecv" => Direction::SendRecv,
+        "sendonly" => Direction::SendOnly,
+        "recvonly" => Direction::RecvOnly,
+        "inactive" => Direction::Inactive,
+        _ => return None,
+    })
+}
+
+/// `text` without its candidates, and without the end of them: what may be reached is judged before it is used.
+#[must_use]
+pub fn without_candidates(text: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    for line in text.lines().map(str::trim_end) {
+        if !line.starts_with("a=candidate:") && line != "a=end-of-candidates" {
+            kept.push_str(line);
+            kept.push_str("\r\n");
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OFFER: &str = "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=x\r\nt=0 0\r\na=group:BUNDLE a v\r\n\
+        m=audio 9 UDP/TLS/RTP/SAVPF 111 0\r\nc=IN IP4 0.0.0.0\r\na=sendonly\r\na=mid:a\r\na=rtcp-mux\r\n\
+        a=rtpmap:111 opus/48000/2\r\na=candidate:1 1 udp 2015363327 10.0.0.1 4000 typ host\r\n\
+        m=video 9 UDP/TLS/RTP/SAVPF 96 97\r\na=sendonly\r\na=mid:v\r\na=rtcp-rsize\r\na=rtpmap:96 H264/90000\r\n\
+        a=fmtp:96 profile-level-id=42e01f;packetization-mode=1\r\na=rtcp-fb:96 nack\r\na=rtcp-fb:96 nack pli\r\n\
+        a=rtcp-fb:* goog-remb\r\na=rtpmap:97 rtx/90000\r\na=fmtp:97 apt=96\r\na=ssrc-group:FID 7 8\r\n\
+        a=ssrc:7 cname:c\r\na=ssrc:7 msid:m\r\na=ssrc:8 cname:c\r\n\
+        a=extmap:3/sendonly http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01\r\n\
+        a=candidate:1 1 udp 2015363327 10.0.0.1 4000 typ host\r\na=end-of-candidates\r\n";
+
+    #[test]
+    fn an_offer_says_what_will_come() {
+        let description = Description::parse(OFFER);
+        let [audio, video] = description.sections.as_slice() else { panic!("two sections") };
+        assert_eq!(
+            (audio.kind, audio.mid.as_str(), audio.direction.sends()),
+            (Some(MediaKind::Audio), "a", true)
+        );
+        assert_eq!((audio.formats[0].codec, audio.formats[0].clock_rate_hz), (Codec::Opus, 48_000));
+        assert_eq!((audio.formats[1].codec, audio.formats[1].clock_rate_hz), (Codec::Pcmu, 8_000));
+        assert_eq!(video.formats[0].codec, Codec::H264);
+        assert_eq!(
+            video.formats[0].feedback,
+            Feedback { nack: true, pli: true, remb: true, ..Feedback::default() }
+        );
+        assert!(video.formats[1].is_retransmission() && video.formats[1].repeats == Some(96));
+        assert_eq!((video.ssrcs.as_slice(), video.retransmissions.as_slice()), (&[7, 8][..], &[(7, 8)][..]));
+        assert!(video.reduced_size_rtcp && !audio.reduced_size_rtcp);
+        assert!(description.has_transport_sequence());
+        assert_eq!(description.candidates.len(), 1);
+        assert!(!without_candidates(OFFER).contains("candidate"));
+        assert_eq!(Description::parse(&without_candidates(OFFER)).sections, description.sections);
+    }
+
+    #[test]
+    fn bent_descriptions_are_read_without_panic_and_within_bounds() {
+        let mut random = fastrand::Rng::with_seed(7);
+        for _ in 0..20_000 {
+            let mut bytes = OFFER.as_bytes().to_vec();
+            for _ in 0..random.usize(1..8) {
+                let at = random.usize(..bytes.len());
+                match random.u8(0..4) {
+                    0 => bytes[at] = random.u8(..),
+                    1 => bytes.truncate(at.max(1)),
+                    2 => bytes.insert(at, random.u8(..)),
+                    _ => {
+                        let piece = bytes[at..bytes.len().min(at + 40)].to_vec();
+                        bytes.extend(piece);
+                    }
+                }
+            }
+            let description = Description::parse(&String::from_utf8_lossy(&bytes));
+            assert!(description.sections.len() <= SECTIONS_MAX);
+        }
+        let endless = "m=video 9 x 96\r\na=ssrc:1 x\r\n".repeat(10_000);
+        assert_eq!(Description::parse(&endless).sections.len(), SECTIONS_MAX);
+    }
+}

@@ -1,0 +1,311 @@
+//! ICE, DTLS and SDP of one peer connection. The only module that knows str0m, whose API changes about monthly.
+//!
+//! str0m also believes to be in charge of the media: what it would send as RTP or RTCP is dropped here, because our own
+//! media path holds the same keys and must be the only one that uses an SRTCP index.
+
+use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Instant;
+
+use str0m::change::{SdpAnswer, SdpOffer, SdpPendingOffer};
+use str0m::media::{Direction as MediaDirection, MediaKind as StrMediaKind};
+use str0m::net::{Protocol, Receive};
+use str0m::rtp::Extension;
+use str0m::{Candidate, Event, IceConnectionState, Input, Output, Rtc, RtcConfig};
+use throng_media::rtp::{PacketKind, classify};
+use throng_observation::IceState;
+
+use super::crypto::{self, CryptoSetupError, KeySlot};
+use super::sdp::{Description, SDP_BYTES_MAX, without_candidates};
+use super::srtp::SessionKeys;
+
+/// Why a session could not be made or go on.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SessionError {
+    /// The shared cryptography is not there.
+    #[error(transparent)]
+    Crypto(#[from] CryptoSetupError),
+    /// The peer's SDP is malformed or cannot be agreed with.
+    #[error("SDP: {0}")]
+    Sdp(String),
+    /// A candidate cannot be read or used.
+    #[error("candidate: {0}")]
+    Candidate(String),
+    /// The transport broke: DTLS alert, wrong fingerprint.
+    #[error("transport: {0}")]
+    Transport(String),
+    /// Offer and answer came out of order.
+    #[error("{0}")]
+    Order(&'static str),
+}
+
+/// What a session wants, or tells.
+#[derive(Debug)]
+pub enum SessionOutput {
+    /// Send this datagram (STUN or DTLS) from `source`, a local candidate.
+    Transmit {
+        /// The local address.
+        source: SocketAddr,
+        /// The peer.
+        to: SocketAddr,
+        /// The datagram.
+        bytes: Vec<u8>,
+    },
+    /// The ICE state changed.
+    Ice(IceState),
+    /// ICE and DTLS are up; these are the media keys.
+    Connected(SessionKeys),
+    /// The peer closed DTLS.
+    ClosedByPeer,
+    /// Nothing to do before this moment.
+    Timeout(Instant),
+}
+
+/// What both sides agreed on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Negotiated {
+    /// What the answer says: payload types, feedback and extensions that may be used.
+    pub answer: Description,
+    /// What the peer's side says: the SSRCs that it will send from, and its candidates.
+    pub remote: Description,
+}
+
+/// One peer connection.
+pub struct Session {
+    rtc: Box<Rtc>,
+    keys: KeySlot,
+    pending: Option<SdpPendingOffer>,
+    /// The keys were handed out.
+    keyed: bool,
+}
+
+impl Session {
+    /// A session that only receives.
+    ///
+    /// # Errors
+    /// [`SessionError::Crypto`] when this process has no working cryptography.
+    pub fn viewer(now: Instant) -> Result<Self, SessionError> {
+        Self::build(configuration()?, now)
+    }
+
+    /// A server's end: ICE-lite, waits for an offer.
+    ///
+    /// # Errors
+    /// As [`Self::viewer`].
+    pub fn server(now: Instant) -> Result<Self, SessionError> {
+        Self::build(configuration()?.set_ice_lite(true), now)
+    }
+
+    fn build(configuration: RtcConfig, now: Instant) -> Result<Self, SessionError> {
+        let (rtc, keys) = crypto::with_key_slot(|| Box::new(configuration.build(now)));
+        Ok(Self { rtc, keys, pending: None, keyed: false })
+    }
+
+    /// Makes an offer to receive one audio and one video stream.
+    ///
+    /// # Errors
+    /// [`SessionError::Order`] when there is nothing to offer.
+    pub fn create_offer(&mut self) -> Result<String, SessionError> {
+        let mut change = self.rtc.sdp_api();
+        for kind in [StrMediaKind::Audio, StrMediaKind::Video] {
+            change.add_media(kind, MediaDirection::RecvOnly, None, None, None);
+        }
+        let (offer, pending) = change.apply().ok_or(SessionError::Order("nothing to offer"))?;
+        self.pending = Some(pending);
+        Ok(offer.to_sdp_string())
+    }
+
+    /// Takes the peer's answer to our offer. Its candidates are not used: they are in the result, to be judged and
+    /// then added.
+    ///
+    /// # Errors
+    /// [`SessionError::Sdp`] and, without an open offer, [`SessionError::Order`].
+    pub fn accept_answer(&mut self, text: &str) -> Result<Negotiated, SessionError> {
+        let pending =
+            self.pending.take().ok_or(SessionError::Order("an answer came without an offer of ours"))?;
+        let rtc = &mut self.rtc;
+        guarded(text, |text| {
+            let answer = SdpAnswer::from_sdp_string(text).map_err(|error| error.to_string())?;
+            rtc.sdp_api().accept_answer(pending, answer).map_err(|error| error.to_string())
+        })?;
+        let remote = Description::parse(text);
+        Ok(Negotiated { answer: remote.clone(), remote })
+    }
+
+    /// Takes the peer's offer, first or later, and makes our answer. As with [`Self::accept_answer`] the candidates in
+    /// it are left to the caller.
+    ///
+    /// # Errors
+    /// [`SessionError::Sdp`].
+    pub fn accept_offer(&mut self, text: &str) -> Result<(String, Negotiated), SessionError> {
+        self.pending = None;
+        let rtc = &mut self.rtc;
+        let answer = guarded(text, |text| {
+            let offer = SdpOffer::from_sdp_string(text).map_err(|error| error.to_string())?;
+            rtc.sdp_api().accept_offer(offer).map_err(|error| error.to_string())
+        })?;
+        let answer = answer.to_sdp_string();
+        let negotiated = Negotiated { answer: Description::parse(&answer), remote: Description::parse(text) };
+        Ok((answer, negotiated))
+    }
+
+    /// Adds a host candidate of ours and returns its `candidate:…` line.
+    ///
+    /// # Errors
+    /// [`SessionError::Candidate`] for an address that cannot be one (0.0.0.0, port 0).
+    pub fn add_local_candidate(&mut self, address: SocketAddr) -> Result<String, SessionError> {
+        let candidate =
+            Candidate::host(address, "udp").map_err(|e| SessionError::Candidate(e.to_string()))?;
+        let line = candidate.to_sdp_string();
+        self.rtc.add_local_candidate(candidate);
+        Ok(line)
+    }
+
+    /// Adds a candidate of the peer.
+    pub fn add_remote_candidate(&mut self, candidate: RemoteCandidate) {
+        self.rtc.add_remote_candidate(candidate.0);
+    }
+
+    /// Takes in a STUN or DTLS datagram. Others, and what cannot be read, are ignored.
+    ///
+    /// # Errors
+    /// [`SessionError::Transport`] when DTLS cannot go on.
+    pub fn datagram(
+        &mut self,
+        now: Instant,
+        source: SocketAddr,
+        local: SocketAddr,
+        bytes: &[u8],
+    ) -> Result<(), SessionError> {
+        if !matches!(classify(bytes), PacketKind::Stun | PacketKind::Dtls) {
+            return Ok(());
+        }
+        let Ok(received) = Receive::new(Protocol::Udp, source, local, bytes) else { return Ok(()) };
+        self.rtc.handle_input(Input::Receive(now, received)).map_err(transport)
+    }
+
+    /// The deadline of [`SessionOutput::Timeout`] has come.
+    ///
+    /// # Errors
+    /// [`SessionError::Transport`].
+    pub fn timeout(&mut self, now: Instant) -> Result<(), SessionError> {
+        self.rtc.handle_input(Input::Timeout(now)).map_err(transport)
+    }
+
+    /// The next thing the session wants; [`SessionOutput::Timeout`] when there is nothing now.
+    ///
+    /// # Errors
+    /// [`SessionError::Transport`].
+    pub fn poll_output(&mut self) -> Result<SessionOutput, SessionError> {
+        loop {
+            match self.rtc.poll_output().map_err(transport)? {
+                Output::Timeout(at) => return Ok(SessionOutput::Timeout(at)),
+                Output::Transmit(transmit) => {
+                    if matches!(classify(&transmit.contents), PacketKind::Stun | PacketKind::Dtls) {
+                        return Ok(SessionOutput::Transmit {
+                            source: transmit.source,
+                            to: transmit.destination,
+                            bytes: transmit.contents.into(),
+                        });
+                    }
+                }
+                Output::Event(Event::IceConnectionStateChange(state)) => {
+                    return Ok(SessionOutput::Ice(ice_state(state)));
+                }
+                Output::Event(Event::Connected) if !self.keyed => {
+                    let keys = self.keys.take();
+                    let keys =
+                        keys.ok_or_else(|| SessionError::Transport("DTLS agreed on no SRTP profile".into()))?;
+                    self.keyed = true;
+                    return Ok(SessionOutput::Connected(keys));
+                }
+                Output::Event(Event::Closed) => return Ok(SessionOutput::ClosedByPeer),
+                Output::Event(_) => {}
+            }
+        }
+    }
+
+    /// Closes DTLS; poll until there is nothing more to send.
+    pub fn close(&mut self) {
+        // A close that DTLS refuses leaves nothing to be done: the peer's consent checks will end it.
+        let _ = self.rtc.close();
+    }
+}
+
+/// A candidate of the peer that has been read.
+#[derive(Clone, Debug)]
+pub struct RemoteCandidate(Candidate);
+
+impl RemoteCandidate {
+    /// Reads `candidate:…`, with or without `a=` in front.
+    ///
+    /// # Errors
+    /// [`SessionError::Candidate`] for what is no candidate or names a host instead of an address (mDNS).
+    pub fn parse(text: &str) -> Result<Self, SessionError> {
+        let text = text.trim();
+        let text = text.strip_prefix("a=").unwrap_or(text);
+        catch_unwind(|| Candidate::from_sdp_string(text))
+            .map_err(|_| SessionError::Candidate("reader failed".into()))?
+            .map(Self)
+            .map_err(|error| SessionError::Candidate(error.to_string()))
+    }
+
+    /// Where it points.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.0.addr()
+    }
+
+    /// Whether it is UDP; TCP candidates are not used.
+    #[must_use]
+    pub fn is_udp(&self) -> bool {
+        self.0.proto() == Protocol::Udp
+    }
+}
+
+fn configuration() -> Result<RtcConfig, SessionError> {
+    let shared = crypto::shared()?;
+    Ok(RtcConfig::new()
+        .set_crypto_provider(std::sync::Arc::clone(&shared.provider))
+        .set_dtls_cert(shared.certificate.clone())
+        .clear_codecs()
+        .enable_opus(true, false)
+        .enable_pcmu(true, false)
+        .enable_pcma(true, false)
+        .enable_h264(true)
+        .enable_h265(true)
+        .enable_vp8(true)
+        .enable_vp9(true)
+        .enable_av1(true)
+        .set_extension(9, Extension::AbsoluteCaptureTime)
+        .set_rtp_mode(true)
+        .set_stats_interval(None))
+}
+
+/// Runs an SDP through str0m. A panic in there is a defect that must cost one viewer and not the run.
+fn guarded<T>(text: &str, agree: impl FnOnce(&str) -> Result<T, String>) -> Result<T, SessionError> {
+    if text.len() > SDP_BYTES_MAX {
+        return Err(SessionError::Sdp(format!(
+            "{} bytes are more than the {SDP_BYTES_MAX} allowed",
+            text.len()
+        )));
+    }
+    let text = without_candidates(text);
+    catch_unwind(AssertUnwindSafe(|| agree(&text)))
+        .unwrap_or_else(|_| Err("the SDP library failed on it".into()))
+        .map_err(SessionError::Sdp)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "shaped for map_err")]
+fn transport(error: str0m::RtcError) -> SessionError {
+    SessionError::Transport(error.to_string())
+}
+
+fn ice_state(state: IceConnectionState) -> IceState {
+    match state {
+        IceConnectionState::New => IceState::New,
+        IceConnectionState::Checking => IceState::Checking,
+        IceConnectionState::Connected | IceConnectionState::Completed => IceState::Connected,
+        IceConnectionState::Disconnected => IceState::Disconnected,
+    }
+}
