@@ -2,7 +2,7 @@
 //! to the small meters beside it and adds up what they say.
 
 mod track;
-pub use track::{Reception, TrackConfig, TrackMeter};
+pub use track::{TrackConfig, TrackMeter};
 
 mod packet;
 pub use packet::{CaptureBasis, Captured, Packet};
@@ -39,3 +39,13 @@ pub use delay::DelayMeter;
 
 mod capture;
 pub use capture::CaptureMeter;
+
+mod frames;
+pub use frames::{CompleteFrame, FrameMeter, FramePacket, Verdict};
+
+mod reception;
+pub use reception::{Reception, ReceptionMeter};
+
+mod pictures;
+
+mod samples;

@@ -167,6 +167,14 @@ impl SequenceMeter {
         change
     }
 
+    /// How many packets are missing right before `number`, the highest one.
+    #[must_use]
+    pub fn missing_before(&self, number: i64) -> i64 {
+        let last = self.holes.back();
+        last.filter(|hole| hole.first + i64::from(hole.length) == number)
+            .map_or(0, |hole| i64::from(hole.length))
+    }
+
     /// Lowest and highest extended number since the source began.
     #[must_use]
     pub fn range(&self) -> Option<(i64, i64)> {

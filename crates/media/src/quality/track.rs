@@ -1,9 +1,25 @@
 //! The meter of one received track: routes every packet to the meters that own a question each.
 
-use super::packet::{CaptureBasis, Packet};
+use super::capture::CaptureMeter;
+use super::delay::DelayMeter;
+use super::jitter::JitterMeter;
+use super::nack::NackList;
+use super::oven::OvenMeter;
+use super::packet::{CaptureBasis, Captured, Packet};
+use super::pictures::Pictures;
+use super::reception::{Reception, ReceptionMeter};
+use super::samples::Samples;
+use super::sequence::{Arrival, SequenceMeter};
 use super::wall_clock::WallClock;
 use std::time::{Duration, Instant};
 use throng_observation::{Codec, MediaKind, TrackCounters, TrackId, TrackInterval};
+
+/// How long a missing packet may still come when retransmission was negotiated: two tries at 100 ms, and what a
+/// real-time player's jitter buffer holds.
+const RETRANSMISSION_PATIENCE_MS: u32 = 200;
+
+/// How long a packet may be out of order where nothing is retransmitted.
+const REORDER_PATIENCE_MS: u32 = 100;
 
 /// What a track is, as negotiated.
 #[derive(Clone, Copy, Debug)]
@@ -20,19 +36,6 @@ pub struct TrackConfig {
     pub nack: bool,
 }
 
-/// What a receiver report says of a stream (RFC 3550 §6.4.1, computed as in its A.3).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reception {
-    /// Fraction lost since the previous report, in 1/256.
-    pub fraction_lost: u8,
-    /// Packets lost since the source began, clamped to 24 bits, signed.
-    pub cumulative_lost: i32,
-    /// Highest sequence number received, with the count of wraps in the upper half.
-    pub extended_highest_sequence: u32,
-    /// Interarrival jitter in timestamp units.
-    pub jitter: u32,
-}
-
 /// Everything that is measured on one received track.
 ///
 /// The driver hands packets and reports in, calls [`Self::timeout`], [`Self::take_nacks`] and
@@ -42,23 +45,88 @@ pub struct Reception {
 pub struct TrackMeter {
     config: TrackConfig,
     clock: WallClock,
+    announced_at: Instant,
     interval_began: Instant,
-    counters: TrackCounters,
     first_packet_at: Option<Instant>,
+    first_frame_at: Option<Instant>,
+    counters: TrackCounters,
+    sequence: SequenceMeter,
+    /// The packet that the next one may prove to be the first of a restarted source.
+    suspect: Option<Packet>,
+    nacks: NackList,
+    reception: ReceptionMeter,
+    sender_report: Option<(u64, Instant)>,
+    jitter: JitterMeter,
+    oven: OvenMeter,
+    playout: Playout,
+    /// `None` for audio, where every packet is a frame.
+    pictures: Option<Box<Pictures>>,
+}
+
+/// What is measured on every complete frame.
+#[derive(Debug)]
+struct Playout {
+    delay: DelayMeter,
+    capture: CaptureMeter,
+    relative_us: Samples<u32>,
+    absolute_us: Samples<i32>,
+}
+
+impl Playout {
+    fn frame(&mut self, arrived_ns: i64, arrived_unix_ns: u64, timestamp: u32, captured: Option<Captured>) {
+        self.relative_us.push(self.delay.frame(arrived_ns, timestamp));
+        if let Some(delay_us) = self.capture.frame(arrived_unix_ns, timestamp, captured) {
+            self.absolute_us.push(delay_us);
+        }
+    }
 }
 
 impl TrackMeter {
     /// A meter of a track announced at `now`.
     #[must_use]
     pub fn new(config: TrackConfig, clock: WallClock, now: Instant) -> Self {
-        Self { config, clock, interval_began: now, counters: TrackCounters::default(), first_packet_at: None }
+        let is_video = config.kind == MediaKind::Video;
+        let patience_ms = if config.nack { RETRANSMISSION_PATIENCE_MS } else { REORDER_PATIENCE_MS };
+        // Audio has 50 packets a second, video hundreds: what each must remember follows from that.
+        let (window, holes, nacks) = if is_video { (2048, 64, 192) } else { (256, 16, 24) };
+        Self {
+            config,
+            clock,
+            announced_at: now,
+            interval_began: now,
+            first_packet_at: None,
+            first_frame_at: None,
+            counters: TrackCounters::default(),
+            sequence: SequenceMeter::new(window, holes, patience_ms),
+            suspect: None,
+            nacks: NackList::new(if config.nack { nacks } else { 0 }),
+            reception: ReceptionMeter::default(),
+            sender_report: None,
+            jitter: JitterMeter::new(config.clock_rate_hz),
+            oven: OvenMeter::new(config.clock_rate_hz),
+            playout: Playout {
+                delay: DelayMeter::new(config.clock_rate_hz),
+                capture: CaptureMeter::new(config.clock_rate_hz),
+                relative_us: Samples::default(),
+                absolute_us: Samples::default(),
+            },
+            pictures: is_video.then(|| Box::new(Pictures::new(config.clock_rate_hz))),
+        }
     }
 
     /// Takes in one packet. Call in the order of arrival; `arrived_at` is the only clock.
     pub fn packet(&mut self, packet: &Packet) {
-        let _ = &self.clock;
+        self.counters.wire_bytes += u64::from(packet.wire_bytes);
         self.first_packet_at.get_or_insert(packet.arrived_at);
-        self.counters.packets_received += 1;
+        let now_ms = self.ms(packet.arrived_at);
+        match self.sequence.packet(packet.sequence, packet.retransmitted, now_ms) {
+            Arrival::Suspect => self.suspect = Some(*packet),
+            Arrival::Restarted => self.restarted(packet),
+            arrival => {
+                self.route(packet, arrival, now_ms);
+                self.settle(packet.arrived_at);
+            }
+        }
     }
 
     /// A datagram of this track's SSRCs that could not be decrypted or parsed.
@@ -73,32 +141,75 @@ impl TrackMeter {
 
     /// Takes in the sender's RTCP report: its NTP time as nanoseconds since the Unix epoch, and the RTP timestamp
     /// of the same moment.
-    pub fn sender_report(&mut self, _ntp_unix_ns: u64, _rtp_timestamp: u32, _arrived_at: Instant) {}
+    pub fn sender_report(&mut self, ntp_unix_ns: u64, rtp_timestamp: u32, arrived_at: Instant) {
+        self.playout.capture.sender_report(ntp_unix_ns, rtp_timestamp);
+        self.sender_report = Some((ntp_unix_ns, arrived_at));
+    }
+
+    /// The last sender report of this source, as NTP time in nanoseconds since the Unix epoch, and its arrival: for
+    /// LSR and DLSR of a receiver report.
+    #[must_use]
+    pub fn last_sender_report(&self) -> Option<(u64, Instant)> {
+        self.sender_report
+    }
 
     /// The same track goes on from another source (new SSRC): sequence numbers and timestamps begin anew.
-    pub fn source_changed(&mut self, _now: Instant) {}
+    pub fn source_changed(&mut self, now: Instant) {
+        self.sequence.restart();
+        self.suspect = None;
+        self.sender_report = None;
+        self.nacks.clear();
+        self.reception.restart(&self.sequence);
+        self.jitter.restart();
+        self.playout.delay.restart();
+        self.playout.capture.restart();
+        if let Some(pictures) = &mut self.pictures {
+            pictures.restart(now, &mut self.counters);
+        }
+        self.count_losses();
+    }
 
     /// The round trip time to the server, when known: how long to wait before a packet is asked for again.
-    pub fn round_trip(&mut self, _round_trip: Duration) {}
+    pub fn round_trip(&mut self, round_trip: Duration) {
+        self.nacks.round_trip_ms(u32::try_from(round_trip.as_millis()).unwrap_or(u32::MAX));
+    }
 
     /// Gives up on packets and frames that are too late, and sees freezes that have begun.
-    pub fn timeout(&mut self, _now: Instant) {}
+    pub fn timeout(&mut self, now: Instant) {
+        let now_ms = self.ms(now);
+        if self.sequence.next_timeout_ms().is_some_and(|at_ms| now_ms >= at_ms) {
+            self.sequence.timeout(now_ms);
+            self.settle(now);
+        }
+        if let Some(pictures) = &mut self.pictures {
+            pictures.freeze.timeout(now);
+        }
+    }
 
     /// When to call [`Self::timeout`], [`Self::take_nacks`] and [`Self::wants_key_frame`] next.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Instant> {
-        None
+        let packets_ms =
+            [self.sequence.next_timeout_ms(), self.nacks.next_timeout_ms()].into_iter().flatten().min();
+        let packets = packets_ms.map(|ms| self.announced_at + Duration::from_millis(ms.into()));
+        let pictures = self.pictures.as_ref().and_then(|pictures| pictures.next_timeout());
+        [packets, pictures].into_iter().flatten().min()
     }
 
     /// Appends to `out` the sequence numbers to ask for now, ascending; they are sent in one RTCP Generic NACK
     /// (RFC 4585 §6.2.1), which is counted when there are any.
-    pub fn take_nacks(&mut self, _now: Instant, _out: &mut Vec<u16>) {}
+    pub fn take_nacks(&mut self, now: Instant, out: &mut Vec<u16>) {
+        let now_ms = self.ms(now);
+        if self.nacks.take(now_ms, out) > 0 {
+            self.counters.nack_sent += 1;
+        }
+    }
 
     /// Whether to ask for a key frame now. Saying yes starts the rate limit, so ask only when able to send; tell what
     /// was sent by [`Self::pli_sent`] or [`Self::fir_sent`].
     #[must_use]
-    pub fn wants_key_frame(&mut self, _now: Instant) -> bool {
-        false
+    pub fn wants_key_frame(&mut self, now: Instant) -> bool {
+        self.pictures.as_mut().is_some_and(|pictures| pictures.need.take(now))
     }
 
     /// A Picture Loss Indication was sent.
@@ -114,31 +225,40 @@ impl TrackMeter {
     /// The figures of the next receiver report block; the fraction counts from the previous call. `None` before
     /// the first packet.
     pub fn reception(&mut self) -> Option<Reception> {
-        self.first_packet_at.map(|_| Reception::default())
+        self.reception.report(&self.sequence, self.jitter.ticks())
     }
 
     /// What happened since the previous interval (or since the track was announced).
     pub fn take_interval(&mut self, now: Instant) -> TrackInterval {
+        self.timeout(now);
+        self.count_losses();
         let active = now.saturating_duration_since(self.interval_began);
         self.interval_began = now;
         let mut counters = std::mem::take(&mut self.counters);
-        counters.active_us = u64::try_from(active.as_micros()).unwrap_or(u64::MAX);
+        counters.active_us = micros(active);
+        if let Some(pictures) = &mut self.pictures {
+            let frozen = pictures.freeze.take(now);
+            counters.freeze_count = frozen.count;
+            counters.freeze_us = micros(frozen.time);
+        }
         TrackInterval {
             track: self.config.track,
             kind: self.config.kind,
             ended_at: now,
             counters,
-            jitter_us: None,
-            relative_delay_us: Vec::new(),
-            absolute_delay_us: Vec::new(),
-            oven_delay_us: None,
-            source_fps: None,
+            jitter_us: self.jitter.micros(),
+            relative_delay_us: self.playout.relative_us.take(),
+            absolute_delay_us: self.playout.absolute_us.take(),
+            oven_delay_us: self.oven.delay_us(),
+            source_fps: self.pictures.as_ref().and_then(|pictures| pictures.source_rate.frames_per_second()),
         }
     }
 
     /// The last interval: what has not come by now counts as lost, so that the intervals of a life add up to
     /// expected = received + recovered + lost.
     pub fn finish(&mut self, now: Instant) -> TrackInterval {
+        self.sequence.give_up_all();
+        self.settle(now);
         self.take_interval(now)
     }
 
@@ -151,12 +271,141 @@ impl TrackMeter {
     /// When the first frame could be decoded (audio: the first packet).
     #[must_use]
     pub fn first_frame_at(&self) -> Option<Instant> {
-        None
+        self.first_frame_at
     }
 
     /// Where the absolute delays of this track come from so far.
     #[must_use]
     pub fn capture_basis(&self) -> Option<CaptureBasis> {
-        None
+        self.playout.capture.basis()
+    }
+
+    /// Estimated skew of the source's clock against ours, parts per million; positive when the source is slow.
+    #[must_use]
+    pub fn skew_ppm(&self) -> f64 {
+        self.playout.delay.skew_ppm()
+    }
+
+    /// The source has restarted, as this packet and the one before it show.
+    fn restarted(&mut self, packet: &Packet) {
+        let first = self.suspect.take();
+        self.source_changed(packet.arrived_at);
+        let now_ms = self.ms(packet.arrived_at);
+        for packet in first.iter().chain([packet]) {
+            let arrival = self.sequence.packet(packet.sequence, packet.retransmitted, now_ms);
+            self.route(packet, arrival, now_ms);
+        }
+        self.settle(packet.arrived_at);
+    }
+
+    fn route(&mut self, packet: &Packet, arrival: Arrival, now_ms: u32) {
+        let (number, came_late, recovered) = match arrival {
+            Arrival::Next(number) => {
+                let missing = u16::try_from(self.sequence.missing_before(number)).unwrap_or(u16::MAX);
+                if missing > 0 {
+                    self.nacks.missing(packet.sequence.wrapping_sub(missing), missing, now_ms);
+                }
+                (number, false, packet.retransmitted)
+            }
+            Arrival::Filled(number) => {
+                let asked = self.nacks.arrived(packet.sequence);
+                let recovered = asked || packet.retransmitted;
+                self.counters.packets_reordered += u64::from(!recovered);
+                (number, false, recovered)
+            }
+            Arrival::Late(number) => {
+                let asked = self.nacks.arrived(packet.sequence);
+                let recovered = asked || packet.retransmitted;
+                self.counters.packets_late += u64::from(!recovered);
+                (number, true, recovered)
+            }
+            Arrival::Duplicate | Arrival::Suspect | Arrival::Restarted => {
+                self.counters.packets_duplicate += 1;
+                return;
+            }
+        };
+        if packet.retransmitted {
+            self.reception.retransmission();
+        }
+        if recovered {
+            self.counters.packets_recovered += 1;
+        } else {
+            self.first_transmission(packet);
+        }
+        if !came_late {
+            self.media(packet, number);
+        }
+    }
+
+    fn first_transmission(&mut self, packet: &Packet) {
+        self.counters.packets_received += 1;
+        self.counters.payload_bytes += u64::from(packet.payload_bytes);
+        self.counters.header_bytes += u64::from(packet.header_bytes);
+        let arrived_ns = self.ns(packet.arrived_at);
+        self.jitter.packet(arrived_ns, packet.timestamp);
+        self.oven.packet(arrived_ns, packet.timestamp, self.pictures.is_none() || packet.marker);
+    }
+
+    /// A packet that came in time for its frame.
+    fn media(&mut self, packet: &Packet, number: i64) {
+        let arrived_ns = self.ns(packet.arrived_at);
+        let marked = packet
+            .facts
+            .mark
+            .map(|mark| Captured { unix_ns: mark.captured_unix_ns, basis: CaptureBasis::Mark });
+        let captured = packet.captured.or(marked);
+        if let Some(pictures) = &mut self.pictures {
+            pictures.packet(packet, number, arrived_ns, captured);
+        } else if packet.payload_bytes > 0 {
+            self.first_frame_at.get_or_insert(packet.arrived_at);
+            self.counters.frames_complete += 1;
+            self.counters.frames_decodable += 1;
+            self.playout.frame(arrived_ns, self.clock.unix_ns(packet.arrived_at), packet.timestamp, captured);
+        }
+    }
+
+    /// Judges the frames that can be judged.
+    fn settle(&mut self, now: Instant) {
+        let Some(pictures) = &mut self.pictures else { return };
+        let (playout, clock, announced_at) = (&mut self.playout, &self.clock, self.announced_at);
+        let settled = pictures.settle(self.sequence.settled_below(), now, &mut self.counters, |frame| {
+            let arrived_at =
+                announced_at + Duration::from_nanos(u64::try_from(frame.arrived_ns).unwrap_or(0));
+            playout.frame(frame.arrived_ns, clock.unix_ns(arrived_at), frame.timestamp, frame.captured);
+        });
+        if let Some(first) = settled.key_frame {
+            self.nacks.forget_before(first as u16);
+        }
+        if settled.decoded {
+            self.first_frame_at.get_or_insert(now);
+        }
+        if self.nacks.take_overflow() {
+            pictures.need.broken(now);
+        }
+    }
+
+    fn count_losses(&mut self) {
+        let lost = self.sequence.take_lost();
+        self.counters.packets_lost += lost;
+        if self.pictures.is_none() {
+            // Of audio every packet is a frame; one that comes late was not played.
+            self.counters.frames_dropped += u64::try_from(lost).unwrap_or(0);
+        }
+    }
+
+    fn ns(&self, at: Instant) -> i64 {
+        i64::try_from(at.saturating_duration_since(self.announced_at).as_nanos()).unwrap_or(i64::MAX)
+    }
+
+    fn ms(&self, at: Instant) -> u32 {
+        u32::try_from(at.saturating_duration_since(self.announced_at).as_millis()).unwrap_or(u32::MAX)
     }
 }
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+#[path = "track_tests.rs"]
+mod tests;

@@ -1,0 +1,334 @@
+//! Frames from packets: which are complete, and which of those could be decoded. Nothing is decoded.
+//!
+//! A frame is the packets of one RTP timestamp. It is complete when every number from its first packet to its last is
+//! there. The first is the one after the end of the frame before, or one that says that it starts a frame; the last has
+//! the marker, or is followed without a gap by another timestamp (some senders set no marker).
+//!
+//! Frames are judged in the order of their numbers, which is the order of decoding. A frame with a hole is waited for
+//! until the hole is filled or [`SequenceMeter`](super::SequenceMeter) counts it lost; so this is a viewer with a jitter
+//! buffer as long as that patience. After a lost frame nothing is decodable until the next key frame, unless all that
+//! was seen of the lost frame said that no other refers to it. A frame of which nothing arrived is taken to be referred
+//! to; picture ids that follow each other prove that no frame was in the hole (padding, mostly). A key frame is not kept
+//! waiting by frames before it once those cannot be decoded anyway, nor any frame by a discardable one before it.
+//! A viewer who joins in the middle of a frame never had it: it is not counted.
+
+use super::packet::Captured;
+use crate::codec::PayloadFacts;
+use std::collections::VecDeque;
+
+/// A packet as far as frames are concerned; `number` is its extended sequence number.
+#[derive(Clone, Copy, Debug)]
+pub struct FramePacket {
+    /// Extended sequence number.
+    pub number: i64,
+    /// RTP timestamp.
+    pub timestamp: u32,
+    /// RTP marker.
+    pub marker: bool,
+    /// No payload: it belongs to no frame.
+    pub padding: bool,
+    /// What the payload says.
+    pub facts: PayloadFacts,
+    /// Arrival on the meter's clock, ns.
+    pub arrived_ns: i64,
+    /// Capture time of the frame, if the packet has it.
+    pub captured: Option<Captured>,
+}
+
+/// What became of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Every packet arrived.
+    Complete(CompleteFrame),
+    /// One frame given up, of this timestamp.
+    Dropped(u32),
+    /// So many frames of which nothing arrived.
+    Missed(u32),
+}
+
+/// A frame of which every packet arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CompleteFrame {
+    /// RTP timestamp.
+    pub timestamp: u32,
+    /// Extended sequence number of its first packet.
+    pub first: i64,
+    /// When its last packet arrived, on the meter's clock, ns.
+    pub arrived_ns: i64,
+    /// It and all it refers to are there.
+    pub decodable: bool,
+    /// It refers to no other.
+    pub key_frame: bool,
+    /// When it was captured.
+    pub captured: Option<Captured>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Frame {
+    timestamp: u32,
+    first: i64,
+    last: i64,
+    arrived: u16,
+    padding: bool,
+    /// The packet `first` says that it starts a frame.
+    starts: bool,
+    /// The packet `last` has the marker.
+    ends: bool,
+    key_frame: bool,
+    discardable: bool,
+    picture_id: Option<(u16, u8)>,
+    arrived_ns: i64,
+    captured: Option<Captured>,
+}
+
+/// Frames of one video track.
+#[derive(Debug)]
+pub struct FrameMeter {
+    frames: VecDeque<Frame>,
+    frames_max: usize,
+    /// The number after the last frame judged; `None` until one was.
+    next: Option<i64>,
+    /// The decoder has all that the next frame may refer to.
+    intact: bool,
+    picture_id: Option<(u16, u8)>,
+}
+
+impl FrameMeter {
+    /// Keeps at most `frames_max` frames that are not judged yet; the oldest is judged when another comes.
+    #[must_use]
+    pub fn new(frames_max: usize) -> Self {
+        let frames = VecDeque::with_capacity(frames_max.max(1) + 1);
+        Self { frames, frames_max: frames_max.max(1), next: None, intact: false, picture_id: None }
+    }
+
+    /// Whether the next frames can be decoded; `false` until a key frame came, and after a loss.
+    #[must_use]
+    pub fn intact(&self) -> bool {
+        self.intact
+    }
+
+    /// A packet arrived that had not come before. Follow with [`Self::judge`].
+    pub fn packet(&mut self, packet: &FramePacket) {
+        if self.next.is_some_and(|next| packet.number < next) {
+            return; // its frame was judged without it
+        }
+        for (i, frame) in self.frames.iter_mut().enumerate().rev() {
+            if packet.padding == frame.padding && (packet.padding || packet.timestamp == frame.timestamp) {
+                // Padding joins padding only where it touches: a frame may lie between.
+                let touches = packet.number >= frame.first - 1 && packet.number <= frame.last + 1;
+                if touches || !packet.padding {
+                    return frame.add(packet);
+                }
+            }
+            if packet.number > frame.last {
+                return self.insert(i + 1, packet);
+            }
+            if packet.number >= frame.first {
+                return; // another timestamp in the midst of a frame: a broken sender
+            }
+        }
+        self.insert(0, packet);
+    }
+
+    /// Judges what can be judged. All numbers below `settled_below` have arrived or never will.
+    pub fn judge(&mut self, settled_below: i64, mut tell: impl FnMut(Verdict)) {
+        while self.frames.len() > self.frames_max {
+            self.give_up_first(&mut tell);
+        }
+        loop {
+            let Some(&frame) = self.frames.front() else { return };
+            let following = self.frames.get(1).copied();
+            let ended = frame.ends || following.is_some_and(|f| f.first == frame.last + 1);
+            let whole = ended && frame.is_whole();
+            let follows = self.next == Some(frame.first);
+            let hole_settled = frame.first <= settled_below;
+            if whole && follows {
+                self.complete(frame, &mut tell);
+            } else if frame.padding && hole_settled {
+                // What the hole before it was shows in the next frame, for which the hole becomes longer.
+                self.frames.pop_front();
+            } else if whole
+                && frame.starts
+                && (self.next.is_none() || !self.intact && frame.key_frame || hole_settled)
+            {
+                self.miss_before(&frame, &mut tell);
+                self.complete(frame, &mut tell);
+            } else if self.next.is_none() && !frame.starts && (whole && following.is_some()) {
+                self.leave(frame); // joined in its middle
+            } else if self.is_hopeless(&frame, ended, following.as_ref(), settled_below) {
+                self.miss_before(&frame, &mut tell);
+                self.give_up_first(&mut tell);
+            } else if !self.skip_to_key_frame(&mut tell) {
+                return;
+            }
+        }
+    }
+
+    /// The source begins anew: what is not complete is given up, and a key frame is needed.
+    pub fn restart(&mut self, mut tell: impl FnMut(Verdict)) {
+        self.judge(i64::MIN, &mut tell);
+        while !self.frames.is_empty() {
+            self.give_up_first(&mut tell);
+        }
+        self.next = None;
+        self.intact = false;
+        self.picture_id = None;
+    }
+
+    /// Bytes of memory that this meter may take beside itself.
+    #[cfg(test)]
+    pub(super) fn memory_max(&self) -> usize {
+        self.frames.capacity() * size_of::<Frame>()
+    }
+
+    fn insert(&mut self, at: usize, packet: &FramePacket) {
+        if self.frames.len() > self.frames_max {
+            return; // judge() was not called
+        }
+        self.frames.insert(at, Frame::of(packet));
+    }
+
+    /// Whether the frame will never be complete, or is not worth the wait.
+    fn is_hopeless(&self, frame: &Frame, ended: bool, following: Option<&Frame>, settled_below: i64) -> bool {
+        let bound = match following {
+            _ if ended => frame.last + 1,
+            Some(following) => following.first,
+            None => return false,
+        };
+        let settled = bound <= settled_below;
+        let overtaken = self.intact
+            && frame.discardable
+            && self.next == Some(frame.first)
+            && ended
+            && following.is_some_and(|f| f.ends && f.is_whole() && !f.padding && f.first == frame.last + 1);
+        settled || overtaken
+    }
+
+    /// When nothing before it can be decoded, a complete key frame ends the wait for what is before it.
+    fn skip_to_key_frame(&mut self, tell: &mut impl FnMut(Verdict)) -> bool {
+        if self.intact {
+            return false;
+        }
+        let is_ready = |f: &Frame| f.key_frame && f.starts && f.ends && f.is_whole();
+        let Some(at) = self.frames.iter().skip(1).position(is_ready) else { return false };
+        for _ in 0..=at {
+            self.give_up_first(tell);
+        }
+        true
+    }
+
+    /// Tells of frames that lay wholly in the hole before `frame`.
+    fn miss_before(&mut self, frame: &Frame, tell: &mut impl FnMut(Verdict)) {
+        let Some(next) = self.next.filter(|&next| next < frame.first) else { return };
+        self.next = Some(frame.first);
+        if !frame.starts {
+            return; // the hole may be all its own
+        }
+        let hole = u32::try_from(frame.first - next).unwrap_or(u32::MAX);
+        let missed = match (self.picture_id, frame.picture_id) {
+            (Some((before, bits)), Some((id, same))) if bits == same && (1..=15).contains(&bits) => {
+                let ids = u32::from(id.wrapping_sub(before) & ((1 << bits) - 1));
+                ids.saturating_sub(1).min(hole)
+            }
+            _ => 1,
+        };
+        if missed > 0 {
+            self.intact = false;
+            tell(Verdict::Missed(missed));
+        }
+    }
+
+    fn complete(&mut self, frame: Frame, tell: &mut impl FnMut(Verdict)) {
+        self.leave(frame);
+        if frame.padding {
+            return;
+        }
+        self.intact |= frame.key_frame;
+        tell(Verdict::Complete(CompleteFrame {
+            timestamp: frame.timestamp,
+            first: frame.first,
+            arrived_ns: frame.arrived_ns,
+            decodable: self.intact,
+            key_frame: frame.key_frame,
+            captured: frame.captured,
+        }));
+    }
+
+    /// Ends the wait for the first frame, whatever its state.
+    fn give_up_first(&mut self, tell: &mut impl FnMut(Verdict)) {
+        let Some(&frame) = self.frames.front() else { return };
+        let follows = frame.starts || self.next == Some(frame.first);
+        if frame.ends && frame.is_whole() && follows && (!self.intact || frame.key_frame) {
+            return self.complete(frame, tell);
+        }
+        let joined_in_its_middle = self.next.is_none() && !frame.starts;
+        self.leave(frame);
+        if frame.padding {
+            return;
+        }
+        self.intact &= frame.discardable;
+        if !joined_in_its_middle {
+            tell(Verdict::Dropped(frame.timestamp));
+        }
+    }
+
+    fn leave(&mut self, frame: Frame) {
+        self.frames.pop_front();
+        self.next = Some(match self.frames.front() {
+            // Its end was lost with what lies before the next one.
+            Some(following) if !frame.ends && !following.starts => frame.last + 1,
+            Some(following) if !frame.ends => following.first,
+            _ => frame.last + 1,
+        });
+        self.picture_id = frame.picture_id.or(self.picture_id);
+    }
+}
+
+impl Frame {
+    fn of(packet: &FramePacket) -> Self {
+        Self {
+            timestamp: packet.timestamp,
+            first: packet.number,
+            last: packet.number,
+            arrived: 1,
+            padding: packet.padding,
+            starts: starts(packet),
+            ends: packet.marker || packet.padding,
+            key_frame: packet.facts.key_frame,
+            discardable: packet.facts.discardable,
+            picture_id: packet.facts.picture_id,
+            arrived_ns: packet.arrived_ns,
+            captured: packet.captured,
+        }
+    }
+
+    fn add(&mut self, packet: &FramePacket) {
+        if packet.number < self.first {
+            self.first = packet.number;
+            self.starts = starts(packet);
+        }
+        if packet.number > self.last {
+            self.last = packet.number;
+            self.ends = packet.marker || packet.padding;
+        }
+        self.arrived = self.arrived.saturating_add(1);
+        self.key_frame |= packet.facts.key_frame;
+        self.discardable &= packet.facts.discardable;
+        self.picture_id = self.picture_id.or(packet.facts.picture_id);
+        self.arrived_ns = self.arrived_ns.max(packet.arrived_ns);
+        self.captured = self.captured.or(packet.captured);
+    }
+
+    fn is_whole(&self) -> bool {
+        self.last - self.first + 1 == i64::from(self.arrived)
+    }
+}
+
+/// Each spatial layer of a VP9 superframe starts a layer frame; only the lowest starts the picture.
+fn starts(packet: &FramePacket) -> bool {
+    packet.padding || packet.facts.starts_frame && packet.facts.spatial_layer == 0
+}
+
+#[cfg(test)]
+#[path = "frames_tests.rs"]
+mod tests;

@@ -1,0 +1,41 @@
+//! Samples of one interval, in memory that is laid out once an interval and bounded.
+
+/// Most samples of one interval; further ones are left out. Four times what a second of 120 fps or 5 ms audio has.
+const MOST: usize = 1024;
+
+/// Samples since the last look.
+#[derive(Clone, Debug)]
+pub(super) struct Samples<T>(Vec<T>);
+
+impl<T> Default for Samples<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T> Samples<T> {
+    pub(super) fn push(&mut self, sample: T) {
+        if self.0.len() < MOST {
+            self.0.push(sample);
+        }
+    }
+
+    /// The samples; room is made for as many again, so that the next interval does not allocate.
+    pub(super) fn take(&mut self) -> Vec<T> {
+        let next = Vec::with_capacity(self.0.len() + self.0.len() / 8);
+        std::mem::replace(&mut self.0, next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_are_handed_over_once_and_bounded() {
+        let mut samples = Samples::default();
+        (0..5000).for_each(|i| samples.push(i));
+        assert_eq!(samples.take(), (0..MOST).collect::<Vec<_>>());
+        assert_eq!(samples.take(), []);
+    }
+}

@@ -1,0 +1,321 @@
+//! Whole tracks: hand-made packets in, intervals out.
+
+use super::*;
+use crate::codec::PayloadFacts;
+use crate::mark::Mark;
+
+const UNIX_NS: u64 = 1_800_000_000_000_000_000;
+
+/// A track and the moment it was announced.
+struct Viewer {
+    meter: TrackMeter,
+    start: Instant,
+}
+
+impl Viewer {
+    fn of(kind: MediaKind, nack: bool) -> Self {
+        let start = Instant::now();
+        let (codec, clock_rate_hz) = match kind {
+            MediaKind::Video => (Codec::H264, 90_000),
+            MediaKind::Audio => (Codec::Opus, 48_000),
+        };
+        let config = TrackConfig { track: TrackId(3), kind, codec, clock_rate_hz, nack };
+        let clock = WallClock { at: start, unix_ns: UNIX_NS };
+        Self { meter: TrackMeter::new(config, clock, start), start }
+    }
+
+    fn at(&self, ms: u64) -> Instant {
+        self.start + Duration::from_millis(ms)
+    }
+
+    /// Lets time pass up to `ms` as a driver does: every deadline is met.
+    fn until(&mut self, ms: u64) -> Vec<(u64, Vec<u16>)> {
+        let mut asked = Vec::new();
+        let mut deadlines = 0;
+        while let Some(at) = self.meter.next_timeout().filter(|&at| at <= self.at(ms)) {
+            deadlines += 1;
+            assert!(deadlines < 1000, "a deadline that is met does not come again");
+            self.meter.timeout(at);
+            let mut out = Vec::new();
+            self.meter.take_nacks(at, &mut out);
+            if !out.is_empty() {
+                asked.push(((at - self.start).as_millis() as u64, out));
+            }
+            if self.meter.wants_key_frame(at) {
+                self.meter.pli_sent();
+            }
+        }
+        asked
+    }
+
+    fn packet(&mut self, at_ms: u64, packet: Packet) {
+        self.until(at_ms);
+        self.meter.packet(&Packet { arrived_at: self.at(at_ms), ..packet });
+    }
+}
+
+/// Packet `i` of a video of 25 fps with two packets a frame and a key frame every 50 frames.
+fn video(i: u32) -> Packet {
+    let frame = i / 2;
+    Packet {
+        arrived_at: Instant::now(),
+        sequence: 65_500_u16.wrapping_add(i as u16),
+        timestamp: (u32::MAX - 10_000).wrapping_add(frame * 3600),
+        marker: i % 2 == 1,
+        facts: PayloadFacts {
+            starts_frame: i % 2 == 0,
+            key_frame: frame % 50 == 0,
+            ..PayloadFacts::default()
+        },
+        payload_bytes: 1000,
+        header_bytes: 12,
+        wire_bytes: 1050,
+        retransmitted: false,
+        captured: None,
+    }
+}
+
+/// When packet `i` of that video is sent, ms.
+fn sent_ms(i: u32) -> u64 {
+    u64::from(i / 2 * 40 + i % 2)
+}
+
+/// Packet `i` of a voice of 20 ms a packet.
+fn audio(i: u32) -> Packet {
+    Packet { sequence: i as u16, timestamp: i * 960, marker: false, payload_bytes: 100, ..video(1) }
+}
+
+#[test]
+fn a_clean_second_of_video() {
+    let mut viewer = Viewer::of(MediaKind::Video, true);
+    (0..50).for_each(|i| viewer.packet(sent_ms(i) + 10, video(i)));
+    let interval = viewer.meter.take_interval(viewer.at(1000));
+    let expect = TrackCounters {
+        packets_received: 50,
+        payload_bytes: 50_000,
+        header_bytes: 600,
+        wire_bytes: 52_500,
+        frames_complete: 25,
+        frames_decodable: 25,
+        key_frames: 1,
+        active_us: 1_000_000,
+        ..TrackCounters::default()
+    };
+    assert_eq!((interval.track, interval.kind, interval.counters), (TrackId(3), MediaKind::Video, expect));
+    assert_eq!(interval.relative_delay_us, [0; 25]);
+    assert!(interval.absolute_delay_us.is_empty() && viewer.meter.capture_basis().is_none());
+    assert_eq!((interval.source_fps, interval.oven_delay_us), (Some(25.0), Some(1_000)));
+    assert_eq!(viewer.meter.first_packet_at(), Some(viewer.at(10)));
+    assert_eq!(viewer.meter.first_frame_at(), Some(viewer.at(11)));
+    let next = viewer.meter.take_interval(viewer.at(1001));
+    assert_eq!(next.counters, TrackCounters { active_us: 1000, ..TrackCounters::default() });
+}
+
+#[test]
+fn a_lost_packet_is_asked_for_and_its_retransmission_mends_the_frame() {
+    let mut viewer = Viewer::of(MediaKind::Video, true);
+    (0..10).filter(|&i| i != 4).for_each(|i| viewer.packet(sent_ms(i), video(i)));
+    // Packet 4 was missed at 81 ms, asked for 10 ms later and again each 100 ms, until it comes.
+    assert_eq!(viewer.meter.take_interval(viewer.at(170)).counters.nack_sent, 1);
+    assert_eq!(viewer.until(195), [(191, vec![65_504])]);
+    viewer.packet(200, Packet { retransmitted: true, ..video(4) });
+    assert_eq!(viewer.until(5000), []);
+    let counters = viewer.meter.finish(viewer.at(5000)).counters;
+    assert_eq!((counters.packets_recovered, counters.nack_sent, counters.packets_lost), (1, 1, 0));
+    assert_eq!((counters.frames_decodable, counters.frames_dropped, counters.pli_sent), (3, 0, 0));
+    assert_eq!(viewer.meter.reception().map(|r| r.cumulative_lost), Some(1), "the network did lose it");
+}
+
+#[test]
+fn an_unmended_loss_breaks_the_picture_until_a_key_frame_that_is_asked_for() {
+    let mut viewer = Viewer::of(MediaKind::Video, true);
+    (0..200).filter(|&i| i != 4).for_each(|i| viewer.packet(sent_ms(i), video(i)));
+    let counters = viewer.meter.finish(viewer.at(4000)).counters;
+    assert_eq!((counters.packets_lost, counters.frames_dropped, counters.frames_complete), (1, 1, 99));
+    assert_eq!((counters.frames_decodable, counters.key_frames), (2 + 50, 2));
+    assert_eq!(
+        counters.pli_sent, 2,
+        "when it broke at 281 ms, a second later, and the key frame came at 2 s"
+    );
+    assert_eq!((counters.freeze_count, counters.freeze_us), (0, 0), "fewer than five intervals were known");
+    assert_eq!(counters.nack_sent, 10);
+}
+
+#[test]
+fn a_loss_becomes_a_freeze_until_the_key_frame() {
+    let mut viewer = Viewer::of(MediaKind::Video, true);
+    (0..200).filter(|&i| i != 40).for_each(|i| viewer.packet(sent_ms(i), video(i)));
+    let counters = viewer.meter.finish(viewer.at(3961)).counters;
+    // The last frame before the loss was complete at 761 ms, the key frame at 2001 ms.
+    assert_eq!((counters.freeze_count, counters.freeze_us), (1, 1_240_000));
+}
+
+#[test]
+fn a_server_that_falls_silent_is_frozen_in_every_second() {
+    let mut viewer = Viewer::of(MediaKind::Video, true);
+    (0..50).for_each(|i| viewer.packet(sent_ms(i), video(i))); // the last frame at 961 ms
+    let seconds: Vec<_> = (1..=3)
+        .map(|s| {
+            viewer.until(s * 1000);
+            viewer.meter.take_interval(viewer.at(s * 1000)).counters
+        })
+        .map(|c| (c.freeze_count, c.freeze_us, c.frames_decodable))
+        .collect();
+    assert_eq!(seconds, [(0, 0, 25), (1, 1_039_000, 0), (0, 1_000_000, 0)]);
+}
+
+#[test]
+fn who_joins_in_the_middle_of_a_gop_asks_for_a_key_frame_once_a_second() {
+    let mut viewer = Viewer::of(MediaKind::Video, true);
+    (20..150).for_each(|i| viewer.packet(sent_ms(i), video(i)));
+    let counters = viewer.meter.finish(viewer.at(2999)).counters;
+    // From 400 ms on: asked at 600 and 1600 ms; the key frame comes at 2 s.
+    assert_eq!((counters.pli_sent, counters.frames_complete, counters.frames_decodable), (2, 65, 25));
+    assert_eq!((counters.frames_dropped, counters.freeze_count), (0, 0));
+    assert_eq!(viewer.meter.first_frame_at(), Some(viewer.at(2001)));
+}
+
+#[test]
+fn each_packet_is_of_one_kind() {
+    for (what, nack, arrivals, expect) in [
+        // (received, lost, late, duplicate, reordered, recovered)
+        ("in order", true, vec![(0, 0), (20, 1), (40, 2)], (3, 0, 0, 0, 0, 0)),
+        ("twice", true, vec![(0, 0), (20, 1), (21, 1)], (2, 0, 0, 1, 0, 0)),
+        ("reordered", true, vec![(0, 0), (20, 2), (25, 1)], (3, 0, 0, 0, 1, 0)),
+        ("asked for, same SSRC", true, vec![(0, 0), (20, 2), (50, 1)], (2, 0, 0, 0, 0, 1)),
+        ("not asked for as it cannot be", false, vec![(0, 0), (20, 2), (119, 1)], (3, 0, 0, 0, 1, 0)),
+        ("late", false, vec![(0, 0), (20, 2), (121, 1)], (3, 0, 1, 0, 0, 0)),
+        ("lost", false, vec![(0, 0), (20, 2)], (2, 1, 0, 0, 0, 0)),
+        ("asked for, after the patience", true, vec![(0, 0), (20, 2), (300, 1)], (2, 0, 0, 0, 0, 1)),
+    ] {
+        let mut viewer = Viewer::of(MediaKind::Audio, nack);
+        arrivals.into_iter().for_each(|(at_ms, i)| viewer.packet(at_ms, audio(i)));
+        let c = viewer.meter.finish(viewer.at(400)).counters;
+        let got = (
+            c.packets_received,
+            c.packets_lost,
+            c.packets_late,
+            c.packets_duplicate,
+            c.packets_reordered,
+            c.packets_recovered,
+        );
+        assert_eq!(got, expect, "{what}");
+    }
+}
+
+#[test]
+fn a_loss_of_one_interval_taken_back_in_the_next_sums_to_nothing() {
+    let mut viewer = Viewer::of(MediaKind::Audio, false);
+    for (at_ms, i) in [(0, 0), (20, 2)] {
+        viewer.packet(at_ms, audio(i));
+    }
+    viewer.until(500);
+    assert_eq!(viewer.meter.take_interval(viewer.at(500)).counters.packets_lost, 1);
+    viewer.packet(600, audio(1));
+    let last = viewer.meter.finish(viewer.at(700)).counters;
+    assert_eq!((last.packets_lost, last.packets_late), (-1, 1));
+}
+
+#[test]
+fn a_restart_of_the_source_loses_nothing_and_counts_both_its_first_packets() {
+    let mut viewer = Viewer::of(MediaKind::Video, true);
+    (0..100).for_each(|i| viewer.packet(sent_ms(i), video(i)));
+    for i in 100..200 {
+        // Another sequence, another timeline.
+        let packet = video(i);
+        let (sequence, timestamp) =
+            (packet.sequence.wrapping_add(20_000), packet.timestamp.wrapping_add(1 << 30));
+        viewer.packet(sent_ms(i), Packet { sequence, timestamp, ..packet });
+    }
+    let interval = viewer.meter.finish(viewer.at(4000));
+    let c = interval.counters;
+    assert_eq!((c.packets_received, c.packets_lost, c.packets_duplicate), (200, 0, 0));
+    assert_eq!((c.frames_complete, c.frames_decodable, c.frames_dropped, c.key_frames), (100, 100, 0, 2));
+    assert_eq!((c.pli_sent, c.freeze_count), (0, 0));
+    assert!(interval.relative_delay_us.iter().all(|&us| us < 1_000), "{:?}", interval.relative_delay_us);
+    assert_eq!(viewer.meter.reception().map(|r| r.cumulative_lost), Some(0));
+}
+
+#[test]
+fn padding_takes_numbers_and_makes_no_frame() {
+    let mut viewer = Viewer::of(MediaKind::Video, true);
+    for i in 0..20_u32 {
+        let shift = |p: Packet| Packet { sequence: p.sequence.wrapping_add((i / 4 * 3) as u16), ..p };
+        viewer.packet(sent_ms(i), shift(video(i)));
+        if i % 4 == 3 {
+            for k in 1..=3_u16 {
+                let packet = shift(video(i));
+                let sequence = packet.sequence.wrapping_add(k);
+                let padding =
+                    Packet { sequence, marker: false, payload_bytes: 0, header_bytes: 250, ..packet };
+                viewer.packet(sent_ms(i), Packet { facts: PayloadFacts::default(), ..padding });
+            }
+        }
+    }
+    let c = viewer.meter.finish(viewer.at(400)).counters;
+    assert_eq!((c.packets_received, c.packets_lost, c.payload_bytes), (35, 0, 20_000));
+    assert_eq!((c.frames_decodable, c.frames_dropped, c.header_bytes), (10, 0, 20 * 12 + 15 * 250));
+}
+
+#[test]
+fn a_longer_path_is_invisible_in_the_relative_delay_and_visible_in_the_absolute_one() {
+    for path_ms in [5, 25] {
+        let mut viewer = Viewer::of(MediaKind::Video, true);
+        for i in 0..100 {
+            let captured_unix_ns = UNIX_NS + u64::from(i / 2) * 40_000_000;
+            let facts =
+                PayloadFacts { mark: Some(Mark { frame: i / 2, captured_unix_ns }), ..video(i).facts };
+            viewer.packet(sent_ms(i) + path_ms, Packet { facts, ..video(i) });
+        }
+        let interval = viewer.meter.take_interval(viewer.at(2100));
+        assert_eq!(interval.relative_delay_us, [0; 50]);
+        assert_eq!(
+            interval.absolute_delay_us,
+            [path_ms as i32 * 1000 + 1000; 50],
+            "with the spread of the frame"
+        );
+        assert_eq!(viewer.meter.capture_basis(), Some(CaptureBasis::Mark));
+    }
+}
+
+#[test]
+fn a_growing_queue_shows_in_the_relative_delay() {
+    let mut viewer = Viewer::of(MediaKind::Audio, true);
+    (0..100_u32).for_each(|i| viewer.packet(u64::from(i) * 20 + u64::from(i.saturating_sub(50)), audio(i)));
+    let interval = viewer.meter.take_interval(viewer.at(2100));
+    assert_eq!(interval.relative_delay_us.len(), 100);
+    assert_eq!(interval.relative_delay_us.get(50), Some(&0));
+    assert_eq!(interval.relative_delay_us.last(), Some(&49_000));
+}
+
+#[test]
+fn a_sender_report_gives_the_absolute_delay_of_audio() {
+    let mut viewer = Viewer::of(MediaKind::Audio, false);
+    viewer.meter.sender_report(UNIX_NS, 0, viewer.start);
+    (0..3).for_each(|i| viewer.packet(u64::from(i) * 20 + 33, audio(i)));
+    assert_eq!(viewer.meter.last_sender_report(), Some((UNIX_NS, viewer.start)));
+    assert_eq!(viewer.meter.finish(viewer.at(100)).absolute_delay_us, [33_000; 3]);
+    assert_eq!(viewer.meter.capture_basis(), Some(CaptureBasis::SenderReport));
+}
+
+#[test]
+fn what_is_no_packet_is_counted_apart() {
+    let mut viewer = Viewer::of(MediaKind::Audio, false);
+    viewer.meter.discarded();
+    viewer.meter.overhead(77);
+    viewer.meter.fir_sent();
+    let c = viewer.meter.take_interval(viewer.at(1)).counters;
+    assert_eq!((c.packets_discarded, c.wire_bytes, c.fir_sent, c.packets_received), (1, 77, 1, 0));
+    assert_eq!(viewer.meter.reception(), None);
+}
+
+#[test]
+fn a_track_stays_small() {
+    for (kind, most) in [(MediaKind::Video, 6 * 1024 + 512), (MediaKind::Audio, 2 * 1024)] {
+        let meter = Viewer::of(kind, true).meter;
+        let pictures = meter.pictures.as_ref().map_or(0, |pictures| pictures.memory_max());
+        let memory =
+            size_of::<TrackMeter>() + pictures + meter.sequence.memory_max() + meter.nacks.memory_max();
+        assert!(memory <= most, "{kind:?}: {memory} bytes without samples");
+    }
+}
