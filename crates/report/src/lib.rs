@@ -1,1 +1,36 @@
-//! A run's summary, tables and the self-contained page.
+//! A run's summary, tables and the self-contained page: rows of a run in, text out.
+//!
+//! ```text
+//! RunData -> summarise -> Summary -> text, JSON, HTML        RunData -> CSV
+//! ```
+//! Pure: no sockets, no clock, no paths. Everything can be made again from the run's rows alone.
+
+mod summary;
+pub use summary::{
+    ClockSummary, FailureExample, Generator, Media, ObjectiveResult, Participants, PhaseTime, RunOutcome,
+    SUMMARY_VERSION, Summary, TimeTo, summary_schema,
+};
+
+mod summarise;
+pub use summarise::summarise;
+
+mod figures;
+
+mod waits;
+
+mod health;
+
+mod judge;
+
+mod headline;
+
+pub mod text;
+
+pub mod oven;
+
+pub mod csv;
+
+pub mod html;
+
+#[cfg(test)]
+mod example;

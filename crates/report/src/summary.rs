@@ -1,0 +1,310 @@
+//! The shape of `summary.json`: stable keys, versioned. Absent figures are `null`, never 0.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The version of `summary.json`'s shape. Keys are only ever added within a version.
+pub const SUMMARY_VERSION: u32 = 1;
+
+/// What a run comes to. Media figures leave the warm-up out; participants, failures and joins are of the whole run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Summary {
+    /// Version of this shape, see `SUMMARY_VERSION`.
+    pub summary_version: u32,
+    /// The verdict on the run.
+    pub outcome: RunOutcome,
+    /// The answer in one sentence.
+    pub headline: String,
+    /// Whether the run is incomplete: it was ended early, its process died, or rows of it were lost.
+    pub partial: bool,
+    /// What is incomplete, in words; empty when nothing is.
+    pub partial_because: Vec<String>,
+    /// How the run ended: `complete`, `interrupted`, `aborted` or `unfinished` (no ending was written).
+    pub ending: String,
+    /// The target's URL, without secrets.
+    pub target: String,
+    /// Wall clock of the first intended join, microseconds since the Unix epoch.
+    pub started_at_unix_us: i64,
+    /// How long the run lasted, seconds from its first intended join.
+    pub duration_s: f64,
+    /// How long it was meant to last, seconds.
+    pub planned_duration_s: f64,
+    /// Seconds at the start that media figures and their objectives leave out.
+    pub warm_up_s: f64,
+    /// The crowd.
+    pub participants: Participants,
+    /// Video, over all tracks.
+    pub video: Media,
+    /// Audio, over all tracks.
+    pub audio: Media,
+    /// Median time from the intended join to the transport being up (DTLS done), milliseconds, over all intended
+    /// participants: those who never got there count as infinitely late, so `null` when half of them did not.
+    pub connect_ms_p50: Option<f64>,
+    /// 99th percentile of the same; `null` when more than 1 % never connected.
+    pub connect_ms_p99: Option<f64>,
+    /// Intended join to transport up, in full.
+    pub connect: TimeTo,
+    /// Intended join to the first decodable frame (first packet, for audio only), in full.
+    pub first_frame: TimeTo,
+    /// The time to the first frame split: each phase's share, in the order of a join.
+    pub phases: Vec<PhaseTime>,
+    /// Bits per second on the wire (RTP, SRTP tag, UDP and IP headers), mean over the seconds in which media came.
+    pub received_bps: f64,
+    /// The best second of the same.
+    pub received_bps_max: f64,
+    /// The generator's own health: whether the figures can be trusted.
+    pub generator: Generator,
+    /// Failed participants by the stable key of the reason.
+    pub failures: BTreeMap<String, u64>,
+    /// One example of each kind of failure.
+    pub failure_examples: Vec<FailureExample>,
+    /// Every objective with what was measured.
+    pub objectives: Vec<ObjectiveResult>,
+    /// How far absolute delays may be off.
+    pub clock_error: ClockSummary,
+    /// What the run was warned of before it began.
+    pub warnings: Vec<String>,
+    /// The throng that ran.
+    pub throng_version: String,
+    /// The format of the run's rows.
+    pub run_format: u32,
+}
+
+/// The verdict on a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RunOutcome {
+    /// Every objective was met (or none was set and somebody played).
+    Met,
+    /// At least one objective was missed, or could not be measured.
+    Missed,
+    /// The generator was the limit: the figures say nothing about the target.
+    Invalid,
+    /// There is nothing to judge: nobody was due, nobody connected, or a guard ended the run.
+    Error,
+}
+
+/// The crowd, over the whole run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Participants {
+    /// Participants whose intended join came.
+    pub intended: u64,
+    /// Of those, how many ever had their transport up.
+    pub connected: u64,
+    /// Of those, how many ever received media.
+    pub playing: u64,
+    /// Of those, how many failed, at any time.
+    pub failed: u64,
+    /// The most that played within one second.
+    pub playing_max: u64,
+}
+
+/// What the tracks of one kind did, warm-up left out. Percentiles are of all samples of all tracks.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Media {
+    /// Tracks seen over the whole run.
+    pub tracks: u64,
+    /// Their codecs.
+    pub codecs: Vec<String>,
+    /// Packets lost for good ÷ packets expected (RFC 3550 A.3).
+    pub loss_ratio: Option<f64>,
+    /// 95th percentile of the loss ratio of a track in a second.
+    pub loss_ratio_p95: Option<f64>,
+    /// Median of decodable frames per second, over track-seconds; `null` for audio.
+    pub fps_p50: Option<f64>,
+    /// 5th percentile of the same.
+    pub fps_p5: Option<f64>,
+    /// Frames per second that the source's timestamps say.
+    pub source_fps: Option<f64>,
+    /// Share of track-seconds with at least 0.9 of the source's frame rate.
+    pub fps_good_ratio: Option<f64>,
+    /// Relative delay above each track's own floor: median, milliseconds.
+    pub delay_ms_p50: Option<f64>,
+    /// 95th percentile.
+    pub delay_ms_p95: Option<f64>,
+    /// 99th percentile.
+    pub delay_ms_p99: Option<f64>,
+    /// Largest.
+    pub delay_ms_max: Option<f64>,
+    /// Absolute one-way delay where frames carried a capture time: median, milliseconds; see `clock_error`.
+    pub one_way_delay_ms_p50: Option<f64>,
+    /// 95th percentile.
+    pub one_way_delay_ms_p95: Option<f64>,
+    /// 99th percentile.
+    pub one_way_delay_ms_p99: Option<f64>,
+    /// RFC 3550 interarrival jitter of tracks at the ends of seconds: median, milliseconds.
+    pub jitter_ms_p50: Option<f64>,
+    /// 95th percentile.
+    pub jitter_ms_p95: Option<f64>,
+    /// 99th percentile.
+    pub jitter_ms_p99: Option<f64>,
+    /// Time frozen ÷ time played (W3C freezes).
+    pub freeze_ratio: Option<f64>,
+    /// Freezes begun.
+    pub freeze_count: u64,
+    /// Bits per second on the wire, mean over the seconds in which media came.
+    pub received_bps: f64,
+    /// Bits per second of payload of one track, mean over the time tracks were active.
+    pub track_bps: Option<f64>,
+    /// Packets received, duplicates left out.
+    pub packets_received: u64,
+    /// Packets lost for good.
+    pub packets_lost: u64,
+    /// Packets that came after they were counted lost.
+    pub packets_late: u64,
+    /// Packets that had come before.
+    pub packets_duplicate: u64,
+    /// Packets out of order.
+    pub packets_reordered: u64,
+    /// Packets recovered by retransmission.
+    pub packets_recovered: u64,
+    /// Packets that could not be decrypted or parsed.
+    pub packets_discarded: u64,
+    /// RTP payload bytes.
+    pub payload_bytes: u64,
+    /// Bytes on the wire.
+    pub wire_bytes: u64,
+    /// Generic NACKs sent.
+    pub nack_sent: u64,
+    /// Picture Loss Indications sent.
+    pub pli_sent: u64,
+    /// Full Intra Requests sent.
+    pub fir_sent: u64,
+    /// Complete frames.
+    pub frames_complete: u64,
+    /// Decodable frames.
+    pub frames_decodable: u64,
+    /// Frames given up.
+    pub frames_dropped: u64,
+    /// Decodable key frames.
+    pub key_frames: u64,
+    /// For comparison with OvenRtcTester only: the median of its "delay", which is drift since the first packet.
+    pub oven_delay_ms_p50: Option<f64>,
+    /// The largest of the same.
+    pub oven_delay_ms_max: Option<f64>,
+}
+
+/// Time from the intended join to a phase, over all intended participants.
+///
+/// Kaplan–Meier: who failed stays in the denominator for ever, who left (or whom the run's end met) on the way counts
+/// for as long as he waited. A percentile is `null` when it lies among those who never got there.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TimeTo {
+    /// Participants who got there.
+    pub reached: u64,
+    /// Participants who failed before.
+    pub failed: u64,
+    /// Participants who left, or whom the run's end met, on the way.
+    pub cut_off: u64,
+    /// Median, milliseconds.
+    pub ms_p50: Option<f64>,
+    /// 95th percentile.
+    pub ms_p95: Option<f64>,
+    /// 99th percentile.
+    pub ms_p99: Option<f64>,
+    /// Slowest who got there.
+    pub ms_max: Option<f64>,
+}
+
+/// One phase of a join: how long it took those who passed it, from the phase before.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PhaseTime {
+    /// The phase's stable key, e.g. `dtls_connected`. `started` is the generator's own lateness.
+    pub phase: String,
+    /// Participants who reached it.
+    pub reached: u64,
+    /// Median time from the phase before it, milliseconds.
+    pub ms_p50: f64,
+    /// 95th percentile.
+    pub ms_p95: f64,
+}
+
+/// The generator's own health.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Generator {
+    /// Whether the generator was the limit; the run is then invalid.
+    pub limited: bool,
+    /// Why, in sentences.
+    pub reasons: Vec<String>,
+    /// CPU of the process ÷ participant-seconds with a participant connected, milliseconds per second.
+    pub cpu_ms_per_participant_s: Option<f64>,
+    /// Largest resident memory ÷ the most participants connected at once, bytes.
+    pub rss_bytes_per_participant: Option<f64>,
+    /// Largest resident memory, bytes.
+    pub rss_bytes_max: Option<u64>,
+    /// Worker threads.
+    pub workers: u64,
+    /// The busiest worker-second: CPU ÷ one core.
+    pub worker_cpu_ratio_max: Option<f64>,
+    /// The worst second's 99th percentile of lateness of a worker's loop, milliseconds.
+    pub lag_ms_p99_max: Option<f64>,
+    /// Datagrams that own sockets dropped.
+    pub socket_drops: u64,
+    /// Sends that the kernel refused.
+    pub send_drops: u64,
+    /// Observations that the collector dropped.
+    pub observations_dropped: u64,
+    /// Rows that could not be stored.
+    pub rows_lost: u64,
+    /// The worst second's share of CPU time stolen by the hypervisor.
+    pub steal_ratio_max: Option<f64>,
+}
+
+/// One example of a kind of failure.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FailureExample {
+    /// The reason's stable key.
+    pub reason: String,
+    /// How many failed so.
+    pub count: u64,
+    /// The participant of the example.
+    pub participant: u32,
+    /// What exactly happened to it.
+    pub detail: String,
+}
+
+/// An objective and what was measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ObjectiveResult {
+    /// The objective as written, e.g. `video.loss p95 < 1%`.
+    pub text: String,
+    /// What was measured, in the metric's base unit (seconds, ratio, frames per second, bits per second, count);
+    /// `null` when there is no such figure, or when it is infinite (a percentile that lies among failures).
+    pub measured: Option<f64>,
+    /// The same for people, with its unit.
+    pub measured_text: String,
+    /// `met`, `missed` or `unknown` (nothing to measure it by; counts as missed).
+    pub verdict: String,
+    /// Whether it was met.
+    pub met: bool,
+}
+
+/// How far absolute delays may be off.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ClockSummary {
+    /// Bound, milliseconds; `null` when nothing is known about the sender's clock.
+    pub bound_ms: Option<f64>,
+    /// Why.
+    pub basis: String,
+}
+
+impl Summary {
+    /// `summary.json`: indented JSON with a newline at the end.
+    ///
+    /// # Panics
+    /// Never: the shape holds only strings, finite numbers and maps with string keys.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let mut json = serde_json::to_string_pretty(self).expect("plain data");
+        json.push('\n');
+        json
+    }
+}
+
+/// The JSON Schema of `summary.json` (draft 2020-12), as kept in `docs/summary.schema.json`.
+#[must_use]
+pub fn summary_schema() -> serde_json::Value {
+    schemars::schema_for!(Summary).to_value()
+}
