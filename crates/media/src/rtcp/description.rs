@@ -35,8 +35,11 @@ impl<'a> SourceDescription<'a> {
     }
 }
 
-/// The first chunk's source and canonical name, and the chunks after it.
-fn chunk(chunks: &[u8]) -> Option<((u32, Option<&[u8]>), &[u8])> {
+/// A source and its canonical name, if it has one.
+type Chunk<'a> = (u32, Option<&'a [u8]>);
+
+/// The first chunk, and the chunks after it.
+fn chunk(chunks: &[u8]) -> Option<(Chunk<'_>, &[u8])> {
     let ssrc = u32_at(chunks, 0)?;
     let mut at = 4;
     let mut cname = None;

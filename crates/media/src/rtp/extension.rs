@@ -157,7 +157,7 @@ pub struct Extensions<'a> {
     pub repaired_rid: Option<&'a str>,
     /// How loud the audio of this packet is.
     pub audio_level: Option<AudioLevel>,
-    /// The AV1 dependency descriptor, unread.
+    /// The AV1 dependency descriptor, unread: see [`crate::codec::DependencyReader`].
     pub dependency_descriptor: Option<&'a [u8]>,
     /// Clockwise rotation in quarter turns in the lowest two bits, then flip and camera.
     pub video_orientation: Option<u8>,
@@ -171,7 +171,7 @@ impl<'a> Extensions<'a> {
         let text = || std::str::from_utf8(data).ok().filter(|text| !text.is_empty());
         match extension {
             Extension::AbsSendTime if data.len() == 3 => {
-                self.abs_send_time = u24_at(data, 0).map(AbsSendTime)
+                self.abs_send_time = u24_at(data, 0).map(AbsSendTime);
             }
             Extension::AbsCaptureTime => self.abs_capture_time = AbsCaptureTime::parse(data),
             // The second version of this extension (…-cc-02) appends two bytes of feedback request.
