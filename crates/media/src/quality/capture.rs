@@ -35,7 +35,7 @@ impl CaptureMeter {
     /// A frame arrived at `arrived_unix_ns`: its delay in microseconds, negative when the clocks disagree; `None` when
     /// its capture time is not known.
     pub fn frame(&mut self, arrived_unix_ns: u64, timestamp: u32, captured: Option<Captured>) -> Option<i32> {
-        let captured = captured.or_else(|| self.from_report(timestamp))?;
+        let captured = captured.or_else(|| self.reported(timestamp))?;
         if self.basis.is_none_or(|basis| captured.basis < basis) {
             self.basis = Some(captured.basis);
         }
@@ -49,7 +49,7 @@ impl CaptureMeter {
         self.basis
     }
 
-    fn from_report(&self, timestamp: u32) -> Option<Captured> {
+    fn reported(&self, timestamp: u32) -> Option<Captured> {
         if self.basis.is_some_and(|basis| basis < CaptureBasis::SenderReport) {
             return None; // figures of two bases do not mix
         }

@@ -101,7 +101,7 @@ impl DelayMeter {
             self.offset_ns = self.offset_ns.saturating_add(media_step.saturating_sub(step));
         }
         self.previous = (at, media);
-        let delay = (at - media).saturating_add(self.offset_ns);
+        let delay = at.saturating_sub(media).saturating_add(self.offset_ns);
         self.lower_floor(at, delay);
         let above_ns = delay as f64 - (self.base_ns + self.skew * at as f64);
         (above_ns.max(0.0) / 1e3) as u32

@@ -3,6 +3,7 @@
 use super::*;
 use crate::codec::PayloadFacts;
 use crate::mark::Mark;
+use proptest::prelude::*;
 
 const UNIX_NS: u64 = 1_800_000_000_000_000_000;
 
@@ -317,5 +318,76 @@ fn a_track_stays_small() {
         let memory =
             size_of::<TrackMeter>() + pictures + meter.sequence.memory_max() + meter.nacks.memory_max();
         assert!(memory <= most, "{kind:?}: {memory} bytes without samples");
+    }
+}
+
+proptest! {
+    /// Whatever a server sends, whenever: no panic, no deadline that repeats itself, and over the life every packet
+    /// expected was received, recovered or lost.
+    #[test]
+    fn any_packets_are_survived_and_add_up(
+        packets in prop::collection::vec((0_u64..300, 0_u16..12, any::<u32>(), any::<[bool; 7]>()), 1..400),
+        kind in prop::sample::select(vec![MediaKind::Audio, MediaKind::Video]),
+    ) {
+        let mut viewer = Viewer::of(kind, true);
+        let mut sum = TrackCounters::default();
+        let (mut at_ms, mut sequence, mut range) = (0, 65_000_u16, None::<(i64, i64)>);
+        let mut number = 65_000_i64;
+        for (k, (wait, step, random, [marker, starts, key, discardable, padding, again, back])) in
+            packets.into_iter().enumerate()
+        {
+            at_ms += wait / 8;
+            let step = if back && k > 0 { -(i64::from(step) * 4) } else { i64::from(step) };
+            let offered = number + step;
+            sequence = sequence.wrapping_add((offered - number) as u16);
+            number = offered;
+            let (lowest, highest) = range.unwrap_or((number, number));
+            // Behind what is known, a packet may be taken for an older source: stay near.
+            if number < lowest && (again || highest - number > 100) {
+                sequence = sequence.wrapping_add((highest - number) as u16);
+                number = highest;
+            }
+            range = Some((lowest.min(number), highest.max(number)));
+            viewer.packet(at_ms, Packet {
+                sequence,
+                timestamp: if random & 1 == 0 { random } else { (number as u32) / 3 * 3000 },
+                marker,
+                facts: PayloadFacts { starts_frame: starts, key_frame: key, discardable, ..PayloadFacts::default() },
+                payload_bytes: u32::from(!padding),
+                retransmitted: again,
+                ..video(0)
+            });
+            if random & 6 == 0 {
+                sum += viewer.meter.take_interval(viewer.at(at_ms)).counters;
+            }
+        }
+        sum += viewer.meter.finish(viewer.at(at_ms)).counters;
+        let (lowest, highest) = range.unwrap();
+        let unique = sum.packets_received + sum.packets_recovered;
+        prop_assert_eq!(unique as i64 + sum.packets_lost, highest - lowest + 1);
+        prop_assert!(sum.frames_decodable <= sum.frames_complete && sum.key_frames <= sum.frames_decodable);
+    }
+
+    /// Numbers without any order, restarts and all: no panic.
+    #[test]
+    fn rubbish_is_survived(
+        packets in prop::collection::vec((any::<u16>(), any::<u32>(), 0_u64..5000, any::<[bool; 5]>()), 0..400),
+    ) {
+        let mut viewer = Viewer::of(MediaKind::Video, true);
+        let mut at_ms = 0;
+        for (sequence, timestamp, wait, [marker, starts, key, near, change]) in packets {
+            at_ms += wait;
+            let facts = PayloadFacts { starts_frame: starts, key_frame: key, ..PayloadFacts::default() };
+            viewer.packet(at_ms, Packet { sequence, timestamp, marker, facts, ..video(0) });
+            if near {
+                viewer.packet(at_ms, Packet { sequence: sequence.wrapping_add(1), timestamp, marker, ..video(0) });
+            }
+            if change && wait == 0 {
+                viewer.meter.source_changed(viewer.at(at_ms));
+            }
+            viewer.meter.sender_report(u64::from(timestamp) << 32, timestamp, viewer.at(at_ms));
+            let _ = viewer.meter.reception();
+        }
+        let _ = viewer.meter.finish(viewer.at(at_ms));
     }
 }
