@@ -5,6 +5,13 @@ use std::time::Instant;
 
 use throng_observation::{Failure, Refused};
 
+mod said;
+mod waiting;
+
+pub mod janus;
+pub mod ome;
+pub mod whep;
+
 use crate::participant::{Channel, ChannelError, FetchId, Message, Open, Opening, Request, Response, Why};
 
 /// One server's way to exchange offer, answer and candidates; sans-IO, as the participant that owns it.

@@ -1,0 +1,437 @@
+//! Janus's core API over a WebSocket (`janus-protocol`): one session, its transactions, its handles, its keepalive.
+//! What a handle is for is the plugin's business; many handles may live on one session.
+//!
+//! Source: the Janus RESTful/WebSocket API documentation. A request is answered by `success`, `error` or `ack`; after
+//! an `ack` a plugin's answer follows as an `event` with the same transaction.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use throng_observation::Failure;
+
+use super::super::said;
+use super::super::waiting::{ANSWER_WITHIN, Waiting};
+use crate::participant::{Message, Why};
+
+/// How failures and oddities name this server.
+pub(super) const SERVER: &str = "Janus";
+
+/// Janus drops a session after 60 s of silence (`session_timeout`); two keepalives fit in with room for a lost one.
+const KEEPALIVE_EVERY: Duration = Duration::from_secs(25);
+
+/// Requests that may be unanswered at once; beyond it the server is not answering at all.
+const PENDING_MAX: usize = 1024;
+
+/// Credentials and patience.
+#[derive(Clone, Debug)]
+pub struct SessionConfig {
+    /// `token` of every request, for servers with token authentication.
+    pub token: Option<String>,
+    /// `apisecret` of every request, for servers with an API secret.
+    pub api_secret: Option<String>,
+    /// How long the server may leave one request unanswered.
+    pub answer_within: Duration,
+}
+
+impl Default for SessionConfig {
+    fn default() -> Self {
+        Self { token: None, api_secret: None, answer_within: ANSWER_WITHIN }
+    }
+}
+
+/// A handle: one attachment to one plugin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Handle(pub u64);
+
+/// A session description as Janus wraps it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Jsep {
+    /// `offer` or `answer`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The SDP.
+    pub sdp: String,
+}
+
+/// What a message of the server meant. `T` is the tag that the owner gave its request.
+#[derive(Debug, PartialEq)]
+pub enum Heard<T> {
+    /// The session exists.
+    Created,
+    /// A handle exists.
+    Attached(T, Handle),
+    /// A detach or destroy is done.
+    Done(T),
+    /// A plugin spoke; with the tag of the request that it answers, if it answers one.
+    Plugin {
+        /// The handle that spoke.
+        handle: Handle,
+        /// What it answers.
+        answers: Option<T>,
+        /// `plugindata.data`.
+        data: Value,
+        /// Offer or answer, if any.
+        jsep: Option<Jsep>,
+    },
+    /// A request was refused by the core: Janus's error code and reason.
+    Refused(Option<T>, i64, String),
+    /// A candidate of the server, or `None` for the end of them.
+    Trickle(Handle, Option<String>),
+    /// The peer connection of a handle is up (ICE and DTLS).
+    WebRtcUp(Handle),
+    /// The server sees trouble on the link: lost packets towards us (`uplink` false) or from us.
+    SlowLink(Handle, bool, u64),
+    /// The server sees media (or no more of it) from us; meaningless for a viewer.
+    Media(Handle),
+    /// The peer connection of a handle was closed, and why.
+    HungUp(Handle, String),
+    /// A handle is gone.
+    Detached(Handle),
+    /// The session is gone: Janus heard nothing from us for its `session_timeout`.
+    SessionTimedOut,
+    /// Nothing to act on.
+    Nothing,
+    /// Something that could be ignored.
+    Odd(String),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Purpose<T> {
+    Create,
+    Attach(T),
+    /// `ack` is the whole answer.
+    Acknowledged,
+    /// The plugin's event, after an `ack`, or a `success` of a synchronous request.
+    Plugin(T),
+    End(T),
+}
+
+#[derive(Debug)]
+struct Pending<T> {
+    purpose: Purpose<T>,
+    waiting: Waiting,
+}
+
+/// One Janus session. It makes messages to send and reads those that came; it sends nothing by itself.
+#[derive(Debug)]
+pub struct Session<T> {
+    config: SessionConfig,
+    id: Option<u64>,
+    transactions: u64,
+    pending: BTreeMap<u64, Pending<T>>,
+    keepalive_at: Option<Instant>,
+    strays: u64,
+}
+
+impl<T: Copy> Session<T> {
+    /// A session that does not exist yet.
+    #[must_use]
+    pub fn new(config: SessionConfig) -> Self {
+        Self { config, id: None, transactions: 0, pending: BTreeMap::new(), keepalive_at: None, strays: 0 }
+    }
+
+    /// How many answers came for transactions that we never made or that were answered before.
+    #[must_use]
+    pub fn strays(&self) -> u64 {
+        self.strays
+    }
+
+    /// Asks for the session: `create`.
+    pub fn create(&mut self, now: Instant) -> Message {
+        self.request(now, "create", None, Map::new(), Purpose::Create, "Janus: the session after create")
+    }
+
+    /// Attaches to `plugin`; answered by [`Heard::Attached`].
+    pub fn attach(&mut self, now: Instant, plugin: &str, tag: T) -> Message {
+        let fields = fields([("plugin", json!(plugin))]);
+        self.request(now, "attach", None, fields, Purpose::Attach(tag), "Janus: the handle after attach")
+    }
+
+    /// Sends `body` to the plugin behind `handle`; answered by [`Heard::Plugin`] with this tag. `why` names the
+    /// answer that is awaited.
+    pub fn message(
+        &mut self,
+        now: Instant,
+        handle: Handle,
+        body: Value,
+        jsep: Option<&Jsep>,
+        (tag, why): (T, Why),
+    ) -> Message {
+        let mut fields = fields([("body", body)]);
+        if let Some(jsep) = jsep {
+            fields.insert("jsep".into(), json!({ "type": jsep.kind, "sdp": jsep.sdp }));
+        }
+        self.request(now, "message", Some(handle), fields, Purpose::Plugin(tag), why)
+    }
+
+    /// Tells a candidate of ours, or the end of them. `mid` is that of the first media section.
+    pub fn trickle(
+        &mut self,
+        now: Instant,
+        handle: Handle,
+        mid: Option<&str>,
+        candidate: Option<&str>,
+    ) -> Message {
+        let candidate = match candidate {
+            None => json!({ "completed": true }),
+            Some(candidate) => {
+                let mut told = fields([("sdpMLineIndex", json!(0)), ("candidate", json!(candidate))]);
+                if let Some(mid) = mid {
+                    told.insert("sdpMid".into(), json!(mid));
+                }
+                Value::Object(told)
+            }
+        };
+        let fields = fields([("candidate", candidate)]);
+        self.request(now, "trickle", Some(handle), fields, Purpose::Acknowledged, "Janus: an ack of trickle")
+    }
+
+    /// Gives a handle up; answered by [`Heard::Done`].
+    pub fn detach(&mut self, now: Instant, handle: Handle, tag: T) -> Message {
+        self.request(
+            now,
+            "detach",
+            Some(handle),
+            Map::new(),
+            Purpose::End(tag),
+            "Janus: the end of the handle",
+        )
+    }
+
+    /// Ends the session; answered by [`Heard::Done`].
+    pub fn destroy(&mut self, now: Instant, tag: T) -> Message {
+        self.keepalive_at = None;
+        self.request(now, "destroy", None, Map::new(), Purpose::End(tag), "Janus: the end of the session")
+    }
+
+    /// The next keepalive or overdue answer.
+    #[must_use]
+    pub fn next_timeout(&self) -> Option<(Instant, Why)> {
+        let overdue = self.pending.values().map(|p| p.waiting.deadline()).min_by_key(|(until, _)| *until);
+        let keepalive = self.keepalive_at.map(|at| (at, "Janus: keepalive"));
+        [overdue, keepalive].into_iter().flatten().min_by_key(|(until, _)| *until)
+    }
+
+    /// What is due: a keepalive to send, or nothing.
+    ///
+    /// # Errors
+    /// `SignallingTimeout` when an answer is overdue; it names the request.
+    pub fn timeout(&mut self, now: Instant) -> Result<Option<Message>, Failure> {
+        if let Some(failure) = self.pending.values().find_map(|p| p.waiting.overdue(now)) {
+            return Err(failure);
+        }
+        if self.keepalive_at.is_none_or(|at| now < at) {
+            return Ok(None);
+        }
+        self.keepalive_at = Some(now + KEEPALIVE_EVERY);
+        let why = "Janus: an ack of keepalive";
+        Ok(Some(self.request(now, "keepalive", None, Map::new(), Purpose::Acknowledged, why)))
+    }
+
+    /// Reads a message of the server.
+    ///
+    /// # Errors
+    /// `Protocol` when it is not Janus's protocol; it shows the message's beginning.
+    pub fn heard(&mut self, now: Instant, message: &Message) -> Result<Heard<T>, Failure> {
+        let said: Said = said::json(SERVER, message)?;
+        let handle = said.sender.map(Handle);
+        let about = |what: fn(Handle) -> Heard<T>| {
+            handle.map(what).unwrap_or_else(|| Heard::Odd(format!("{SERVER}: {} without sender", said.janus)))
+        };
+        Ok(match said.janus.as_str() {
+            "ack" => self.acknowledged(&said),
+            "success" => return self.succeeded(now, said),
+            "error" => self.refused(said),
+            "event" => return self.event(said),
+            "trickle" => match (handle, said.candidate) {
+                (Some(handle), Some(trickled)) => {
+                    let candidate = trickled.candidate.as_deref().and_then(said::candidate);
+                    Heard::Trickle(handle, candidate.filter(|_| !trickled.completed))
+                }
+                _ => Heard::Odd(format!("{SERVER}: trickle without sender or candidate")),
+            },
+            "webrtcup" => about(Heard::WebRtcUp),
+            "media" => about(Heard::Media),
+            "detached" => about(Heard::Detached),
+            "hangup" => match handle {
+                Some(handle) => Heard::HungUp(handle, said::excerpt(&said.reason.unwrap_or_default())),
+                None => Heard::Odd(format!("{SERVER}: hangup without sender")),
+            },
+            "slowlink" => match handle {
+                Some(handle) => Heard::SlowLink(
+                    handle,
+                    said.uplink.unwrap_or(false),
+                    said.lost.or(said.nacks).unwrap_or(0),
+                ),
+                None => Heard::Odd(format!("{SERVER}: slowlink without sender")),
+            },
+            "timeout" => Heard::SessionTimedOut,
+            // `server_info`, `keepalive` echoes of older versions and whatever comes next.
+            other => Heard::Odd(format!("{SERVER}: unknown message {}", said::excerpt(other))),
+        })
+    }
+
+    fn request(
+        &mut self,
+        now: Instant,
+        verb: &str,
+        handle: Option<Handle>,
+        mut fields: Map<String, Value>,
+        purpose: Purpose<T>,
+        why: Why,
+    ) -> Message {
+        self.transactions += 1;
+        fields.insert("janus".into(), json!(verb));
+        fields.insert("transaction".into(), json!(format!("t{}", self.transactions)));
+        if let Some(id) = self.id {
+            fields.insert("session_id".into(), json!(id));
+        }
+        if let Some(Handle(id)) = handle {
+            fields.insert("handle_id".into(), json!(id));
+        }
+        if let Some(token) = &self.config.token {
+            fields.insert("token".into(), json!(token));
+        }
+        if let Some(secret) = &self.config.api_secret {
+            fields.insert("apisecret".into(), json!(secret));
+        }
+        if self.pending.len() >= PENDING_MAX {
+            // The oldest is overdue long before this many can gather; this only bounds memory.
+            self.pending.pop_first();
+        }
+        let waiting = Waiting::new(now, self.config.answer_within, why);
+        self.pending.insert(self.transactions, Pending { purpose, waiting });
+        Message::Text(Value::Object(fields).to_string())
+    }
+
+    /// Our number of a transaction that is still open.
+    fn open_transaction(&self, said: &Said) -> Option<u64> {
+        let number = said.transaction.as_deref().and_then(number_of)?;
+        self.pending.contains_key(&number).then_some(number)
+    }
+
+    fn stray(&mut self, said: &Said) -> Heard<T> {
+        self.strays += 1;
+        let transaction = said::excerpt(said.transaction.as_deref().unwrap_or("(none)"));
+        Heard::Odd(format!("{SERVER}: {} for unknown transaction {transaction}", said::excerpt(&said.janus)))
+    }
+
+    fn acknowledged(&mut self, said: &Said) -> Heard<T> {
+        let Some(number) = self.open_transaction(said) else {
+            // Janus 1.1.2 sends a plugin's event before the ack when the plugin is quick (a wrong PIN): the ack of a
+            // request that is answered already means nothing.
+            let ours =
+                said.transaction.as_deref().and_then(number_of).is_some_and(|n| n <= self.transactions);
+            return if ours { Heard::Nothing } else { self.stray(said) };
+        };
+        if matches!(self.pending.get(&number), Some(Pending { purpose: Purpose::Acknowledged, .. })) {
+            self.pending.remove(&number);
+        }
+        Heard::Nothing
+    }
+
+    fn succeeded(&mut self, now: Instant, said: Said) -> Result<Heard<T>, Failure> {
+        let pending = self.open_transaction(&said).and_then(|number| self.pending.remove(&number));
+        let Some(pending) = pending else { return Ok(self.stray(&said)) };
+        let id = said.data.as_ref().and_then(|data| data.get("id")).and_then(Value::as_u64);
+        match pending.purpose {
+            Purpose::Create => {
+                self.id = Some(id.ok_or_else(|| said::broken(SERVER, "a session without id"))?);
+                self.keepalive_at = Some(now + KEEPALIVE_EVERY);
+                Ok(Heard::Created)
+            }
+            Purpose::Attach(tag) => {
+                let id = id.ok_or_else(|| said::broken(SERVER, "a handle without id"))?;
+                Ok(Heard::Attached(tag, Handle(id)))
+            }
+            Purpose::Acknowledged => Ok(Heard::Nothing),
+            Purpose::End(tag) => Ok(Heard::Done(tag)),
+            Purpose::Plugin(tag) => plugin(said, Some(tag)),
+        }
+    }
+
+    fn refused(&mut self, said: Said) -> Heard<T> {
+        let pending = self.open_transaction(&said).and_then(|number| self.pending.remove(&number));
+        let (code, reason) = said.error.map_or((0, String::new()), |e| (e.code, said::excerpt(&e.reason)));
+        match pending.map(|p| p.purpose) {
+            Some(Purpose::Attach(tag) | Purpose::Plugin(tag) | Purpose::End(tag)) => {
+                Heard::Refused(Some(tag), code, reason)
+            }
+            Some(Purpose::Create | Purpose::Acknowledged) => Heard::Refused(None, code, reason),
+            None => {
+                self.strays += 1;
+                Heard::Odd(format!("{SERVER}: error {code} ({reason}) for an unknown transaction"))
+            }
+        }
+    }
+
+    fn event(&mut self, said: Said) -> Result<Heard<T>, Failure> {
+        if said.transaction.is_none() {
+            return plugin(said, None);
+        }
+        match self.open_transaction(&said).and_then(|number| self.pending.remove(&number)) {
+            Some(Pending { purpose: Purpose::Plugin(tag), .. }) => plugin(said, Some(tag)),
+            // Plugins repeat the transaction of the request that led to a later event; the event still counts.
+            _ => {
+                self.strays += 1;
+                plugin(said, None)
+            }
+        }
+    }
+}
+
+/// The number in a transaction of ours, `t17`.
+fn number_of(transaction: &str) -> Option<u64> {
+    transaction.strip_prefix('t')?.parse().ok()
+}
+
+fn plugin<T>(said: Said, answers: Option<T>) -> Result<Heard<T>, Failure> {
+    let Some(sender) = said.sender else { return Err(said::broken(SERVER, "an event without sender")) };
+    let data = said.plugindata.map(|p| p.data).unwrap_or_default();
+    Ok(Heard::Plugin { handle: Handle(sender), answers, data, jsep: said.jsep })
+}
+
+fn fields<const N: usize>(fields: [(&str, Value); N]) -> Map<String, Value> {
+    fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// Any message of the server.
+#[derive(Deserialize)]
+struct Said {
+    janus: String,
+    transaction: Option<String>,
+    sender: Option<u64>,
+    data: Option<Value>,
+    plugindata: Option<PluginData>,
+    jsep: Option<Jsep>,
+    error: Option<ErrorSaid>,
+    candidate: Option<Trickled>,
+    reason: Option<String>,
+    uplink: Option<bool>,
+    lost: Option<u64>,
+    /// What `lost` was called before Janus 0.10.
+    nacks: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct PluginData {
+    #[serde(default)]
+    data: Value,
+}
+
+#[derive(Deserialize)]
+struct ErrorSaid {
+    #[serde(default)]
+    code: i64,
+    #[serde(default)]
+    reason: String,
+}
+
+#[derive(Deserialize)]
+struct Trickled {
+    candidate: Option<String>,
+    #[serde(default)]
+    completed: bool,
+}

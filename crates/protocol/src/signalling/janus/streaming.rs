@@ -1,0 +1,393 @@
+//! A viewer of a Janus Streaming mountpoint: `watch`, the server's offer, `start` with our answer.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use throng_observation::{Failure, FailureReason};
+use url::Url;
+
+use super::super::said;
+use super::super::waiting::{GOODBYE_WITHIN, Waiting};
+use super::super::{SignalInput, SignalOutput, Signalling};
+use super::session::{Handle, Heard, Jsep, SERVER, Session, SessionConfig};
+use crate::participant::{Message, Open, Why};
+
+/// The WebSocket subprotocol; Janus closes connections without it.
+const SUBPROTOCOL: &str = "janus-protocol";
+
+/// A mountpoint's id; a string on servers with `string_ids`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MountpointId {
+    /// The usual kind.
+    Number(u64),
+    /// With `string_ids = true`.
+    Text(String),
+}
+
+/// Where and what to watch.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The WebSocket, `ws://HOST:8188/`.
+    pub url: Url,
+    /// The mountpoint.
+    pub mountpoint: MountpointId,
+    /// Its PIN, when it has one.
+    pub pin: Option<String>,
+    /// Credentials and patience.
+    pub session: SessionConfig,
+}
+
+/// What a request was for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ask {
+    Attach,
+    Watch,
+    Start,
+    Stop,
+    Detach,
+    Destroy,
+}
+
+#[derive(Debug)]
+enum State {
+    Idle,
+    Opening(Waiting),
+    Creating,
+    Attaching,
+    /// `watch` is sent; its answer carries the offer.
+    Watching(Handle),
+    /// An offer is with the participant; `mid` is that of its first media section.
+    Answering {
+        handle: Handle,
+        mid: Option<String>,
+        playing: bool,
+    },
+    /// `start` is sent with our answer.
+    Playing {
+        handle: Handle,
+        mid: Option<String>,
+        connected: bool,
+    },
+    Leaving(Waiting),
+    Over,
+}
+
+/// The adapter.
+#[derive(Debug)]
+pub struct Streaming {
+    config: Config,
+    session: Session<Ask>,
+    state: State,
+    outputs: VecDeque<SignalOutput>,
+}
+
+impl Streaming {
+    /// An adapter that has not begun.
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        let session = Session::new(config.session.clone());
+        Self { config, session, state: State::Idle, outputs: VecDeque::new() }
+    }
+
+    /// How many answers of the server belonged to no request of ours.
+    #[must_use]
+    pub fn strays(&self) -> u64 {
+        self.session.strays()
+    }
+
+    fn fail(&mut self, failure: Failure) {
+        self.state = State::Over;
+        self.outputs.push_back(SignalOutput::Failed(failure));
+    }
+
+    fn say(&mut self, message: Message) {
+        self.outputs.push_back(SignalOutput::Signal(message));
+    }
+
+    fn odd(&mut self, what: String) {
+        self.outputs.push_back(SignalOutput::Odd(what));
+    }
+
+    fn handle_id(&self) -> Option<Handle> {
+        match self.state {
+            State::Watching(handle) | State::Answering { handle, .. } | State::Playing { handle, .. } => {
+                Some(handle)
+            }
+            _ => None,
+        }
+    }
+
+    fn heard(&mut self, now: Instant, message: &Message) -> Result<(), Failure> {
+        match self.session.heard(now, message)? {
+            Heard::Created if matches!(self.state, State::Creating) => {
+                let attach = self.session.attach(now, "janus.plugin.streaming", Ask::Attach);
+                self.say(attach);
+                self.state = State::Attaching;
+            }
+            Heard::Attached(_, handle) if matches!(self.state, State::Attaching) => self.watch(now, handle),
+            Heard::Done(Ask::Destroy) => self.goodbye(),
+            Heard::Refused(tag, code, reason) => return self.refused(tag, code, &reason),
+            Heard::Plugin { handle, data, jsep, .. } if self.handle_id() == Some(handle) => {
+                return self.plugin(data, jsep);
+            }
+            Heard::Trickle(handle, Some(candidate)) if self.handle_id() == Some(handle) => {
+                self.outputs.push_back(SignalOutput::RemoteCandidate(candidate));
+            }
+            Heard::HungUp(handle, reason) if self.handle_id() == Some(handle) => {
+                return Err(self.hung_up(&reason));
+            }
+            Heard::Detached(handle) if self.handle_id() == Some(handle) => {
+                return Err(Failure::new(FailureReason::SignallingClosed, "Janus detached the handle"));
+            }
+            Heard::SessionTimedOut if !matches!(self.state, State::Leaving(_)) => {
+                return Err(Failure::new(FailureReason::SignallingClosed, "Janus timed the session out"));
+            }
+            Heard::SlowLink(_, uplink, lost) => {
+                let way = if uplink { "from us" } else { "to us" };
+                self.odd(format!("{SERVER}: slowlink, {lost} packets lost {way}"));
+            }
+            Heard::Odd(what) => self.odd(what),
+            // A peer connection or handle that is no more, and what a viewer does not act on.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn watch(&mut self, now: Instant, handle: Handle) {
+        let id = match &self.config.mountpoint {
+            MountpointId::Number(id) => json!(id),
+            MountpointId::Text(id) => json!(id),
+        };
+        let mut body = json!({ "request": "watch", "id": id });
+        if let (Some(pin), Some(body)) = (&self.config.pin, body.as_object_mut()) {
+            body.insert("pin".into(), json!(pin));
+        }
+        let why = "Janus: the offer after watch";
+        let watch = self.session.message(now, handle, body, None, (Ask::Watch, why));
+        self.say(watch);
+        self.state = State::Watching(handle);
+    }
+
+    fn refused(&mut self, tag: Option<Ask>, code: i64, reason: &str) -> Result<(), Failure> {
+        match tag {
+            // Nothing is left to end.
+            Some(Ask::Destroy) => self.goodbye(),
+            Some(Ask::Stop | Ask::Detach) => {}
+            _ if matches!(self.state, State::Leaving(_)) => {}
+            _ => {
+                let detail = format!("{SERVER} refused: error {code}, {reason}");
+                return Err(Failure::new(FailureReason::Refused, detail));
+            }
+        }
+        Ok(())
+    }
+
+    fn plugin(&mut self, data: Value, jsep: Option<Jsep>) -> Result<(), Failure> {
+        let said: Said = serde_json::from_value(data).map_err(|e| {
+            said::broken(SERVER, format!("an event of the Streaming plugin is malformed: {e}"))
+        })?;
+        if let Some(code) = said.error_code {
+            let reason = said::excerpt(&said.error.unwrap_or_default());
+            let detail = format!("{SERVER} Streaming refused: error {code}, {reason}");
+            return Err(Failure::new(FailureReason::Refused, detail));
+        }
+        if let Some(jsep) = jsep {
+            return self.offered(jsep);
+        }
+        match said.result.and_then(|result| result.status).as_deref() {
+            Some("stopped") => {
+                Err(Failure::new(FailureReason::MediaLost, "Janus stopped the mountpoint in mid-session"))
+            }
+            _ if matches!(self.state, State::Watching(_)) => {
+                Err(said::broken(SERVER, "the answer to watch carries no offer"))
+            }
+            // `starting`, `started`, `preparing`, `updated` and events of the mountpoint.
+            _ => Ok(()),
+        }
+    }
+
+    fn offered(&mut self, jsep: Jsep) -> Result<(), Failure> {
+        if jsep.kind != "offer" {
+            return Err(said::broken(SERVER, format!("jsep of type {} to watch", said::excerpt(&jsep.kind))));
+        }
+        let playing = matches!(self.state, State::Playing { .. });
+        let (State::Watching(handle) | State::Playing { handle, .. }) = self.state else {
+            self.odd(format!("{SERVER}: an offer before the last one was answered"));
+            return Ok(());
+        };
+        let sdp = said::session_description(SERVER, "the offer", jsep.sdp)?;
+        let mid = sdp.lines().find_map(|line| line.trim_end().strip_prefix("a=mid:").map(str::to_owned));
+        self.state = State::Answering { handle, mid, playing };
+        self.outputs.push_back(SignalOutput::RemoteOffer(sdp));
+        Ok(())
+    }
+
+    fn answer(&mut self, now: Instant, sdp: String) {
+        let State::Answering { handle, mid, playing } = &mut self.state else { return };
+        let (handle, mid, connected) = (*handle, mid.take(), *playing);
+        let jsep = Jsep { kind: "answer".into(), sdp };
+        let why = "Janus: the event after start";
+        let body = json!({ "request": "start" });
+        let start = self.session.message(now, handle, body, Some(&jsep), (Ask::Start, why));
+        self.say(start);
+        self.state = State::Playing { handle, mid, connected };
+    }
+
+    fn trickle(&mut self, now: Instant, candidate: Option<&str>) {
+        let (State::Answering { handle, mid, .. } | State::Playing { handle, mid, .. }) = &self.state else {
+            return;
+        };
+        let trickle = self.session.trickle(now, *handle, mid.as_deref(), candidate);
+        self.say(trickle);
+    }
+
+    /// Before media flowed, the reason tells which transport did not come up.
+    fn hung_up(&self, reason: &str) -> Failure {
+        let connected = matches!(self.state, State::Playing { connected: true, .. });
+        let kind = match reason {
+            _ if connected => FailureReason::MediaLost,
+            r if r.contains("ICE") => FailureReason::Ice,
+            r if r.contains("DTLS") => FailureReason::Dtls,
+            _ => FailureReason::Refused,
+        };
+        Failure::new(kind, format!("Janus hung up: {reason}"))
+    }
+
+    fn leave(&mut self, now: Instant) {
+        let handle = self.handle_id();
+        if let Some(handle) = handle {
+            let why = "Janus: the event after stop";
+            let stop =
+                self.session.message(now, handle, json!({ "request": "stop" }), None, (Ask::Stop, why));
+            let detach = self.session.detach(now, handle, Ask::Detach);
+            self.say(stop);
+            self.say(detach);
+        }
+        match self.state {
+            State::Idle | State::Over => {
+                self.state = State::Over;
+                self.outputs.push_back(SignalOutput::Goodbye);
+            }
+            // No session id yet: closing the connection is all there is to say, and Janus drops its session with it.
+            State::Opening(_) | State::Creating => self.goodbye(),
+            _ => {
+                let destroy = self.session.destroy(now, Ask::Destroy);
+                self.say(destroy);
+                self.state = State::Leaving(Waiting::new(now, GOODBYE_WITHIN, "Janus: the goodbye"));
+            }
+        }
+    }
+
+    fn goodbye(&mut self) {
+        self.state = State::Over;
+        self.outputs.push_back(SignalOutput::Close);
+        self.outputs.push_back(SignalOutput::Goodbye);
+    }
+
+    fn timeout(&mut self, now: Instant) {
+        match &self.state {
+            State::Opening(waiting) => {
+                if let Some(failure) = waiting.overdue(now) {
+                    self.fail(failure);
+                }
+            }
+            State::Leaving(waiting) => {
+                if waiting.overdue(now).is_some() {
+                    self.goodbye();
+                }
+            }
+            State::Idle | State::Over => {}
+            _ => match self.session.timeout(now) {
+                Ok(Some(keepalive)) => self.say(keepalive),
+                Ok(None) => {}
+                Err(failure) => self.fail(failure),
+            },
+        }
+    }
+}
+
+impl Signalling for Streaming {
+    fn handle(&mut self, now: Instant, input: SignalInput<'_>) {
+        match input {
+            SignalInput::Start => {
+                let within = self.config.session.answer_within;
+                self.state = State::Opening(Waiting::new(now, within, "Janus: the WebSocket to open"));
+                self.outputs.push_back(SignalOutput::Open(Open::WebSocket {
+                    url: self.config.url.clone(),
+                    protocols: vec![SUBPROTOCOL.into()],
+                    headers: Vec::new(),
+                }));
+            }
+            SignalInput::Opened(opening) => {
+                if !matches!(self.state, State::Opening(_)) {
+                    return;
+                }
+                if opening.subprotocol.as_deref() != Some(SUBPROTOCOL) {
+                    self.odd(format!("{SERVER}: the server did not choose the subprotocol {SUBPROTOCOL}"));
+                }
+                let create = self.session.create(now);
+                self.say(create);
+                self.state = State::Creating;
+            }
+            SignalInput::Message(message) => {
+                if matches!(self.state, State::Over) {
+                    return;
+                }
+                if let Err(failure) = self.heard(now, message) {
+                    match self.state {
+                        State::Leaving(_) => self.goodbye(),
+                        _ => self.fail(failure),
+                    }
+                }
+            }
+            SignalInput::Answer(sdp) => self.answer(now, sdp),
+            SignalInput::Candidate(candidate) => self.trickle(now, Some(candidate)),
+            SignalInput::CandidatesDone => self.trickle(now, None),
+            SignalInput::Connected => {
+                if let State::Playing { connected, .. } = &mut self.state {
+                    *connected = true;
+                }
+            }
+            SignalInput::Timeout => self.timeout(now),
+            SignalInput::Closed(error) => match self.state {
+                State::Over => {}
+                State::Leaving(_) => {
+                    self.state = State::Over;
+                    self.outputs.push_back(SignalOutput::Goodbye);
+                }
+                _ => self.fail(error.into()),
+            },
+            SignalInput::Leave => self.leave(now),
+            SignalInput::Fetched(..) | SignalInput::Offer(_) => {}
+        }
+    }
+
+    fn poll_output(&mut self) -> Option<SignalOutput> {
+        self.outputs.pop_front()
+    }
+
+    fn next_timeout(&self) -> Option<(Instant, Why)> {
+        match &self.state {
+            State::Opening(waiting) | State::Leaving(waiting) => Some(waiting.deadline()),
+            State::Idle | State::Over => None,
+            _ => self.session.next_timeout(),
+        }
+    }
+}
+
+/// `plugindata.data` of the Streaming plugin.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Said {
+    error_code: Option<i64>,
+    error: Option<String>,
+    result: Option<ResultSaid>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct ResultSaid {
+    status: Option<String>,
+}

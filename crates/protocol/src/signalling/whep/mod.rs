@@ -1,0 +1,534 @@
+//! WHEP: playing a stream by WebRTC over HTTP (draft-ietf-wish-whep-03 and later; the rules that it shares with WHIP
+//! are in RFC 9725).
+//!
+//! ```text
+//! player                              server
+//!   POST offer                 ─────▶
+//!                              ◀─────  201 Created, Location, ETag, Link; the answer
+//!                              ◀─────  or 406 Not Acceptable, Location; the server's own offer
+//!   PATCH answer               ─────▶  204                        (after 406)
+//!   PATCH candidates, If-Match ─────▶  204, or 405/501/422: no trickle
+//!   DELETE                     ─────▶  200
+//! ```
+
+mod fragment;
+mod link;
+mod refusal;
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use http::{Method, StatusCode, header};
+use throng_observation::{Failure, FailureReason, Refused};
+use url::{Host, Url};
+
+use self::fragment::IceSection;
+use super::said::{self, LIST_MAX};
+use super::waiting::{ANSWER_WITHIN, GOODBYE_WITHIN, Waiting};
+use super::{SignalInput, SignalOutput, Signalling};
+use crate::participant::{ChannelError, FetchId, Request, Response, Why};
+
+const SERVER: &str = "WHEP";
+
+/// Redirects followed before giving up, as browsers do with twenty; load balancers need one or two.
+const REDIRECTS_MAX: u8 = 5;
+
+/// Whether a place that the server names (redirect, session URL) may be reached. The driver checks addresses again
+/// when it connects; this keeps the participant from asking.
+pub type MayReach = Arc<dyn Fn(&Url) -> bool + Send + Sync>;
+
+/// Where and how to ask.
+#[derive(Clone)]
+pub struct Config {
+    /// The WHEP endpoint, `http:` or `https:`.
+    pub url: Url,
+    /// Bearer token (RFC 6750) sent with every request, redirected ones included.
+    pub token: Option<String>,
+    /// What may be reached.
+    pub may_reach: MayReach,
+    /// How long the server may take for one response.
+    pub answer_within: Duration,
+}
+
+impl Config {
+    /// The defaults for `url`: only its own origin may be reached.
+    #[must_use]
+    pub fn new(url: Url) -> Self {
+        let origin = url.origin();
+        let may_reach: MayReach = Arc::new(move |to: &Url| to.origin() == origin);
+        Self { url, token: None, may_reach, answer_within: ANSWER_WITHIN }
+    }
+}
+
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Config").field("url", &place(&self.url)).finish_non_exhaustive()
+    }
+}
+
+/// Where the session lives on the server, once it does.
+#[derive(Clone, Debug)]
+struct Session {
+    /// `None` when the server named none, or one out of reach: nothing can be told or deleted then.
+    url: Option<Url>,
+    etag: Option<String>,
+}
+
+#[derive(Debug)]
+enum State {
+    Idle,
+    /// The participant is making the offer.
+    Offering,
+    /// The offer is posted to `to`.
+    Posted {
+        fetch: FetchId,
+        to: Url,
+        offer: String,
+        redirects: u8,
+        waiting: Waiting,
+    },
+    /// The server's own offer is with the participant.
+    CounterOffered(Session),
+    /// The answer to it is on its way.
+    Answered {
+        fetch: FetchId,
+        session: Session,
+        waiting: Waiting,
+    },
+    Playing(Session),
+    /// DELETE, or the response to POST that says what to delete, is awaited.
+    Leaving {
+        fetch: FetchId,
+        posted_to: Option<Url>,
+        waiting: Waiting,
+    },
+    Over,
+}
+
+/// Candidates that the server is yet to be told.
+#[derive(Debug, Default)]
+struct Trickle {
+    section: Option<IceSection>,
+    /// The server has said that it takes none.
+    declined: bool,
+    gathered: Vec<String>,
+    done: bool,
+    in_flight: Option<FetchId>,
+}
+
+/// The adapter.
+#[derive(Debug)]
+pub struct Whep {
+    config: Config,
+    state: State,
+    trickle: Trickle,
+    fetches: u32,
+    outputs: VecDeque<SignalOutput>,
+}
+
+impl Whep {
+    /// An adapter that has not begun.
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        Self { config, state: State::Idle, trickle: Trickle::default(), fetches: 0, outputs: VecDeque::new() }
+    }
+
+    fn fail(&mut self, failure: Failure) {
+        self.state = State::Over;
+        self.outputs.push_back(SignalOutput::Failed(failure));
+    }
+
+    fn odd(&mut self, what: String) {
+        self.outputs.push_back(SignalOutput::Odd(what));
+    }
+
+    /// Sends a request; one that cannot be written as HTTP (a token with control characters) ends the session.
+    fn fetch(
+        &mut self,
+        method: Method,
+        to: &Url,
+        body: Option<(&str, String)>,
+        if_match: Option<&str>,
+    ) -> FetchId {
+        let mut request = http::Request::builder().method(method).uri(to.as_str());
+        if let Some(token) = &self.config.token {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+        }
+        if let Some(etag) = if_match {
+            request = request.header(header::IF_MATCH, etag);
+        }
+        let mut bytes = Vec::new();
+        if let Some((content_type, body)) = body {
+            request =
+                request.header(header::CONTENT_TYPE, content_type).header(header::ACCEPT, "application/sdp");
+            bytes = body.into_bytes();
+        }
+        let id = FetchId(self.fetches);
+        self.fetches = self.fetches.wrapping_add(1);
+        match request.body(()) {
+            Ok(request) => {
+                let (head, ()) = request.into_parts();
+                let request = Request { head, body: bytes, timeout: self.config.answer_within };
+                self.outputs.push_back(SignalOutput::Fetch(id, Box::new(request)));
+            }
+            Err(error) => {
+                let detail = format!("cannot write a request to {}: {error}", place(to));
+                self.fail(Failure::new(FailureReason::Generator, detail));
+            }
+        }
+        id
+    }
+
+    fn post(&mut self, now: Instant, to: Url, offer: String, redirects: u8) {
+        let waiting = Waiting::new(now, self.config.answer_within, "WHEP: the response to POST");
+        let fetch = self.fetch(Method::POST, &to, Some(("application/sdp", offer.clone())), None);
+        if !matches!(self.state, State::Over) {
+            self.state = State::Posted { fetch, to, offer, redirects, waiting };
+        }
+    }
+
+    fn fetched(&mut self, now: Instant, id: FetchId, result: Result<&Response, ChannelError>) {
+        if self.trickle.in_flight == Some(id) {
+            self.trickled(result);
+            self.tell_candidates();
+            return;
+        }
+        let outcome = match &self.state {
+            State::Posted { fetch, to, redirects, .. } if *fetch == id => {
+                let (to, redirects) = (to.clone(), *redirects);
+                self.posted(now, &to, redirects, result)
+            }
+            State::Answered { fetch, session, .. } if *fetch == id => {
+                let session = session.clone();
+                self.answered(session, result)
+            }
+            State::Leaving { fetch, posted_to, .. } if *fetch == id => {
+                let posted_to = posted_to.clone();
+                self.left(now, posted_to, result);
+                Ok(())
+            }
+            _ => Ok(()),
+        };
+        if let Err(failure) = outcome {
+            self.fail(failure);
+        }
+    }
+
+    fn posted(
+        &mut self,
+        now: Instant,
+        to: &Url,
+        redirects: u8,
+        result: Result<&Response, ChannelError>,
+    ) -> Result<(), Failure> {
+        let response = result.map_err(|e| named("POST", to, e))?;
+        if redirects == 0 {
+            self.outputs.push_back(SignalOutput::Reached(response.opening.clone()));
+        }
+        match response.head.status {
+            // RFC 9725 §4.5: only these two keep the method; the others would turn POST into GET.
+            StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => {
+                self.redirected(now, to, redirects, response)
+            }
+            StatusCode::CREATED => {
+                let session = self.session(to, response);
+                let sdp = description(to, response)?;
+                // Servers of the drafts before 02 answer 201 with their own offer; an answer is never `actpass`
+                // (RFC 5763 §5).
+                if sdp.contains("a=setup:actpass") {
+                    return self.counter_offered(session, sdp);
+                }
+                self.state = State::Playing(session);
+                self.outputs.push_back(SignalOutput::RemoteAnswer(sdp));
+                self.tell_candidates();
+                Ok(())
+            }
+            StatusCode::NOT_ACCEPTABLE if response.body.starts_with(b"v=0") => {
+                let session = self.session(to, response);
+                let sdp = description(to, response)?;
+                self.counter_offered(session, sdp)
+            }
+            _ => Err(refusal::failure(&format!("POST {}", place(to)), response)),
+        }
+    }
+
+    fn redirected(
+        &mut self,
+        now: Instant,
+        from: &Url,
+        redirects: u8,
+        response: &Response,
+    ) -> Result<(), Failure> {
+        let location = refusal::text(&response.head.headers, header::LOCATION)
+            .ok_or_else(|| said::broken(SERVER, "a redirect without Location"))?;
+        let to = from
+            .join(location)
+            .map_err(|e| said::broken(SERVER, format!("a redirect to {} ({e})", said::excerpt(location))))?;
+        if redirects >= REDIRECTS_MAX {
+            return Err(said::broken(
+                SERVER,
+                format!("more than {REDIRECTS_MAX} redirects, last to {}", place(&to)),
+            ));
+        }
+        if !self.reachable(from, &to) {
+            let detail = format!("{SERVER}: redirected to {}, which is not an allowed target", place(&to));
+            return Err(Failure::new(FailureReason::NotAllowed, detail));
+        }
+        if let State::Posted { offer, .. } = &mut self.state {
+            let offer = std::mem::take(offer);
+            self.post(now, to, offer, redirects + 1);
+        }
+        Ok(())
+    }
+
+    fn counter_offered(&mut self, session: Session, sdp: String) -> Result<(), Failure> {
+        if session.url.is_none() {
+            return Err(said::broken(SERVER, "an offer of the server without a Location to answer at"));
+        }
+        self.state = State::CounterOffered(session);
+        // Candidates of the withdrawn offer are not those of the answer.
+        self.trickle = Trickle::default();
+        self.outputs.push_back(SignalOutput::RemoteOffer(sdp));
+        Ok(())
+    }
+
+    fn answer(&mut self, now: Instant, sdp: String) {
+        let State::CounterOffered(session) = &self.state else { return };
+        let session = session.clone();
+        let Some(url) = session.url.clone() else { return };
+        self.trickle.section = IceSection::of(&sdp);
+        let waiting =
+            Waiting::new(now, self.config.answer_within, "WHEP: the response to PATCH with the answer");
+        let fetch = self.fetch(Method::PATCH, &url, Some(("application/sdp", sdp)), None);
+        if !matches!(self.state, State::Over) {
+            self.state = State::Answered { fetch, session, waiting };
+        }
+    }
+
+    fn answered(&mut self, session: Session, result: Result<&Response, ChannelError>) -> Result<(), Failure> {
+        let url = session.url.clone().unwrap_or_else(|| self.config.url.clone());
+        let response = result.map_err(|e| named("PATCH", &url, e))?;
+        if !response.head.status.is_success() {
+            return Err(refusal::failure(&format!("PATCH {} with the answer", place(&url)), response));
+        }
+        let etag = refusal::text(&response.head.headers, header::ETAG).map(str::to_owned).or(session.etag);
+        self.state = State::Playing(Session { url: session.url, etag });
+        self.tell_candidates();
+        Ok(())
+    }
+
+    /// The session that a response to POST names, and the relays that it announces.
+    fn session(&mut self, endpoint: &Url, response: &Response) -> Session {
+        let headers = &response.head.headers;
+        let links = headers.get_all(header::LINK).iter().filter_map(|value| value.to_str().ok());
+        let relays: Vec<_> = links.take(LIST_MAX).flat_map(link::relays).take(LIST_MAX).collect();
+        self.outputs.extend(relays.into_iter().map(SignalOutput::Relay));
+
+        let location = refusal::text(headers, header::LOCATION);
+        let mut url = location.and_then(|location| endpoint.join(location).ok());
+        match (&url, location) {
+            (Some(to), _) if !self.reachable(endpoint, to) => {
+                let to = place(to);
+                self.odd(format!("{SERVER}: the session's Location {to} is not an allowed target"));
+                url = None;
+            }
+            (None, Some(location)) => {
+                self.odd(format!(
+                    "{SERVER}: the session's Location is not a URL: {}",
+                    said::excerpt(location)
+                ));
+            }
+            (None, None) => self.odd(format!("{SERVER}: {} without Location", response.head.status)),
+            _ => {}
+        }
+        Session { url, etag: refusal::text(headers, header::ETAG).map(str::to_owned) }
+    }
+
+    /// Whether `to` may be asked; a refusal is told. Leaving TLS is never allowed: the token would go in the clear.
+    fn reachable(&mut self, from: &Url, to: &Url) -> bool {
+        let is_http = matches!(to.scheme(), "http" | "https");
+        let keeps_tls = from.scheme() != "https" || to.scheme() == "https";
+        if is_http && keeps_tls && (self.config.may_reach)(to) {
+            return true;
+        }
+        let port = to.port_or_known_default().unwrap_or(0);
+        let address = match to.host() {
+            Some(Host::Ipv4(v4)) => Some(IpAddr::V4(v4)),
+            Some(Host::Ipv6(v6)) => Some(IpAddr::V6(v6)),
+            // A name that was not resolved has no address to tell; the failure or oddity that follows names it.
+            Some(Host::Domain(_)) | None => None,
+        };
+        if let Some(address) = address {
+            self.outputs.push_back(SignalOutput::Refused(Refused::Redirect, SocketAddr::new(address, port)));
+        }
+        false
+    }
+
+    fn candidate(&mut self, candidate: &str) {
+        if !self.trickle.declined && self.trickle.gathered.len() < LIST_MAX {
+            self.trickle.gathered.push(candidate.to_owned());
+        }
+        self.tell_candidates();
+    }
+
+    /// Sends what was gathered, in one request at a time, once there is a session to send it to. The end of candidates
+    /// goes along with the last of them; alone it would cost every viewer a request that tells the server nothing.
+    fn tell_candidates(&mut self) {
+        let State::Playing(session) = &self.state else { return };
+        if self.trickle.declined || self.trickle.in_flight.is_some() || self.trickle.gathered.is_empty() {
+            return;
+        }
+        let Session { url: Some(url), etag } = session.clone() else { return };
+        let gathered = std::mem::take(&mut self.trickle.gathered);
+        let Some(section) = &self.trickle.section else {
+            self.trickle.declined = true;
+            return self.odd(format!("{SERVER}: {}", fragment::NO_CREDENTIALS));
+        };
+        let body = section.fragment(&gathered, self.trickle.done);
+        let body = Some(("application/trickle-ice-sdpfrag", body));
+        let fetch = self.fetch(Method::PATCH, &url, body, etag.as_deref());
+        self.trickle.in_flight = Some(fetch);
+    }
+
+    /// A server that takes no candidates is no failure: it learns ours from the checks.
+    fn trickled(&mut self, result: Result<&Response, ChannelError>) {
+        self.trickle.in_flight = None;
+        let what = match result {
+            Ok(response) if response.head.status.is_success() => return,
+            Ok(response) => match response.head.status {
+                StatusCode::METHOD_NOT_ALLOWED
+                | StatusCode::NOT_IMPLEMENTED
+                | StatusCode::UNPROCESSABLE_ENTITY => {
+                    self.trickle.declined = true;
+                    return;
+                }
+                _ => refusal::failure("PATCH with candidates", response).detail,
+            },
+            Err(error) => format!("PATCH with candidates: {error}"),
+        };
+        self.trickle.declined = true;
+        self.odd(format!("{SERVER}: {what}"));
+    }
+
+    fn leave(&mut self, now: Instant) {
+        let waiting = Waiting::new(now, GOODBYE_WITHIN, "WHEP: the goodbye");
+        match std::mem::replace(&mut self.state, State::Over) {
+            State::Playing(session) | State::CounterOffered(session) | State::Answered { session, .. } => {
+                self.delete(session.url, waiting);
+            }
+            // The server may be making a session just now; its response says what to delete.
+            State::Posted { fetch, to, .. } => {
+                self.state = State::Leaving { fetch, posted_to: Some(to), waiting };
+            }
+            State::Leaving { fetch, posted_to, waiting } => {
+                self.state = State::Leaving { fetch, posted_to, waiting };
+            }
+            State::Idle | State::Offering | State::Over => self.outputs.push_back(SignalOutput::Goodbye),
+        }
+    }
+
+    fn delete(&mut self, url: Option<Url>, waiting: Waiting) {
+        self.state = State::Over;
+        let Some(url) = url else { return self.outputs.push_back(SignalOutput::Goodbye) };
+        let fetch = self.fetch(Method::DELETE, &url, None, None);
+        self.state = State::Leaving { fetch, posted_to: None, waiting };
+    }
+
+    fn left(&mut self, now: Instant, posted_to: Option<Url>, result: Result<&Response, ChannelError>) {
+        if let (Some(endpoint), Ok(response)) = (&posted_to, &result)
+            && matches!(response.head.status, StatusCode::CREATED | StatusCode::NOT_ACCEPTABLE)
+        {
+            let session = self.session(endpoint, response);
+            return self.delete(session.url, Waiting::new(now, GOODBYE_WITHIN, "WHEP: the goodbye"));
+        }
+        if let (None, Ok(response)) = (&posted_to, &result)
+            && !response.head.status.is_success()
+        {
+            let what = refusal::failure("DELETE of the session", response).detail;
+            self.odd(format!("{SERVER}: {what}"));
+        }
+        self.state = State::Over;
+        self.outputs.push_back(SignalOutput::Goodbye);
+    }
+
+    fn timeout(&mut self, now: Instant) {
+        match &self.state {
+            State::Posted { waiting, .. } | State::Answered { waiting, .. } => {
+                if let Some(failure) = waiting.overdue(now) {
+                    self.fail(failure);
+                }
+            }
+            State::Leaving { waiting, .. } if waiting.overdue(now).is_some() => {
+                self.state = State::Over;
+                self.outputs.push_back(SignalOutput::Goodbye);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Signalling for Whep {
+    fn handle(&mut self, now: Instant, input: SignalInput<'_>) {
+        match input {
+            SignalInput::Start => {
+                self.state = State::Offering;
+                self.outputs.push_back(SignalOutput::WantOffer);
+            }
+            SignalInput::Offer(offer) => {
+                if matches!(self.state, State::Offering) {
+                    self.trickle.section = IceSection::of(&offer);
+                    self.post(now, self.config.url.clone(), offer, 0);
+                }
+            }
+            SignalInput::Answer(sdp) => self.answer(now, sdp),
+            SignalInput::Fetched(id, result) => self.fetched(now, id, result),
+            SignalInput::Candidate(candidate) => self.candidate(candidate),
+            SignalInput::CandidatesDone => {
+                self.trickle.done = true;
+                self.tell_candidates();
+            }
+            SignalInput::Timeout => self.timeout(now),
+            SignalInput::Leave => self.leave(now),
+            // There is no signalling channel.
+            SignalInput::Connected
+            | SignalInput::Opened(_)
+            | SignalInput::Message(_)
+            | SignalInput::Closed(_) => {}
+        }
+    }
+
+    fn poll_output(&mut self) -> Option<SignalOutput> {
+        self.outputs.pop_front()
+    }
+
+    fn next_timeout(&self) -> Option<(Instant, Why)> {
+        match &self.state {
+            State::Posted { waiting, .. }
+            | State::Answered { waiting, .. }
+            | State::Leaving { waiting, .. } => Some(waiting.deadline()),
+            _ => None,
+        }
+    }
+}
+
+/// A URL without what may be secret: user, password, query.
+fn place(url: &Url) -> String {
+    let port = url.port().map_or_else(String::new, |port| format!(":{port}"));
+    said::excerpt(&format!("{}://{}{port}{}", url.scheme(), url.host_str().unwrap_or(""), url.path()))
+}
+
+fn named(method: &str, to: &Url, error: ChannelError) -> Failure {
+    let mut failure = Failure::from(error);
+    failure.detail = format!("{method} {}: {}", place(to), failure.detail);
+    failure
+}
+
+/// The session description in a body.
+fn description(from: &Url, response: &Response) -> Result<String, Failure> {
+    let body = response.body.get(..=said::MESSAGE_BYTES_MAX).unwrap_or(&response.body);
+    let sdp = String::from_utf8_lossy(body).into_owned();
+    said::session_description(SERVER, &format!("the body from {}", place(from)), sdp)
+}
