@@ -118,7 +118,8 @@ pub struct TrackCounters {
     pub frames_dropped: u64,
     /// Freezes begun (W3C `freezeCount`).
     pub freeze_count: u64,
-    /// Time frozen, of freezes that ended in this stretch (W3C `totalFreezesDuration`).
+    /// Time spent frozen in this stretch, of freezes that still last too, so that a picture that never comes back shows
+    /// in every stretch (over a life the same as W3C `totalFreezesDuration`).
     pub freeze_us: u64,
     /// Time that this stretch lasted while the track was meant to play.
     pub active_us: u64,

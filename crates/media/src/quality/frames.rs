@@ -86,6 +86,7 @@ struct Frame {
 pub struct FrameMeter {
     frames: VecDeque<Frame>,
     frames_max: usize,
+    headers_read: bool,
     /// The number after the last frame judged; `None` until one was.
     next: Option<i64>,
     /// The decoder has all that the next frame may refer to.
@@ -95,10 +96,19 @@ pub struct FrameMeter {
 
 impl FrameMeter {
     /// Keeps at most `frames_max` frames that are not judged yet; the oldest is judged when another comes.
+    ///
+    /// Without `headers_read` nobody knows which frames are key frames: then what is complete counts as decodable.
     #[must_use]
-    pub fn new(frames_max: usize) -> Self {
+    pub fn new(frames_max: usize, headers_read: bool) -> Self {
         let frames = VecDeque::with_capacity(frames_max.max(1) + 1);
-        Self { frames, frames_max: frames_max.max(1), next: None, intact: false, picture_id: None }
+        Self {
+            frames,
+            frames_max: frames_max.max(1),
+            headers_read,
+            next: None,
+            intact: !headers_read,
+            picture_id: None,
+        }
     }
 
     /// Whether the next frames can be decoded; `false` until a key frame came, and after a loss.
@@ -171,7 +181,7 @@ impl FrameMeter {
             self.give_up_first(&mut tell);
         }
         self.next = None;
-        self.intact = false;
+        self.intact = !self.headers_read;
         self.picture_id = None;
     }
 
@@ -233,7 +243,7 @@ impl FrameMeter {
             _ => 1,
         };
         if missed > 0 {
-            self.intact = false;
+            self.intact = !self.headers_read;
             tell(Verdict::Missed(missed));
         }
     }
@@ -266,7 +276,7 @@ impl FrameMeter {
         if frame.padding {
             return;
         }
-        self.intact &= frame.discardable;
+        self.intact &= frame.discardable || !self.headers_read;
         if !joined_in_its_middle {
             tell(Verdict::Dropped(frame.timestamp));
         }

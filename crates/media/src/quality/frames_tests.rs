@@ -61,7 +61,7 @@ fn letter(verdict: Verdict) -> String {
 /// Verdicts while every packet comes a millisecond after the other and, after the bar, those when patience is over.
 fn verdicts(packets: &[FramePacket]) -> String {
     let mut sequence = SequenceMeter::new(1024, 32, 200);
-    let mut frames = FrameMeter::new(24);
+    let mut frames = FrameMeter::new(24, true);
     let mut told = String::new();
     let mut offset = None;
     for (at_ms, packet) in packets.iter().enumerate() {
@@ -153,7 +153,7 @@ fn what_a_frame_tells_is_that_of_its_packets() {
     }
     let captured = Captured { unix_ns: 9, basis: crate::quality::CaptureBasis::Mark };
     packets[1].captured = Some(captured);
-    let mut frames = FrameMeter::new(4);
+    let mut frames = FrameMeter::new(4, true);
     packets.iter().for_each(|p| frames.packet(p));
     let mut told = Vec::new();
     frames.judge(i64::MAX, |v| told.push(v));
@@ -169,8 +169,23 @@ fn what_a_frame_tells_is_that_of_its_packets() {
 }
 
 #[test]
+fn a_codec_whose_headers_are_not_read_shows_what_is_complete() {
+    let mut frames = FrameMeter::new(24, false);
+    let mut told = String::new();
+    for mut packet in packets("2P 2P 3P!1 2P 1P") {
+        packet.facts = PayloadFacts::default();
+        frames.packet(&packet);
+        frames.judge(i64::MIN, |v| told.push_str(&letter(v)));
+    }
+    frames.judge(i64::MAX, |v| told.push_str(&letter(v)));
+    assert!(frames.intact());
+    // The first frame may have begun before we came.
+    assert_eq!(told, "+x++");
+}
+
+#[test]
 fn a_restart_gives_up_what_is_not_complete_and_needs_a_key_frame() {
-    let mut frames = FrameMeter::new(24);
+    let mut frames = FrameMeter::new(24, true);
     let mut told = String::new();
     for packet in packets("2K 3P!1") {
         frames.packet(&packet);
@@ -187,7 +202,7 @@ fn a_restart_gives_up_what_is_not_complete_and_needs_a_key_frame() {
 
 #[test]
 fn memory_is_bounded_whatever_comes() {
-    let mut frames = FrameMeter::new(24);
+    let mut frames = FrameMeter::new(24, true);
     let mut random = 12345_u64;
     let mut dropped = 0;
     for _ in 0..20_000 {

@@ -6,7 +6,7 @@ use super::key_frame::KeyFrameNeed;
 use super::packet::{Captured, Packet};
 use super::source_rate::SourceRateMeter;
 use std::time::Instant;
-use throng_observation::TrackCounters;
+use throng_observation::{Codec, TrackCounters};
 
 /// Frames kept that are not judged yet: 200 ms at 120 frames a second.
 const FRAMES: usize = 24;
@@ -30,9 +30,9 @@ pub(super) struct Settled {
 }
 
 impl Pictures {
-    pub(super) fn new(clock_rate_hz: u32) -> Self {
+    pub(super) fn new(clock_rate_hz: u32, codec: Codec) -> Self {
         Self {
-            frames: FrameMeter::new(FRAMES),
+            frames: FrameMeter::new(FRAMES, codec != Codec::Other),
             freeze: FreezeMeter::default(),
             source_rate: SourceRateMeter::new(clock_rate_hz),
             need: KeyFrameNeed::default(),
@@ -95,7 +95,9 @@ impl Pictures {
         let source_rate = &mut self.source_rate;
         self.frames.restart(|verdict| count(&verdict, counters, source_rate));
         self.source_rate.restart();
-        self.need.waiting_since(now);
+        if !self.frames.intact() {
+            self.need.waiting_since(now);
+        }
     }
 
     pub(super) fn next_timeout(&self) -> Option<Instant> {

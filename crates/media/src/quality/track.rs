@@ -110,7 +110,7 @@ impl TrackMeter {
                 relative_us: Samples::default(),
                 absolute_us: Samples::default(),
             },
-            pictures: is_video.then(|| Box::new(Pictures::new(config.clock_rate_hz))),
+            pictures: is_video.then(|| Box::new(Pictures::new(config.clock_rate_hz, config.codec))),
         }
     }
 
