@@ -5,6 +5,12 @@ pub mod session;
 
 pub mod sdp;
 
+pub mod receiver;
+
+mod payload;
+
+mod feedback;
+
 pub mod srtp;
 
 mod crypto;

@@ -1,0 +1,275 @@
+//! What a real receiver says to its server: receiver reports, lost packets, wanted key frames, arrival times.
+
+use std::time::{Duration, Instant};
+
+use throng_media::quality::WallClock;
+use throng_media::rtcp::{Arrival, Report, ReportBlock, RtcpWriter};
+use throng_media::rtp::NtpTime;
+
+use super::receiver::Track;
+use super::sdp::Feedback;
+use super::srtp::Sealer;
+
+/// Mean time between receiver reports: what browsers use for video. Each is drawn between half and one and a half of
+/// it (RFC 3550 6.2), lest a crowd that joined together reports together.
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
+/// Time between transport-wide feedback messages: browsers move between 50 ms and 250 ms, and begin with this.
+const TRANSPORT_FEEDBACK_INTERVAL: Duration = Duration::from_millis(100);
+/// With as many arrivals waiting, feedback is sent before its time.
+const ARRIVALS_MAX: usize = 1_000;
+
+/// What one track is owed.
+pub(super) struct Duty {
+    feedback: Feedback,
+    fir_sequence: u8,
+    /// The middle 32 bits of the last sender report's NTP time, and when that report came.
+    last_sender_report: Option<(u32, Instant)>,
+}
+
+impl Duty {
+    pub(super) fn of(feedback: Feedback) -> Self {
+        Self { feedback, fir_sequence: 0, last_sender_report: None }
+    }
+
+    pub(super) fn source_changed(&mut self) {
+        self.last_sender_report = None;
+    }
+
+    pub(super) fn sender_report(&mut self, ntp: NtpTime, arrived_at: Instant) {
+        self.last_sender_report = Some((ntp.compact(), arrived_at));
+    }
+
+    /// LSR and DLSR (RFC 3550 6.4.1) at `now`; both zero before the first sender report.
+    fn since_sender_report(&self, now: Instant) -> (u32, u32) {
+        let Some((compact, at)) = self.last_sender_report else { return (0, 0) };
+        let units = now.saturating_duration_since(at).as_micros().saturating_mul(65_536) / 1_000_000;
+        (compact, u32::try_from(units).unwrap_or(u32::MAX))
+    }
+}
+
+/// Writes and seals our RTCP; the only owner of the session's SRTCP index.
+pub(super) struct Reporter {
+    sealer: Sealer,
+    ssrc: u32,
+    cname: String,
+    random: fastrand::Rng,
+    clock: WallClock,
+    next_report_at: Instant,
+    reduced_size: bool,
+    transport: Option<TransportArrivals>,
+    remb: Option<ReceiveRate>,
+    blocks: Vec<ReportBlock>,
+    missing: Vec<u16>,
+}
+
+impl Reporter {
+    pub(super) fn new(sealer: Sealer, seed: u64, clock: WallClock, now: Instant) -> Self {
+        let mut random = fastrand::Rng::with_seed(seed);
+        // RFC 7022 4.2: a short-term persistent canonical name is random.
+        let cname = (0..16).map(|_| random.alphanumeric()).collect();
+        let mut reporter = Self {
+            sealer,
+            ssrc: random.u32(1..),
+            cname,
+            random,
+            clock,
+            next_report_at: now,
+            reduced_size: false,
+            transport: None,
+            remb: None,
+            blocks: Vec::new(),
+            missing: Vec::new(),
+        };
+        // The first report comes after half an interval (RFC 3550 6.2).
+        reporter.next_report_at = now + reporter.interval() / 2;
+        reporter
+    }
+
+    /// What the session agreed on. Bitrate estimates (REMB) are what browsers send where transport-wide feedback,
+    /// which replaced them, is not agreed.
+    pub(super) fn agreed(&mut self, transport_cc: bool, remb: bool, reduced_size: bool) {
+        self.reduced_size = reduced_size;
+        if transport_cc {
+            self.transport.get_or_insert_with(TransportArrivals::default);
+        } else {
+            self.transport = None;
+        }
+        self.remb = (remb && !transport_cc).then(|| self.remb.take().unwrap_or_default());
+    }
+
+    /// A packet with this transport-wide sequence number arrived.
+    #[inline]
+    pub(super) fn arrived(&mut self, sequence: u16, arrived_at: Instant) {
+        if let Some(transport) = &mut self.transport {
+            let arrived_us = self.clock.unix_ns(arrived_at) / 1_000;
+            transport.add(Arrival { sequence, arrived_us }, arrived_at);
+        }
+    }
+
+    /// So many bytes arrived on the wire.
+    #[inline]
+    pub(super) fn received(&mut self, wire_bytes: u32) {
+        if let Some(rate) = &mut self.remb {
+            rate.bytes += u64::from(wire_bytes);
+        }
+    }
+
+    /// When something will be due, beside what the tracks' meters want.
+    pub(super) fn next_at(&self) -> Instant {
+        let transport = self.transport.as_ref().and_then(|transport| transport.send_at);
+        transport.map_or(self.next_report_at, |at| at.min(self.next_report_at))
+    }
+
+    /// One datagram with everything that is due, if anything is.
+    pub(super) fn due(&mut self, now: Instant, tracks: &mut [Track]) -> Option<Vec<u8>> {
+        let report = now >= self.next_report_at && !tracks.is_empty();
+        self.blocks.clear();
+        if now >= self.next_report_at {
+            self.next_report_at = now + self.interval();
+        }
+        if report {
+            self.blocks.extend(tracks.iter_mut().filter_map(|track| report_block(track, now)));
+        }
+        let mut body = Vec::new();
+        self.requests(now, tracks, &mut body);
+        if let Some(transport) = &mut self.transport
+            && let Some(media_ssrc) = tracks.first().map(|track| track.ssrc)
+        {
+            transport.write(now, self.ssrc, media_ssrc, &mut body);
+        }
+        if report && let Some(rate) = &mut self.remb {
+            let loss = self.blocks.iter().map(|block| block.fraction_lost).max().unwrap_or(0);
+            if let Some(bits_per_second) = rate.estimate(now, loss) {
+                let ssrcs: Vec<u32> = tracks.iter().map(|track| track.ssrc).collect();
+                let ssrcs = ssrcs.get(..ssrcs.len().min(255)).unwrap_or_default();
+                let _ = RtcpWriter::reduced_size(&mut body).remb(self.ssrc, bits_per_second, ssrcs);
+            }
+        }
+        if !report && body.is_empty() {
+            return None;
+        }
+        let mut packet = Vec::with_capacity(128 + body.len());
+        if report || !self.reduced_size {
+            let _ = RtcpWriter::compound(&mut packet, Report::Receiver(self.ssrc), &self.blocks, &self.cname);
+        }
+        packet.append(&mut body);
+        self.seal(packet)
+    }
+
+    /// Packets to send again, and key frames.
+    fn requests(&mut self, now: Instant, tracks: &mut [Track], body: &mut Vec<u8>) {
+        for track in tracks {
+            if track.meter.next_timeout().is_none_or(|at| at > now) {
+                continue;
+            }
+            track.meter.timeout(now);
+            self.missing.clear();
+            track.meter.take_nacks(now, &mut self.missing);
+            if !self.missing.is_empty() {
+                let _ = RtcpWriter::reduced_size(body).nack(self.ssrc, track.ssrc, &self.missing);
+            }
+            let (pli, fir) = (track.duty.feedback.pli, track.duty.feedback.fir);
+            if (pli || fir) && track.meter.wants_key_frame(now) {
+                let writer = RtcpWriter::reduced_size(body);
+                if pli {
+                    let _ = writer.picture_loss(self.ssrc, track.ssrc);
+                    track.meter.pli_sent();
+                } else {
+                    let _ = writer.full_intra_request(self.ssrc, track.ssrc, track.duty.fir_sequence);
+                    track.duty.fir_sequence = track.duty.fir_sequence.wrapping_add(1);
+                    track.meter.fir_sent();
+                }
+            }
+        }
+    }
+
+    pub(super) fn goodbye(&mut self) -> Option<Vec<u8>> {
+        let mut packet = Vec::new();
+        let _ = RtcpWriter::compound(&mut packet, Report::Receiver(self.ssrc), &[], &self.cname)
+            .bye(&[self.ssrc]);
+        self.seal(packet)
+    }
+
+    fn seal(&mut self, mut packet: Vec<u8>) -> Option<Vec<u8>> {
+        self.sealer.seal_rtcp(&mut packet).ok().map(|()| packet)
+    }
+
+    fn interval(&mut self) -> Duration {
+        REPORT_INTERVAL.mul_f64(0.5 + self.random.f64())
+    }
+}
+
+fn report_block(track: &mut Track, now: Instant) -> Option<ReportBlock> {
+    let reception = track.meter.reception()?;
+    let (last_sr, delay_since_last_sr) = track.duty.since_sender_report(now);
+    Some(ReportBlock {
+        ssrc: track.ssrc,
+        fraction_lost: reception.fraction_lost,
+        cumulative_lost: reception.cumulative_lost,
+        highest_sequence: reception.extended_highest_sequence,
+        jitter: reception.jitter,
+        last_sr,
+        delay_since_last_sr,
+    })
+}
+
+/// Arrivals that the server has not been told of, in the order of their sequence numbers.
+#[derive(Default)]
+struct TransportArrivals {
+    arrivals: Vec<Arrival>,
+    count: u8,
+    send_at: Option<Instant>,
+}
+
+impl TransportArrivals {
+    #[inline]
+    fn add(&mut self, arrival: Arrival, now: Instant) {
+        let follows = |earlier: &Arrival| arrival.sequence.wrapping_sub(earlier.sequence) as i16 > 0;
+        // Nearly always the place is the end; reordered packets are looked for from there.
+        let place = self.arrivals.iter().rposition(follows).map_or(0, |before| before + 1);
+        if self.arrivals.get(place).is_some_and(|same| same.sequence == arrival.sequence) {
+            return;
+        }
+        if self.arrivals.len() < 2 * ARRIVALS_MAX {
+            self.arrivals.insert(place, arrival);
+        }
+        if self.arrivals.len() >= ARRIVALS_MAX {
+            self.send_at = Some(now);
+        }
+        self.send_at.get_or_insert(now + TRANSPORT_FEEDBACK_INTERVAL);
+    }
+
+    fn write(&mut self, now: Instant, ssrc: u32, media_ssrc: u32, body: &mut Vec<u8>) {
+        if self.send_at.is_some_and(|at| now >= at) {
+            let writer = RtcpWriter::reduced_size(body);
+            let _ = writer.transport_feedback(ssrc, media_ssrc, &mut self.count, &self.arrivals);
+            self.arrivals.clear();
+            self.send_at = None;
+        }
+    }
+}
+
+/// How much arrives, for REMB.
+#[derive(Default)]
+struct ReceiveRate {
+    bytes: u64,
+    since: Option<Instant>,
+}
+
+impl ReceiveRate {
+    /// What to tell the sender that it may send. The rule of the receive side that browsers had: half as much again as
+    /// arrives while less than a tenth of it is lost (so that a probing sender finds more), beyond that what arrives
+    /// less half the share lost. `None` at the first call.
+    fn estimate(&mut self, now: Instant, fraction_lost: u8) -> Option<u64> {
+        let since = self.since.replace(now);
+        let bytes = std::mem::take(&mut self.bytes);
+        let seconds = now.checked_duration_since(since?)?.as_secs_f64();
+        if seconds <= 0.0 {
+            return None;
+        }
+        let received = bytes as f64 * 8.0 / seconds;
+        let loss = f64::from(fraction_lost) / 256.0;
+        let allowed = if loss < 0.1 { received * 1.5 + 100_000.0 } else { received * (1.0 - loss / 2.0) };
+        Some(allowed as u64)
+    }
+}

@@ -1,0 +1,94 @@
+//! What was agreed about each payload type: which section it belongs to, what it carries, which feedback it gets.
+
+use throng_observation::{Codec, MediaKind};
+
+use super::sdp::Feedback;
+use super::session::Negotiated;
+
+/// One payload type of one section.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Assignment {
+    pub(super) payload_type: u8,
+    /// Index of the media section.
+    pub(super) section: u16,
+    pub(super) kind: MediaKind,
+    /// Of a retransmission format: the codec of what it repeats.
+    pub(super) codec: Codec,
+    pub(super) clock_rate_hz: u32,
+    pub(super) feedback: Feedback,
+    pub(super) is_retransmission: bool,
+}
+
+/// All that was agreed about payload types and SSRCs, as the receiver needs it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Assignments {
+    list: Vec<Assignment>,
+    /// (SSRC, section) as the peer declared them.
+    declared: Vec<(u32, u16)>,
+    /// `a=mid` by section.
+    mids: Vec<String>,
+    pub(super) expects_video: bool,
+    pub(super) reduced_size_rtcp: bool,
+}
+
+impl Assignments {
+    pub(super) fn of(negotiated: &Negotiated) -> Self {
+        let mut all = Self::default();
+        for (index, section) in negotiated.answer.sections.iter().enumerate() {
+            let index = index as u16; // at most 256 sections are kept
+            all.mids.push(section.mid.clone());
+            let Some(kind) = section.kind.filter(|_| !section.rejected) else { continue };
+            let remote = negotiated.remote.sections.get(usize::from(index));
+            all.expects_video |=
+                kind == MediaKind::Video && remote.is_some_and(|remote| remote.direction.sends());
+            all.reduced_size_rtcp |= section.reduced_size_rtcp;
+            for format in &section.formats {
+                let repeated =
+                    format.repeats.and_then(|pt| section.formats.iter().find(|f| f.payload_type == pt));
+                let is_retransmission = format.is_retransmission();
+                let of = if is_retransmission { repeated } else { Some(format) };
+                let Some(of) = of else { continue };
+                all.list.push(Assignment {
+                    payload_type: format.payload_type,
+                    section: index,
+                    kind,
+                    codec: of.codec,
+                    clock_rate_hz: of.clock_rate_hz,
+                    feedback: of.feedback,
+                    is_retransmission,
+                });
+            }
+            if let Some(remote) = remote {
+                let repeats = remote.retransmissions.iter().flat_map(|(media, repeat)| [*media, *repeat]);
+                all.declared.extend(remote.ssrcs.iter().copied().chain(repeats).map(|ssrc| (ssrc, index)));
+            }
+        }
+        all
+    }
+
+    /// The section of a packet by its `mid` extension, then by its declared SSRC (RFC 9143 9.2).
+    pub(super) fn section(&self, ssrc: u32, mid: Option<&str>) -> Option<u16> {
+        let by_mid = mid.and_then(|mid| self.mids.iter().position(|known| known == mid)).map(|at| at as u16);
+        by_mid.or_else(|| self.declared.iter().find(|(known, _)| *known == ssrc).map(|(_, section)| *section))
+    }
+
+    /// What `payload_type` means, in `section` when that is known.
+    pub(super) fn find(&self, payload_type: u8, section: Option<u16>) -> Option<&Assignment> {
+        let mut of_type = self.list.iter().filter(|assignment| assignment.payload_type == payload_type);
+        match section {
+            Some(section) => of_type.find(|assignment| assignment.section == section),
+            None => of_type.next(),
+        }
+    }
+
+    /// Whether the peer announced SSRCs for `section`, and `ssrc` is not among those of any section.
+    pub(super) fn is_stranger(&self, ssrc: u32, section: u16) -> bool {
+        self.declared.iter().any(|(_, known)| *known == section)
+            && !self.declared.iter().any(|(known, _)| *known == ssrc)
+    }
+
+    /// Whether any payload type gets this feedback.
+    pub(super) fn any(&self, feedback: impl Fn(&Feedback) -> bool) -> bool {
+        self.list.iter().any(|assignment| feedback(&assignment.feedback))
+    }
+}

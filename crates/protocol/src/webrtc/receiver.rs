@@ -1,0 +1,404 @@
+//! The media path of a viewer: decrypts a packet, finds its track, tells the track's meter. Nothing here allocates, logs
+//! or locks for a packet of a stream that is known.
+
+use std::time::{Duration, Instant};
+
+use throng_media::codec::PayloadFacts;
+use throng_media::quality::{CaptureBasis, Captured, Packet, TrackConfig, TrackMeter, WallClock};
+use throng_media::rtcp::{Compound, Rtcp};
+use throng_media::rtp::{ExtensionIds, Extensions, RtpHeader, original_packet};
+use throng_observation::{Codec, MediaKind, Observation, Phase, TrackId};
+
+use super::feedback::{Duty, Reporter};
+use super::payload::{Assignment, Assignments};
+use super::session::Negotiated;
+use super::srtp::{IndexEstimator, Opener, SessionKeys, SrtpError};
+
+/// More sources than this are not followed: a hundred streams with their retransmissions stay below it.
+const SOURCES_MAX: usize = 512;
+/// A reader of one codec's payload header.
+pub type ReadPayload = fn(Codec, &[u8]) -> PayloadFacts;
+
+/// Receives the media of one peer connection.
+pub struct Receiver {
+    opener: Opener,
+    assignments: Assignments,
+    extension_ids: ExtensionIds,
+    read_payload: ReadPayload,
+    sources: Vec<Source>,
+    tracks: Vec<Track>,
+    reporter: Reporter,
+    clock: WallClock,
+    first_track: u16,
+    next_interval_at: Instant,
+    last_media_at: Option<Instant>,
+    first_frame_seen: bool,
+    observed: Vec<Observation>,
+    /// What was odd is told once a kind, or a hostile server would fill the run with it.
+    oddities_told: u8,
+}
+
+/// One SSRC of the peer.
+struct Source {
+    ssrc: u32,
+    payload_type: u8,
+    index: IndexEstimator,
+    role: Role,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// The packets of `tracks[i]`.
+    Media(usize),
+    /// Repeats packets of `tracks[i]`.
+    Retransmission(usize),
+    /// Nothing that was agreed on.
+    Ignored,
+}
+
+/// One received stream.
+pub(super) struct Track {
+    pub(super) meter: TrackMeter,
+    pub(super) ssrc: u32,
+    pub(super) section: u16,
+    pub(super) codec: Codec,
+    pub(super) kind: MediaKind,
+    pub(super) duty: Duty,
+}
+
+/// What can be odd about what the peer sends; each is told once.
+#[derive(Clone, Copy)]
+enum Oddity {
+    Undecryptable = 1,
+    BadRtp = 2,
+    BadRtcp = 4,
+    UnknownPayload = 8,
+    Stranger = 16,
+    TooManySources = 32,
+}
+
+impl Receiver {
+    /// A receiver with the keys of a session. Track ids count from `first_track`; intervals end on whole seconds after
+    /// `joined_at`.
+    ///
+    /// # Errors
+    /// When the cryptographic library refuses the keys.
+    pub fn new(
+        keys: &SessionKeys,
+        negotiated: &Negotiated,
+        options: ReceiverOptions,
+        now: Instant,
+    ) -> Result<Self, SrtpError> {
+        let mut receiver = Self {
+            opener: keys.opener()?,
+            assignments: Assignments::default(),
+            extension_ids: ExtensionIds::default(),
+            read_payload: options.read_payload,
+            sources: Vec::new(),
+            tracks: Vec::new(),
+            reporter: Reporter::new(keys.sealer()?, options.seed, options.clock, now),
+            clock: options.clock,
+            first_track: options.first_track,
+            next_interval_at: next_second(options.joined_at, now),
+            last_media_at: None,
+            first_frame_seen: false,
+            observed: Vec::new(),
+            oddities_told: 0,
+        };
+        receiver.renegotiated(negotiated);
+        Ok(receiver)
+    }
+
+    /// A later offer and answer changed what was agreed; streams that go on keep their state.
+    pub fn renegotiated(&mut self, negotiated: &Negotiated) {
+        self.assignments = Assignments::of(negotiated);
+        self.extension_ids = negotiated.answer.extension_ids();
+        let transport_cc = self.assignments.any(|feedback| feedback.transport_cc);
+        let remb = self.assignments.any(|feedback| feedback.remb);
+        self.reporter.agreed(transport_cc, remb, self.assignments.reduced_size_rtcp);
+        // Payload types may mean something else from here on.
+        self.sources.iter_mut().for_each(|source| source.payload_type = u8::MAX);
+    }
+
+    /// Takes in a datagram that is RTP by its first bytes; it is decrypted in place. `true` when it was authentic.
+    pub fn rtp(&mut self, arrived_at: Instant, ip_udp_bytes: u32, datagram: &mut [u8]) -> bool {
+        let wire_bytes = ip_udp_bytes + datagram.len() as u32;
+        let Ok(header) = RtpHeader::parse(datagram) else {
+            self.odd(Oddity::BadRtp, "rtp", "a datagram that is RTP by its first byte is not");
+            return false;
+        };
+        let known = self.sources.iter().position(|source| source.ssrc == header.ssrc);
+        let estimator = known.map(|at| self.sources[at].index).unwrap_or_default();
+        let index = estimator.estimate(header.sequence);
+        let Ok(payload) = self.opener.open_rtp(datagram, header.header_len, header.ssrc, index) else {
+            self.undecryptable(known);
+            return false;
+        };
+        let plain = &datagram[..payload.end];
+        self.last_media_at = Some(arrived_at);
+        let extensions = self.extension_ids.read(&header, plain);
+        if let Some(sequence) = extensions.transport_sequence {
+            self.reporter.arrived(sequence, arrived_at);
+        }
+        self.reporter.received(wire_bytes);
+        let Some(at) = known.or_else(|| self.add_source(header.ssrc)) else { return true };
+        self.sources[at].index.accept(index);
+        if self.sources[at].payload_type != header.payload_type {
+            let role = self.bind(&header, &extensions, arrived_at);
+            let source = &mut self.sources[at];
+            source.role = role;
+            // A repeat whose original is not there yet is asked about again.
+            source.payload_type = if role == Role::Ignored { u8::MAX } else { header.payload_type };
+        }
+        self.deliver(self.sources[at].role, &header, &extensions, plain, arrived_at, wire_bytes);
+        true
+    }
+
+    fn deliver(
+        &mut self,
+        role: Role,
+        header: &RtpHeader,
+        extensions: &Extensions<'_>,
+        plain: &[u8],
+        arrived_at: Instant,
+        wire_bytes: u32,
+    ) {
+        let (at, retransmitted) = match role {
+            Role::Media(at) => (at, false),
+            Role::Retransmission(at) => (at, true),
+            Role::Ignored => return,
+        };
+        let Some(track) = self.tracks.get_mut(at) else { return };
+        let Ok(payload) = header.payload(plain) else {
+            track.meter.discarded();
+            return self.odd(Oddity::BadRtp, "rtp", "padding is longer than the payload");
+        };
+        let (sequence, payload) = if retransmitted {
+            // Padding on the retransmission stream probes the path and repeats nothing.
+            let Some(original) = original_packet(payload) else { return track.meter.overhead(wire_bytes) };
+            original
+        } else {
+            (header.sequence, payload)
+        };
+        let captured = extensions
+            .abs_capture_time
+            .map(|time| Captured { unix_ns: time.captured_unix_ns(), basis: CaptureBasis::AbsCaptureTime });
+        let had_packet = track.meter.first_packet_at().is_some();
+        track.meter.packet(&Packet {
+            arrived_at,
+            sequence,
+            timestamp: header.timestamp,
+            marker: header.marker,
+            facts: if payload.is_empty() {
+                PayloadFacts::default()
+            } else {
+                (self.read_payload)(track.codec, payload)
+            },
+            payload_bytes: payload.len() as u32,
+            header_bytes: (plain.len() - payload.len()) as u32,
+            wire_bytes,
+            retransmitted,
+            captured,
+        });
+        if !had_packet {
+            self.observed.push(Observation::Reached(Phase::FirstPacket, arrived_at));
+        }
+        let counts = track.kind == MediaKind::Video || !self.assignments.expects_video;
+        if !self.first_frame_seen
+            && counts
+            && let Some(seen_at) = track.meter.first_frame_at()
+        {
+            self.first_frame_seen = true;
+            self.observed.push(Observation::Reached(Phase::FirstFrame, seen_at));
+        }
+    }
+
+    /// Finds, or opens, the track of a packet of a new SSRC or with a new payload type.
+    fn bind(&mut self, header: &RtpHeader, extensions: &Extensions<'_>, now: Instant) -> Role {
+        let section = self.assignments.section(header.ssrc, extensions.mid);
+        let Some(assignment) = self.assignments.find(header.payload_type, section).cloned() else {
+            self.odd(
+                Oddity::UnknownPayload,
+                "rtp",
+                &format!("payload type {} was not agreed", header.payload_type),
+            );
+            return Role::Ignored;
+        };
+        if self.assignments.is_stranger(header.ssrc, assignment.section) {
+            self.odd(Oddity::Stranger, "rtp", &format!("SSRC {} was not announced", header.ssrc));
+        }
+        let of_section =
+            |track: &Track| track.section == assignment.section && track.codec == assignment.codec;
+        let existing = self.tracks.iter().position(of_section);
+        match (assignment.is_retransmission, existing) {
+            (true, Some(at)) => Role::Retransmission(at),
+            (true, None) => Role::Ignored,
+            (false, Some(at)) => {
+                let track = &mut self.tracks[at];
+                if track.ssrc != header.ssrc {
+                    track.ssrc = header.ssrc;
+                    track.duty.source_changed();
+                    track.meter.source_changed(now);
+                }
+                Role::Media(at)
+            }
+            (false, None) => self.open(&assignment, header.ssrc, now),
+        }
+    }
+
+    fn open(&mut self, assignment: &Assignment, ssrc: u32, now: Instant) -> Role {
+        let track = TrackId(self.first_track.saturating_add(self.tracks.len() as u16));
+        let config = TrackConfig {
+            track,
+            kind: assignment.kind,
+            codec: assignment.codec,
+            clock_rate_hz: assignment.clock_rate_hz,
+            nack: assignment.feedback.nack,
+        };
+        self.tracks.push(Track {
+            meter: TrackMeter::new(config, self.clock, now),
+            ssrc,
+            section: assignment.section,
+            codec: assignment.codec,
+            kind: assignment.kind,
+            duty: Duty::of(assignment.feedback),
+        });
+        self.observed.push(Observation::TrackOpened {
+            track,
+            kind: assignment.kind,
+            codec: assignment.codec,
+        });
+        Role::Media(self.tracks.len() - 1)
+    }
+
+    fn add_source(&mut self, ssrc: u32) -> Option<usize> {
+        if self.sources.len() == SOURCES_MAX {
+            self.odd(Oddity::TooManySources, "rtp", &format!("more than {SOURCES_MAX} SSRCs"));
+            return None;
+        }
+        let source =
+            Source { ssrc, payload_type: u8::MAX, index: IndexEstimator::default(), role: Role::Ignored };
+        self.sources.push(source);
+        Some(self.sources.len() - 1)
+    }
+
+    fn undecryptable(&mut self, source: Option<usize>) {
+        if let Some(Role::Media(at) | Role::Retransmission(at)) = source.map(|at| self.sources[at].role)
+            && let Some(track) = self.tracks.get_mut(at)
+        {
+            track.meter.discarded();
+        }
+        self.odd(Oddity::Undecryptable, "srtp", "a packet was not authentic");
+    }
+
+    /// Takes in a datagram that is RTCP by its first bytes. `true` when it was authentic.
+    pub fn rtcp(&mut self, arrived_at: Instant, datagram: &mut [u8]) -> bool {
+        let Ok(len) = self.opener.open_rtcp(datagram) else {
+            self.odd(Oddity::Undecryptable, "srtcp", "a packet was not authentic");
+            return false;
+        };
+        let mut bad = false;
+        for packet in Compound::new(&datagram[..len]) {
+            match packet {
+                Ok(Rtcp::SenderReport(report)) => {
+                    let sender = report.sender;
+                    if let Some(track) = self.tracks.iter_mut().find(|track| track.ssrc == sender.ssrc) {
+                        track.duty.sender_report(sender.ntp, arrived_at);
+                        if !sender.ntp.is_unknown() {
+                            track.meter.sender_report(
+                                sender.ntp.to_unix_ns(),
+                                sender.rtp_timestamp,
+                                arrived_at,
+                            );
+                        }
+                    }
+                }
+                Ok(_) => {}
+                Err(_) => bad = true,
+            }
+        }
+        if bad {
+            self.odd(Oddity::BadRtcp, "rtcp", "a control packet is malformed");
+        }
+        true
+    }
+
+    /// Does what is due: gives up on late packets, and ends the interval when its second is over.
+    pub fn timeout(&mut self, now: Instant) {
+        if now >= self.next_interval_at {
+            self.next_interval_at = next_second(self.next_interval_at, now);
+            for track in &mut self.tracks {
+                self.observed.push(Observation::Interval(Box::new(track.meter.take_interval(now))));
+            }
+        }
+    }
+
+    /// The next sealed RTCP datagram that is due, if any.
+    pub fn poll_feedback(&mut self, now: Instant) -> Option<Vec<u8>> {
+        self.reporter.due(now, &mut self.tracks)
+    }
+
+    /// The RTCP datagram that says goodbye.
+    pub fn goodbye(&mut self) -> Option<Vec<u8>> {
+        self.reporter.goodbye()
+    }
+
+    /// Ends every track's last interval.
+    pub fn finish(&mut self, now: Instant) {
+        for track in &mut self.tracks {
+            self.observed.push(Observation::Interval(Box::new(track.meter.finish(now))));
+        }
+    }
+
+    /// When to call [`Self::timeout`] and [`Self::poll_feedback`] next.
+    #[must_use]
+    pub fn next_timeout(&self) -> Instant {
+        let meters = self.tracks.iter().filter_map(|track| track.meter.next_timeout());
+        meters.chain([self.next_interval_at, self.reporter.next_at()]).min().unwrap_or(self.next_interval_at)
+    }
+
+    /// When the last authentic media packet came.
+    #[must_use]
+    pub fn last_media_at(&self) -> Option<Instant> {
+        self.last_media_at
+    }
+
+    /// What was seen since the last call, in order.
+    pub fn take_observed(&mut self) -> std::vec::Drain<'_, Observation> {
+        self.observed.drain(..)
+    }
+
+    /// How many tracks were opened.
+    #[must_use]
+    pub fn track_count(&self) -> usize {
+        self.tracks.len()
+    }
+
+    fn odd(&mut self, oddity: Oddity, place: &'static str, detail: &str) {
+        if self.oddities_told & oddity as u8 == 0 {
+            self.oddities_told |= oddity as u8;
+            self.observed.push(Observation::Odd { place, detail: detail.to_owned() });
+        }
+    }
+}
+
+/// How a [`Receiver`] is set up.
+#[derive(Clone, Copy, Debug)]
+pub struct ReceiverOptions {
+    /// Reads payload headers.
+    pub read_payload: ReadPayload,
+    /// Reads wall time from moments.
+    pub clock: WallClock,
+    /// When the participant joined: intervals end on whole seconds after it.
+    pub joined_at: Instant,
+    /// The id of the first track.
+    pub first_track: u16,
+    /// Seed of the report intervals, the SSRC and the canonical name.
+    pub seed: u64,
+}
+
+/// The first moment after `now` that is a whole number of seconds after `origin`.
+fn next_second(origin: Instant, now: Instant) -> Instant {
+    let passed = now.saturating_duration_since(origin).as_secs();
+    origin + Duration::from_secs(passed.saturating_add(1))
+}
