@@ -1,1 +1,47 @@
 //! What to do: the scenario file, the crowd, arrivals, objectives, consent, the plan.
+//!
+//! ```text
+//! text + overrides -> Scenario -> Plan -> Share
+//! ```
+//! Pure: no sockets, no clock, no paths. Secrets and consent proofs are named here and fetched by the caller.
+
+mod problem;
+pub use problem::{Origin, Place, Problem, ScenarioError};
+
+mod target;
+pub use target::{Endpoint, Mountpoint, Protocol, Target, TargetError, TokenSource};
+
+mod secret;
+pub use secret::Secret;
+
+mod network;
+pub use network::{AddressRange, Network, NetworkError};
+
+mod scenario;
+pub use scenario::{Caps, Cohort, OutputTo, Override, QuickForm, RunTimes, Scenario, Stream};
+
+pub mod arrival;
+pub use arrival::Arrival;
+
+mod churn;
+pub use churn::{Stay, StayTime};
+
+pub mod objective;
+pub use objective::{Metric, Objective, ObjectiveError, Statistic, Threshold, Verdict};
+
+mod plan;
+pub use plan::{ExpectedLoad, Join, Needs, Plan};
+
+mod describe;
+
+mod share;
+pub use share::{Share, ShareError};
+
+pub mod consent;
+pub use consent::{ConsentProof, ConsentProofError, Permit, Reach, Refusal};
+
+mod read;
+pub mod units;
+
+mod file;
+pub use file::json_schema;

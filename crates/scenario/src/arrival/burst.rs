@@ -1,0 +1,44 @@
+//! Groups that arrive together: a link is posted, a bell rings, a bus stops.
+
+use std::time::Duration;
+
+use throng_observation::units;
+
+use super::{Arrival, joins_in_a_second};
+
+/// `size` joins at one moment, the next group `every` later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Burst {
+    /// How many arrive together, at least 1.
+    pub size: u32,
+    /// From one group to the next.
+    pub every: Duration,
+}
+
+impl Arrival for Burst {
+    fn offsets(&self, size: u32) -> Box<dyn Iterator<Item = Duration> + '_> {
+        Box::new((0..size).map(|index| self.every.saturating_mul(index / self.size.max(1))))
+    }
+
+    fn joins_per_s(&self, size: u32) -> f64 {
+        let groups = size.div_ceil(self.size.max(1));
+        (joins_in_a_second(self.every, groups) * f64::from(self.size)).min(f64::from(size))
+    }
+
+    fn describe(&self, _size: u32) -> String {
+        format!("{} at once every {}", self.size, units::duration_ms(self.every.as_secs_f64() * 1e3))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_arrive_together_and_the_last_may_be_smaller() {
+        let burst = Burst { size: 2, every: Duration::from_secs(10) };
+        let s: Vec<u64> = burst.offsets(5).map(|at| at.as_secs()).collect();
+        assert_eq!(s, [0, 0, 10, 10, 20]);
+        assert_eq!((burst.joins_per_s(5), burst.joins_per_s(1)), (2.0, 1.0));
+    }
+}

@@ -1,0 +1,58 @@
+//! The whole crowd spread evenly over a time: the hour before the match begins.
+
+use std::time::Duration;
+
+use throng_observation::units;
+
+use super::{Arrival, joins_in_a_second};
+
+/// All joins evenly within `over`: the first at the start, the next `over / size` later, so that the crowd is
+/// complete one step before `over` is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ramp {
+    /// How long the crowd takes to be complete.
+    pub over: Duration,
+}
+
+impl Ramp {
+    fn step(&self, size: u32) -> Duration {
+        self.over / size.max(1)
+    }
+}
+
+impl Arrival for Ramp {
+    fn offsets(&self, size: u32) -> Box<dyn Iterator<Item = Duration> + '_> {
+        let over_ns = self.over.as_nanos();
+        // Multiplied before it is divided: rounding errors of a step would add up over a large crowd.
+        Box::new((0..size).map(move |index| {
+            let ns = over_ns * u128::from(index) / u128::from(size.max(1));
+            Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX))
+        }))
+    }
+
+    fn joins_per_s(&self, size: u32) -> f64 {
+        joins_in_a_second(self.step(size), size)
+    }
+
+    fn describe(&self, size: u32) -> String {
+        format!(
+            "evenly over {} ({:.1} joins/s)",
+            units::duration_ms(self.over.as_secs_f64() * 1e3),
+            f64::from(size) / self.over.as_secs_f64().max(1e-9)
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_crowd_is_complete_within_the_ramp() {
+        let ramp = Ramp { over: Duration::from_secs(60) };
+        let offsets: Vec<Duration> = ramp.offsets(100).collect();
+        assert_eq!(offsets.first(), Some(&Duration::ZERO));
+        assert_eq!(offsets.last(), Some(&Duration::from_millis(59_400)));
+        assert_eq!(ramp.joins_per_s(600), 10.0);
+    }
+}

@@ -1,0 +1,97 @@
+//! How long people stay, and whether somebody takes their place: an audience that comes and goes.
+
+use std::time::Duration;
+
+use crate::arrival::exponential;
+
+/// How long each participant of a cohort stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stay {
+    /// The time from intended join to leaving.
+    pub time: StayTime,
+    /// A new participant joins at the moment one leaves, so that the crowd keeps its size.
+    pub rejoin: bool,
+}
+
+/// The distribution of stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StayTime {
+    /// Everybody stays exactly this long.
+    Exactly(Duration),
+    /// Exponential with this mean, drawn from `seed`: leaving is as likely in any second.
+    Exponential {
+        /// The mean stay.
+        mean: Duration,
+        /// Seed of the stays.
+        seed: u64,
+    },
+}
+
+impl Stay {
+    /// The mean stay.
+    #[must_use]
+    pub fn mean(&self) -> Duration {
+        match self.time {
+            StayTime::Exactly(time) => time,
+            StayTime::Exponential { mean, .. } => mean,
+        }
+    }
+
+    /// The stays of the participant who came as number `member` of the cohort and of those who take the place after
+    /// them: endless, and the same at every call.
+    pub fn times(&self, member: u32) -> impl Iterator<Item = Duration> + use<> {
+        let time = self.time;
+        let seed = match time {
+            StayTime::Exactly(_) => 0,
+            // Each place has a stream of its own, so that a share of the crowd draws the same stays as the whole.
+            StayTime::Exponential { seed, .. } => {
+                seed ^ u64::from(member).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            }
+        };
+        let mut random = fastrand::Rng::with_seed(seed);
+        std::iter::repeat_with(move || match time {
+            StayTime::Exactly(time) => time,
+            StayTime::Exponential { mean, .. } => {
+                Duration::try_from_secs_f64(exponential(&mut random, mean.as_secs_f64()))
+                    .unwrap_or(Duration::MAX)
+                    .max(SHORTEST_STAY)
+            }
+        })
+    }
+}
+
+/// A visit shorter than this is no visit: it also bounds how many places a moment can hand on.
+pub(crate) const SHORTEST_STAY: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exponential_stay(seed: u64) -> Stay {
+        Stay { time: StayTime::Exponential { mean: Duration::from_secs(30), seed }, rejoin: true }
+    }
+
+    #[test]
+    fn an_exact_stay_never_varies() {
+        let stay = Stay { time: StayTime::Exactly(Duration::from_secs(9)), rejoin: false };
+        assert!(stay.times(3).take(5).all(|time| time == Duration::from_secs(9)));
+    }
+
+    #[test]
+    fn the_mean_stay_is_what_was_asked_for_across_people_and_across_visits() {
+        let across_people: f64 =
+            (0..20_000).filter_map(|m| exponential_stay(1).times(m).next()).map(|t| t.as_secs_f64()).sum();
+        let across_visits: f64 = exponential_stay(1).times(0).take(20_000).map(|t| t.as_secs_f64()).sum();
+        for sum in [across_people, across_visits] {
+            assert!((sum / 20_000.0 / 30.0 - 1.0).abs() < 0.035, "{}", sum / 20_000.0);
+        }
+    }
+
+    #[test]
+    fn stays_repeat_by_seed_and_differ_by_person() {
+        let stays = |seed, member| exponential_stay(seed).times(member).take(4).collect::<Vec<_>>();
+        assert_eq!(stays(1, 0), stays(1, 0));
+        assert_ne!(stays(1, 0), stays(1, 1));
+        assert_ne!(stays(1, 0), stays(2, 0));
+    }
+}

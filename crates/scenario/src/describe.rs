@@ -1,0 +1,154 @@
+//! The plan for a person: what `throng check` prints.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use throng_observation::units;
+
+use crate::arrival::Arrival;
+use crate::churn::StayTime;
+use crate::plan::Plan;
+use crate::scenario::{Caps, Cohort};
+use crate::share::Share;
+
+impl Plan {
+    /// When, who, how much, what must hold and what it needs, a few lines, without secrets.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let mut text = String::new();
+        // Writing to a String does not fail.
+        let _ = self.write(&mut text);
+        text
+    }
+
+    /// What the machine will not allow, in words; empty when `file_descriptors_max` (its limit of open files) does.
+    #[must_use]
+    pub fn shortfalls(&self, file_descriptors_max: u64) -> Vec<String> {
+        let needed = self.needs.file_descriptors;
+        if needed <= file_descriptors_max {
+            return Vec::new();
+        }
+        vec![format!(
+            "{needed} open files are needed, {file_descriptors_max} are allowed: raise the limit (`ulimit -n {needed}`) or lower crowd.size"
+        )]
+    }
+
+    fn write(&self, f: &mut String) -> std::fmt::Result {
+        let load = &self.expected;
+        writeln!(f, "target      {} ({})", self.target.display(), self.target.protocol().name())?;
+        for line in &self.arrivals {
+            writeln!(f, "who         {line}")?;
+        }
+        if self.share != Share::ALL {
+            writeln!(f, "share       {} of that", self.share)?;
+        }
+        writeln!(f, "when        {}", self.when())?;
+        let assumed = if load.assumed { " (bit rates assumed; say yours under [stream])" } else { "" };
+        writeln!(
+            f,
+            "load        at most {} users at a time, {} joins within a second",
+            load.users, load.joins_per_s
+        )?;
+        writeln!(
+            f,
+            "server      {} Mbit/s out, {} Mbit/s in{assumed}",
+            mbit(load.server_out_mbit_per_s),
+            mbit(load.server_in_mbit_per_s)
+        )?;
+        writeln!(
+            f,
+            "generator   {} open files, {} UDP ports",
+            self.needs.file_descriptors, self.needs.ports
+        )?;
+        writeln!(f, "caps        {}", caps(&self.caps))?;
+        match self.objectives.as_slice() {
+            [] => writeln!(f, "objectives  none: the run only measures"),
+            objectives => objectives.iter().try_for_each(|objective| {
+                let over = objective.metric.entry().population.name();
+                match objective.statistic.quantile() {
+                    Some(_) => writeln!(f, "objective   {objective}  (over {over})"),
+                    None => writeln!(f, "objective   {objective}  (over the whole run)"),
+                }
+            }),
+        }
+    }
+
+    fn when(&self) -> String {
+        let mut text = match (self.joins.first(), self.joins.last()) {
+            (Some(first), Some(last)) => {
+                format!("{} joins from {} to {}, ", self.joins.len(), time(first.at), time(last.at))
+            }
+            _ => "no joins, ".into(),
+        };
+        let _ = write!(text, "ends after {}", time(self.duration));
+        if !self.warm_up.is_zero() {
+            let _ = write!(text, ", objectives count after {}", time(self.warm_up));
+        }
+        text
+    }
+}
+
+/// One line of a cohort.
+pub(crate) fn cohort(cohort: &Cohort) -> String {
+    let mut line = format!("{} {}, {}", cohort.size, cohort.name, cohort.arrival.describe(cohort.size));
+    if let Some(stay) = &cohort.stay {
+        let _ = match stay.time {
+            StayTime::Exactly(exact) => write!(line, ", each stays {}", time(exact)),
+            StayTime::Exponential { mean, seed } => {
+                write!(line, ", each stays {} in the mean (exponential, seed {seed})", time(mean))
+            }
+        };
+        line.push_str(if stay.rejoin { " and is replaced" } else { "" });
+    }
+    line
+}
+
+fn caps(caps: &Caps) -> String {
+    if *caps == Caps::NONE {
+        return "none (loopback never leaves this host)".into();
+    }
+    let parts = [
+        caps.users.map(|users| format!("{users} users")),
+        caps.joins_per_s.map(|rate| format!("{rate} joins/s")),
+        caps.mbit_per_s.map(|rate| format!("{rate} Mbit/s")),
+        caps.duration.map(time),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+fn time(time: Duration) -> String {
+    if time.is_zero() { "0 s".into() } else { units::duration_ms(time.as_secs_f64() * 1e3) }
+}
+
+fn mbit(rate: f64) -> String {
+    if rate < 10.0 { format!("{rate:.2}") } else { format!("{rate:.0}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Scenario;
+
+    #[test]
+    fn the_plan_reads_as_a_page_for_people() {
+        let scenario = Scenario::parse(
+            "objectives = [\"video.loss p95 < 1%\", \"failed < 1%\"]\n[target]\nurl = \"janus+ws://127.0.0.1:8188/streaming/1?pin=hunter2\"\n\
+             [crowd]\nsize = 100\nstay = \"20s\"\n[run]\nduration = \"1m\"\nwarm_up = \"5s\"\n[stream]\nvideo = \"1Mbit/s\"\naudio = \"48kbit/s\"\n",
+        )
+        .unwrap_or_else(|error| panic!("{error}"));
+        let plan = scenario.plan();
+        assert_eq!(
+            plan.describe(),
+            "target      janus+ws://127.0.0.1:8188/streaming/1?pin=… (Janus Streaming)\n\
+             who         100 viewers, one every 100 ms, each stays 20.00 s\n\
+             when        100 joins from 0 s to 9.90 s, ends after 1 min 00 s, objectives count after 5.00 s\n\
+             load        at most 100 users at a time, 10 joins within a second\n\
+             server      111 Mbit/s out, 0.85 Mbit/s in\n\
+             generator   264 open files, 100 UDP ports\n\
+             caps        none (loopback never leaves this host)\n\
+             objective   video.loss p95 < 1%  (over user-seconds)\n\
+             objective   failed < 1%  (over the whole run)\n"
+        );
+        assert!(plan.shortfalls(264).is_empty());
+        assert!(plan.shortfalls(263)[0].contains("ulimit -n 264"));
+    }
+}

@@ -1,0 +1,302 @@
+//! The scenario file as it is written: its JSON Schema, and a scenario as TOML again.
+
+use schemars::{JsonSchema, Schema, schema_for};
+use serde::Serialize;
+
+use crate::arrival::ArrivalKind;
+use crate::churn::StayTime;
+use crate::scenario::{Caps, Cohort, Scenario};
+use crate::units::{write_bit_rate, write_duration};
+
+/// A throng scenario: which server, which crowd, for how long, and what must hold.
+#[derive(Serialize, JsonSchema)]
+#[schemars(title = "throng scenario", deny_unknown_fields)]
+struct File {
+    /// What must hold for the run to count as met: `metric [quantile] < threshold`, such as `video.loss p95 < 1%`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default, with = "OneOrMany<String>")]
+    objectives: Vec<String>,
+    target: TargetFile,
+    crowd: OneOrMany<CohortFile>,
+    #[schemars(default)]
+    run: RunFile,
+    #[schemars(default)]
+    stream: StreamFile,
+    #[schemars(default)]
+    output: OutputFile,
+    #[schemars(default)]
+    caps: CapsFile,
+}
+
+/// One, or a list of several.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+enum OneOrMany<T> {
+    /// One.
+    One(T),
+    /// Several.
+    Many(Vec<T>),
+}
+
+/// The server under load.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct TargetFile {
+    /// `ws(s)://HOST:3333/APP/STREAM` (OvenMediaEngine), `janus+ws(s)://HOST:8188/streaming/ID`, `whep+http(s)://…`.
+    #[schemars(regex(
+        pattern = r"^([Ww][Ss][Ss]?|[Jj][Aa][Nn][Uu][Ss]\+[Ww][Ss][Ss]?|[Ww][Hh][Ee][Pp]\+[Hh][Tt][Tt][Pp][Ss]?)://"
+    ))]
+    url: String,
+    /// `env:NAME`, `file:PATH`, or the token itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token: Option<String>,
+    /// Private networks that may be reached beside loopback and this host's own addresses, such as `10.0.0.0/8`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default, with = "OneOrMany<String>")]
+    allow: Vec<String>,
+    /// Accept any TLS certificate.
+    #[schemars(default)]
+    tls_insecure: bool,
+}
+
+/// Participants who are alike and arrive together.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct CohortFile {
+    /// Its name in reports.
+    #[schemars(length(min = 1, max = 64))]
+    name: Option<String>,
+    /// How many participants.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    size: u32,
+    /// When they arrive; one each 100 ms when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    arrival: Option<ArrivalFile>,
+    /// How long each stays; until the end of the run when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stay: Option<StayFile>,
+    /// Local addresses or ranges that participants are dealt in turn, such as `127.0.0.2-127.0.0.20`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default, with = "OneOrMany<String>")]
+    source_ips: Vec<String>,
+}
+
+/// When participants arrive: exactly one way.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum ArrivalFile {
+    /// One join after another, this far apart, such as `100ms`.
+    Every(Duration),
+    /// All joins spread evenly over this time, such as `60s`.
+    Ramp(Duration),
+    /// Groups that arrive together.
+    Burst(BurstFile),
+    /// At random, as people who do not know of each other.
+    Poisson(PoissonFile),
+}
+
+/// A duration: `100ms`, `1.5s`, `2m`, `1h30m`.
+#[derive(Serialize, JsonSchema)]
+struct Duration(#[schemars(regex(pattern = r"^\s*(\d+(\.\d*)?\s*(ns|us|µs|ms|s|m|min|h)\s*)+$"))] String);
+
+/// A bit rate: `256kbit/s`, `1.5Mbit/s`.
+#[derive(Serialize, JsonSchema)]
+struct BitRate(#[schemars(regex(pattern = r"^\s*\d+(\.\d*)?\s*[kKMG]?(bit/s|bps)\s*$"))] String);
+
+/// A rate: `5/s`, `30/min`, `100/h`.
+#[derive(Serialize, JsonSchema)]
+struct Rate(#[schemars(regex(pattern = r"^\s*\d+(\.\d*)?\s*/(s|m|min|h)\s*$"))] String);
+
+/// Groups of `size` joins, the next group `every` later.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct BurstFile {
+    /// How many arrive together.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    size: u32,
+    /// From one group to the next.
+    every: Duration,
+}
+
+/// Poisson arrivals.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct PoissonFile {
+    /// Mean joins, such as `5/s`.
+    rate: Rate,
+    /// Seed: the same one gives the same arrivals.
+    #[schemars(default)]
+    seed: u64,
+}
+
+/// How long each participant stays.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+enum StayFile {
+    /// Exactly this long.
+    Short(Duration),
+    /// With all its choices.
+    Table(StayTable),
+}
+
+/// `exactly` or `mean`, and whether somebody takes the place of who left.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct StayTable {
+    /// Everybody stays exactly this long.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exactly: Option<Duration>,
+    /// Exponential with this mean.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mean: Option<Duration>,
+    /// Seed of the exponential stays.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seed: Option<u64>,
+    /// A new participant joins when one leaves.
+    #[schemars(default)]
+    rejoin: bool,
+}
+
+/// How long, counted from the first intended join.
+#[derive(Default, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct RunFile {
+    /// Until everybody is asked to leave; 60 s when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duration: Option<Duration>,
+    /// What objectives leave out at the beginning; nothing when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warm_up: Option<Duration>,
+    /// How often the plain summary is printed; 5 s when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary_every: Option<Duration>,
+}
+
+/// What one viewer is expected to receive, for planning.
+#[derive(Default, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct StreamFile {
+    /// Video payload, such as `1Mbit/s`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    video: Option<BitRate>,
+    /// Audio payload, such as `48kbit/s`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    audio: Option<BitRate>,
+    /// The source's frames per second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    fps: Option<f64>,
+}
+
+/// Where results go.
+#[derive(Default, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct OutputFile {
+    /// The run folder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    folder: Option<String>,
+    /// Also write CSV tables.
+    #[schemars(default)]
+    csv: bool,
+}
+
+/// Limits; for targets that are not loopback 500 users, 20 joins/s, 1000 Mbit/s and 60 minutes when left out.
+#[derive(Default, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct CapsFile {
+    /// Participants at a time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    users: Option<u32>,
+    /// Joins within any second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    joins_per_s: Option<f64>,
+    /// Mbit/s sent and received together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    mbit_per_s: Option<f64>,
+    /// Length of the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duration: Option<Duration>,
+}
+
+/// The JSON Schema (draft 2020-12) of the scenario file, for editors that know TOML.
+#[must_use]
+pub fn json_schema() -> Schema {
+    schema_for!(File)
+}
+
+/// The scenario as TOML, defaults written out, secrets left out.
+pub(crate) fn to_toml(scenario: &Scenario) -> String {
+    let Scenario { target, crowd, run, stream, objectives, output, caps } = scenario;
+    let file = File {
+        objectives: objectives.iter().map(|objective| objective.text.clone()).collect(),
+        target: TargetFile {
+            url: target.display(),
+            token: target.token.as_ref().map(ToString::to_string),
+            allow: target.allow.iter().map(ToString::to_string).collect(),
+            tls_insecure: target.tls_insecure,
+        },
+        crowd: match crowd.as_slice() {
+            [only] => OneOrMany::One(cohort(only)),
+            several => OneOrMany::Many(several.iter().map(cohort).collect()),
+        },
+        run: RunFile {
+            duration: Some(duration(run.duration)),
+            warm_up: Some(duration(run.warm_up)),
+            summary_every: Some(duration(run.summary_every)),
+        },
+        stream: StreamFile {
+            video: stream.video_bits_per_s.map(|rate| BitRate(write_bit_rate(rate))),
+            audio: stream.audio_bits_per_s.map(|rate| BitRate(write_bit_rate(rate))),
+            fps: stream.fps,
+        },
+        output: OutputFile { folder: output.folder.clone(), csv: output.csv },
+        caps: limits(caps),
+    };
+    // Text, numbers and tables only: nothing that TOML could not hold.
+    toml::to_string(&file).unwrap_or_default()
+}
+
+fn limits(caps: &Caps) -> CapsFile {
+    CapsFile {
+        users: caps.users,
+        joins_per_s: caps.joins_per_s,
+        mbit_per_s: caps.mbit_per_s,
+        duration: caps.duration.map(duration),
+    }
+}
+
+fn cohort(cohort: &Cohort) -> CohortFile {
+    CohortFile {
+        name: Some(cohort.name.clone()),
+        size: cohort.size,
+        arrival: Some(match &cohort.arrival {
+            ArrivalKind::Every(every) => ArrivalFile::Every(duration(every.interval)),
+            ArrivalKind::Ramp(ramp) => ArrivalFile::Ramp(duration(ramp.over)),
+            ArrivalKind::Burst(burst) => {
+                ArrivalFile::Burst(BurstFile { size: burst.size, every: duration(burst.every) })
+            }
+            ArrivalKind::Poisson(poisson) => ArrivalFile::Poisson(PoissonFile {
+                rate: Rate(format!("{}/s", poisson.rate_per_s)),
+                seed: poisson.seed,
+            }),
+        }),
+        stay: cohort.stay.map(|stay| {
+            if let (StayTime::Exactly(time), false) = (stay.time, stay.rejoin) {
+                return StayFile::Short(duration(time));
+            }
+            let (exactly, mean, seed) = match stay.time {
+                StayTime::Exactly(time) => (Some(duration(time)), None, None),
+                StayTime::Exponential { mean, seed } => (None, Some(duration(mean)), Some(seed)),
+            };
+            StayFile::Table(StayTable { exactly, mean, seed, rejoin: stay.rejoin })
+        }),
+        source_ips: cohort.source_ips.iter().map(ToString::to_string).collect(),
+    }
+}
+
+fn duration(duration: std::time::Duration) -> Duration {
+    Duration(write_duration(duration))
+}

@@ -1,0 +1,266 @@
+//! The catalogue of what an objective can be about: one place for the parser, the error messages and the report.
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Metric {
+    /// Video packets lost for good.
+    VideoLoss,
+    /// Relative delay of video frames.
+    VideoDelay,
+    /// Absolute one-way delay of video frames.
+    VideoOneWayDelay,
+    /// Decodable video frames per second.
+    VideoFps,
+    /// Playing time spent in a freeze.
+    VideoFreeze,
+    /// RFC 3550 interarrival jitter of video.
+    VideoJitter,
+    /// Audio packets lost for good.
+    AudioLoss,
+    /// Relative delay of audio packets.
+    AudioDelay,
+    /// RFC 3550 interarrival jitter of audio.
+    AudioJitter,
+    /// Time to a media transport that is up.
+    Connect,
+    /// Time to the first frame.
+    FirstFrame,
+    /// Participants who failed.
+    Failed,
+}
+
+/// In what a metric is measured; what [`super::Objective::evaluate`] takes is in the same unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// A share from 0 to 1, written in percent.
+    Ratio,
+    /// Milliseconds, written as a duration.
+    Milliseconds,
+    /// Frames per second, or their share of the source's.
+    FramesPerSecond,
+}
+
+/// What a quantile of a metric runs over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Population {
+    /// One value for each track and second of playing (the seconds of the warm-up left out).
+    UserSeconds,
+    /// One value for each participant. Whoever failed before the value existed counts as worse than any value.
+    Participants,
+    /// One value for each complete frame (audio: packet).
+    Frames,
+    /// One value for the whole run: no quantile.
+    Run,
+}
+
+/// Which way is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    /// Less is better: an objective sets an upper bound.
+    Lower,
+    /// More is better: an objective sets a lower bound.
+    Higher,
+}
+
+/// What the catalogue says of a metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MetricEntry {
+    /// The metric.
+    pub metric: Metric,
+    /// Its names in a scenario; the first is the one that reports use.
+    pub names: &'static [&'static str],
+    /// What it means.
+    pub doc: &'static str,
+    /// In what it is measured.
+    pub unit: Unit,
+    /// What a quantile runs over.
+    pub population: Population,
+    /// Whether it may be used without a quantile, as one figure for the whole run.
+    pub whole: bool,
+    /// Which way is better.
+    pub better: Better,
+    /// An objective that could be meant.
+    pub example: &'static str,
+}
+
+use Better::{Higher, Lower};
+use Population::{Frames, Participants, Run, UserSeconds};
+use Unit::{FramesPerSecond, Milliseconds, Ratio};
+
+/// Every metric, in the order of the documentation.
+pub const CATALOGUE: [MetricEntry; 12] = [
+    MetricEntry {
+        metric: Metric::VideoLoss,
+        names: &["video.loss", "loss"],
+        doc: "video packets lost after retransmission, of those expected (RFC 3550 A.3); without a quantile over the whole run",
+        unit: Ratio,
+        population: UserSeconds,
+        whole: true,
+        better: Lower,
+        example: "video.loss p95 < 1%",
+    },
+    MetricEntry {
+        metric: Metric::VideoDelay,
+        names: &["video.delay", "delay"],
+        doc: "delay of video frames above the least that their track has seen (relative: needs no synchronised clock)",
+        unit: Milliseconds,
+        population: Frames,
+        whole: false,
+        better: Lower,
+        example: "video.delay p95 < 400ms",
+    },
+    MetricEntry {
+        metric: Metric::VideoOneWayDelay,
+        names: &["video.one_way_delay"],
+        doc: "absolute delay of video frames from capture to arrival, where the stream carries capture times",
+        unit: Milliseconds,
+        population: Frames,
+        whole: false,
+        better: Lower,
+        example: "video.one_way_delay p95 < 400ms",
+    },
+    MetricEntry {
+        metric: Metric::VideoFps,
+        names: &["video.fps", "fps"],
+        doc: "decodable video frames per second, or their share of the source's frame rate",
+        unit: FramesPerSecond,
+        population: UserSeconds,
+        whole: false,
+        better: Higher,
+        example: "fps min > 0.9 of source",
+    },
+    MetricEntry {
+        metric: Metric::VideoFreeze,
+        names: &["video.freeze", "freeze"],
+        doc: "playing time spent in a freeze (W3C webrtc-stats definition); without a quantile over all participants together",
+        unit: Ratio,
+        population: Participants,
+        whole: true,
+        better: Lower,
+        example: "video.freeze p95 < 1%",
+    },
+    MetricEntry {
+        metric: Metric::VideoJitter,
+        names: &["video.jitter", "jitter"],
+        doc: "interarrival jitter of video packets (RFC 3550 6.4.1)",
+        unit: Milliseconds,
+        population: UserSeconds,
+        whole: false,
+        better: Lower,
+        example: "jitter p95 < 30ms",
+    },
+    MetricEntry {
+        metric: Metric::AudioLoss,
+        names: &["audio.loss"],
+        doc: "audio packets lost, of those expected (RFC 3550 A.3); without a quantile over the whole run",
+        unit: Ratio,
+        population: UserSeconds,
+        whole: true,
+        better: Lower,
+        example: "audio.loss p95 < 1%",
+    },
+    MetricEntry {
+        metric: Metric::AudioDelay,
+        names: &["audio.delay"],
+        doc: "delay of audio packets above the least that their track has seen (relative: needs no synchronised clock)",
+        unit: Milliseconds,
+        population: Frames,
+        whole: false,
+        better: Lower,
+        example: "audio.delay p95 < 150ms",
+    },
+    MetricEntry {
+        metric: Metric::AudioJitter,
+        names: &["audio.jitter"],
+        doc: "interarrival jitter of audio packets (RFC 3550 6.4.1)",
+        unit: Milliseconds,
+        population: UserSeconds,
+        whole: false,
+        better: Lower,
+        example: "audio.jitter p95 < 30ms",
+    },
+    MetricEntry {
+        metric: Metric::Connect,
+        names: &["connect"],
+        doc: "time from the intended join until ICE and DTLS are up; a participant who failed counts as slower than any",
+        unit: Milliseconds,
+        population: Participants,
+        whole: false,
+        better: Lower,
+        example: "connect p99 < 3s",
+    },
+    MetricEntry {
+        metric: Metric::FirstFrame,
+        names: &["first_frame"],
+        doc: "time from the intended join to the first decodable frame; a participant who failed counts as slower than any",
+        unit: Milliseconds,
+        population: Participants,
+        whole: false,
+        better: Lower,
+        example: "first_frame p95 < 4s",
+    },
+    MetricEntry {
+        metric: Metric::Failed,
+        names: &["failed"],
+        doc: "participants whose session failed, of those intended",
+        unit: Ratio,
+        population: Run,
+        whole: true,
+        better: Lower,
+        example: "failed < 1%",
+    },
+];
+
+impl Metric {
+    /// What the catalogue says of it.
+    #[must_use]
+    pub fn entry(self) -> &'static MetricEntry {
+        // The catalogue is in the order of the enum; a test holds it to that.
+        &CATALOGUE[self as usize]
+    }
+
+    /// The name that reports use, such as `video.loss`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.entry().names[0]
+    }
+}
+
+impl Population {
+    /// In words: `user-seconds`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            UserSeconds => "user-seconds",
+            Participants => "participants",
+            Frames => "frames",
+            Run => "the whole run",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_catalogue_is_complete_in_order_and_its_names_are_unique() {
+        let mut names: Vec<&str> = CATALOGUE.iter().flat_map(|entry| entry.names).copied().collect();
+        for (index, entry) in CATALOGUE.iter().enumerate() {
+            assert_eq!(entry.metric as usize, index);
+            assert_eq!(entry.metric.entry(), entry);
+        }
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+
+    #[test]
+    fn every_example_is_an_objective_about_its_metric() {
+        for entry in &CATALOGUE {
+            let objective: super::super::Objective = entry.example.parse().unwrap();
+            assert_eq!(objective.metric, entry.metric);
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! What must hold for a run to count as met: `video.loss p95 < 1%`.
+
+use std::fmt;
+
+mod metric;
+pub use metric::{Better, CATALOGUE, Metric, MetricEntry, Population, Unit};
+
+mod grammar;
+pub use grammar::ObjectiveError;
+
+/// One objective: `metric [quantile] op threshold`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Objective {
+    /// What is measured.
+    pub metric: Metric,
+    /// Which figure of it.
+    pub statistic: Statistic,
+    /// How it is compared.
+    pub comparison: Comparison,
+    /// With what.
+    pub threshold: Threshold,
+    /// As the scenario writes it, spaces evened out.
+    pub text: String,
+}
+
+/// Which figure of a metric's population.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Statistic {
+    /// One figure for the whole run (loss: lost over expected of all tracks), not a quantile.
+    Whole,
+    /// Smallest value.
+    Min,
+    /// Median.
+    P50,
+    /// 90th percentile.
+    P90,
+    /// 95th percentile.
+    P95,
+    /// 99th percentile.
+    P99,
+    /// Largest value.
+    Max,
+}
+
+impl Statistic {
+    /// The quantiles that an objective can name.
+    pub const QUANTILES: [Self; 6] = [Self::Min, Self::P50, Self::P90, Self::P95, Self::P99, Self::Max];
+
+    /// The word in an objective; empty for [`Self::Whole`].
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Whole => "",
+            Self::Min => "min",
+            Self::P50 => "p50",
+            Self::P90 => "p90",
+            Self::P95 => "p95",
+            Self::P99 => "p99",
+            Self::Max => "max",
+        }
+    }
+
+    /// The quantile as a share (min 0, p95 0.95, max 1); `None` for [`Self::Whole`].
+    #[must_use]
+    pub fn quantile(self) -> Option<f64> {
+        match self {
+            Self::Whole => None,
+            Self::Min => Some(0.0),
+            Self::P50 => Some(0.50),
+            Self::P90 => Some(0.90),
+            Self::P95 => Some(0.95),
+            Self::P99 => Some(0.99),
+            Self::Max => Some(1.0),
+        }
+    }
+}
+
+/// How a measured figure is compared with the threshold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    /// `<`
+    Less,
+    /// `<=`
+    LessOrEqual,
+    /// `>`
+    Greater,
+    /// `>=`
+    GreaterOrEqual,
+}
+
+impl Comparison {
+    /// The sign.
+    #[must_use]
+    pub fn sign(self) -> &'static str {
+        match self {
+            Self::Less => "<",
+            Self::LessOrEqual => "<=",
+            Self::Greater => ">",
+            Self::GreaterOrEqual => ">=",
+        }
+    }
+
+    fn holds(self, measured: f64, threshold: f64) -> bool {
+        match self {
+            Self::Less => measured < threshold,
+            Self::LessOrEqual => measured <= threshold,
+            Self::Greater => measured > threshold,
+            Self::GreaterOrEqual => measured >= threshold,
+        }
+    }
+}
+
+/// What a figure is compared with; it says in which unit the figure must be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Threshold {
+    /// A share from 0 to 1.
+    Ratio(f64),
+    /// Milliseconds.
+    Milliseconds(f64),
+    /// Frames per second.
+    FramesPerSecond(f64),
+    /// A share of the source's frame rate: the figure must be measured fps over source fps.
+    OfSource(f64),
+}
+
+impl Threshold {
+    /// The number, in the threshold's own unit.
+    #[must_use]
+    pub fn value(self) -> f64 {
+        match self {
+            Self::Ratio(value)
+            | Self::Milliseconds(value)
+            | Self::FramesPerSecond(value)
+            | Self::OfSource(value) => value,
+        }
+    }
+}
+
+/// How an objective came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It holds.
+    Met,
+    /// It does not.
+    Missed,
+    /// Nothing was measured. This is not met: a run that saw no video has not shown that video is fine.
+    NotMeasured,
+}
+
+impl Objective {
+    /// Judges a measured figure, in the unit of the [`Threshold`]; `None` (or not a number) when there is none.
+    /// `f64::INFINITY` is a figure: the connect time of somebody who never connected.
+    #[must_use]
+    pub fn evaluate(&self, measured: Option<f64>) -> Verdict {
+        match measured {
+            Some(figure) if !figure.is_nan() => match self.comparison.holds(figure, self.threshold.value()) {
+                true => Verdict::Met,
+                false => Verdict::Missed,
+            },
+            _ => Verdict::NotMeasured,
+        }
+    }
+}
+
+impl fmt::Display for Objective {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_is_met_missed_or_not_measured() {
+        for (objective, measured, expect) in [
+            ("video.loss p95 < 1%", Some(0.009), Verdict::Met),
+            ("video.loss p95 < 1%", Some(0.01), Verdict::Missed),
+            ("video.loss p95 <= 1%", Some(0.01), Verdict::Met),
+            ("fps min > 0.9 of source", Some(0.95), Verdict::Met),
+            ("fps min >= 25", Some(24.9), Verdict::Missed),
+            ("connect p99 < 3s", Some(2999.0), Verdict::Met),
+            ("connect p99 < 3s", Some(f64::INFINITY), Verdict::Missed),
+            ("connect p99 < 3s", Some(f64::NAN), Verdict::NotMeasured),
+            ("failed < 1%", None, Verdict::NotMeasured),
+        ] {
+            let parsed: Objective = objective.parse().unwrap();
+            assert_eq!(parsed.evaluate(measured), expect, "{objective} with {measured:?}");
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! What a scenario comes to: every join at its intended moment, and what server and generator need for it.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::net::IpAddr;
+use std::time::Duration;
+
+use throng_observation::run::{CohortId, ParticipantId};
+
+use crate::arrival::Arrival;
+use crate::objective::Objective;
+use crate::scenario::{Caps, Cohort, RunTimes, Scenario, Stream};
+use crate::share::Share;
+use crate::target::Target;
+
+/// Every join of a run, and what they add up to. Two plans of one scenario are equal.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// The server under load.
+    pub target: Target,
+    /// Names of the cohorts by `CohortId`.
+    pub cohorts: Vec<String>,
+    /// The joins in the order of their moments; in the whole plan the participant's id is the index.
+    pub joins: Vec<Join>,
+    /// How long the run lasts, from its first intended join until everybody is asked to leave.
+    pub duration: Duration,
+    /// What objectives leave out at the beginning.
+    pub warm_up: Duration,
+    /// How often the plain summary is printed.
+    pub summary_every: Duration,
+    /// What must hold.
+    pub objectives: Vec<Objective>,
+    /// The limits in force, for the whole crowd.
+    pub caps: Caps,
+    /// Which part of the crowd this is.
+    pub share: Share,
+    /// What the joins of this share come to for the server.
+    pub expected: ExpectedLoad,
+    /// What the joins of this share need of the generator.
+    pub needs: Needs,
+    /// One line a cohort: how many, and how they arrive and stay.
+    pub(crate) arrivals: Vec<String>,
+    stream: Stream,
+}
+
+/// One participant's intended visit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Join {
+    /// Who; numbered by the order of joins over all cohorts. Who takes the place of somebody who left is new.
+    pub participant: ParticipantId,
+    /// Of which cohort.
+    pub cohort: CohortId,
+    /// The intended moment, since the start of the run.
+    pub at: Duration,
+    /// When to leave, if that is before the run's end; since the start of the run.
+    pub leave_at: Option<Duration>,
+    /// The local address to use, where the cohort has a list.
+    pub source_ip: Option<IpAddr>,
+}
+
+/// What the server has to carry when the crowd is largest. 1 Mbit/s is 10^6 bit/s on the wire, IP header included.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ExpectedLoad {
+    /// Participants at a time, at most.
+    pub users: u32,
+    /// Joins within any second, at most.
+    pub joins_per_s: u32,
+    /// Into the server: feedback and connectivity checks of the viewers.
+    pub server_in_mbit_per_s: f64,
+    /// Out of the server: media with RTP, SRTP, UDP and IP overhead.
+    pub server_out_mbit_per_s: f64,
+    /// Whether a bit rate was assumed because the scenario does not say one under `[stream]`.
+    pub assumed: bool,
+}
+
+/// What the generator's operating system must allow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// Open files at most.
+    pub file_descriptors: u64,
+    /// Local UDP ports at most (on one address, unless there are several).
+    pub ports: u64,
+}
+
+/// Video assumed where `[stream]` does not say, bits per second: a common 720p rendition.
+const ASSUMED_VIDEO_BITS_PER_S: f64 = 1.5e6;
+/// Audio assumed where `[stream]` does not say, bits per second: Opus as browsers send it.
+const ASSUMED_AUDIO_BITS_PER_S: f64 = 48e3;
+/// Headers around the payload of a packet: RTP 12, SRTP tag 10, UDP 8, IPv4 20 bytes.
+const OVERHEAD_BYTES: f64 = 50.0;
+/// RTP payload of a video packet, as servers cut them below a 1200-byte MTU.
+const VIDEO_PAYLOAD_BYTES: f64 = 1150.0;
+/// Audio packets a second at the usual 20 ms (RFC 7587 4.2).
+const AUDIO_PACKETS_PER_S: f64 = 50.0;
+/// What a viewer sends: ten transport-wide feedbacks a second of about 80 bytes, two receiver reports of about 120,
+/// a STUN consent check each 5 s (RFC 7675) of about 130, all with their headers.
+const FEEDBACK_BITS_PER_S: f64 = (10.0 * 80.0 + 2.0 * 120.0 + 130.0 / 5.0) * 8.0;
+/// Beside the participants' own: standard streams, run folder, workers' epoll, event and timer descriptors.
+const OWN_DESCRIPTORS: u64 = 64;
+
+impl Stream {
+    /// Wire bits per second to one viewer, and whether any of it was assumed.
+    pub(crate) fn wire_bits_per_s(&self) -> (f64, bool) {
+        let video = self.video_bits_per_s.unwrap_or(ASSUMED_VIDEO_BITS_PER_S);
+        let audio = self.audio_bits_per_s.unwrap_or(ASSUMED_AUDIO_BITS_PER_S);
+        let audio_overhead = if audio > 0.0 { AUDIO_PACKETS_PER_S * OVERHEAD_BYTES * 8.0 } else { 0.0 };
+        let wire = video * (1.0 + OVERHEAD_BYTES / VIDEO_PAYLOAD_BYTES) + audio + audio_overhead;
+        (wire, self.video_bits_per_s.is_none() || self.audio_bits_per_s.is_none())
+    }
+
+    /// Mbit/s in and out of the server together for `users` viewers.
+    pub(crate) fn mbit_per_s(&self, users: u64) -> f64 {
+        (self.wire_bits_per_s().0 + FEEDBACK_BITS_PER_S) * users as f64 / 1e6
+    }
+}
+
+impl Plan {
+    /// The plan of a scenario, for the whole crowd.
+    pub(crate) fn of(scenario: &Scenario) -> Self {
+        let RunTimes { duration, warm_up, summary_every } = scenario.run;
+        let mut joins: Vec<Join> = Vec::new();
+        for (index, cohort) in scenario.crowd.iter().enumerate() {
+            let id = CohortId(u16::try_from(index).unwrap_or(u16::MAX));
+            joins_of(id, cohort, duration, &mut joins);
+        }
+        // Stable: cohorts that join at one moment do so in the order of the file.
+        joins.sort_by_key(|join| join.at);
+        for (number, join) in (0_u32..).zip(&mut joins) {
+            join.participant = ParticipantId(number);
+        }
+        let mut plan = Self {
+            target: scenario.target.clone(),
+            cohorts: scenario.crowd.iter().map(|cohort| cohort.name.clone()).collect(),
+            joins,
+            duration,
+            warm_up,
+            summary_every,
+            objectives: scenario.objectives.clone(),
+            caps: scenario.caps.clone(),
+            share: Share::ALL,
+            expected: ExpectedLoad::default(),
+            needs: Needs::default(),
+            arrivals: scenario.crowd.iter().map(crate::describe::cohort).collect(),
+            stream: scenario.stream.clone(),
+        };
+        plan.add_up();
+        plan
+    }
+
+    /// The part of this plan that one generator of several plays; ids and moments stay those of the whole plan.
+    #[must_use]
+    pub fn share(&self, share: Share) -> Self {
+        let mut part = self.clone();
+        part.joins.retain(|join| share.holds(join.participant.0));
+        part.share = share;
+        part.add_up();
+        part
+    }
+
+    fn add_up(&mut self) {
+        let users = users_at_a_time(&self.joins);
+        let (wire_bits_per_s, assumed) = self.stream.wire_bits_per_s();
+        self.expected = ExpectedLoad {
+            users,
+            joins_per_s: joins_in_a_second(&self.joins),
+            server_in_mbit_per_s: f64::from(users) * FEEDBACK_BITS_PER_S / 1e6,
+            server_out_mbit_per_s: f64::from(users) * wire_bits_per_s / 1e6,
+            assumed,
+        };
+        // A datagram socket and a signalling connection each. WHEP's connection is short, but in the worst case all
+        // of a ramp's are open at once.
+        self.needs =
+            Needs { file_descriptors: OWN_DESCRIPTORS + 2 * u64::from(users), ports: u64::from(users) };
+    }
+}
+
+/// The visits of one cohort, ids not yet given.
+fn joins_of(cohort_id: CohortId, cohort: &Cohort, duration: Duration, joins: &mut Vec<Join>) {
+    let first = joins.len();
+    for (member, arrives_at) in (0_u32..).zip(cohort.arrival.offsets(cohort.size)) {
+        let mut visit = |at: Duration, stay: Option<Duration>| {
+            let leave_at = stay.and_then(|stay| at.checked_add(stay)).filter(|leave_at| *leave_at < duration);
+            joins.push(Join {
+                participant: ParticipantId(0),
+                cohort: cohort_id,
+                at,
+                leave_at,
+                source_ip: None,
+            });
+            leave_at
+        };
+        let Some(stay) = &cohort.stay else {
+            visit(arrives_at, None);
+            continue;
+        };
+        let mut at = arrives_at;
+        for time in stay.times(member) {
+            match visit(at, Some(time)) {
+                Some(left_at) if stay.rejoin => at = left_at,
+                _ => break,
+            }
+        }
+    }
+    let addresses: u128 =
+        cohort.source_ips.iter().map(crate::AddressRange::len).fold(0, u128::saturating_add);
+    if let Some(own) = joins.get_mut(first..).filter(|_| addresses > 0) {
+        own.sort_by_key(|join| join.at);
+        for (index, join) in (0_u64..).zip(own) {
+            join.source_ip = dealt(cohort, u128::from(index) % addresses);
+        }
+    }
+}
+
+/// Address number `index` of the cohort's ranges laid end to end.
+fn dealt(cohort: &Cohort, mut index: u128) -> Option<IpAddr> {
+    for range in &cohort.source_ips {
+        if index < range.len() {
+            return u64::try_from(index).ok().map(|index| range.nth(index));
+        }
+        index -= range.len();
+    }
+    None
+}
+
+/// The largest number of participants present at one moment; who leaves makes room for who joins then.
+fn users_at_a_time(joins: &[Join]) -> u32 {
+    let mut leaving: BinaryHeap<Reverse<Duration>> = BinaryHeap::new();
+    let (mut present, mut most) = (0_u32, 0_u32);
+    for join in joins {
+        while leaving.peek().is_some_and(|Reverse(at)| *at <= join.at) {
+            leaving.pop();
+            present -= 1;
+        }
+        present += 1;
+        most = most.max(present);
+        leaving.extend(join.leave_at.map(Reverse));
+    }
+    most
+}
+
+/// The largest number of joins in any `[t, t + 1 s)`.
+fn joins_in_a_second(joins: &[Join]) -> u32 {
+    let mut window: VecDeque<Duration> = VecDeque::new();
+    let mut most = 0;
+    for join in joins {
+        while window.front().is_some_and(|at| *at + Duration::from_secs(1) <= join.at) {
+            window.pop_front();
+        }
+        window.push_back(join.at);
+        most = most.max(window.len());
+    }
+    u32::try_from(most).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(crowd: &str, duration: &str) -> Plan {
+        let text = format!(
+            "[target]\nurl = \"whep+http://127.0.0.1/x\"\n[run]\nduration = \"{duration}\"\n[stream]\nvideo = \"1Mbit/s\"\naudio = \"48kbit/s\"\n{crowd}"
+        );
+        Scenario::parse(&text).unwrap_or_else(|error| panic!("{error}")).plan()
+    }
+
+    #[test]
+    fn participants_are_numbered_by_their_joins_across_cohorts() {
+        let plan = plan(
+            "[[crowd]]\nname = \"a\"\nsize = 2\narrival = { every = \"2s\" }\n[[crowd]]\nname = \"b\"\nsize = 2\narrival = { every = \"1s\" }",
+            "10s",
+        );
+        let joins: Vec<(u32, u16, u64)> =
+            plan.joins.iter().map(|join| (join.participant.0, join.cohort.0, join.at.as_secs())).collect();
+        assert_eq!(joins, [(0, 0, 0), (1, 1, 0), (2, 1, 1), (3, 0, 2)]);
+        assert_eq!(plan.cohorts, ["a", "b"]);
+    }
+
+    #[test]
+    fn an_audience_that_rejoins_keeps_its_size() {
+        let crowd =
+            "[crowd]\nsize = 3\narrival = { every = \"0s\" }\nstay = { exactly = \"4s\", rejoin = true }";
+        let plan = plan(crowd, "10s");
+        let visits: Vec<(u64, Option<u64>)> =
+            plan.joins.iter().map(|join| (join.at.as_secs(), join.leave_at.map(|at| at.as_secs()))).collect();
+        assert_eq!(
+            visits,
+            [
+                (0, Some(4)),
+                (0, Some(4)),
+                (0, Some(4)),
+                (4, Some(8)),
+                (4, Some(8)),
+                (4, Some(8)),
+                (8, None),
+                (8, None),
+                (8, None),
+            ]
+        );
+        assert_eq!((plan.expected.users, plan.expected.joins_per_s), (3, 3));
+    }
+
+    #[test]
+    fn who_leaves_for_good_is_not_counted_twice() {
+        let plan = plan("[crowd]\nsize = 10\narrival = { every = \"1s\" }\nstay = \"2s\"", "60s");
+        assert_eq!((plan.joins.len(), plan.expected.users), (10, 2));
+    }
+
+    #[test]
+    fn shares_split_the_plan_and_keep_ids_and_moments() {
+        let whole = plan("[crowd]\nsize = 11\nstay = { mean = \"3s\", seed = 2, rejoin = true }", "20s");
+        let mut together: Vec<Join> =
+            (0..3).flat_map(|index| whole.share(Share::new(index, 3).unwrap()).joins).collect();
+        together.sort_by_key(|join| join.participant);
+        assert_eq!(together, whole.joins);
+        assert_eq!(whole.share(Share::ALL), whole);
+    }
+
+    #[test]
+    fn the_expected_load_grows_with_the_crowd() {
+        let plan = plan("[crowd]\nsize = 100", "60s");
+        // 1 Mbit/s video + 50/1150 overhead, 48 kbit/s audio + 50 packets of 50 bytes.
+        let one = 1.0 * (1.0 + 50.0 / 1150.0) + 0.048 + 0.020;
+        assert!((plan.expected.server_out_mbit_per_s - 100.0 * one).abs() < 1e-6);
+        assert!(plan.expected.server_in_mbit_per_s < 0.05 * plan.expected.server_out_mbit_per_s);
+        assert_eq!(plan.needs, Needs { file_descriptors: 264, ports: 100 });
+        assert!(!plan.expected.assumed);
+        assert!(plan.share(Share::new(1, 2).unwrap()).expected.users == 50);
+    }
+
+    #[test]
+    fn local_addresses_are_dealt_in_turn_over_all_ranges() {
+        let plan = plan("[crowd]\nsize = 5\nsource_ips = [\"127.0.0.2-127.0.0.3\", \"127.0.0.9\"]", "60s");
+        let dealt: Vec<String> =
+            plan.joins.iter().filter_map(|join| join.source_ip).map(|ip| ip.to_string()).collect();
+        assert_eq!(dealt, ["127.0.0.2", "127.0.0.3", "127.0.0.9", "127.0.0.2", "127.0.0.3"]);
+    }
+}

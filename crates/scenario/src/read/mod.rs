@@ -1,0 +1,265 @@
+//! Reads a scenario: syntax, overrides, keys and units, then what the values mean together.
+
+use crate::network::{AddressRange, Network};
+use crate::objective::Objective;
+use crate::problem::{Origin, Place, Problem, ScenarioError};
+use crate::scenario::{Caps, OutputTo, Override, RunTimes, Scenario, Stream};
+use crate::secret::HIDDEN;
+use crate::target::{Target, TokenSource};
+use crate::units;
+
+mod tree;
+use tree::{Node, Sources, Span, Value};
+mod fields;
+use fields::{Fields, Reader};
+mod crowd;
+mod limits;
+#[cfg(test)]
+mod tests;
+
+/// What may stand at the top of the file.
+const TOP_KEYS: [&str; 7] = ["objectives", "target", "crowd", "run", "stream", "output", "caps"];
+
+/// Places of values that are judged together with others.
+struct Places {
+    size: Vec<Option<Span>>,
+    arrival: Vec<Option<Span>>,
+    stay: Vec<Option<Span>>,
+    duration: Option<Span>,
+    warm_up: Option<Span>,
+    video: Option<Span>,
+}
+
+/// Reads `text` with `overrides` laid over it.
+pub(crate) fn scenario(text: &str, overrides: &[Override]) -> Result<Scenario, ScenarioError> {
+    let mut root = tree::parse(text).map_err(|problems| ScenarioError { problems })?;
+    let mut reader = Reader::new(Sources::new(text, overrides));
+    for (index, over) in overrides.iter().enumerate() {
+        if let Err((span, message, mend)) = tree::apply(&mut root, over, index + 1) {
+            reader.fail(Some(span), message, mend);
+        }
+    }
+    let mut fields = Fields::new("", None, &root);
+    let target = target(&mut reader, &mut fields);
+    let (crowd, crowd_places) = crowd::crowd(&mut reader, &mut fields);
+    let (run, run_places) = run(&mut reader, &mut fields);
+    let (stream, video) = stream(&mut reader, &mut fields);
+    let objectives = objectives(&mut reader, &mut fields);
+    let output = output(&mut reader, &mut fields);
+    let caps = caps(&mut reader, &mut fields, target.as_ref());
+    reader.finish(&fields);
+    let Some(target) = target.filter(|_| reader.is_clean()) else {
+        return Err(ScenarioError { problems: reader.into_problems() });
+    };
+    let scenario = Scenario { target, crowd, run, stream, objectives, output, caps };
+    let (size, arrival, stay) = crowd_places;
+    let (duration, warm_up) = run_places;
+    limits::check(&mut reader, &scenario, &Places { size, arrival, stay, duration, warm_up, video });
+    if reader.is_clean() { Ok(scenario) } else { Err(ScenarioError { problems: reader.into_problems() }) }
+}
+
+fn target(reader: &mut Reader, top: &mut Fields<'_>) -> Option<Target> {
+    let mut fields = reader.section(top, "target");
+    let url = fields.get("url");
+    if url.is_none() {
+        let mend = "write under [target] for example url = \"whep+http://127.0.0.1:7080/whep\"";
+        reader.fail(fields.span, "`target.url` is missing", mend);
+    }
+    let token_node = fields.get("token");
+    let token = token_node.and_then(|node| token(reader, node));
+    let allow = networks(reader, &mut fields);
+    let tls_insecure = reader.boolean(&mut fields, "tls_insecure").unwrap_or(false);
+    reader.finish(&fields);
+    let node = url?;
+    let text = reader.text(node, "target.url", "a URL such as \"janus+ws://127.0.0.1:8188/streaming/1\"")?;
+    match Target::parse(&text) {
+        Ok(target) => Some(Target { token, allow, tls_insecure, ..target }),
+        Err(error) => {
+            let error = error.to_string();
+            let (message, mend) =
+                error.split_once("; ").or_else(|| error.split_once(": ")).unwrap_or((&error, ""));
+            reader.fail(Some(node.span), format!("`target.url`: {message}"), mend);
+            None
+        }
+    }
+}
+
+fn token(reader: &mut Reader, node: &Node) -> Option<TokenSource> {
+    let mend = "write env:NAME or file:PATH to keep it out of this file, or the token itself";
+    let text = reader.text(node, "target.token", "text")?;
+    let source = TokenSource::parse(&text);
+    let problem = match &source {
+        TokenSource::Inline(secret) if secret.expose().contains(HIDDEN) => {
+            "`target.token` was left out when this scenario was stored"
+        }
+        // It becomes a header: what is no visible ASCII could not be sent, or would begin another header.
+        TokenSource::Inline(secret) if !secret.expose().bytes().all(|byte| byte.is_ascii_graphic()) => {
+            "`target.token` holds characters that no token has"
+        }
+        TokenSource::Inline(secret) if secret.expose().is_empty() => "`target.token` is empty",
+        TokenSource::Environment(name) | TokenSource::File(name) if name.is_empty() => {
+            "`target.token` names nothing"
+        }
+        _ => return Some(source),
+    };
+    reader.fail(Some(node.span), problem, mend);
+    None
+}
+
+fn networks(reader: &mut Reader, fields: &mut Fields<'_>) -> Vec<Network> {
+    let texts = reader.texts(fields, "allow", "a list of networks such as [\"10.0.0.0/8\"]");
+    parse_each(reader, texts, "target.allow")
+}
+
+/// Parses each text; the part of an error after `; ` is its mend.
+fn parse_each<T: std::str::FromStr<Err = crate::NetworkError>>(
+    reader: &mut Reader,
+    texts: Vec<(String, &Node)>,
+    path: &str,
+) -> Vec<T> {
+    let mut parsed = Vec::new();
+    for (text, node) in texts {
+        match text.parse::<T>() {
+            Ok(value) => parsed.push(value),
+            Err(error) => {
+                let error = error.to_string();
+                let (message, mend) =
+                    error.split_once("; ").unwrap_or((&error, "write `127.0.0.2-127.0.0.20`"));
+                reader.fail(Some(node.span), format!("`{path}`: {message}"), mend);
+            }
+        }
+    }
+    parsed
+}
+
+fn run(reader: &mut Reader, top: &mut Fields<'_>) -> (RunTimes, (Option<Span>, Option<Span>)) {
+    use std::time::Duration;
+    let mut fields = reader.section(top, "run");
+    let place = |node: Option<&Node>| node.map(|node| node.span);
+    let places = (place(fields.get("duration")), place(fields.get("warm_up")));
+    let run = RunTimes {
+        duration: reader
+            .quantity(&mut fields, "duration", "60s", units::duration)
+            .unwrap_or(Duration::from_secs(60)),
+        warm_up: reader.quantity(&mut fields, "warm_up", "5s", units::duration).unwrap_or(Duration::ZERO),
+        summary_every: reader
+            .quantity(&mut fields, "summary_every", "5s", units::duration)
+            .unwrap_or(Duration::from_secs(5)),
+    };
+    if run.summary_every < Duration::from_millis(100) {
+        let span = place(fields.get("summary_every"));
+        reader.fail(span, "`run.summary_every` is shorter than 100 ms", "write summary_every = \"5s\"");
+    }
+    reader.finish(&fields);
+    (run, places)
+}
+
+fn stream(reader: &mut Reader, top: &mut Fields<'_>) -> (Stream, Option<Span>) {
+    let mut fields = reader.section(top, "stream");
+    let stream = Stream {
+        video_bits_per_s: reader.quantity(&mut fields, "video", "1Mbit/s", units::bit_rate),
+        audio_bits_per_s: reader.quantity(&mut fields, "audio", "48kbit/s", units::bit_rate),
+        fps: reader.positive(&mut fields, "fps"),
+    };
+    let place = fields.get("video").map(|node| node.span);
+    reader.finish(&fields);
+    (stream, place)
+}
+
+fn objectives(reader: &mut Reader, top: &mut Fields<'_>) -> Vec<Objective> {
+    let mut objectives = Vec::new();
+    for (text, node) in reader.texts(top, "objectives", "a list such as [\"video.loss p95 < 1%\"]") {
+        match text.parse::<Objective>() {
+            Ok(objective) => objectives.push(objective),
+            Err(error) => {
+                let span = within(reader, node, &text, error.span);
+                reader.fail(Some(span), error.message, error.mend);
+            }
+        }
+    }
+    objectives
+}
+
+/// The place of a part of a text, when the text stands in the source as it is (no escapes, plain quotes).
+fn within(reader: &Reader, node: &Node, text: &str, part: std::ops::Range<usize>) -> Span {
+    let Some(quote) = reader.sources.slice(node.span).find(text) else { return node.span };
+    let start = node.span.start + quote;
+    Span { source: node.span.source, start: start + part.start, end: start + part.end }
+}
+
+fn output(reader: &mut Reader, top: &mut Fields<'_>) -> OutputTo {
+    let mut fields = reader.section(top, "output");
+    let folder = fields
+        .get("folder")
+        .and_then(|node| reader.text(node, "output.folder", "text such as \"runs/monday\""));
+    let csv = reader.boolean(&mut fields, "csv").unwrap_or(false);
+    reader.finish(&fields);
+    OutputTo { folder, csv }
+}
+
+/// The limits in force: the defaults, none for loopback, and what the scenario says.
+fn caps(reader: &mut Reader, top: &mut Fields<'_>, target: Option<&Target>) -> Caps {
+    let mut fields = reader.section(top, "caps");
+    let base = if target.is_some_and(Target::is_loopback) { Caps::NONE } else { Caps::DEFAULT };
+    let users = reader.integer(&mut fields, "users", 1, u64::from(u32::MAX));
+    let caps = Caps {
+        users: users.and_then(|users| u32::try_from(users).ok()).or(base.users),
+        joins_per_s: reader.positive(&mut fields, "joins_per_s").or(base.joins_per_s),
+        mbit_per_s: reader.positive(&mut fields, "mbit_per_s").or(base.mbit_per_s),
+        duration: reader.quantity(&mut fields, "duration", "60m", units::duration).or(base.duration),
+    };
+    reader.finish(&fields);
+    caps
+}
+
+fn ranges(reader: &mut Reader, fields: &mut Fields<'_>) -> Vec<AddressRange> {
+    let path = fields.path_of("source_ips");
+    let texts = reader.texts(fields, "source_ips", "a list of addresses such as [\"127.0.0.2-127.0.0.20\"]");
+    parse_each(reader, texts, &path)
+}
+
+/// Reads `PATH=VALUE`.
+pub(crate) fn parse_override(text: &str) -> Result<Override, ScenarioError> {
+    let origin = format!("--set {text}");
+    match text.split_once('=') {
+        Some((path, value)) if !path.trim().is_empty() => Ok(Override {
+            path: path.trim().to_owned(),
+            value: value.trim().to_owned(),
+            origin: format!("--set {}", path.trim()),
+            is_text: false,
+        }),
+        _ => Err(ScenarioError {
+            problems: vec![Problem {
+                place: Some(Place::of(Origin::Override("--set".into()), text, 0, text.len())),
+                message: format!("`{}` is not PATH=VALUE", origin.chars().take(80).collect::<String>()),
+                mend: Some("write for example --set crowd.size=50".into()),
+            }],
+        }),
+    }
+}
+
+/// A TOML list of texts.
+pub(crate) fn toml_list(texts: &[String]) -> String {
+    toml::Value::Array(texts.iter().cloned().map(toml::Value::String).collect()).to_string()
+}
+
+/// The candidate that `written` is probably meant to be.
+pub(crate) fn nearest<'c>(written: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
+    // Comparing is quadratic, and nothing that long is a typing error of a short name.
+    if written.len() > 40 {
+        return None;
+    }
+    candidates
+        .map(|candidate| (strsim::damerau_levenshtein(written, candidate), candidate))
+        .filter(|(distance, candidate)| *distance <= 1 + candidate.len() / 4)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+fn place_of(node: Option<&Node>) -> Option<Span> {
+    node.map(|node| node.span)
+}
+
+fn is_text(node: &Node) -> bool {
+    matches!(node.value, Value::Text(_))
+}

@@ -1,0 +1,276 @@
+//! The scenario's text as a tree of values, each with its place, overrides laid over it.
+
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::problem::{Origin, Place, Problem};
+use crate::scenario::Override;
+
+/// A stretch of one of the texts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Span {
+    /// 0 is the file, `n` the override number `n - 1`.
+    pub(super) source: usize,
+    pub(super) start: usize,
+    pub(super) end: usize,
+}
+
+/// A value and its place.
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    pub(super) span: Span,
+    pub(super) value: Value,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Value {
+    Text(String),
+    Integer(i128),
+    Float(f64),
+    Boolean(bool),
+    List(Vec<Node>),
+    Table(Vec<Entry>),
+    /// Nothing that a scenario holds (a date), or nested deeper than any scenario is.
+    Other,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) key: String,
+    pub(super) key_span: Span,
+    pub(super) node: Node,
+}
+
+/// The texts that spans point into: the file, then each override as `path = value`.
+pub(super) struct Sources {
+    texts: Vec<(Origin, String)>,
+}
+
+/// A scenario is three levels deep; what is deeper is not read.
+const DEPTH_MAX: usize = 16;
+/// No scenario that a person writes is longer.
+const TEXT_BYTES_MAX: usize = 1 << 20;
+/// No key that a person writes has more parts; the TOML parser nests once for each.
+const KEY_PARTS_MAX: usize = 64;
+
+impl Sources {
+    pub(super) fn new(text: &str, overrides: &[Override]) -> Self {
+        let mut texts = vec![(Origin::File, text.to_owned())];
+        for over in overrides {
+            texts.push((Origin::Override(over.origin.clone()), format!("{} = {}", over.path, over.value)));
+        }
+        Self { texts }
+    }
+
+    pub(super) fn place(&self, span: Span) -> Option<Place> {
+        let (origin, text) = self.texts.get(span.source)?;
+        Some(Place::of(origin.clone(), text, span.start, span.end))
+    }
+
+    pub(super) fn slice(&self, span: Span) -> &str {
+        self.texts.get(span.source).and_then(|(_, text)| text.get(span.start..span.end)).unwrap_or_default()
+    }
+}
+
+/// The file's tree, or what its syntax has wrong.
+pub(super) fn parse(text: &str) -> Result<Vec<Entry>, Vec<Problem>> {
+    let problem = |range: Range<usize>, message: String, mend: Option<&str>| Problem {
+        place: Some(Place::of(Origin::File, text, range.start, range.end)),
+        message,
+        mend: mend.map(str::to_owned),
+    };
+    if text.len() > TEXT_BYTES_MAX {
+        return Err(vec![problem(0..0, format!("the file is longer than {TEXT_BYTES_MAX} bytes"), None)]);
+    }
+    if let Some(at) = overlong_key(text) {
+        let message = format!("more than {KEY_PARTS_MAX} parts in a dotted name");
+        return Err(vec![problem(at..at, message, None)]);
+    }
+    let (table, errors) = DeTable::parse_recoverable(text);
+    if errors.is_empty() {
+        return Ok(entries(table.get_ref(), 0, 0, 0));
+    }
+    let mend = Some("this is TOML: text stands in quotes, tables in [brackets]");
+    Err(errors
+        .iter()
+        .map(|e| problem(e.span().unwrap_or(0..0), e.message().trim().to_owned(), mend))
+        .collect())
+}
+
+/// Where a run of `name.name.name…` has too many parts: the parser would recurse as deep.
+fn overlong_key(text: &str) -> Option<usize> {
+    let mut parts = 0;
+    for (at, c) in text.char_indices() {
+        match c {
+            '.' => parts += 1,
+            // Whatever ends a key ends the run; quotes and blanks may stand between the parts of one.
+            '=' | ']' | '\n' | '[' | '{' | '}' | ',' => parts = 0,
+            _ => {}
+        }
+        if parts > KEY_PARTS_MAX {
+            return Some(at);
+        }
+    }
+    None
+}
+
+fn entries(table: &DeTable<'_>, source: usize, shift: usize, depth: usize) -> Vec<Entry> {
+    let mut all: Vec<Entry> = table
+        .iter()
+        .map(|(key, value)| Entry {
+            key: key.get_ref().to_string(),
+            key_span: shifted(key.span(), source, shift),
+            node: node(value, source, shift, depth + 1),
+        })
+        .collect();
+    // As written: the parser's table is in the order of the alphabet.
+    all.sort_by_key(|entry| entry.key_span);
+    all
+}
+
+fn node(value: &Spanned<DeValue<'_>>, source: usize, shift: usize, depth: usize) -> Node {
+    let span = shifted(value.span(), source, shift);
+    let value = match value.get_ref() {
+        _ if depth > DEPTH_MAX => Value::Other,
+        DeValue::String(text) => Value::Text(text.to_string()),
+        DeValue::Integer(integer) => {
+            i128::from_str_radix(integer.as_str(), integer.radix()).map_or(Value::Other, Value::Integer)
+        }
+        DeValue::Float(float) => float.as_str().parse().map_or(Value::Other, Value::Float),
+        DeValue::Boolean(boolean) => Value::Boolean(*boolean),
+        DeValue::Datetime(_) => Value::Other,
+        DeValue::Array(items) => {
+            Value::List(items.iter().map(|item| node(item, source, shift, depth + 1)).collect())
+        }
+        DeValue::Table(table) => Value::Table(entries(table, source, shift, depth)),
+    };
+    Node { span, value }
+}
+
+fn shifted(range: Range<usize>, source: usize, shift: usize) -> Span {
+    Span { source, start: range.start + shift, end: range.end + shift }
+}
+
+/// Lays one override over the tree.
+pub(super) fn apply(
+    root: &mut Vec<Entry>,
+    over: &Override,
+    source: usize,
+) -> Result<(), (Span, String, String)> {
+    let path_span = Span { source, start: 0, end: over.path.len() };
+    let parts: Vec<&str> = over.path.split('.').map(str::trim).collect();
+    if parts.iter().any(|part| part.is_empty()) || parts.len() > DEPTH_MAX {
+        let mend = "write a dotted path such as `crowd.size`".into();
+        return Err((path_span, format!("`{}` is not the path of a setting", over.path), mend));
+    }
+    set(root, &parts, override_node(over, source), path_span, false)
+}
+
+/// The override's value: TOML where it is TOML, otherwise the text as it stands.
+fn override_node(over: &Override, source: usize) -> Node {
+    const PREFIX: &str = "v = ";
+    let start = over.path.len() + " = ".len();
+    let span = Span { source, start, end: start + over.value.len() };
+    let text = Node { span, value: Value::Text(over.value.clone()) };
+    if over.is_text || over.value.contains('\n') || overlong_key(&over.value).is_some() {
+        return text;
+    }
+    let document = format!("{PREFIX}{}", over.value);
+    match DeTable::parse(&document) {
+        Ok(table) => table.get_ref().iter().next().map_or(text, |(_, value)| {
+            // The value stands `start` into its own text and PREFIX into the document.
+            let mut value = node(value, source, start, 0);
+            unshift(&mut value, PREFIX.len());
+            value
+        }),
+        Err(_) => text,
+    }
+}
+
+fn unshift(node: &mut Node, by: usize) {
+    let back = |span: &mut Span| {
+        span.start = span.start.saturating_sub(by);
+        span.end = span.end.saturating_sub(by);
+    };
+    back(&mut node.span);
+    match &mut node.value {
+        Value::List(items) => items.iter_mut().for_each(|item| unshift(item, by)),
+        Value::Table(entries) => {
+            for entry in entries {
+                back(&mut entry.key_span);
+                unshift(&mut entry.node, by);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Sets `parts` below `table`. Where one of several must be chosen (`is_choice`: ways of arriving), others go.
+fn set(
+    table: &mut Vec<Entry>,
+    parts: &[&str],
+    value: Node,
+    path_span: Span,
+    is_choice: bool,
+) -> Result<(), (Span, String, String)> {
+    let Some((first, rest)) = parts.split_first() else { return Ok(()) };
+    if is_choice {
+        table.retain(|entry| entry.key == *first);
+    }
+    let index = table.iter().position(|entry| entry.key == *first).unwrap_or_else(|| {
+        let node = Node { span: path_span, value: Value::Table(Vec::new()) };
+        table.push(Entry { key: (*first).to_owned(), key_span: path_span, node });
+        table.len() - 1
+    });
+    let Some(entry) = table.get_mut(index) else { return Ok(()) };
+    if rest.is_empty() {
+        entry.node = value;
+        entry.key_span = path_span;
+        return Ok(());
+    }
+    match &mut entry.node.value {
+        Value::Table(inner) => set(inner, rest, value, path_span, *first == "arrival"),
+        Value::List(items) => {
+            let (item, rest) = choose(items, rest).ok_or_else(|| {
+                let message = format!("there are several `{first}`, so one must be named");
+                (path_span, message, format!("write `{first}.NAME.{}`", rest.join(".")))
+            })?;
+            match &mut item.value {
+                Value::Table(inner) if !rest.is_empty() => set(inner, rest, value, path_span, false),
+                other => {
+                    *other = value.value;
+                    item.span = value.span;
+                    Ok(())
+                }
+            }
+        }
+        // A short form (`stay = "30s"`) gives way to the table that the path means.
+        scalar => {
+            let mut inner = Vec::new();
+            set(&mut inner, rest, value, path_span, false)?;
+            *scalar = Value::Table(inner);
+            entry.node.span = path_span;
+            Ok(())
+        }
+    }
+}
+
+/// The item of a list that a path means: by its `name`, by its index, or because it is the only one.
+fn choose<'n, 'p>(items: &'n mut [Node], parts: &'p [&'p str]) -> Option<(&'n mut Node, &'p [&'p str])> {
+    let (first, rest) = parts.split_first()?;
+    let is_named = |node: &Node| match &node.value {
+        Value::Table(entries) => entries.iter().any(|entry| {
+            entry.key == "name" && matches!(&entry.node.value, Value::Text(name) if name == first)
+        }),
+        _ => false,
+    };
+    if let Some(at) = items.iter().position(is_named).or_else(|| first.parse().ok()) {
+        return items.get_mut(at).map(|item| (item, rest));
+    }
+    match items {
+        [only] => Some((only, parts)),
+        _ => None,
+    }
+}

@@ -1,0 +1,454 @@
+//! The server under load: which protocol, where, and with which token, all read from one URL.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use url::{Host, Url};
+
+use crate::network::Network;
+use crate::secret::{HIDDEN, Secret};
+
+/// The server under load.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Target {
+    /// Where it is, and in which protocol it speaks.
+    pub endpoint: Endpoint,
+    /// Bearer token (WHEP, sent as `Authorization: Bearer …`) or Janus `token`, if one is needed.
+    pub token: Option<TokenSource>,
+    /// Further private networks that may be reached beside loopback and this host's own addresses.
+    pub allow: Vec<Network>,
+    /// Accept any TLS certificate (self-signed test servers).
+    pub tls_insecure: bool,
+}
+
+/// The signalling protocols that a target URL can name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Protocol {
+    /// OvenMediaEngine's WebSocket signalling: `ws(s)://HOST:3333/APP/STREAM[/PLAYLIST]`.
+    OvenMediaEngine,
+    /// Janus Streaming plugin over WebSocket: `janus+ws(s)://HOST:8188/streaming/ID`.
+    Janus,
+    /// WebRTC-HTTP egress protocol: `whep+http(s)://…`.
+    Whep,
+}
+
+impl Protocol {
+    /// The name for people.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Protocol::OvenMediaEngine => "OvenMediaEngine",
+            Protocol::Janus => "Janus Streaming",
+            Protocol::Whep => "WHEP",
+        }
+    }
+}
+
+/// Where the target is, with what its protocol needs beside the URL.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Endpoint {
+    /// OvenMediaEngine.
+    OvenMediaEngine {
+        /// `ws:` or `wss:`, with application, stream and perhaps playlist in its path; the query as written.
+        url: Url,
+    },
+    /// Janus Streaming.
+    Janus {
+        /// `ws:` or `wss:` of the Janus WebSocket transport; path `/` unless `?path=` says otherwise.
+        url: Url,
+        /// The mountpoint to watch.
+        mountpoint: Mountpoint,
+        /// The mountpoint's PIN, from `?pin=`.
+        pin: Option<Secret>,
+    },
+    /// WHEP.
+    Whep {
+        /// `http:` or `https:`, as written after `whep+`.
+        url: Url,
+    },
+}
+
+/// The id of a Janus Streaming mountpoint. Janus uses numbers unless it is configured with `string_ids`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Mountpoint {
+    /// The usual numeric id.
+    Number(u64),
+    /// The id of a Janus with `string_ids = true`.
+    Text(String),
+}
+
+impl fmt::Display for Mountpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Mountpoint::Number(id) => id.fmt(f),
+            Mountpoint::Text(id) => id.fmt(f),
+        }
+    }
+}
+
+/// Where the token is; read by the caller, who may touch the environment and files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TokenSource {
+    /// Written in the scenario itself.
+    Inline(Secret),
+    /// `env:NAME`: the environment variable `NAME`.
+    Environment(String),
+    /// `file:PATH`: the trimmed content of a file; a relative path counts from the scenario's folder.
+    File(String),
+}
+
+impl TokenSource {
+    /// Reads `env:NAME`, `file:PATH`, or the token itself.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        match (text.strip_prefix("env:"), text.strip_prefix("file:")) {
+            (Some(name), _) => Self::Environment(name.to_owned()),
+            (_, Some(path)) => Self::File(path.to_owned()),
+            _ => Self::Inline(Secret::new(text)),
+        }
+    }
+}
+
+impl fmt::Display for TokenSource {
+    /// The reference as written, or `…` for a token itself.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Inline(secret) => secret.fmt(f),
+            Self::Environment(name) => write!(f, "env:{name}"),
+            Self::File(path) => write!(f, "file:{path}"),
+        }
+    }
+}
+
+/// Why a target URL was not understood, with the mend.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TargetError {
+    /// Not a URL at all.
+    #[error("`{text}` is not a URL ({why}); write for example `whep+http://127.0.0.1:7080/whep`")]
+    NotUrl {
+        /// What was written, without secrets.
+        text: String,
+        /// The URL parser's words.
+        why: String,
+    },
+    /// The scheme names no protocol that throng speaks.
+    #[error("the scheme `{scheme}` names no protocol; {mend}")]
+    Scheme {
+        /// The scheme as written.
+        scheme: String,
+        /// What to write.
+        mend: String,
+    },
+    /// The path lacks what the protocol needs.
+    #[error("{protocol} needs {needs}: write for example `{example}`")]
+    Path {
+        /// The protocol.
+        protocol: &'static str,
+        /// What is missing.
+        needs: &'static str,
+        /// A URL that would do.
+        example: &'static str,
+    },
+}
+
+impl Target {
+    /// Reads a target URL; token, networks and TLS are at their defaults.
+    ///
+    /// # Errors
+    /// When the URL is none, its scheme names no protocol, or its path lacks what the protocol needs.
+    pub fn parse(text: &str) -> Result<Self, TargetError> {
+        Ok(Self { endpoint: Endpoint::parse(text)?, token: None, allow: Vec::new(), tls_insecure: false })
+    }
+
+    /// The protocol of the endpoint.
+    #[must_use]
+    pub fn protocol(&self) -> Protocol {
+        match self.endpoint {
+            Endpoint::OvenMediaEngine { .. } => Protocol::OvenMediaEngine,
+            Endpoint::Janus { .. } => Protocol::Janus,
+            Endpoint::Whep { .. } => Protocol::Whep,
+        }
+    }
+
+    /// The URL that is connected to (`ws`, `wss`, `http`, `https`).
+    #[must_use]
+    pub fn url(&self) -> &Url {
+        match &self.endpoint {
+            Endpoint::OvenMediaEngine { url } | Endpoint::Janus { url, .. } | Endpoint::Whep { url } => url,
+        }
+    }
+
+    /// Host and port of the signalling server, the port filled in from the scheme.
+    #[must_use]
+    pub fn host_and_port(&self) -> (String, u16) {
+        let url = self.url();
+        (url.host_str().unwrap_or_default().to_owned(), url.port_or_known_default().unwrap_or(0))
+    }
+
+    /// Whether the host is a loopback address or `localhost` (RFC 6761 6.3) by its name alone.
+    #[must_use]
+    pub fn is_loopback(&self) -> bool {
+        match self.url().host() {
+            Some(Host::Ipv4(address)) => address.is_loopback(),
+            Some(Host::Ipv6(address)) => IpAddr::V6(address).to_canonical().is_loopback(),
+            Some(Host::Domain(name)) => {
+                let name = name.trim_end_matches('.');
+                name == "localhost" || name.ends_with(".localhost")
+            }
+            None => false,
+        }
+    }
+
+    /// The URL as the scenario writes it, without secrets: user names, passwords, PINs and the values of query
+    /// parameters that may sign or authorise are shown as `…`.
+    #[must_use]
+    pub fn display(&self) -> String {
+        match &self.endpoint {
+            Endpoint::OvenMediaEngine { url } => without_secrets(url),
+            Endpoint::Whep { url } => format!("whep+{}", without_secrets(url)),
+            Endpoint::Janus { url, mountpoint, pin } => {
+                let mut base = url.clone();
+                base.set_path("/streaming");
+                base.set_query(None);
+                // An id may hold characters that end a path segment, so the URL type writes it.
+                if let Ok(mut segments) = base.path_segments_mut() {
+                    segments.push(&mountpoint.to_string());
+                }
+                let mut queries = Vec::new();
+                if url.path() != "/" {
+                    queries.push(format!("path={}", url.path()));
+                }
+                if pin.is_some() {
+                    queries.push(format!("pin={HIDDEN}"));
+                }
+                let query =
+                    if queries.is_empty() { String::new() } else { format!("?{}", queries.join("&")) };
+                format!("janus+{}{query}", without_secrets(&base))
+            }
+        }
+    }
+}
+
+/// Query parameters that carry no secret: OvenMediaEngine's choice of transport.
+const HARMLESS_PARAMETERS: [&str; 1] = ["transport"];
+
+/// `url` as text, with user info and the values of query parameters hidden.
+fn without_secrets(url: &Url) -> String {
+    let mut shown = url.clone();
+    // Neither fails: hosts of these schemes may have user info.
+    let _ = shown.set_username("");
+    let _ = shown.set_password(None);
+    shown.set_query(None);
+    shown.set_fragment(None);
+    let queries: Vec<String> = url
+        .query_pairs()
+        .map(|(key, value)| match HARMLESS_PARAMETERS.contains(&key.as_ref()) {
+            true => format!("{key}={value}"),
+            false => format!("{key}={HIDDEN}"),
+        })
+        .collect();
+    let user = if url.username().is_empty() && url.password().is_none() { "" } else { "…@" };
+    let text = shown.as_str().replacen("://", &format!("://{user}"), 1);
+    if queries.is_empty() { text } else { format!("{text}?{}", queries.join("&")) }
+}
+
+impl Endpoint {
+    fn parse(text: &str) -> Result<Self, TargetError> {
+        let text = text.trim();
+        let Some((scheme, _)) = text.split_once("://") else {
+            return Err(TargetError::NotUrl {
+                text: before_secrets(text),
+                why: "it has no `scheme://`".into(),
+            });
+        };
+        let scheme = scheme.to_ascii_lowercase();
+        // The URL standard knows the hosts of ws and http only, so the prefix goes before parsing.
+        let plain = |prefix: &str| {
+            let rest = text.get(prefix.len()..).unwrap_or_default();
+            Url::parse(rest)
+                .map_err(|why| TargetError::NotUrl { text: before_secrets(text), why: why.to_string() })
+        };
+        match scheme.as_str() {
+            "ws" | "wss" => Self::oven(plain("")?),
+            "janus+ws" | "janus+wss" => Self::janus(&plain("janus+")?),
+            "whep+http" | "whep+https" => Ok(Self::Whep { url: plain("whep+")? }),
+            _ => Err(TargetError::Scheme { mend: mend_for(&scheme, text), scheme }),
+        }
+    }
+
+    fn oven(url: Url) -> Result<Self, TargetError> {
+        let segments = url.path_segments().map_or(0, |parts| parts.filter(|part| !part.is_empty()).count());
+        match segments {
+            2 | 3 => Ok(Self::OvenMediaEngine { url }),
+            _ => Err(TargetError::Path {
+                protocol: Protocol::OvenMediaEngine.name(),
+                needs: "application and stream in the path (for Janus, begin with `janus+ws://`)",
+                example: "ws://127.0.0.1:3333/app/stream",
+            }),
+        }
+    }
+
+    fn janus(written: &Url) -> Result<Self, TargetError> {
+        let wrong = || TargetError::Path {
+            protocol: Protocol::Janus.name(),
+            needs: "the mountpoint's id in the path",
+            example: "janus+ws://127.0.0.1:8188/streaming/1",
+        };
+        let decoded = |part: &str| {
+            // `query_pairs` decodes %XX as the URL standard does; `+` is a plus in a path.
+            let escaped = format!("id={}", part.replace('+', "%2B"));
+            url::form_urlencoded::parse(escaped.as_bytes()).next().map(|(_, value)| value.into_owned())
+        };
+        let parts: Vec<&str> = written.path_segments().map(Iterator::collect).unwrap_or_default();
+        let id = match parts.as_slice() {
+            ["streaming", id] | ["streaming", id, ""] if !id.is_empty() => decoded(id).ok_or_else(wrong)?,
+            _ => return Err(wrong()),
+        };
+        let mountpoint = id.parse().map_or(Mountpoint::Text(id), Mountpoint::Number);
+        let parameter =
+            |name| written.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value.into_owned());
+        let mut url = written.clone();
+        url.set_path(&parameter("path").unwrap_or_default());
+        url.set_query(None);
+        url.set_fragment(None);
+        Ok(Self::Janus { url, mountpoint, pin: parameter("pin").map(Secret::new) })
+    }
+}
+
+/// What to write in place of a scheme that names no protocol.
+fn mend_for(scheme: &str, text: &str) -> String {
+    let shown = before_secrets(text);
+    match scheme {
+        "http" | "https" => format!("for WHEP write `whep+{shown}`"),
+        "janus+http" | "janus+https" => {
+            "throng speaks to Janus over WebSocket: write `janus+ws://HOST:8188/streaming/ID`".into()
+        }
+        "whep" | "wheps" => "write `whep+http://…` or `whep+https://…`".into(),
+        "janus" => "write `janus+ws://HOST:8188/streaming/ID` or `janus+wss://…`".into(),
+        "ome" | "oven" => "write `ws://HOST:3333/APP/STREAM` or `wss://…`".into(),
+        _ => "write `ws://…` for OvenMediaEngine, `janus+ws://…` for Janus, `whep+http://…` for WHEP".into(),
+    }
+}
+
+/// The part of a URL-like text before its query, without user info, cut to a line's length.
+fn before_secrets(text: &str) -> String {
+    let head = text.split(['?', '#']).next().unwrap_or_default();
+    let head = match head.split_once("://") {
+        Some((scheme, rest)) => match rest.split_once('@') {
+            Some((_, host)) => format!("{scheme}://{HIDDEN}@{host}"),
+            None => head.to_owned(),
+        },
+        None => head.to_owned(),
+    };
+    head.chars().take(120).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(text: &str) -> Target {
+        Target::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    #[test]
+    fn the_scheme_names_the_protocol_and_the_real_url() {
+        for (text, protocol, url) in [
+            ("ws://host:3333/app/stream", Protocol::OvenMediaEngine, "ws://host:3333/app/stream"),
+            (
+                "wss://host:3334/app/stream/abr?transport=tcp",
+                Protocol::OvenMediaEngine,
+                "wss://host:3334/app/stream/abr?transport=tcp",
+            ),
+            ("janus+ws://h:8188/streaming/1", Protocol::Janus, "ws://h:8188/"),
+            ("janus+wss://h/streaming/abc?path=/janus", Protocol::Janus, "wss://h/janus"),
+            ("whep+http://h/x", Protocol::Whep, "http://h/x"),
+            ("WHEP+HTTPS://h/x?y=1", Protocol::Whep, "https://h/x?y=1"),
+        ] {
+            let target = target(text);
+            assert_eq!((target.protocol(), target.url().as_str()), (protocol, url), "{text}");
+        }
+    }
+
+    #[test]
+    fn janus_mountpoints_are_numbers_or_text_and_may_have_a_pin() {
+        for (text, expect) in [
+            ("janus+ws://h/streaming/7", Mountpoint::Number(7)),
+            ("janus+ws://h/streaming/seven", Mountpoint::Text("seven".into())),
+            ("janus+ws://h/streaming/a%20b+c", Mountpoint::Text("a b+c".into())),
+        ] {
+            let Endpoint::Janus { mountpoint, .. } = target(text).endpoint else { panic!("{text}") };
+            assert_eq!(mountpoint, expect);
+        }
+        let Endpoint::Janus { pin, url, .. } = target("janus+ws://h/streaming/7?pin=s3cret").endpoint else {
+            panic!("not Janus")
+        };
+        assert_eq!((pin.unwrap().expose(), url.as_str()), ("s3cret", "ws://h/"));
+    }
+
+    #[test]
+    fn other_urls_are_refused_with_the_mend() {
+        for (text, mend) in [
+            ("http://h/whep", "`whep+http://h/whep`"),
+            ("janus://h", "janus+ws://"),
+            ("rtsp://h/x", "janus+ws://"),
+            ("ws://h:8188/", "janus+ws://"),
+            ("janus+ws://h:8188/", "streaming/1"),
+            ("janus+ws://h:8188/other/1", "streaming/1"),
+            ("janus+ws://h:8188/streaming/", "streaming/1"),
+            ("127.0.0.1:3333/app", "scheme"),
+            ("ws://", "is not a URL"),
+            ("whep+http://", "is not a URL"),
+        ] {
+            let error = Target::parse(text).expect_err(text).to_string();
+            assert!(error.contains(mend), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn nothing_shown_holds_a_secret() {
+        for text in [
+            "whep+http://joe:hunter2@h/x?token=hunter2",
+            "janus+ws://h/streaming/1?pin=hunter2",
+            "wss://h/app/stream?policy=hunter2&signature=hunter2&transport=tcp",
+        ] {
+            let shown = format!("{} {:?}", target(text).display(), target(text).token);
+            assert!(!shown.contains("hunter2"), "{shown}");
+        }
+        for text in ["http://joe:hunter2@h/x?token=hunter2", "ws://joe:hunter2@?hunter2", "x?hunter2"] {
+            let error = Target::parse(text).expect_err(text).to_string();
+            assert!(!error.contains("hunter2"), "{error}");
+        }
+        assert_eq!(
+            target("wss://h/app/stream?signature=x&transport=tcp").display(),
+            "wss://h/app/stream?signature=…&transport=tcp"
+        );
+    }
+
+    #[test]
+    fn what_is_displayed_without_secrets_reads_back_as_the_same_target() {
+        for text in [
+            "ws://host:3333/app/stream",
+            "janus+ws://h:8188/streaming/1",
+            "janus+wss://h/streaming/a%2Fb?path=/janus",
+            "whep+http://127.0.0.1:7080/whep",
+        ] {
+            assert_eq!(target(&target(text).display()), target(text));
+        }
+    }
+
+    #[test]
+    fn loopback_is_told_by_name() {
+        for (text, expect) in [
+            ("ws://127.0.0.9:3333/a/s", true),
+            ("ws://[::1]:3333/a/s", true),
+            ("ws://[::ffff:127.0.0.1]:3333/a/s", true),
+            ("ws://localhost/a/s", true),
+            ("ws://LOCALHOST./a/s", true),
+            ("ws://localhost.example.org/a/s", false),
+            ("ws://10.0.0.1/a/s", false),
+        ] {
+            assert_eq!(target(text).is_loopback(), expect, "{text}");
+        }
+    }
+}
