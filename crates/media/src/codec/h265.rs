@@ -97,7 +97,7 @@ impl Reader {
             key_frame: matches!(head.kind, 16..=23 | VPS | SPS),
             // Even types below 16 are not referred to within their own temporal layer (table 7-1 of H.265), but may be
             // from a higher one.
-            discardable: head.kind < 16 && head.kind % 2 == 0 && top,
+            discardable: head.kind < 16 && head.kind.is_multiple_of(2) && top,
             spatial_layer: head.layer,
             temporal_layer: head.temporal,
             ..PayloadFacts::default()

@@ -1,0 +1,213 @@
+//! A brief fuzz that runs with every `cargo test`: valid packets of every kind, damaged in every simple way, half a
+//! million times a parser. The seed is fixed, so a failure repeats; the long hunt is `fuzz/`.
+
+mod laws;
+
+use throng_media::mark::Mark;
+use throng_media::rtcp::{Arrival, DelaySinceReference, Report, ReportBlock, RtcpWriter, SenderInfo};
+use throng_media::rtp::{
+    AbsCaptureTime, AbsSendTime, AudioLevel, Extension, ExtensionIds, Extensions, HeaderFields, NtpTime,
+    PlayoutDelay, write_header,
+};
+
+const ROUNDS: usize = 500_000;
+
+/// Marsaglia's xorshift64.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        (self.next() % end.max(1) as u64) as usize
+    }
+
+    fn byte(&mut self) -> u8 {
+        // Limits are where parsers break.
+        match self.below(3) {
+            0 => [0, 1, 0x7f, 0x80, 0xff][self.below(5)],
+            _ => self.next() as u8,
+        }
+    }
+}
+
+/// Damages `bytes` once.
+fn damage(bytes: &mut Vec<u8>, seeds: &[Vec<u8>], random: &mut Random) {
+    let at = random.below(bytes.len());
+    match random.below(7) {
+        0 if !bytes.is_empty() => bytes[at] ^= 1 << random.below(8),
+        1 if !bytes.is_empty() => bytes[at] = random.byte(),
+        2 => bytes.truncate(at),
+        3 => bytes.extend((0..=random.below(24)).map(|_| random.byte()).collect::<Vec<_>>()),
+        4 => {
+            // The beginning of this one and the end of another.
+            let other = &seeds[random.below(seeds.len())];
+            bytes.truncate(at);
+            bytes.extend_from_slice(&other[random.below(other.len())..]);
+        }
+        5 => {
+            let again = bytes[at..].to_vec();
+            bytes.extend(again);
+            bytes.truncate(2048);
+        }
+        6 if !bytes.is_empty() => {
+            bytes.remove(at);
+        }
+        _ => bytes.insert(at, random.byte()),
+    }
+}
+
+fn hunt(law: fn(&[u8]), seeds: &[Vec<u8>]) {
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    seeds.iter().for_each(|seed| law(seed));
+    for round in 0..ROUNDS {
+        let mut bytes = seeds[round % seeds.len()].clone();
+        for _ in 0..=random.below(4) {
+            damage(&mut bytes, seeds, &mut random);
+        }
+        law(&bytes);
+    }
+    law(&[]);
+}
+
+fn rtp_packet(first_id: u8, extensions: &Extensions<'_>, payload: &[u8]) -> Vec<u8> {
+    let ids = ExtensionIds::from_pairs(Extension::ALL.iter().zip(first_id..).map(|(e, id)| (id, e.uri())));
+    let fields = HeaderFields { payload_type: 96, marker: true, sequence: 65_535, timestamp: 1, ssrc: 2 };
+    let mut packet = Vec::new();
+    write_header(&mut packet, &fields, &ids, extensions);
+    packet.extend_from_slice(payload);
+    packet
+}
+
+#[test]
+fn rtp_holds_its_laws_for_any_bytes() {
+    let full = Extensions {
+        abs_send_time: Some(AbsSendTime(7)),
+        abs_capture_time: Some(AbsCaptureTime { captured: NtpTime(1 << 63), clock_offset: Some(-1) }),
+        transport_sequence: Some(9),
+        mid: Some("0"),
+        rid: Some("hi"),
+        repaired_rid: Some("lo"),
+        audio_level: Some(AudioLevel { voice: true, minus_dbov: 12 }),
+        dependency_descriptor: Some(&[0xc0, 0, 1]),
+        video_orientation: Some(1),
+        playout_delay: Some(PlayoutDelay { min_ms: 0, max_ms: 100 }),
+    };
+    let mut padded = rtp_packet(1, &full, &[1, 2, 3, 0, 2]);
+    padded[0] |= 0x20;
+    let mut with_sources = rtp_packet(1, &Extensions::default(), &[0; 12]);
+    with_sources[0] |= 3;
+    let seeds = [
+        rtp_packet(1, &Extensions::default(), &[0; 40]),
+        rtp_packet(1, &full, &[0; 10]),
+        rtp_packet(6, &full, &[0; 10]),
+        padded,
+        with_sources,
+    ];
+    hunt(laws::rtp, &seeds);
+}
+
+#[test]
+fn rtcp_holds_its_laws_for_any_bytes() {
+    let sender = SenderInfo { ssrc: 1, ntp: NtpTime(1 << 63), ..SenderInfo::default() };
+    let block = ReportBlock { ssrc: 2, cumulative_lost: -1, ..ReportBlock::default() };
+    let delay = DelaySinceReference { ssrc: 2, last_reference: 3, delay: 4 };
+    let arrivals: Vec<_> = [1, 2, 3, 5, 40, 41, 43, 44, 45, 46, 47, 48, 49, 50, 51, 52]
+        .into_iter()
+        .map(|sequence| Arrival { sequence, arrived_us: u64::from(sequence % 7) * 40_000 + 1_000_000 })
+        .collect();
+    let build = |write: &dyn Fn(&mut Vec<u8>)| {
+        let mut out = Vec::new();
+        write(&mut out);
+        out
+    };
+    let seeds = [
+        build(&|out| {
+            let _ = RtcpWriter::compound(out, Report::Sender(&sender), &[block; 2], "viewer-7").bye(&[1]);
+        }),
+        build(&|out| {
+            let _ = RtcpWriter::compound(out, Report::Receiver(1), &[block; 33], "").nack(1, 2, &[3, 9, 40]);
+        }),
+        build(&|out| {
+            let _ = RtcpWriter::reduced_size(out).transport_feedback(1, 2, &mut 0, &arrivals);
+        }),
+        build(&|out| {
+            let _ = RtcpWriter::reduced_size(out).picture_loss(1, 2).full_intra_request(1, 2, 3).remb(
+                1,
+                2_500_000,
+                &[2, 3],
+            );
+        }),
+        build(&|out| {
+            let _ = RtcpWriter::reduced_size(out)
+                .reference_time(1, NtpTime(5))
+                .delays_since_reference(1, &[delay, delay]);
+        }),
+        vec![0x83, 204, 0, 3, 0, 0, 0, 1, b't', b'e', b's', b't', 1, 2, 3, 4],
+        vec![0xa0, 201, 0, 2, 0, 0, 0, 9, 0, 0, 0, 4],
+    ];
+    hunt(laws::rtcp, &seeds);
+}
+
+/// Packets of codec `choice` in the form that [`laws::codec`] reads.
+fn stream(choice: u8, packets: &[(&[u8], &[u8])]) -> Vec<u8> {
+    let mut bytes = vec![choice];
+    for (descriptor, payload) in packets {
+        bytes.push(descriptor.len() as u8);
+        bytes.extend((payload.len() as u16).to_be_bytes());
+        bytes.extend_from_slice(descriptor);
+        bytes.extend_from_slice(payload);
+    }
+    bytes
+}
+
+fn marks() -> (Vec<u8>, Vec<u8>) {
+    let mark = Mark { frame: 7, captured_unix_ns: 1_700_000_000_000_000_000 };
+    let (mut h264, mut h265) = (Vec::new(), Vec::new());
+    mark.write_h264(&mut h264);
+    mark.write_h265(&mut h265);
+    (h264, h265)
+}
+
+#[test]
+fn codecs_hold_their_laws_for_any_bytes() {
+    let (h264, h265) = marks();
+    // A dependency structure of one template, one decode target and no chains.
+    let structure: &[u8] = &[0x80, 0, 1, 0x80, 0, 0x38, 0x00];
+    let seeds = [
+        stream(
+            0,
+            &[(&[], &h264), (&[], &[0x7c, 0x85, 0x88]), (&[], &[0x78, 0, 2, 0x67, 1, 0, 2, 0x65, 0x88])],
+        ),
+        stream(0, &[(&[], &[0x79, 0, 1, 0, 2, 0x41, 0x9a]), (&[], &[0x7d, 0x85, 0, 1, 0x88])]),
+        stream(
+            1,
+            &[(&[], &h265), (&[], &[0x62, 1, 0x93, 0x80]), (&[], &[0x60, 1, 0, 3, 66, 1, 9, 0, 2, 2, 1])],
+        ),
+        stream(1, &[(&[], &[0x64, 1, 0x62, 0x10, 9, 0x81, 0x80]), (&[], &[0x02, 3, 0x80])]),
+        stream(2, &[(&[], &[0x90, 0xf0, 0x80, 5, 9, 0x83, 0]), (&[], &[0x10, 1])]),
+        stream(3, &[(&[], &[0xba, 0x80, 1, 0x00, 0x38, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0x04, 1])]),
+        stream(3, &[(&[], &[0x78, 0x03, 0x03, 0x02, 0]), (&[], &[0x68, 0x20, 9, 0])]),
+        stream(
+            4,
+            &[(structure, &[0x18, 0x30, 0x10]), (&[0xc0, 0, 2], &[0x28, 2, 0x08, 0, 0x34, 0x48, 0x10])],
+        ),
+        stream(4, &[(&[], &[0x08, 2, 0x08, 0, 2, 0x32, 1, 0x10]), (&[], &[0x90, 1])]),
+        stream(5, &[(&[], &[0x7b, 3, 0]), (&[], &[0x78, 0])]),
+        stream(6, &[(&[], &[0xff; 20])]),
+        stream(8, &[(&[], &[1, 2, 3])]),
+    ];
+    hunt(laws::codec, &seeds);
+}
+
+#[test]
+fn marks_hold_their_laws_for_any_bytes() {
+    let (h264, h265) = marks();
+    let behind = [&[6, 1, 4, 0, 0, 3, 1, 9, 9], &h264[1..]].concat();
+    hunt(laws::mark, &[h264, h265, behind]);
+}

@@ -1,0 +1,7 @@
+//! Payloads of every codec; the first byte chooses which.
+#![no_main]
+
+#[path = "../../crates/media/tests/laws/mod.rs"]
+mod laws;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| laws::codec(bytes));

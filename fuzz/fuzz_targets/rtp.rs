@@ -1,0 +1,7 @@
+//! RTP packets: header, extensions, padding, retransmissions.
+#![no_main]
+
+#[path = "../../crates/media/tests/laws/mod.rs"]
+mod laws;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| laws::rtp(bytes));
