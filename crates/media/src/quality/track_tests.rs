@@ -64,8 +64,8 @@ fn video(i: u32) -> Packet {
         timestamp: (u32::MAX - 10_000).wrapping_add(frame * 3600),
         marker: i % 2 == 1,
         facts: PayloadFacts {
-            starts_frame: i % 2 == 0,
-            key_frame: frame % 50 == 0,
+            starts_frame: i.is_multiple_of(2),
+            key_frame: frame.is_multiple_of(50),
             ..PayloadFacts::default()
         },
         payload_bytes: 1000,
@@ -140,6 +140,26 @@ fn an_unmended_loss_breaks_the_picture_until_a_key_frame_that_is_asked_for() {
     );
     assert_eq!((counters.freeze_count, counters.freeze_us), (0, 0), "fewer than five intervals were known");
     assert_eq!(counters.nack_sent, 10);
+}
+
+#[test]
+fn a_break_asks_for_a_key_frame_at_once() {
+    let mut viewer = Viewer::of(MediaKind::Video, true);
+    (0..14).filter(|&i| i != 4).for_each(|i| viewer.packet(sent_ms(i), video(i)));
+    viewer.until(280); // the loss was seen at 81 ms
+    assert_eq!(viewer.meter.take_interval(viewer.at(280)).counters.pli_sent, 0);
+    viewer.until(281);
+    assert_eq!(viewer.meter.take_interval(viewer.at(281)).counters.pli_sent, 1);
+}
+
+#[test]
+fn nothing_before_a_key_frame_is_asked_for_any_more() {
+    let mut viewer = Viewer::of(MediaKind::Video, true);
+    (0..150).filter(|&i| i != 96).for_each(|i| viewer.packet(sent_ms(i), video(i)));
+    // Missed at 1921 ms, asked for at 1931, 2031; given up at 2121, when the key frame of 2001 ms is shown.
+    let counters = viewer.meter.finish(viewer.at(3000)).counters;
+    assert_eq!((counters.nack_sent, counters.frames_dropped, counters.frames_decodable), (2, 1, 48 + 25));
+    assert_eq!(counters.pli_sent, 0, "it is there already");
 }
 
 #[test]
@@ -225,7 +245,7 @@ fn a_restart_of_the_source_loses_nothing_and_counts_both_its_first_packets() {
         // Another sequence, another timeline.
         let packet = video(i);
         let (sequence, timestamp) =
-            (packet.sequence.wrapping_add(20_000), packet.timestamp.wrapping_add(1 << 30));
+            (packet.sequence.wrapping_add(20_000), packet.timestamp.wrapping_sub(45_000));
         viewer.packet(sent_ms(i), Packet { sequence, timestamp, ..packet });
     }
     let interval = viewer.meter.finish(viewer.at(4000));
