@@ -100,7 +100,7 @@ fn frames_are_complete_decodable_or_dropped() {
         ("a single-packet frame after the next", "2K 1P>0 1P 1P", "K+++|"),
         ("no marker, but nothing is missing", "2K< 2P< 1P", "K++|"),
         ("padding between frames", "2K 3_ 2P 1_ 1P", "K++|"),
-        ("a frame between paddings comes last", "2K 1_ 1P>0 1_ 1P", "K++|"),
+        ("a frame between paddings that wait comes last", "2K 1P!0 1_ 1P>0 1_ 2K", "K|m-K"),
         ("padding is lost: nothing tells it from a frame", "2K 1_!0 2P 1K", "K|m-K"),
         ("part of a run of padding is lost", "2K 3_!1 2P 1K", "K|m-K"),
         ("the last frame is not yet there", "2K 3P!2", "K|"),
