@@ -314,7 +314,11 @@ mod tests {
             .put(0b01110, 5) // active decode targets, custom DTIs and references
             .put(0b111, 3)
             .put(0b01_00_00, 6)
-            .put(0b01_0011_10_0000_0001_00, 18);
+            .put(1, 2) // a reference of one nibble
+            .put(3, 4)
+            .put(2, 2) // and one of two
+            .put(1, 8)
+            .put(0, 2);
         let template = reader.read(&amended.bytes()).unwrap().template.unwrap();
         assert!(template.discardable && !template.independent);
         let none = Written::default().put(0b11, 2).put(11, 6).put(503, 16).put(0b00010, 5).put(0, 2);
