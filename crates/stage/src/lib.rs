@@ -2,6 +2,12 @@
 //!
 //! One room: `POST /whep` to view, `POST /whip` to publish; while nobody publishes it plays a test card. Its knobs
 //! ([`StageConfig`]) make it saturate as real servers do: few workers, a narrow link, costly packets.
+//!
+//! ```text
+//! stage-clock ──bursts──> stage-worker-N ── number, seal, sendmmsg ──> viewers        (one UDP socket a worker)
+//! stage-http  ──orders──>       │  publisher's packets ──bursts──> all workers
+//! ```
+//! A viewer's picture begins with the next key frame; the test card has one each second.
 
 mod config;
 pub use config::{Card, StageConfig, StageError};
@@ -9,13 +15,63 @@ pub use config::{Card, StageConfig, StageError};
 mod stats;
 pub use stats::{StageStats, WorkerStats};
 
-use std::net::SocketAddr;
+mod room;
+
+mod http;
+
+mod peer;
+
+mod source;
+
+mod card;
+
+mod publisher;
+
+mod inbox;
+
+mod worker;
+
+mod sessions;
+
+mod session;
+
+mod viewer;
+
+mod egress;
+
+mod link;
+
+mod work;
+
+mod stun;
+
+mod net;
+
+use std::io;
+use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::JoinHandle;
+
+use tokio::sync::watch;
 use url::Url;
 
+use crate::inbox::{Inbox, Order};
+use crate::room::{Room, Worker};
+
 /// A running stage; stops when dropped.
-#[derive(Debug)]
 pub struct Stage {
     http_addr: SocketAddr,
+    room: Arc<Room>,
+    stop_clock: Arc<AtomicBool>,
+    stop_http: watch::Sender<bool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl std::fmt::Debug for Stage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Stage").field("http_addr", &self.http_addr).finish_non_exhaustive()
+    }
 }
 
 impl Stage {
@@ -25,7 +81,48 @@ impl Stage {
     /// When the configuration does not hold, or a socket or thread cannot be had.
     pub fn start(config: StageConfig) -> Result<Stage, StageError> {
         config.validate()?;
-        Ok(Stage { http_addr: config.http_listen })
+        let tracks = card::tracks().map_err(StageError::TestCard)?;
+        let identity = peer::Identity::new().map_err(StageError::Crypto)?;
+        let address = config.http_listen;
+        let cannot_listen = |source| StageError::Listen { address, source };
+        let listener = TcpListener::bind(address).map_err(cannot_listen)?;
+        listener.set_nonblocking(true).map_err(cannot_listen)?;
+        let http_addr = listener.local_addr().map_err(cannot_listen)?;
+        let (workers, sockets): (Vec<Worker>, Vec<UdpSocket>) = (0..config.workers)
+            .map(|index| worker_at(address, index))
+            .collect::<io::Result<Vec<_>>>()
+            .map_err(cannot_listen)?
+            .into_iter()
+            .unzip();
+
+        let (stop_http, http_stopped) = watch::channel(false);
+        let mut stage = Stage {
+            http_addr,
+            room: Arc::new(Room::new(config, identity, workers)),
+            stop_clock: Arc::default(),
+            stop_http,
+            threads: Vec::new(),
+        };
+        for (index, socket) in sockets.into_iter().enumerate() {
+            let worker = worker::Worker::new(index, Arc::clone(&stage.room), socket);
+            let name = stage.room.workers[index].name.clone();
+            stage.spawn(name, move || worker.run())?;
+        }
+        let (room, stop) = (Arc::clone(&stage.room), Arc::clone(&stage.stop_clock));
+        stage.spawn("stage-clock".into(), move || {
+            card::play(tracks, &room.audience, &stop, |burst| room.play(&burst));
+        })?;
+        let room = Arc::clone(&stage.room);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|source| StageError::Start { what: "the HTTP runtime".into(), source })?;
+        stage.spawn("stage-http".into(), move || {
+            if let Err(error) = runtime.block_on(http::serve(listener, room, http_stopped)) {
+                tracing::error!(%error, "HTTP ended");
+            }
+        })?;
+        Ok(stage)
     }
 
     /// Where viewers `POST` their offers.
@@ -55,17 +152,53 @@ impl Stage {
     /// What the stage counted so far.
     #[must_use]
     pub fn stats(&self) -> StageStats {
-        StageStats::default()
+        self.room.stats()
     }
 
-    /// Ends all sessions and threads, and waits for them.
-    pub fn stop(self) {}
+    /// Ends all sessions and threads, and waits for them. Dropping does the same.
+    pub fn stop(self) {
+        drop(self);
+    }
+
+    fn spawn(&mut self, name: String, work: impl FnOnce() + Send + 'static) -> Result<(), StageError> {
+        let thread = std::thread::Builder::new()
+            .name(name.clone())
+            .spawn(work)
+            .map_err(|source| StageError::Start { what: name, source })?;
+        self.threads.push(thread);
+        Ok(())
+    }
 
     fn url(&self, path: &str) -> Url {
         let mut url = Url::parse("http://localhost/").expect("a constant URL");
         url.set_path(path);
+        // Neither fails for an http URL.
         let _ = url.set_ip_host(self.http_addr.ip());
         let _ = url.set_port(Some(self.http_addr.port()));
         url
     }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        self.stop_clock.store(true, Relaxed);
+        let _ = self.stop_http.send(true);
+        for worker in &self.room.workers {
+            worker.inbox.order(Order::Stop);
+        }
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn worker_at(address: SocketAddr, index: usize) -> io::Result<(Worker, UdpSocket)> {
+    let socket = net::media_socket(address.ip())?;
+    let worker = Worker {
+        inbox: Inbox::new()?,
+        counters: stats::WorkerCounters::default(),
+        local: socket.local_addr()?,
+        name: format!("stage-worker-{index}"),
+    };
+    Ok((worker, socket))
 }

@@ -1,0 +1,117 @@
+//! What reaches a worker from other threads: bursts to send and orders to follow.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::net::Bell;
+use crate::room::NewSession;
+use crate::source::{Burst, Codec};
+
+/// How far a worker may lag behind the media clock before frames for it are dropped.
+const LAG_MAX: Duration = Duration::from_millis(500);
+
+/// An order to a worker.
+pub(crate) enum Order {
+    Join(Box<NewSession>),
+    Leave(String),
+    /// A candidate of the session's peer.
+    Candidate(String, String),
+    /// The publisher's video codec, and whether it has audio; `None` when it has gone.
+    Live(Option<Live>),
+    /// Ask the publisher, who is yours, for a key frame.
+    KeyFrame,
+    Stop,
+}
+
+/// What a publisher publishes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Live {
+    pub(crate) video: Option<Codec>,
+    pub(crate) audio: bool,
+}
+
+/// A worker's queue.
+pub(crate) struct Inbox {
+    queue: Mutex<Queue>,
+    pub(crate) bell: Bell,
+}
+
+#[derive(Default)]
+struct Queue {
+    orders: VecDeque<Order>,
+    bursts: VecDeque<Arc<Burst>>,
+}
+
+impl Inbox {
+    pub(crate) fn new() -> std::io::Result<Self> {
+        Ok(Self { queue: Mutex::default(), bell: Bell::new()? })
+    }
+
+    pub(crate) fn order(&self, order: Order) {
+        self.queue().orders.push_back(order);
+        self.bell.ring();
+    }
+
+    /// False when the worker lags too far behind and the burst is dropped.
+    pub(crate) fn play(&self, burst: Arc<Burst>, now: Instant) -> bool {
+        let mut queue = self.queue();
+        if queue
+            .bursts
+            .front()
+            .is_some_and(|oldest| now.saturating_duration_since(oldest.captured_at) > LAG_MAX)
+        {
+            return false;
+        }
+        queue.bursts.push_back(burst);
+        drop(queue);
+        self.bell.ring();
+        true
+    }
+
+    pub(crate) fn take_orders(&self) -> VecDeque<Order> {
+        std::mem::take(&mut self.queue().orders)
+    }
+
+    /// One at a time, so that what waits stays in sight of [`Inbox::play`].
+    pub(crate) fn take_burst(&self) -> Option<Arc<Burst>> {
+        self.queue().bursts.pop_front()
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::Source;
+    use throng_media::rtp::NtpTime;
+
+    #[test]
+    fn a_worker_that_lags_loses_the_newest_frames() {
+        let (inbox, start) = (Inbox::new().unwrap(), Instant::now());
+        let play = |ms| {
+            let at = start + Duration::from_millis(ms);
+            let burst = Burst {
+                source: Source::CardOpus,
+                first_packet: ms,
+                timestamp: 0,
+                key_frame: true,
+                marker: false,
+                payloads: Vec::new(),
+                captured: NtpTime(0),
+                captured_at: at,
+            };
+            inbox.play(Arc::new(burst), at)
+        };
+        assert!([0, 100, 500].into_iter().all(play));
+        assert!(!play(501));
+        assert_eq!(inbox.take_burst().unwrap().first_packet, 0);
+        assert!(play(600));
+        let rest: Vec<_> =
+            std::iter::from_fn(|| inbox.take_burst()).map(|burst| burst.first_packet).collect();
+        assert_eq!(rest, [100, 500, 600]);
+    }
+}

@@ -1,0 +1,276 @@
+//! The other end of a session: ICE-lite, DTLS and SDP by str0m, which appears nowhere else. Media never enters it.
+
+mod dtls;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use str0m::change::SdpOffer;
+use str0m::config::DtlsCert;
+use str0m::format::Codec as StrCodec;
+use str0m::media::{Direction, MediaKind, Mid};
+use str0m::net::{Protocol, Receive};
+use str0m::rtp::{Extension as StrExtension, ExtensionMap};
+use str0m::{Candidate, Event, IceConnectionState, Input, Output, Rtc, RtcConfig};
+use str0m_proto::crypto::CryptoProvider;
+use throng_media::rtp::{ExtensionIds, PacketKind, classify};
+use throng_protocol::webrtc::srtp::SessionKeys;
+
+use crate::source::Codec;
+
+/// Why an offer was not answered.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OfferError {
+    /// It is not SDP that can be answered.
+    #[error("the offer is no session description to answer: {0}")]
+    Malformed(String),
+    /// It has nothing that the stage plays or takes.
+    #[error("the offer has no media section with H.264, VP8 or Opus in the direction of this resource")]
+    NoMedia,
+}
+
+/// What all sessions of a stage share: certificate and cryptography.
+pub(crate) struct Identity {
+    certificate: DtlsCert,
+    crypto: Arc<CryptoProvider>,
+}
+
+/// What was agreed on for one media section.
+#[derive(Clone, Debug)]
+pub(crate) struct Agreed {
+    pub(crate) codec: Codec,
+    pub(crate) payload_type: u8,
+    /// Payload type and SSRC of retransmissions, where agreed.
+    pub(crate) rtx: Option<(u8, u32)>,
+    /// Ours, of the stream that we send; 0 where we receive.
+    pub(crate) ssrc: u32,
+    pub(crate) ids: ExtensionIds,
+}
+
+/// Which way media goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// The peer views.
+    Viewer,
+    /// The peer publishes.
+    Publisher,
+}
+
+/// A session with a peer.
+pub(crate) struct Peer {
+    rtc: Rtc,
+    local: SocketAddr,
+    /// Where media goes; known when ICE is.
+    remote: Option<SocketAddr>,
+    deadline: Instant,
+    keys: Option<SessionKeys>,
+    ended: bool,
+}
+
+/// An answered offer.
+pub(crate) struct Answered {
+    pub(crate) peer: Peer,
+    pub(crate) sdp: String,
+    /// ICE user name fragment of ours, by which the first datagram finds its session.
+    pub(crate) local_ufrag: String,
+    /// One for each media section in use, in order.
+    pub(crate) agreed: Vec<Agreed>,
+}
+
+impl Identity {
+    pub(crate) fn new() -> Result<Self, String> {
+        let crypto = dtls::provider()?;
+        let certificate = crypto.dtls_provider.generate_certificate().ok_or("no certificate")?;
+        Ok(Self { certificate, crypto })
+    }
+
+    fn config(&self) -> RtcConfig {
+        let mut extensions = ExtensionMap::empty();
+        extensions.set(3, StrExtension::TransportSequenceNumber);
+        extensions.set(4, StrExtension::RtpMid);
+        extensions.set(7, StrExtension::AbsoluteCaptureTime);
+        RtcConfig::new()
+            .clear_codecs()
+            .enable_opus(true, false)
+            .enable_h264(true)
+            .enable_vp8(true)
+            .set_extension_map(extensions)
+            .set_rtp_mode(true)
+            .set_ice_lite(true)
+            .set_dtls_cert(self.certificate.clone())
+            .set_crypto_provider(Arc::clone(&self.crypto))
+    }
+
+    /// Answers `offer` for a session whose datagrams come to `local`.
+    pub(crate) fn answer(
+        &self,
+        offer: &str,
+        role: Role,
+        local: SocketAddr,
+        now: Instant,
+    ) -> Result<Answered, OfferError> {
+        let malformed = |error: &dyn std::fmt::Display| OfferError::Malformed(error.to_string());
+        let offer = SdpOffer::from_sdp_string(offer).map_err(|error| malformed(&error))?;
+        let mut rtc = self.config().build(now);
+        let candidate = Candidate::host(local, "udp").map_err(|error| malformed(&error))?;
+        rtc.add_local_candidate(candidate);
+        let answer = rtc.sdp_api().accept_offer(offer).map_err(|error| malformed(&error))?;
+        let sdp = answer.to_sdp_string();
+        let local_ufrag = rtc.direct_api().local_ice_credentials().ufrag;
+        let mut peer = Peer { rtc, local, remote: None, deadline: now, keys: None, ended: false };
+        let mids = peer.poll_setup();
+        let agreed: Vec<Agreed> =
+            mids.into_iter().filter_map(|mid| agreed_on(&mut peer.rtc, mid, role)).collect();
+        if agreed.is_empty() {
+            return Err(OfferError::NoMedia);
+        }
+        Ok(Answered { peer, sdp, local_ufrag, agreed })
+    }
+}
+
+/// The codec that the peer prefers among those we have, and how to send or receive it.
+fn agreed_on(rtc: &mut Rtc, mid: Mid, role: Role) -> Option<Agreed> {
+    let media = rtc.media(mid)?;
+    let wanted = match role {
+        Role::Viewer => media.direction() == Direction::SendOnly || media.direction() == Direction::SendRecv,
+        Role::Publisher => {
+            media.direction() == Direction::RecvOnly || media.direction() == Direction::SendRecv
+        }
+    };
+    let is_audio = media.kind() == MediaKind::Audio;
+    let ids = ExtensionIds::from_pairs(media.remote_extmap().iter().map(|(id, ext)| (id, ext.as_uri())));
+    let remote_pts = media.remote_pts().to_vec();
+    let params = remote_pts.iter().find_map(|pt| {
+        rtc.codec_config()
+            .params()
+            .iter()
+            .find(|params| params.pt() == *pt && codec_of(params.spec()).is_some())
+    })?;
+    let (codec, payload_type, resend) = (codec_of(params.spec())?, *params.pt(), params.resend());
+    let (ssrc, rtx_ssrc) = match (role, rtc.direct_api().stream_tx_by_mid(mid, None)) {
+        (Role::Viewer, Some(stream)) => (*stream.ssrc(), stream.rtx().map(|ssrc| *ssrc)),
+        _ => (0, None),
+    };
+    let sendable = role == Role::Publisher || ssrc != 0;
+    let rtx = resend.map(|pt| *pt).zip(rtx_ssrc).filter(|_| !is_audio);
+    (wanted && sendable).then_some(Agreed { codec, payload_type, rtx, ssrc, ids })
+}
+
+fn codec_of(spec: str0m::format::CodecSpec) -> Option<Codec> {
+    match spec.codec {
+        // The test card's large units need FU-A, which only packetization-mode 1 has.
+        StrCodec::H264 if spec.format.packetization_mode == Some(1) => Some(Codec::H264),
+        StrCodec::Vp8 => Some(Codec::Vp8),
+        StrCodec::Opus => Some(Codec::Opus),
+        _ => None,
+    }
+}
+
+impl Peer {
+    /// The media sections that the offer brought; before any datagram there is nothing else.
+    fn poll_setup(&mut self) -> Vec<Mid> {
+        let mut mids = Vec::new();
+        while let Ok(output) = self.rtc.poll_output() {
+            match output {
+                Output::Event(Event::MediaAdded(added)) => mids.push(added.mid),
+                Output::Timeout(deadline) => {
+                    self.deadline = deadline;
+                    break;
+                }
+                _ => {}
+            }
+        }
+        mids
+    }
+
+    /// Takes in a STUN or DTLS datagram; what is to be sent goes to `send`.
+    pub(crate) fn receive(
+        &mut self,
+        now: Instant,
+        source: SocketAddr,
+        bytes: &[u8],
+        send: &mut impl FnMut(SocketAddr, &[u8]),
+    ) {
+        if let Ok(receive) = Receive::new(Protocol::Udp, source, self.local, bytes)
+            && self.rtc.handle_input(Input::Receive(now, receive)).is_err()
+        {
+            self.ended = true;
+        }
+        self.poll(send);
+    }
+
+    /// Moves time on when its deadline has come.
+    pub(crate) fn tick(&mut self, now: Instant, send: &mut impl FnMut(SocketAddr, &[u8])) {
+        if self.deadline <= now {
+            if self.rtc.handle_input(Input::Timeout(now)).is_err() {
+                self.ended = true;
+            }
+            self.poll(send);
+        }
+    }
+
+    fn poll(&mut self, send: &mut impl FnMut(SocketAddr, &[u8])) {
+        loop {
+            let output = self.rtc.poll_output();
+            if let Some(keys) = dtls::take_keys() {
+                self.keys = Some(keys);
+            }
+            match output {
+                Ok(Output::Timeout(deadline)) => {
+                    self.deadline = deadline;
+                    self.ended |= !self.rtc.is_alive();
+                    return;
+                }
+                Ok(Output::Transmit(transmit)) => {
+                    // Reports are ours to send: two senders would use an SRTCP index twice.
+                    if !matches!(classify(&transmit.contents), PacketKind::Rtp | PacketKind::Rtcp) {
+                        if classify(&transmit.contents) == PacketKind::Dtls {
+                            self.remote = Some(transmit.destination);
+                        }
+                        send(transmit.destination, &transmit.contents);
+                    }
+                }
+                Ok(Output::Event(
+                    Event::IceConnectionStateChange(IceConnectionState::Disconnected) | Event::Closed,
+                ))
+                | Err(_) => {
+                    self.ended = true;
+                    return;
+                }
+                Ok(Output::Event(_)) => {}
+            }
+        }
+    }
+
+    /// A candidate of the peer, as an `a=candidate` value; one that cannot be read is refused.
+    pub(crate) fn add_candidate(&mut self, candidate: &str) -> bool {
+        match Candidate::from_sdp_string(candidate) {
+            Ok(candidate) => {
+                self.rtc.add_remote_candidate(candidate);
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// The media keys, once DTLS has agreed on them.
+    pub(crate) fn take_keys(&mut self) -> Option<SessionKeys> {
+        self.keys.take()
+    }
+
+    /// Where the peer's media socket is.
+    pub(crate) fn remote(&self) -> Option<SocketAddr> {
+        self.remote
+    }
+
+    /// Whether the session is over: closed by the peer, or failed.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended
+    }
+}
+
+/// Whether a `candidate:…` line can be read.
+pub(crate) fn is_candidate(candidate: &str) -> bool {
+    Candidate::from_sdp_string(candidate).is_ok()
+}

@@ -1,0 +1,280 @@
+//! The one room of the stage: its sessions, its publisher, and the ways to the workers.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use crate::config::{Card, StageConfig};
+use crate::inbox::{Inbox, Live, Order};
+use crate::peer::{Agreed, Identity, OfferError, Peer, Role};
+use crate::source::{Audience, Burst, Codec};
+use crate::stats::{StageStats, WorkerCounters, add};
+
+/// What a worker gets of an answered offer.
+pub(crate) struct NewSession {
+    pub(crate) id: String,
+    pub(crate) role: Role,
+    pub(crate) card: Card,
+    pub(crate) peer: Peer,
+    pub(crate) local_ufrag: String,
+    pub(crate) agreed: Vec<Agreed>,
+}
+
+/// What the maker of an offer gets.
+#[derive(Debug)]
+pub(crate) struct Welcome {
+    pub(crate) id: String,
+    pub(crate) etag: String,
+    pub(crate) answer: String,
+}
+
+/// Why somebody was not let in.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Refusal {
+    #[error(transparent)]
+    Offer(#[from] OfferError),
+    #[error("the room is full: {0} viewers")]
+    Full(usize),
+    #[error("somebody publishes already")]
+    Occupied,
+}
+
+/// Why a candidate was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trickle {
+    Taken,
+    UnknownSession,
+    /// `If-Match` names another ICE session.
+    OtherSession,
+}
+
+/// A worker as others see it.
+pub(crate) struct Worker {
+    pub(crate) inbox: Inbox,
+    pub(crate) counters: WorkerCounters,
+    pub(crate) local: SocketAddr,
+    pub(crate) name: String,
+}
+
+/// See the module's head.
+pub(crate) struct Room {
+    pub(crate) config: StageConfig,
+    pub(crate) audience: Audience,
+    pub(crate) workers: Vec<Worker>,
+    identity: Identity,
+    sessions: Mutex<Sessions>,
+    viewers_total: AtomicU64,
+    viewers_refused: AtomicU64,
+    started_at: Instant,
+}
+
+#[derive(Default)]
+struct Sessions {
+    by_id: HashMap<String, Entry>,
+    viewers: usize,
+    publisher: Option<String>,
+    live: Option<Live>,
+}
+
+struct Entry {
+    worker: usize,
+    role: Role,
+    etag: String,
+}
+
+impl Room {
+    pub(crate) fn new(config: StageConfig, identity: Identity, workers: Vec<Worker>) -> Self {
+        Self {
+            config,
+            audience: Audience::default(),
+            workers,
+            identity,
+            sessions: Mutex::default(),
+            viewers_total: AtomicU64::new(0),
+            viewers_refused: AtomicU64::new(0),
+            started_at: Instant::now(),
+        }
+    }
+
+    /// Answers an offer and hands the session to the worker with the fewest viewers.
+    pub(crate) fn welcome(&self, role: Role, card: Card, offer: &str) -> Result<Welcome, Refusal> {
+        let id = format!("{:032x}", fastrand::u128(..));
+        let etag = format!("\"{:016x}\"", fastrand::u64(..));
+        let index = self.reserve(role, &id, &etag)?;
+        let worker = &self.workers[index];
+        let answered = match self.identity.answer(offer, role, worker.local, Instant::now()) {
+            Ok(answered) => answered,
+            Err(error) => {
+                self.forget(&id);
+                return Err(error.into());
+            }
+        };
+        if role == Role::Viewer {
+            add(&self.viewers_total, 1);
+        }
+        worker.inbox.order(Order::Join(Box::new(NewSession {
+            id: id.clone(),
+            role,
+            card,
+            peer: answered.peer,
+            local_ufrag: answered.local_ufrag,
+            agreed: answered.agreed,
+        })));
+        Ok(Welcome { id, etag, answer: answered.sdp })
+    }
+
+    /// Takes a place in the room before the costly part, so that a rush cannot overfill it.
+    fn reserve(&self, role: Role, id: &str, etag: &str) -> Result<usize, Refusal> {
+        let mut sessions = self.sessions();
+        match role {
+            Role::Viewer if sessions.viewers >= self.config.max_viewers => {
+                add(&self.viewers_refused, 1);
+                return Err(Refusal::Full(sessions.viewers));
+            }
+            Role::Publisher if sessions.publisher.is_some() => return Err(Refusal::Occupied),
+            Role::Viewer => sessions.viewers += 1,
+            Role::Publisher => sessions.publisher = Some(id.to_owned()),
+        }
+        let mut load = vec![0_u32; self.workers.len()];
+        for entry in sessions.by_id.values() {
+            if let Some(load) = load.get_mut(entry.worker) {
+                *load += 1;
+            }
+        }
+        let worker = load.iter().enumerate().min_by_key(|(_, load)| **load).map_or(0, |(worker, _)| worker);
+        sessions.by_id.insert(id.to_owned(), Entry { worker, role, etag: etag.to_owned() });
+        Ok(worker)
+    }
+
+    /// Ends a session of `role` on its peer's wish; false when there is none.
+    pub(crate) fn leave(&self, role: Role, id: &str) -> bool {
+        let Some(worker) =
+            self.sessions().by_id.get(id).filter(|entry| entry.role == role).map(|entry| entry.worker)
+        else {
+            return false;
+        };
+        self.forget(id);
+        self.workers[worker].inbox.order(Order::Leave(id.to_owned()));
+        true
+    }
+
+    /// Frees the place of a session that has ended.
+    pub(crate) fn forget(&self, id: &str) {
+        let mut sessions = self.sessions();
+        match sessions.by_id.remove(id).map(|entry| entry.role) {
+            Some(Role::Viewer) => sessions.viewers -= 1,
+            Some(Role::Publisher) => {
+                sessions.publisher = None;
+                drop(sessions);
+                self.go_live(None);
+            }
+            None => {}
+        }
+    }
+
+    /// Whether there is a session of `role` with this id.
+    pub(crate) fn knows(&self, role: Role, id: &str) -> bool {
+        self.sessions().by_id.get(id).is_some_and(|entry| entry.role == role)
+    }
+
+    /// Passes candidates on to a session. `if_match` is the entity tag that the peer holds, if it says one.
+    pub(crate) fn trickle(
+        &self,
+        role: Role,
+        id: &str,
+        if_match: Option<&str>,
+        candidates: Vec<String>,
+    ) -> Trickle {
+        let sessions = self.sessions();
+        let Some(entry) = sessions.by_id.get(id).filter(|entry| entry.role == role) else {
+            return Trickle::UnknownSession;
+        };
+        if if_match.is_some_and(|tag| tag != "*" && tag != entry.etag) {
+            return Trickle::OtherSession;
+        }
+        for candidate in candidates {
+            self.workers[entry.worker].inbox.order(Order::Candidate(id.to_owned(), candidate));
+        }
+        Trickle::Taken
+    }
+
+    /// Says to all workers who plays: the publisher, or the card.
+    pub(crate) fn go_live(&self, live: Option<Live>) {
+        self.sessions().live = live;
+        for worker in &self.workers {
+            worker.inbox.order(Order::Live(live));
+        }
+    }
+
+    /// What is live, if anything.
+    pub(crate) fn live(&self) -> Option<Live> {
+        self.sessions().live
+    }
+
+    /// Hands a burst to all workers.
+    pub(crate) fn play(&self, burst: &Arc<Burst>) {
+        let now = Instant::now();
+        for worker in &self.workers {
+            if !worker.inbox.play(Arc::clone(burst), now) {
+                add(&worker.counters.frame_drops, 1);
+            }
+        }
+    }
+
+    /// Asks the publisher, wherever it is, for a key frame.
+    pub(crate) fn ask_key_frame(&self) {
+        let sessions = self.sessions();
+        let publisher = sessions.publisher.as_ref().and_then(|id| sessions.by_id.get(id));
+        if let Some(entry) = publisher {
+            self.workers[entry.worker].inbox.order(Order::KeyFrame);
+        }
+    }
+
+    pub(crate) fn stats(&self) -> StageStats {
+        let mut stats = {
+            let sessions = self.sessions();
+            StageStats {
+                uptime_ms: self.started_at.elapsed().as_millis() as u64,
+                viewers: sessions.viewers as u64,
+                viewers_total: self.viewers_total.load(Relaxed),
+                viewers_refused: self.viewers_refused.load(Relaxed),
+                publishing: sessions.live.is_some(),
+                ..StageStats::default()
+            }
+        };
+        for worker in &self.workers {
+            stats.absorb(worker.name.clone(), &worker.counters);
+        }
+        stats
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, Sessions> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The source that a viewer who agreed on `codec` gets.
+pub(crate) fn source_for(codec: Codec, card: Card, live: Option<Live>) -> crate::source::Source {
+    use crate::source::Source;
+    match (codec, live) {
+        (Codec::Opus, Some(Live { audio: true, .. })) => Source::LiveAudio,
+        (Codec::Opus, _) => Source::CardOpus,
+        (_, Some(Live { video: Some(video), .. })) if video == codec => Source::LiveVideo,
+        (Codec::H264, _) => {
+            if card == Card::Low {
+                Source::CardLowH264
+            } else {
+                Source::CardH264
+            }
+        }
+        (Codec::Vp8, _) => {
+            if card == Card::Low {
+                Source::CardLowVp8
+            } else {
+                Source::CardVp8
+            }
+        }
+    }
+}

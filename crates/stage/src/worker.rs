@@ -1,0 +1,250 @@
+//! A worker thread: owns a socket and the sessions on it, encrypts for each viewer and sends.
+
+use std::net::UdpSocket;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use throng_media::rtp::{NtpTime, PacketKind, classify};
+
+use crate::card::wall_clock_ns;
+use crate::egress::Egress;
+use crate::inbox::Order;
+use crate::net::{ReceiveBatch, thread_cpu_us, wait};
+use crate::room::Room;
+use crate::session::{Media, Outside, Session};
+use crate::sessions::Sessions;
+use crate::source::{Burst, History, Source};
+use crate::stats::add;
+use crate::work::PlantedWork;
+
+/// How often timers of sessions are looked at.
+const TICK: Duration = Duration::from_millis(10);
+/// How many batches of datagrams are taken in before media has its turn again.
+const RECEIVE_TURNS: usize = 4;
+
+pub(crate) struct Worker {
+    index: usize,
+    room: Arc<Room>,
+    sessions: Sessions,
+    egress: Egress,
+    history: [History; Source::COUNT],
+    work: PlantedWork,
+    scratch: Vec<u8>,
+    next_tick: Instant,
+    load: Load,
+}
+
+/// How busy the thread was.
+struct Load {
+    since: Instant,
+    waited: Duration,
+}
+
+impl Worker {
+    pub(crate) fn new(index: usize, room: Arc<Room>, socket: UdpSocket) -> Self {
+        let now = Instant::now();
+        let config = &room.config;
+        let share = config.workers.max(1) as u64;
+        let queue = Duration::from_millis(config.egress_queue_ms.into());
+        let limit = config.egress_bps.map(|bps| (bps / share, queue));
+        let work = PlantedWork::new(config.work_per_packet);
+        Self {
+            index,
+            room,
+            sessions: Sessions::default(),
+            egress: Egress::new(socket, limit, now),
+            history: Default::default(),
+            work,
+            scratch: Vec::with_capacity(2_048),
+            next_tick: now,
+            load: Load { since: now, waited: Duration::ZERO },
+        }
+    }
+
+    /// Works until told to stop.
+    pub(crate) fn run(mut self) {
+        let mut received = ReceiveBatch::new();
+        let room = Arc::clone(&self.room);
+        let inbox = &room.workers[self.index].inbox;
+        loop {
+            self.rest();
+            for order in inbox.take_orders() {
+                if matches!(order, Order::Stop) {
+                    return;
+                }
+                self.follow(order);
+            }
+            for _ in 0..RECEIVE_TURNS {
+                if received.receive(self.egress.socket()) == 0 {
+                    break;
+                }
+                self.take_in(&mut received);
+            }
+            while let Some(burst) = inbox.take_burst() {
+                self.play(burst);
+                self.egress.depart(Instant::now());
+            }
+            let now = Instant::now();
+            if now >= self.next_tick {
+                self.next_tick = now + TICK;
+                self.tick(now);
+            }
+            self.egress.depart(now);
+            self.count();
+        }
+    }
+
+    /// Waits for something to do.
+    fn rest(&mut self) {
+        let begun = Instant::now();
+        let until = self.egress.next_departure().map_or(self.next_tick, |leaves| leaves.min(self.next_tick));
+        let timeout = until.saturating_duration_since(begun);
+        wait(self.egress.socket(), &self.room.workers[self.index].inbox.bell, timeout.as_micros() as u64);
+        self.load.waited += begun.elapsed();
+    }
+
+    fn follow(&mut self, order: Order) {
+        match order {
+            Order::Join(new) => self.sessions.add(Session::new(*new, Instant::now())),
+            Order::Leave(id) => {
+                if let Some(slot) = self.sessions.slot_of_id(&id) {
+                    self.say_goodbye(slot);
+                }
+            }
+            Order::Candidate(id, candidate) => {
+                if let Some(session) = self.sessions.by_id(&id) {
+                    session.peer.add_candidate(&candidate);
+                }
+            }
+            Order::Live(live) => self.sessions.switch(live, &self.room.audience),
+            Order::KeyFrame => {
+                let now = Instant::now();
+                let egress = &mut self.egress;
+                for session in self.sessions.iter_mut() {
+                    session.request_key_frame(now, &mut self.scratch, egress);
+                }
+            }
+            Order::Stop => {}
+        }
+    }
+
+    fn take_in(&mut self, received: &mut ReceiveBatch) {
+        let now = Instant::now();
+        for (source, datagram) in received.datagrams() {
+            let Some(slot) = self.sessions.slot_of_datagram(source, datagram) else {
+                add(&self.counters().datagrams_refused, 1);
+                continue;
+            };
+            let Some(session) = self.sessions.get_mut(slot) else { continue };
+            session.heard_at = now;
+            let mut outside = Outside {
+                now,
+                room: &self.room,
+                counters: &self.room.workers[self.index].counters,
+                egress: &mut self.egress,
+                history: &self.history,
+            };
+            match classify(datagram) {
+                PacketKind::Rtcp => session.take_control(datagram, &mut outside),
+                PacketKind::Rtp => session.take_media(datagram, &mut outside),
+                _ => {
+                    let egress = &mut self.egress;
+                    session
+                        .peer
+                        .receive(now, source, datagram, &mut |to, bytes| send_bytes(egress, now, to, bytes));
+                }
+            }
+            self.settle(slot);
+        }
+    }
+
+    /// Begins media when a session's keys are there, and forgets a session that has ended.
+    fn settle(&mut self, slot: usize) {
+        let Some(session) = self.sessions.get_mut(slot) else { return };
+        if session.begin_media(&self.room) {
+            self.sessions.subscribe(slot, &self.room.audience);
+        } else if session.peer.has_ended() {
+            self.end(slot);
+        }
+    }
+
+    fn play(&mut self, burst: Arc<Burst>) {
+        let now = Instant::now();
+        let lag = now.saturating_duration_since(burst.captured_at);
+        self.counters().frame_lag_us.store(lag.as_micros() as u64, Relaxed);
+        let (egress, work) = (&mut self.egress, &mut self.work);
+        self.sessions.each_subscriber(burst.source, |stream, outlet| {
+            if !stream.takes(&burst) {
+                return;
+            }
+            let to = outlet.to;
+            for number in 0..burst.payloads.len() {
+                work.spend();
+                egress.send(now, to, |out| stream.write(&burst, number, outlet, out));
+            }
+        });
+        self.history[burst.source as usize].keep(burst);
+    }
+
+    fn tick(&mut self, now: Instant) {
+        let wall_clock = NtpTime::from_unix_ns(wall_clock_ns());
+        for slot in 0..self.sessions.slots() {
+            let Some(session) = self.sessions.get_mut(slot) else { continue };
+            let egress = &mut self.egress;
+            session.peer.tick(now, &mut |to, bytes| send_bytes(egress, now, to, bytes));
+            session.report(now, wall_clock, &mut self.scratch, egress);
+            if session.is_silent(now) {
+                self.end(slot);
+            } else {
+                self.settle(slot);
+            }
+        }
+        let connected =
+            self.sessions.iter_mut().filter(|session| matches!(session.media, Media::Viewing { .. })).count();
+        self.counters().viewers.store(self.sessions.len() as u64, Relaxed);
+        self.counters().viewers_connected.store(connected as u64, Relaxed);
+    }
+
+    fn say_goodbye(&mut self, slot: usize) {
+        let now = Instant::now();
+        if let Some(session) = self.sessions.get_mut(slot) {
+            session.say_goodbye(now, &mut self.scratch, &mut self.egress);
+        }
+        self.end(slot);
+    }
+
+    fn end(&mut self, slot: usize) {
+        if let Some(session) = self.sessions.remove(slot, &self.room.audience) {
+            self.room.forget(&session.id);
+        }
+    }
+
+    fn count(&mut self) {
+        let (sent, dropped) = self.egress.take_counts();
+        let counters = &self.room.workers[self.index].counters;
+        add(&counters.packets_sent, sent.packets);
+        add(&counters.bytes_sent, sent.bytes);
+        add(&counters.send_errors, sent.failed);
+        add(&counters.link_drops, dropped);
+        let span = self.load.since.elapsed();
+        if span >= Duration::from_secs(1) {
+            let busy = 1.0 - self.load.waited.as_secs_f64() / span.as_secs_f64();
+            counters.busy_permille.store((busy.clamp(0.0, 1.0) * 1000.0) as u64, Relaxed);
+            counters.cpu_us.store(thread_cpu_us(), Relaxed);
+            self.load = Load { since: Instant::now(), waited: Duration::ZERO };
+        }
+    }
+
+    fn counters(&self) -> &crate::stats::WorkerCounters {
+        &self.room.workers[self.index].counters
+    }
+}
+
+/// Sends bytes that are ready as they are.
+pub(crate) fn send_bytes(egress: &mut Egress, now: Instant, to: std::net::SocketAddr, bytes: &[u8]) {
+    egress.send(now, to, |out| {
+        out.extend_from_slice(bytes);
+        true
+    });
+}
