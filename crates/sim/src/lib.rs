@@ -1,1 +1,17 @@
-//! Test stands: conformance servers, recorded traffic, namespaces and links. Only for tests.
+//! Test stands: conformance servers that check what a client says, real servers started in a place of their own, and
+//! links whose delay and loss are known. Only tests depend on this crate.
+//!
+//! Everything is plain threads and blocking sockets, so that a stand runs beside any runtime or none.
+
+mod stand;
+pub use stand::{StandError, requires_root};
+
+pub mod namespace;
+
+pub mod link;
+
+pub mod ome;
+pub mod whep;
+
+pub mod chromium;
+pub mod janus;

@@ -1,0 +1,241 @@
+//! The real Janus (Debian's package) with two Streaming mountpoints, in a namespace of its own, fed by ffmpeg.
+
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::{self, Message};
+
+use crate::namespace::Namespace;
+use crate::stand::{Guarded, StandError, wait_for_port};
+
+/// The WebSocket for viewers: `ws://127.0.0.1:8188/` inside the namespace, on its media address as well.
+pub const PORT: u16 = 8188;
+/// The admin WebSocket, on 127.0.0.1 inside the namespace.
+const ADMIN_PORT: u16 = 7188;
+const ADMIN_SECRET: &str = "admin";
+
+/// The mountpoint with H.264 and Opus.
+pub const H264: u64 = 1;
+/// The mountpoint with VP8 and Opus.
+pub const VP8: u64 = 2;
+/// The H.264 mountpoint again, behind [`PIN`].
+pub const H264_WITH_PIN: u64 = 3;
+/// The PIN of [`H264_WITH_PIN`].
+pub const PIN: &str = "sesame";
+
+/// Frames per second of both feeds.
+pub const FEED_FPS: u32 = 30;
+
+/// A running Janus; it ends when dropped.
+#[derive(Debug)]
+pub struct Janus<'a> {
+    namespace: &'a Namespace,
+    process: Guarded,
+    _folder: TempDir,
+}
+
+/// A running ffmpeg that feeds both mountpoints; it ends when dropped.
+#[derive(Debug)]
+pub struct Feed {
+    _process: Guarded,
+}
+
+impl<'a> Janus<'a> {
+    /// Starts Janus with media on `media_address`, which must be an address of the namespace that is not loopback
+    /// (libnice passes loopback over), and waits until it accepts connections.
+    ///
+    /// # Errors
+    /// When Janus is not installed or does not come up; its log is part of the error.
+    pub fn start(namespace: &'a Namespace, media_address: Ipv4Addr) -> Result<Self, StandError> {
+        let folder = tempfile::tempdir()?;
+        configure(&folder, media_address)?;
+        let log = folder.path().join("log");
+        let written = fs::File::create(&log)?;
+        let mut command = namespace.command("janus");
+        command.arg("-F").arg(folder.path()).stdin(Stdio::null());
+        command.stdout(written.try_clone()?).stderr(written);
+        let process = Guarded::start(&mut command)?;
+        for port in [PORT, ADMIN_PORT] {
+            let to = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+            let ready = namespace.enter(|| wait_for_port("Janus", to, Duration::from_secs(10)))?;
+            if let Err(error) = ready {
+                let log = fs::read_to_string(&log).unwrap_or_default();
+                return Err(StandError::Said(format!("{error}; its log:\n{log}")));
+            }
+        }
+        Ok(Self { namespace, process, _folder: folder })
+    }
+
+    /// The process, for measuring it. It is `ip netns exec`, which becomes Janus.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Starts ffmpeg: both mountpoints get a test picture of 640×360 at [`FEED_FPS`], a key frame each second, about
+    /// 800 kbit/s, and a tone in Opus at 48 kbit/s.
+    ///
+    /// # Errors
+    /// When ffmpeg cannot be started.
+    pub fn feed(&self) -> Result<Feed, StandError> {
+        let mut command = self.namespace.command("ffmpeg");
+        command.args(["-hide_banner", "-loglevel", "error", "-nostdin"]);
+        command.args(["-re", "-f", "lavfi", "-i", "testsrc2=s=640x360:r=30"]);
+        command.args(["-re", "-f", "lavfi", "-i", "sine=f=440:r=48000"]);
+        let h264 = "-c:v libx264 -preset ultrafast -tune zerolatency -profile:v baseline -g 30 -b:v 800k \
+                    -pix_fmt yuv420p -bsf:v dump_extra=freq=keyframe -payload_type 100";
+        let vp8 =
+            "-c:v libvpx -deadline realtime -cpu-used 8 -g 30 -b:v 800k -pix_fmt yuv420p -payload_type 100";
+        let opus = "-c:a libopus -b:a 48k -ac 2 -payload_type 111";
+        for (source, coding, port) in
+            [("0:v", h264, 5004), ("1:a", opus, 5002), ("0:v", vp8, 5014), ("1:a", opus, 5012)]
+        {
+            command.args(["-map", source]).args(coding.split_whitespace());
+            command.args(["-f", "rtp", &format!("rtp://127.0.0.1:{port}?pkt_size=1200")]);
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        Ok(Feed { _process: Guarded::start(&mut command)? })
+    }
+
+    /// Asks the admin API; `fields` are added to the request.
+    ///
+    /// # Errors
+    /// When Janus does not answer, or answers with an error.
+    pub fn admin(&self, request: &str, fields: &Value) -> Result<Value, StandError> {
+        self.namespace.enter(|| admin(request, fields))?
+    }
+
+    /// `handle_info` of every handle: what Janus counted per viewer (`webrtc.media[…].stats.out` among it).
+    ///
+    /// # Errors
+    /// As [`Self::admin`].
+    pub fn handles(&self) -> Result<Vec<Value>, StandError> {
+        let mut handles = Vec::new();
+        for session in list(&self.admin("list_sessions", &json!({}))?, "sessions") {
+            for handle in list(&self.admin("list_handles", &json!({ "session_id": session }))?, "handles") {
+                let info = json!({ "session_id": session, "handle_id": handle });
+                handles.push(self.admin("handle_info", &info)?["info"].take());
+            }
+        }
+        Ok(handles)
+    }
+
+    /// The bytes of media that Janus says it has sent over all handles, by its own counters.
+    ///
+    /// # Errors
+    /// As [`Self::admin`].
+    pub fn bytes_sent(&self) -> Result<u64, StandError> {
+        Ok(self.handles()?.iter().map(bytes_out).sum())
+    }
+}
+
+/// The sum of `bytes` in every `out_stats` or `stats.out` of a handle, whatever the layout of its version.
+fn bytes_out(info: &Value) -> u64 {
+    match info {
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(name, value)| match name.as_str() {
+                "out_stats" | "out" => bytes_in(value),
+                _ => bytes_out(value),
+            })
+            .sum(),
+        Value::Array(items) => items.iter().map(bytes_out).sum(),
+        _ => 0,
+    }
+}
+
+fn bytes_in(stats: &Value) -> u64 {
+    match stats {
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(name, value)| match name.as_str() {
+                "bytes" => value.as_u64().unwrap_or(0),
+                _ => bytes_in(value),
+            })
+            .sum(),
+        Value::Array(items) => items.iter().map(bytes_in).sum(),
+        _ => 0,
+    }
+}
+
+fn list(answer: &Value, name: &str) -> Vec<Value> {
+    answer.get(name).and_then(Value::as_array).cloned().unwrap_or_default()
+}
+
+fn admin(request: &str, fields: &Value) -> Result<Value, StandError> {
+    let said = |error: &dyn std::fmt::Display| StandError::Said(format!("Janus admin, {request}: {error}"));
+    let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, ADMIN_PORT))?;
+    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+    let mut upgrade =
+        format!("ws://127.0.0.1:{ADMIN_PORT}/").into_client_request().map_err(|error| said(&error))?;
+    let subprotocol = tungstenite::http::HeaderValue::from_static("janus-admin-protocol");
+    upgrade.headers_mut().insert("Sec-WebSocket-Protocol", subprotocol);
+    let (mut socket, _) = tungstenite::client(upgrade, stream).map_err(|error| said(&error))?;
+    let mut asked = json!({ "janus": request, "transaction": "1", "admin_secret": ADMIN_SECRET });
+    for (name, value) in fields.as_object().into_iter().flatten() {
+        asked[name] = value.clone();
+    }
+    socket.send(Message::text(asked.to_string())).map_err(|error| said(&error))?;
+    let answer = socket.read().map_err(|error| said(&error))?;
+    let answer: Value = serde_json::from_slice(&answer.into_data()).map_err(|error| said(&error))?;
+    match answer.get("janus").and_then(Value::as_str) {
+        Some("success") => Ok(answer),
+        _ => Err(said(&answer)),
+    }
+}
+
+fn configure(folder: &TempDir, media_address: Ipv4Addr) -> std::io::Result<()> {
+    let path = folder.path().display();
+    let installed = "/usr/lib/x86_64-linux-gnu/janus";
+    let core = format!(
+        r#"general: {{
+  configs_folder = "{path}"
+  plugins_folder = "{installed}/plugins"
+  transports_folder = "{installed}/transports"
+  events_folder = "{installed}/events"
+  loggers_folder = "{installed}/loggers"
+  debug_level = 4
+  debug_colors = false
+  admin_secret = "{ADMIN_SECRET}"
+  session_timeout = 60
+}}
+media: {{ rtp_port_range = "20000-29999" }}
+nat: {{ ice_enforce_list = "{media_address}"  ignore_mdns = true }}
+plugins: {{ disable = "libjanus_audiobridge.so,libjanus_duktape.so,libjanus_lua.so,libjanus_nosip.so,libjanus_sip.so,libjanus_textroom.so,libjanus_videocall.so,libjanus_voicemail.so,libjanus_recordplay.so,libjanus_echotest.so,libjanus_videoroom.so" }}
+transports: {{ disable = "libjanus_http.so,libjanus_mqtt.so,libjanus_nanomsg.so,libjanus_pfunix.so,libjanus_rabbitmq.so" }}
+loggers: {{ disable = "libjanus_jsonlog.so" }}
+"#
+    );
+    let websockets = format!(
+        r#"general: {{ json = "plain"  ws = true  ws_port = {PORT}  wss = false }}
+admin: {{ admin_ws = true  admin_ws_port = {ADMIN_PORT}  admin_ws_ip = "127.0.0.1"  admin_wss = false }}
+"#
+    );
+    let mountpoint = |id: u64, audio: u16, video: u16, codec: &str, more: &str| {
+        format!(
+            r#"mountpoint-{id}: {{
+  type = "rtp"  id = {id}  {more}
+  media = (
+    {{ type = "audio" mid = "a" label = "a" iface = "127.0.0.1" port = {audio} pt = 111 codec = "opus" }},
+    {{ type = "video" mid = "v" label = "v" iface = "127.0.0.1" port = {video} pt = 100 codec = {codec} }}
+  )
+}}
+"#
+        )
+    };
+    let h264 = r#""h264" fmtp = "profile-level-id=42e01f;packetization-mode=1""#;
+    let streaming = [
+        "general: { }\n".to_owned(),
+        mountpoint(H264, 5002, 5004, h264, ""),
+        mountpoint(VP8, 5012, 5014, r#""vp8""#, ""),
+        mountpoint(H264_WITH_PIN, 5022, 5024, h264, &format!("pin = \"{PIN}\"")),
+    ];
+    fs::write(folder.path().join("janus.jcfg"), core)?;
+    fs::write(folder.path().join("janus.transport.websockets.jcfg"), websockets)?;
+    fs::write(folder.path().join("janus.plugin.streaming.jcfg"), streaming.concat())
+}

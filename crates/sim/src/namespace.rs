@@ -1,0 +1,148 @@
+//! Network namespaces: a machine's network to itself for one test, gone when the guard is dropped.
+//!
+//! Servers that refuse loopback for media (libnice, Chromium) get a veth pair with both ends in the same namespace;
+//! packets to its address stay inside.
+
+use std::fs::File;
+use std::net::Ipv4Addr;
+use std::os::fd::AsRawFd;
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::stand::{StandError, run};
+
+/// Makes names unique within a process; the process id makes them unique on the machine.
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+/// A network namespace with loopback up.
+#[derive(Debug)]
+pub struct Namespace {
+    name: String,
+}
+
+impl Namespace {
+    /// Makes one; needs root. `purpose` (a few letters) shows in its name.
+    ///
+    /// # Errors
+    /// When `ip netns` fails.
+    pub fn new(purpose: &str) -> Result<Self, StandError> {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("throng-{purpose}-{}-{number}", std::process::id());
+        run(Command::new("ip").args(["netns", "add", &name]))?;
+        let namespace = Self { name };
+        namespace.ip(&["link", "set", "lo", "up"])?;
+        Ok(namespace)
+    }
+
+    /// One with a veth pair, both ends inside, the first with `address`/24.
+    ///
+    /// # Errors
+    /// When `ip` fails.
+    pub fn with_veth(purpose: &str, address: Ipv4Addr) -> Result<Self, StandError> {
+        let namespace = Self::new(purpose)?;
+        namespace.ip(&["link", "add", "v0", "type", "veth", "peer", "name", "v1"])?;
+        namespace.ip(&["addr", "add", &format!("{address}/24"), "dev", "v0"])?;
+        namespace.ip(&["link", "set", "v0", "up"])?;
+        namespace.ip(&["link", "set", "v1", "up"])?;
+        Ok(namespace)
+    }
+
+    /// Two namespaces joined by a veth pair, `v0` in each, with these addresses/24.
+    ///
+    /// # Errors
+    /// When `ip` fails.
+    pub fn pair(purpose: &str, a: Ipv4Addr, b: Ipv4Addr) -> Result<(Self, Self), StandError> {
+        let (first, second) = (Self::new(purpose)?, Self::new(purpose)?);
+        first.ip(&["link", "add", "v0", "type", "veth", "peer", "name", "v0", "netns", &second.name])?;
+        for (namespace, address) in [(&first, a), (&second, b)] {
+            namespace.ip(&["addr", "add", &format!("{address}/24"), "dev", "v0"])?;
+            namespace.ip(&["link", "set", "v0", "up"])?;
+        }
+        Ok((first, second))
+    }
+
+    /// Its name, as `ip netns` knows it.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// `program`, to be run inside.
+    #[must_use]
+    pub fn command(&self, program: &str) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.name, program]);
+        command
+    }
+
+    /// `ip ARGS` about this namespace.
+    ///
+    /// # Errors
+    /// When it fails.
+    pub fn ip(&self, args: &[&str]) -> Result<(), StandError> {
+        run(Command::new("ip").args(["-n", &self.name]).args(args)).map(drop)
+    }
+
+    /// Runs `act` on a thread inside; sockets made there stay there.
+    ///
+    /// # Errors
+    /// When the namespace cannot be entered.
+    pub fn enter<T: Send>(&self, act: impl FnOnce() -> T + Send) -> Result<T, StandError> {
+        let path = format!("/run/netns/{}", self.name);
+        std::thread::scope(|scope| {
+            let inside = scope.spawn(|| {
+                let namespace = File::open(&path)?;
+                // SAFETY: the descriptor is open for the whole call; only this short-lived thread changes namespace.
+                if unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) } != 0 {
+                    return Err(StandError::Io(std::io::Error::last_os_error()));
+                }
+                Ok(act())
+            });
+            inside.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+
+    /// Drops `per_mille` of the UDP packets to `port` (any, when `None`) that arrive here, each by its own chance
+    /// (nft `numgen random`). Replaces an earlier loss.
+    ///
+    /// # Errors
+    /// When `nft` fails.
+    pub fn lose(&self, per_mille: u16, port: Option<u16>) -> Result<(), StandError> {
+        let port = port.map_or_else(String::new, |port| format!("udp dport {port} "));
+        let rules = format!(
+            "table inet throng {{\n}}\ndelete table inet throng\ntable inet throng {{\nchain input {{\n\
+             type filter hook input priority 0;\nmeta l4proto udp {port}numgen random mod 1000 < {per_mille} \
+             counter drop\n}}\n}}\n"
+        );
+        let file = tempfile::NamedTempFile::new()?;
+        std::fs::write(file.path(), rules)?;
+        run(self.command("nft").arg("-f").arg(file.path())).map(drop)
+    }
+
+    /// How many packets [`Self::lose`] has dropped.
+    ///
+    /// # Errors
+    /// When `nft` fails or nothing was asked to be lost.
+    pub fn lost(&self) -> Result<u64, StandError> {
+        let listed = run(self.command("nft").args(["list", "table", "inet", "throng"]))?;
+        let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+        let mut words = listed.split_whitespace().skip_while(|word| *word != "packets");
+        let count = words.nth(1).and_then(|count| count.parse().ok());
+        count.ok_or_else(|| StandError::Said(format!("no counter in: {listed}")))
+    }
+
+    /// Takes the loss away.
+    ///
+    /// # Errors
+    /// When `nft` fails.
+    pub fn lose_nothing(&self) -> Result<(), StandError> {
+        run(self.command("nft").args(["delete", "table", "inet", "throng"])).map(drop)
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        // Nothing more can be done about a namespace that does not go.
+        let _ = run(Command::new("ip").args(["netns", "del", &self.name]));
+    }
+}
