@@ -124,9 +124,9 @@ struct BurstFile {
 struct PoissonFile {
     /// Mean joins, such as `5/s`.
     rate: Rate,
-    /// Seed: the same one gives the same arrivals.
-    #[schemars(default)]
-    seed: u64,
+    /// Seed: the same one gives the same arrivals; 1 when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seed: Option<u64>,
 }
 
 /// How long each participant stays.
@@ -149,7 +149,7 @@ struct StayTable {
     /// Exponential with this mean.
     #[serde(skip_serializing_if = "Option::is_none")]
     mean: Option<Duration>,
-    /// Seed of the exponential stays.
+    /// Seed of the exponential stays; 1 when left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     seed: Option<u64>,
     /// A new participant joins when one leaves.
@@ -280,7 +280,7 @@ fn cohort(cohort: &Cohort) -> CohortFile {
             }
             ArrivalKind::Poisson(poisson) => ArrivalFile::Poisson(PoissonFile {
                 rate: Rate(format!("{}/s", poisson.rate_per_s)),
-                seed: poisson.seed,
+                seed: Some(poisson.seed),
             }),
         }),
         stay: cohort.stay.map(|stay| {

@@ -63,7 +63,7 @@ pub(super) fn crowd(reader: &mut Reader, top: &mut Fields<'_>) -> (Vec<Cohort>, 
 }
 
 fn cohort(reader: &mut Reader, fields: &mut Fields<'_>, name: String) -> Option<Cohort> {
-    if fields.get("size").is_none() {
+    if fields.lacks("size") {
         let message = format!("`{}` is missing", fields.path_of("size"));
         reader.fail(fields.span, message, "write for example size = 100");
     }

@@ -31,6 +31,11 @@ impl<'t> Fields<'t> {
         self.entries.iter().find(|entry| entry.key == key).map(|entry| &entry.node)
     }
 
+    /// Whether `key` is absent and nothing here looks like a misspelling of it, which would be the better message.
+    pub(super) fn lacks(&self, key: &'static str) -> bool {
+        !self.entries.iter().any(|entry| nearest(&entry.key, std::iter::once(key)).is_some())
+    }
+
     /// The dotted path of `key`.
     pub(super) fn path_of(&self, key: &str) -> String {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
@@ -159,12 +164,11 @@ impl Reader {
         let path = fields.path_of(key);
         let node = fields.get(key)?;
         let expected = format!("a whole number from {least} to {most}");
-        match node.value {
-            Value::Integer(value) => match u64::try_from(value) {
-                Ok(value) if (least..=most).contains(&value) => return Some(value),
-                _ => {}
-            },
-            _ => {}
+        if let Value::Integer(value) = node.value
+            && let Ok(value) = u64::try_from(value)
+            && (least..=most).contains(&value)
+        {
+            return Some(value);
         }
         self.expected(node, &path, &expected);
         None

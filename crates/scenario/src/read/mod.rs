@@ -61,7 +61,7 @@ pub(crate) fn scenario(text: &str, overrides: &[Override]) -> Result<Scenario, S
 fn target(reader: &mut Reader, top: &mut Fields<'_>) -> Option<Target> {
     let mut fields = reader.section(top, "target");
     let url = fields.get("url");
-    if url.is_none() {
+    if fields.lacks("url") {
         let mend = "write under [target] for example url = \"whep+http://127.0.0.1:7080/whep\"";
         reader.fail(fields.span, "`target.url` is missing", mend);
     }
