@@ -1,6 +1,8 @@
 //! WebRTC: a viewer that negotiates, connects, receives and reports as a browser does. str0m does ICE, DTLS and SDP;
 //! the media path (SRTP, feedback, meters) is ours, because it runs for every packet of every viewer.
 
+pub mod viewer;
+
 pub mod session;
 
 pub mod sdp;
@@ -15,3 +17,6 @@ pub mod srtp;
 
 mod crypto;
 pub use crypto::CryptoSetupError;
+
+#[cfg(test)]
+mod loopback_tests;

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use throng_media::codec::PayloadFacts;
+use throng_media::codec::{PayloadFacts, PayloadReader};
 use throng_media::quality::{CaptureBasis, Captured, Packet, TrackConfig, TrackMeter, WallClock};
 use throng_media::rtcp::{Compound, Rtcp};
 use throng_media::rtp::{ExtensionIds, Extensions, RtpHeader, original_packet};
@@ -16,15 +16,12 @@ use super::srtp::{IndexEstimator, Opener, SessionKeys, SrtpError};
 
 /// More sources than this are not followed: a hundred streams with their retransmissions stay below it.
 const SOURCES_MAX: usize = 512;
-/// A reader of one codec's payload header.
-pub type ReadPayload = fn(Codec, &[u8]) -> PayloadFacts;
 
 /// Receives the media of one peer connection.
 pub struct Receiver {
     opener: Opener,
     assignments: Assignments,
     extension_ids: ExtensionIds,
-    read_payload: ReadPayload,
     sources: Vec<Source>,
     tracks: Vec<Track>,
     reporter: Reporter,
@@ -32,6 +29,7 @@ pub struct Receiver {
     first_track: u16,
     next_interval_at: Instant,
     last_media_at: Option<Instant>,
+    first_packet_seen: bool,
     first_frame_seen: bool,
     observed: Vec<Observation>,
     /// What was odd is told once a kind, or a hostile server would fill the run with it.
@@ -64,6 +62,7 @@ pub(super) struct Track {
     pub(super) codec: Codec,
     pub(super) kind: MediaKind,
     pub(super) duty: Duty,
+    payloads: PayloadReader,
 }
 
 /// What can be odd about what the peer sends; each is told once.
@@ -75,6 +74,7 @@ enum Oddity {
     UnknownPayload = 8,
     Stranger = 16,
     TooManySources = 32,
+    BadPayload = 64,
 }
 
 impl Receiver {
@@ -93,7 +93,6 @@ impl Receiver {
             opener: keys.opener()?,
             assignments: Assignments::default(),
             extension_ids: ExtensionIds::default(),
-            read_payload: options.read_payload,
             sources: Vec::new(),
             tracks: Vec::new(),
             reporter: Reporter::new(keys.sealer()?, options.seed, options.clock, now),
@@ -101,6 +100,7 @@ impl Receiver {
             first_track: options.first_track,
             next_interval_at: next_second(options.joined_at, now),
             last_media_at: None,
+            first_packet_seen: false,
             first_frame_seen: false,
             observed: Vec::new(),
             oddities_told: 0,
@@ -183,24 +183,26 @@ impl Receiver {
         let captured = extensions
             .abs_capture_time
             .map(|time| Captured { unix_ns: time.captured_unix_ns(), basis: CaptureBasis::AbsCaptureTime });
-        let had_packet = track.meter.first_packet_at().is_some();
+        let described = extensions.dependency_descriptor;
+        // A payload that breaks its format still counts as a packet of its frame.
+        let (facts, malformed) = match track.payloads.read_described(payload, described) {
+            Ok(facts) => (facts, None),
+            Err(error) => (PayloadFacts::default(), Some(error)),
+        };
         track.meter.packet(&Packet {
             arrived_at,
             sequence,
             timestamp: header.timestamp,
             marker: header.marker,
-            facts: if payload.is_empty() {
-                PayloadFacts::default()
-            } else {
-                (self.read_payload)(track.codec, payload)
-            },
+            facts,
             payload_bytes: payload.len() as u32,
             header_bytes: (plain.len() - payload.len()) as u32,
             wire_bytes,
             retransmitted,
             captured,
         });
-        if !had_packet {
+        if !self.first_packet_seen {
+            self.first_packet_seen = true;
             self.observed.push(Observation::Reached(Phase::FirstPacket, arrived_at));
         }
         let counts = track.kind == MediaKind::Video || !self.assignments.expects_video;
@@ -211,6 +213,9 @@ impl Receiver {
             self.first_frame_seen = true;
             self.observed.push(Observation::Reached(Phase::FirstFrame, seen_at));
         }
+        if let Some(error) = malformed {
+            self.odd(Oddity::BadPayload, "payload", error);
+        }
     }
 
     /// Finds, or opens, the track of a packet of a new SSRC or with a new payload type.
@@ -220,12 +225,12 @@ impl Receiver {
             self.odd(
                 Oddity::UnknownPayload,
                 "rtp",
-                &format!("payload type {} was not agreed", header.payload_type),
+                format_args!("payload type {} was not agreed", header.payload_type),
             );
             return Role::Ignored;
         };
         if self.assignments.is_stranger(header.ssrc, assignment.section) {
-            self.odd(Oddity::Stranger, "rtp", &format!("SSRC {} was not announced", header.ssrc));
+            self.odd(Oddity::Stranger, "rtp", format_args!("SSRC {} was not announced", header.ssrc));
         }
         let of_section =
             |track: &Track| track.section == assignment.section && track.codec == assignment.codec;
@@ -238,6 +243,7 @@ impl Receiver {
                 if track.ssrc != header.ssrc {
                     track.ssrc = header.ssrc;
                     track.duty.source_changed();
+                    track.payloads = PayloadReader::new(track.codec);
                     track.meter.source_changed(now);
                 }
                 Role::Media(at)
@@ -262,6 +268,7 @@ impl Receiver {
             codec: assignment.codec,
             kind: assignment.kind,
             duty: Duty::of(assignment.feedback),
+            payloads: PayloadReader::new(assignment.codec),
         });
         self.observed.push(Observation::TrackOpened {
             track,
@@ -273,7 +280,7 @@ impl Receiver {
 
     fn add_source(&mut self, ssrc: u32) -> Option<usize> {
         if self.sources.len() == SOURCES_MAX {
-            self.odd(Oddity::TooManySources, "rtp", &format!("more than {SOURCES_MAX} SSRCs"));
+            self.odd(Oddity::TooManySources, "rtp", format_args!("more than {SOURCES_MAX} SSRCs"));
             return None;
         }
         let source =
@@ -374,10 +381,10 @@ impl Receiver {
         self.tracks.len()
     }
 
-    fn odd(&mut self, oddity: Oddity, place: &'static str, detail: &str) {
+    fn odd(&mut self, oddity: Oddity, place: &'static str, detail: impl std::fmt::Display) {
         if self.oddities_told & oddity as u8 == 0 {
             self.oddities_told |= oddity as u8;
-            self.observed.push(Observation::Odd { place, detail: detail.to_owned() });
+            self.observed.push(Observation::Odd { place, detail: detail.to_string() });
         }
     }
 }
@@ -385,8 +392,6 @@ impl Receiver {
 /// How a [`Receiver`] is set up.
 #[derive(Clone, Copy, Debug)]
 pub struct ReceiverOptions {
-    /// Reads payload headers.
-    pub read_payload: ReadPayload,
     /// Reads wall time from moments.
     pub clock: WallClock,
     /// When the participant joined: intervals end on whole seconds after it.
