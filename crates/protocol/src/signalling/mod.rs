@@ -12,6 +12,9 @@ pub mod janus;
 pub mod ome;
 pub mod whep;
 
+#[cfg(test)]
+mod tests;
+
 use crate::participant::{Channel, ChannelError, FetchId, Message, Open, Opening, Request, Response, Why};
 
 /// One server's way to exchange offer, answer and candidates; sans-IO, as the participant that owns it.

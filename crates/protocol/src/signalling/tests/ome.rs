@@ -1,0 +1,111 @@
+//! Dialogues with OvenMediaEngine.
+
+use super::super::ome::{Config, Ome};
+use super::*;
+
+fn stand() -> Stand {
+    Stand::new(Ome::new(Config::new("ws://10.0.0.1:3333/app/stream?transport=tcp".parse().unwrap())))
+}
+
+fn asked() -> Stand {
+    let mut stand = stand();
+    stand.open(None);
+    stand
+}
+
+fn offer(more: &str) -> String {
+    let sdp = serde_json::to_string(SDP).unwrap();
+    format!(
+        r#"{{"command":"offer","id":7,"peer_id":0,"code":200,"sdp":{{"type":"offer","sdp":{sdp}}}{more}}}"#
+    )
+}
+
+#[test]
+fn a_session_is_asked_for_answered_and_stopped() {
+    let mut stand = stand();
+    let lines = stand.open(None);
+    assert!(lines[0].starts_with("open WebSocket"), "{lines:?}");
+    assert_eq!(lines[1], r#"say {"command":"request_offer"}"#);
+    let lines = stand.hears(&offer(
+        r#","candidates":[{"candidate":"candidate:0 1 UDP 50 10.0.0.1 10000 typ host generation 0","sdpMLineIndex":0},{"candidate":"candidate:1 1 UDP 50 10.0.0.1 10001 typ host","sdpMid":"x"}]"#,
+    ));
+    assert_eq!(
+        lines,
+        [
+            "offer",
+            "candidate:0 1 UDP 50 10.0.0.1 10000 typ host generation 0",
+            "candidate:1 1 UDP 50 10.0.0.1 10001 typ host"
+        ]
+    );
+    let answer = stand.tell(SignalInput::Answer("v=0".into()));
+    assert_eq!(
+        answer,
+        [r#"say {"command":"answer","id":7,"peer_id":0,"sdp":{"type":"answer","sdp":"v=0"}}"#]
+    );
+    let candidate = stand.tell(SignalInput::Candidate("candidate:1 1 udp 1 10.0.0.2 9 typ host"));
+    assert!(candidate[0].contains(r#""candidates":[{"candidate":"candidate:1 1 udp"#), "{candidate:?}");
+    assert!(stand.adapter.next_timeout().is_none());
+    let leave = stand.tell(SignalInput::Leave);
+    assert_eq!(leave, [r#"say {"command":"stop","id":7,"peer_id":0}"#, "close", "goodbye"]);
+}
+
+#[test]
+fn relays_come_before_the_offer_once_in_either_spelling() {
+    let both = r#","iceServers":[{"urls":["turn:10.0.0.1:3478?transport=tcp","stun:x"],"username":"u","credential":"c"}],"ice_servers":[{"urls":["turn:10.0.0.1:3478?transport=tcp"],"user_name":"u","credential":"c"}]"#;
+    let older =
+        r#","ice_servers":[{"urls":"turn:10.0.0.1:3478?transport=tcp","user_name":"u","credential":"c"}]"#;
+    for more in [both, older] {
+        assert_eq!(
+            asked().hears(&offer(more)),
+            ["relay turn:10.0.0.1:3478?transport=tcp u c", "offer"],
+            "{more}"
+        );
+    }
+}
+
+#[test]
+fn what_does_not_concern_a_viewer_is_passed_over() {
+    let mut stand = asked();
+    assert!(stand.hears(r#"{"command":"notification","type":"playlist","message":{"a":[1]}}"#).is_empty());
+    for (said, expect) in [
+        (r#"{"command":"request_offer_p2p","id":1,"peer_id":3}"#, "declined request_offer_p2p"),
+        (r#"{"command":"dance"}"#, "unknown command dance"),
+    ] {
+        let lines = stand.hears(said);
+        assert!(lines.len() == 1 && lines[0].starts_with("odd ") && lines[0].contains(expect), "{lines:?}");
+    }
+}
+
+#[test]
+fn refusals_and_rubbish_are_named() {
+    use FailureReason::{Protocol, Refused, SignallingClosed};
+    for (said, reason, says) in [
+        (r#"{"code":404,"error":"Cannot find stream"}"#, Refused, "code 404, Cannot find stream"),
+        (r#"{"code":400,"error":{"x":1}}"#, Refused, "code 400"),
+        (r#"{"error":"no"}"#, Refused, "refused: no"),
+        (r#"{"command":"stop","id":7}"#, SignallingClosed, "stopped"),
+        ("{}", Protocol, "without command"),
+        ("not json", Protocol, "not json"),
+        (r#"{"command":"offer","id":"seven"}"#, Protocol, "malformed JSON"),
+        (r#"{"command":"offer","code":200}"#, Protocol, "without id"),
+        (r#"{"command":"offer","id":1,"code":200}"#, Protocol, "without sdp"),
+        (r#"{"command":"offer","id":1,"sdp":{"type":"answer","sdp":"v=0"}}"#, Protocol, "type answer"),
+        (r#"{"command":"offer","id":1,"sdp":{"type":"offer","sdp":"<html>"}}"#, Protocol, "<html>"),
+    ] {
+        failed(&asked().hears(said), &reason, says);
+    }
+    closes_are_named(asked);
+}
+
+#[test]
+fn a_silent_server_is_named_by_the_step() {
+    let mut opening = stand();
+    opening.tell(SignalInput::Start);
+    failed(
+        &opening.wait_for("OME: the WebSocket to open"),
+        &FailureReason::SignallingTimeout,
+        "WebSocket to open",
+    );
+    let lines = asked().wait_for("OME: an offer after request_offer");
+    failed(&lines, &FailureReason::SignallingTimeout, "an offer after request_offer");
+}
