@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use throng_sim::ome::{self, MediaPeer};
@@ -50,12 +51,13 @@ fn say(socket: &mut WebSocket<TcpStream>, message: &Value) {
     socket.send(Message::text(message.to_string())).unwrap();
 }
 
-/// Closes and waits until the server has seen it.
-fn hang_up(mut socket: WebSocket<TcpStream>) {
-    socket.close(None).unwrap();
-    while socket.read().is_ok() {}
-    // The server records after its side is closed.
-    std::thread::sleep(std::time::Duration::from_millis(50));
+/// Waits until the server's thread has got so far.
+fn until(what: &str, reached: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(5);
+    while !reached() {
+        assert!(Instant::now() < deadline, "{what}");
+        std::thread::yield_now();
+    }
 }
 
 #[test]
@@ -72,7 +74,8 @@ fn ome_takes_a_conforming_viewer_without_complaint() {
     let candidates = json!([{"candidate": "candidate:1", "sdpMLineIndex": 0}]);
     say(&mut socket, &json!({"command": "candidate", "id": id, "peer_id": peer, "candidates": candidates}));
     say(&mut socket, &json!({"command": "stop", "id": id, "peer_id": peer}));
-    hang_up(socket);
+    until("stopped", || server.sessions() == (1, 1));
+    drop(socket);
     assert_eq!(server.violations(), Vec::<String>::new());
     assert_eq!(server.sessions(), (1, 1));
     assert_eq!(*kept.lock().unwrap(), ["v=0", "candidate:1"]);
@@ -88,7 +91,9 @@ fn ome_records_what_the_protocol_does_not_allow() {
     let id = &offer["id"];
     say(&mut rude, &json!({"command": "candidate", "id": id, "candidates": []}));
     say(&mut rude, &json!({"command": "answer", "id": id, "sdp": {"type": "offer", "sdp": "v=0"}}));
-    hang_up(rude);
+    rude.close(None).unwrap();
+    let gone = || server.violations().iter().any(|violation| violation.contains("left without stop"));
+    until("the viewer's leaving is seen", gone);
     let violations = server.violations().join("\n");
     for expect in [
         "wrong or no id",

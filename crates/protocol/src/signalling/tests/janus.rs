@@ -69,7 +69,7 @@ fn replay(
         let at = said.iter().position(|line| line.starts_with("say ")).expect("we say something");
         let ours: Value = serde_json::from_str(&said.remove(at)[4..]).unwrap();
         assert_eq!(ours, message);
-        rest.append(&mut said);
+        rest.extend(said.extract_if(.., |line| !line.starts_with("say ")));
     }
     rest.extend(said);
     rest
