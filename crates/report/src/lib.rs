@@ -8,7 +8,7 @@
 mod summary;
 pub use summary::{
     ClockSummary, FailureExample, Generator, Media, ObjectiveResult, Participants, PhaseTime, RunOutcome,
-    SUMMARY_VERSION, Summary, TimeTo, summary_schema,
+    SUMMARY_VERSION, Summary, TimeTo, json_schema,
 };
 
 mod summarise;

@@ -270,15 +270,23 @@ pub struct FailureExample {
 pub struct ObjectiveResult {
     /// The objective as written, e.g. `video.loss p95 < 1%`.
     pub text: String,
-    /// What was measured, in the metric's base unit (seconds, ratio, frames per second, bits per second, count);
+    /// What was measured, in the objective's unit (milliseconds, ratio, frames per second);
     /// `null` when there is no such figure, or when it is infinite (a percentile that lies among failures).
     pub measured: Option<f64>,
     /// The same for people, with its unit.
     pub measured_text: String,
-    /// `met`, `missed` or `unknown` (nothing to measure it by; counts as missed).
+    /// `met`, `missed` or `not_measured` (nothing to judge it by, so not met).
     pub verdict: String,
     /// Whether it was met.
     pub met: bool,
+}
+
+impl ObjectiveResult {
+    /// Whether a figure was measured and does not hold.
+    #[must_use]
+    pub fn is_missed(&self) -> bool {
+        self.verdict == "missed"
+    }
 }
 
 /// How far absolute delays may be off.
@@ -305,6 +313,6 @@ impl Summary {
 
 /// The JSON Schema of `summary.json` (draft 2020-12), as kept in `docs/summary.schema.json`.
 #[must_use]
-pub fn summary_schema() -> serde_json::Value {
+pub fn json_schema() -> serde_json::Value {
     schemars::schema_for!(Summary).to_value()
 }

@@ -1,0 +1,166 @@
+//! `series.csv` and `participants.csv` (RFC 4180): a header line, then a line a row. Absent figures are empty.
+
+use throng_observation::run::{ParticipantRow, RunData, SeriesRow};
+use throng_observation::{Distribution, Outcome, Phase};
+
+use crate::figures::loss_ratio;
+
+/// The columns of [`series`]; units stand in the names, delays are relative unless they say `one_way`.
+pub const SERIES_COLUMNS: [&str; 21] = [
+    "second",
+    "cohort",
+    "kind",
+    "tracks",
+    "tracks_below_source_fps",
+    "source_fps",
+    "received_bps",
+    "packets_received",
+    "packets_lost",
+    "loss_ratio",
+    "fps_p5",
+    "fps_p50",
+    "delay_ms_p50",
+    "delay_ms_p95",
+    "delay_ms_p99",
+    "one_way_delay_ms_p50",
+    "one_way_delay_ms_p95",
+    "jitter_ms_p95",
+    "freeze_count",
+    "freeze_ms",
+    "nack_sent",
+];
+
+/// The columns of [`participants`]; every `_s` is seconds since the run's first intended join.
+pub const PARTICIPANT_COLUMNS: [&str; 17] = [
+    "participant",
+    "cohort",
+    "intended_s",
+    "started_s",
+    "resolved_s",
+    "connected_s",
+    "secured_s",
+    "negotiated_s",
+    "ice_connected_s",
+    "dtls_connected_s",
+    "first_packet_s",
+    "first_frame_s",
+    "ended_s",
+    "outcome",
+    "failure_reason",
+    "failure_detail",
+    "local_address",
+];
+
+/// A line for every second, cohort and kind; see [`SERIES_COLUMNS`].
+#[must_use]
+pub fn series(run: &RunData) -> String {
+    let rows = run.series.iter().map(|row| series_row(run, row));
+    table(&SERIES_COLUMNS, rows)
+}
+
+/// A line for every participant; see [`PARTICIPANT_COLUMNS`].
+#[must_use]
+pub fn participants(run: &RunData) -> String {
+    let rows = run.participants.iter().map(|row| participant_row(run, row));
+    table(&PARTICIPANT_COLUMNS, rows)
+}
+
+fn series_row(run: &RunData, row: &SeriesRow) -> Vec<String> {
+    let at = |d: &Distribution, q, scale: f64| number(d.quantile(q).map(|value| value as f64 / scale));
+    let c = &row.counters;
+    vec![
+        row.second.to_string(),
+        cohort(run, row.cohort.0),
+        row.kind.map_or_else(String::new, |kind| kind.key().into()),
+        row.tracks.to_string(),
+        row.tracks_below_source_fps.to_string(),
+        number(row.source_fps_milli.map(|milli| f64::from(milli) / 1e3)),
+        c.wire_bytes.saturating_mul(8).to_string(),
+        c.packets_received.to_string(),
+        c.packets_lost.to_string(),
+        number(loss_ratio(c)),
+        at(&row.fps_milli, 0.05, 1e3),
+        at(&row.fps_milli, 0.50, 1e3),
+        at(&row.relative_delay_us, 0.50, 1e3),
+        at(&row.relative_delay_us, 0.95, 1e3),
+        at(&row.relative_delay_us, 0.99, 1e3),
+        at(&row.absolute_delay_us, 0.50, 1e3),
+        at(&row.absolute_delay_us, 0.95, 1e3),
+        at(&row.jitter_us, 0.95, 1e3),
+        c.freeze_count.to_string(),
+        number(Some(c.freeze_us as f64 / 1e3)),
+        c.nack_sent.to_string(),
+    ]
+}
+
+fn participant_row(run: &RunData, row: &ParticipantRow) -> Vec<String> {
+    let mut cells = vec![
+        row.participant.0.to_string(),
+        cohort(run, row.cohort.0),
+        number(Some(row.intended_at.as_secs_f64())),
+    ];
+    cells.extend(Phase::ALL.iter().map(|phase| number(row.reached.get(phase).map(|at| at.as_secs_f64()))));
+    cells.push(number(row.ended_at.map(|at| at.as_secs_f64())));
+    cells.extend(match &row.outcome {
+        None => [String::new(), String::new(), String::new()],
+        Some(Outcome::Completed) => ["completed".into(), String::new(), String::new()],
+        Some(Outcome::Failed(failure)) => ["failed".into(), failure.reason.key(), failure.detail.clone()],
+    });
+    cells.push(row.local_address.clone().unwrap_or_default());
+    cells
+}
+
+fn cohort(run: &RunData, id: u16) -> String {
+    run.info.cohorts.get(usize::from(id)).cloned().unwrap_or_else(|| id.to_string())
+}
+
+fn number(value: Option<f64>) -> String {
+    value.map_or_else(String::new, |value| format!("{value}"))
+}
+
+fn table(columns: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+    let mut out = columns.join(",");
+    out.push_str("\r\n");
+    for row in rows {
+        let cells: Vec<_> = row.iter().map(|cell| quoted(cell)).collect();
+        out.push_str(&cells.join(","));
+        out.push_str("\r\n");
+    }
+    out
+}
+
+/// Quotes what RFC 4180 wants quoted; a text that a spreadsheet would run as a formula gets an apostrophe, because
+/// failure details hold what a server said.
+fn quoted(cell: &str) -> String {
+    let is_formula =
+        cell.starts_with(['=', '+', '@', '\t']) || cell.starts_with('-') && cell.parse::<f64>().is_err();
+    let cell = if is_formula { format!("'{cell}") } else { cell.to_owned() };
+    if cell.contains([',', '"', '\r', '\n']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_quoted_and_never_run_as_formulas() {
+        for (cell, expect) in [
+            ("a", "a"),
+            ("a,b", "\"a,b\""),
+            ("a\"b", "\"a\"\"b\""),
+            ("=1+1", "'=1+1"),
+            ("-5", "-5"),
+            ("-x", "'-x"),
+        ] {
+            assert_eq!(quoted(cell), expect);
+        }
+    }
+
+    #[test]
+    fn every_line_has_every_column() {
+        let run = crate::example::degraded();
+        let first_lines = |csv: String| csv.lines().take(2).map(|l| l.split(',').count()).collect::<Vec<_>>();
+        assert_eq!(first_lines(series(&run)), [SERIES_COLUMNS.len(); 2]);
+        assert_eq!(first_lines(participants(&run)), [PARTICIPANT_COLUMNS.len(); 2]);
+    }
+}

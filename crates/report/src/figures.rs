@@ -1,0 +1,143 @@
+//! The run's rows added up once: what the summary, the objectives and the page are all made from.
+
+use throng_observation::run::{ParticipantRow, RunData, TrackRow};
+use throng_observation::{Distribution, FailureReason, MediaKind, Phase, TrackCounters};
+
+use crate::waits::Waits;
+
+/// The phases that say "the transport is up", best first: DTLS, or for a protocol without it the first media.
+pub(crate) const CONNECTED: [Phase; 3] = [Phase::DtlsConnected, Phase::FirstPacket, Phase::FirstFrame];
+
+/// The phases that say "media comes".
+pub(crate) const PLAYING: [Phase; 2] = [Phase::FirstFrame, Phase::FirstPacket];
+
+/// What all tracks of one kind did after the warm-up.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct KindFigures {
+    pub(crate) counters: TrackCounters,
+    pub(crate) relative_delay_us: Distribution,
+    pub(crate) absolute_delay_us: Distribution,
+    pub(crate) jitter_us: Distribution,
+    pub(crate) fps_milli: Distribution,
+    pub(crate) loss_ppm: Distribution,
+    pub(crate) oven_delay_us: Distribution,
+    pub(crate) track_seconds: u64,
+    pub(crate) below_source_fps: u64,
+    /// Seconds in which a track of this kind reported.
+    pub(crate) seconds: u64,
+    source_fps_weighted: f64,
+    source_fps_weight: u64,
+}
+
+impl KindFigures {
+    fn of(run: &RunData, kind: MediaKind, from_second: i64) -> Self {
+        let mut figures = Self::default();
+        let mut last_second = None;
+        for row in run.series.iter().filter(|row| row.kind == Some(kind) && row.second >= from_second) {
+            figures.counters += row.counters;
+            figures.relative_delay_us.merge(&row.relative_delay_us);
+            figures.absolute_delay_us.merge(&row.absolute_delay_us);
+            figures.jitter_us.merge(&row.jitter_us);
+            figures.fps_milli.merge(&row.fps_milli);
+            figures.loss_ppm.merge(&row.loss_ppm);
+            figures.oven_delay_us.merge(&row.oven_delay_us);
+            figures.track_seconds += u64::from(row.tracks);
+            figures.below_source_fps += u64::from(row.tracks_below_source_fps);
+            if let Some(milli) = row.source_fps_milli {
+                figures.source_fps_weighted += f64::from(milli) / 1e3 * f64::from(row.tracks);
+                figures.source_fps_weight += u64::from(row.tracks);
+            }
+            if row.tracks > 0 && last_second != Some(row.second) {
+                last_second = Some(row.second);
+                figures.seconds += 1;
+            }
+        }
+        figures
+    }
+
+    /// Lost ÷ expected.
+    pub(crate) fn loss_ratio(&self) -> Option<f64> {
+        loss_ratio(&self.counters)
+    }
+
+    /// Frozen ÷ active time.
+    pub(crate) fn freeze_ratio(&self) -> Option<f64> {
+        freeze_ratio(&self.counters)
+    }
+
+    /// Mean of the sources' frame rate, over the track-seconds that know it.
+    pub(crate) fn source_fps(&self) -> Option<f64> {
+        (self.source_fps_weight > 0).then(|| self.source_fps_weighted / self.source_fps_weight as f64)
+    }
+}
+
+/// Lost ÷ expected, of any counters; `None` when nothing was expected.
+pub(crate) fn loss_ratio(counters: &TrackCounters) -> Option<f64> {
+    let lost = counters.packets_lost.max(0) as f64;
+    let expected = counters.packets_received as f64 + lost;
+    (expected > 0.0).then(|| lost / expected)
+}
+
+/// Frozen ÷ active time, of any counters; `None` when never active.
+pub(crate) fn freeze_ratio(counters: &TrackCounters) -> Option<f64> {
+    (counters.active_us > 0).then(|| (counters.freeze_us as f64 / counters.active_us as f64).min(1.0))
+}
+
+/// Everything that is added up from the rows.
+#[derive(Debug)]
+pub(crate) struct Figures<'a> {
+    pub(crate) video: KindFigures,
+    pub(crate) audio: KindFigures,
+    pub(crate) intended: Vec<&'a ParticipantRow>,
+    pub(crate) connect: Waits,
+    pub(crate) first_frame: Waits,
+    pub(crate) tracks: &'a [TrackRow],
+    pub(crate) duration_s: f64,
+}
+
+impl<'a> Figures<'a> {
+    /// Adds up `run`, media from `warm_up_s` on.
+    pub(crate) fn of(run: &'a RunData, warm_up_s: f64) -> Self {
+        let duration_s = duration_s(run);
+        let from_second = warm_up_s.ceil() as i64;
+        let ended_ms = duration_s * 1e3;
+        // Who was not due before the run ended was not refused anything.
+        let intended: Vec<_> = run
+            .participants
+            .iter()
+            .filter(|row| {
+                row.failure() != Some(&FailureReason::NotStarted)
+                    || row.intended_at.as_millis_f64() < ended_ms
+            })
+            .collect();
+        Self {
+            video: KindFigures::of(run, MediaKind::Video, from_second),
+            audio: KindFigures::of(run, MediaKind::Audio, from_second),
+            connect: Waits::of(intended.iter().copied(), &CONNECTED, ended_ms),
+            first_frame: Waits::of(intended.iter().copied(), &[Phase::FirstFrame], ended_ms),
+            intended,
+            tracks: &run.tracks,
+            duration_s,
+        }
+    }
+
+    /// Of those intended, how many reached one of `phases`.
+    pub(crate) fn reached(&self, phases: &[Phase]) -> u64 {
+        self.intended.iter().filter(|row| phases.iter().any(|phase| row.reached.contains_key(phase))).count()
+            as u64
+    }
+
+    /// Of those intended, how many failed.
+    pub(crate) fn failed(&self) -> u64 {
+        self.intended.iter().filter(|row| row.failure().is_some()).count() as u64
+    }
+}
+
+/// How long the run lasted: as its ending says, or else to the last second that was written.
+fn duration_s(run: &RunData) -> f64 {
+    let written = || {
+        let seconds = run.crowd.iter().map(|row| row.second).chain(run.series.iter().map(|row| row.second));
+        seconds.max().map_or(0.0, |second| (second + 1) as f64)
+    };
+    run.ended_at.map_or_else(written, |at| at.as_secs_f64()).max(0.0)
+}

@@ -1,0 +1,90 @@
+//! The verdict, and the answer in one sentence.
+
+use throng_observation::run::Ending;
+
+use crate::summary::{RunOutcome, Summary};
+
+/// The verdict on a summary whose other figures are filled in.
+pub(crate) fn outcome(summary: &Summary, ending: Ending) -> RunOutcome {
+    if summary.generator.limited {
+        RunOutcome::Invalid
+    } else if ending == Ending::Aborted || summary.participants.connected == 0 {
+        RunOutcome::Error
+    } else if summary.objectives.iter().all(|objective| objective.met) {
+        RunOutcome::Met
+    } else {
+        RunOutcome::Missed
+    }
+}
+
+/// The answer in one sentence.
+pub(crate) fn headline(summary: &Summary) -> String {
+    let said = match summary.outcome {
+        RunOutcome::Invalid => {
+            format!("Invalid: the generator was the limit: {}", summary.generator.reasons.join("; "))
+        }
+        RunOutcome::Error => failure(summary),
+        RunOutcome::Missed => missed(summary),
+        RunOutcome::Met => played(summary),
+    };
+    match (summary.partial, said.chars().next()) {
+        (true, Some(first)) => {
+            format!("Partial: {}{}", first.to_lowercase(), said.chars().skip(1).collect::<String>())
+        }
+        _ => said,
+    }
+}
+
+fn failure(summary: &Summary) -> String {
+    let crowd = &summary.participants;
+    if crowd.intended == 0 {
+        return "Nobody was due to join, so there is nothing to judge".into();
+    }
+    let most = summary.failures.iter().max_by_key(|(_, count)| **count);
+    match (crowd.connected, most) {
+        (0, Some((reason, count))) => {
+            format!("None of {} connected: {count} failed with {reason}", viewers(crowd.intended))
+        }
+        (0, None) => format!("None of {} connected", viewers(crowd.intended)),
+        _ => "The run was aborted by a guard".into(),
+    }
+}
+
+fn missed(summary: &Summary) -> String {
+    let missed: Vec<_> = summary
+        .objectives
+        .iter()
+        .filter(|objective| !objective.met)
+        .map(|objective| format!("{} (measured: {})", objective.text, objective.measured_text))
+        .collect();
+    let noun = if missed.len() == 1 { "Objective" } else { "Objectives" };
+    format!("{noun} missed: {}", missed.join("; "))
+}
+
+fn played(summary: &Summary) -> String {
+    let crowd = &summary.participants;
+    let duration = seconds(summary.duration_s);
+    let loss = summary.video.loss_ratio.unwrap_or(0.0).max(summary.audio.loss_ratio.unwrap_or(0.0));
+    let clean = loss < 0.001 && summary.video.freeze_ratio.unwrap_or(0.0) < 0.001;
+    let how = if clean { "cleanly " } else { "" };
+    if crowd.playing == crowd.intended && crowd.failed == 0 {
+        return format!("{} played {how}for {duration}", viewers(crowd.intended));
+    }
+    let failed = match crowd.failed {
+        0 => String::new(),
+        failed => format!("; {failed} failed"),
+    };
+    format!("{} of {} played {how}in {duration}{failed}", crowd.playing, viewers(crowd.intended))
+}
+
+fn viewers(count: u64) -> String {
+    format!("{count} {}", if count == 1 { "viewer" } else { "viewers" })
+}
+
+fn seconds(seconds: f64) -> String {
+    if seconds >= 120.0 {
+        format!("{} min {:02} s", (seconds / 60.0) as u64, seconds as u64 % 60)
+    } else {
+        format!("{seconds:.0} s")
+    }
+}

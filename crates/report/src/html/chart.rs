@@ -1,0 +1,230 @@
+//! Line charts over the run's time. The lines are SVG stretched to the width there is; all text is HTML beside it, so
+//! that it keeps its size on a phone and on paper.
+
+use std::fmt::Write as _;
+
+use super::markup::escape;
+
+/// The axis of a chart, and how its values read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Scale {
+    /// A count or a plain figure.
+    Plain,
+    /// A share from 0 to 1, shown in percent.
+    Percent,
+}
+
+/// One line of a chart.
+pub(crate) struct Line {
+    pub(crate) name: &'static str,
+    /// 1–6: the colour, by its place in the palette.
+    pub(crate) colour: u8,
+    /// A reference (source rate, limit, offered) is drawn dashed.
+    pub(crate) dashed: bool,
+    /// A value for each point of time; `None` breaks the line.
+    pub(crate) values: Vec<Option<f64>>,
+}
+
+impl Line {
+    pub(crate) fn solid(name: &'static str, colour: u8, values: Vec<Option<f64>>) -> Self {
+        Self { name, colour, dashed: false, values }
+    }
+
+    pub(crate) fn dashed(name: &'static str, colour: u8, values: Vec<Option<f64>>) -> Self {
+        Self { name, colour, dashed: true, values }
+    }
+}
+
+/// A chart of the run's time.
+pub(crate) struct Chart<'a> {
+    pub(crate) title: &'a str,
+    pub(crate) unit: &'a str,
+    pub(crate) note: &'a str,
+    pub(crate) scale: Scale,
+    /// The second at which each point begins.
+    pub(crate) seconds: &'a [i64],
+    pub(crate) lines: Vec<Line>,
+}
+
+impl Chart<'_> {
+    /// The figure; a sentence where there is nothing to draw.
+    pub(crate) fn render(&self) -> String {
+        let lines: Vec<&Line> =
+            self.lines.iter().filter(|line| line.values.iter().any(Option::is_some)).collect();
+        let heading = format!("<h3>{} <small>{}</small></h3>", escape(self.title), escape(self.unit));
+        if lines.is_empty() {
+            return format!(
+                "<figure class=\"chart\">{heading}<p class=\"none\">Nothing was measured.</p></figure>"
+            );
+        }
+        let values = lines.iter().flat_map(|line| line.values.iter().flatten().copied());
+        let highest = values.filter(|value| value.is_finite()).fold(0.0, f64::max);
+        let (top, step) = axis(highest);
+        let mut out = format!("<figure class=\"chart\">{heading}<p class=\"legend\">");
+        for line in &lines {
+            let dash = if line.dashed { " dashed" } else { "" };
+            let _ = write!(out, "<span class=\"key{dash} c{}\">{}</span>", line.colour, escape(line.name));
+        }
+        let _ = write!(out, "</p><div class=\"plot\" data-points=\"{}\">", escape(&self.data(&lines)));
+        self.draw(&mut out, &lines, top, step, highest);
+        self.label(&mut out, top, step);
+        out.push_str("</div>");
+        if !self.note.is_empty() {
+            let _ = write!(out, "<figcaption>{}</figcaption>", escape(self.note));
+        }
+        out.push_str("</figure>");
+        out
+    }
+
+    fn span_s(&self) -> f64 {
+        let (first, last) =
+            (self.seconds.first().copied().unwrap_or(0), self.seconds.last().copied().unwrap_or(0));
+        ((last - first) as f64).max(1.0)
+    }
+
+    fn x(&self, index: usize) -> f64 {
+        let first = self.seconds.first().copied().unwrap_or(0);
+        let second = self.seconds.get(index).copied().unwrap_or(first);
+        (second - first) as f64 / self.span_s() * 1000.0
+    }
+
+    fn draw(&self, out: &mut String, lines: &[&Line], top: f64, step: f64, highest: f64) {
+        let names: Vec<_> = lines.iter().map(|line| line.name).collect();
+        let _ = write!(
+            out,
+            "<svg viewBox=\"0 0 1000 100\" preserveAspectRatio=\"none\" role=\"img\"><title>{}</title><desc>{} over \
+             {:.0} seconds, highest value {} {}</desc>",
+            escape(self.title),
+            escape(&names.join(", ")),
+            self.span_s(),
+            escape(&self.show(highest)),
+            escape(self.unit),
+        );
+        for tick in ticks(top, step) {
+            let y = 100.0 - tick / top * 100.0;
+            let _ = write!(out, "<path class=\"grid\" d=\"M0 {y:.1}H1000\"/>");
+        }
+        for line in lines {
+            let class = if line.dashed { "line dashed" } else { "line" };
+            let _ = write!(out, "<path class=\"{class} c{}\" d=\"{}\"/>", line.colour, self.path(line, top));
+        }
+        out.push_str("</svg>");
+    }
+
+    fn path(&self, line: &Line, top: f64) -> String {
+        let mut path = String::new();
+        let mut is_drawing = false;
+        for (index, value) in line.values.iter().enumerate() {
+            let Some(value) = value.filter(|value| value.is_finite()) else {
+                is_drawing = false;
+                continue;
+            };
+            let (x, y) = (self.x(index), 100.0 - (value / top).clamp(0.0, 1.0) * 100.0);
+            if is_drawing {
+                let _ = write!(path, "L{x:.1} {y:.2}");
+            } else {
+                // A lone point still shows, as a dot of the line's round caps.
+                let _ = write!(path, "M{x:.1} {y:.2}h0.01");
+            }
+            is_drawing = true;
+        }
+        path
+    }
+
+    fn label(&self, out: &mut String, top: f64, step: f64) {
+        for tick in ticks(top, step) {
+            let _ = write!(
+                out,
+                "<span class=\"y\" style=\"bottom:{:.1}%\">{}</span>",
+                tick / top * 100.0,
+                escape(&self.show(tick))
+            );
+        }
+        let first = self.seconds.first().copied().unwrap_or(0);
+        let (_, step) = axis(self.span_s());
+        let step = step.max(1.0);
+        for tick in ticks(self.span_s(), step) {
+            let at = tick / self.span_s() * 100.0;
+            let unit = if tick == 0.0 { " s" } else { "" };
+            let _ = write!(
+                out,
+                "<span class=\"x\" style=\"left:{at:.1}%\">{:.0}{unit}</span>",
+                first as f64 + tick
+            );
+        }
+    }
+
+    fn show(&self, value: f64) -> String {
+        let (value, sign) = match self.scale {
+            Scale::Plain => (value, ""),
+            Scale::Percent => (value * 100.0, " %"),
+        };
+        let digits = match value.abs() {
+            0.0 => 0,
+            a if a < 0.095 => 3,
+            a if a < 0.995 => 2,
+            a if a < 9.95 && value.fract() != 0.0 => 1,
+            _ => 0,
+        };
+        format!("{value:.digits$}{sign}")
+    }
+
+    /// What the crosshair reads: seconds, names, colours and values.
+    fn data(&self, lines: &[&Line]) -> String {
+        let rounded = |value: &Option<f64>| value.filter(|v| v.is_finite()).map(|v| self.show(v));
+        serde_json::json!({
+            "unit": if matches!(self.scale, Scale::Percent) { "" } else { self.unit },
+            "t": self.seconds,
+            "lines": lines.iter().map(|line| serde_json::json!({
+                "name": line.name,
+                "colour": line.colour,
+                "v": line.values.iter().map(rounded).collect::<Vec<_>>(),
+            })).collect::<Vec<_>>(),
+        })
+        .to_string()
+    }
+}
+
+/// The top of an axis that holds `highest`, and the step of its ticks: 1, 2 or 5 times a power of ten.
+fn axis(highest: f64) -> (f64, f64) {
+    if highest.is_nan() || highest <= 0.0 {
+        return (1.0, 1.0);
+    }
+    let rough = highest / 4.0;
+    let power = 10f64.powf(rough.log10().floor());
+    let step =
+        [1.0, 2.0, 5.0, 10.0].map(|m| m * power).into_iter().find(|step| *step >= rough).unwrap_or(rough);
+    // The last step is drawn in full, so that a line does not touch the top.
+    ((highest / step * 1.02).ceil() * step, step)
+}
+
+fn ticks(top: f64, step: f64) -> impl Iterator<Item = f64> {
+    (0..=12).map(move |i| f64::from(i) * step).take_while(move |tick| *tick <= top * 1.0001)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn axes_have_round_steps_and_hold_their_values() {
+        for highest in [0.0, 0.003, 0.7, 1.0, 29.97, 100.0, 1234.0, 9e9] {
+            let (top, step) = axis(highest);
+            assert!(top >= highest && ticks(top, step).count() <= 8, "{highest}: {top} by {step}");
+        }
+    }
+
+    #[test]
+    fn gaps_break_the_line_and_a_lone_point_still_shows() {
+        let chart = Chart {
+            title: "t",
+            unit: "s",
+            note: "",
+            scale: Scale::Plain,
+            seconds: &[0, 1, 2],
+            lines: vec![],
+        };
+        let path = chart.path(&Line::solid("a", 1, vec![Some(1.0), None, Some(2.0)]), 2.0);
+        assert_eq!(path, "M0.0 50.00h0.01M1000.0 0.00h0.01");
+    }
+}

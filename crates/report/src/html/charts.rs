@@ -1,0 +1,202 @@
+//! The charts, all over the same time.
+
+use throng_observation::Distribution;
+use throng_observation::run::RunData;
+
+use super::chart::{Chart, Line, Scale};
+use super::timeline::{Point, Timeline, Tracks};
+use crate::figures::loss_ratio;
+use crate::summary::Summary;
+
+const WORKER_NAMES: [&str; 4] = ["worker 0", "worker 1", "worker 2", "worker 3"];
+
+pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
+    let time = Timeline::of(run);
+    let chart = |title, unit, note, scale, lines| {
+        Chart { title, unit, note, scale, seconds: &time.starts, lines }.render()
+    };
+    let crowd = |index: usize| time.each(|p| p.crowd.and_then(|sums| sums.get(index).copied()));
+    let charts = [
+        chart(
+            "Viewers",
+            "participants",
+            "",
+            Scale::Plain,
+            vec![
+                Line::dashed("intended", 6, crowd(0)),
+                Line::solid("connected", 1, crowd(1)),
+                Line::solid("playing", 3, crowd(2)),
+                Line::solid("failed", 2, crowd(3)),
+            ],
+        ),
+        bitrate(&time),
+        chart(
+            "Video delay",
+            "ms above each track's own floor",
+            "",
+            Scale::Plain,
+            delay(&time, |p| &p.video.relative),
+        ),
+        absolute(&time, summary),
+        chart(
+            "Packet loss",
+            "of packets expected",
+            "",
+            Scale::Percent,
+            vec![
+                Line::solid("video", 1, time.each(|p| tracks_loss(&p.video))),
+                Line::solid("audio", 4, time.each(|p| tracks_loss(&p.audio))),
+            ],
+        ),
+        chart(
+            "Frame rate",
+            "decodable frames/s",
+            "",
+            Scale::Plain,
+            vec![
+                Line::dashed("source", 6, time.each(|p| p.video.source_fps)),
+                Line::solid("median viewer", 1, time.each(|p| at(&p.video.fps_milli, 0.50))),
+                Line::solid("worst 5 % (p5)", 2, time.each(|p| at(&p.video.fps_milli, 0.05))),
+            ],
+        ),
+        chart(
+            "Freezes",
+            "freezes begun per second",
+            "",
+            Scale::Plain,
+            vec![Line::solid(
+                "freezes",
+                2,
+                time.each(|p| {
+                    p.video.is_present.then(|| p.video.counters.freeze_count as f64 / p.seconds.max(1) as f64)
+                }),
+            )],
+        ),
+        chart(
+            "Audio delay",
+            "ms above each track's own floor",
+            "",
+            Scale::Plain,
+            delay(&time, |p| &p.audio.relative),
+        ),
+    ];
+    let health = [
+        cpu(&time),
+        chart(
+            "Generator lag",
+            "ms late (p99 of the worst worker)",
+            "limit 10 ms",
+            Scale::Plain,
+            vec![Line::solid("lag", 5, time.each(|p| p.lag_ms))],
+        ),
+        chart(
+            "Generator memory",
+            "MB resident",
+            "",
+            Scale::Plain,
+            vec![Line::solid("resident", 5, time.each(|p| p.rss_bytes.map(|bytes| bytes / 1e6)))],
+        ),
+    ];
+    format!(
+        "<h2>Over time</h2><div class=\"charts\">{}</div><h2>Generator health</h2><div class=\"charts\">{}</div>",
+        charts.concat(),
+        health.concat()
+    )
+}
+
+fn at(distribution: &Distribution, quantile: f64) -> Option<f64> {
+    distribution.quantile(quantile).map(|value| value as f64 / 1e3)
+}
+
+fn tracks_loss(tracks: &Tracks) -> Option<f64> {
+    tracks.is_present.then(|| loss_ratio(&tracks.counters)).flatten()
+}
+
+fn delay(time: &Timeline, of: impl Fn(&Point) -> &Distribution) -> Vec<Line> {
+    [("p50", 1, 0.50), ("p95", 4, 0.95), ("p99", 2, 0.99)]
+        .into_iter()
+        .map(|(name, colour, quantile)| Line::solid(name, colour, time.each(|p| at(of(p), quantile))))
+        .collect()
+}
+
+/// Offered is what the playing viewers get when all is well: the best sustained rate of one (the 90th percentile over
+/// the run, so that a burst of key frames does not count) times how many were connected.
+fn bitrate(time: &Timeline) -> String {
+    let received = |p: &Point| {
+        let bytes = p.video.counters.wire_bytes + p.audio.counters.wire_bytes;
+        (p.video.is_present || p.audio.is_present).then(|| bytes as f64 * 8.0 / 1e6 / p.seconds.max(1) as f64)
+    };
+    let connected = |p: &Point| p.crowd.map(|sums| sums[1].max(sums[2])).filter(|count| *count > 0.0);
+    let mut each: Vec<f64> = time
+        .points
+        .iter()
+        .filter_map(|p| Some(received(p)? / p.crowd.map(|s| s[2]).filter(|n| *n > 0.0)?))
+        .collect();
+    each.sort_by(f64::total_cmp);
+    let sustained = each.get(each.len() * 9 / 10).copied();
+    Chart {
+        title: "Bitrate, offered against delivered",
+        unit: "Mbit/s on the wire",
+        note: "Offered: connected viewers × the rate one viewer sustains when all is well (p90 of seconds).",
+        scale: Scale::Plain,
+        seconds: &time.starts,
+        lines: vec![
+            Line::dashed("offered", 6, time.each(|p| Some(connected(p)? * sustained?))),
+            Line::solid("delivered", 1, time.each(received)),
+        ],
+    }
+    .render()
+}
+
+fn absolute(time: &Timeline, summary: &Summary) -> String {
+    if time.points.iter().all(|p| p.video.absolute.is_empty()) {
+        return String::new();
+    }
+    let error = match summary.clock_error.bound_ms {
+        Some(ms) => format!("Clock error at most {ms:.1} ms ({}).", summary.clock_error.basis),
+        None => format!("Clock error not known ({}).", summary.clock_error.basis),
+    };
+    Chart {
+        title: "Video one-way delay",
+        unit: "ms from capture to arrival",
+        note: &error,
+        scale: Scale::Plain,
+        seconds: &time.starts,
+        lines: delay(time, |p| &p.video.absolute),
+    }
+    .render()
+}
+
+/// Each worker a line; with more workers than colours tell apart, the busiest and the idlest.
+fn cpu(time: &Timeline) -> String {
+    let workers: std::collections::BTreeSet<u16> =
+        time.points.iter().flat_map(|p| p.worker_cpu.keys().copied()).collect();
+    let lines = if workers.len() <= WORKER_NAMES.len()
+        && workers.iter().all(|w| usize::from(*w) < WORKER_NAMES.len())
+    {
+        let line = |worker: &u16| {
+            let name = WORKER_NAMES.get(usize::from(*worker)).copied().unwrap_or("worker");
+            Line::solid(
+                name,
+                [1, 4, 3, 5][usize::from(*worker) % 4],
+                time.each(|p| p.worker_cpu.get(worker).copied()),
+            )
+        };
+        workers.iter().map(line).collect()
+    } else {
+        let pick = |best: fn(f64, f64) -> f64| time.each(|p| p.worker_cpu.values().copied().reduce(best));
+        vec![
+            Line::solid("busiest worker", 1, pick(f64::max)),
+            Line::solid("idlest worker", 4, pick(f64::min)),
+        ]
+    };
+    Chart {
+        title: "Generator CPU",
+        unit: "of one core, by worker",
+        note: "limit 70 %",
+        scale: Scale::Percent,
+        seconds: &time.starts,
+        lines,
+    }
+    .render()
+}

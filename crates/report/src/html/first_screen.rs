@@ -1,0 +1,156 @@
+//! The first screen: the answer, whether the objectives were met, and the figures that matter.
+
+use std::fmt::Write as _;
+
+use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
+
+use super::markup::escape;
+use crate::summary::{RunOutcome, Summary};
+
+pub(crate) fn render(summary: &Summary) -> String {
+    let key = match summary.outcome {
+        RunOutcome::Met => "met",
+        RunOutcome::Missed => "missed",
+        RunOutcome::Invalid => "invalid",
+        RunOutcome::Error => "error",
+    };
+    let mut out = format!(
+        "<header><p class=\"over\"><span class=\"badge {key}\">{key}</span>{} · {:.0} s · {}</p><h1>{}</h1>",
+        escape(&summary.target),
+        summary.duration_s,
+        date(summary.started_at_unix_us),
+        escape(&summary.headline)
+    );
+    let notes: Vec<_> =
+        summary.generator.reasons.iter().chain(&summary.partial_because).chain(&summary.warnings).collect();
+    if !notes.is_empty() {
+        out.push_str("<ul class=\"notes\">");
+        for note in notes {
+            let _ = write!(out, "<li>{}</li>", escape(note));
+        }
+        out.push_str("</ul>");
+    }
+    out.push_str("</header>");
+    out.push_str(&objectives(summary));
+    out.push_str(&figures(summary));
+    out
+}
+
+fn objectives(summary: &Summary) -> String {
+    if summary.objectives.is_empty() {
+        return "<p class=\"over\">No objectives were set.</p>".into();
+    }
+    let mut out = String::from(
+        "<div class=\"scroll\"><table><thead><tr><th scope=\"col\">Objective</th><th scope=\"col\">Measured</th>\
+         <th scope=\"col\">Verdict</th></tr></thead><tbody>",
+    );
+    for objective in &summary.objectives {
+        let sign = if objective.met { "✓" } else { "✗" };
+        let _ = write!(
+            out,
+            "<tr><td>{}</td><td>{}</td><td class=\"{}\">{sign} {}</td></tr>",
+            escape(&objective.text),
+            escape(&objective.measured_text),
+            escape(&objective.verdict),
+            escape(&objective.verdict.replace('_', " "))
+        );
+    }
+    out.push_str("</tbody></table></div>");
+    out
+}
+
+fn figures(summary: &Summary) -> String {
+    let (crowd, video) = (&summary.participants, &summary.video);
+    let media = if video.packets_received > 0 { video } else { &summary.audio };
+    let ms = |value: Option<f64>| value.map_or_else(|| "–".into(), duration_ms);
+    let mut list: Vec<(&str, String, String)> = vec![
+        (
+            "viewers playing",
+            format!("{} of {}", crowd.playing, crowd.intended),
+            format!("{} connected, {} failed", crowd.connected, crowd.failed),
+        ),
+        (
+            "received",
+            bit_rate(summary.received_bps),
+            format!("at most {}", bit_rate(summary.received_bps_max)),
+        ),
+        (
+            "delay above floor, p95",
+            ms(media.delay_ms_p95),
+            format!("p50 {}, p99 {}", ms(media.delay_ms_p50), ms(media.delay_ms_p99)),
+        ),
+        (
+            "packet loss",
+            media.loss_ratio.map_or_else(|| "–".into(), percent),
+            format!("{} of {} packets", media.packets_lost, media.packets_received + media.packets_lost),
+        ),
+    ];
+    if let Some(fps) = video.fps_p50 {
+        let source = video.source_fps.map_or_else(String::new, |fps| format!(", source {fps:.1}"));
+        let low = video.fps_p5.map_or_else(String::new, |fps| format!("p5 {fps:.1}"));
+        list.push(("frames per second, p50", format!("{fps:.1}"), format!("{low}{source}")));
+        let frozen = video.freeze_ratio.map_or_else(|| "–".into(), percent);
+        list.push(("time frozen", frozen, format!("{} freezes", video.freeze_count)));
+    }
+    list.push((
+        "connect, p50",
+        summary.connect_ms_p50.map_or_else(|| "never".into(), duration_ms),
+        format!("p99 {}", summary.connect_ms_p99.map_or_else(|| "never".into(), duration_ms)),
+    ));
+    let health = &summary.generator;
+    list.push((
+        "generator",
+        if health.limited { "was the limit" } else { "not the limit" }.into(),
+        format!(
+            "{} CPU ms a viewer-second, {} a viewer",
+            health.cpu_ms_per_participant_s.map_or_else(|| "–".into(), |ms| format!("{ms:.2}")),
+            health.rss_bytes_per_participant.map_or_else(|| "–".into(), bytes)
+        ),
+    ));
+    let mut out = String::from("<dl class=\"figures\">");
+    for (name, value, more) in list {
+        let _ = write!(
+            out,
+            "<div><dt>{}</dt><dd>{}<small>{}</small></dd></div>",
+            escape(name),
+            escape(&value),
+            escape(&more)
+        );
+    }
+    out.push_str("</dl>");
+    if summary.warm_up_s > 0.0 {
+        let _ = write!(
+            out,
+            "<p class=\"over\">Media figures leave out the first {:.0} s.</p>",
+            summary.warm_up_s
+        );
+    }
+    out
+}
+
+/// `2026-11-21 00:04 UTC` (days to a date after Howard Hinnant's `civil_from_days`).
+fn date(unix_us: i64) -> String {
+    let (days, minutes) =
+        (unix_us.div_euclid(86_400_000_000), unix_us.rem_euclid(86_400_000_000) / 60_000_000);
+    let shifted = days + 719_468;
+    let (era, day_of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02} {:02}:{:02} UTC", minutes / 60, minutes % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::date;
+
+    #[test]
+    fn dates_are_right_across_leap_years() {
+        assert_eq!(date(0), "1970-01-01 00:00 UTC");
+        assert_eq!(date(1_709_208_000_000_000), "2024-02-29 12:00 UTC");
+        assert_eq!(date(1_795_219_440_000_000), "2026-11-21 00:04 UTC");
+    }
+}

@@ -1,0 +1,50 @@
+//! How each figure was measured, with its source.
+
+use std::fmt::Write as _;
+
+use super::markup::escape;
+
+const ENTRIES: [(&str, &str); 9] = [
+    (
+        "Connect, first frame",
+        "From the moment the plan wanted the join, whether or not we were late. Percentiles run over everybody who was due: who failed counts as infinitely late; who left on the way counts for as long as he waited (Kaplan–Meier).",
+    ),
+    (
+        "Packet loss",
+        "Packets expected from the sequence numbers less packets received in the end, over packets expected (RFC 3550 A.3). What a retransmission brought back is not lost.",
+    ),
+    (
+        "Delay above floor",
+        "Arrival time less RTP time of each complete frame, above the least that its own track has seen. It needs no synchronised clock and shows queues that grow; a delay that is constant it cannot see.",
+    ),
+    (
+        "One-way delay",
+        "Arrival less the capture time that the stream carries (abs-capture-time, an in-media mark, or RTCP sender reports); off by no more than the clock error stated with it.",
+    ),
+    (
+        "Frame rate",
+        "Frames of which every packet came and whose references were decodable too, per second and track. The source's rate is what its RTP timestamps say.",
+    ),
+    (
+        "Freeze",
+        "An interval between frames of at least max(3δ, δ + 150 ms), δ being the mean of the last 30 (W3C webrtc-stats).",
+    ),
+    ("Jitter", "RFC 3550 interarrival jitter at the end of each second."),
+    (
+        "Percentiles",
+        "Of all samples together (HDR histograms, 1 % of the value), never averages of averages.",
+    ),
+    (
+        "Generator limited",
+        "A worker above 70 % of its core, a loop more than 10 ms late (p99) or more than 2 % of stolen CPU, in at least 5 % of the seconds; or any datagram or observation that we dropped ourselves. Such a run is invalid, not failed.",
+    ),
+];
+
+pub(crate) fn render() -> String {
+    let mut out = String::from("<h2>How this was measured</h2><dl class=\"glossary\">");
+    for (name, text) in ENTRIES {
+        let _ = write!(out, "<dt>{}</dt><dd>{}</dd>", escape(name), escape(text));
+    }
+    out.push_str("</dl>");
+    out
+}

@@ -1,0 +1,101 @@
+//! `report.html`: one page that holds everything it shows and asks nothing of any network.
+
+use throng_observation::run::RunData;
+
+use crate::summary::Summary;
+
+mod chart;
+mod charts;
+mod first_screen;
+mod glossary;
+mod markup;
+mod tables;
+mod timeline;
+
+use markup::escape;
+
+/// The whole page.
+#[must_use]
+pub fn render(run: &RunData, summary: &Summary) -> String {
+    let title = escape(&format!("throng: {}", summary.headline));
+    [
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">",
+        "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">",
+        // Nothing may be loaded from anywhere, whatever a name in the page tries.
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
+         script-src 'unsafe-inline'; img-src data:\">",
+        "<link rel=\"icon\" href=\"data:,\">",
+        &format!("<title>{title}</title><style>{}</style></head><body><main>", include_str!("page.css")),
+        &first_screen::render(summary),
+        &charts::render(run, summary),
+        &tables::render(run, summary),
+        &glossary::render(),
+        &format!("</main><script>{}</script></body></html>\n", include_str!("page.js")),
+    ]
+    .concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{example, summarise};
+    use std::time::Duration;
+    use throng_observation::run::Ending;
+    use throng_observation::{Failure, FailureReason, Outcome};
+
+    fn page(run: &RunData) -> String {
+        render(run, &summarise(run, &example::objectives(), Duration::ZERO))
+    }
+
+    #[test]
+    fn the_page_asks_nothing_of_any_network() {
+        let mut run = example::degraded();
+        run.info.target = "ws://media.example/app".into();
+        let page = page(&run);
+        for load in ["http://", "https://", "src=", "@import", "url(", "<iframe", "fetch("] {
+            assert!(!page.contains(load), "{load}");
+        }
+    }
+
+    #[test]
+    fn hostile_names_stay_text() {
+        let hostile = "\"><script>alert(1)</script><img onerror='x'>";
+        let mut run = example::degraded();
+        run.info.target = hostile.into();
+        run.info.scenario = hostile.into();
+        run.info.clock.basis = hostile.into();
+        run.info.warnings = vec![hostile.into()];
+        run.info.cohorts = vec![hostile.into()];
+        run.info.generator_host.insert(hostile.into(), hostile.into());
+        run.participants[3].outcome = Some(Outcome::Failed(Failure::new(FailureReason::Ice, hostile)));
+        let page = page(&run);
+        assert!(!page.contains("<script>alert") && !page.contains("<img"));
+        assert!(page.contains("&lt;script&gt;alert(1)"));
+    }
+
+    #[test]
+    fn every_shape_of_run_renders_sensibly() {
+        let mut unfinished = example::degraded();
+        unfinished.ending = Ending::Unfinished;
+        unfinished.ended_at = None;
+        for (name, run, expect) in [
+            ("empty", RunData::default(), "nothing to judge"),
+            ("all failed", example::all_failed(), "None of 20 viewers connected: 20 failed with http_404"),
+            ("partial", unfinished, "Partial: objective"),
+            ("audio only", example::audio_only(), "Nothing was measured"),
+            ("one second", example::healthy(1, 1), "1 viewer played cleanly for 1 s"),
+            ("healthy", example::healthy(100, 60), "100 viewers played cleanly for 60 s"),
+            ("limited", example::limited(), "Invalid: the generator was the limit"),
+        ] {
+            let page = page(&run);
+            assert!(page.contains(expect), "{name}: {expect}");
+            assert!(!page.contains("NaN") && !page.contains("inf "), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_day_long_run_stays_within_the_points_of_a_screen() {
+        let timeline = timeline::Timeline::of(&example::crowd_only(86_400));
+        assert!(timeline.points.len() as i64 <= timeline::POINTS_MAX);
+    }
+}

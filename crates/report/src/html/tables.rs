@@ -1,0 +1,199 @@
+//! Joins by phase, failures, the worst participants, and what was run where.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use throng_observation::run::{RunData, TrackRow};
+use throng_observation::units::{bit_rate, duration_ms, percent};
+use throng_observation::{MediaKind, TrackCounters};
+
+use super::markup::{escape, table};
+use crate::figures::loss_ratio;
+use crate::summary::{Media, Summary};
+
+/// How many of the worst participants are listed.
+const WORST_MAX: usize = 10;
+
+pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
+    [joins(summary), failures(summary), media(summary), worst(run), about(run, summary)].concat()
+}
+
+fn bar(name: &str, share: f64, text: &str, colour: u8) -> String {
+    format!(
+        "<div class=\"bar c{colour}\"><span>{}</span><i style=\"width:{:.1}%\"></i><b>{}</b></div>",
+        escape(name),
+        share.clamp(0.0, 1.0) * 100.0,
+        escape(text)
+    )
+}
+
+fn joins(summary: &Summary) -> String {
+    let mut out = String::from("<h2>Joining</h2>");
+    let never = |ms: Option<f64>| ms.map_or_else(|| "never".into(), duration_ms);
+    let rows: Vec<_> = [("transport up (connect)", &summary.connect), ("first frame", &summary.first_frame)]
+        .into_iter()
+        .map(|(name, time)| {
+            vec![
+                name.to_owned(),
+                time.reached.to_string(),
+                time.failed.to_string(),
+                never(time.ms_p50),
+                never(time.ms_p95),
+                never(time.ms_p99),
+                time.ms_max.map_or_else(|| "–".into(), duration_ms),
+            ]
+        })
+        .collect();
+    out.push_str(&table(
+        &["from intended join to", "reached", "failed", "p50", "p95", "p99", "slowest"],
+        &rows,
+    ));
+    if !summary.phases.is_empty() {
+        out.push_str("<h3>Where the time goes <small>median of each phase, from the one before it</small></h3><div class=\"bars\">");
+        let all: f64 = summary.phases.iter().map(|phase| phase.ms_p50).fold(0.0, f64::max).max(0.001);
+        for phase in &summary.phases {
+            let name = if phase.phase == "started" {
+                "our own lateness".into()
+            } else {
+                phase.phase.replace('_', " ")
+            };
+            out.push_str(&bar(&name, phase.ms_p50 / all, &duration_ms(phase.ms_p50), 1));
+        }
+        out.push_str("</div>");
+    }
+    out
+}
+
+fn failures(summary: &Summary) -> String {
+    let mut out = String::from("<h2>Failures by reason</h2>");
+    if summary.failure_examples.is_empty() {
+        out.push_str("<p>Nobody failed.</p>");
+        return out;
+    }
+    let most = summary.failures.values().copied().max().unwrap_or(1).max(1) as f64;
+    out.push_str("<div class=\"bars\">");
+    for (reason, count) in &summary.failures {
+        out.push_str(&bar(reason, *count as f64 / most, &count.to_string(), 2));
+    }
+    out.push_str("</div>");
+    let rows: Vec<_> = summary
+        .failure_examples
+        .iter()
+        .map(|e| {
+            vec![e.reason.clone(), e.count.to_string(), format!("viewer {}: {}", e.participant, e.detail)]
+        })
+        .collect();
+    out.push_str(&table(&["reason", "viewers", "for example"], &rows));
+    out
+}
+
+fn media(summary: &Summary) -> String {
+    let figure = |media: &Media| {
+        let ms = |value: Option<f64>| value.map_or_else(|| "–".into(), duration_ms);
+        vec![
+            media.codecs.join(", "),
+            media.tracks.to_string(),
+            media.track_bps.map_or_else(|| "–".into(), bit_rate),
+            media.packets_received.to_string(),
+            media.packets_lost.to_string(),
+            media.packets_recovered.to_string(),
+            media.packets_late.to_string(),
+            media.packets_duplicate.to_string(),
+            media.packets_reordered.to_string(),
+            media.packets_discarded.to_string(),
+            format!("{} / {} / {}", media.nack_sent, media.pli_sent, media.fir_sent),
+            ms(media.jitter_ms_p95),
+            format!("{} / {}", media.frames_decodable, media.frames_dropped),
+            format!("{} / {}", ms(media.oven_delay_ms_p50), ms(media.oven_delay_ms_max)),
+        ]
+    };
+    let names = [
+        "codec",
+        "tracks",
+        "payload rate of a track",
+        "packets received",
+        "lost for good",
+        "recovered by retransmission",
+        "late",
+        "duplicate",
+        "reordered",
+        "discarded",
+        "NACK / PLI / FIR sent",
+        "jitter p95",
+        "frames decodable / given up",
+        "OvenRtcTester's “delay” (drift) p50 / max",
+    ];
+    let rows: Vec<_> = names
+        .iter()
+        .zip(figure(&summary.video))
+        .zip(figure(&summary.audio))
+        .map(|((name, video), audio)| vec![(*name).to_owned(), video, audio])
+        .collect();
+    format!("<h2>Media in figures</h2>{}", table(&["", "video", "audio"], &rows))
+}
+
+fn worst(run: &RunData) -> String {
+    let badness = |track: &TrackRow| {
+        let frozen = track.counters.freeze_us as f64 / track.counters.active_us.max(1) as f64;
+        let delay_ms = track.relative_delay_us.quantile(0.95).unwrap_or(0) as f64 / 1e3;
+        // One scale: 1 % of loss, 1 % frozen and 100 ms of delay weigh the same.
+        loss_ratio(&track.counters).unwrap_or(1.0) * 100.0 + frozen * 100.0 + delay_ms / 100.0
+    };
+    let mut by_participant: BTreeMap<_, (f64, &TrackRow)> = BTreeMap::new();
+    for track in &run.tracks {
+        let bad = badness(track);
+        let entry = by_participant.entry(track.participant).or_insert((bad, track));
+        if bad > entry.0 {
+            *entry = (bad, track);
+        }
+    }
+    let mut list: Vec<_> = by_participant.into_values().collect();
+    list.sort_by(|a, b| b.0.total_cmp(&a.0));
+    list.truncate(WORST_MAX);
+    if list.is_empty() {
+        return String::new();
+    }
+    let rows: Vec<_> = list.into_iter().map(|(_, track)| worst_row(track)).collect();
+    format!(
+        "<h2>Worst viewers</h2>{}<p class=\"over\">By loss, freezes and delay of the worst track together.</p>",
+        table(&["viewer", "track", "loss", "lost", "delay p95", "fps", "frozen", "payload"], &rows)
+    )
+}
+
+fn worst_row(track: &TrackRow) -> Vec<String> {
+    let c: &TrackCounters = &track.counters;
+    let active = c.active_us.max(1) as f64;
+    vec![
+        track.participant.0.to_string(),
+        format!("{} {}", track.kind.key(), track.codec.name()),
+        loss_ratio(c).map_or_else(|| "–".into(), percent),
+        c.packets_lost.max(0).to_string(),
+        track.relative_delay_us.quantile(0.95).map_or_else(|| "–".into(), |us| duration_ms(us as f64 / 1e3)),
+        track
+            .fps
+            .filter(|_| track.kind == MediaKind::Video)
+            .map_or_else(|| "–".into(), |fps| format!("{fps:.1}")),
+        percent(c.freeze_us as f64 / active),
+        bit_rate(c.payload_bytes as f64 * 8e6 / active),
+    ]
+}
+
+fn about(run: &RunData, summary: &Summary) -> String {
+    let clock = match summary.clock_error.bound_ms {
+        Some(ms) => format!("at most {ms:.1} ms ({})", summary.clock_error.basis),
+        None => format!("not known ({})", summary.clock_error.basis),
+    };
+    let mut rows = vec![
+        vec!["throng".to_owned(), summary.throng_version.clone()],
+        vec!["target".into(), summary.target.clone()],
+        vec!["planned".into(), format!("{:.0} s", summary.planned_duration_s)],
+        vec!["ended".into(), summary.ending.clone()],
+        vec!["clock error of one-way delays".into(), clock],
+    ];
+    rows.extend(run.info.generator_host.iter().map(|(name, value)| vec![name.clone(), value.clone()]));
+    let mut out = format!("<h2>This run</h2>{}", table(&["", ""], &rows));
+    if !run.info.scenario.is_empty() {
+        let _ = write!(out, "<h3>Scenario as run</h3><pre>{}</pre>", escape(&run.info.scenario));
+    }
+    out
+}

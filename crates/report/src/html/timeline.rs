@@ -1,0 +1,115 @@
+//! The run's rows as points over time, at most [`POINTS_MAX`] of them: percentiles of a point are those of all its
+//! samples.
+
+use std::collections::BTreeMap;
+
+use throng_observation::run::{RunData, SeriesRow};
+use throng_observation::{Distribution, MediaKind, TrackCounters};
+
+use crate::health;
+
+/// Points of a chart: more than a screen has pixels for is only weight.
+pub(crate) const POINTS_MAX: i64 = 600;
+
+/// A stretch of seconds.
+#[derive(Default)]
+pub(crate) struct Point {
+    pub(crate) seconds: u64,
+    pub(crate) crowd: Option<[f64; 4]>,
+    pub(crate) video: Tracks,
+    pub(crate) audio: Tracks,
+    /// Busiest worker's share of a core.
+    pub(crate) worker_cpu: BTreeMap<u16, f64>,
+    pub(crate) lag_ms: Option<f64>,
+    pub(crate) rss_bytes: Option<f64>,
+}
+
+/// What the tracks of a kind did in it.
+#[derive(Default)]
+pub(crate) struct Tracks {
+    pub(crate) is_present: bool,
+    pub(crate) counters: TrackCounters,
+    pub(crate) relative: Distribution,
+    pub(crate) absolute: Distribution,
+    pub(crate) fps_milli: Distribution,
+    pub(crate) source_fps: Option<f64>,
+}
+
+impl Tracks {
+    fn add(&mut self, row: &SeriesRow) {
+        self.is_present |= row.tracks > 0;
+        self.counters += row.counters;
+        self.relative.merge(&row.relative_delay_us);
+        self.absolute.merge(&row.absolute_delay_us);
+        self.fps_milli.merge(&row.fps_milli);
+        if let Some(milli) = row.source_fps_milli {
+            let fps = f64::from(milli) / 1e3;
+            self.source_fps = Some(self.source_fps.map_or(fps, |known| known.max(fps)));
+        }
+    }
+}
+
+/// All points in order.
+pub(crate) struct Timeline {
+    pub(crate) starts: Vec<i64>,
+    pub(crate) points: Vec<Point>,
+}
+
+impl Timeline {
+    pub(crate) fn of(run: &RunData) -> Self {
+        let seconds = || run.crowd.iter().map(|r| r.second).chain(run.series.iter().map(|r| r.second));
+        let (first, last) = (seconds().min().unwrap_or(0), seconds().max().unwrap_or(-1));
+        let width = ((last - first) / POINTS_MAX + 1).max(1);
+        let count = if last < first { 0 } else { ((last - first) / width + 1) as usize };
+        let mut points: Vec<Point> = (0..count).map(|_| Point::default()).collect();
+        let place = |second: i64| usize::try_from((second - first).div_euclid(width)).unwrap_or(usize::MAX);
+        for (index, point) in points.iter_mut().enumerate() {
+            let start = first + index as i64 * width;
+            point.seconds = (last + 1 - start).min(width).unsigned_abs();
+        }
+        Self::add_crowd(run, &mut points, place);
+        for row in &run.series {
+            if let Some(point) = points.get_mut(place(row.second)) {
+                match row.kind {
+                    Some(MediaKind::Video) => point.video.add(row),
+                    Some(MediaKind::Audio) => point.audio.add(row),
+                    None => {}
+                }
+            }
+        }
+        for row in &run.generator {
+            let Some(point) = points.get_mut(place(row.second)) else { continue };
+            let most = |old: Option<f64>, new: f64| Some(old.map_or(new, |old| old.max(new)));
+            point.lag_ms = most(point.lag_ms, health::lag_ms(row));
+            match row.worker {
+                Some(worker) => {
+                    let share = point.worker_cpu.entry(worker).or_insert(0.0);
+                    *share = share.max(health::cpu_ratio(row));
+                }
+                None => point.rss_bytes = most(point.rss_bytes, row.rss_bytes as f64),
+            }
+        }
+        Self { starts: (0..count as i64).map(|index| first + index * width).collect(), points }
+    }
+
+    /// The state at the last second of each point, all cohorts together.
+    fn add_crowd(run: &RunData, points: &mut [Point], place: impl Fn(i64) -> usize) {
+        let mut by_second: BTreeMap<i64, [f64; 4]> = BTreeMap::new();
+        for row in &run.crowd {
+            let sums = by_second.entry(row.second).or_default();
+            for (sum, count) in sums.iter_mut().zip([row.intended, row.connected, row.playing, row.failed]) {
+                *sum += f64::from(count);
+            }
+        }
+        for (second, sums) in by_second {
+            if let Some(point) = points.get_mut(place(second)) {
+                point.crowd = Some(sums);
+            }
+        }
+    }
+
+    /// A value for each point.
+    pub(crate) fn each(&self, value: impl Fn(&Point) -> Option<f64>) -> Vec<Option<f64>> {
+        self.points.iter().map(value).collect()
+    }
+}

@@ -1,0 +1,100 @@
+//! Objectives held against the figures.
+
+use throng_observation::{Distribution, MediaKind, units};
+use throng_scenario::{Metric, Objective, Statistic, Threshold, Verdict};
+
+use crate::figures::{Figures, KindFigures, freeze_ratio};
+use crate::summary::ObjectiveResult;
+
+/// Judges one objective.
+pub(crate) fn judge(objective: &Objective, figures: &Figures<'_>) -> ObjectiveResult {
+    let measured = measure(objective, figures);
+    let verdict = objective.evaluate(measured);
+    ObjectiveResult {
+        text: objective.text.clone(),
+        measured: measured.filter(|figure| figure.is_finite()),
+        measured_text: measured_text(measured, objective.threshold),
+        verdict: match verdict {
+            Verdict::Met => "met",
+            Verdict::Missed => "missed",
+            Verdict::NotMeasured => "not_measured",
+        }
+        .into(),
+        met: verdict == Verdict::Met,
+    }
+}
+
+fn measure(objective: &Objective, figures: &Figures<'_>) -> Option<f64> {
+    let (video, audio) = (&figures.video, &figures.audio);
+    let at = objective.statistic;
+    match objective.metric {
+        Metric::VideoLoss => loss(video, at),
+        Metric::AudioLoss => loss(audio, at),
+        Metric::VideoDelay => quantile(&video.relative_delay_us, at, 1e3),
+        Metric::AudioDelay => quantile(&audio.relative_delay_us, at, 1e3),
+        Metric::VideoOneWayDelay => quantile(&video.absolute_delay_us, at, 1e3),
+        Metric::VideoJitter => quantile(&video.jitter_us, at, 1e3),
+        Metric::AudioJitter => quantile(&audio.jitter_us, at, 1e3),
+        Metric::VideoFps => {
+            let fps = quantile(&video.fps_milli, at, 1e3)?;
+            match objective.threshold {
+                Threshold::OfSource(_) => {
+                    video.source_fps().filter(|source| *source > 0.0).map(|source| fps / source)
+                }
+                _ => Some(fps),
+            }
+        }
+        Metric::VideoFreeze => match at.quantile() {
+            None => video.freeze_ratio(),
+            Some(q) => freeze_quantile(figures, q),
+        },
+        Metric::Connect => at.quantile().and_then(|q| figures.connect.quantile_ms(q)),
+        Metric::FirstFrame => at.quantile().and_then(|q| figures.first_frame.quantile_ms(q)),
+        Metric::Failed => {
+            let intended = figures.intended.len();
+            (intended > 0).then(|| figures.failed() as f64 / intended as f64)
+        }
+    }
+}
+
+fn loss(kind: &KindFigures, at: Statistic) -> Option<f64> {
+    if at == Statistic::Whole { kind.loss_ratio() } else { quantile(&kind.loss_ppm, at, 1e6) }
+}
+
+fn quantile(distribution: &Distribution, at: Statistic, scale: f64) -> Option<f64> {
+    distribution.quantile(at.quantile()?).map(|value| value as f64 / scale)
+}
+
+/// Over participants, each by his video tracks; whoever failed without a picture counts as frozen throughout.
+fn freeze_quantile(figures: &Figures<'_>, quantile: f64) -> Option<f64> {
+    let mut by_participant = std::collections::BTreeMap::new();
+    for track in figures.tracks.iter().filter(|track| track.kind == MediaKind::Video) {
+        let sum: &mut throng_observation::TrackCounters =
+            by_participant.entry(track.participant).or_default();
+        *sum += track.counters;
+    }
+    let mut ratios: Vec<f64> = figures
+        .intended
+        .iter()
+        .filter_map(|row| match by_participant.get(&row.participant).and_then(freeze_ratio) {
+            None if row.failure().is_some() => Some(1.0),
+            ratio => ratio,
+        })
+        .collect();
+    ratios.sort_by(f64::total_cmp);
+    let rank = (quantile * ratios.len() as f64).ceil() as usize;
+    ratios.get(rank.max(1) - 1).copied()
+}
+
+fn measured_text(measured: Option<f64>, threshold: Threshold) -> String {
+    match measured {
+        None => "not measured".into(),
+        Some(figure) if figure.is_infinite() => "never, for too many".into(),
+        Some(figure) => match threshold {
+            Threshold::Ratio(_) => units::percent(figure),
+            Threshold::Milliseconds(_) => units::duration_ms(figure),
+            Threshold::FramesPerSecond(_) => format!("{figure:.1} fps"),
+            Threshold::OfSource(_) => format!("{figure:.2} of source"),
+        },
+    }
+}

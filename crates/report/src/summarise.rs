@@ -1,0 +1,222 @@
+//! From the rows of a run to its summary.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use throng_observation::run::{Ending, ParticipantRow, RunData};
+use throng_observation::{Distribution, MediaKind, Outcome, Phase};
+use throng_scenario::Objective;
+
+use crate::figures::{CONNECTED, Figures, KindFigures, PLAYING};
+use crate::summary::{
+    ClockSummary, FailureExample, Media, Participants, PhaseTime, RunOutcome, SUMMARY_VERSION, Summary,
+};
+use crate::{headline, health, judge};
+
+/// What `run` comes to, held against `objectives`; media figures leave the first `warm_up` out.
+#[must_use]
+pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> Summary {
+    let warm_up_s = warm_up.as_secs_f64();
+    let figures = Figures::of(run, warm_up_s);
+    let by_second = Crowd::of(run);
+    let failures = failures(&figures);
+    let partial_because = partial_because(run);
+    let (received_bps, received_bps_max) = received_bps(run, warm_up_s);
+    let waits = (figures.connect.summary(), figures.first_frame.summary());
+    let mut summary = Summary {
+        summary_version: SUMMARY_VERSION,
+        outcome: RunOutcome::Error,
+        headline: String::new(),
+        partial: !partial_because.is_empty(),
+        partial_because,
+        ending: ending_key(run.ending).into(),
+        target: run.info.target.clone(),
+        started_at_unix_us: run.info.started_at_unix_us,
+        duration_s: figures.duration_s,
+        planned_duration_s: run.info.planned_duration_us as f64 / 1e6,
+        warm_up_s,
+        participants: Participants {
+            intended: figures.intended.len() as u64,
+            connected: figures.reached(&CONNECTED),
+            playing: figures.reached(&PLAYING),
+            failed: figures.failed(),
+            playing_max: by_second.playing_max,
+        },
+        video: media(run, MediaKind::Video, &figures.video),
+        audio: media(run, MediaKind::Audio, &figures.audio),
+        connect_ms_p50: waits.0.ms_p50,
+        connect_ms_p99: waits.0.ms_p99,
+        connect: waits.0,
+        first_frame: waits.1,
+        phases: phases(&figures.intended),
+        received_bps,
+        received_bps_max,
+        generator: health::examine(run, by_second.connected_seconds, by_second.connected_max),
+        failures: failures.iter().map(|(reason, example)| (reason.clone(), example.count)).collect(),
+        failure_examples: failures.into_values().collect(),
+        objectives: objectives.iter().map(|objective| judge::judge(objective, &figures)).collect(),
+        clock_error: ClockSummary {
+            bound_ms: run.info.clock.bound_us.map(|us| us as f64 / 1e3),
+            basis: run.info.clock.basis.clone(),
+        },
+        warnings: run.info.warnings.clone(),
+        throng_version: run.info.throng_version.clone(),
+        run_format: run.info.format,
+    };
+    summary.outcome = headline::outcome(&summary, run.ending);
+    summary.headline = headline::headline(&summary);
+    summary
+}
+
+/// The crowd of all cohorts together.
+struct Crowd {
+    playing_max: u64,
+    connected_max: u64,
+    connected_seconds: u64,
+}
+
+impl Crowd {
+    fn of(run: &RunData) -> Self {
+        let mut by_second = BTreeMap::new();
+        for row in &run.crowd {
+            let (connected, playing): &mut (u64, u64) = by_second.entry(row.second).or_default();
+            *connected += u64::from(row.connected);
+            *playing += u64::from(row.playing);
+        }
+        Self {
+            playing_max: by_second.values().map(|(_, playing)| *playing).max().unwrap_or(0),
+            connected_max: by_second.values().map(|(connected, _)| *connected).max().unwrap_or(0),
+            connected_seconds: by_second.values().map(|(connected, _)| *connected).sum(),
+        }
+    }
+}
+
+fn ending_key(ending: Ending) -> &'static str {
+    match ending {
+        Ending::Unfinished => "unfinished",
+        Ending::Complete => "complete",
+        Ending::Interrupted => "interrupted",
+        Ending::Aborted => "aborted",
+    }
+}
+
+fn partial_because(run: &RunData) -> Vec<String> {
+    let mut because = Vec::new();
+    match run.ending {
+        Ending::Complete => {}
+        Ending::Interrupted => because.push("the run was ended early".into()),
+        Ending::Aborted => because.push("a guard ended the run".into()),
+        Ending::Unfinished => {
+            because.push("no ending was written: the run is going on, or its process died".into())
+        }
+    }
+    if run.rows_lost > 0 {
+        because.push(format!("{} rows could not be stored", run.rows_lost));
+    }
+    because
+}
+
+fn received_bps(run: &RunData, warm_up_s: f64) -> (f64, f64) {
+    let mut bits_by_second = BTreeMap::new();
+    for row in run.series.iter().filter(|row| row.second >= warm_up_s.ceil() as i64 && row.tracks > 0) {
+        *bits_by_second.entry(row.second).or_insert(0.0) += row.counters.wire_bytes as f64 * 8.0;
+    }
+    let sum: f64 = bits_by_second.values().sum();
+    let max = bits_by_second.values().copied().fold(0.0, f64::max);
+    (sum / bits_by_second.len().max(1) as f64, max)
+}
+
+fn failures(figures: &Figures<'_>) -> BTreeMap<String, FailureExample> {
+    let mut failures: BTreeMap<String, FailureExample> = BTreeMap::new();
+    for row in &figures.intended {
+        if let Some(Outcome::Failed(failure)) = &row.outcome {
+            let reason = failure.reason.key();
+            failures
+                .entry(reason.clone())
+                .or_insert_with(|| FailureExample {
+                    reason,
+                    count: 0,
+                    participant: row.participant.0,
+                    detail: failure.detail.clone(),
+                })
+                .count += 1;
+        }
+    }
+    failures
+}
+
+/// Each phase's distance from the latest phase before it that the participant passed.
+fn phases(intended: &[&ParticipantRow]) -> Vec<PhaseTime> {
+    let mut steps_us: BTreeMap<Phase, Distribution> = BTreeMap::new();
+    for row in intended {
+        let mut before = row.intended_at;
+        // A BTreeMap of phases runs in the order of a join.
+        for (phase, at) in &row.reached {
+            let step_us = u64::try_from(at.as_micros().saturating_sub(before.as_micros())).unwrap_or(0);
+            steps_us.entry(*phase).or_default().record(step_us);
+            before = before.max(*at);
+        }
+    }
+    let ms = |distribution: &Distribution, q| distribution.quantile(q).map_or(0.0, |us| us as f64 / 1e3);
+    steps_us
+        .iter()
+        .map(|(phase, steps)| PhaseTime {
+            phase: phase.key().into(),
+            reached: steps.count(),
+            ms_p50: ms(steps, 0.50),
+            ms_p95: ms(steps, 0.95),
+        })
+        .collect()
+}
+
+fn media(run: &RunData, kind: MediaKind, figures: &KindFigures) -> Media {
+    let tracks: Vec<_> = run.tracks.iter().filter(|track| track.kind == kind).collect();
+    let codecs: BTreeSet<_> = tracks.iter().map(|track| track.codec.name().to_owned()).collect();
+    let at = |distribution: &Distribution, q, scale: f64| {
+        distribution.quantile(q).map(|value| value as f64 / scale)
+    };
+    let c = figures.counters;
+    Media {
+        tracks: tracks.len() as u64,
+        codecs: codecs.into_iter().collect(),
+        loss_ratio: figures.loss_ratio(),
+        loss_ratio_p95: at(&figures.loss_ppm, 0.95, 1e6),
+        fps_p50: at(&figures.fps_milli, 0.50, 1e3),
+        fps_p5: at(&figures.fps_milli, 0.05, 1e3),
+        source_fps: figures.source_fps(),
+        fps_good_ratio: (kind == MediaKind::Video && figures.track_seconds > 0)
+            .then(|| 1.0 - figures.below_source_fps as f64 / figures.track_seconds as f64),
+        delay_ms_p50: at(&figures.relative_delay_us, 0.50, 1e3),
+        delay_ms_p95: at(&figures.relative_delay_us, 0.95, 1e3),
+        delay_ms_p99: at(&figures.relative_delay_us, 0.99, 1e3),
+        delay_ms_max: at(&figures.relative_delay_us, 1.0, 1e3),
+        one_way_delay_ms_p50: at(&figures.absolute_delay_us, 0.50, 1e3),
+        one_way_delay_ms_p95: at(&figures.absolute_delay_us, 0.95, 1e3),
+        one_way_delay_ms_p99: at(&figures.absolute_delay_us, 0.99, 1e3),
+        jitter_ms_p50: at(&figures.jitter_us, 0.50, 1e3),
+        jitter_ms_p95: at(&figures.jitter_us, 0.95, 1e3),
+        jitter_ms_p99: at(&figures.jitter_us, 0.99, 1e3),
+        freeze_ratio: if kind == MediaKind::Video { figures.freeze_ratio() } else { None },
+        freeze_count: c.freeze_count,
+        received_bps: c.wire_bytes as f64 * 8.0 / figures.seconds.max(1) as f64,
+        track_bps: (c.active_us > 0).then(|| c.payload_bytes as f64 * 8e6 / c.active_us as f64),
+        packets_received: c.packets_received,
+        packets_lost: u64::try_from(c.packets_lost).unwrap_or(0),
+        packets_late: c.packets_late,
+        packets_duplicate: c.packets_duplicate,
+        packets_reordered: c.packets_reordered,
+        packets_recovered: c.packets_recovered,
+        packets_discarded: c.packets_discarded,
+        payload_bytes: c.payload_bytes,
+        wire_bytes: c.wire_bytes,
+        nack_sent: c.nack_sent,
+        pli_sent: c.pli_sent,
+        fir_sent: c.fir_sent,
+        frames_complete: c.frames_complete,
+        frames_decodable: c.frames_decodable,
+        frames_dropped: c.frames_dropped,
+        key_frames: c.key_frames,
+        oven_delay_ms_p50: at(&figures.oven_delay_us, 0.50, 1e3),
+        oven_delay_ms_max: at(&figures.oven_delay_us, 1.0, 1e3),
+    }
+}
