@@ -239,3 +239,20 @@ admin: {{ admin_ws = true  admin_ws_port = {ADMIN_PORT}  admin_ws_ip = "127.0.0.
     fs::write(folder.path().join("janus.transport.websockets.jcfg"), websockets)?;
     fs::write(folder.path().join("janus.plugin.streaming.jcfg"), streaming.concat())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_janus_sent_is_summed_over_media_and_only_outwards() {
+        let media = |sent: u64| {
+            json!({ "mid": "a", "stats": { "in": { "packets": 9, "bytes": 900 },
+                "out": { "packets": 5, "bytes": sent, "bytes_lastsec": 7 } } })
+        };
+        let info = json!({ "webrtc": { "media": { "a": media(100), "v": media(4_000) } }, "bytes": 3 });
+        assert_eq!(bytes_out(&info), 4_100);
+        assert_eq!(bytes_out(&json!({ "media": [{ "out_stats": { "bytes": 5 } }] })), 5);
+        assert_eq!(bytes_out(&Value::Null), 0);
+    }
+}

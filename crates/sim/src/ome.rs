@@ -211,7 +211,7 @@ impl Dialogue {
             "request_offer" => &["command"],
             "answer" => &["command", "id", "peer_id", "sdp"],
             "candidate" => &["command", "id", "peer_id", "candidates"],
-            "stop" => &["command", "id", "peer_id"],
+            "stop" => &["command", "id"],
             _ => &[],
         };
         for field in said.as_object().into_iter().flat_map(|o| o.keys()) {

@@ -73,7 +73,7 @@ fn ome_takes_a_conforming_viewer_without_complaint() {
     say(&mut socket, &json!({"command": "answer", "id": id, "peer_id": peer, "sdp": sdp}));
     let candidates = json!([{"candidate": "candidate:1", "sdpMLineIndex": 0}]);
     say(&mut socket, &json!({"command": "candidate", "id": id, "peer_id": peer, "candidates": candidates}));
-    say(&mut socket, &json!({"command": "stop", "id": id, "peer_id": peer}));
+    say(&mut socket, &json!({"command": "stop", "id": id}));
     until("stopped", || server.sessions() == (1, 1));
     drop(socket);
     assert_eq!(server.violations(), Vec::<String>::new());

@@ -187,7 +187,7 @@ impl Ome {
 
     fn leave(&mut self) {
         if let State::Answering(session) | State::Playing(session) = self.state {
-            self.say(&Command::Stop { id: session.id, peer_id: session.peer_id });
+            self.say(&Command::Stop { id: session.id });
         }
         if !matches!(self.state, State::Idle | State::Over) {
             self.outputs.push_back(SignalOutput::Close);
@@ -284,7 +284,7 @@ enum Command<'a> {
     RequestOffer,
     Answer { id: i64, peer_id: i64, sdp: Description },
     Candidate { id: i64, peer_id: i64, candidates: &'a [Candidate] },
-    Stop { id: i64, peer_id: i64 },
+    Stop { id: i64 },
 }
 
 /// What the server says; one shape for all commands, because errors come with or without one.

@@ -46,7 +46,7 @@ fn a_session_is_asked_for_answered_and_stopped() {
     assert!(candidate[0].contains(r#""candidates":[{"candidate":"candidate:1 1 udp"#), "{candidate:?}");
     assert!(stand.adapter.next_timeout().is_none());
     let leave = stand.tell(SignalInput::Leave);
-    assert_eq!(leave, [r#"say {"command":"stop","id":7,"peer_id":0}"#, "close", "goodbye"]);
+    assert_eq!(leave, [r#"say {"command":"stop","id":7}"#, "close", "goodbye"]);
 }
 
 #[test]
