@@ -121,7 +121,8 @@ fn received_bps(run: &RunData, warm_up_s: f64) -> (f64, f64) {
     for row in run.series.iter().filter(|row| row.second >= warm_up_s.ceil() as i64 && row.tracks > 0) {
         *bits_by_second.entry(row.second).or_insert(0.0) += row.counters.wire_bytes as f64 * 8.0;
     }
-    let sum: f64 = bits_by_second.values().sum();
+    // Folded from 0.0 because the sum of nothing is -0.0.
+    let sum = bits_by_second.values().fold(0.0, |sum, bits| sum + bits);
     let max = bits_by_second.values().copied().fold(0.0, f64::max);
     (sum / bits_by_second.len().max(1) as f64, max)
 }
@@ -218,5 +219,77 @@ fn media(run: &RunData, kind: MediaKind, figures: &KindFigures) -> Media {
         key_frames: c.key_frames,
         oven_delay_ms_p50: at(&figures.oven_delay_us, 0.50, 1e3),
         oven_delay_ms_max: at(&figures.oven_delay_us, 1.0, 1e3),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{example, json_schema};
+
+    fn summary(run: &RunData) -> Summary {
+        summarise(run, &example::objectives(), Duration::ZERO)
+    }
+
+    #[test]
+    fn the_schema_in_the_documentation_is_that_of_the_code() {
+        let documented: serde_json::Value =
+            serde_json::from_str(include_str!("../../../docs/summary.schema.json")).unwrap();
+        let code = json_schema();
+        assert_eq!(documented, code, "write this into docs/summary.schema.json:\n{code:#}");
+    }
+
+    #[test]
+    fn a_summary_reads_back_as_it_was_written() {
+        let summary = summary(&example::degraded());
+        let back: Summary = serde_json::from_str(&summary.to_json()).unwrap();
+        assert_eq!(back.to_json(), summary.to_json());
+    }
+
+    #[test]
+    fn failures_stay_in_the_denominator_of_connect() {
+        let degraded = summary(&example::degraded());
+        assert_eq!(degraded.participants.failed, 3);
+        assert_eq!(degraded.failures.get("ice"), Some(&3));
+        assert!(degraded.connect_ms_p50.is_some() && degraded.connect_ms_p99.is_none(), "3 % never connected");
+    }
+
+    #[test]
+    fn outcomes_follow_the_run() {
+        for (run, expect) in [
+            (example::healthy(100, 60), RunOutcome::Met),
+            (example::degraded(), RunOutcome::Missed),
+            (example::limited(), RunOutcome::Invalid),
+            (example::all_failed(), RunOutcome::Error),
+            (RunData::default(), RunOutcome::Error),
+        ] {
+            assert_eq!(summary(&run).outcome, expect);
+        }
+    }
+
+    #[test]
+    fn an_objective_on_what_was_not_seen_is_not_met() {
+        let audio = summary(&example::audio_only());
+        assert_eq!((audio.objectives[0].verdict.as_str(), audio.outcome), ("not_measured", RunOutcome::Missed));
+    }
+
+    #[test]
+    fn the_warm_up_is_left_out_of_media_and_not_of_joins() {
+        let mut run = example::healthy(10, 20);
+        run.series.iter_mut().filter(|row| row.second < 5).for_each(|row| row.counters.packets_lost = 10_000);
+        let after = |s| summarise(&run, &[], Duration::from_secs(s));
+        assert!(after(0).video.loss_ratio > Some(0.1));
+        assert_eq!(after(5).video.loss_ratio, Some(0.0));
+        assert_eq!(after(5).connect.reached, 10);
+    }
+
+    #[test]
+    fn a_run_without_an_ending_or_with_lost_rows_is_partial() {
+        let mut run = example::healthy(10, 20);
+        assert!(!summary(&run).partial);
+        run.rows_lost = 1;
+        assert!(summary(&run).partial);
+        (run.rows_lost, run.ending) = (0, Ending::Unfinished);
+        assert!(summary(&run).partial);
     }
 }

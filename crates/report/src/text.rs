@@ -101,3 +101,16 @@ fn generator(summary: &Summary) -> String {
         cost(health.rss_bytes_per_participant.map(bytes)),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{example, summarise};
+    use std::time::Duration;
+
+    #[test]
+    fn the_terminal_shows_the_answer_first_and_about_fifteen_lines() {
+        let text = super::summary(&summarise(&example::degraded(), &example::objectives(), Duration::ZERO));
+        assert!(text.starts_with("Objectives missed: video.loss p95 < 1%"), "{text}");
+        assert!(text.lines().count() <= 18 && text.contains("100 intended, 97 connected"), "{text}");
+    }
+}

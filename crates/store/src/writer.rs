@@ -67,6 +67,19 @@ impl RunWriter {
         self.rows_lost
     }
 
+    /// Lets the database grow to so many pages at most (at least what it has), as a full disk would; `None` lifts the
+    /// limit.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn limit_pages(&self, pages: Option<u32>) -> Result<(), StoreError> {
+        // SQLite takes a limit below the present size for the present size, and 0 for no change.
+        let pages = pages.map_or(u32::MAX - 1, |pages| pages.max(1));
+        self.connection
+            .pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))
+            .map_err(|error| StoreError::from_sql(&self.path, error))
+    }
+
     /// The database file.
     #[must_use]
     pub fn path(&self) -> &Path {

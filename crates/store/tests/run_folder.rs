@@ -1,0 +1,314 @@
+//! A run folder in good times and bad: round trip, `kill -9`, a full disk, rubbish, speed.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use throng_observation::run::*;
+use throng_observation::{
+    Codec, Distribution, Failure, FailureReason, MediaKind, Outcome, Phase, RunTime, TrackCounters, TrackId,
+};
+use throng_store::{FORMAT, RunFolder, RunWriter, StoreError};
+
+fn distribution(samples: u64) -> Distribution {
+    let mut d = Distribution::new();
+    (0..samples).for_each(|i| d.record(5_000 + i * 131 % 40_000));
+    d
+}
+
+fn info() -> RunInfo {
+    RunInfo {
+        format: FORMAT,
+        throng_version: "0.1.0".into(),
+        scenario: "[crowd]\nsize = 2".into(),
+        target: "ws://127.0.0.1/app".into(),
+        cohorts: vec!["a".into(), "b".into()],
+        started_at_unix_us: 1_700_000_000_000_000,
+        planned_duration_us: 60_000_000,
+        generator_host: BTreeMap::from([("cores".into(), "2".into())]),
+        clock: ClockError { bound_us: Some(20), basis: "same host".into() },
+        warnings: vec!["20,000 descriptors".into()],
+    }
+}
+
+fn counters() -> TrackCounters {
+    TrackCounters {
+        packets_received: 7,
+        packets_lost: -2,
+        freeze_us: 3,
+        packets_discarded: 9,
+        ..Default::default()
+    }
+}
+
+fn crowd(second: i64) -> CrowdRow {
+    CrowdRow {
+        second,
+        cohort: CohortId(1),
+        intended: 5,
+        playing: 3,
+        left: 1,
+        ice: [1, 2, 3, 4, 5, 6],
+        ..Default::default()
+    }
+}
+
+fn series(second: i64, samples: u64) -> SeriesRow {
+    SeriesRow {
+        second,
+        kind: Some(MediaKind::Video),
+        tracks: 3,
+        counters: counters(),
+        relative_delay_us: distribution(samples),
+        loss_ppm: distribution(samples),
+        source_fps_milli: Some(29_970),
+        ..Default::default()
+    }
+}
+
+fn participant(id: u32, outcome: Option<Outcome>) -> ParticipantRow {
+    ParticipantRow {
+        participant: ParticipantId(id),
+        cohort: CohortId(0),
+        intended_at: RunTime(100),
+        reached: BTreeMap::from([(Phase::Started, RunTime(120)), (Phase::FirstFrame, RunTime(9_000))]),
+        ended_at: outcome.as_ref().map(|_| RunTime(10_000)),
+        outcome,
+        local_address: Some("127.0.0.1:40000".into()),
+    }
+}
+
+fn track(id: u32) -> TrackRow {
+    TrackRow {
+        participant: ParticipantId(id),
+        track: TrackId(1),
+        kind: MediaKind::Audio,
+        codec: Codec::Opus,
+        counters: counters(),
+        relative_delay_us: distribution(100),
+        absolute_delay_us: Distribution::new(),
+        fps: None,
+        jitter_us: Some(11),
+        oven_delay_us: Some(12),
+    }
+}
+
+fn event(at: i64) -> EventRow {
+    EventRow {
+        at: RunTime(at),
+        participant: Some(ParticipantId(4)),
+        kind: "failed".into(),
+        detail: "ice".into(),
+    }
+}
+
+fn generator() -> GeneratorRow {
+    GeneratorRow {
+        second: 3,
+        worker: Some(1),
+        cpu_us: 500,
+        steal_ratio: 0.25,
+        open_fds: 7,
+        ..Default::default()
+    }
+}
+
+fn new_run() -> (tempfile::TempDir, PathBuf, RunWriter) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("run");
+    let writer = RunFolder::create(&path, &info()).unwrap();
+    (dir, path, writer)
+}
+
+#[test]
+fn a_run_reads_back_as_it_was_written() {
+    let (_dir, path, mut writer) = new_run();
+    let failed = Some(Outcome::Failed(Failure::new(FailureReason::HttpStatus(404), "no such stream")));
+    writer.write(Row::Crowd(crowd(0)));
+    writer.write(Row::Series(Box::new(series(0, 50))));
+    writer.write(Row::Participant(Box::new(participant(0, None))));
+    writer.write(Row::Participant(Box::new(participant(1, Some(Outcome::Completed)))));
+    writer.write(Row::Track(Box::new(track(0))));
+    writer.commit().unwrap();
+    writer.write(Row::Participant(Box::new(participant(0, failed.clone()))));
+    writer.write(Row::Track(Box::new(track(0))));
+    writer.write(Row::Generator(generator()));
+    writer.write(Row::Event(event(5)));
+    writer.finish(Ending::Complete, RunTime(60_000_000)).unwrap();
+
+    let run = RunFolder::read(&path).unwrap();
+    assert_eq!(run.info, info());
+    assert_eq!((run.ending, run.ended_at, run.rows_lost), (Ending::Complete, Some(RunTime(60_000_000)), 0));
+    assert_eq!(run.crowd, [crowd(0)]);
+    assert_eq!(run.participants, [participant(0, failed), participant(1, Some(Outcome::Completed))]);
+    assert_eq!(run.generator, [generator()]);
+    assert_eq!(run.events, [event(5)]);
+    let ([series_back], [track_back]) = (&run.series[..], &run.tracks[..]) else { panic!("one of each") };
+    assert_eq!((series_back.counters, series_back.source_fps_milli), (counters(), Some(29_970)));
+    assert_eq!(series_back.relative_delay_us.quantiles(1.0), distribution(50).quantiles(1.0));
+    assert_eq!(
+        (track_back.counters, track_back.codec, track_back.jitter_us),
+        (counters(), Codec::Opus, Some(11))
+    );
+    assert!(!path.join("run.db-wal").exists(), "a finished run is one plain file");
+}
+
+#[test]
+fn a_run_that_is_going_on_reads_to_its_last_commit() {
+    let (_dir, path, mut writer) = new_run();
+    writer.write(Row::Crowd(crowd(0)));
+    writer.commit().unwrap();
+    writer.write(Row::Crowd(crowd(1)));
+    let run = RunFolder::read(&path).unwrap();
+    assert_eq!((run.crowd.len(), run.ending), (1, Ending::Unfinished));
+}
+
+const CHILD: &str = "THRONG_STORE_TEST_CHILD";
+
+/// Only does anything as the child of the test below.
+#[test]
+fn child_that_is_killed() {
+    let Ok(path) = std::env::var(CHILD) else { return };
+    let mut writer = RunFolder::create(Path::new(&path), &info()).unwrap();
+    for second in 0..i64::MAX {
+        writer.write(Row::Crowd(crowd(second)));
+        writer.write(Row::Series(Box::new(series(second, 50))));
+        writer.commit().unwrap();
+        eprintln!("committed {second}");
+    }
+}
+
+#[test]
+fn kill_9_leaves_every_committed_second() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("run");
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "child_that_is_killed", "--nocapture"])
+        .env(CHILD, &path)
+        .stderr(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let committed = lines.filter(|line| line.starts_with("committed")).take(50).count();
+    child.kill().unwrap(); // SIGKILL, in the middle of whatever it does
+    child.wait().unwrap();
+    let run = RunFolder::read(&path).unwrap();
+    assert!(run.crowd.len() >= committed && run.crowd.len() == run.series.len(), "{}", run.crowd.len());
+    assert_eq!(run.ending, Ending::Unfinished);
+}
+
+#[test]
+fn a_full_disk_keeps_what_was_committed_and_the_rest_waits() {
+    let (_dir, path, mut writer) = new_run();
+    writer.write(Row::Crowd(crowd(0)));
+    writer.commit().unwrap();
+    writer.limit_pages(Some(0)).unwrap();
+    let mut refused = None;
+    for second in 1..2_000 {
+        writer.write(Row::Series(Box::new(series(second, 400))));
+        if second % 100 == 0 {
+            refused = writer.commit().err().or(refused);
+        }
+    }
+    assert!(matches!(refused, Some(StoreError::DiskFull { .. })), "{refused:?}");
+    assert_eq!(RunFolder::read(&path).unwrap().crowd.len(), 1);
+    // Room again: all that waited is written.
+    writer.limit_pages(None).unwrap();
+    writer.finish(Ending::Complete, RunTime(1)).unwrap();
+    let run = RunFolder::read(&path).unwrap();
+    assert_eq!((run.series.len(), run.rows_lost), (1_999, 0));
+}
+
+#[test]
+fn rows_that_find_no_room_are_counted() {
+    let (_dir, path, mut writer) = new_run();
+    (0..10_000).for_each(|second| writer.write(Row::Crowd(crowd(second))));
+    let lost = writer.rows_lost();
+    assert!(lost > 0);
+    writer.finish(Ending::Interrupted, RunTime(1)).unwrap();
+    let run = RunFolder::read(&path).unwrap();
+    assert_eq!((run.crowd.len() as u64 + lost, run.rows_lost), (10_000, lost));
+}
+
+#[test]
+fn what_is_not_a_run_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = dir.path().join("run");
+    assert!(matches!(RunFolder::read(&run), Err(StoreError::NoFolder(_))));
+    std::fs::create_dir(&run).unwrap();
+    assert!(matches!(RunFolder::read(&run), Err(StoreError::NoRun(_))));
+    std::fs::write(
+        run.join("run.db"),
+        b"not a database, and longer than a header so that it is read as one".repeat(9),
+    )
+    .unwrap();
+    assert!(matches!(RunFolder::read(&run), Err(StoreError::NotARun { .. })));
+    std::fs::write(run.join("run.db"), b"").unwrap();
+    assert!(matches!(RunFolder::read(&run), Err(StoreError::NotARun { .. })));
+    assert!(matches!(RunFolder::create(&run, &info()), Err(StoreError::Exists(_))));
+}
+
+#[test]
+fn a_newer_format_and_a_damaged_file_are_refused() {
+    let (_dir, path, mut writer) = new_run();
+    (0..500).for_each(|second| writer.write(Row::Series(Box::new(series(second, 300)))));
+    writer.finish(Ending::Complete, RunTime(1)).unwrap();
+    let database = path.join("run.db");
+    let good = std::fs::read(&database).unwrap();
+    let mut newer = good.clone();
+    newer[60..64].copy_from_slice(&(FORMAT + 1).to_be_bytes()); // user_version in SQLite's header
+    std::fs::write(&database, newer).unwrap();
+    assert!(matches!(RunFolder::read(&path), Err(StoreError::Newer { .. })));
+    let mut damaged = good;
+    let middle = damaged.len() / 2;
+    damaged[4096..middle].fill(0xA5);
+    std::fs::write(&database, damaged).unwrap();
+    assert!(matches!(RunFolder::read(&path), Err(StoreError::Corrupt { .. })));
+}
+
+#[test]
+fn a_thousand_participants_for_ten_minutes_read_back_quickly() {
+    let (_dir, path, mut writer) = new_run();
+    let outcome = Some(Outcome::Completed);
+    for second in 0..600 {
+        writer.write(Row::Crowd(crowd(second)));
+        writer.write(Row::Series(Box::new(series(second, 2_000))));
+        writer.write(Row::Series(Box::new(series(second, 2_000))));
+        writer.write(Row::Generator(generator()));
+        if second % 60 == 59 {
+            (0..1_000)
+                .for_each(|id| writer.write(Row::Participant(Box::new(participant(id, outcome.clone())))));
+            (0..1_000).for_each(|id| writer.write(Row::Track(Box::new(track(id)))));
+        }
+        writer.commit().unwrap();
+    }
+    writer.finish(Ending::Complete, RunTime(600_000_000)).unwrap();
+    let began = Instant::now();
+    let run = RunFolder::read(&path).unwrap();
+    let took = began.elapsed();
+    assert_eq!((run.series.len(), run.participants.len(), run.tracks.len()), (1_200, 1_000, 1_000));
+    // Well below a second by itself; the rest is for a machine that runs other tests meanwhile.
+    assert!(took < Duration::from_secs(3), "{took:?}");
+}
+
+#[test]
+fn the_documented_schema_is_the_one_that_is_made() {
+    let (_dir, path, writer) = new_run();
+    writer.finish(Ending::Complete, RunTime(1)).unwrap();
+    let db = rusqlite::Connection::open(path.join("run.db")).unwrap();
+    let text = include_str!("../../../docs/run-folder.md");
+    let mut statement = db
+        .prepare(
+            "SELECT m.name, c.name FROM sqlite_schema m, pragma_table_info(m.name) c WHERE m.type = 'table'",
+        )
+        .unwrap();
+    let columns =
+        statement.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))).unwrap();
+    for (table, column) in columns.map(Result::unwrap) {
+        assert!(text.contains(&format!("`{table}`")), "table {table} is not documented");
+        assert!(text.contains(&format!("`{column}`")), "{table}.{column} is not documented");
+    }
+}
