@@ -11,23 +11,24 @@
 //!   DELETE                     ─────▶  200
 //! ```
 
+mod config;
 mod fragment;
 mod link;
 mod refusal;
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use http::{Method, StatusCode, header};
 use throng_observation::{Failure, FailureReason, Refused};
 use url::{Host, Url};
 
+use self::config::place;
+pub use self::config::{Config, MayReach};
 use self::fragment::IceSection;
 use super::said::{self, LIST_MAX};
-use super::waiting::{ANSWER_WITHIN, GOODBYE_WITHIN, Waiting};
+use super::waiting::{GOODBYE_WITHIN, Waiting};
 use super::{SignalInput, SignalOutput, Signalling};
 use crate::participant::{ChannelError, FetchId, Request, Response, Why};
 
@@ -35,39 +36,6 @@ const SERVER: &str = "WHEP";
 
 /// Redirects followed before giving up, as browsers do with twenty; load balancers need one or two.
 const REDIRECTS_MAX: u8 = 5;
-
-/// Whether a place that the server names (redirect, session URL) may be reached. The driver checks addresses again
-/// when it connects; this keeps the participant from asking.
-pub type MayReach = Arc<dyn Fn(&Url) -> bool + Send + Sync>;
-
-/// Where and how to ask.
-#[derive(Clone)]
-pub struct Config {
-    /// The WHEP endpoint, `http:` or `https:`.
-    pub url: Url,
-    /// Bearer token (RFC 6750) sent with every request, redirected ones included.
-    pub token: Option<String>,
-    /// What may be reached.
-    pub may_reach: MayReach,
-    /// How long the server may take for one response.
-    pub answer_within: Duration,
-}
-
-impl Config {
-    /// The defaults for `url`: only its own origin may be reached.
-    #[must_use]
-    pub fn new(url: Url) -> Self {
-        let origin = url.origin();
-        let may_reach: MayReach = Arc::new(move |to: &Url| to.origin() == origin);
-        Self { url, token: None, may_reach, answer_within: ANSWER_WITHIN }
-    }
-}
-
-impl fmt::Debug for Config {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Config").field("url", &place(&self.url)).finish_non_exhaustive()
-    }
-}
 
 /// Where the session lives on the server, once it does.
 #[derive(Clone, Debug)]
@@ -512,12 +480,6 @@ impl Signalling for Whep {
             _ => None,
         }
     }
-}
-
-/// A URL without what may be secret: user, password, query.
-fn place(url: &Url) -> String {
-    let port = url.port().map_or_else(String::new, |port| format!(":{port}"));
-    said::excerpt(&format!("{}://{}{port}{}", url.scheme(), url.host_str().unwrap_or(""), url.path()))
 }
 
 fn named(method: &str, to: &Url, error: ChannelError) -> Failure {
