@@ -148,9 +148,20 @@ mod tests {
     fn every_figure_of_the_old_tester_is_there() {
         let text = report(&crate::example::degraded());
         for figure in [
-            "Running time : 60s", "Number of clients : 100", "ICE Connection State", "Avg Video Delay", "Min Video Delay",
-            "Max Audio Delay", "Avg FPS", "Avg BPS", "Total Bytes", "Avg Packets", "Total Packet Losses", "<Details>",
-            "[client_0]", "failed, ice: no candidate pair",
+            "Running time : 60s",
+            "Number of clients : 100",
+            "ICE Connection State",
+            "Avg Video Delay",
+            "Min Video Delay",
+            "Max Audio Delay",
+            "Avg FPS",
+            "Avg BPS",
+            "Total Bytes",
+            "Avg Packets",
+            "Total Packet Losses",
+            "<Details>",
+            "[client_0]",
+            "failed, ice: no candidate pair",
         ] {
             assert!(text.contains(figure), "{figure} in:\n{text}");
         }

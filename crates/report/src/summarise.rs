@@ -251,7 +251,10 @@ mod tests {
         let degraded = summary(&example::degraded());
         assert_eq!(degraded.participants.failed, 3);
         assert_eq!(degraded.failures.get("ice"), Some(&3));
-        assert!(degraded.connect_ms_p50.is_some() && degraded.connect_ms_p99.is_none(), "3 % never connected");
+        assert!(
+            degraded.connect_ms_p50.is_some() && degraded.connect_ms_p99.is_none(),
+            "3 % never connected"
+        );
     }
 
     #[test]
@@ -270,7 +273,10 @@ mod tests {
     #[test]
     fn an_objective_on_what_was_not_seen_is_not_met() {
         let audio = summary(&example::audio_only());
-        assert_eq!((audio.objectives[0].verdict.as_str(), audio.outcome), ("not_measured", RunOutcome::Missed));
+        assert_eq!(
+            (audio.objectives[0].verdict.as_str(), audio.outcome),
+            ("not_measured", RunOutcome::Missed)
+        );
     }
 
     #[test]

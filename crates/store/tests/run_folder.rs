@@ -169,6 +169,7 @@ const CHILD: &str = "THRONG_STORE_TEST_CHILD";
 
 /// Only does anything as the child of the test below.
 #[test]
+#[expect(clippy::print_stderr, reason = "the parent reads it to know what was committed")]
 fn child_that_is_killed() {
     let Ok(path) = std::env::var(CHILD) else { return };
     let mut writer = RunFolder::create(Path::new(&path), &info()).unwrap();
