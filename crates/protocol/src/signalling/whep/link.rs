@@ -18,7 +18,7 @@ fn relay(link: &str) -> Option<RelayServer> {
         let value = unquoted(value.trim());
         match name.trim().to_ascii_lowercase().as_str() {
             "rel" => {
-                is_ice_server = value.split_ascii_whitespace().any(|r| r.eq_ignore_ascii_case("ice-server"))
+                is_ice_server = value.split_ascii_whitespace().any(|r| r.eq_ignore_ascii_case("ice-server"));
             }
             "username" => username = value,
             "credential" => credential = value,

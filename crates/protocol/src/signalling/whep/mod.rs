@@ -175,7 +175,7 @@ impl Whep {
             }
             State::Leaving { fetch, posted_to, .. } if *fetch == id => {
                 let posted_to = posted_to.clone();
-                self.left(now, posted_to, result);
+                self.left(now, posted_to.as_ref(), result.ok());
                 Ok(())
             }
             _ => Ok(()),
@@ -405,14 +405,14 @@ impl Whep {
         self.state = State::Leaving { fetch, posted_to: None, waiting };
     }
 
-    fn left(&mut self, now: Instant, posted_to: Option<Url>, result: Result<&Response, ChannelError>) {
-        if let (Some(endpoint), Ok(response)) = (&posted_to, &result)
+    fn left(&mut self, now: Instant, posted_to: Option<&Url>, response: Option<&Response>) {
+        if let (Some(endpoint), Some(response)) = (posted_to, response)
             && matches!(response.head.status, StatusCode::CREATED | StatusCode::NOT_ACCEPTABLE)
         {
             let session = self.session(endpoint, response);
             return self.delete(session.url, Waiting::new(now, GOODBYE_WITHIN, "WHEP: the goodbye"));
         }
-        if let (None, Ok(response)) = (&posted_to, &result)
+        if let (None, Some(response)) = (posted_to, response)
             && !response.head.status.is_success()
         {
             let what = refusal::failure("DELETE of the session", response).detail;
