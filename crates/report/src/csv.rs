@@ -1,7 +1,7 @@
 //! `series.csv` and `participants.csv` (RFC 4180): a header line, then a line a row. Absent figures are empty.
 
 use throng_observation::run::{ParticipantRow, RunData, SeriesRow};
-use throng_observation::{Distribution, Outcome, Phase};
+use throng_observation::{Distribution, Outcome, Phase, RunTime};
 
 use crate::figures::loss_ratio;
 
@@ -100,7 +100,7 @@ fn participant_row(run: &RunData, row: &ParticipantRow) -> Vec<String> {
         number(Some(row.intended_at.as_secs_f64())),
     ];
     cells.extend(Phase::ALL.iter().map(|phase| number(row.reached.get(phase).map(|at| at.as_secs_f64()))));
-    cells.push(number(row.ended_at.map(|at| at.as_secs_f64())));
+    cells.push(number(row.ended_at.map(RunTime::as_secs_f64)));
     cells.extend(match &row.outcome {
         None => [String::new(), String::new(), String::new()],
         Some(Outcome::Completed) => ["completed".into(), String::new(), String::new()],

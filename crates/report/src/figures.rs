@@ -1,7 +1,7 @@
 //! The run's rows added up once: what the summary, the objectives and the page are all made from.
 
 use throng_observation::run::{ParticipantRow, RunData, TrackRow};
-use throng_observation::{Distribution, FailureReason, MediaKind, Phase, TrackCounters};
+use throng_observation::{Distribution, FailureReason, MediaKind, Phase, RunTime, TrackCounters};
 
 use crate::waits::Waits;
 
@@ -139,5 +139,5 @@ fn duration_s(run: &RunData) -> f64 {
         let seconds = run.crowd.iter().map(|row| row.second).chain(run.series.iter().map(|row| row.second));
         seconds.max().map_or(0.0, |second| (second + 1) as f64)
     };
-    run.ended_at.map_or_else(written, |at| at.as_secs_f64()).max(0.0)
+    run.ended_at.map_or_else(written, RunTime::as_secs_f64).max(0.0)
 }

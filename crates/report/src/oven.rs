@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use throng_observation::run::{ParticipantId, RunData, TrackRow};
 use throng_observation::units::{bit_rate, bytes, duration_ms};
-use throng_observation::{Distribution, MediaKind, Outcome, TrackCounters};
+use throng_observation::{Distribution, MediaKind, Outcome, RunTime, TrackCounters};
 
 use crate::figures::Figures;
 
@@ -78,7 +78,7 @@ pub fn details(run: &RunData) -> String {
             Some(Outcome::Completed) => "completed".into(),
             Some(Outcome::Failed(failure)) => format!("failed, {failure}"),
         };
-        let ran_s = row.ended_at.map_or(ended_s, |at| at.as_secs_f64()) - row.intended_at.as_secs_f64();
+        let ran_s = row.ended_at.map_or(ended_s, RunTime::as_secs_f64) - row.intended_at.as_secs_f64();
         let _ =
             writeln!(out, "[client_{}]\n\trunning_time({:.0}s) {state}", row.participant.0, ran_s.max(0.0));
         for track in tracks.get(&row.participant).into_iter().flatten() {

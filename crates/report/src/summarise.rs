@@ -107,7 +107,7 @@ fn partial_because(run: &RunData) -> Vec<String> {
         Ending::Interrupted => because.push("the run was ended early".into()),
         Ending::Aborted => because.push("a guard ended the run".into()),
         Ending::Unfinished => {
-            because.push("no ending was written: the run is going on, or its process died".into())
+            because.push("no ending was written: the run is going on, or its process died".into());
         }
     }
     if run.rows_lost > 0 {

@@ -1,8 +1,8 @@
 //! How long participants waited for a phase, with those who never got there in the denominator.
 
 use crate::summary::TimeTo;
-use throng_observation::Phase;
 use throng_observation::run::ParticipantRow;
+use throng_observation::{Phase, RunTime};
 
 /// Times to a phase as a Kaplan–Meier estimate (Kaplan and Meier 1958): who failed stays at risk for ever, as if
 /// infinitely late; who left on the way, without failing, is at risk for as long as he waited. With nobody cut off
@@ -28,7 +28,7 @@ impl Waits {
             } else if row.failure().is_some() {
                 waits.failed += 1;
             } else {
-                let until_ms = row.ended_at.map_or(run_ended_ms, |at| at.as_millis_f64());
+                let until_ms = row.ended_at.map_or(run_ended_ms, RunTime::as_millis_f64);
                 waits.cut_off_ms.push((until_ms - row.intended_at.as_millis_f64()).max(0.0));
             }
         }

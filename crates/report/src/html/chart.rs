@@ -59,7 +59,11 @@ impl Chart<'_> {
         }
         let values = lines.iter().flat_map(|line| line.values.iter().flatten().copied());
         let highest = values.filter(|value| value.is_finite()).fold(0.0, f64::max);
-        let (top, step) = axis(highest);
+        let (top, step) = match self.scale {
+            // A run without loss is shown against 1 %, not against 100 %.
+            Scale::Percent if highest <= 0.0 => (0.01, 0.005),
+            _ => axis(highest),
+        };
         let mut out = format!("<figure class=\"chart\">{heading}<p class=\"legend\">");
         for line in &lines {
             let dash = if line.dashed { " dashed" } else { "" };

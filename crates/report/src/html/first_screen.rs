@@ -21,8 +21,7 @@ pub(crate) fn render(summary: &Summary) -> String {
         date(summary.started_at_unix_us),
         escape(&summary.headline)
     );
-    let notes: Vec<_> =
-        summary.generator.reasons.iter().chain(&summary.partial_because).chain(&summary.warnings).collect();
+    let notes: Vec<_> = summary.partial_because.iter().chain(&summary.warnings).collect();
     if !notes.is_empty() {
         out.push_str("<ul class=\"notes\">");
         for note in notes {

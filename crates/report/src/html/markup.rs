@@ -14,7 +14,7 @@ pub(crate) fn escape(text: &str) -> String {
             '\'' => out.push_str("&#39;"),
             // Control characters, and marks that turn the direction of the text around them.
             c if c.is_control() && c != '\n' || ('\u{202a}'..='\u{202e}').contains(&c) => {
-                out.push('\u{fffd}')
+                out.push('\u{fffd}');
             }
             c => out.push(c),
         }
