@@ -13,7 +13,8 @@ use crate::summary::Generator;
 /// would take for the server's (70 %: the usual knee of an M/M/1 queue, where waiting passes twice the service time).
 const WORKER_CPU_RATIO_MAX: f64 = 0.70;
 
-/// 99th percentile of a loop's lateness, milliseconds: a third of a 30 fps frame, and a tenth of what a person hears.
+/// 99th percentile of a loop's lateness, milliseconds: a third of the distance between frames at 30 per second, so that
+/// what the delay meters report is mostly the server's.
 const LAG_P99_MS_MAX: f64 = 10.0;
 
 /// CPU time stolen by the hypervisor: above it the host's neighbours are part of the measurement.
