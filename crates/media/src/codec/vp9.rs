@@ -52,7 +52,8 @@ impl Reader {
         }
         facts.starts_frame = flags & BEGINS != 0 && facts.spatial_layer == 0;
         facts.ends_frame = flags & ENDS != 0;
-        facts.key_frame = flags & INTER_PREDICTED == 0 && facts.spatial_layer == 0 && !inter_layer;
+        let independent = flags & INTER_PREDICTED == 0 && facts.spatial_layer == 0 && !inter_layer;
+        facts.key_frame = independent && flags & BEGINS != 0 && descriptor.frame_may_be_key();
         facts.discardable = self.temporal.is_top(facts.temporal_layer);
         Ok(facts)
     }
@@ -86,6 +87,20 @@ impl Descriptor<'_> {
             }
         }
         Err(CodecError::Malformed { codec: Codec::Vp9, what: "fourth reference index" })
+    }
+
+    /// What the frame's own first byte says behind the descriptor: ffmpeg leaves the P bit unset on every packet, so the
+    /// descriptor alone would make each of its frames a key frame. A payload that is no VP9 frame header (encrypted end
+    /// to end) has only the descriptor to go by.
+    fn frame_may_be_key(&self) -> bool {
+        // frame_marker (2 bits, binary 10), profile (2, and a reserved bit for profile 3), show_existing_frame,
+        // frame_type (0 is a key frame): section 6.2 of the VP9 bitstream specification.
+        match self.payload.get(self.at) {
+            Some(&first) if first >> 6 != 0b10 => true,
+            Some(&first) if first & 0x30 == 0x30 => first & 0x06 == 0,
+            Some(&first) => first & 0x0c == 0,
+            None => false,
+        }
     }
 
     /// The scalability structure (section 4.2.1).
@@ -143,6 +158,21 @@ mod tests {
         ] {
             assert_eq!(read(payload), expect, "{payload:x?}");
         }
+    }
+
+    #[test]
+    fn ffmpeg_leaves_the_p_bit_unset_and_the_frame_header_tells() {
+        for (first, key) in [
+            (0x82, true),  // profile 0, key frame
+            (0x86, false), // inter frame
+            (0x8a, false), // shows an existing frame
+            (0xb1, true),  // profile 3
+            (0xb2, false),
+            (0x12, true), // no VP9 frame header
+        ] {
+            assert_eq!(read(&[0x08, first]).key_frame, key, "{first:x}");
+        }
+        assert!(!read(&[0x04, 0x82]).key_frame); // only the packet that begins the frame has its header
     }
 
     #[test]
