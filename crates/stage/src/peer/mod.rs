@@ -119,7 +119,7 @@ impl Identity {
         let sdp = answer.to_sdp_string();
         let local_ufrag = rtc.direct_api().local_ice_credentials().ufrag;
         let mut peer = Peer { rtc, local, remote: None, deadline: now, keys: None, ended: false };
-        let mids = peer.poll_setup();
+        let mids = peer.poll_setup(now);
         let agreed: Vec<Agreed> =
             mids.into_iter().filter_map(|mid| agreed_on(&mut peer.rtc, mid, role)).collect();
         if agreed.is_empty() {
@@ -168,22 +168,6 @@ fn codec_of(spec: str0m::format::CodecSpec) -> Option<Codec> {
 }
 
 impl Peer {
-    /// The media sections that the offer brought; before any datagram there is nothing else.
-    fn poll_setup(&mut self) -> Vec<Mid> {
-        let mut mids = Vec::new();
-        while let Ok(output) = self.rtc.poll_output() {
-            match output {
-                Output::Event(Event::MediaAdded(added)) => mids.push(added.mid),
-                Output::Timeout(deadline) => {
-                    self.deadline = deadline;
-                    break;
-                }
-                _ => {}
-            }
-        }
-        mids
-    }
-
     /// Takes in a STUN or DTLS datagram; what is to be sent goes to `send`.
     pub(crate) fn receive(
         &mut self,
