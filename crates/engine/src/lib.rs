@@ -1,4 +1,10 @@
 //! Gives participants sockets and the time, and collects what they see.
+//!
+//! ```text
+//! cli -> run(config, casting, rows) -> worker threads (driver)  -> collector -> rows, Live
+//!                                        ^ v
+//!                                      signalling thread (WebSocket, streams, HTTP)
+//! ```
 
 mod config;
 pub use config::{Casting, ConsentCheck, Guards, Join, Reach, RunConfig, TlsOptions};
@@ -8,3 +14,15 @@ pub use run::{EngineError, RunEnd, RunHandle, run};
 
 pub mod live;
 pub use live::Live;
+
+mod clock;
+mod control;
+mod driver;
+mod signalling;
+mod sockets;
+
+mod collector;
+mod guards;
+
+pub mod consent;
+pub mod health;

@@ -1,14 +1,22 @@
 //! Starts a run, and holds the strings by which it is stopped and watched.
 
-use std::sync::mpsc::SyncSender;
+use std::sync::mpsc::{self, SyncSender};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime};
 
 use throng_observation::RunTime;
 use throng_observation::run::{Ending, Row};
 
+use crate::clock::RunClock;
+use crate::collector::{Collector, Desk};
 use crate::config::{Casting, RunConfig};
+use crate::consent;
+use crate::control::{Control, Waker};
+use crate::driver::{BATCHES_MAX, Duty, Hub, HubConfig, Reports, Worker};
 use crate::live::Live;
+use crate::signalling;
+use crate::sockets::{Dialler, Names, Sources, tls_config};
 
 /// Why a run could not start.
 #[derive(Debug, thiserror::Error)]
@@ -37,12 +45,15 @@ pub struct RunEnd {
     pub limited_seconds: u32,
 }
 
-/// A run that goes on.
+/// A run that goes on. Dropping it stops the run.
 #[derive(Debug)]
 pub struct RunHandle {
-    started_at: Instant,
+    clock: RunClock,
     started_at_unix_us: i64,
     live: Arc<Mutex<Live>>,
+    control: Arc<Control>,
+    collector: Option<JoinHandle<RunEnd>>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 /// Starts a run; rows of what it sees go to `rows` until the run is over and the sender is dropped.
@@ -54,21 +65,128 @@ pub fn run(
     casting: Arc<dyn Casting>,
     rows: SyncSender<Row>,
 ) -> Result<RunHandle, EngineError> {
-    let _ = (config, casting, rows);
-    Err(EngineError::Plan("the driver is not built in".into()))
+    check(&config)?;
+    let workers = workers(&config);
+    let wakers = (0..workers).map(|_| Waker::new().map(Arc::new)).collect::<Result<Vec<_>, _>>()?;
+    let control = Arc::new(Control::new(wakers.clone()));
+    let dialler = dialler(&config)?;
+    let signalling = signalling::start(dialler, config.body_bytes_max, &wakers)?;
+    let clock = RunClock { start: Instant::now() + config.lead };
+    let unix = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default() + config.lead;
+    let live = Arc::new(Mutex::new(Live { ends_at: config.ends_at, ..Live::default() }));
+    let (seen, collected) = mpsc::sync_channel(BATCHES_MAX);
+    let mut handle = RunHandle {
+        clock,
+        started_at_unix_us: i64::try_from(unix.as_micros()).unwrap_or(i64::MAX),
+        live: Arc::clone(&live),
+        control: Arc::clone(&control),
+        collector: None,
+        threads: vec![signalling.thread],
+    };
+    let collector = Collector::new(Desk {
+        clock,
+        ends_at: config.ends_at,
+        cohorts: config.cohorts,
+        joins: config.joins.clone(),
+        worst: config.live_participants,
+        guards: config.guards,
+        control: Arc::clone(&control),
+        live,
+        rows,
+    });
+    handle.collector = Some(spawn("collector", move || collector.run(&collected))?);
+    for (number, (inbox, waker)) in signalling.inboxes.into_iter().zip(wakers).enumerate() {
+        let hub = HubConfig {
+            worker: u16::try_from(number).unwrap_or(u16::MAX),
+            reach: Arc::clone(&config.reach),
+            source_ips: config.source_ips.clone(),
+            receive_buffer_bytes: config.receive_buffer_bytes,
+            grace: config.grace,
+            waker,
+            ask: signalling.ask.clone(),
+            reports: Reports::new(seen.clone()),
+        };
+        let joins = (0..).zip(config.joins.iter().copied()).skip(number).step_by(workers).collect();
+        let duty = Duty {
+            clock,
+            tick: config.tick,
+            ends_at: clock.instant(config.ends_at),
+            joins,
+            casting: Arc::clone(&casting),
+            control: Arc::clone(&control),
+            inbox,
+        };
+        let hub = Hub::new(hub)?;
+        handle.threads.push(spawn(&format!("worker-{number}"), move || Worker::new(duty, hub).run())?);
+    }
+    if let Some(check) = config.consent {
+        let ends_at = clock.instant(config.ends_at);
+        spawn("consent", move || consent::watch(&check, config.consent_interval, ends_at, &control))?;
+    }
+    Ok(handle)
+}
+
+fn spawn<T: Send + 'static>(
+    name: &str,
+    act: impl FnOnce() -> T + Send + 'static,
+) -> std::io::Result<JoinHandle<T>> {
+    std::thread::Builder::new().name(name.into()).spawn(act)
+}
+
+fn check(config: &RunConfig) -> Result<(), EngineError> {
+    let plan = |why: &str| Err(EngineError::Plan(why.into()));
+    if !config.joins.is_sorted_by_key(|join| join.at) {
+        return plan("joins must be in order of time");
+    }
+    if config.joins.iter().any(|join| join.cohort.0 >= config.cohorts) {
+        return plan("a join is of a cohort that the run does not have");
+    }
+    if config.workers == Some(0) || config.workers.is_some_and(|workers| workers > 1024) {
+        return plan("there must be between 1 and 1024 workers");
+    }
+    if !(Duration::from_millis(1)..=Duration::from_millis(10)).contains(&config.tick) {
+        return plan("the tick must be between 1 and 10 ms");
+    }
+    Ok(())
+}
+
+/// A worker serves some two hundred participants before a second thread is worth its own ticks.
+const PARTICIPANTS_A_WORKER_MIN: usize = 200;
+
+fn workers(config: &RunConfig) -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    config.workers.unwrap_or_else(|| config.joins.len().div_ceil(PARTICIPANTS_A_WORKER_MIN).clamp(1, cores))
+}
+
+pub(crate) fn dialler(config: &RunConfig) -> Result<Dialler, EngineError> {
+    Ok(Dialler {
+        names: Names::default(),
+        sources: Sources::new(config.source_ips.clone()),
+        reach: Arc::clone(&config.reach),
+        // A WebSocket upgrade is HTTP/1.1 (RFC 6455 section 4.1).
+        tls: Arc::new(tls_config(&config.tls, &[b"http/1.1"]).map_err(EngineError::Tls)?),
+        tls_http: Arc::new(tls_config(&config.tls, &[b"h2", b"http/1.1"]).map_err(EngineError::Tls)?),
+        timeout: config.connect_timeout,
+    })
 }
 
 impl RunHandle {
     /// RunTime 0 on the monotonic clock.
     #[must_use]
     pub fn started_at(&self) -> Instant {
-        self.started_at
+        self.clock.start
     }
 
     /// RunTime 0 on the wall clock, microseconds since the Unix epoch.
     #[must_use]
     pub fn started_at_unix_us(&self) -> i64 {
         self.started_at_unix_us
+    }
+
+    /// The moment of the run that it is now.
+    #[must_use]
+    pub fn now(&self) -> RunTime {
+        self.clock.run_time(Instant::now())
     }
 
     /// The latest picture of the run.
@@ -78,22 +196,43 @@ impl RunHandle {
     }
 
     /// Ends the run early in an orderly way: no more joins, everybody leaves.
-    pub fn stop(&self) {}
+    pub fn stop(&self) {
+        self.control.stop(Ending::Interrupted, "stopped");
+    }
 
     /// Ends the run because something forbids it to go on.
     pub fn abort(&self, why: &str) {
-        let _ = why;
+        self.control.stop(Ending::Aborted, why);
     }
 
     /// Whether all participants are gone and all rows are sent.
     #[must_use]
     pub fn is_finished(&self) -> bool {
-        false
+        self.collector.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
     /// Waits for the end.
     #[must_use]
-    pub fn wait(self) -> RunEnd {
-        RunEnd { ending: Ending::Unfinished, why: None, ended_at: RunTime::default(), limited_seconds: 0 }
+    pub fn wait(mut self) -> RunEnd {
+        let end = self.collector.take().map(JoinHandle::join);
+        for thread in self.threads.drain(..) {
+            // A panic was printed by its thread; the run's end is still told.
+            let _ = thread.join();
+        }
+        match end {
+            Some(Ok(end)) => end,
+            _ => RunEnd {
+                ending: Ending::Aborted,
+                why: Some("the collector died".into()),
+                ended_at: self.clock.run_time(Instant::now()),
+                limited_seconds: 0,
+            },
+        }
+    }
+}
+
+impl Drop for RunHandle {
+    fn drop(&mut self) {
+        self.stop();
     }
 }

@@ -1,0 +1,294 @@
+//! What the collector keeps of one participant.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use throng_observation::run::{CohortId, CrowdRow, ParticipantId, ParticipantRow, Row, TrackRow};
+use throng_observation::{
+    Codec, Distribution, IceState, MediaKind, Outcome, Phase, RunTime, TrackCounters, TrackId, TrackInterval,
+};
+
+use super::seconds::Seconds;
+use crate::config::Join;
+use crate::live::{ParticipantFigures, TrackFigures};
+
+/// Tracks kept of a participant; a conference has a hundred.
+const TRACKS_MAX: usize = 1024;
+
+/// One participant.
+pub(super) struct Member {
+    join: Join,
+    reached: [Option<RunTime>; Phase::ALL.len()],
+    pub(super) local_address: Option<SocketAddr>,
+    ice: Option<IceState>,
+    connected: bool,
+    state: State,
+    /// The seconds, modulo four, in which it is known to have received media.
+    played: [i64; 4],
+    tracks: Vec<Track>,
+    changed: bool,
+}
+
+enum State {
+    Awaited,
+    Alive,
+    Ended(RunTime, Outcome),
+}
+
+struct Track {
+    id: TrackId,
+    kind: MediaKind,
+    codec: Codec,
+    counters: TrackCounters,
+    relative_delay_us: Option<Box<Distribution>>,
+    absolute_delay_us: Option<Box<Distribution>>,
+    jitter_us: Option<u32>,
+    oven_delay_us: Option<u32>,
+    last: TrackCounters,
+    last_delay_us_max: Option<u32>,
+}
+
+impl Member {
+    pub(super) fn new(join: &Join) -> Self {
+        Self {
+            join: *join,
+            reached: [None; Phase::ALL.len()],
+            local_address: None,
+            ice: None,
+            connected: false,
+            state: State::Awaited,
+            played: [i64::MIN; 4],
+            tracks: Vec::new(),
+            changed: false,
+        }
+    }
+
+    pub(super) fn participant(&self) -> ParticipantId {
+        self.join.participant
+    }
+
+    pub(super) fn cohort(&self) -> CohortId {
+        self.join.cohort
+    }
+
+    pub(super) fn is_alive(&self) -> bool {
+        matches!(self.state, State::Alive)
+    }
+
+    /// Whether it should have joined by `at` and did not.
+    pub(super) fn is_due_by(&self, at: RunTime) -> bool {
+        matches!(self.state, State::Awaited) && self.join.at <= at
+    }
+
+    pub(super) fn is_changed(&self) -> bool {
+        self.changed
+    }
+
+    pub(super) fn was_connected(&self) -> bool {
+        self.reached_any(Phase::DtlsConnected)
+    }
+
+    fn reached_any(&self, from: Phase) -> bool {
+        Phase::ALL.iter().zip(&self.reached).any(|(phase, at)| *phase >= from && at.is_some())
+    }
+
+    pub(super) fn started(&mut self, at: RunTime, seconds: &mut Seconds) {
+        self.state = State::Alive;
+        self.changed = true;
+        if let Some(started) = self.reached.get_mut(Phase::Started as usize) {
+            started.get_or_insert(at);
+        }
+        seconds.crowd(at.second(), self.join.cohort).started += 1;
+    }
+
+    /// Notes a phase; microseconds from the intended join when it was reached for the first time.
+    pub(super) fn reached(&mut self, phase: Phase, at: RunTime, seconds: &mut Seconds) -> Option<u64> {
+        let place = self.reached.get_mut(phase as usize)?;
+        if place.is_some() {
+            return None;
+        }
+        *place = Some(at);
+        self.changed = true;
+        if phase >= Phase::DtlsConnected && !self.connected && self.is_alive() {
+            self.connected = true;
+            seconds.crowd(at.second(), self.join.cohort).connected += 1;
+        }
+        u64::try_from(at.0 - self.join.at.0).ok()
+    }
+
+    pub(super) fn ice(&mut self, state: IceState, at: RunTime, seconds: &mut Seconds) {
+        let before = self.ice.replace(state);
+        let row = seconds.crowd(at.second(), self.join.cohort);
+        if let Some(before) = before {
+            row.ice[CrowdRow::ice_index(before)] -= 1;
+        }
+        row.ice[CrowdRow::ice_index(state)] += 1;
+    }
+
+    /// Ends it; false when it had ended before.
+    pub(super) fn ended(&mut self, at: RunTime, outcome: &Outcome, seconds: &mut Seconds) -> bool {
+        if matches!(self.state, State::Ended(..)) {
+            return false;
+        }
+        // A connection that ended counts as closed, unless ICE said how it failed.
+        if matches!(self.ice, Some(state) if state != IceState::Failed && state != IceState::Closed) {
+            self.ice(IceState::Closed, at, seconds);
+        }
+        let row = seconds.crowd(at.second(), self.join.cohort);
+        if std::mem::take(&mut self.connected) {
+            row.connected -= 1;
+        }
+        match outcome {
+            Outcome::Completed => row.left += 1,
+            Outcome::Failed(_) => row.failed += 1,
+        }
+        self.state = State::Ended(at, outcome.clone());
+        true
+    }
+
+    /// Marks `second` as played; true the first time.
+    pub(super) fn plays_in(&mut self, second: i64) -> bool {
+        let place = &mut self.played[second.rem_euclid(4) as usize];
+        std::mem::replace(place, second) != second
+    }
+
+    pub(super) fn track_opened(&mut self, id: TrackId, kind: MediaKind, codec: Codec) {
+        if let Some(track) = self.tracks.iter_mut().find(|track| track.id == id) {
+            (track.kind, track.codec) = (kind, codec);
+        } else if self.tracks.len() < TRACKS_MAX {
+            self.tracks.push(Track::new(id, kind, codec));
+        }
+    }
+
+    pub(super) fn interval(&mut self, interval: &TrackInterval) {
+        if !self.tracks.iter().any(|track| track.id == interval.track) {
+            self.track_opened(interval.track, interval.kind, Codec::Other);
+        }
+        if let Some(track) = self.tracks.iter_mut().find(|track| track.id == interval.track) {
+            track.add(interval);
+        }
+    }
+
+    /// Its row, and those of its tracks when they are wanted.
+    pub(super) fn rows(&mut self, with_tracks: bool) -> Vec<Row> {
+        self.changed = false;
+        let (ended_at, outcome) = match &self.state {
+            State::Ended(at, outcome) => (Some(*at), Some(outcome.clone())),
+            State::Awaited | State::Alive => (None, None),
+        };
+        let reached: BTreeMap<_, _> =
+            Phase::ALL.into_iter().zip(self.reached).filter_map(|(phase, at)| Some((phase, at?))).collect();
+        let row = ParticipantRow {
+            participant: self.join.participant,
+            cohort: self.join.cohort,
+            intended_at: self.join.at,
+            reached,
+            ended_at,
+            outcome,
+            local_address: self.local_address.map(|address| address.to_string()),
+        };
+        let tracks = self.tracks.iter().filter(|_| with_tracks).map(|track| track.row(self.join.participant));
+        std::iter::once(Row::Participant(Box::new(row))).chain(tracks).collect()
+    }
+
+    /// How bad its latest interval was: worse is larger.
+    pub(super) fn badness(&self) -> f64 {
+        self.tracks.iter().map(Track::badness).fold(0.0, f64::max)
+    }
+
+    pub(super) fn figures(&self) -> ParticipantFigures {
+        ParticipantFigures {
+            participant: self.join.participant,
+            ice: self.ice.unwrap_or_default(),
+            intended_at: self.join.at,
+            tracks: self.tracks.iter().map(Track::figures).collect(),
+        }
+    }
+}
+
+/// Packets lost of packets expected.
+pub(super) fn loss_ratio(counters: &TrackCounters) -> f64 {
+    let lost = counters.packets_lost.max(0) as f64;
+    let expected = lost + counters.packets_received as f64;
+    if expected > 0.0 { lost / expected } else { 0.0 }
+}
+
+/// Decodable frames per second of active time.
+pub(super) fn fps(counters: &TrackCounters) -> Option<f64> {
+    (counters.active_us > 0).then(|| counters.frames_decodable as f64 * 1e6 / counters.active_us as f64)
+}
+
+impl Track {
+    fn new(id: TrackId, kind: MediaKind, codec: Codec) -> Self {
+        Self {
+            id,
+            kind,
+            codec,
+            counters: TrackCounters::default(),
+            relative_delay_us: None,
+            absolute_delay_us: None,
+            jitter_us: None,
+            oven_delay_us: None,
+            last: TrackCounters::default(),
+            last_delay_us_max: None,
+        }
+    }
+
+    fn add(&mut self, interval: &TrackInterval) {
+        self.counters += interval.counters;
+        self.last = interval.counters;
+        self.last_delay_us_max = interval.relative_delay_us.iter().copied().max();
+        self.jitter_us = interval.jitter_us.or(self.jitter_us);
+        self.oven_delay_us = interval.oven_delay_us.or(self.oven_delay_us);
+        // Most servers give no capture time; a histogram that stays empty would only cost memory.
+        for delay in &interval.relative_delay_us {
+            self.relative_delay_us.get_or_insert_default().record(u64::from(*delay));
+        }
+        for delay in &interval.absolute_delay_us {
+            self.absolute_delay_us.get_or_insert_default().record(u64::try_from(*delay).unwrap_or(0));
+        }
+    }
+
+    fn row(&self, participant: ParticipantId) -> Row {
+        let whole = |part: &Option<Box<Distribution>>| part.as_deref().cloned().unwrap_or_default();
+        Row::Track(Box::new(TrackRow {
+            participant,
+            track: self.id,
+            kind: self.kind,
+            codec: self.codec,
+            counters: self.counters,
+            relative_delay_us: whole(&self.relative_delay_us),
+            absolute_delay_us: whole(&self.absolute_delay_us),
+            fps: fps(&self.counters),
+            jitter_us: self.jitter_us,
+            oven_delay_us: self.oven_delay_us,
+        }))
+    }
+
+    /// Loss counts most, then freezes, then delay in seconds.
+    fn badness(&self) -> f64 {
+        loss_ratio(&self.last) * 100.0
+            + self.last.freeze_count as f64
+            + f64::from(self.last_delay_us_max.unwrap_or(0)) / 1e6
+    }
+
+    fn figures(&self) -> TrackFigures {
+        let seconds = (self.last.active_us as f64 / 1e6).max(1e-3);
+        TrackFigures {
+            kind: self.kind,
+            codec: self.codec,
+            bitrate_bps: if self.last.active_us > 0 {
+                self.last.wire_bytes as f64 * 8.0 / seconds
+            } else {
+                0.0
+            },
+            loss_ratio: loss_ratio(&self.last),
+            fps: fps(&self.last).unwrap_or(0.0),
+            delay_ms_max: self.last_delay_us_max.map(|us| f64::from(us) / 1e3),
+            oven_delay_ms: self.oven_delay_us.map(|us| f64::from(us) / 1e3),
+            packets_received: self.counters.packets_received,
+            packets_lost: self.counters.packets_lost,
+            wire_bytes: self.counters.wire_bytes,
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! Turns what workers saw into the rows of the run and the live picture; closes a second 1.2 s after it ended, when the
+//! intervals of all participants are in.
+
+mod member;
+mod picture;
+mod seconds;
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use throng_observation::run::{Ending, EventRow, GeneratorRow, Row};
+use throng_observation::{
+    Distribution, Failure, FailureReason, Observation, Outcome, Phase, RunTime, TrackInterval,
+};
+
+use crate::clock::RunClock;
+use crate::config::{Guards, Join};
+use crate::control::Control;
+use crate::driver::Seen;
+use crate::guards::JoinWatch;
+use crate::health::{Machine, limits_passed};
+use crate::live::{Live, Stage};
+use crate::run::RunEnd;
+use member::Member;
+use seconds::Seconds;
+
+/// How long after its end a second is closed.
+const CLOSED_AFTER_US: i64 = 1_200_000;
+
+/// A playing participant's tracks are written this often, so that a run that is cut off keeps them.
+const TRACKS_WRITTEN_EVERY_S: i64 = 30;
+
+/// Event rows of one kind; a hostile server can make endless oddities. The count goes on in the last row.
+const EVENTS_OF_A_KIND_MAX: u32 = 1000;
+
+/// What the collector is told before it starts.
+pub(crate) struct Desk {
+    pub(crate) clock: RunClock,
+    pub(crate) ends_at: RunTime,
+    pub(crate) cohorts: u16,
+    pub(crate) joins: Vec<Join>,
+    pub(crate) worst: usize,
+    pub(crate) guards: Guards,
+    pub(crate) control: Arc<Control>,
+    pub(crate) live: Arc<Mutex<Live>>,
+    pub(crate) rows: SyncSender<Row>,
+}
+
+/// The collector's books.
+pub(crate) struct Collector {
+    desk: Desk,
+    members: Vec<Member>,
+    seconds: Seconds,
+    /// The next second to close.
+    open: i64,
+    health: BTreeMap<i64, Vec<GeneratorRow>>,
+    machine: Machine,
+    joins: JoinWatch,
+    picture: Live,
+    connect_us: Distribution,
+    first_frame_us: Distribution,
+    events: BTreeMap<String, u32>,
+}
+
+impl Collector {
+    pub(crate) fn new(desk: Desk) -> Self {
+        let members = desk.joins.iter().map(Member::new).collect();
+        let seconds = Seconds::new(desk.cohorts);
+        let mut picture = Live { ends_at: desk.ends_at, ..Live::default() };
+        picture.crowd.planned = u32::try_from(desk.joins.len()).unwrap_or(u32::MAX);
+        let joins = JoinWatch::new(desk.guards);
+        Self {
+            desk,
+            members,
+            seconds,
+            open: 0,
+            health: BTreeMap::new(),
+            machine: Machine::begin(),
+            joins,
+            picture,
+            connect_us: Distribution::new(),
+            first_frame_us: Distribution::new(),
+            events: BTreeMap::new(),
+        }
+    }
+
+    /// Collects until every worker is gone.
+    pub(crate) fn run(mut self, seen: &Receiver<Vec<Seen>>) -> RunEnd {
+        let mut measured = self.now().second();
+        loop {
+            match seen.recv_timeout(Duration::from_millis(100)) {
+                Ok(batch) => batch.into_iter().for_each(|seen| self.take(seen)),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            let now = self.now();
+            if now.second() > measured {
+                self.measure(measured);
+                measured = now.second();
+            }
+            while self.now().0 >= (self.open + 1) * 1_000_000 + CLOSED_AFTER_US {
+                self.close_second(self.now());
+            }
+        }
+        self.finish()
+    }
+
+    fn now(&self) -> RunTime {
+        self.desk.clock.run_time(Instant::now())
+    }
+
+    fn take(&mut self, seen: Seen) {
+        match seen {
+            Seen::Started { who, at } => {
+                let at = self.desk.clock.run_time(at);
+                if let Some(member) = self.members.get_mut(who as usize) {
+                    member.started(at, &mut self.seconds);
+                }
+            }
+            Seen::LocalAddress { who, address } => {
+                if let Some(member) = self.members.get_mut(who as usize) {
+                    member.local_address.get_or_insert(address);
+                }
+            }
+            Seen::RefusedSend { who, at, to } => {
+                self.event(who, at, "refused_send", format!("a datagram to {to} is not allowed"));
+            }
+            Seen::Ended { who, at, outcome } => self.ended(who, at, outcome),
+            Seen::Health(row) => self.health.entry(row.second).or_default().push(row),
+            Seen::Observed { who, at, observation } => self.observed(who, at, observation),
+        }
+    }
+
+    fn observed(&mut self, who: u32, at: Instant, observation: Observation) {
+        let clock = self.desk.clock;
+        match observation {
+            Observation::Reached(phase, moment) => {
+                let moment = clock.run_time(moment);
+                let Some(member) = self.members.get_mut(who as usize) else { return };
+                let Some(since_intended_us) = member.reached(phase, moment, &mut self.seconds) else {
+                    return;
+                };
+                match phase {
+                    Phase::FirstFrame => self.first_frame_us.record(since_intended_us),
+                    Phase::DtlsConnected => self.connect_us.record(since_intended_us),
+                    _ => {}
+                }
+                if phase >= Phase::DtlsConnected {
+                    self.joins.decided(who, moment, true);
+                }
+            }
+            Observation::Ice(state) => {
+                if let Some(member) = self.members.get_mut(who as usize) {
+                    member.ice(state, clock.run_time(at), &mut self.seconds);
+                }
+            }
+            Observation::TrackOpened { track, kind, codec } => {
+                if let Some(member) = self.members.get_mut(who as usize) {
+                    member.track_opened(track, kind, codec);
+                }
+            }
+            Observation::Interval(interval) => self.interval(who, &interval),
+            Observation::Refused(what, to) => {
+                let kind = format!("refused_{what:?}").to_ascii_lowercase();
+                self.event(who, at, &kind, format!("the server named {to}, which is not allowed"));
+            }
+            Observation::Odd { place, detail } => self.event(who, at, &format!("odd_{place}"), detail),
+        }
+    }
+
+    fn interval(&mut self, who: u32, interval: &TrackInterval) {
+        let Some(member) = self.members.get_mut(who as usize) else { return };
+        let ended_at = self.desk.clock.run_time(interval.ended_at);
+        let length_us = i64::try_from(interval.counters.active_us).unwrap_or(0).clamp(1, 1_000_000);
+        let middle = RunTime(ended_at.0 - length_us / 2).second().max(self.open);
+        self.seconds.interval(middle, member.cohort(), interval);
+        if interval.counters.packets_received > 0 {
+            // Half-covered seconds on both sides count, lest a participant seems to pause between two intervals.
+            let first = RunTime(ended_at.0 - length_us + 250_000).second();
+            for second in first..=RunTime(ended_at.0 - 250_000).second() {
+                if second >= self.open && member.plays_in(second) {
+                    self.seconds.crowd(second, member.cohort()).playing += 1;
+                }
+            }
+        }
+        member.interval(interval);
+    }
+
+    fn ended(&mut self, who: u32, at: Instant, outcome: Outcome) {
+        let ended_at = self.desk.clock.run_time(at);
+        let Some(member) = self.members.get_mut(who as usize) else { return };
+        if !member.ended(ended_at, &outcome, &mut self.seconds) {
+            return;
+        }
+        let (participant, connected) = (member.participant(), member.was_connected());
+        let rows = member.rows(true);
+        if let Outcome::Failed(failure) = &outcome {
+            *self.picture.failures.entry(failure.reason.key()).or_default() += 1;
+            if !connected && failure.reason != FailureReason::NotStarted {
+                self.joins.decided(who, ended_at, false);
+            }
+            let (kind, detail) = ("failed".to_owned(), failure.to_string());
+            self.event_row(EventRow { at: ended_at, participant: Some(participant), kind, detail });
+        }
+        rows.into_iter().for_each(|row| self.write(row));
+    }
+
+    fn event(&mut self, who: u32, at: Instant, kind: &str, detail: String) {
+        let participant = self.members.get(who as usize).map(Member::participant);
+        let at = self.desk.clock.run_time(at);
+        self.event_row(EventRow { at, participant, kind: kind.to_owned(), detail });
+    }
+
+    fn event_row(&mut self, mut event: EventRow) {
+        let count = self.events.entry(event.kind.clone()).or_default();
+        *count = count.saturating_add(1);
+        match *count {
+            EVENTS_OF_A_KIND_MAX => event.detail.push_str(" (further ones of this kind are not written)"),
+            beyond if beyond > EVENTS_OF_A_KIND_MAX => return,
+            _ => {}
+        }
+        picture::remember(&mut self.picture, &event);
+        self.write(Row::Event(event));
+    }
+
+    fn write(&self, row: Row) {
+        // A reader that is gone has its reasons; the run goes on for the live picture.
+        let _ = self.desk.rows.send(row);
+    }
+
+    /// Reads the process's own health for `second`, and lets the guards judge.
+    fn measure(&mut self, second: i64) {
+        let row = self.machine.measure(second);
+        let memory = self.machine.memory_ratio(row.rss_bytes);
+        self.health.entry(second).or_default().push(row);
+        let now = self.now();
+        let why = if memory > self.desk.guards.memory_ratio_max {
+            Some(format!("the generator uses {:.0} % of the machine's memory", memory * 100.0))
+        } else {
+            self.joins.verdict(now)
+        };
+        if let Some(why) = why
+            && self.desk.control.stopped().is_none()
+        {
+            self.desk.control.stop(Ending::Aborted, &why);
+            self.event_row(EventRow { at: now, participant: None, kind: "abort".into(), detail: why });
+        }
+    }
+
+    fn close_second(&mut self, now: RunTime) {
+        let second = self.open;
+        self.open += 1;
+        let health = self.take_health(second);
+        let end = RunTime((second + 1) * 1_000_000);
+        let intended = |cohort: u16| {
+            self.desk.joins.iter().take_while(|j| j.at < end).filter(|j| j.cohort.0 == cohort).count() as u32
+        };
+        let closed = self.seconds.close(second, intended);
+        for member in &mut self.members {
+            let with_tracks = member.is_alive()
+                && (second + i64::from(member.participant().0)) % TRACKS_WRITTEN_EVERY_S == 0;
+            if member.is_changed() || with_tracks {
+                for row in member.rows(with_tracks) {
+                    let _ = self.desk.rows.send(row);
+                }
+            }
+        }
+        self.picture.at = now;
+        self.picture.stage = match self.desk.control.stopped() {
+            None if now < self.desk.ends_at => Stage::Running,
+            _ => Stage::Leaving,
+        };
+        self.picture.connect_ms = self.connect_us.quantiles(1000.0);
+        self.picture.first_frame_ms = self.first_frame_us.quantiles(1000.0);
+        picture::second(&mut self.picture, second, &closed);
+        picture::worst(&mut self.picture, &self.members, self.desk.worst);
+        picture::health(&mut self.picture, &health);
+        closed.crowd.into_iter().for_each(|row| self.write(Row::Crowd(row)));
+        closed.series.into_iter().for_each(|row| self.write(Row::Series(Box::new(row))));
+        health.into_iter().for_each(|row| self.write(Row::Generator(row)));
+        self.publish();
+    }
+
+    /// Health rows up to `second`, those of earlier seconds among them; limits passed become an event.
+    fn take_health(&mut self, second: i64) -> Vec<GeneratorRow> {
+        let later = self.health.split_off(&(second + 1));
+        let rows: Vec<_> = std::mem::replace(&mut self.health, later).into_values().flatten().collect();
+        let limits = limits_passed(&rows);
+        if !limits.is_empty() {
+            self.event_row(EventRow {
+                at: RunTime(second.saturating_mul(1_000_000)),
+                participant: None,
+                kind: "generator_limited".into(),
+                detail: limits.join("; "),
+            });
+        }
+        rows
+    }
+
+    fn publish(&self) {
+        if let Ok(mut live) = self.desk.live.lock() {
+            live.clone_from(&self.picture);
+        }
+    }
+
+    fn finish(mut self) -> RunEnd {
+        let ended_at = self.now();
+        for who in 0..self.members.len() {
+            if self.members.get(who).is_some_and(|member| member.is_due_by(ended_at)) {
+                let outcome = Outcome::Failed(Failure::new(
+                    FailureReason::NotStarted,
+                    "the run ended before this participant had joined",
+                ));
+                self.ended(who as u32, self.desk.clock.instant(ended_at), outcome);
+            }
+        }
+        while self.open <= ended_at.second() {
+            self.close_second(ended_at);
+        }
+        let ending = match self.desk.control.stopped() {
+            Some(ending) => ending,
+            None => Ending::Complete,
+        };
+        self.picture.stage = Stage::Finished;
+        self.picture.at = ended_at;
+        self.publish();
+        RunEnd {
+            ending,
+            why: self.desk.control.why(),
+            ended_at,
+            limited_seconds: self.picture.generator.limited_seconds,
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Draws the live picture from a closed second.
+
+use throng_observation::run::{EventRow, GeneratorRow, SeriesRow};
+use throng_observation::{Distribution, MediaKind, TrackCounters};
+
+use super::member::{Member, loss_ratio};
+use super::seconds::Closed;
+use crate::health::limits_passed;
+use crate::live::{CrowdFigures, HISTORY_SECONDS, KindFigures, Live, Point, RECENT_EVENTS};
+
+/// Puts `closed` into the picture.
+pub(super) fn second(picture: &mut Live, second: i64, closed: &Closed) {
+    picture.second = Some(second);
+    let mut crowd = CrowdFigures { planned: picture.crowd.planned, ..CrowdFigures::default() };
+    for row in &closed.crowd {
+        crowd.intended += row.intended;
+        crowd.started += row.started;
+        crowd.connected += row.connected;
+        crowd.playing += row.playing;
+        crowd.failed += row.failed;
+        crowd.left += row.left;
+        crowd.ice.iter_mut().zip(row.ice).for_each(|(sum, count)| *sum += count);
+    }
+    picture.crowd = crowd;
+    picture.video = kind(&closed.series, MediaKind::Video);
+    picture.audio = kind(&closed.series, MediaKind::Audio);
+    let (video, audio) = (&picture.video, &picture.audio);
+    let first = if video.tracks > 0 { video } else { audio };
+    let mut counters = TrackCounters::default();
+    closed.series.iter().for_each(|row| counters += row.counters);
+    let point = Point {
+        second,
+        connected: crowd.connected,
+        bitrate_bps: video.bitrate_bps + audio.bitrate_bps,
+        loss_ratio: loss_ratio(&counters),
+        delay_ms_p95: first.relative_delay_ms.map(|delay| delay.p95),
+        fps_p50: first.fps.map(|fps| fps.p50),
+    };
+    if picture.history.len() >= HISTORY_SECONDS {
+        picture.history.pop_front();
+    }
+    picture.history.push_back(point);
+}
+
+fn kind(series: &[SeriesRow], kind: MediaKind) -> KindFigures {
+    let rows = || series.iter().filter(|row| row.kind == Some(kind));
+    let merged = |part: fn(&SeriesRow) -> &Distribution, scale: f64| {
+        let mut all = Distribution::new();
+        rows().for_each(|row| all.merge(part(row)));
+        all.quantiles(scale)
+    };
+    let mut counters = TrackCounters::default();
+    rows().for_each(|row| counters += row.counters);
+    let sources =
+        || rows().filter_map(|row| row.source_fps_milli.map(|fps| (f64::from(fps), f64::from(row.tracks))));
+    let weight: f64 = sources().map(|(_, tracks)| tracks).sum();
+    KindFigures {
+        tracks: rows().map(|row| row.tracks).sum(),
+        tracks_below_source_fps: rows().map(|row| row.tracks_below_source_fps).sum(),
+        bitrate_bps: counters.wire_bytes as f64 * 8.0,
+        loss_ratio: loss_ratio(&counters),
+        loss_percent: merged(|row| &row.loss_ppm, 10_000.0),
+        fps: merged(|row| &row.fps_milli, 1000.0),
+        relative_delay_ms: merged(|row| &row.relative_delay_us, 1000.0),
+        absolute_delay_ms: merged(|row| &row.absolute_delay_us, 1000.0),
+        jitter_ms: merged(|row| &row.jitter_us, 1000.0),
+        oven_delay_ms: merged(|row| &row.oven_delay_us, 1000.0),
+        freezes: counters.freeze_count,
+        source_fps: (weight > 0.0)
+            .then(|| sources().map(|(fps, tracks)| fps * tracks).sum::<f64>() / weight / 1000.0),
+    }
+}
+
+/// Puts the worst `count` of those who play into the picture.
+pub(super) fn worst(picture: &mut Live, members: &[Member], count: usize) {
+    let mut alive: Vec<&Member> = members.iter().filter(|member| member.is_alive()).collect();
+    alive.sort_by(|a, b| b.badness().total_cmp(&a.badness()));
+    picture.worst = alive.into_iter().take(count).map(Member::figures).collect();
+}
+
+/// Puts the generator's health into the picture.
+pub(super) fn health(picture: &mut Live, rows: &[GeneratorRow]) {
+    let generator = &mut picture.generator;
+    generator.limited = limits_passed(rows);
+    generator.limited_seconds += u32::from(!generator.limited.is_empty());
+    if let Some(process) = rows.iter().rfind(|row| row.worker.is_none()) {
+        generator.process = process.clone();
+    }
+    let workers: Vec<_> = rows.iter().filter(|row| row.worker.is_some()).cloned().collect();
+    if !workers.is_empty() {
+        generator.workers = workers;
+    }
+}
+
+/// Remembers an event among the latest.
+pub(super) fn remember(picture: &mut Live, event: &EventRow) {
+    if picture.events.len() >= RECENT_EVENTS {
+        picture.events.pop_front();
+    }
+    picture.events.push_back(event.clone());
+}

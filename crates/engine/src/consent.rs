@@ -1,0 +1,112 @@
+//! Consent of a public target: fetches its proof, and asks again while the run goes on.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hickory_resolver::TokioResolver;
+use http::uri::Scheme;
+use throng_observation::RunTime;
+use throng_observation::run::Ending;
+use throng_protocol::participant::ChannelError;
+
+use crate::config::{ConsentCheck, RunConfig, TlsOptions};
+use crate::control::Control;
+use crate::run::{EngineError, dialler};
+use crate::sockets::http::get;
+
+/// Where the proof lies on the target's web server.
+pub const WELL_KNOWN_PATH: &str = "/.well-known/throng-consent";
+
+/// A proof is a few lines; more than this is something else.
+const PROOF_BYTES_MAX: usize = 64 * 1024;
+
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Why no proof could be fetched.
+#[derive(Debug, thiserror::Error)]
+pub enum ConsentError {
+    /// The machine did not give a runtime, or TLS could not be set up.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// The well-known file could not be fetched.
+    #[error("{place}: {error}")]
+    Fetch {
+        /// Its URL.
+        place: String,
+        /// Why.
+        error: ChannelError,
+    },
+    /// The server answered with another status than 200.
+    #[error("{place}: HTTP status {status}")]
+    Status {
+        /// Its URL.
+        place: String,
+        /// The status.
+        status: u16,
+    },
+    /// The TXT records could not be asked for.
+    #[error("TXT {name}: {detail}")]
+    Dns {
+        /// The name asked for.
+        name: String,
+        /// The resolver's words.
+        detail: String,
+    },
+}
+
+/// The text of `http(s)://authority/.well-known/throng-consent`. One request; no redirect is followed.
+///
+/// # Errors
+/// When it cannot be fetched.
+pub fn fetch_file(secure: bool, authority: &str, tls: &TlsOptions) -> Result<String, ConsentError> {
+    // Asking for permission is the one thing that needs none.
+    let mut config = RunConfig::new(Vec::new(), RunTime::default(), Arc::new(|_: IpAddr| true));
+    config.tls = tls.clone();
+    config.connect_timeout = TIMEOUT;
+    let (dialler, scheme) = (dialler(&config)?, if secure { Scheme::HTTPS } else { Scheme::HTTP });
+    let place = format!("{scheme}://{authority}{WELL_KNOWN_PATH}");
+    let response = runtime()?
+        .block_on(get(&dialler, scheme, authority, WELL_KNOWN_PATH, TIMEOUT, PROOF_BYTES_MAX))
+        .map_err(|error| ConsentError::Fetch { place: place.clone(), error })?;
+    match response.head.status.as_u16() {
+        200 => Ok(String::from_utf8_lossy(&response.body).into_owned()),
+        status => Err(ConsentError::Status { place, status }),
+    }
+}
+
+/// The TXT records of `name`, each joined from its strings.
+///
+/// # Errors
+/// When the resolver has no answer.
+pub fn fetch_txt(name: &str) -> Result<Vec<String>, ConsentError> {
+    let failed = |detail: String| ConsentError::Dns { name: name.into(), detail };
+    runtime()?.block_on(async {
+        let resolver = TokioResolver::builder_tokio()
+            .and_then(|builder| builder.build())
+            .map_err(|e| failed(e.to_string()))?;
+        let asking = tokio::time::timeout(TIMEOUT, resolver.txt_lookup(name));
+        let answer = asking.await.map_err(|_| failed(format!("no answer within {TIMEOUT:?}")))?;
+        let answer = answer.map_err(|e| failed(e.to_string()))?;
+        Ok(answer.answers().iter().map(|record| record.data.to_string()).collect())
+    })
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, EngineError> {
+    Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?)
+}
+
+/// Asks `check` every `interval` until the run ends; what it says against the run ends it.
+pub(crate) fn watch(check: &ConsentCheck, interval: Duration, ends_at: Instant, control: &Control) {
+    let mut next = Instant::now() + interval;
+    while control.stopped().is_none() && Instant::now() < ends_at {
+        let now = Instant::now();
+        if now >= next {
+            next = now + interval;
+            if let Err(why) = check() {
+                return control.stop(Ending::Aborted, &format!("consent: {why}"));
+            }
+        }
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}

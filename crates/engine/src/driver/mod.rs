@@ -1,0 +1,16 @@
+//! Drives participants: one thread a core, each with its own participants, sockets and timers; nothing shared.
+
+mod reports;
+pub(crate) use reports::{BATCHES_MAX, Reports, Seen};
+
+mod timers;
+
+mod hub;
+pub(crate) use hub::{Hub, HubConfig};
+
+mod seat;
+
+mod worker;
+pub(crate) use worker::{Duty, Worker};
+
+mod pulse;

@@ -1,0 +1,119 @@
+//! What a worker saw on its way to the collector: gathered, bounded, never waited for.
+
+use std::net::SocketAddr;
+use std::sync::mpsc::{SyncSender, TrySendError};
+use std::time::Instant;
+
+use throng_observation::run::GeneratorRow;
+use throng_observation::{Observation, Outcome};
+
+/// Something seen of the participant at this place of the plan, or of the worker itself.
+#[derive(Debug)]
+pub(crate) enum Seen {
+    Started { who: u32, at: Instant },
+    Observed { who: u32, at: Instant, observation: Observation },
+    LocalAddress { who: u32, address: SocketAddr },
+    RefusedSend { who: u32, at: Instant, to: SocketAddr },
+    Ended { who: u32, at: Instant, outcome: Outcome },
+    Health(GeneratorRow),
+}
+
+/// Batches that may wait for the collector, of all workers together.
+pub(crate) const BATCHES_MAX: usize = 256;
+
+/// A batch goes out when it holds this many, or at the next flush.
+const BATCH: usize = 512;
+
+/// What is kept at most while the collector does not keep up, besides what must not be lost.
+const HELD_MAX: usize = 16 * BATCH;
+
+/// The worker's end.
+pub(crate) struct Reports {
+    held: Vec<Seen>,
+    to: SyncSender<Vec<Seen>>,
+    dropped: u64,
+}
+
+impl Reports {
+    pub(crate) fn new(to: SyncSender<Vec<Seen>>) -> Self {
+        Self { held: Vec::with_capacity(BATCH), to, dropped: 0 }
+    }
+
+    pub(crate) fn push(&mut self, seen: Seen) {
+        self.held.push(seen);
+        if self.held.len() % BATCH == 0 {
+            self.flush();
+        }
+    }
+
+    /// Hands over what is held; when the collector is behind, keeps it, and beyond [`HELD_MAX`] drops intervals and
+    /// oddities first. How participants live and end is never dropped: that is bounded by their number.
+    pub(crate) fn flush(&mut self) {
+        if self.held.is_empty() {
+            return;
+        }
+        let batch = std::mem::replace(&mut self.held, Vec::with_capacity(BATCH));
+        if let Err(TrySendError::Full(batch)) = self.to.try_send(batch) {
+            self.held = batch;
+            if self.held.len() >= HELD_MAX {
+                let before = self.held.len();
+                self.held.retain(must_not_be_lost);
+                self.dropped += (before - self.held.len()) as u64;
+            }
+        }
+    }
+
+    /// Hands over what is held, waiting for the collector: at the end, when there is nothing left to be late for.
+    pub(crate) fn finish(mut self) {
+        let _ = self.to.send(std::mem::take(&mut self.held));
+    }
+
+    /// How many were dropped since the last call.
+    pub(crate) fn take_dropped(&mut self) -> u64 {
+        std::mem::take(&mut self.dropped)
+    }
+}
+
+fn must_not_be_lost(seen: &Seen) -> bool {
+    match seen {
+        Seen::Started { .. } | Seen::Ended { .. } | Seen::LocalAddress { .. } | Seen::Health(_) => true,
+        Seen::Observed { observation, .. } => {
+            matches!(
+                observation,
+                Observation::Reached(..) | Observation::TrackOpened { .. } | Observation::Ice(_)
+            )
+        }
+        Seen::RefusedSend { .. } => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn a_collector_that_does_not_keep_up_costs_oddities_but_no_lives() {
+        let (to, from) = mpsc::sync_channel(1);
+        let mut reports = Reports::new(to);
+        let at = Instant::now();
+        let odd = || Observation::Odd { place: "test", detail: String::new() };
+        for who in 0..40_000 {
+            reports.push(Seen::Observed { who, at, observation: odd() });
+            if who % 1000 == 0 {
+                reports.push(Seen::Ended { who, at, outcome: Outcome::Completed });
+            }
+        }
+        assert!(reports.held.len() <= HELD_MAX + BATCH);
+        let dropped = reports.take_dropped();
+        assert!(dropped > 20_000, "{dropped}");
+        let mut ended = 0;
+        let mut count =
+            |batch: Vec<Seen>| ended += batch.iter().filter(|s| matches!(s, Seen::Ended { .. })).count();
+        count(from.recv().unwrap());
+        reports.finish();
+        from.iter().for_each(count);
+        assert_eq!(ended, 40);
+    }
+}

@@ -1,0 +1,347 @@
+//! One participant on its worker: what it wants is done, what comes for it is handed over.
+
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use socket2::SockAddr;
+use throng_observation::{Failure, FailureReason, Observation, Outcome, Phase};
+use throng_protocol::participant::{
+    Channel, ChannelError, Input, Open, Opening, Output, Participant, Transmit,
+};
+
+use super::hub::{Hub, Pace};
+use super::reports::Seen;
+use super::timers::Deadline;
+use crate::clock::ClockPair;
+use crate::signalling::{Outgoing, Tidings, Want};
+use crate::sockets::{DatagramSocket, RECEIVE_BATCH, SEND_BATCH, Sending};
+
+/// Outputs of one drain beyond which a participant is broken: it would hold up everybody else for ever.
+const OUTPUTS_MAX: usize = 100_000;
+
+/// Full batches taken from one socket before others get their turn.
+const ROUNDS_MAX: usize = 8;
+
+/// Deadlines that lie in the past come again after this long, lest one participant spins the loop.
+const DEADLINE_MIN: Duration = Duration::from_millis(1);
+
+/// Datagram sockets that one participant may hold.
+const SOCKETS_MAX: usize = 512;
+
+/// A participant and what it holds.
+pub(super) struct Seat {
+    /// Its number on this worker.
+    number: u32,
+    /// Its place in the plan.
+    who: u32,
+    participant: Box<dyn Participant>,
+    pub(super) started_at: Instant,
+    pub(super) deadline: Deadline,
+    wants: Option<Instant>,
+    stay: Stay,
+    sockets: Vec<Line>,
+    pace: Pace,
+    ended: Option<Outcome>,
+}
+
+/// How long it may stay.
+enum Stay {
+    UntilTheEnd,
+    Until(Instant),
+    /// It was told to leave; it is dropped at this moment.
+    Leaving(Instant),
+}
+
+struct Line {
+    channel: Channel,
+    socket: DatagramSocket,
+}
+
+impl Seat {
+    pub(super) fn new(
+        number: u32,
+        who: u32,
+        participant: Box<dyn Participant>,
+        now: Instant,
+        leave_at: Option<Instant>,
+    ) -> Self {
+        Self {
+            number,
+            who,
+            participant,
+            started_at: now,
+            deadline: Deadline::default(),
+            wants: None,
+            stay: leave_at.map_or(Stay::UntilTheEnd, Stay::Until),
+            sockets: Vec::new(),
+            pace: Pace::Eager,
+            ended: None,
+        }
+    }
+
+    /// How it ended, once it has.
+    pub(super) fn ended(&self) -> Option<&Outcome> {
+        self.ended.as_ref()
+    }
+
+    pub(super) fn is_joining(&self) -> bool {
+        self.pace == Pace::Eager
+    }
+
+    pub(super) fn start(&mut self, now: Instant, intended_at: Instant, hub: &mut Hub) {
+        self.participant.handle(now, Input::Start { intended_at });
+        self.drain(now, hub);
+    }
+
+    /// Tells it to leave, once.
+    pub(super) fn leave(&mut self, now: Instant, hub: &mut Hub) {
+        if !matches!(self.stay, Stay::Leaving(_)) {
+            self.stay = Stay::Leaving(now + hub.grace);
+            self.participant.handle(now, Input::Leave);
+            self.drain(now, hub);
+        }
+    }
+
+    /// What is due at `now`.
+    pub(super) fn timeout(&mut self, now: Instant, hub: &mut Hub) {
+        match self.stay {
+            Stay::Until(at) if at <= now => return self.leave(now, hub),
+            Stay::Leaving(by) if by <= now => {
+                let detail = format!("told to leave, it had not said goodbye after {:?}", hub.grace);
+                self.ended = Some(Outcome::Failed(Failure::new(FailureReason::SignallingTimeout, detail)));
+                return;
+            }
+            _ => {}
+        }
+        if self.wants.is_some_and(|at| at <= now) {
+            self.participant.handle(now, Input::Timeout);
+        }
+        self.drain(now, hub);
+    }
+
+    /// Hands over what waits in the socket of `channel`.
+    pub(super) fn receive(&mut self, channel: Channel, hub: &mut Hub) {
+        for _ in 0..ROUNDS_MAX {
+            let Some(line) = self.sockets.iter_mut().find(|line| line.channel == channel) else { return };
+            let received = hub.batch.receive(line.socket.as_fd()).unwrap_or(0);
+            if received == 0 {
+                return;
+            }
+            // Read after the datagrams were taken, so that none arrived later than it.
+            let clocks = ClockPair::read();
+            for index in 0..received {
+                let Some(datagram) = hub.batch.get(index) else { continue };
+                if let Some(so_far) = datagram.dropped_so_far {
+                    hub.drops.received += u64::from(line.socket.note_drops(so_far));
+                }
+                if datagram.truncated {
+                    hub.drops.received += 1;
+                    continue;
+                }
+                let input = Input::Datagram {
+                    channel,
+                    source: datagram.source,
+                    arrived_at: clocks.arrival(datagram.arrived_unix),
+                    bytes: datagram.bytes,
+                };
+                self.participant.handle(clocks.now, input);
+            }
+            self.drain(clocks.now, hub);
+            if received < RECEIVE_BATCH || self.ended.is_some() {
+                return;
+            }
+        }
+    }
+
+    /// Hands over what signalling brought.
+    pub(super) fn told(&mut self, now: Instant, tidings: Tidings, hub: &mut Hub) {
+        let input = match &tidings {
+            Tidings::Bytes(channel, bytes) => Input::Bytes { channel: *channel, bytes },
+            _ => match tidings {
+                Tidings::Opened(channel, opening) => Input::Opened { channel, opening },
+                Tidings::Message(channel, message) => Input::Message { channel, message },
+                Tidings::Closed(channel, why) => Input::Closed { channel, why },
+                Tidings::Fetched(fetch, result) => Input::Fetched { fetch, result: *result },
+                Tidings::Bytes(..) => return,
+            },
+        };
+        self.participant.handle(now, input);
+        self.drain(now, hub);
+    }
+
+    /// Does what the participant wants until it wants nothing before its next deadline.
+    fn drain(&mut self, now: Instant, hub: &mut Hub) {
+        for _ in 0..OUTPUTS_MAX {
+            match self.participant.poll_output(now) {
+                Output::Timeout(at, _why) => {
+                    self.wants = Some(at.max(now + DEADLINE_MIN));
+                    self.flush(now, hub);
+                    self.arm(hub);
+                    return;
+                }
+                Output::Send(channel, transmit) => self.send(channel, transmit, now, hub),
+                Output::Observed(observation) => self.observed(now, observation, hub),
+                Output::Signal(channel, message) => {
+                    self.ask(now, Want::Send(channel, Outgoing::Message(message)), channel, hub);
+                }
+                Output::Open(channel, Open::Datagrams { toward }) => self.open(now, channel, toward, hub),
+                Output::Open(channel, open) => {
+                    self.ask(now, Want::Open(channel, Box::new(open)), channel, hub);
+                }
+                Output::Close(channel) => self.close(channel, now, hub),
+                Output::Fetch(id, request) => {
+                    if !hub.ask(self.number, self.who, Want::Fetch(id, request)) {
+                        let result = Err(overloaded());
+                        self.participant.handle(now, Input::Fetched { fetch: id, result });
+                    }
+                }
+                Output::Ended(outcome) => {
+                    self.flush(now, hub);
+                    self.ended = Some(outcome);
+                    return;
+                }
+            }
+        }
+        let failure = Failure::new(FailureReason::Generator, "the participant does not come to rest");
+        self.ended = Some(Outcome::Failed(failure));
+    }
+
+    fn arm(&mut self, hub: &mut Hub) {
+        let stay = match self.stay {
+            Stay::UntilTheEnd => None,
+            Stay::Until(at) | Stay::Leaving(at) => Some(at),
+        };
+        let due = [self.wants, stay].into_iter().flatten().min();
+        hub.timers.set(self.number, &mut self.deadline, due);
+    }
+
+    fn observed(&mut self, now: Instant, observation: Observation, hub: &mut Hub) {
+        if matches!(observation, Observation::Reached(Phase::FirstPacket | Phase::FirstFrame, _)) {
+            self.settle(hub);
+        }
+        hub.reports.push(Seen::Observed { who: self.who, at: now, observation });
+    }
+
+    /// From here on its sockets are served by tick.
+    pub(super) fn settle(&mut self, hub: &mut Hub) {
+        if self.pace == Pace::Eager {
+            self.pace = Pace::Settled;
+            for line in &self.sockets {
+                hub.unwatch(&line.socket, Pace::Eager);
+                // Memory was there for it a moment ago; without it the socket would be deaf and media is found missing.
+                let _ = hub.watch(&line.socket, self.number, line.channel, Pace::Settled);
+            }
+        }
+    }
+
+    fn open(&mut self, now: Instant, channel: Channel, toward: SocketAddr, hub: &mut Hub) {
+        let input = match self.bind(channel, toward, hub) {
+            Ok(local) => {
+                hub.reports.push(Seen::LocalAddress { who: self.who, address: local });
+                Input::Opened { channel, opening: Opening { local: Some(local), ..Opening::default() } }
+            }
+            Err(why) => Input::Closed { channel, why },
+        };
+        self.participant.handle(now, input);
+    }
+
+    fn bind(
+        &mut self,
+        channel: Channel,
+        toward: SocketAddr,
+        hub: &mut Hub,
+    ) -> Result<SocketAddr, ChannelError> {
+        if !(hub.reach)(toward.ip()) {
+            return Err(ChannelError::NotAllowed(toward.to_string()));
+        }
+        let ours =
+            |e: std::io::Error| ChannelError::Generator(format!("datagram socket toward {toward}: {e}"));
+        if self.sockets.len() >= SOCKETS_MAX || self.sockets.iter().any(|line| line.channel == channel) {
+            return Err(ChannelError::Generator(format!(
+                "channel {} is taken, or too many are open",
+                channel.0
+            )));
+        }
+        let local = hub.sources.toward(self.who, toward).map_err(ours)?;
+        let socket = DatagramSocket::bind(local, hub.receive_buffer_bytes).map_err(ours)?;
+        hub.watch(&socket, self.number, channel, self.pace).map_err(ours)?;
+        let local = socket.local();
+        self.sockets.push(Line { channel, socket });
+        Ok(local)
+    }
+
+    fn close(&mut self, channel: Channel, now: Instant, hub: &mut Hub) {
+        self.flush(now, hub);
+        match self.sockets.iter().position(|line| line.channel == channel) {
+            Some(at) => {
+                let line = self.sockets.remove(at);
+                hub.unwatch(&line.socket, self.pace);
+            }
+            None => {
+                hub.ask(self.number, self.who, Want::Close(channel));
+            }
+        }
+    }
+
+    fn send(&mut self, channel: Channel, transmit: Transmit, now: Instant, hub: &mut Hub) {
+        let Some(at) = self.sockets.iter().position(|line| line.channel == channel) else {
+            let outgoing = Outgoing::Bytes(transmit.bytes);
+            return self.ask(now, Want::Send(channel, outgoing), channel, hub);
+        };
+        if hub.outgoing.len() >= SEND_BATCH || hub.outgoing.last().is_some_and(|(last, _)| *last != at) {
+            self.flush(now, hub);
+        }
+        hub.outgoing.push((at, transmit));
+    }
+
+    /// Sends the datagrams that gathered; all are of one socket.
+    fn flush(&mut self, now: Instant, hub: &mut Hub) {
+        let Some(line) = hub.outgoing.first().and_then(|(at, _)| self.sockets.get_mut(*at)) else {
+            hub.outgoing.clear();
+            return;
+        };
+        if let [(_, only)] = hub.outgoing.as_slice() {
+            match line.socket.send(only.to, &only.bytes, &hub.reach) {
+                Sending::Sent => {}
+                Sending::Dropped => hub.drops.sent += 1,
+                Sending::Refused => {
+                    hub.reports.push(Seen::RefusedSend { who: self.who, at: now, to: only.to });
+                }
+            }
+        } else {
+            let mut datagrams = Vec::with_capacity(hub.outgoing.len());
+            for (_, transmit) in &hub.outgoing {
+                if line.socket.permits(transmit.to, &hub.reach) {
+                    datagrams.push((SockAddr::from(transmit.to), transmit.bytes.as_slice()));
+                } else {
+                    hub.reports.push(Seen::RefusedSend { who: self.who, at: now, to: transmit.to });
+                }
+            }
+            hub.drops.sent += line.socket.send_all(&datagrams) as u64;
+        }
+        hub.outgoing.clear();
+    }
+
+    fn ask(&mut self, now: Instant, want: Want, channel: Channel, hub: &mut Hub) {
+        if !hub.ask(self.number, self.who, want) {
+            self.participant.handle(now, Input::Closed { channel, why: overloaded() });
+        }
+    }
+
+    /// Closes everything it holds and reports how it ended.
+    pub(super) fn vacate(mut self, now: Instant, hub: &mut Hub) {
+        for line in self.sockets.drain(..) {
+            hub.unwatch(&line.socket, self.pace);
+        }
+        hub.ask(self.number, self.who, Want::Gone);
+        let outcome = self.ended.take().unwrap_or_else(|| {
+            Outcome::Failed(Failure::new(FailureReason::Generator, "dropped before it ended"))
+        });
+        hub.reports.push(Seen::Ended { who: self.who, at: now, outcome });
+    }
+}
+
+fn overloaded() -> ChannelError {
+    ChannelError::Generator("the signalling thread is behind".into())
+}

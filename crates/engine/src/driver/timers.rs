@@ -1,0 +1,107 @@
+//! When which seat is next due. A heap in which a deadline that moved later is left where it is and looked at again
+//! when it comes: participants move theirs with every packet, and most never fire.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::time::Instant;
+
+/// Deadlines of seats, at most a few entries a seat.
+#[derive(Debug, Default)]
+pub(crate) struct Timers {
+    heap: BinaryHeap<Reverse<(Instant, u32)>>,
+}
+
+/// What a seat keeps of its deadline.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Deadline {
+    /// When it is due, if ever.
+    pub(crate) due: Option<Instant>,
+    /// The entry of the heap that stands for it.
+    armed: Option<Instant>,
+}
+
+impl Timers {
+    /// Lets `seat` be due at `due`.
+    pub(crate) fn set(&mut self, seat: u32, deadline: &mut Deadline, due: Option<Instant>) {
+        deadline.due = due;
+        if let Some(due) = due
+            && deadline.armed.is_none_or(|armed| due < armed)
+        {
+            deadline.armed = Some(due);
+            self.heap.push(Reverse((due, seat)));
+        }
+    }
+
+    /// The first moment at which [`Self::pop`] may have something.
+    pub(crate) fn next(&self) -> Option<Instant> {
+        self.heap.peek().map(|Reverse((at, _))| *at)
+    }
+
+    /// A seat whose entry has come, and when it was to come.
+    pub(crate) fn pop(&mut self, now: Instant) -> Option<(Instant, u32)> {
+        let Reverse(entry) = *self.heap.peek()?;
+        if entry.0 > now {
+            return None;
+        }
+        self.heap.pop();
+        Some(entry)
+    }
+
+    /// Whether `seat`, popped with its entry `at`, is due; arms it again when it is only due later.
+    pub(crate) fn is_due(&mut self, seat: u32, deadline: &mut Deadline, at: Instant, now: Instant) -> bool {
+        if deadline.armed != Some(at) {
+            return false;
+        }
+        deadline.armed = None;
+        match deadline.due {
+            Some(due) if due <= now => true,
+            due => {
+                self.set(seat, deadline, due);
+                false
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_deadline_fires_once_at_its_latest_setting() {
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let (mut timers, mut deadline) = (Timers::default(), Deadline::default());
+        let fired = |timers: &mut Timers, deadline: &mut Deadline, ms| {
+            let mut count = 0;
+            while let Some((entry, seat)) = timers.pop(at(ms)) {
+                count += u32::from(timers.is_due(seat, deadline, entry, at(ms)));
+            }
+            count
+        };
+        timers.set(7, &mut deadline, Some(at(10)));
+        timers.set(7, &mut deadline, Some(at(30))); // later: waits for the first entry
+        assert_eq!(fired(&mut timers, &mut deadline, 20), 0);
+        assert_eq!(timers.next(), Some(at(30)));
+        timers.set(7, &mut deadline, Some(at(25))); // earlier: a second entry
+        assert_eq!(fired(&mut timers, &mut deadline, 26), 1);
+        timers.set(7, &mut deadline, None);
+        assert_eq!(fired(&mut timers, &mut deadline, 100), 0);
+    }
+
+    #[test]
+    fn a_deadline_that_moves_with_every_packet_does_not_grow_the_heap() {
+        let start = Instant::now();
+        let (mut timers, mut deadline) = (Timers::default(), Deadline::default());
+        for ms in 0..10_000 {
+            let now = start + Duration::from_millis(ms);
+            timers.set(0, &mut deadline, Some(now + Duration::from_millis(100)));
+            while let Some((entry, seat)) = timers.pop(now) {
+                assert!(!timers.is_due(seat, &mut deadline, entry, now));
+            }
+            assert!(timers.heap.len() <= 2);
+        }
+    }
+}

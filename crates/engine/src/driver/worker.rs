@@ -1,0 +1,212 @@
+//! The loop of one worker thread: wait, serve those who join, and each tick serve those who play, whose time has come,
+//! and who is to join.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::event::epoll;
+use throng_protocol::participant::Channel;
+use tokio::sync::mpsc;
+
+use super::hub::{Hub, WAKE};
+use super::pulse::Pulse;
+use super::reports::Seen;
+use super::seat::Seat;
+use crate::clock::RunClock;
+use crate::config::{Casting, Join};
+use crate::control::Control;
+use crate::signalling::Told;
+
+/// Joins begun before others are served: making a participant takes about a millisecond of CPU.
+const JOINS_A_PASS: usize = 4;
+
+/// Signalling events taken before others are served.
+const TIDINGS_A_PASS: usize = 256;
+
+/// Sockets that one look at readiness may return.
+const READY_MAX: usize = 1024;
+
+/// With nothing to do the loop still looks around this often.
+const IDLE: Duration = Duration::from_millis(100);
+
+/// A participant that has no media after this long is served by tick as the others.
+const JOINING_MAX: Duration = Duration::from_secs(15);
+
+/// What a worker is to do.
+pub(crate) struct Duty {
+    pub(crate) clock: RunClock,
+    pub(crate) tick: Duration,
+    pub(crate) ends_at: Instant,
+    /// Its joins in order of time, with their place in the plan.
+    pub(crate) joins: Vec<(u32, Join)>,
+    pub(crate) casting: Arc<dyn Casting>,
+    pub(crate) control: Arc<Control>,
+    pub(crate) inbox: mpsc::Receiver<Told>,
+}
+
+/// One worker.
+pub(crate) struct Worker {
+    duty: Duty,
+    hub: Hub,
+    /// By the index of their join.
+    seats: Vec<Option<Box<Seat>>>,
+    living: usize,
+    next_join: usize,
+    leaving: bool,
+}
+
+impl Worker {
+    pub(crate) fn new(duty: Duty, hub: Hub) -> Self {
+        Self { duty, hub, seats: Vec::new(), living: 0, next_join: 0, leaving: false }
+    }
+
+    /// Runs until its participants are gone and no more join.
+    pub(crate) fn run(mut self) {
+        let mut ready: Vec<epoll::Event> = Vec::with_capacity(READY_MAX);
+        let mut now = Instant::now();
+        let mut pulse = Pulse::begin(self.duty.clock, now);
+        let mut tick = now;
+        while !self.is_done() {
+            let until = self.wakes_at(tick, now);
+            self.hub.wait_eager(until.saturating_duration_since(now), &mut ready);
+            now = Instant::now();
+            let timed_out = ready.is_empty();
+            self.serve(&mut ready);
+            self.begin_joins(now);
+            if now >= tick {
+                self.hub.poll_settled(&mut ready);
+                self.serve(&mut ready);
+                now = Instant::now();
+                self.serve_due(now);
+                self.housekeep(now, &mut pulse);
+                // Deadlines are absolute: work within a tick does not push the next one away.
+                tick += self.duty.tick;
+                if tick < now {
+                    tick = now + self.duty.tick;
+                }
+            }
+            if timed_out {
+                pulse.lag(now.saturating_duration_since(until));
+            }
+            now = Instant::now();
+        }
+        let row = pulse.turn(self.duty.clock, now + Duration::from_secs(1), &mut self.hub);
+        row.into_iter().for_each(|row| self.hub.reports.push(Seen::Health(row)));
+        self.hub.finish();
+    }
+
+    fn is_done(&self) -> bool {
+        self.living == 0 && (self.leaving || self.next_join >= self.duty.joins.len())
+    }
+
+    fn wakes_at(&self, tick: Instant, now: Instant) -> Instant {
+        let join = self.next_join_at().map(|at| at.max(now));
+        let calm = if self.hub.settled_sockets + self.hub.eager_sockets > 0 {
+            tick
+        } else {
+            let timer = self.hub.timers.next();
+            [timer, (!self.leaving).then_some(self.duty.ends_at)]
+                .into_iter()
+                .flatten()
+                .fold(now + IDLE, Instant::min)
+                .max(tick)
+        };
+        join.map_or(calm, |join| join.min(calm))
+    }
+
+    fn next_join_at(&self) -> Option<Instant> {
+        let (_, join) = self.duty.joins.get(self.next_join).filter(|_| !self.leaving)?;
+        Some(self.duty.clock.instant(join.at))
+    }
+
+    fn serve(&mut self, ready: &mut Vec<epoll::Event>) {
+        for event in ready.drain(..) {
+            match event.data.u64() {
+                WAKE => {
+                    self.hub.waker.rest();
+                    self.take_tidings();
+                }
+                data => {
+                    let (seat, channel) = ((data >> 16) as u32, Channel((data & 0xffff) as u16));
+                    self.with(seat, |seat, hub| seat.receive(channel, hub));
+                }
+            }
+        }
+    }
+
+    fn take_tidings(&mut self) {
+        for _ in 0..TIDINGS_A_PASS {
+            let Ok(Told { seat, what }) = self.duty.inbox.try_recv() else { return };
+            self.with(seat, |seat, hub| seat.told(Instant::now(), what, hub));
+        }
+        // More may wait: come back at once, after others were served.
+        self.hub.waker.wake();
+    }
+
+    fn begin_joins(&mut self, now: Instant) {
+        for _ in 0..JOINS_A_PASS {
+            let Some(intended_at) = self.next_join_at().filter(|at| *at <= now) else { return };
+            if self.duty.control.stopped().is_some() {
+                return;
+            }
+            let Some((who, join)) = self.duty.joins.get(self.next_join).copied() else { return };
+            let number = self.next_join as u32;
+            self.next_join += 1;
+            let participant = self.duty.casting.participant(&join);
+            let now = Instant::now();
+            let leave_at = join.leave_at.map(|at| self.duty.clock.instant(at));
+            self.hub.reports.push(Seen::Started { who, at: now });
+            self.seats.push(Some(Box::new(Seat::new(number, who, participant, now, leave_at))));
+            self.living += 1;
+            self.with(number, |seat, hub| seat.start(now, intended_at, hub));
+        }
+    }
+
+    fn serve_due(&mut self, now: Instant) {
+        while let Some((entry, number)) = self.hub.timers.pop(now) {
+            self.with(number, |seat, hub| {
+                if hub.timers.is_due(number, &mut seat.deadline, entry, now) {
+                    seat.timeout(now, hub);
+                }
+            });
+        }
+    }
+
+    fn housekeep(&mut self, now: Instant, pulse: &mut Pulse) {
+        self.hub.ask_backlog();
+        if !self.leaving && (now >= self.duty.ends_at || self.duty.control.stopped().is_some()) {
+            self.leaving = true;
+            for number in 0..self.seats.len() {
+                self.with(number as u32, |seat, hub| seat.leave(now, hub));
+            }
+        }
+        if let Some(row) = pulse.turn(self.duty.clock, now, &mut self.hub) {
+            self.hub.reports.push(Seen::Health(row));
+            self.settle_the_slow(now);
+        }
+        self.hub.reports.flush();
+    }
+
+    fn settle_the_slow(&mut self, now: Instant) {
+        let slow =
+            |seat: &Seat| seat.is_joining() && now.saturating_duration_since(seat.started_at) > JOINING_MAX;
+        for number in 0..self.seats.len() {
+            if self.seats.get(number).and_then(Option::as_deref).is_some_and(slow) {
+                self.with(number as u32, |seat, hub| seat.settle(hub));
+            }
+        }
+    }
+
+    /// Does something with a seat, if it is taken, and clears it when that ended it.
+    fn with(&mut self, number: u32, act: impl FnOnce(&mut Seat, &mut Hub)) {
+        let Some(place) = self.seats.get_mut(number as usize) else { return };
+        let Some(seat) = place.as_deref_mut() else { return };
+        act(seat, &mut self.hub);
+        if seat.ended().is_some()
+            && let Some(seat) = place.take()
+        {
+            self.living -= 1;
+            seat.vacate(Instant::now(), &mut self.hub);
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Watches joins: a target that refuses nearly everybody is left alone.
+
+use std::collections::VecDeque;
+
+use throng_observation::RunTime;
+
+use crate::config::Guards;
+
+/// Decisions kept; beyond it the oldest make room, which only shortens the window of a very fast ramp.
+const DECISIONS_MAX: usize = 100_000;
+
+/// The joins decided lately.
+#[derive(Debug)]
+pub(crate) struct JoinWatch {
+    guards: Guards,
+    decided: VecDeque<(RunTime, u32, bool)>,
+    since: Option<RunTime>,
+}
+
+impl JoinWatch {
+    pub(crate) fn new(guards: Guards) -> Self {
+        Self { guards, decided: VecDeque::new(), since: None }
+    }
+
+    /// The join of `who` succeeded or failed.
+    pub(crate) fn decided(&mut self, who: u32, at: RunTime, well: bool) {
+        // Connecting is decided once; several later phases say the same again.
+        if well && self.decided.iter().rev().take(64).any(|(_, last, _)| *last == who) {
+            return;
+        }
+        self.since.get_or_insert(at);
+        if self.decided.len() >= DECISIONS_MAX {
+            self.decided.pop_front();
+        }
+        self.decided.push_back((at, who, well));
+    }
+
+    /// Why the run must end, if it must.
+    pub(crate) fn verdict(&mut self, now: RunTime) -> Option<String> {
+        let window = RunTime::after_start(self.guards.connect_failure_window).0;
+        while self.decided.front().is_some_and(|(at, ..)| at.0 < now.0 - window) {
+            self.decided.pop_front();
+        }
+        let attempts = self.decided.len();
+        let failed = self.decided.iter().filter(|(.., well)| !well).count();
+        // A whole window must have been seen: a server that is slow to start is not gone.
+        let whole = self.since.is_some_and(|since| now.0 - since.0 >= window);
+        let too_many = failed as f64 > self.guards.connect_failure_ratio_max * attempts as f64;
+        (whole && attempts >= self.guards.connect_attempts_min as usize && too_many)
+            .then(|| format!("{failed} of the last {attempts} joins failed within {} s", window / 1_000_000))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_that_refuses_nearly_everybody_for_a_whole_window_ends_the_run() {
+        for (every_ms, seconds, good_every, expect) in [
+            (100, 11, 1000, true),   // all fail
+            (100, 9, 1000, false),   // not long enough
+            (1000, 30, 1000, false), // too few in a window
+            (100, 30, 5, false),     // one of five succeeds
+        ] {
+            let mut watch = JoinWatch::new(Guards::default());
+            let mut ended = false;
+            for n in 1..=(seconds * 1000 / every_ms) {
+                let at = RunTime(i64::from(n * every_ms) * 1000);
+                watch.decided(n as u32, at, n % good_every == 0);
+                ended |= watch.verdict(at).is_some();
+            }
+            assert_eq!(ended, expect, "every {every_ms} ms for {seconds} s, one in {good_every} good");
+        }
+    }
+}

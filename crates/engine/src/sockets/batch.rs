@@ -1,0 +1,280 @@
+//! Many datagrams a system call, with kernel arrival times: `recvmmsg` and `sendmmsg`. The only unsafe code here.
+
+use std::io;
+use std::mem::{self, MaybeUninit};
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr;
+use std::time::Duration;
+
+use socket2::{SockAddr, SockAddrStorage};
+
+/// Datagrams a receive may return. At 200 packets a second and a 5 ms tick a socket holds one or two; 32 carries a
+/// burst (a key frame) in one call and keeps the buffers in the second-level cache.
+pub(crate) const RECEIVE_BATCH: usize = 32;
+
+/// Bytes kept of a datagram. Media servers stay below an Ethernet frame; longer ones are dropped and counted.
+pub(crate) const DATAGRAM_BYTES_MAX: usize = 2048;
+
+/// Datagrams a send may carry.
+pub(crate) const SEND_BATCH: usize = 32;
+
+/// Room for `SCM_TIMESTAMPNS` (32 bytes with its header) and `SO_RXQ_OVFL` (24 bytes).
+type Control = [u64; 8];
+
+/// Receive buffers that all sockets of a worker share.
+pub(crate) struct ReceiveBatch {
+    bytes: Box<[u8]>,
+    sources: Box<[SockAddrStorage]>,
+    controls: Box<[Control]>,
+    vectors: Box<[libc::iovec]>,
+    headers: Box<[libc::mmsghdr]>,
+}
+
+// SAFETY: its pointers lead only into its own boxes, whose contents do not move with it, and every call sets them anew.
+unsafe impl Send for ReceiveBatch {}
+
+/// One datagram of a batch.
+#[derive(Debug)]
+pub(crate) struct Received<'a> {
+    /// From where.
+    pub(crate) source: SocketAddr,
+    /// When the kernel received it, since the Unix epoch.
+    pub(crate) arrived_unix: Option<Duration>,
+    /// How many datagrams this socket dropped since it was opened, where the kernel says so.
+    pub(crate) dropped_so_far: Option<u32>,
+    /// It was longer than [`DATAGRAM_BYTES_MAX`]; the rest is lost.
+    pub(crate) truncated: bool,
+    /// The payload.
+    pub(crate) bytes: &'a mut [u8],
+}
+
+impl ReceiveBatch {
+    pub(crate) fn new() -> Self {
+        let empty = libc::iovec { iov_base: ptr::null_mut(), iov_len: 0 };
+        // SAFETY: mmsghdr is a plain C struct of integers and pointers, for which all zeroes is a valid value.
+        let header: libc::mmsghdr = unsafe { mem::zeroed() };
+        Self {
+            bytes: vec![0; RECEIVE_BATCH * DATAGRAM_BYTES_MAX].into_boxed_slice(),
+            sources: (0..RECEIVE_BATCH).map(|_| SockAddrStorage::zeroed()).collect(),
+            controls: vec![[0; 8]; RECEIVE_BATCH].into_boxed_slice(),
+            vectors: vec![empty; RECEIVE_BATCH].into_boxed_slice(),
+            headers: vec![header; RECEIVE_BATCH].into_boxed_slice(),
+        }
+    }
+
+    /// Takes what waits in the socket, without blocking; how many datagrams that were (0 when none).
+    pub(crate) fn receive(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
+        for ((((header, vector), source), control), bytes) in self
+            .headers
+            .iter_mut()
+            .zip(self.vectors.iter_mut())
+            .zip(self.sources.iter_mut())
+            .zip(self.controls.iter_mut())
+            .zip(self.bytes.chunks_exact_mut(DATAGRAM_BYTES_MAX))
+        {
+            vector.iov_base = bytes.as_mut_ptr().cast();
+            vector.iov_len = bytes.len();
+            let message = &mut header.msg_hdr;
+            message.msg_iov = vector;
+            message.msg_iovlen = 1;
+            message.msg_name = ptr::from_mut(source).cast();
+            message.msg_namelen = mem::size_of::<SockAddrStorage>() as libc::socklen_t;
+            message.msg_control = control.as_mut_ptr().cast();
+            message.msg_controllen = mem::size_of::<Control>() as _;
+            message.msg_flags = 0;
+        }
+        // SAFETY: every header points to buffers that `self` owns with the lengths just set; they outlive the call
+        // and nobody else reads or writes them during it.
+        let received = unsafe {
+            libc::recvmmsg(
+                socket.as_raw_fd(),
+                self.headers.as_mut_ptr(),
+                RECEIVE_BATCH as libc::c_uint,
+                libc::MSG_DONTWAIT,
+                ptr::null_mut(),
+            )
+        };
+        match usize::try_from(received) {
+            Ok(count) => Ok(count.min(RECEIVE_BATCH)),
+            Err(_) => match io::Error::last_os_error() {
+                e if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(0),
+                e => Err(e),
+            },
+        }
+    }
+
+    /// Datagram number `index` of the last [`Self::receive`]; `None` beyond it, or without an IP source.
+    pub(crate) fn get(&mut self, index: usize) -> Option<Received<'_>> {
+        let header = self.headers.get(index)?;
+        let message = &header.msg_hdr;
+        let (arrived_unix, dropped_so_far) = ancillary(message);
+        // SAFETY: the kernel wrote an address of `msg_namelen` bytes into this storage (zeroed before first use).
+        let source = unsafe { SockAddr::new(ptr::read(self.sources.get(index)?), message.msg_namelen) };
+        let start = index * DATAGRAM_BYTES_MAX;
+        let length = (header.msg_len as usize).min(DATAGRAM_BYTES_MAX);
+        Some(Received {
+            source: source.as_socket()?,
+            arrived_unix,
+            dropped_so_far,
+            truncated: message.msg_flags & libc::MSG_TRUNC != 0,
+            bytes: self.bytes.get_mut(start..start + length)?,
+        })
+    }
+}
+
+/// What the kernel says beside a datagram: arrival since the Unix epoch, and drops of the socket so far.
+fn ancillary(message: &libc::msghdr) -> (Option<Duration>, Option<u32>) {
+    let (mut arrived, mut dropped) = (None, None);
+    // SAFETY: the kernel filled `msg_control` up to `msg_controllen`; the CMSG functions stay within it.
+    let mut control = unsafe { libc::CMSG_FIRSTHDR(message) };
+    while !control.is_null() {
+        // SAFETY: CMSG_FIRSTHDR and CMSG_NXTHDR return null or a whole header within the control buffer.
+        let (level, kind, data) =
+            unsafe { ((*control).cmsg_level, (*control).cmsg_type, libc::CMSG_DATA(control)) };
+        match (level, kind) {
+            (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
+                // SAFETY: this kind carries one timespec; unaligned reads are allowed for.
+                let time = unsafe { ptr::read_unaligned(data.cast::<libc::timespec>()) };
+                arrived = u64::try_from(time.tv_sec)
+                    .ok()
+                    .zip(u32::try_from(time.tv_nsec).ok())
+                    .map(|(seconds, nanos)| Duration::new(seconds, nanos.min(999_999_999)));
+            }
+            (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => {
+                // SAFETY: this kind carries one u32; unaligned reads are allowed for.
+                dropped = Some(unsafe { ptr::read_unaligned(data.cast::<u32>()) });
+            }
+            _ => {}
+        }
+        // SAFETY: `control` is a header of this message, as above.
+        control = unsafe { libc::CMSG_NXTHDR(message, control) };
+    }
+    (arrived, dropped)
+}
+
+/// Sends up to [`SEND_BATCH`] datagrams on one socket; how many the kernel took (the rest was not sent).
+pub(crate) fn send(socket: BorrowedFd<'_>, datagrams: &[(SockAddr, &[u8])]) -> io::Result<usize> {
+    let mut vectors = [const { MaybeUninit::<libc::iovec>::uninit() }; SEND_BATCH];
+    let mut headers = [const { MaybeUninit::<libc::mmsghdr>::zeroed() }; SEND_BATCH];
+    let count = datagrams.len().min(SEND_BATCH);
+    for ((vector, header), (to, bytes)) in vectors.iter_mut().zip(&mut headers).zip(datagrams) {
+        let vector =
+            vector.write(libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() });
+        // SAFETY: all zeroes is a valid mmsghdr.
+        let message = unsafe { &mut header.assume_init_mut().msg_hdr };
+        message.msg_iov = vector;
+        message.msg_iovlen = 1;
+        message.msg_name = to.as_ptr().cast_mut().cast();
+        message.msg_namelen = to.len();
+    }
+    // SAFETY: the first `count` headers point to vectors, addresses and bytes that live until the call returns; the
+    // kernel only reads them (the pointers are mutable because the C struct serves both directions).
+    let sent = unsafe {
+        libc::sendmmsg(
+            socket.as_raw_fd(),
+            headers.as_mut_ptr().cast(),
+            count as libc::c_uint,
+            libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL,
+        )
+    };
+    usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+}
+
+/// Asks for arrival times and drop counts beside each datagram.
+pub(crate) fn ask_for_arrivals_and_drops(socket: BorrowedFd<'_>) -> io::Result<()> {
+    set(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
+    set(socket, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1)
+}
+
+/// Sets the receive buffer beyond `net.core.rmem_max`; needs CAP_NET_ADMIN.
+pub(crate) fn force_receive_buffer(socket: BorrowedFd<'_>, bytes: usize) -> io::Result<()> {
+    // The kernel doubles the value for its own bookkeeping, so half of i32 is the most it takes.
+    set(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, i32::try_from(bytes).unwrap_or(i32::MAX / 2))
+}
+
+/// Leaves the choice of the local port to `connect`, so that one source address serves more than one range of ports
+/// over different peers (ip(7), IP_BIND_ADDRESS_NO_PORT).
+pub(crate) fn choose_port_at_connect(socket: BorrowedFd<'_>) -> io::Result<()> {
+    set(socket, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1)
+}
+
+fn set(socket: BorrowedFd<'_>, level: i32, option: i32, value: i32) -> io::Result<()> {
+    // SAFETY: the option value is an int of the length given, read during the call only.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            level,
+            option,
+            ptr::from_ref(&value).cast(),
+            mem::size_of::<i32>() as libc::socklen_t,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+    use std::os::fd::AsFd;
+    use std::time::SystemTime;
+
+    use super::*;
+
+    fn pair() -> (UdpSocket, UdpSocket) {
+        let (a, b) = (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
+        b.set_nonblocking(true).unwrap();
+        ask_for_arrivals_and_drops(b.as_fd()).unwrap();
+        (a, b)
+    }
+
+    #[test]
+    fn a_batch_arrives_whole_in_order_and_with_times_between_send_and_now() {
+        let (a, b) = pair();
+        let to = SockAddr::from(b.local_addr().unwrap());
+        let payloads: Vec<Vec<u8>> = (0..20u8).map(|n| vec![n; usize::from(n) + 1]).collect();
+        let before = SystemTime::UNIX_EPOCH.elapsed().unwrap();
+        let datagrams: Vec<(SockAddr, &[u8])> = payloads.iter().map(|p| (to.clone(), p.as_slice())).collect();
+        assert_eq!(send(a.as_fd(), &datagrams).unwrap(), 20);
+        let mut batch = ReceiveBatch::new();
+        assert_eq!(batch.receive(b.as_fd()).unwrap(), 20);
+        let after = SystemTime::UNIX_EPOCH.elapsed().unwrap();
+        for (index, payload) in payloads.iter().enumerate() {
+            let got = batch.get(index).unwrap();
+            assert_eq!((&*got.bytes, got.source), (payload.as_slice(), a.local_addr().unwrap()));
+            let arrived = got.arrived_unix.unwrap();
+            assert!(
+                before <= arrived && arrived <= after && !got.truncated,
+                "{before:?} {arrived:?} {after:?}"
+            );
+        }
+        assert!(batch.get(RECEIVE_BATCH).is_none());
+        assert_eq!(batch.receive(b.as_fd()).unwrap(), 0);
+    }
+
+    #[test]
+    fn a_datagram_too_long_is_told_from_one_that_fits() {
+        let (a, b) = pair();
+        a.send_to(&[7; DATAGRAM_BYTES_MAX + 1], b.local_addr().unwrap()).unwrap();
+        a.send_to(&[7; DATAGRAM_BYTES_MAX], b.local_addr().unwrap()).unwrap();
+        let mut batch = ReceiveBatch::new();
+        assert_eq!(batch.receive(b.as_fd()).unwrap(), 2);
+        assert!(batch.get(0).unwrap().truncated);
+        assert!(!batch.get(1).unwrap().truncated);
+    }
+
+    #[test]
+    fn a_full_receive_buffer_is_counted() {
+        let (a, b) = pair();
+        socket2::SockRef::from(&b).set_recv_buffer_size(4096).unwrap();
+        for _ in 0..200 {
+            a.send_to(&[7; 1000], b.local_addr().unwrap()).unwrap();
+        }
+        let mut batch = ReceiveBatch::new();
+        while batch.receive(b.as_fd()).unwrap() > 0 {}
+        // The count travels with the next datagram that fits.
+        a.send_to(&[7; 10], b.local_addr().unwrap()).unwrap();
+        assert_eq!(batch.receive(b.as_fd()).unwrap(), 1);
+        assert!(batch.get(0).unwrap().dropped_so_far.unwrap() > 100);
+    }
+}

@@ -1,0 +1,22 @@
+//! Sockets: datagrams in batches on the workers; TCP, TLS, HTTP and WebSocket on the signalling thread.
+
+mod batch;
+pub(crate) use batch::{RECEIVE_BATCH, ReceiveBatch, SEND_BATCH};
+
+mod udp;
+pub(crate) use udp::{DatagramSocket, Sending, Sources};
+
+mod resolve;
+pub(crate) use resolve::Names;
+
+mod tcp;
+pub(crate) use tcp::{Dialler, Host, Pipe};
+
+mod tls;
+pub(crate) use tls::tls_config;
+
+pub(crate) mod http;
+pub(crate) mod websocket;
+
+/// How throng names itself to servers.
+pub(crate) const USER_AGENT: &str = concat!("throng/", env!("CARGO_PKG_VERSION"));

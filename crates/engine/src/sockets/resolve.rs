@@ -1,0 +1,101 @@
+//! Names are resolved once a run and the answer is kept, so that no later answer can point the crowd elsewhere.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use throng_protocol::participant::ChannelError;
+
+/// How long a failure is believed, so that a thousand joins do not each wait for a resolver that is down.
+const FAILURE_BELIEVED: Duration = Duration::from_secs(2);
+
+/// The names of a run. Uses the system's resolver (`/etc/hosts`, nsswitch), as every other program on the machine:
+/// with one question a name its blocking thread costs nothing.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    entries: Mutex<HashMap<String, Arc<tokio::sync::Mutex<Entry>>>>,
+}
+
+#[derive(Debug, Default)]
+enum Entry {
+    #[default]
+    Unknown,
+    Addresses(Vec<IpAddr>),
+    Failed(String, Instant),
+}
+
+impl Names {
+    /// The addresses of `host`, in the resolver's order.
+    pub(crate) async fn resolve(&self, host: &str) -> Result<Vec<IpAddr>, ChannelError> {
+        let entry = {
+            let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(entries.entry(host.to_ascii_lowercase()).or_default())
+        };
+        let mut entry = entry.lock().await;
+        let failed = |detail: &str| ChannelError::Dns { host: host.into(), detail: detail.into() };
+        match &*entry {
+            Entry::Addresses(addresses) => return Ok(addresses.clone()),
+            Entry::Failed(detail, at) if at.elapsed() < FAILURE_BELIEVED => return Err(failed(detail)),
+            Entry::Unknown | Entry::Failed(..) => {}
+        }
+        let mut addresses: Vec<IpAddr> = Vec::new();
+        let answer = tokio::net::lookup_host((host, 0)).await.map_err(|e| e.to_string());
+        let answer = answer.map(|found| {
+            for ip in found.map(|address: SocketAddr| address.ip()) {
+                if !addresses.contains(&ip) {
+                    addresses.push(ip);
+                }
+            }
+        });
+        match answer {
+            Ok(()) if !addresses.is_empty() => {
+                *entry = Entry::Addresses(addresses.clone());
+                Ok(addresses)
+            }
+            answer => {
+                let detail = answer.err().unwrap_or_else(|| "no address".into());
+                let error = failed(&detail);
+                *entry = Entry::Failed(detail, Instant::now());
+                Err(error)
+            }
+        }
+    }
+
+    /// Keeps only `address` for `host`: the one that answered.
+    pub(crate) async fn pin(&self, host: &str, address: IpAddr) {
+        let entry = {
+            let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+            entries.get(&host.to_ascii_lowercase()).cloned()
+        };
+        if let Some(entry) = entry {
+            let mut entry = entry.lock().await;
+            if matches!(&*entry, Entry::Addresses(all) if all.len() > 1) {
+                *entry = Entry::Addresses(vec![address]);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_pinned_name_keeps_the_address_that_answered() {
+        let names = Names::default();
+        let first = names.resolve("LOCALHOST").await.unwrap();
+        assert!(first.iter().all(IpAddr::is_loopback) && !first.is_empty());
+        names.pin("localhost", [127, 0, 0, 1].into()).await;
+        assert!(names.resolve("localhost").await.unwrap().len() == 1);
+    }
+
+    #[tokio::test]
+    async fn a_name_that_does_not_resolve_says_which() {
+        let error = Names::default().resolve("name.that.is.not.invalid").await.unwrap_err();
+        assert!(
+            matches!(&error, ChannelError::Dns { host, .. } if host == "name.that.is.not.invalid"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,185 @@
+//! Opens TCP and TLS connections: name pinned, address checked against the guard, local address chosen, each step
+//! timed.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsFd;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use throng_protocol::participant::{ChannelError, Opening};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use super::{Names, Sources, batch};
+use crate::config::Reach;
+
+/// Where to connect to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Host {
+    Name(String),
+    Ip(IpAddr),
+}
+
+impl Host {
+    /// The host of a URL's or URI's host part (IPv6 in brackets or not).
+    pub(crate) fn parse(text: &str) -> Self {
+        let bare = text.trim_start_matches('[').trim_end_matches(']');
+        bare.parse().map_or_else(|_| Self::Name(text.to_owned()), Self::Ip)
+    }
+
+    fn server_name(&self) -> Result<ServerName<'static>, ChannelError> {
+        match self {
+            Self::Ip(ip) => Ok(ServerName::IpAddress((*ip).into())),
+            Self::Name(name) => ServerName::try_from(name.clone())
+                .map_err(|_| ChannelError::Tls(format!("`{name}` is not a server name"))),
+        }
+    }
+}
+
+/// A connection, with or without TLS.
+#[derive(Debug)]
+pub(crate) enum Pipe {
+    Plain(TcpStream),
+    Secured(Box<TlsStream<TcpStream>>),
+}
+
+impl Pipe {
+    /// Whether the server chose HTTP/2 by ALPN.
+    pub(crate) fn speaks_http2(&self) -> bool {
+        match self {
+            Self::Plain(_) => false,
+            Self::Secured(stream) => stream.get_ref().1.alpn_protocol() == Some(b"h2"),
+        }
+    }
+}
+
+/// What every dial of a run shares.
+pub(crate) struct Dialler {
+    pub(crate) names: Names,
+    pub(crate) sources: Sources,
+    pub(crate) reach: Reach,
+    pub(crate) tls: Arc<ClientConfig>,
+    pub(crate) tls_http: Arc<ClientConfig>,
+    pub(crate) timeout: Duration,
+}
+
+impl Dialler {
+    /// Connects participant number `turn` to `host`:`port`, over TLS with `tls` if given.
+    pub(crate) async fn dial(
+        &self,
+        turn: u32,
+        host: &Host,
+        port: u16,
+        tls: Option<(&Arc<ClientConfig>, &Host)>,
+    ) -> Result<(Pipe, Opening), ChannelError> {
+        let dialling = self.dial_unhurried(turn, host, port, tls);
+        tokio::time::timeout(self.timeout, dialling).await.unwrap_or_else(|_| {
+            Err(ChannelError::Tcp(format!("not connected to {host:?}:{port} within {:?}", self.timeout)))
+        })
+    }
+
+    async fn dial_unhurried(
+        &self,
+        turn: u32,
+        host: &Host,
+        port: u16,
+        tls: Option<(&Arc<ClientConfig>, &Host)>,
+    ) -> Result<(Pipe, Opening), ChannelError> {
+        let mut opening = Opening::default();
+        let addresses = match host {
+            Host::Ip(ip) => vec![*ip],
+            Host::Name(name) => {
+                let addresses = self.names.resolve(name).await?;
+                opening.resolved_at = Some(Instant::now());
+                addresses
+            }
+        };
+        let mut last = ChannelError::NotAllowed(format!("{}:{port}", text(host)));
+        let mut connected = None;
+        for ip in addresses.into_iter().filter(|ip| (self.reach)(*ip)) {
+            match connect(SocketAddr::new(ip, port), self.sources.given(turn, ip)).await {
+                Ok(stream) => {
+                    connected = Some((stream, ip));
+                    break;
+                }
+                Err(error) => last = error,
+            }
+        }
+        let Some((stream, ip)) = connected else { return Err(last) };
+        opening.connected_at = Some(Instant::now());
+        if let Host::Name(name) = host {
+            self.names.pin(name, ip).await;
+        }
+        // Signalling is small messages back and forth; waiting to fill a segment would only add to their latency.
+        let _ = stream.set_nodelay(true);
+        opening.local = stream.local_addr().ok();
+        opening.remote = Some(SocketAddr::new(ip, port));
+        let Some((config, name)) = tls else { return Ok((Pipe::Plain(stream), opening)) };
+        let secured = TlsConnector::from(Arc::clone(config))
+            .connect(name.server_name()?, stream)
+            .await
+            .map_err(|e| ChannelError::Tls(e.to_string()))?;
+        opening.secured_at = Some(Instant::now());
+        Ok((Pipe::Secured(Box::new(secured)), opening))
+    }
+}
+
+fn text(host: &Host) -> String {
+    match host {
+        Host::Name(name) => name.clone(),
+        Host::Ip(ip) => ip.to_string(),
+    }
+}
+
+async fn connect(to: SocketAddr, source: Option<IpAddr>) -> Result<TcpStream, ChannelError> {
+    let ours = |e: io::Error| ChannelError::Generator(format!("socket: {e}"));
+    let socket = if to.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }.map_err(ours)?;
+    if let Some(source) = source {
+        // Only a hint: without it the source address still works, with fewer ports.
+        let _ = batch::choose_port_at_connect(socket.as_fd());
+        socket.bind(SocketAddr::new(source, 0)).map_err(ours)?;
+    }
+    socket.connect(to).await.map_err(|e| match e.kind() {
+        io::ErrorKind::AddrNotAvailable => ChannelError::Generator(format!("no port left toward {to}: {e}")),
+        _ => ChannelError::Tcp(format!("{to}: {e}")),
+    })
+}
+
+impl AsyncRead for Pipe {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
+            Self::Secured(stream) => Pin::new(stream).poll_read(cx, buf),
+        }
+    }
+}
+
+impl AsyncWrite for Pipe {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_write(cx, buf),
+            Self::Secured(stream) => Pin::new(stream).poll_write(cx, buf),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_flush(cx),
+            Self::Secured(stream) => Pin::new(stream).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Secured(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! A participant's own datagram socket: its local address, its buffer, and what it may send to.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+
+use super::batch;
+use crate::config::Reach;
+
+/// A datagram socket of one participant.
+pub(crate) struct DatagramSocket {
+    socket: UdpSocket,
+    local: SocketAddr,
+    /// The destination that was allowed last; nearly every datagram goes where the one before went.
+    allowed: Option<IpAddr>,
+    dropped_so_far: u32,
+}
+
+/// What became of a datagram to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sending {
+    /// The kernel took it.
+    Sent,
+    /// The kernel had no room, or no route.
+    Dropped,
+    /// Its destination is not allowed.
+    Refused,
+}
+
+impl DatagramSocket {
+    /// A socket on `local_ip` with a port of the kernel's choice.
+    pub(crate) fn bind(local_ip: IpAddr, receive_buffer_bytes: usize) -> io::Result<Self> {
+        let socket =
+            Socket::new(Domain::for_address(SocketAddr::new(local_ip, 0)), Type::DGRAM, Some(Protocol::UDP))?;
+        socket.set_nonblocking(true)?;
+        if batch::force_receive_buffer(socket.as_fd(), receive_buffer_bytes).is_err() {
+            // Without privilege the kernel caps this at net.core.rmem_max; preflight says so beforehand.
+            socket.set_recv_buffer_size(receive_buffer_bytes)?;
+        }
+        batch::ask_for_arrivals_and_drops(socket.as_fd())?;
+        socket.bind(&SocketAddr::new(local_ip, 0).into())?;
+        let socket = UdpSocket::from(socket);
+        Ok(Self { local: socket.local_addr()?, socket, allowed: None, dropped_so_far: 0 })
+    }
+
+    pub(crate) fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Whether datagrams may go to `to`, with the last verdict kept.
+    pub(crate) fn permits(&mut self, to: SocketAddr, reach: &Reach) -> bool {
+        if self.allowed != Some(to.ip()) {
+            if !reach(to.ip()) {
+                return false;
+            }
+            self.allowed = Some(to.ip());
+        }
+        true
+    }
+
+    /// Sends one datagram.
+    pub(crate) fn send(&mut self, to: SocketAddr, bytes: &[u8], reach: &Reach) -> Sending {
+        if !self.permits(to, reach) {
+            return Sending::Refused;
+        }
+        match self.socket.send_to(bytes, to) {
+            Ok(_) => Sending::Sent,
+            Err(_) => Sending::Dropped,
+        }
+    }
+
+    /// Sends datagrams whose destinations are permitted; how many the kernel did not take.
+    pub(crate) fn send_all(&self, datagrams: &[(SockAddr, &[u8])]) -> usize {
+        let mut rest = datagrams;
+        let mut dropped = 0;
+        while !rest.is_empty() {
+            // An error concerns the first datagram of the call only; the ones after it have their own chance.
+            let step = match batch::send(self.socket.as_fd(), rest) {
+                Ok(sent) if sent > 0 => sent,
+                _ => {
+                    dropped += 1;
+                    1
+                }
+            };
+            rest = rest.get(step..).unwrap_or_default();
+        }
+        dropped
+    }
+
+    /// Takes the kernel's count of drops so far; how many are new.
+    pub(crate) fn note_drops(&mut self, dropped_so_far: u32) -> u32 {
+        let new = dropped_so_far.wrapping_sub(self.dropped_so_far);
+        self.dropped_so_far = dropped_so_far;
+        new
+    }
+}
+
+impl AsFd for DatagramSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// Which local address participants use toward a target.
+#[derive(Debug, Default)]
+pub(crate) struct Sources {
+    given: Vec<IpAddr>,
+    routes: HashMap<IpAddr, IpAddr>,
+}
+
+/// Routes remembered; a crowd talks to a handful of servers, and a hostile one cannot make this grow.
+const ROUTES_MAX: usize = 1024;
+
+impl Sources {
+    pub(crate) fn new(given: Vec<IpAddr>) -> Self {
+        Self { given, routes: HashMap::new() }
+    }
+
+    /// The given address that participant number `turn` uses toward an address of `family_of`'s family, if any is
+    /// given.
+    pub(crate) fn given(&self, turn: u32, family_of: IpAddr) -> Option<IpAddr> {
+        let fits = || self.given.iter().filter(|ip| ip.is_ipv4() == family_of.is_ipv4());
+        fits().nth(turn as usize % fits().count().max(1)).copied()
+    }
+
+    /// The local address of participant number `turn` toward `toward`.
+    pub(crate) fn toward(&mut self, turn: u32, toward: SocketAddr) -> io::Result<IpAddr> {
+        if let Some(given) = self.given(turn, toward.ip()) {
+            return Ok(given);
+        }
+        if let Some(known) = self.routes.get(&toward.ip()) {
+            return Ok(*known);
+        }
+        // Connecting a datagram socket sends nothing; it looks the route up and so chooses the source address.
+        let any =
+            if toward.is_ipv4() { IpAddr::from(Ipv4Addr::UNSPECIFIED) } else { Ipv6Addr::UNSPECIFIED.into() };
+        let probe = UdpSocket::bind((any, 0))?;
+        probe.connect((toward.ip(), if toward.port() == 0 { 9 } else { toward.port() }))?;
+        let local = probe.local_addr()?.ip();
+        if self.routes.len() < ROUTES_MAX {
+            self.routes.insert(toward.ip(), local);
+        }
+        Ok(local)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn participants_take_turns_with_the_source_addresses_of_the_targets_family() {
+        let ips = ["127.0.0.2", "::1", "127.0.0.3"].map(|ip| ip.parse().unwrap());
+        let mut sources = Sources::new(ips.to_vec());
+        let target = "127.0.0.1:9".parse().unwrap();
+        let turns: Vec<String> = (0..3).map(|n| sources.toward(n, target).unwrap().to_string()).collect();
+        assert_eq!(turns, ["127.0.0.2", "127.0.0.3", "127.0.0.2"]);
+        assert_eq!(sources.toward(5, "[::1]:9".parse().unwrap()).unwrap().to_string(), "::1");
+        assert_eq!(Sources::default().toward(0, target).unwrap().to_string(), "127.0.0.1");
+    }
+
+    #[test]
+    fn nothing_is_sent_where_the_guard_says_no() {
+        let reach: Reach = Arc::new(|ip: IpAddr| ip == IpAddr::from([127, 0, 0, 1]));
+        let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let mut socket = DatagramSocket::bind([127, 0, 0, 1].into(), 1 << 16).unwrap();
+        assert_eq!(socket.send("127.0.0.9:9".parse().unwrap(), b"no", &reach), Sending::Refused);
+        assert_eq!(socket.send(receiver.local_addr().unwrap(), b"yes", &reach), Sending::Sent);
+        assert_eq!(socket.send("127.0.0.9:9".parse().unwrap(), b"no", &reach), Sending::Refused);
+        let mut bytes = [0; 8];
+        assert_eq!(receiver.recv(&mut bytes).unwrap(), 3);
+    }
+
+    #[test]
+    fn drops_are_counted_once_even_when_the_kernels_counter_wraps() {
+        let mut socket = DatagramSocket::bind([127, 0, 0, 1].into(), 1 << 16).unwrap();
+        assert_eq!([5, 5, 9].map(|so_far| socket.note_drops(so_far)), [5, 0, 4]);
+        socket.note_drops(u32::MAX);
+        assert_eq!(socket.note_drops(2), 3);
+    }
+}

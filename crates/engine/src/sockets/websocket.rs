@@ -1,0 +1,122 @@
+//! A WebSocket (RFC 6455) over our own connection, with buffers small enough for thousands.
+
+use futures_util::{SinkExt, StreamExt};
+use http::HeaderValue;
+use http::header::{HeaderName, SEC_WEBSOCKET_PROTOCOL, USER_AGENT};
+use throng_protocol::participant::{ChannelError, Message, Opening};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_tungstenite::tungstenite::{self, Error, handshake::client::Request};
+use url::Url;
+
+use super::{Dialler, Host, Pipe};
+
+/// The longest message taken from a server.
+const MESSAGE_BYTES_MAX: usize = 1 << 20;
+
+/// An open WebSocket.
+pub(crate) struct WebSocket {
+    stream: WebSocketStream<Pipe>,
+}
+
+/// Connects and upgrades; the answer to the upgrade is waited for as long as a connection.
+pub(crate) async fn open(
+    dialler: &Dialler,
+    turn: u32,
+    url: &Url,
+    protocols: &[String],
+    headers: &[(String, String)],
+) -> Result<(WebSocket, Opening), ChannelError> {
+    let request = request(url, protocols, headers)?;
+    let host =
+        url.host_str().map(Host::parse).ok_or_else(|| ChannelError::Protocol(format!("no host in {url}")))?;
+    let secure = match url.scheme() {
+        "wss" => true,
+        "ws" => false,
+        other => return Err(ChannelError::Protocol(format!("`{other}:` is not a WebSocket URL"))),
+    };
+    let port = url.port().unwrap_or(if secure { 443 } else { 80 });
+    let tls = secure.then_some((&dialler.tls, &host));
+    let (pipe, mut opening) = dialler.dial(turn, &host, port, tls).await?;
+    let config = WebSocketConfig::default()
+        .read_buffer_size(4096)
+        .write_buffer_size(0)
+        .max_write_buffer_size(MESSAGE_BYTES_MAX)
+        .max_message_size(Some(MESSAGE_BYTES_MAX))
+        .max_frame_size(Some(MESSAGE_BYTES_MAX));
+    let upgrade = tokio_tungstenite::client_async_with_config(request, pipe, Some(config));
+    let (stream, response) = tokio::time::timeout(dialler.timeout, upgrade)
+        .await
+        .map_err(|_| ChannelError::Timeout(dialler.timeout))?
+        .map_err(failure)?;
+    opening.subprotocol = response
+        .headers()
+        .get(SEC_WEBSOCKET_PROTOCOL)
+        .and_then(|value| value.to_str().ok())
+        .map(str::to_owned);
+    Ok((WebSocket { stream }, opening))
+}
+
+fn request(url: &Url, protocols: &[String], headers: &[(String, String)]) -> Result<Request, ChannelError> {
+    let odd = |what: &str| ChannelError::Protocol(format!("cannot ask for {url}: {what}"));
+    let mut request = url.as_str().into_client_request().map_err(|e| odd(&e.to_string()))?;
+    let map = request.headers_mut();
+    map.insert(USER_AGENT, HeaderValue::from_static(super::USER_AGENT));
+    if !protocols.is_empty() {
+        let list = HeaderValue::from_str(&protocols.join(", ")).map_err(|e| odd(&e.to_string()))?;
+        map.insert(SEC_WEBSOCKET_PROTOCOL, list);
+    }
+    for (name, value) in headers {
+        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|e| odd(&e.to_string()))?;
+        map.insert(name, HeaderValue::from_str(value).map_err(|e| odd(&e.to_string()))?);
+    }
+    Ok(request)
+}
+
+impl WebSocket {
+    /// The next message; pings are answered underneath.
+    pub(crate) async fn receive(&mut self) -> Result<Message, ChannelError> {
+        loop {
+            match self.stream.next().await {
+                Some(Ok(tungstenite::Message::Text(text))) => {
+                    return Ok(Message::Text(text.as_str().to_owned()));
+                }
+                Some(Ok(tungstenite::Message::Binary(bytes))) => return Ok(Message::Binary(bytes.into())),
+                Some(Ok(tungstenite::Message::Close(frame))) => {
+                    return Err(ChannelError::ClosedByPeer(frame.map(|frame| frame.code.into())));
+                }
+                Some(Ok(_)) => {}
+                Some(Err(error)) => return Err(failure(error)),
+                None => return Err(ChannelError::ClosedByPeer(None)),
+            }
+        }
+    }
+
+    pub(crate) async fn send(&mut self, message: Message) -> Result<(), ChannelError> {
+        let message = match message {
+            Message::Text(text) => tungstenite::Message::text(text),
+            Message::Binary(bytes) => tungstenite::Message::binary(bytes),
+        };
+        self.stream.send(message).await.map_err(failure)
+    }
+
+    /// Says goodbye; what was sent before goes out first.
+    pub(crate) async fn close(&mut self) {
+        let _ = self.stream.close(None).await;
+    }
+}
+
+fn failure(error: Error) -> ChannelError {
+    match error {
+        Error::Http(response) => ChannelError::Status(response.status().as_u16()),
+        Error::Io(e) => ChannelError::Tcp(e.to_string()),
+        Error::Tls(e) => ChannelError::Tls(e.to_string()),
+        Error::ConnectionClosed | Error::AlreadyClosed => ChannelError::ClosedByPeer(None),
+        // A server that drops the connection without a close frame broke TCP, not the protocol.
+        Error::Protocol(tungstenite::error::ProtocolError::ResetWithoutClosingHandshake) => {
+            ChannelError::Tcp("reset without closing handshake".into())
+        }
+        other => ChannelError::Protocol(other.to_string()),
+    }
+}

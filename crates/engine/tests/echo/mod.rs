@@ -1,0 +1,262 @@
+//! A participant that asks for one thing and counts what comes back, and the servers it asks.
+
+use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use throng_observation::{
+    Failure, FailureReason, MediaKind, Observation, Outcome, Phase, TrackCounters, TrackId, TrackInterval,
+};
+use throng_protocol::participant::{
+    Channel, FetchId, Input, Message, Open, Output, Participant, Request, Transmit,
+};
+
+/// What the participant asks for.
+#[derive(Clone, Debug)]
+pub(crate) enum Ask {
+    /// Send a datagram here each 10 ms, and expect it back.
+    Datagrams(SocketAddr),
+    /// The same, and one datagram astray.
+    Astray(SocketAddr, SocketAddr),
+    /// Open it, send a text, expect it back.
+    WebSocket(String),
+    /// Fetch it.
+    Fetch(String),
+}
+
+pub(crate) struct Echo {
+    ask: Ask,
+    outputs: std::collections::VecDeque<Output>,
+    next: Instant,
+    sent: Option<Instant>,
+    received: u64,
+    interval: u64,
+    closes: Option<Instant>,
+    over: bool,
+}
+
+const CHANNEL: Channel = Channel(3);
+
+impl Echo {
+    pub(crate) fn new(ask: Ask) -> Self {
+        let next = Instant::now() + Duration::from_secs(3600);
+        Self {
+            ask,
+            outputs: Default::default(),
+            next,
+            sent: None,
+            received: 0,
+            interval: 0,
+            closes: None,
+            over: false,
+        }
+    }
+
+    fn end(&mut self, outcome: Outcome) {
+        if !std::mem::replace(&mut self.over, true) {
+            self.outputs.push_back(Output::Ended(outcome));
+        }
+    }
+
+    fn ping(&mut self, now: Instant) {
+        let to = match self.ask {
+            Ask::Datagrams(to) | Ask::Astray(to, _) => to,
+            _ => return,
+        };
+        self.sent.get_or_insert(now);
+        self.next = now + Duration::from_millis(10);
+        self.outputs.push_back(Output::Send(CHANNEL, Transmit { to, bytes: b"ping".to_vec() }));
+    }
+
+    fn close_interval(&mut self, now: Instant) {
+        self.closes = Some(now + Duration::from_secs(1));
+        let counters = TrackCounters {
+            packets_received: std::mem::take(&mut self.interval),
+            active_us: 1_000_000,
+            ..TrackCounters::default()
+        };
+        self.outputs.push_back(Output::Observed(Observation::Interval(Box::new(TrackInterval {
+            track: TrackId(0),
+            kind: MediaKind::Audio,
+            ended_at: now,
+            counters,
+            jitter_us: None,
+            relative_delay_us: vec![],
+            absolute_delay_us: vec![],
+            oven_delay_us: None,
+            source_fps: None,
+        }))));
+    }
+}
+
+impl Participant for Echo {
+    fn handle(&mut self, now: Instant, input: Input<'_>) {
+        match input {
+            Input::Start { intended_at } => {
+                assert!(intended_at <= now);
+                self.outputs.push_back(match self.ask.clone() {
+                    Ask::Datagrams(toward) | Ask::Astray(toward, _) => {
+                        Output::Open(CHANNEL, Open::Datagrams { toward })
+                    }
+                    Ask::WebSocket(url) => {
+                        let url = url.parse().unwrap();
+                        Output::Open(CHANNEL, Open::WebSocket { url, protocols: vec![], headers: vec![] })
+                    }
+                    Ask::Fetch(uri) => {
+                        let (head, ()) = http::Request::get(uri).body(()).unwrap().into_parts();
+                        let timeout = Duration::from_millis(700);
+                        Output::Fetch(FetchId(1), Box::new(Request { head, body: vec![], timeout }))
+                    }
+                });
+            }
+            Input::Opened { channel, opening } => {
+                assert!(channel == CHANNEL && opening.local.is_some());
+                if let Ask::Astray(_, to) = self.ask {
+                    self.outputs.push_back(Output::Send(CHANNEL, Transmit { to, bytes: b"lost".to_vec() }));
+                }
+                if let Ask::WebSocket(_) = self.ask {
+                    assert!(opening.connected_at.is_some());
+                    self.outputs.push_back(Output::Signal(CHANNEL, Message::Text("hello".into())));
+                }
+                self.ping(now);
+            }
+            Input::Datagram { channel, arrived_at, bytes, .. } => {
+                assert!(channel == CHANNEL && bytes == b"ping");
+                // The kernel's arrival time lies between the send and now.
+                assert!(self.sent.unwrap() <= arrived_at && arrived_at <= now);
+                if self.received == 0 {
+                    self.outputs
+                        .push_back(Output::Observed(Observation::Reached(Phase::FirstPacket, arrived_at)));
+                    self.closes = Some(now + Duration::from_secs(1));
+                }
+                self.received += 1;
+                self.interval += 1;
+            }
+            Input::Message { message, .. } => {
+                assert_eq!(message, Message::Text("hello".into()));
+                self.end(Outcome::Completed);
+            }
+            Input::Fetched { result, .. } => match result {
+                Ok(response) if response.head.status == 200 => self.end(Outcome::Completed),
+                Ok(response) => {
+                    let reason = FailureReason::HttpStatus(response.head.status.as_u16());
+                    self.end(Outcome::Failed(Failure::new(reason, "fetch")));
+                }
+                Err(error) => self.end(Outcome::Failed(error.into())),
+            },
+            Input::Closed { why, .. } => self.end(Outcome::Failed(why.into())),
+            Input::Timeout => {
+                if self.sent.is_some() && now >= self.next {
+                    self.ping(now);
+                }
+                if self.closes.is_some_and(|at| at <= now) {
+                    self.close_interval(now);
+                }
+            }
+            // One that never was let in has nobody to say goodbye to, and waits.
+            Input::Leave if self.sent.is_some() => self.end(Outcome::Completed),
+            Input::Leave | Input::Bytes { .. } => {}
+        }
+    }
+
+    fn poll_output(&mut self, _now: Instant) -> Output {
+        let next = self.closes.map_or(self.next, |closes| closes.min(self.next));
+        self.outputs.pop_front().unwrap_or(Output::Timeout(next, "next ping"))
+    }
+}
+
+/// Sends every datagram back.
+pub(crate) fn udp_echo() -> SocketAddr {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let mut bytes = [0; 2048];
+        while let Ok((length, from)) = socket.recv_from(&mut bytes) {
+            let _ = socket.send_to(&bytes[..length], from);
+        }
+    });
+    address
+}
+
+/// Accepts and says nothing.
+pub(crate) fn silent_server() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let _held: Vec<_> = listener.incoming().collect();
+    });
+    address
+}
+
+fn serve<F, Fut>(each: F) -> SocketAddr
+where
+    F: Fn(tokio::net::TcpStream) -> Fut + Send + 'static,
+    Fut: Future<Output = ()> + Send + 'static,
+{
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async move {
+            let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(each(stream));
+            }
+        });
+    });
+    address
+}
+
+/// `/` is there, `/long` is longer than anybody wants, everything else is missing.
+pub(crate) fn http_server() -> SocketAddr {
+    serve(|stream| async move {
+        let answer =
+            hyper::service::service_fn(|request: hyper::Request<hyper::body::Incoming>| async move {
+                assert!(request.headers().contains_key("host"));
+                assert!(request.headers()["user-agent"].to_str().unwrap().starts_with("throng/"));
+                let (status, body) = match request.uri().path() {
+                    "/" => (200, vec![b'x'; 10]),
+                    "/long" => (200, vec![b'x'; 100_000]),
+                    _ => (404, vec![]),
+                };
+                let body = http_body_util::Full::new(bytes::Bytes::from(body));
+                hyper::Response::builder().status(status).body(body)
+            });
+        let io = hyper_util::rt::TokioIo::new(stream);
+        let _ = hyper::server::conn::http1::Builder::new().serve_connection(io, answer).await;
+    })
+}
+
+/// Sends every message back.
+pub(crate) fn ws_server() -> SocketAddr {
+    use futures_util::{SinkExt, StreamExt};
+    serve(|stream| async move {
+        let Ok(mut socket) = tokio_tungstenite::accept_async(stream).await else { return };
+        while let Some(Ok(message)) = socket.next().await {
+            if message.is_text() && socket.send(message).await.is_err() {
+                return;
+            }
+        }
+    })
+}
+
+/// Has a certificate that nobody trusts.
+pub(crate) fn tls_server() -> SocketAddr {
+    let signed = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let key = rustls::pki_types::PrivateKeyDer::try_from(signed.signing_key.serialize_der()).unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![signed.cert.der().clone()], key)
+        .unwrap();
+    let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
+    serve(move |stream| {
+        let acceptor = acceptor.clone();
+        async move {
+            let _ = acceptor.accept(stream).await;
+        }
+    })
+}
