@@ -6,3 +6,5 @@ pub mod participant;
 
 pub mod signalling;
 pub mod webrtc;
+
+pub mod casting;
