@@ -119,9 +119,9 @@ impl Identity {
         let sdp = answer.to_sdp_string();
         let local_ufrag = rtc.direct_api().local_ice_credentials().ufrag;
         let mut peer = Peer { rtc, local, remote: None, deadline: now, keys: None, ended: false };
-        let mids = peer.poll_setup(now);
-        let agreed: Vec<Agreed> =
-            mids.into_iter().filter_map(|mid| agreed_on(&mut peer.rtc, mid, role)).collect();
+        // str0m tells of media sections only once keys are there; their names are in the answer.
+        let mids = sdp.lines().filter_map(|line| line.trim_end().strip_prefix("a=mid:")).map(Mid::from);
+        let agreed: Vec<Agreed> = mids.filter_map(|mid| agreed_on(&mut peer.rtc, mid, role)).collect();
         if agreed.is_empty() {
             return Err(OfferError::NoMedia);
         }

@@ -10,19 +10,19 @@ use str0m::media::{Direction, MediaKind, Mid};
 use str0m::net::{Protocol, Receive};
 use str0m::{Candidate, Event, Input, Output, Rtc, RtcConfig};
 
-pub struct Reply {
-    pub status: u16,
+pub(crate) struct Reply {
+    pub(crate) status: u16,
     headers: Vec<(String, String)>,
-    pub body: String,
+    pub(crate) body: String,
 }
 
 impl Reply {
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 }
 
-pub fn http(address: SocketAddr, method: &str, path: &str, headers: &str, body: &str) -> Reply {
+pub(crate) fn http(address: SocketAddr, method: &str, path: &str, headers: &str, body: &str) -> Reply {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     let length = body.len();
@@ -61,23 +61,23 @@ fn rtc_with_offer(local: SocketAddr) -> (Rtc, String, SdpPendingOffer, Mid, Mid)
 }
 
 /// An offer that nobody will follow up.
-pub fn offer() -> String {
+pub(crate) fn offer() -> String {
     rtc_with_offer("127.0.0.1:40000".parse().unwrap()).1
 }
 
 /// What a viewer saw.
 #[derive(Debug, Default)]
-pub struct Seen {
-    pub video_packets: usize,
-    pub audio_packets: usize,
-    pub first_is_key: bool,
-    pub repaired: bool,
-    pub gaps: usize,
-    pub sender_reports: usize,
+pub(crate) struct Seen {
+    pub(crate) video_packets: usize,
+    pub(crate) audio_packets: usize,
+    pub(crate) first_is_key: bool,
+    pub(crate) repaired: bool,
+    pub(crate) gaps: usize,
+    pub(crate) sender_reports: usize,
     video_sequences: BTreeSet<u64>,
 }
 
-pub struct Viewer {
+pub(crate) struct Viewer {
     rtc: Rtc,
     socket: UdpSocket,
     stage: SocketAddr,
@@ -91,7 +91,7 @@ pub struct Viewer {
 }
 
 impl Viewer {
-    pub fn join(stage: SocketAddr, path: &str) -> Self {
+    pub(crate) fn join(stage: SocketAddr, path: &str) -> Self {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let (mut rtc, offer, pending, video, _) = rtc_with_offer(socket.local_addr().unwrap());
         let reply = http(stage, "POST", path, "Content-Type: application/sdp\r\n", &offer);
@@ -104,20 +104,20 @@ impl Viewer {
     }
 
     /// Loses the `number`-th video packet on its way.
-    pub fn lose_video_packet(&mut self, number: usize) {
+    pub(crate) fn lose_video_packet(&mut self, number: usize) {
         self.lose_in = Some(number);
     }
 
-    pub fn seen(&self) -> &Seen {
+    pub(crate) fn seen(&self) -> &Seen {
         &self.seen
     }
 
-    pub fn leave(self) {
+    pub(crate) fn leave(self) {
         assert_eq!(http(self.stage, "DELETE", &self.session, "", "").status, 200);
     }
 
     /// Runs the session until `enough`, at most for 15 s.
-    pub fn watch_until(&mut self, what: &str, enough: impl Fn(&Seen) -> bool) {
+    pub(crate) fn watch_until(&mut self, what: &str, enough: impl Fn(&Seen) -> bool) {
         let begun = Instant::now();
         let mut buffer = [0; 2_048];
         while !enough(&self.seen) {
