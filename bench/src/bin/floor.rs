@@ -43,6 +43,9 @@ struct Arguments {
     /// Payload bytes of an audio packet; there are 50 a second
     #[arg(long, default_value_t = 120)]
     audio_bytes: usize,
+    /// CPU of the child process that sends [default: any that this process may use]
+    #[arg(long)]
+    sender_cpu: Option<usize>,
     /// Send to these ports (the child process)
     #[arg(long, hide = true, value_delimiter = ',')]
     send_to: Vec<u16>,
@@ -91,6 +94,9 @@ fn second(arguments: &Arguments) -> Vec<Planned> {
 }
 
 fn send(arguments: &Arguments) -> Result<()> {
+    if let Some(cpu) = arguments.sender_cpu {
+        throng_bench::process::pin_to(cpu)?;
+    }
     let socket = UdpSocket::bind("127.0.0.1:0")?;
     let sealer = keys(true)?.sealer()?;
     let plan = second(arguments);
@@ -167,6 +173,7 @@ fn spawn_sender(arguments: &Arguments, viewers: &[Viewer]) -> Result<Child> {
     ] {
         command.args([flag, &value]);
     }
+    command.args(arguments.sender_cpu.map(|cpu| format!("--sender-cpu={cpu}")));
     command.spawn().context("cannot start the sending process")
 }
 
@@ -184,8 +191,9 @@ impl Floor {
         for (index, viewer) in viewers.iter().enumerate() {
             let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: index as u64 };
             // SAFETY: both descriptors are open, and the event outlives the call.
-            let added =
-                unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, viewer.socket.as_raw_fd(), &raw mut event) };
+            let added = unsafe {
+                libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, viewer.socket.as_raw_fd(), &raw mut event)
+            };
             ensure!(added == 0, "epoll_ctl: {}", std::io::Error::last_os_error());
         }
         let events = vec![libc::epoll_event { events: 0, u64: 0 }; viewers.len()];
@@ -255,6 +263,7 @@ fn cpu() -> Duration {
         libc::getrusage(libc::RUSAGE_SELF, &raw mut usage);
         usage
     };
-    let time = |t: libc::timeval| Duration::from_secs(t.tv_sec as u64) + Duration::from_micros(t.tv_usec as u64);
+    let time =
+        |t: libc::timeval| Duration::from_secs(t.tv_sec as u64) + Duration::from_micros(t.tv_usec as u64);
     time(usage.ru_utime) + time(usage.ru_stime)
 }

@@ -1,0 +1,56 @@
+//! Runs the floor: packets like those of the stream, received and decrypted, and nothing else.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
+use throng_sim::namespace::Namespace;
+
+use crate::process::{GENERATOR_CPU, SERVER_CPU};
+use crate::stream::{FPS, Rate};
+
+/// What the floor cost in one run.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Floor {
+    /// Sockets.
+    pub viewers: u32,
+    /// Packets received and decrypted.
+    pub packets: u64,
+    /// The same, a second.
+    pub packets_per_s: f64,
+    /// CPU time per packet, microseconds.
+    pub cpu_us_per_packet: f64,
+}
+
+/// Runs `program` with packets of the stream's size and rate.
+///
+/// # Errors
+/// When it fails, or received nothing.
+pub fn run(
+    program: &Path,
+    namespace: &Namespace,
+    viewers: u32,
+    rate: &Rate,
+    window: Duration,
+) -> Result<Floor> {
+    // The floor counts payload bytes; a header of RTP has 12.
+    let payload = |bytes: f64| (bytes.round() as u64).saturating_sub(12).to_string();
+    let a_frame = (rate.video_packets_per_s / FPS as f64).round().max(1.0);
+    let mut command = namespace.command("taskset");
+    command.args(["-c", &GENERATOR_CPU.to_string()]).arg(program);
+    for (flag, value) in [
+        ("-n", viewers.to_string()),
+        ("--seconds", window.as_secs().to_string()),
+        ("--fps", FPS.to_string()),
+        ("--packets-per-frame", a_frame.to_string()),
+        ("--video-bytes", payload(rate.video_packet_bytes)),
+        ("--audio-bytes", payload(rate.audio_packet_bytes)),
+        ("--sender-cpu", SERVER_CPU.to_string()),
+    ] {
+        command.args([flag, &value]);
+    }
+    let output = command.output().context("cannot start the floor")?;
+    ensure!(output.status.success(), "the floor failed: {}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).context("the floor printed something else than its result")
+}

@@ -1,0 +1,251 @@
+//! The programs that are compared: how each is started, and where its own count of packets is read.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+use throng_observation::Phase;
+use throng_sim::namespace::Namespace;
+use throng_store::RunFolder;
+
+use crate::process::{GENERATOR_CPU, Running, now_s};
+
+/// A generator that is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// pion without interceptors: no RTCP at all, as OvenRtcTester has it.
+    PionSilent,
+    /// pion with its default interceptors: receiver reports, NACK, transport-cc.
+    PionFeedback,
+    /// `throng view`: RTCP feedback and all meters.
+    Throng,
+}
+
+impl Kind {
+    /// Its name in tables.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::PionSilent => "pion, no RTCP (as OvenRtcTester)",
+            Self::PionFeedback => "pion, default RTCP",
+            Self::Throng => "throng",
+        }
+    }
+}
+
+/// Where the programs are; what is absent is left out.
+#[derive(Clone, Debug)]
+pub struct Programs {
+    /// The binary `throng`.
+    pub throng: Option<PathBuf>,
+    /// The binary built from bench/pion-viewer.
+    pub pion: Option<PathBuf>,
+}
+
+impl Programs {
+    /// The generators that can be run.
+    #[must_use]
+    pub fn kinds(&self) -> Vec<Kind> {
+        let pion = self.pion.iter().flat_map(|_| [Kind::PionSilent, Kind::PionFeedback]);
+        pion.chain(self.throng.iter().map(|_| Kind::Throng)).collect()
+    }
+}
+
+/// A crowd to send.
+#[derive(Clone, Copy, Debug)]
+pub struct Crowd {
+    /// Viewers.
+    pub viewers: u32,
+    /// Time between joins.
+    pub every: Duration,
+    /// How long the generator runs, from its start.
+    pub lasts: Duration,
+}
+
+/// What a generator had received at a moment, by its own count.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Received {
+    /// When, seconds since the Unix epoch.
+    pub at_s: f64,
+    /// RTP packets so far.
+    pub packets: u64,
+}
+
+/// What a generator said of itself in the end.
+#[derive(Clone, Debug, Default)]
+pub struct Account {
+    /// Packets over time, in order.
+    pub received: Vec<Received>,
+    /// Viewers whose ICE and DTLS were done.
+    pub connected: u32,
+    /// Viewers that failed, with their reasons, as far as it tells.
+    pub failures: Vec<String>,
+}
+
+impl Account {
+    /// Packets received between two moments; linear between the moments that it counted at.
+    #[must_use]
+    pub fn packets_between(&self, from_s: f64, to_s: f64) -> f64 {
+        self.at(to_s) - self.at(from_s)
+    }
+
+    fn at(&self, at_s: f64) -> f64 {
+        let after = self.received.iter().position(|r| r.at_s >= at_s).unwrap_or(self.received.len());
+        let earlier = after.checked_sub(1).and_then(|index| self.received.get(index));
+        match (earlier, self.received.get(after)) {
+            (Some(a), Some(b)) => {
+                let share = (at_s - a.at_s) / (b.at_s - a.at_s);
+                a.packets as f64 + share * (b.packets - a.packets) as f64
+            }
+            (Some(only), None) | (None, Some(only)) => only.packets as f64,
+            (None, None) => 0.0,
+        }
+    }
+}
+
+/// A generator at work.
+#[derive(Debug)]
+pub struct Generator {
+    running: Running,
+    counter: Counter,
+}
+
+#[derive(Debug)]
+enum Counter {
+    /// pion's lines, as they come.
+    Lines(Arc<Mutex<Account>>),
+    /// throng's run folder, to be read at the end.
+    Folder(PathBuf),
+}
+
+/// A line of the pion viewer.
+#[derive(Deserialize)]
+struct Line {
+    connected: u32,
+    packets: u64,
+}
+
+impl Generator {
+    /// Sends pion viewers at Janus's mountpoint 1.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn pion(program: &Path, namespace: &Namespace, crowd: Crowd, feedback: bool) -> Result<Self> {
+        let mut command = pinned(namespace, program);
+        command.args(["-url", "ws://127.0.0.1:8188/", "-mountpoint", "1", "-n", &crowd.viewers.to_string()]);
+        command.args(["-every", &millis(crowd.every), "-for", &millis(crowd.lasts)]);
+        command.args(feedback.then_some("-feedback")).stdout(Stdio::piped());
+        let mut running = Running::start(&mut command)?;
+        let lines = running.child().stdout.take().context("its output is not piped")?;
+        let account = Arc::new(Mutex::new(Account::default()));
+        let filled = Arc::clone(&account);
+        // Ends with the generator, whose output ends then.
+        std::thread::spawn(move || {
+            for line in BufReader::new(lines).lines().map_while(Result::ok) {
+                let Ok(line) = serde_json::from_str::<Line>(&line) else { continue };
+                let mut account = filled.lock().unwrap_or_else(PoisonError::into_inner);
+                account.received.push(Received { at_s: now_s(), packets: line.packets });
+                account.connected = line.connected;
+            }
+        });
+        Ok(Self { running, counter: Counter::Lines(account) })
+    }
+
+    /// Sends throng's viewers at `url`; its run folder is `folder`, which must not exist.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn throng(
+        program: &Path,
+        namespace: &Namespace,
+        crowd: Crowd,
+        url: &str,
+        folder: &Path,
+    ) -> Result<Self> {
+        let mut command = pinned(namespace, program);
+        command.args(["view", url, "-n", &crowd.viewers.to_string(), "--quiet", "-o"]).arg(folder);
+        command.args(["--every", &millis(crowd.every), "--for", &millis(crowd.lasts)]).stdout(Stdio::null());
+        let running = Running::start(&mut command)?;
+        Ok(Self { running, counter: Counter::Folder(folder.to_owned()) })
+    }
+
+    /// Its process.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.running.id()
+    }
+
+    /// Waits for its end (throng writes its folder until then) and takes its account.
+    ///
+    /// # Errors
+    /// When throng does not end by itself, or left no run folder.
+    pub fn account(mut self) -> Result<Account> {
+        match &self.counter {
+            Counter::Lines(account) => Ok(account.lock().unwrap_or_else(PoisonError::into_inner).clone()),
+            Counter::Folder(folder) => {
+                let code = self.running.ended_within(Duration::from_secs(60))?;
+                code.context("throng did not end by itself")?;
+                read_folder(folder)
+            }
+        }
+    }
+}
+
+/// `program` inside the namespace and on the generator's CPU. Both wrappers become the program, so that the process id
+/// is its own.
+fn pinned(namespace: &Namespace, program: &Path) -> Command {
+    let mut command = namespace.command("taskset");
+    command.args(["-c", &GENERATOR_CPU.to_string()]).arg(program).stdin(Stdio::null());
+    command
+}
+
+fn millis(duration: Duration) -> String {
+    format!("{}ms", duration.as_millis())
+}
+
+fn read_folder(folder: &Path) -> Result<Account> {
+    let run = RunFolder::read(folder).context("throng left no run that can be read")?;
+    let start_s = run.info.started_at_unix_us as f64 / 1e6;
+    let mut rows: Vec<(i64, u64)> = run
+        .series
+        .iter()
+        .map(|row| (row.second, row.counters.packets_received + row.counters.packets_recovered))
+        .collect();
+    rows.sort_unstable();
+    let mut received = vec![Received { at_s: start_s, packets: 0 }];
+    let mut packets = 0;
+    for (index, (second, count)) in rows.iter().enumerate() {
+        packets += count;
+        if rows.get(index + 1).is_none_or(|(next, _)| next != second) {
+            received.push(Received { at_s: start_s + (second + 1) as f64, packets });
+        }
+    }
+    let connected = run.participants.iter().filter(|p| p.reached.contains_key(&Phase::DtlsConnected)).count();
+    let failures = run.participants.iter().filter_map(|p| p.failure().map(|reason| format!("{reason:?}")));
+    Ok(Account { received, connected: u32::try_from(connected)?, failures: failures.collect() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_between_are_interpolated_and_never_beyond_the_count() {
+        let counts = [(10.0, 0), (11.0, 100), (12.0, 300)];
+        let received = counts.map(|(at_s, packets)| Received { at_s, packets }).to_vec();
+        let account = Account { received, ..Account::default() };
+        let check = |from: f64, to: f64, expect: f64| {
+            assert_eq!(account.packets_between(from, to), expect, "from {from} to {to}");
+        };
+        check(10.0, 12.0, 300.0);
+        check(10.5, 11.5, 150.0);
+        check(11.0, 11.25, 50.0);
+        check(0.0, 99.0, 300.0);
+        assert_eq!(Account::default().packets_between(1.0, 2.0), 0.0);
+    }
+}

@@ -1,0 +1,15 @@
+//! The benchmarks behind docs/performance.md: what a generator costs on a real server, measured from outside.
+
+pub mod machine;
+pub mod process;
+pub mod stream;
+
+pub mod generator;
+pub mod measure;
+
+pub mod floor;
+pub mod profile;
+pub mod stage;
+
+pub mod page;
+pub mod results;

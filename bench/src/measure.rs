@@ -1,0 +1,198 @@
+//! One run of one generator on Janus: what a playing crowd costs, and what joining costs.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+use throng_sim::namespace::Namespace;
+
+use crate::generator::{Crowd, Generator, Kind, Programs};
+use crate::machine;
+use crate::process::Usage;
+use crate::stream::Stream;
+
+/// The share of the expected packets that a run must have received to count.
+pub const PACKETS_NEEDED: f64 = 0.95;
+/// What is left to joins under way before their cost is read.
+const LAST_JOIN: Duration = Duration::from_secs(2);
+/// throng's viewers give up after ten seconds without media, so the first must not be older than this when joins are
+/// counted.
+const JOINING_MAX: Duration = Duration::from_secs(9);
+
+/// Where and how all runs of a benchmark are made.
+#[derive(Debug)]
+pub struct Bench<'a> {
+    /// The namespace of Janus and generators.
+    pub namespace: &'a Namespace,
+    /// What is watched.
+    pub stream: &'a Stream,
+    /// What is compared.
+    pub programs: &'a Programs,
+    /// Time between joins.
+    pub every: Duration,
+    /// Time from the last join to the window.
+    pub settle: Duration,
+    /// The window in which CPU time and packets are counted.
+    pub window: Duration,
+    /// Run folders go here.
+    pub folder: PathBuf,
+}
+
+/// What a playing crowd cost in one window.
+#[derive(Clone, Debug, Serialize)]
+pub struct Playing {
+    /// Which generator.
+    pub kind: Kind,
+    /// Viewers asked for.
+    pub viewers: u32,
+    /// Viewers connected.
+    pub connected: u32,
+    /// The window, seconds.
+    pub window_s: f64,
+    /// CPU time in it, microseconds.
+    pub cpu_us: u64,
+    /// Share of the window in which threads were runnable but had no CPU: contention by others.
+    pub waited_ratio: f64,
+    /// Packets received in it, by the generator's own count.
+    pub packets: f64,
+    /// Packets that went into Janus in it, times viewers.
+    pub expected_packets: f64,
+    /// Resident memory at its end, kB.
+    pub rss_kb: u64,
+    /// Load average at its end.
+    pub load: f64,
+    /// What viewers failed of.
+    pub failures: Vec<String>,
+}
+
+impl Playing {
+    /// CPU time per packet received, microseconds.
+    #[must_use]
+    pub fn us_per_packet(&self) -> f64 {
+        self.cpu_us as f64 / self.packets
+    }
+
+    /// Why this run must not count, if so.
+    #[must_use]
+    pub fn excluded(&self) -> Option<String> {
+        let ratio = self.packets / self.expected_packets;
+        if self.connected < self.viewers {
+            Some(format!("{} of {} viewers connected", self.connected, self.viewers))
+        } else if !ratio.is_finite() || ratio < PACKETS_NEEDED {
+            Some(format!("{:.1} % of the expected packets", ratio * 100.0))
+        } else {
+            None
+        }
+    }
+}
+
+/// What joins cost, without media.
+#[derive(Clone, Debug, Serialize)]
+pub struct Joining {
+    /// Which generator.
+    pub kind: Kind,
+    /// Viewers asked for.
+    pub viewers: u32,
+    /// Viewers connected.
+    pub connected: u32,
+    /// CPU time from the start of the process until all had joined, microseconds.
+    pub cpu_us: u64,
+    /// Load average at the end.
+    pub load: f64,
+}
+
+impl Joining {
+    /// Why this run must not count, if so.
+    #[must_use]
+    pub fn excluded(&self) -> Option<String> {
+        let all = self.connected >= self.viewers;
+        (!all).then(|| format!("{} of {} viewers joined", self.connected, self.viewers))
+    }
+}
+
+impl Bench<'_> {
+    fn start(&self, kind: Kind, crowd: Crowd) -> Result<Generator> {
+        let pion = || self.programs.pion.as_deref().context("no pion viewer");
+        match kind {
+            Kind::PionSilent => Generator::pion(pion()?, self.namespace, crowd, false),
+            Kind::PionFeedback => Generator::pion(pion()?, self.namespace, crowd, true),
+            Kind::Throng => {
+                let throng = self.programs.throng.as_deref().context("no throng")?;
+                // A number of its own for each run.
+                let number = std::fs::read_dir(&self.folder)?.count();
+                let folder = self.folder.join(format!("run-{number}"));
+                let url = "janus+ws://127.0.0.1:8188/streaming/1";
+                Generator::throng(throng, self.namespace, crowd, url, &folder)
+            }
+        }
+    }
+
+    /// Starts `viewers` of `kind` and waits until they play; returns with the whole window and a bit more to come.
+    ///
+    /// # Errors
+    /// When the generator cannot be started.
+    pub fn playing_crowd(&self, kind: Kind, viewers: u32) -> Result<Generator> {
+        let before = self.every * viewers + self.settle;
+        let crowd =
+            Crowd { viewers, every: self.every, lasts: before + self.window + Duration::from_secs(3) };
+        let generator = self.start(kind, crowd)?;
+        std::thread::sleep(before);
+        Ok(generator)
+    }
+
+    /// Lets `viewers` play, and measures them in the window.
+    ///
+    /// # Errors
+    /// When the generator cannot be started or ends early.
+    pub fn playing(&self, kind: Kind, viewers: u32) -> Result<Playing> {
+        let generator = self.playing_crowd(kind, viewers)?;
+        let ended = || format!("{} ended early", kind.name());
+        let (before, fed_before) = (Usage::of(generator.pid()).with_context(ended)?, self.stream.count());
+        std::thread::sleep(self.window);
+        let (after, fed) = (Usage::of(generator.pid()).with_context(ended)?, self.stream.count());
+        let load = machine::load();
+        // pion counts once a second: its next line closes the window.
+        std::thread::sleep(Duration::from_millis(1_100));
+        let account = generator.account()?;
+        let window_s = after.at_s - before.at_s;
+        Ok(Playing {
+            kind,
+            viewers,
+            connected: account.connected,
+            window_s,
+            cpu_us: after.cpu_us - before.cpu_us,
+            waited_ratio: after.waited_us.saturating_sub(before.waited_us) as f64 / 1e6 / window_s,
+            packets: account.packets_between(before.at_s, after.at_s),
+            expected_packets: fed.since(&fed_before).packets_per_s() * window_s * f64::from(viewers),
+            rss_kb: after.rss_kb,
+            load,
+            failures: account.failures,
+        })
+    }
+
+    /// Whether `viewers` join fast enough for the first to have its patience still when the last has joined.
+    #[must_use]
+    pub fn can_join(&self, viewers: u32) -> bool {
+        self.every * viewers + LAST_JOIN <= JOINING_MAX
+    }
+
+    /// Lets `viewers` join while nothing plays. `for_viewers` sets the time that the process is given, so that a
+    /// baseline of one viewer lives as long as the crowd that it is subtracted from.
+    ///
+    /// # Errors
+    /// When the generator cannot be started or ends early.
+    pub fn joining(&self, kind: Kind, viewers: u32, for_viewers: u32) -> Result<Joining> {
+        self.stream.set_open(false);
+        let joined = self.every * for_viewers + LAST_JOIN;
+        let crowd = Crowd { viewers, every: self.every, lasts: joined + Duration::from_secs(2) };
+        let generator = self.start(kind, crowd)?;
+        std::thread::sleep(joined);
+        let usage = Usage::of(generator.pid()).with_context(|| format!("{} ended early", kind.name()))?;
+        let load = machine::load();
+        std::thread::sleep(Duration::from_millis(1_100));
+        let account = generator.account();
+        self.stream.set_open(true);
+        Ok(Joining { kind, viewers, connected: account?.connected, cpu_us: usage.cpu_us, load })
+    }
+}

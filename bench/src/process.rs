@@ -1,0 +1,137 @@
+//! A process seen from outside: its CPU time, its memory, and how long it had to wait for a CPU.
+
+use std::fs;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result, ensure};
+use serde::Serialize;
+
+/// The CPU that the generator has for itself.
+pub const GENERATOR_CPU: usize = 1;
+/// The CPU of everything else: server, feed, and the harness.
+pub const SERVER_CPU: usize = 0;
+
+/// What a process had used at a moment.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Usage {
+    /// When, seconds since the Unix epoch.
+    pub at_s: f64,
+    /// User and system time of all its threads, also of those that have ended, microseconds.
+    pub cpu_us: u64,
+    /// The time its living threads were runnable but waited for a CPU, microseconds.
+    pub waited_us: u64,
+    /// Resident memory, kB.
+    pub rss_kb: u64,
+}
+
+impl Usage {
+    /// Reads it of process `pid`.
+    ///
+    /// # Errors
+    /// When there is no such process.
+    pub fn of(pid: u32) -> Result<Self> {
+        Ok(Self { at_s: now_s(), cpu_us: cpu_us(pid)?, waited_us: waited_us(pid)?, rss_kb: rss_kb(pid)? })
+    }
+}
+
+/// Seconds since the Unix epoch.
+#[must_use]
+pub fn now_s() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+}
+
+/// The process CPU clock counts what the scheduler accounts, in nanoseconds; /proc/PID/stat has ticks of 10 ms, and
+/// /proc/PID/task/*/schedstat forgets threads that have ended.
+fn cpu_us(pid: u32) -> Result<u64> {
+    let mut clock: libc::clockid_t = 0;
+    // SAFETY: the pointer is to a local that outlives the call.
+    let error = unsafe { libc::clock_getcpuclockid(i32::try_from(pid)?, &raw mut clock) };
+    ensure!(error == 0, "no CPU clock of process {pid}: {}", std::io::Error::from_raw_os_error(error));
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: as above.
+    let done = unsafe { libc::clock_gettime(clock, &raw mut time) };
+    ensure!(done == 0, "the CPU clock of process {pid}: {}", std::io::Error::last_os_error());
+    Ok(u64::try_from(time.tv_sec)? * 1_000_000 + u64::try_from(time.tv_nsec)? / 1_000)
+}
+
+fn waited_us(pid: u32) -> Result<u64> {
+    let mut sum_ns = 0;
+    for task in fs::read_dir(format!("/proc/{pid}/task"))? {
+        // A thread may end between the listing and the reading.
+        let text = fs::read_to_string(task?.path().join("schedstat")).unwrap_or_default();
+        sum_ns += text.split_whitespace().nth(1).and_then(|ns| ns.parse::<u64>().ok()).unwrap_or(0);
+    }
+    Ok(sum_ns / 1_000)
+}
+
+fn rss_kb(pid: u32) -> Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line =
+        status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS: it has ended")?;
+    line.split_whitespace().next().and_then(|kb| kb.parse().ok()).context("VmRSS is not a number")
+}
+
+/// Binds this process, and what it starts from here on, to one CPU.
+///
+/// # Errors
+/// When the machine does not have that CPU.
+pub fn pin_to(cpu: usize) -> Result<()> {
+    // SAFETY: all-zero is an empty set; `cpu` is far below the set's size; the set outlives the call.
+    let done = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpu, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set)
+    };
+    ensure!(done == 0, "cannot run on CPU {cpu}: {}", std::io::Error::last_os_error());
+    Ok(())
+}
+
+/// A child process that ends with its guard.
+#[derive(Debug)]
+pub struct Running(Child);
+
+impl Running {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn start(command: &mut Command) -> Result<Self> {
+        let child = command.spawn().with_context(|| format!("cannot start {command:?}"))?;
+        Ok(Self(child))
+    }
+
+    /// The child itself.
+    pub fn child(&mut self) -> &mut Child {
+        &mut self.0
+    }
+
+    /// Its process id.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.0.id()
+    }
+
+    /// Waits until it ends by itself. Returns its exit code, or `None` when it did not within `time`.
+    ///
+    /// # Errors
+    /// When it cannot be waited for.
+    pub fn ended_within(&mut self, time: Duration) -> Result<Option<i32>> {
+        let until = Instant::now() + time;
+        while Instant::now() < until {
+            if let Some(status) = self.0.try_wait()? {
+                return Ok(status.code());
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Ok(None)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
