@@ -46,7 +46,7 @@ impl Signalling for Desk {
         let mut desk = self.0.lock().unwrap();
         match input {
             SignalInput::Start if desk.to_viewer.is_empty() => {
-                desk.to_viewer.push_back(SignalOutput::WantOffer)
+                desk.to_viewer.push_back(SignalOutput::WantOffer);
             }
             SignalInput::Offer(sdp) => desk.offer = Some(sdp),
             SignalInput::Answer(sdp) => desk.answer = Some(sdp),
@@ -212,7 +212,7 @@ impl World {
                     let opening = Opening { local: Some(address(VIEWER)), ..Opening::default() };
                     self.viewer.handle(self.now, Input::Opened { channel, opening });
                 }
-                Output::Send(_, transmit) => self.to_server(transmit.bytes),
+                Output::Send(_, transmit) => self.carry_to_server(transmit.bytes),
                 Output::Observed(observation) => self.observed.push(observation),
                 Output::Ended(outcome) => self.ended = Some(outcome),
                 other => panic!("{other:?}"),
@@ -221,7 +221,7 @@ impl World {
         panic!("the viewer never waits");
     }
 
-    fn to_server(&mut self, mut bytes: Vec<u8>) {
+    fn carry_to_server(&mut self, mut bytes: Vec<u8>) {
         match classify(&bytes) {
             PacketKind::Stun | PacketKind::Dtls if self.answers_media => {
                 let _ = self.server.datagram(self.now, address(VIEWER), address(SERVER), &bytes);
@@ -298,14 +298,26 @@ impl World {
     /// 30 frames of three packets a second, a key frame each second; 50 audio packets; a sender report each second.
     fn play(&mut self) {
         let ms = self.now.duration_since(self.began).as_millis() as u64;
-        if ms % 20 == 0 {
+        if ms.is_multiple_of(20) {
             let fields = self.next(false, ms as u32 * 48, false);
             self.send(fields, self.audio.sequence, &[0xfc, 1, 2, 3], false);
         }
-        if ms % 33 == 0 {
+        if ms.is_multiple_of(33) {
             let frame = ms / 33;
             for part in 0..3 {
-                let start = [0x10, if frame % 30 == 0 { 0 } else { 1 }, 0, 0, 0x9d, 0x01, 0x2a, 64, 0, 64, 0];
+                let start = [
+                    0x10,
+                    if frame.is_multiple_of(30) { 0 } else { 1 },
+                    0,
+                    0,
+                    0x9d,
+                    0x01,
+                    0x2a,
+                    64,
+                    0,
+                    64,
+                    0,
+                ];
                 let payload = if part == 0 { start.to_vec() } else { vec![0; 500] };
                 let timestamp = (frame * 2_970) as u32;
                 let fields = self.next(true, timestamp, part == 2);

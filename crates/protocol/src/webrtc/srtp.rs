@@ -369,6 +369,7 @@ impl IndexEstimator {
 }
 
 /// One direction's cipher of RTP or RTCP.
+#[expect(clippy::large_enum_variant, reason = "four a session, read for every packet: no pointer to follow")]
 enum Cipher {
     Gcm { key: LessSafeKey, salt: [u8; 12] },
     Cm { key: EncryptingKey, pads: hmac::Key, salt: [u8; 14] },
