@@ -83,7 +83,7 @@ pub fn fetch_txt(name: &str) -> Result<Vec<String>, ConsentError> {
     let failed = |detail: String| ConsentError::Dns { name: name.into(), detail };
     runtime()?.block_on(async {
         let resolver = TokioResolver::builder_tokio()
-            .and_then(|builder| builder.build())
+            .and_then(hickory_resolver::ResolverBuilder::build)
             .map_err(|e| failed(e.to_string()))?;
         let asking = tokio::time::timeout(TIMEOUT, resolver.txt_lookup(name));
         let answer = asking.await.map_err(|_| failed(format!("no answer within {TIMEOUT:?}")))?;

@@ -26,3 +26,5 @@ mod guards;
 
 pub mod consent;
 pub mod health;
+pub mod host;
+pub mod preflight;

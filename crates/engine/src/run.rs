@@ -60,6 +60,7 @@ pub struct RunHandle {
 ///
 /// # Errors
 /// When the machine does not give what the threads need, or the plan contradicts itself.
+#[expect(clippy::needless_pass_by_value, reason = "the run keeps it: the caller gives it away")]
 pub fn run(
     config: RunConfig,
     casting: Arc<dyn Casting>,

@@ -127,7 +127,7 @@ impl Collector {
             Seen::RefusedSend { who, at, to } => {
                 self.event(who, at, "refused_send", format!("a datagram to {to} is not allowed"));
             }
-            Seen::Ended { who, at, outcome } => self.ended(who, at, outcome),
+            Seen::Ended { who, at, outcome } => self.ended(who, at, &outcome),
             Seen::Health(row) => self.health.entry(row.second).or_default().push(row),
             Seen::Observed { who, at, observation } => self.observed(who, at, observation),
         }
@@ -188,15 +188,15 @@ impl Collector {
         member.interval(interval);
     }
 
-    fn ended(&mut self, who: u32, at: Instant, outcome: Outcome) {
+    fn ended(&mut self, who: u32, at: Instant, outcome: &Outcome) {
         let ended_at = self.desk.clock.run_time(at);
         let Some(member) = self.members.get_mut(who as usize) else { return };
-        if !member.ended(ended_at, &outcome, &mut self.seconds) {
+        if !member.ended(ended_at, outcome, &mut self.seconds) {
             return;
         }
         let (participant, connected) = (member.participant(), member.was_connected());
         let rows = member.rows(true);
-        if let Outcome::Failed(failure) = &outcome {
+        if let Outcome::Failed(failure) = outcome {
             *self.picture.failures.entry(failure.reason.key()).or_default() += 1;
             if !connected && failure.reason != FailureReason::NotStarted {
                 self.joins.decided(who, ended_at, false);
@@ -313,7 +313,7 @@ impl Collector {
                     FailureReason::NotStarted,
                     "the run ended before this participant had joined",
                 ));
-                self.ended(who as u32, self.desk.clock.instant(ended_at), outcome);
+                self.ended(who as u32, self.desk.clock.instant(ended_at), &outcome);
             }
         }
         while self.open <= ended_at.second() {

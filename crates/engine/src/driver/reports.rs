@@ -41,7 +41,7 @@ impl Reports {
 
     pub(crate) fn push(&mut self, seen: Seen) {
         self.held.push(seen);
-        if self.held.len() % BATCH == 0 {
+        if self.held.len().is_multiple_of(BATCH) {
             self.flush();
         }
     }

@@ -192,7 +192,7 @@ impl Worker {
             |seat: &Seat| seat.is_joining() && now.saturating_duration_since(seat.started_at) > JOINING_MAX;
         for number in 0..self.seats.len() {
             if self.seats.get(number).and_then(Option::as_deref).is_some_and(slow) {
-                self.with(number as u32, |seat, hub| seat.settle(hub));
+                self.with(number as u32, Seat::settle);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Sockets: datagrams in batches on the workers; TCP, TLS, HTTP and WebSocket on the signalling thread.
 
 mod batch;
-pub(crate) use batch::{RECEIVE_BATCH, ReceiveBatch, SEND_BATCH};
+pub(crate) use batch::{RECEIVE_BATCH, ReceiveBatch, SEND_BATCH, force_receive_buffer};
 
 mod udp;
 pub(crate) use udp::{DatagramSocket, Sending, Sources};

@@ -1,0 +1,230 @@
+//! What the machine will not allow, said before the run begins.
+
+use std::net::IpAddr;
+
+use rustix::process::{Resource, getrlimit, setrlimit};
+
+/// Descriptors besides those of participants: standard streams, epoll sets, the run's database, DNS.
+const DESCRIPTORS_SLACK: u64 = 64;
+
+/// What a run will need at its largest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Needs {
+    /// Participants at the same time.
+    pub participants: u64,
+    /// Descriptors that each holds: a datagram socket and a signalling connection make 2.
+    pub descriptors_each: u64,
+    /// Local ports of one protocol that each holds toward one server.
+    pub ports_each: u64,
+    /// Local addresses that participants take turns with; at least 1.
+    pub source_ips: u64,
+    /// Receive buffer of each datagram socket, bytes.
+    pub receive_buffer_bytes: u64,
+}
+
+/// What the machine gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Descriptors that this process may hold (`RLIMIT_NOFILE`).
+    pub descriptors: u64,
+    /// First and last local port (`net.ipv4.ip_local_port_range`).
+    pub ports: (u16, u16),
+    /// Largest receive buffer without privilege, bytes (`net.core.rmem_max`); `None` when it may be exceeded.
+    pub receive_buffer_bytes_max: Option<u64>,
+}
+
+/// Something of the plan that does not fit.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Warning {
+    /// Too few descriptors.
+    #[error(
+        "{needed} file descriptors are needed and {limit} are allowed: about {fits} of {participants} participants \
+         will fit; raise the hard limit (`ulimit -Hn`)"
+    )]
+    Descriptors {
+        /// Needed at the largest crowd.
+        needed: u64,
+        /// Allowed.
+        limit: u64,
+        /// Participants that will fit.
+        fits: u64,
+        /// Participants planned.
+        participants: u64,
+    },
+    /// Too few local ports.
+    #[error(
+        "{needed} local ports are needed and {available} are to be had: about {fits} participants will fit; widen \
+         net.ipv4.ip_local_port_range or give more source addresses"
+    )]
+    Ports {
+        /// Needed at the largest crowd.
+        needed: u64,
+        /// Of all source addresses together.
+        available: u64,
+        /// Participants that will fit.
+        fits: u64,
+    },
+    /// Receive buffers will be smaller than wanted.
+    #[error(
+        "receive buffers are capped at {limit} bytes (net.core.rmem_max) where {wanted} are wanted: bursts may be \
+         dropped by this machine, which is counted"
+    )]
+    ReceiveBuffer {
+        /// Wanted, bytes.
+        wanted: u64,
+        /// Allowed, bytes.
+        limit: u64,
+    },
+}
+
+/// What of `needs` does not fit into `limits`.
+#[must_use]
+pub fn judge(needs: &Needs, limits: &Limits) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let each = needs.descriptors_each.max(1);
+    let needed = needs.participants.saturating_mul(each).saturating_add(DESCRIPTORS_SLACK);
+    if needed > limits.descriptors {
+        let fits = limits.descriptors.saturating_sub(DESCRIPTORS_SLACK) / each;
+        let (limit, participants) = (limits.descriptors, needs.participants);
+        warnings.push(Warning::Descriptors { needed, limit, fits, participants });
+    }
+    let (first, last) = limits.ports;
+    let range = u64::from(last.saturating_sub(first)) + 1;
+    let available = range.saturating_mul(needs.source_ips.max(1));
+    let needed = needs.participants.saturating_mul(needs.ports_each);
+    if needed > available {
+        warnings.push(Warning::Ports { needed, available, fits: available / needs.ports_each.max(1) });
+    }
+    if let Some(limit) = limits.receive_buffer_bytes_max.filter(|limit| *limit < needs.receive_buffer_bytes) {
+        warnings.push(Warning::ReceiveBuffer { wanted: needs.receive_buffer_bytes, limit });
+    }
+    warnings
+}
+
+/// Raises the descriptor limit as far as it goes and says what of `needs` still does not fit.
+#[must_use]
+pub fn preflight(needs: &Needs) -> Vec<Warning> {
+    judge(needs, &limits())
+}
+
+/// What this machine gives; the soft descriptor limit is raised to the hard one.
+#[must_use]
+pub fn limits() -> Limits {
+    let mut files = getrlimit(Resource::Nofile);
+    files.current = files.maximum;
+    let raised = setrlimit(Resource::Nofile, files).is_ok();
+    let now = getrlimit(Resource::Nofile);
+    let descriptors = if raised { now.maximum } else { now.current }.unwrap_or(u64::MAX);
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    Limits {
+        descriptors,
+        ports: parse_port_range(&read("/proc/sys/net/ipv4/ip_local_port_range")).unwrap_or((32_768, 60_999)),
+        receive_buffer_bytes_max: if may_force_buffers() {
+            None
+        } else {
+            read("/proc/sys/net/core/rmem_max").trim().parse().ok()
+        },
+    }
+}
+
+/// Whether SO_RCVBUFFORCE is allowed; asked of a real socket, since capabilities depend on the namespace.
+fn may_force_buffers() -> bool {
+    use std::os::fd::AsFd;
+    std::net::UdpSocket::bind("127.0.0.1:0")
+        .is_ok_and(|socket| crate::sockets::force_receive_buffer(socket.as_fd(), 1 << 20).is_ok())
+}
+
+/// First and last port of `ip_local_port_range`.
+#[must_use]
+pub fn parse_port_range(text: &str) -> Option<(u16, u16)> {
+    let mut fields = text.split_ascii_whitespace().map(str::parse);
+    let (first, last) = (fields.next()?.ok()?, fields.next()?.ok()?);
+    (first <= last).then_some((first, last))
+}
+
+/// The addresses of this host: packets to them never leave it.
+#[must_use]
+pub fn own_addresses() -> Vec<IpAddr> {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let mut addresses = parse_fib_trie(&read("/proc/net/fib_trie"));
+    addresses.extend(parse_if_inet6(&read("/proc/net/if_inet6")));
+    addresses.sort_unstable();
+    addresses.dedup();
+    addresses
+}
+
+/// Local IPv4 addresses: in `fib_trie` an address (`|-- 10.0.0.1`) followed by `/32 host LOCAL`.
+#[must_use]
+pub fn parse_fib_trie(text: &str) -> Vec<IpAddr> {
+    let mut last = None;
+    let mut addresses = Vec::new();
+    for line in text.lines() {
+        if let Some((_, address)) = line.split_once("|-- ") {
+            last = address.trim().parse::<IpAddr>().ok();
+        } else if line.contains("/32 host LOCAL") {
+            addresses.extend(last);
+        }
+    }
+    addresses
+}
+
+/// Local IPv6 addresses: the first field of `if_inet6`, 32 hexadecimal digits.
+#[must_use]
+pub fn parse_if_inet6(text: &str) -> Vec<IpAddr> {
+    let first =
+        |line: &str| line.split_ascii_whitespace().next().filter(|word| word.len() == 32).map(str::to_owned);
+    let digits = text.lines().filter_map(first);
+    digits
+        .filter_map(|word| Some(IpAddr::from(u128::from_str_radix(&word, 16).ok()?.to_be_bytes())))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NEEDS: Needs = Needs {
+        participants: 1000,
+        descriptors_each: 2,
+        ports_each: 1,
+        source_ips: 1,
+        receive_buffer_bytes: 1 << 20,
+    };
+    const LIMITS: Limits =
+        Limits { descriptors: 20_000, ports: (32_768, 60_999), receive_buffer_bytes_max: None };
+
+    #[test]
+    fn what_does_not_fit_is_named_with_how_many_would() {
+        assert_eq!(judge(&NEEDS, &LIMITS), []);
+        let warning = &judge(&Needs { participants: 20_000, ..NEEDS }, &LIMITS)[0];
+        assert!(warning.to_string().contains("about 9968 of 20000 participants"), "{warning}");
+        let many = Needs { participants: 30_000, descriptors_each: 0, ..NEEDS };
+        let roomy = Limits { descriptors: u64::MAX, ..LIMITS };
+        assert_eq!(
+            judge(&many, &roomy),
+            [Warning::Ports { needed: 30_000, available: 28_232, fits: 28_232 }]
+        );
+        assert_eq!(judge(&Needs { source_ips: 2, ..many }, &roomy), []);
+        let capped = Limits { receive_buffer_bytes_max: Some(212_992), ..LIMITS };
+        assert_eq!(judge(&NEEDS, &capped), [Warning::ReceiveBuffer { wanted: 1 << 20, limit: 212_992 }]);
+    }
+
+    #[test]
+    fn kernel_tables_are_read_and_rubbish_is_not() {
+        let trie = "Local:\n  +-- 0.0.0.0/0 3 0 5\n        |-- 127.0.0.1\n           /32 host LOCAL\n\
+                    \x20       |-- 10.1.2.0\n           /24 link UNICAST\n        |-- 10.1.2.3\n           /32 host LOCAL\n";
+        assert_eq!(parse_fib_trie(trie), ["127.0.0.1", "10.1.2.3"].map(|ip| ip.parse::<IpAddr>().unwrap()));
+        let inet6 = "00000000000000000000000000000001 01 80 10 80       lo\nshort 01\n";
+        assert_eq!(parse_if_inet6(inet6), ["::1".parse::<IpAddr>().unwrap()]);
+        assert_eq!(parse_port_range("32768\t60999\n"), Some((32_768, 60_999)));
+        for rubbish in ["", "/32 host LOCAL", "|-- x\n/32 host LOCAL", "zz 1"] {
+            assert!(parse_fib_trie(rubbish).is_empty() && parse_if_inet6(rubbish).is_empty());
+            assert_eq!(parse_port_range(rubbish), None);
+        }
+    }
+
+    #[test]
+    fn this_host_knows_its_loopback_address() {
+        assert!(own_addresses().contains(&IpAddr::from([127, 0, 0, 1])));
+    }
+}
