@@ -166,10 +166,10 @@ impl Session {
         for packet in Compound::new(plain) {
             match packet {
                 Ok(Rtcp::ReceiverReport(report)) => {
-                    report.reports().for_each(|block| note_report(outside, &block))
+                    report.reports().for_each(|block| note_report(outside, &block));
                 }
                 Ok(Rtcp::SenderReport(report)) => {
-                    report.reports().for_each(|block| note_report(outside, &block))
+                    report.reports().for_each(|block| note_report(outside, &block));
                 }
                 Ok(Rtcp::Nack(nack)) => {
                     if let Some(stream) =

@@ -125,3 +125,51 @@ fn a_link_that_is_too_narrow_drops() {
     assert!(stats.link_drops > 0, "{stats:?}");
     assert_eq!(stats.send_errors, 0);
 }
+
+/// What a packet to a viewer costs a worker: `cargo test --release -p throng-stage --test whep fan_out -- --ignored
+/// --nocapture`. `VIEWERS` (300) and `CARD` (low) in the environment.
+#[test]
+#[ignore = "a measurement, of ten seconds"]
+#[expect(clippy::print_stderr, reason = "a measurement says what it found")]
+fn fan_out_costs() {
+    let from_environment = |name: &str| std::env::var(name).ok();
+    let viewers: usize = from_environment("VIEWERS").and_then(|count| count.parse().ok()).unwrap_or(300);
+    let card = from_environment("CARD").and_then(|name| Card::from_name(&name)).unwrap_or(Card::Low);
+    let stage = stage(StageConfig { card, ..StageConfig::default() });
+    let sockets: Vec<_> = (0..viewers)
+        .map(|_| {
+            let mut viewer = Viewer::join(stage.http_addr(), "/whep");
+            viewer.watch_until("first packet", |seen| seen.audio_packets > 0);
+            viewer.into_socket()
+        })
+        .collect();
+    sockets.iter().for_each(|socket| socket.set_nonblocking(true).unwrap());
+    let drain_for = |span| {
+        let (begun, mut received, mut buffer) = (Instant::now(), 0_u64, [0; 2_048]);
+        while begun.elapsed() < span {
+            for socket in &sockets {
+                while socket.recv(&mut buffer).is_ok() {
+                    received += 1;
+                }
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        received
+    };
+    drain_for(Duration::from_secs(2));
+    let before = stage.stats();
+    let received = drain_for(Duration::from_secs(8));
+    let after = stage.stats();
+    let packets = after.packets_sent - before.packets_sent;
+    // CPU time is noted once a second, so that it is known to an eighth.
+    let cpu_us = after.workers[0].cpu_us - before.workers[0].cpu_us;
+    eprintln!(
+        "{} of {viewers} viewers: {packets} packets sent, {received} received, worker CPU {cpu_us} us: {:.2} us a packet, {:.0} packets/s a core; busy {:.2}, lag {} us",
+        after.viewers_connected,
+        cpu_us as f64 / packets as f64,
+        packets as f64 / cpu_us as f64 * 1e6,
+        after.workers[0].busy_ratio,
+        after.workers[0].frame_lag_us,
+    );
+    assert!(received as f64 > 0.9 * packets as f64, "{received} of {packets}");
+}

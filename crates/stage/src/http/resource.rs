@@ -24,9 +24,8 @@ pub(super) async fn endpoint(room: &Room, role: Role, request: Request<Incoming>
     if let Some(refusal) = refuse(room, request.headers(), SDP) {
         return refusal;
     }
-    let card = match wanted_card(&request) {
-        Ok(card) => card.unwrap_or(room.config.card),
-        Err(refusal) => return refusal,
+    let Some(card) = wanted_card(&request, room.config.card) else {
+        return text(StatusCode::BAD_REQUEST, "card is standard or low");
     };
     let offer = match body_of(request).await {
         Ok(offer) => offer,
@@ -112,14 +111,12 @@ fn created(role: Role, welcome: Welcome) -> Answer {
     with(response, accept_patch(), SDP_FRAGMENT)
 }
 
-fn wanted_card(request: &Request<Incoming>) -> Result<Option<Card>, Answer> {
+/// What `?card=` names, or `unasked` without it; `None` when there is no such card.
+fn wanted_card(request: &Request<Incoming>, unasked: Card) -> Option<Card> {
     let query = request.uri().query().unwrap_or_default();
-    let Some((_, name)) = url::form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == "card") else {
-        return Ok(None);
-    };
-    match Card::from_name(&name) {
-        Some(card) => Ok(Some(card)),
-        None => Err(text(StatusCode::BAD_REQUEST, "card is standard or low")),
+    match url::form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == "card") {
+        Some((_, name)) => Card::from_name(&name),
+        None => Some(unasked),
     }
 }
 
