@@ -12,7 +12,7 @@ use str0m::format::Codec as StrCodec;
 use str0m::media::{Direction, MediaKind, Mid};
 use str0m::net::{Protocol, Receive};
 use str0m::rtp::{Extension as StrExtension, ExtensionMap};
-use str0m::{Candidate, Event, IceConnectionState, Input, Output, Rtc, RtcConfig};
+use str0m::{Candidate, Event, Input, Output, Rtc, RtcConfig};
 use str0m_proto::crypto::CryptoProvider;
 use throng_media::rtp::{ExtensionIds, PacketKind, classify};
 use throng_protocol::webrtc::srtp::SessionKeys;
@@ -215,10 +215,8 @@ impl Peer {
                         send(transmit.destination, &transmit.contents);
                     }
                 }
-                Ok(Output::Event(
-                    Event::IceConnectionStateChange(IceConnectionState::Disconnected) | Event::Closed,
-                ))
-                | Err(_) => {
+                // Lapsed ICE checks do not end a session: how long a peer may be silent is the session's to say.
+                Ok(Output::Event(Event::Closed)) | Err(_) => {
                     self.ended = true;
                     return;
                 }
