@@ -1,2 +1,94 @@
-//! The `throng` command.
-fn main() {}
+//! The `throng` command: flags in, exit code out; the wiring between the rooms.
+
+mod args;
+mod calibrate;
+mod check;
+mod exit;
+mod interrupt;
+mod live;
+mod oven;
+mod reach;
+mod report;
+mod run;
+mod scenario;
+mod sink;
+mod stage;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Arguments, Command, Format};
+use crate::exit::Exit;
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse_from(oven::translate(std::env::args())) {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // Help and version are answers, not errors.
+            let exit = if error.use_stderr() { Exit::Usage } else { Exit::Met };
+            let _ = error.print();
+            return exit.into();
+        }
+    };
+    trace();
+    let done = match arguments.command {
+        Command::Run(command) => scenario::of_file(&command).and_then(|(s, common)| run::run(s, &common)),
+        Command::View(command) => scenario::of_flags(&command).and_then(|(s, common)| run::run(s, &common)),
+        Command::Check(command) => check::check(&command),
+        Command::Report(command) => report::remake(&command),
+        Command::Stage(command) => stage::stage(&command),
+        Command::Calibrate(command) => calibrate::calibrate(&command),
+        Command::Schema(command) => schema(command.format),
+    };
+    done.unwrap_or_else(|stop| {
+        say(&format!("throng: {:#}", stop.error));
+        stop.exit
+    })
+    .into()
+}
+
+/// Why a command ended before its work was done, with the exit code that says so.
+pub(crate) struct Stop {
+    pub(crate) exit: Exit,
+    pub(crate) error: anyhow::Error,
+}
+
+impl Stop {
+    pub(crate) fn new(exit: Exit, error: impl Into<anyhow::Error>) -> Self {
+        Self { exit, error: error.into() }
+    }
+
+    pub(crate) fn usage(message: impl std::fmt::Display) -> Self {
+        Self { exit: Exit::Usage, error: anyhow::anyhow!("{message}") }
+    }
+}
+
+/// Prints for the person, on the error stream, so that `--json` keeps the output to itself.
+#[expect(clippy::print_stderr, reason = "the one place that talks to the person beside the result")]
+pub(crate) fn say(text: &str) {
+    eprintln!("{text}");
+}
+
+/// Prints a result on the output stream; a reader that went away is not an error.
+pub(crate) fn print(text: &str) {
+    use std::io::Write;
+    let _ = std::io::stdout().lock().write_all(text.as_bytes());
+}
+
+/// Logs are for finding faults in throng itself: `RUST_LOG=throng=debug`.
+fn trace() {
+    use tracing_subscriber::EnvFilter;
+    if let Ok(filter) = EnvFilter::try_from_default_env() {
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    }
+}
+
+fn schema(format: Format) -> Result<Exit, Stop> {
+    let schema = match format {
+        Format::Scenario => throng_scenario::json_schema().to_value(),
+        Format::Summary => throng_report::json_schema(),
+    };
+    print(&format!("{schema:#}\n"));
+    Ok(Exit::Met)
+}

@@ -1,0 +1,202 @@
+//! The command line: what each command takes, in the words that `--help` prints.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::exit::Exit;
+
+/// Fills a streaming media server with people until it breaks, and says why.
+#[derive(Debug, Parser)]
+#[command(name = "throng", version, after_help = Exit::HELP, arg_required_else_help = true)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Send the crowd that a scenario file describes
+    Run(Run),
+    /// Send viewers at a URL without a file; also takes OvenRtcTester's -url -n -cint -sint -life
+    View(View),
+    /// Validate a scenario file and print what it comes to; sends nothing
+    Check(Check),
+    /// Make the report of a run again from its run.db
+    Report(Report),
+    /// Run the embedded media server (WHEP out, WHIP in)
+    Stage(Stage),
+    /// Find out how many viewers this machine can play before it is the limit itself
+    Calibrate(Calibrate),
+    /// Print the JSON Schema of a file format
+    Schema(Schema),
+}
+
+/// What `run` and `view` have in common.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Common {
+    /// Run folder to make [default: runs/<time>]
+    #[arg(short, long, value_name = "FOLDER")]
+    pub(crate) output: Option<PathBuf>,
+    /// Also allow this private network (CIDR, or one address); repeatable
+    #[arg(long, value_name = "CIDR")]
+    pub(crate) allow_target: Vec<String>,
+    /// Local addresses that participants take turns to use, such as 127.0.0.2-127.0.0.20; repeatable
+    #[arg(long, value_name = "RANGE")]
+    pub(crate) source_ip: Vec<String>,
+    /// Override a value of the scenario, such as crowd.size=50; repeatable
+    #[arg(long, value_name = "PATH=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// What must hold, such as "video.loss p95 < 1%"; repeatable
+    #[arg(long, value_name = "OBJECTIVE")]
+    pub(crate) objective: Vec<String>,
+    /// Plain summary lines even on a terminal
+    #[arg(long)]
+    pub(crate) plain: bool,
+    /// Print nothing while it runs
+    #[arg(short, long, conflicts_with = "plain")]
+    pub(crate) quiet: bool,
+    /// Print the figures of every participant at the end
+    #[arg(long)]
+    pub(crate) details: bool,
+    /// Print summary.json at the end instead of the summary
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Also write series.csv and participants.csv
+    #[arg(long)]
+    pub(crate) csv: bool,
+    /// Threads that drive participants [default: by the crowd and the cores]
+    #[arg(long, value_name = "N")]
+    pub(crate) workers: Option<usize>,
+    /// The token of the target owner's consent proof, or env:NAME, or file:PATH; only public targets need one
+    #[arg(long, value_name = "TOKEN")]
+    pub(crate) consent_token: Option<String>,
+    /// Trust these certificates (PEM) besides the system's
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tls_ca: Option<PathBuf>,
+    /// End the run early when an objective is missed for good: checked every 5 s after the warm-up
+    #[arg(long)]
+    pub(crate) until_missed: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    /// The scenario (TOML)
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct View {
+    /// ws://host:3333/app/stream (OvenMediaEngine), janus+ws://host:8188/streaming/1, whep+http://host/whep
+    #[arg(required_unless_present = "url")]
+    pub(crate) target: Option<String>,
+    /// The same as TARGET
+    #[arg(long, conflicts_with = "target", value_name = "URL")]
+    pub(crate) url: Option<String>,
+    /// How many viewers
+    #[arg(short, default_value_t = 1)]
+    pub(crate) n: u32,
+    /// One join each so long, such as 100ms
+    #[arg(long, value_name = "TIME")]
+    pub(crate) every: Option<String>,
+    /// How long the run lasts, such as 60s, or forever
+    #[arg(long = "for", value_name = "TIME")]
+    pub(crate) duration: Option<String>,
+    /// How often plain summary lines come, such as 5s
+    #[arg(long, value_name = "TIME")]
+    pub(crate) summary: Option<String>,
+    /// What objectives leave out at the beginning, such as 5s
+    #[arg(long, value_name = "TIME")]
+    pub(crate) warm_up: Option<String>,
+    /// Bearer token, or env:NAME, or file:PATH
+    #[arg(long, value_name = "TOKEN")]
+    pub(crate) token: Option<String>,
+    /// Accept any TLS certificate
+    #[arg(long)]
+    pub(crate) tls_insecure: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    /// The scenario (TOML)
+    pub(crate) file: PathBuf,
+    /// Override a value of the scenario, such as crowd.size=50; repeatable
+    #[arg(long, value_name = "PATH=VALUE")]
+    pub(crate) set: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Report {
+    /// A run folder
+    pub(crate) run: PathBuf,
+    /// Print summary.json instead of the summary
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Also write series.csv and participants.csv
+    #[arg(long)]
+    pub(crate) csv: bool,
+    /// Print the figures of every participant
+    #[arg(long)]
+    pub(crate) details: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Stage {
+    /// Where HTTP listens; media uses the same address
+    #[arg(long, default_value = "127.0.0.1:7080", value_name = "ADDRESS")]
+    pub(crate) listen: SocketAddr,
+    /// Allow an address that other machines can reach
+    #[arg(long)]
+    pub(crate) listen_any: bool,
+    /// Threads that encrypt and send
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub(crate) workers: usize,
+    /// Limit what leaves the stage, such as 40Mbit/s: queueing delay, then loss, as on a full line
+    #[arg(long, value_name = "RATE")]
+    pub(crate) egress_cap: Option<String>,
+    /// How much queueing delay that limit gives before it drops, milliseconds
+    #[arg(long, default_value_t = 200, value_name = "MS")]
+    pub(crate) egress_queue_ms: u32,
+    /// Answer further viewers with 503
+    #[arg(long, default_value_t = 10_000, value_name = "N")]
+    pub(crate) max_viewers: usize,
+    /// Planted limit: further encryption passes over each packet, so that a worker is full at a lower load
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub(crate) work_per_packet: u32,
+    /// Test card: standard (640x360, 30 fps, 1 Mbit/s) or low (320x180, 15 fps, 100 kbit/s)
+    #[arg(long, default_value = "standard", value_name = "CARD")]
+    pub(crate) card: String,
+    /// Ask viewers and publishers for this bearer token
+    #[arg(long, value_name = "TOKEN")]
+    pub(crate) token: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Calibrate {
+    /// Test card to play: standard or low
+    #[arg(long, default_value = "standard", value_name = "CARD")]
+    pub(crate) card: String,
+    /// Stop at this many viewers
+    #[arg(long, default_value_t = 2_000, value_name = "N")]
+    pub(crate) up_to: u32,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Schema {
+    /// Which format
+    #[arg(value_enum)]
+    pub(crate) format: Format,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(crate) enum Format {
+    /// Scenario files
+    Scenario,
+    /// summary.json
+    Summary,
+}

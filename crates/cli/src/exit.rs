@@ -1,0 +1,52 @@
+//! How throng ends, as a number that scripts can rely on.
+
+use std::process::ExitCode;
+
+/// The exit codes of every `throng` command. Their meaning is stable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Exit {
+    /// All objectives were met (or there were none, and every participant played).
+    Met = 0,
+    /// The run is valid and at least one objective was missed.
+    Missed = 1,
+    /// The command line or the scenario is wrong; nothing was sent.
+    Usage = 2,
+    /// The target could not be reached by anybody, or is not allowed.
+    Target = 3,
+    /// The generator itself was the limit, or something of ours failed: the figures say nothing about the server.
+    Invalid = 4,
+    /// Ended early by a person or a signal; what was measured is kept.
+    Interrupted = 130,
+}
+
+impl Exit {
+    /// All codes with their meaning, for `--help`.
+    pub(crate) const HELP: &'static str = "\
+Exit codes:
+    0  objectives met
+    1  objectives missed
+    2  usage or scenario error
+    3  target unreachable or not allowed
+    4  invalid: the generator was the limit, or could not do its work
+  130  interrupted (the run folder is kept and says that it is partial)";
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        ExitCode::from(exit as u8)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn help_names_every_code() {
+        for exit in [Exit::Met, Exit::Missed, Exit::Usage, Exit::Target, Exit::Invalid, Exit::Interrupted] {
+            let code = exit as u8;
+            assert!(Exit::HELP.lines().any(|line| line.trim_start().starts_with(&format!("{code} "))), "{code}");
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! What a person sees while a run goes on: a full screen on a terminal, plain lines elsewhere.
+
+mod plain;
+mod screen;
+mod terminal;
+
+pub(crate) use plain::Plain;
+pub(crate) use terminal::Terminal;
+
+use throng_engine::Live;
+
+/// Shows a run while it goes on.
+pub(crate) trait Display {
+    /// Shows the picture of the moment; called a few times a second. `true` when the person wants to end the run.
+    fn show(&mut self, live: &Live) -> bool;
+}
+
+/// Shows nothing.
+pub(crate) struct Quiet;
+
+impl Display for Quiet {
+    fn show(&mut self, _: &Live) -> bool {
+        false
+    }
+}

@@ -1,0 +1,148 @@
+//! Plain lines for logs and pipes: a summary block each few seconds with every figure of OvenRtcTester's.
+
+use std::io::Write;
+use std::time::Duration;
+
+use throng_engine::Live;
+use throng_engine::live::{KindFigures, Stage};
+use throng_observation::Quantiles;
+use throng_observation::units::{bit_rate, duration_ms, percent};
+
+use super::Display;
+
+/// Writes a summary block each `every` of run time.
+pub(crate) struct Plain<W: Write> {
+    out: W,
+    every_s: i64,
+    next_s: i64,
+    failed_shown: u32,
+}
+
+impl<W: Write> Plain<W> {
+    /// Writes to `out`.
+    pub(crate) fn new(out: W, every: Duration) -> Self {
+        let every_s = i64::try_from(every.as_secs()).unwrap_or(i64::MAX).max(1);
+        Self { out, every_s, next_s: every_s - 1, failed_shown: 0 }
+    }
+}
+
+impl<W: Write> Display for Plain<W> {
+    fn show(&mut self, live: &Live) -> bool {
+        let Some(second) = live.second else { return false };
+        if second >= self.next_s && live.stage != Stage::Finished {
+            self.next_s = (second + 1) / self.every_s * self.every_s + self.every_s - 1;
+            // A closed pipe must not end the run; the figures are in the run folder.
+            let _ = self.out.write_all(block(live, second, &mut self.failed_shown).as_bytes());
+            let _ = self.out.flush();
+        }
+        false
+    }
+}
+
+fn block(live: &Live, second: i64, failed_shown: &mut u32) -> String {
+    let crowd = &live.crowd;
+    let [new, checking, connected, disconnected, failed, closed] = crowd.ice;
+    let mut text = format!(
+        "<Summary> {} s\n  clients    {} of {} intended, {} connected, {} playing, {} failed, {} left\n  \
+         ICE        new {new}, checking {checking}, connected {connected}, disconnected {disconnected}, failed {failed}, closed {closed}\n",
+        second + 1,
+        crowd.intended,
+        crowd.planned,
+        crowd.connected,
+        crowd.playing,
+        crowd.failed,
+        crowd.left,
+    );
+    text += &format!(
+        "  join       to connected {}, to first frame {}\n",
+        quantiles(live.connect_ms.as_ref(), duration_ms),
+        quantiles(live.first_frame_ms.as_ref(), duration_ms)
+    );
+    for (name, kind) in [("video", &live.video), ("audio", &live.audio)] {
+        if kind.tracks > 0 {
+            text += &kind_lines(name, kind);
+        }
+    }
+    let process = &live.generator.process;
+    text += &format!(
+        "  generator  CPU {:.0} % of a core, {}{}\n",
+        process.cpu_us as f64 / 1e4,
+        throng_observation::units::bytes(process.rss_bytes as f64),
+        if live.generator.limited.is_empty() {
+            String::new()
+        } else {
+            format!(", LIMITED: {}", live.generator.limited.join("; "))
+        }
+    );
+    if crowd.failed > *failed_shown {
+        *failed_shown = crowd.failed;
+        let list: Vec<_> = live.failures.iter().map(|(reason, n)| format!("{reason} {n}")).collect();
+        text += &format!("  failures   {}\n", list.join(", "));
+    }
+    text
+}
+
+fn kind_lines(name: &str, kind: &KindFigures) -> String {
+    let mut text = format!(
+        "  {name:<9}  {} over {} tracks, loss {}, delay {}, jitter {}\n",
+        bit_rate(kind.bitrate_bps),
+        kind.tracks,
+        percent(kind.loss_ratio),
+        quantiles(kind.relative_delay_ms.as_ref(), duration_ms),
+        quantiles(kind.jitter_ms.as_ref(), duration_ms),
+    );
+    if let Some(one_way) = &kind.absolute_delay_ms {
+        text += &format!("             one-way delay {}\n", quantiles(Some(one_way), duration_ms));
+    }
+    if let (Some(fps), "video") = (&kind.fps, name) {
+        let source = kind.source_fps.map(|f| format!(" of the source's {f:.1}")).unwrap_or_default();
+        text += &format!("             fps {:.1}{source}, {} freezes\n", fps.p50, kind.freezes);
+    }
+    if let Some(oven) = &kind.oven_delay_ms {
+        text += &format!(
+            "             OvenRtcTester-style delay (drift since the first packet, for comparison only): median {}, max {}\n",
+            duration_ms(oven.p50),
+            duration_ms(oven.max)
+        );
+    }
+    text
+}
+
+fn quantiles(quantiles: Option<&Quantiles>, unit: fn(f64) -> String) -> String {
+    quantiles.map_or_else(
+        || "–".into(),
+        |q| format!("p50 {} p95 {} p99 {} max {}", unit(q.p50), unit(q.p95), unit(q.p99), unit(q.max)),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Live {
+        Live { second: Some(second), stage: Stage::Running, ..Live::default() }
+    }
+
+    #[test]
+    fn a_block_comes_once_for_every_interval() {
+        let mut out = Vec::new();
+        let mut plain = Plain::new(&mut out, Duration::from_secs(5));
+        for second in 0..=11 {
+            plain.show(&at(second));
+            plain.show(&at(second));
+        }
+        let text = String::from_utf8(out).unwrap();
+        let blocks: Vec<_> = text.lines().filter(|line| line.starts_with("<Summary>")).collect();
+        assert_eq!(blocks, ["<Summary> 5 s", "<Summary> 10 s"]);
+    }
+
+    #[test]
+    fn failures_are_named_when_they_are_new() {
+        let mut live = at(0);
+        live.crowd.failed = 2;
+        live.failures.insert("http_404".into(), 2);
+        let mut shown = 0;
+        assert!(block(&live, 0, &mut shown).contains("failures   http_404 2"));
+        assert!(!block(&live, 1, &mut shown).contains("failures   http_404"));
+    }
+}

@@ -1,0 +1,56 @@
+//! The full-screen view: takes the terminal, gives it back whatever happens.
+
+use std::io::{self, Stdout};
+use std::time::Duration;
+
+use crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
+use ratatui::Frame;
+use ratatui::backend::CrosstermBackend;
+use throng_engine::Live;
+
+use super::{Display, screen};
+
+/// The terminal in raw mode on its alternate screen; both are undone on drop, also when the run panics.
+pub(crate) struct Terminal {
+    terminal: ratatui::Terminal<CrosstermBackend<Stdout>>,
+    title: String,
+}
+
+impl Terminal {
+    /// Takes the terminal.
+    pub(crate) fn take(title: String) -> io::Result<Self> {
+        enable_raw_mode()?;
+        crossterm::execute!(io::stdout(), EnterAlternateScreen)?;
+        Ok(Self { terminal: ratatui::Terminal::new(CrosstermBackend::new(io::stdout()))?, title })
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // Nothing better can be done when giving the terminal back fails.
+        let _ = crossterm::execute!(io::stdout(), LeaveAlternateScreen);
+        let _ = disable_raw_mode();
+    }
+}
+
+impl Display for Terminal {
+    fn show(&mut self, live: &Live) -> bool {
+        let title = &self.title;
+        // A terminal that cannot be drawn to must not end a run: the figures are in the run folder.
+        let _ = self.terminal.draw(|frame: &mut Frame<'_>| screen::draw(frame, title, live));
+        wants_to_leave()
+    }
+}
+
+/// Raw mode swallows Ctrl-C, so it is read as a key like `q`.
+fn wants_to_leave() -> bool {
+    while event::poll(Duration::ZERO).unwrap_or(false) {
+        let Ok(Event::Key(key)) = event::read() else { continue };
+        let control_c = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
+        if key.kind != KeyEventKind::Release && (control_c || key.code == KeyCode::Char('q')) {
+            return true;
+        }
+    }
+    false
+}

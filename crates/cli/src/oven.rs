@@ -1,0 +1,90 @@
+//! OvenRtcTester's command line, understood as it stands: `-url ws://… -n 100 -cint 100 -sint 5000 -life 60`.
+//!
+//! Go's flag package takes one dash and milliseconds or seconds without a unit; ours takes two dashes and units. The
+//! old words are translated before the real parser sees them, so there is one parser and one set of defaults.
+
+/// Rewrites OvenRtcTester flags among `arguments` into those of `throng view`; everything else passes untouched.
+pub(crate) fn translate(arguments: impl IntoIterator<Item = String>) -> Vec<String> {
+    let mut arguments: Vec<String> = arguments.into_iter().collect();
+    let is_view = arguments.get(1).is_some_and(|command| command == "view");
+    let is_bare = arguments.get(1).is_some_and(|first| flag(first).is_some());
+    if is_bare {
+        arguments.insert(1, "view".into());
+    }
+    if !is_view && !is_bare {
+        return arguments;
+    }
+    let mut out = Vec::with_capacity(arguments.len());
+    let mut rest = arguments.into_iter();
+    while let Some(argument) = rest.next() {
+        let (name, attached) = match argument.split_once('=') {
+            Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
+            None => (argument.clone(), None),
+        };
+        let Some(flag) = flag(&name) else {
+            out.push(argument);
+            continue;
+        };
+        out.push(flag.ours.to_owned());
+        if let Some(value) = attached.or_else(|| rest.next()) {
+            out.push(flag.value(&value));
+        }
+    }
+    out
+}
+
+struct Flag {
+    theirs: &'static str,
+    ours: &'static str,
+    unit: &'static str,
+}
+
+const FLAGS: [Flag; 4] = [
+    Flag { theirs: "-url", ours: "--url", unit: "" },
+    Flag { theirs: "-cint", ours: "--every", unit: "ms" },
+    Flag { theirs: "-sint", ours: "--summary", unit: "ms" },
+    Flag { theirs: "-life", ours: "--for", unit: "s" },
+];
+
+fn flag(name: &str) -> Option<&'static Flag> {
+    FLAGS.iter().find(|flag| flag.theirs == name)
+}
+
+impl Flag {
+    /// A bare number gets the unit that OvenRtcTester meant; `-life 0` is for ever.
+    fn value(&self, value: &str) -> String {
+        match value {
+            "0" if self.theirs == "-life" => "forever".into(),
+            number if !self.unit.is_empty() && number.bytes().all(|b| b.is_ascii_digit()) => {
+                format!("{number}{}", self.unit)
+            }
+            other => other.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(input: &str, expect: &str) {
+        let translated = translate(input.split(' ').map(str::to_owned)).join(" ");
+        assert_eq!(translated, expect);
+    }
+
+    #[test]
+    fn oven_rtc_testers_flags_mean_what_they_meant() {
+        check(
+            "throng view -url ws://h:3333/app/s -n 100 -cint 100 -sint 5000 -life 60",
+            "throng view --url ws://h:3333/app/s -n 100 --every 100ms --summary 5000ms --for 60s",
+        );
+        check("throng -url=ws://h/app/s -n 5 -life 0", "throng view --url ws://h/app/s -n 5 --for forever");
+    }
+
+    #[test]
+    fn our_own_flags_and_other_commands_pass_untouched() {
+        for line in ["throng view ws://h/a/s -n 5 --every 1s --for 10s", "throng run -cint", "throng"] {
+            check(line, line);
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Whom this run may send to, asked before anything is sent and again while it goes on.
+
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::anyhow;
+use throng_engine::consent::{fetch_file, fetch_txt};
+use throng_engine::{ConsentCheck, TlsOptions};
+use throng_observation::run::ClockError;
+use throng_scenario::consent::DNS_LABEL;
+use throng_scenario::{Caps, ConsentProof, Permit, Plan, Reach, Refusal, Secret, Target, TokenSource};
+
+use crate::Stop;
+use crate::exit::Exit;
+
+/// A clock that serves both ends of a measurement is read at both: what is left is the reading itself.
+const SAME_CLOCK_ERROR_US: u64 = 100;
+
+/// The consent guard's verdict on a plan.
+pub(crate) struct Permission {
+    reach: Arc<Reach>,
+    asked: Option<Asked>,
+    server: SocketAddr,
+    is_own_host: bool,
+}
+
+/// What has to be asked again of a public target.
+#[derive(Clone)]
+struct Asked {
+    target: Target,
+    token: Secret,
+    tls: TlsOptions,
+}
+
+/// Judges every address of the target.
+pub(crate) fn permission(plan: &Plan, consent_token: Option<&str>, tls: &TlsOptions) -> Result<Permission, Stop> {
+    let (host, port) = plan.target.host_and_port();
+    let addresses = resolve(&host, port)?;
+    let first = *addresses.first().ok_or_else(|| Stop::new(Exit::Target, anyhow!("{host} has no address")))?;
+    let own = throng_engine::preflight::own_addresses();
+    let mut reach = Reach::new(own, plan.target.allow.iter().copied());
+    let (mut is_own_host, mut unproven) = (true, Vec::new());
+    for address in &addresses {
+        match reach.permits(*address) {
+            Ok(permit) => is_own_host &= matches!(permit, Permit::Loopback | Permit::OwnAddress),
+            Err(refusal @ Refusal::PublicNotProven(_)) => unproven.push(refusal),
+            Err(refusal) => return Err(Stop::new(Exit::Target, refusal)),
+        }
+    }
+    let mut asked = None;
+    if let Some(refusal) = unproven.first() {
+        is_own_host = false;
+        let token = consent_token.ok_or_else(|| {
+            Stop::new(Exit::Target, anyhow!("{refusal}; give its token with --consent-token"))
+        })?;
+        let asking = Asked { target: plan.target.clone(), token: secret(token)?, tls: tls.clone() };
+        let proof = asking.proof().map_err(|why| Stop::new(Exit::Target, anyhow!("{refusal}; {why}")))?;
+        within(plan, &plan.caps.lowered_by(&proof.caps))?;
+        reach.prove(&proof, addresses.iter().copied());
+        asked = Some(asking);
+    }
+    Ok(Permission { reach: Arc::new(reach), asked, server: SocketAddr::new(first, port), is_own_host })
+}
+
+impl Permission {
+    /// The guard itself, for sockets and candidates.
+    pub(crate) fn reach(&self) -> Arc<dyn Fn(IpAddr) -> bool + Send + Sync> {
+        let reach = self.reach.clone();
+        Arc::new(move |address| reach.permits(address).is_ok())
+    }
+
+    /// The target's signalling address, as resolved.
+    pub(crate) fn server(&self) -> Option<SocketAddr> {
+        Some(self.server)
+    }
+
+    /// What the engine asks again during the run.
+    pub(crate) fn consent_check(&self) -> Option<ConsentCheck> {
+        let asked = self.asked.clone()?;
+        Some(Arc::new(move || asked.proof().map(drop)))
+    }
+
+    /// How far absolute delays of this target's media may be off.
+    pub(crate) fn clock_error(&self) -> ClockError {
+        if self.is_own_host {
+            ClockError {
+                bound_us: Some(SAME_CLOCK_ERROR_US),
+                basis: "the target is on this host: exact if the media's source is too".into(),
+            }
+        } else {
+            ClockError { bound_us: None, basis: "the clock of the media's source is not known".into() }
+        }
+    }
+}
+
+impl Asked {
+    /// Fetches the proof, from the web server or else from DNS, and checks it.
+    fn proof(&self) -> Result<ConsentProof, String> {
+        let (host, port) = self.target.host_and_port();
+        let url = self.target.url();
+        let is_secure = matches!(url.scheme(), "https" | "wss");
+        let authority = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
+        let mut complaints = Vec::new();
+        let texts = match fetch_file(is_secure, &authority, &self.tls) {
+            Ok(text) => vec![text],
+            Err(error) => {
+                complaints.push(error.to_string());
+                fetch_txt(&format!("{DNS_LABEL}.{host}")).unwrap_or_else(|error| {
+                    complaints.push(error.to_string());
+                    Vec::new()
+                })
+            }
+        };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        for text in texts {
+            let proof = ConsentProof::parse(&text)
+                .and_then(|proof| proof.validate(&self.token, &host, port, now).map(|()| proof));
+            match proof {
+                Ok(proof) => return Ok(proof),
+                Err(error) => complaints.push(error.to_string()),
+            }
+        }
+        Err(complaints.join("; "))
+    }
+}
+
+fn resolve(host: &str, port: u16) -> Result<Vec<IpAddr>, Stop> {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    (bare, port)
+        .to_socket_addrs()
+        .map(|addresses| addresses.map(|address| address.ip()).collect())
+        .map_err(|error| Stop::new(Exit::Target, anyhow!("cannot resolve {host}: {error}")))
+}
+
+/// The owner's limits hold for the plan as it stands; it is not bent to fit.
+fn within(plan: &Plan, caps: &Caps) -> Result<(), Stop> {
+    let expected = &plan.expected;
+    let mbit_per_s = expected.server_in_mbit_per_s + expected.server_out_mbit_per_s;
+    let too_much = [
+        caps.users.is_some_and(|max| expected.users > max).then(|| format!("{} users", expected.users)),
+        caps.joins_per_s
+            .is_some_and(|max| f64::from(expected.joins_per_s) > max.max(1.0))
+            .then(|| format!("{} joins per second", expected.joins_per_s)),
+        caps.mbit_per_s.is_some_and(|max| mbit_per_s > max).then(|| format!("{mbit_per_s:.0} Mbit/s")),
+        caps.duration.is_some_and(|max| plan.duration > max).then(|| format!("{:?}", plan.duration)),
+    ];
+    match too_much.into_iter().flatten().next() {
+        Some(what) => Err(Stop::new(
+            Exit::Target,
+            anyhow!("the owner's consent does not cover {what}; ask for less, or for another proof"),
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Reads a token given as itself, `env:NAME` or `file:PATH`.
+pub(crate) fn secret(text: &str) -> Result<Secret, Stop> {
+    token(&TokenSource::parse(text))
+}
+
+/// Reads the token that a scenario names.
+pub(crate) fn token(source: &TokenSource) -> Result<Secret, Stop> {
+    match source {
+        TokenSource::Inline(secret) => Ok(secret.clone()),
+        TokenSource::Environment(name) => std::env::var(name)
+            .map(Secret::new)
+            .map_err(|_| Stop::usage(format!("the token is to come from ${name}, which is not set"))),
+        TokenSource::File(path) => std::fs::read_to_string(path)
+            .map(|text| Secret::new(text.trim()))
+            .map_err(|error| Stop::usage(format!("the token is to come from {path}: {error}"))),
+    }
+}

@@ -1,0 +1,74 @@
+//! What is made of a run folder: summary.json, report.html, tables, the words on the terminal, the exit code.
+
+use std::path::Path;
+
+use throng_observation::run::{Ending, RunData};
+use throng_report::{RunOutcome, Summary};
+use throng_scenario::Scenario;
+use throng_store::{RunFolder, StoreError};
+
+use crate::args;
+use crate::exit::Exit;
+use crate::{Stop, print};
+
+/// What to make and print.
+pub(crate) struct Wanted {
+    pub(crate) json: bool,
+    pub(crate) csv: bool,
+    pub(crate) details: bool,
+}
+
+/// `throng report RUN`: makes everything again from run.db alone.
+pub(crate) fn remake(command: &args::Report) -> Result<Exit, Stop> {
+    let wanted = Wanted { json: command.json, csv: command.csv, details: command.details };
+    make(&command.run, &wanted).map_err(|error| {
+        let exit = match error {
+            StoreError::NoFolder(_) | StoreError::NoRun(_) => Exit::Usage,
+            _ => Exit::Invalid,
+        };
+        Stop::new(exit, error)
+    })
+}
+
+/// Reads the folder at `path`, writes the report's files into it, prints what is wanted, and says how it ends.
+pub(crate) fn make(path: &Path, wanted: &Wanted) -> Result<Exit, StoreError> {
+    let run = RunFolder::read(path)?;
+    let summary = summary(&run);
+    let folder = RunFolder::open(path)?;
+    let json = summary.to_json();
+    folder.put("summary.json", &json)?;
+    let page = folder.put("report.html", throng_report::html::render(&run, &summary))?;
+    if wanted.csv {
+        folder.put("series.csv", throng_report::csv::series(&run))?;
+        folder.put("participants.csv", throng_report::csv::participants(&run))?;
+    }
+    if wanted.json {
+        print(&json);
+    } else {
+        print(&throng_report::text::summary(&summary));
+        if wanted.details {
+            print(&throng_report::oven::report(&run));
+        }
+        print(&format!("\nreport  {}\n", page.display()));
+    }
+    Ok(exit(&run, &summary))
+}
+
+/// The summary of a run, judged by the scenario stored with it.
+pub(crate) fn summary(run: &RunData) -> Summary {
+    // The scenario was checked before the run; one that a newer throng no longer reads leaves nothing to judge by.
+    let scenario = Scenario::parse(&run.info.scenario).ok();
+    let objectives = scenario.as_ref().map(|s| s.objectives.as_slice()).unwrap_or_default();
+    let warm_up = scenario.as_ref().map(|s| s.run.warm_up).unwrap_or_default();
+    throng_report::summarise(run, objectives, warm_up)
+}
+
+fn exit(run: &RunData, summary: &Summary) -> Exit {
+    match (run.ending, summary.outcome) {
+        (Ending::Interrupted, _) => Exit::Interrupted,
+        (_, RunOutcome::Met) => Exit::Met,
+        (_, RunOutcome::Missed) => Exit::Missed,
+        (_, RunOutcome::Invalid) => Exit::Invalid,
+        (_, RunOutcome::Error) => Exit::Target,
+    }
+}

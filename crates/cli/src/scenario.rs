@@ -1,0 +1,68 @@
+//! From files and flags to a scenario: both make the same one.
+
+use std::path::Path;
+
+use anyhow::anyhow;
+use throng_scenario::{Override, QuickForm, Scenario, ScenarioError};
+
+use crate::Stop;
+use crate::args::{Common, Run, View};
+
+/// The scenario of `throng run FILE`.
+pub(crate) fn of_file(command: &Run) -> Result<(Scenario, Common), Stop> {
+    let scenario = read(&command.file, &overrides(&command.common)?)?;
+    Ok((scenario, command.common.clone()))
+}
+
+/// The scenario of `throng view URL`.
+pub(crate) fn of_flags(command: &View) -> Result<(Scenario, Common), Stop> {
+    let common = &command.common;
+    let form = QuickForm {
+        url: command.target.clone().or_else(|| command.url.clone()).unwrap_or_default(),
+        size: Some(command.n),
+        every: command.every.clone(),
+        duration: command.duration.clone(),
+        summary_every: command.summary.clone(),
+        warm_up: command.warm_up.clone(),
+        token: command.token.clone(),
+        tls_insecure: command.tls_insecure,
+        set: overrides(common)?,
+        ..QuickForm::default()
+    };
+    let scenario = Scenario::quick(&form).map_err(|error| Stop::usage(problems("command line", &error)))?;
+    Ok((scenario, common.clone()))
+}
+
+/// Reads a scenario file.
+pub(crate) fn read(file: &Path, overrides: &[Override]) -> Result<Scenario, Stop> {
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| Stop::usage(anyhow!("cannot read {}: {error}", file.display())))?;
+    Scenario::parse_with(&text, overrides)
+        .map_err(|error| Stop::usage(problems(&file.display().to_string(), &error)))
+}
+
+/// The overrides that `--set` and the flags in common mean.
+fn overrides(common: &Common) -> Result<Vec<Override>, Stop> {
+    let form = QuickForm {
+        allow: common.allow_target.clone(),
+        source_ips: common.source_ip.clone(),
+        objectives: common.objective.clone(),
+        folder: common.output.as_ref().map(|path| path.display().to_string()),
+        csv: common.csv,
+        set: parse_sets(&common.set)?,
+        ..QuickForm::default()
+    };
+    // A quick form always names a URL and a size; laid over a file only what was said on the command line counts.
+    Ok(form.overrides().into_iter().filter(|o| !matches!(o.path.as_str(), "target.url" | "crowd.size")).chain(
+        form.set.iter().filter(|o| matches!(o.path.as_str(), "target.url" | "crowd.size")).cloned(),
+    ).collect())
+}
+
+/// Reads `--set PATH=VALUE`.
+pub(crate) fn parse_sets(sets: &[String]) -> Result<Vec<Override>, Stop> {
+    sets.iter().map(|set| Override::parse(set).map_err(|error| Stop::usage(problems("--set", &error)))).collect()
+}
+
+fn problems(of: &str, error: &ScenarioError) -> String {
+    format!("{of} cannot be run as it is:\n{error}")
+}

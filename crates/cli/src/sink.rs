@@ -1,0 +1,69 @@
+//! Carries rows from the collector to the run folder on a thread of its own, one transaction a second, so that a slow
+//! disk never holds up the run and a crash loses at most the last second.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use throng_observation::RunTime;
+use throng_observation::run::{Ending, Row};
+use throng_store::{RunWriter, StoreError};
+
+/// How often rows become durable.
+const COMMIT_EVERY: Duration = Duration::from_secs(1);
+
+/// The thread that writes.
+pub(crate) struct Sink(JoinHandle<RunWriter>);
+
+impl Sink {
+    /// Writes what comes from `rows` until its sender is gone.
+    pub(crate) fn start(mut writer: RunWriter, rows: Receiver<Row>) -> std::io::Result<Self> {
+        let thread = std::thread::Builder::new().name("store".into()).spawn(move || {
+            let mut complaint = Complaint::default();
+            let mut commit_at = Instant::now() + COMMIT_EVERY;
+            loop {
+                match rows.recv_timeout(commit_at.saturating_duration_since(Instant::now())) {
+                    Ok(row) => writer.write(row),
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Err(RecvTimeoutError::Disconnected) => break,
+                }
+                if Instant::now() >= commit_at {
+                    complaint.about(writer.commit());
+                    commit_at = Instant::now() + COMMIT_EVERY;
+                }
+            }
+            complaint.about(writer.commit());
+            writer
+        })?;
+        Ok(Self(thread))
+    }
+
+    /// Waits for the last row and writes how the run ended.
+    pub(crate) fn finish(self, ending: Ending, ended_at: RunTime) -> Result<(), StoreError> {
+        let writer = self.0.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let lost = writer.rows_lost();
+        if lost > 0 {
+            crate::say(&format!("{lost} rows could not be stored; the run folder is partial"));
+        }
+        writer.finish(ending, ended_at)
+    }
+}
+
+/// Says once that the disk does not take what it is given; the writer keeps trying.
+#[derive(Default)]
+struct Complaint {
+    said: bool,
+}
+
+impl Complaint {
+    fn about(&mut self, committed: Result<(), StoreError>) {
+        match committed {
+            Err(error) if !self.said => {
+                crate::say(&format!("the run folder cannot be written, the run goes on: {error}"));
+                self.said = true;
+            }
+            Err(_) => {}
+            Ok(()) => self.said = false,
+        }
+    }
+}

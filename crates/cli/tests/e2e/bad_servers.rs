@@ -1,0 +1,47 @@
+//! Servers that misbehave: each becomes a counted, named outcome, and the run goes on to its end.
+
+use std::net::Ipv4Addr;
+
+use throng_sim::whep::{Behaviour, Server};
+
+use crate::throng::{alone, figure, run};
+
+fn check(behaviour: Behaviour, reason: &str) {
+    let said = format!("{behaviour:?}");
+    let server = Server::start(Ipv4Addr::LOCALHOST, behaviour).unwrap();
+    let url = format!("whep+http://{}/whep", server.address());
+    let ran = run(None, &["view", &url, "-n", "3", "--every", "50ms", "--for", "15s"]).expect_code(3);
+    let summary = ran.summary();
+    assert_eq!(figure(&summary, "participants.intended"), 3.0, "{said}: {ran}");
+    assert_eq!(figure(&summary, "participants.failed"), 3.0, "{said}: {ran}");
+    assert_eq!(summary["failures"][reason], 3, "{said}: {ran}");
+}
+
+#[test]
+fn statuses_are_named_by_their_number() {
+    let _alone = alone();
+    for status in [401, 404, 409, 503] {
+        check(Behaviour::Status(status, Vec::new(), "no".into()), &format!("http_{status}"));
+    }
+}
+
+#[test]
+fn answers_that_are_no_answers_are_protocol_failures() {
+    let _alone = alone();
+    check(Behaviour::Garbage, "protocol");
+    check(Behaviour::Answer("v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\ns=-\r\nt=0 0\r\n".into()), "protocol");
+}
+
+#[test]
+fn connections_that_break_or_stay_silent_are_named() {
+    let _alone = alone();
+    check(Behaviour::Silent, "signalling_timeout");
+    check(Behaviour::Close, "protocol");
+    check(Behaviour::CloseMidBody, "protocol");
+}
+
+#[test]
+fn a_redirect_to_where_nobody_agreed_is_refused_and_not_followed() {
+    let _alone = alone();
+    check(Behaviour::Redirect("http://192.0.2.55/whep".into()), "not_allowed");
+}

@@ -1,0 +1,64 @@
+//! What a person types, and what they are told when it is wrong.
+
+use crate::throng::{Stage, alone, figure, plain, run};
+
+fn said(args: &[&str]) -> (Option<i32>, String) {
+    let output = plain(args);
+    let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    (output.status.code(), text)
+}
+
+#[test]
+fn a_wrong_scenario_is_shown_with_line_and_mend() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("wrong.toml");
+    std::fs::write(&file, "[target]\nurl = \"whep+http://127.0.0.1/whep\"\n[crowd]\nsiez = 5\n").unwrap();
+    let (code, text) = said(&["check", file.to_str().unwrap()]);
+    assert_eq!(code, Some(2), "{text}");
+    assert!(text.contains("siez") && text.contains("did you mean `size`") && text.contains('4'), "{text}");
+}
+
+#[test]
+fn check_says_what_the_example_comes_to_and_sends_nothing() {
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/janus-viewers.toml");
+    let (code, text) = said(&["check", example, "--set", "crowd.size=50"]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("Mbit/s") && text.contains("50"), "{text}");
+}
+
+#[test]
+fn an_unreachable_target_is_exit_3() {
+    let ran = run(None, &["view", "whep+http://127.0.0.1:9/whep", "-n", "2", "--every", "50ms", "--for", "2s"]);
+    assert_eq!(ran.code, Some(3), "{ran}");
+    assert_eq!(figure(&ran.summary(), "failures.tcp"), 2.0, "{ran}");
+}
+
+#[test]
+fn a_private_target_needs_permission_and_a_public_one_proof() {
+    for (url, mend) in
+        [("whep+http://10.1.2.3/whep", "--allow-target"), ("whep+http://192.0.2.77/whep", "consent")]
+    {
+        let (code, text) = said(&["view", url, "-n", "1", "--for", "1s"]);
+        assert_eq!(code, Some(3), "{text}");
+        assert!(text.contains(mend), "{text}");
+    }
+}
+
+#[test]
+fn oven_rtc_testers_flags_run() {
+    let _alone = alone();
+    let stage = Stage::start(None, "127.0.0.1:0", &[]);
+    let args = ["-url", &stage.target(), "-n", "2", "-cint", "50", "-sint", "1000", "-life", "3", "--plain", "--details"];
+    let ran = run(None, &args).expect_code(0);
+    assert!(ran.stderr.contains("<Summary>"), "{ran}");
+    assert!(ran.stdout.contains("<Details>"), "{ran}");
+}
+
+#[test]
+fn schemas_are_printed() {
+    for format in ["scenario", "summary"] {
+        let (code, text) = said(&["schema", format]);
+        assert_eq!(code, Some(0));
+        assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok(), "{text}");
+    }
+}

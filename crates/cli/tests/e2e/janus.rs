@@ -1,0 +1,107 @@
+//! Fifty viewers on the real Janus agree with its own counters and with the feed.
+
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use throng_sim::janus::{self, Janus};
+use throng_sim::namespace::Namespace;
+use throng_sim::requires_root;
+
+use crate::throng::{Running, alone, figure, run};
+
+const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
+
+fn fifty_viewers_agree_with_janus(name: &str, mountpoint: u64) {
+    if !requires_root(name) {
+        return;
+    }
+    let _alone = alone();
+    let namespace = Namespace::with_veth("janus", ADDRESS).unwrap();
+    let janus = Janus::start(&namespace, ADDRESS).unwrap();
+    let _feed = janus.feed().unwrap();
+    let url = format!("janus+ws://127.0.0.1:8188/streaming/{mountpoint}");
+    let running = Running::start(
+        Some(&namespace),
+        &["view", &url, "-n", "50", "--every", "50ms", "--for", "15s", "--warm-up", "4s", "--csv"],
+    );
+    // Ask Janus near the end, while everybody is still there.
+    std::thread::sleep(Duration::from_secs(13));
+    let bytes_by_janus = janus.bytes_sent().unwrap();
+    let asked_at_s = 13.0;
+    let ran = running.wait().expect_code(0);
+    let summary = ran.summary();
+    assert_eq!(figure(&summary, "participants.failed"), 0.0, "{ran}");
+    assert_eq!(figure(&summary, "participants.playing"), 50.0, "{ran}");
+    assert_eq!(figure(&summary, "video.loss_ratio"), 0.0, "{ran}");
+    let fps = figure(&summary, "video.fps_p50");
+    assert!((fps - f64::from(janus::FEED_FPS)).abs() < 1.0, "{fps} fps");
+
+    let received = bytes_received_until(&ran.folder(), asked_at_s);
+    let ratio = received / bytes_by_janus as f64;
+    assert!((0.98..=1.02).contains(&ratio), "received {received}, Janus sent {bytes_by_janus}: {ratio}");
+}
+
+/// RTP bytes (headers and payload, as Janus counts them) of all tracks in seconds before `until_s`, the last one in
+/// part.
+fn bytes_received_until(folder: &std::path::Path, until_s: f64) -> f64 {
+    let run = throng_store::RunFolder::read(folder).unwrap();
+    let whole = until_s as i64;
+    run.series
+        .iter()
+        .map(|row| {
+            let bytes = (row.counters.payload_bytes + row.counters.header_bytes) as f64;
+            match row.second.cmp(&whole) {
+                std::cmp::Ordering::Less => bytes,
+                std::cmp::Ordering::Equal => bytes * (until_s - whole as f64),
+                std::cmp::Ordering::Greater => 0.0,
+            }
+        })
+        .sum()
+}
+
+#[test]
+fn fifty_viewers_of_h264_agree_with_janus() {
+    fifty_viewers_agree_with_janus("fifty_viewers_of_h264_agree_with_janus", janus::H264);
+}
+
+#[test]
+fn fifty_viewers_of_vp8_agree_with_janus() {
+    fifty_viewers_agree_with_janus("fifty_viewers_of_vp8_agree_with_janus", janus::VP8);
+}
+
+#[test]
+fn janus_refusals_are_named() {
+    if !requires_root("janus_refusals_are_named") {
+        return;
+    }
+    let _alone = alone();
+    let namespace = Namespace::with_veth("janus", ADDRESS).unwrap();
+    let _janus = Janus::start(&namespace, ADDRESS).unwrap();
+    let viewers = ["-n", "3", "--every", "100ms", "--for", "2s"];
+    for path in ["streaming/99".to_owned(), format!("streaming/{}?pin=wrong", janus::H264_WITH_PIN)] {
+        let url = format!("janus+ws://127.0.0.1:8188/{path}");
+        let ran = run(Some(&namespace), &[&["view", &url][..], &viewers].concat()).expect_code(3);
+        assert_eq!(figure(&ran.summary(), "failures.refused"), 3.0, "{ran}");
+    }
+}
+
+#[test]
+fn a_janus_that_dies_mid_run_is_a_named_failure_and_the_run_goes_on() {
+    if !requires_root("a_janus_that_dies_mid_run_is_a_named_failure_and_the_run_goes_on") {
+        return;
+    }
+    let _alone = alone();
+    let namespace = Namespace::with_veth("janus", ADDRESS).unwrap();
+    let janus = Janus::start(&namespace, ADDRESS).unwrap();
+    let feed = janus.feed().unwrap();
+    let url = "janus+ws://127.0.0.1:8188/streaming/1";
+    let running = Running::start(Some(&namespace), &["view", url, "-n", "4", "--every", "100ms", "--for", "8s"]);
+    std::thread::sleep(Duration::from_secs(4));
+    drop(feed);
+    drop(janus);
+    let ran = running.wait();
+    let summary = ran.summary();
+    assert_eq!(figure(&summary, "participants.connected"), 4.0, "{ran}");
+    assert_eq!(figure(&summary, "participants.failed"), 4.0, "{ran}");
+    assert_eq!(figure(&summary, "failures.signalling_closed"), 4.0, "{ran}");
+}

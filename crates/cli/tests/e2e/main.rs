@@ -1,0 +1,15 @@
+//! The command against real servers: Janus, Chromium, links of known delay and loss, and servers that misbehave.
+//!
+//! One test runs at a time: on two cores a neighbour would be measured along.
+
+mod throng;
+
+mod bad_servers;
+mod browser;
+mod command_line;
+mod cut_off;
+mod janus;
+mod link;
+mod oven_media_engine;
+mod page;
+mod stage;

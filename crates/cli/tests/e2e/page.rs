@@ -1,0 +1,71 @@
+//! The report page in a real browser: it opens without an error, alone, and shows what the run was.
+
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+
+use throng_sim::chromium::Chromium;
+use throng_sim::namespace::Namespace;
+use throng_sim::requires_root;
+
+use crate::throng::{Stage, alone, run};
+
+/// Errors that the page has met so far; the listener is put in before the page's own script runs.
+const LISTEN: &str = "window.met = [];
+    addEventListener('error', e => window.met.push(String(e.message)));
+    const error = console.error;
+    console.error = (...a) => { window.met.push(a.join(' ')); error(...a); };";
+
+#[test]
+fn the_report_opens_in_a_browser_without_an_error() {
+    if !requires_root("the_report_opens_in_a_browser_without_an_error") {
+        return;
+    }
+    let _alone = alone();
+    let stage = Stage::start(None, "127.0.0.1:0", &[]);
+    let ran = run(None, &["view", &stage.target(), "-n", "5", "--every", "100ms", "--for", "5s", "--warm-up", "1s"]);
+    let page = ran.folder().join("report.html");
+
+    let namespace = Namespace::with_veth("page", Ipv4Addr::new(10, 78, 0, 1)).unwrap();
+    let mut browser = Chromium::start(&namespace).unwrap();
+    browser.ask("Page.addScriptToEvaluateOnNewDocument", &serde_json::json!({ "source": LISTEN })).unwrap();
+    browser.load(&format!("file://{}", page.display())).unwrap();
+    let met = browser.evaluate("window.met").unwrap();
+    assert_eq!(met, serde_json::json!([]), "the page met errors");
+    let fetched = browser.evaluate("performance.getEntriesByType('resource').length").unwrap();
+    assert_eq!(fetched, serde_json::json!(0), "the page fetches something");
+    let charts = browser.evaluate("document.querySelectorAll('svg').length").unwrap();
+    assert!(charts.as_u64() >= Some(6), "{charts} charts\n{ran}");
+    for width in [1200, 360] {
+        let size = serde_json::json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500 });
+        browser.ask("Emulation.setDeviceMetricsOverride", &size).unwrap();
+        let overflow = browser.evaluate("document.documentElement.scrollWidth - innerWidth").unwrap();
+        assert!(overflow.as_i64() <= Some(0), "at {width} px the page is {overflow} px too wide");
+        keep_screenshot(&mut browser, width);
+    }
+}
+
+/// Screenshots lie under target/screenshots, for people to look at.
+fn keep_screenshot(browser: &mut Chromium, width: u32) {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("../screenshots");
+    let picture = browser
+        .ask("Page.captureScreenshot", &serde_json::json!({ "format": "png", "captureBeyondViewport": true }))
+        .unwrap();
+    std::fs::create_dir_all(&folder).unwrap();
+    let bytes = decode_base64(picture["data"].as_str().unwrap_or_default());
+    assert!(bytes.starts_with(b"\x89PNG"), "not a picture");
+    std::fs::write(folder.join(format!("report-{width}.png")), bytes).unwrap();
+}
+
+fn decode_base64(text: &str) -> Vec<u8> {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let sextets: Vec<u32> = text
+        .bytes()
+        .filter_map(|byte| ALPHABET.iter().position(|a| *a == byte).map(|at| at as u32))
+        .collect();
+    let mut bytes = Vec::with_capacity(sextets.len() * 3 / 4);
+    for group in sextets.chunks(4) {
+        let bits = group.iter().fold(0, |bits, sextet| bits << 6 | sextet) << (6 * (4 - group.len()));
+        bytes.extend(bits.to_be_bytes()[1..].iter().take(group.len() * 6 / 8));
+    }
+    bytes
+}

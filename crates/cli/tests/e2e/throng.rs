@@ -1,0 +1,155 @@
+//! Runs the `throng` under test and reads what it left.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+use throng_sim::namespace::Namespace;
+
+/// Holds every other test back; a test that failed does not poison the rest.
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The binary under test.
+pub(crate) const THRONG: &str = env!("CARGO_BIN_EXE_throng");
+
+/// The program that carries packets between namespaces; `cargo test --workspace` builds it beside ours.
+pub(crate) fn throng_link() -> PathBuf {
+    Path::new(THRONG).with_file_name("throng-link")
+}
+
+/// A run of `throng` that is over.
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    folder: TempDir,
+}
+
+impl Ran {
+    /// The run folder.
+    pub(crate) fn folder(&self) -> PathBuf {
+        self.folder.path().join("run")
+    }
+
+    /// `summary.json`.
+    pub(crate) fn summary(&self) -> Value {
+        let file = self.folder().join("summary.json");
+        let text = std::fs::read_to_string(&file).unwrap_or_else(|e| panic!("{}: {e}\n{self}", file.display()));
+        serde_json::from_str(&text).unwrap()
+    }
+
+    /// Fails the test with everything that was said unless the exit code is `code`.
+    pub(crate) fn expect_code(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "{self}");
+        self
+    }
+}
+
+impl std::fmt::Display for Ran {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "exit {:?}\n--- stdout\n{}\n--- stderr\n{}", self.code, self.stdout, self.stderr)
+    }
+}
+
+/// A number of a summary, by its dotted path.
+pub(crate) fn figure(summary: &Value, path: &str) -> f64 {
+    let value = path.split('.').fold(summary, |value, key| &value[key]);
+    value.as_f64().unwrap_or_else(|| panic!("{path} is {value} in {summary:#}"))
+}
+
+/// A run of `throng` that goes on.
+pub(crate) struct Running {
+    child: Child,
+    folder: TempDir,
+}
+
+impl Running {
+    /// Starts `throng ARGS --output FOLDER`, in `namespace` if there is one. `ip netns exec` becomes the program, so
+    /// signals reach it.
+    pub(crate) fn start(namespace: Option<&Namespace>, args: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = match namespace {
+            Some(namespace) => namespace.command(THRONG),
+            None => Command::new(THRONG),
+        };
+        command.args(args).arg("--output").arg(folder.path().join("run"));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Self { child: command.spawn().unwrap(), folder }
+    }
+
+    pub(crate) fn run_folder(&self) -> PathBuf {
+        self.folder.path().join("run")
+    }
+
+    /// Sends a signal, by the name that `kill` knows.
+    pub(crate) fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status();
+        assert!(sent.unwrap().success());
+    }
+
+    /// Waits for the end.
+    pub(crate) fn wait(self) -> Ran {
+        let Output { status, stdout, stderr } = self.child.wait_with_output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        Ran { code: status.code(), stdout: text(stdout), stderr: text(stderr), folder: self.folder }
+    }
+}
+
+/// Runs `throng ARGS --output FOLDER` to its end.
+pub(crate) fn run(namespace: Option<&Namespace>, args: &[&str]) -> Ran {
+    Running::start(namespace, args).wait()
+}
+
+/// Runs `throng ARGS` as they are: for commands that make no run.
+pub(crate) fn plain(args: &[&str]) -> Output {
+    Command::new(THRONG).args(args).stdin(Stdio::null()).output().unwrap()
+}
+
+/// A `throng stage` of the binary under test; ends when dropped.
+pub(crate) struct Stage {
+    child: Child,
+    /// The WHEP endpoint, `http://…/whep`.
+    pub(crate) whep: String,
+}
+
+impl Stage {
+    /// Starts `throng stage ARGS` on `listen`, in `namespace` if there is one, and waits until it listens.
+    pub(crate) fn start(namespace: Option<&Namespace>, listen: &str, args: &[&str]) -> Self {
+        let mut command = match namespace {
+            Some(namespace) => namespace.command(THRONG),
+            None => Command::new(THRONG),
+        };
+        command.args(["stage", "--listen", listen]).args(args);
+        let said = tempfile::NamedTempFile::new().unwrap();
+        command.stdin(Stdio::null()).stdout(said.reopen().unwrap()).stderr(Stdio::inherit());
+        let child = command.spawn().unwrap();
+        let given_up_at = Instant::now() + Duration::from_secs(10);
+        while Instant::now() < given_up_at {
+            let text = std::fs::read_to_string(said.path()).unwrap();
+            let watch = text.lines().find_map(|line| line.trim().strip_prefix("watch"));
+            if let Some(url) = watch {
+                return Self { child, whep: url.trim().to_owned() };
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        panic!("the stage did not start");
+    }
+
+    /// The URL for `throng view`.
+    pub(crate) fn target(&self) -> String {
+        format!("whep+{}", self.whep)
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        let _ = Command::new("kill").arg(self.child.id().to_string()).status();
+        let _ = self.child.wait();
+    }
+}
