@@ -73,7 +73,12 @@ func (v *viewer) send(request object) error {
 	if v.handle != 0 {
 		request["handle_id"] = v.handle
 	}
-	return v.socket.WriteJSON(request)
+	// Not WriteJSON: it ends the message with a newline, which Janus takes for the beginning of a second request.
+	text, err := json.Marshal(request)
+	if err != nil {
+		return err
+	}
+	return v.socket.WriteMessage(websocket.TextMessage, text)
 }
 
 // await reads until a message satisfies the condition; acks and events on the way are passed over.
