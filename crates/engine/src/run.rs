@@ -216,19 +216,30 @@ impl RunHandle {
     #[must_use]
     pub fn wait(mut self) -> RunEnd {
         let end = self.collector.take().map(JoinHandle::join);
+        let mut died = Vec::new();
         for thread in self.threads.drain(..) {
-            // A panic was printed by its thread; the run's end is still told.
-            let _ = thread.join();
+            let name = thread.thread().name().unwrap_or("a thread").to_owned();
+            if thread.join().is_err() {
+                died.push(name);
+            }
         }
-        match end {
+        let mut end = match end {
             Some(Ok(end)) => end,
-            _ => RunEnd {
-                ending: Ending::Aborted,
-                why: Some("the collector died".into()),
-                ended_at: self.clock.run_time(Instant::now()),
-                limited_seconds: 0,
-            },
+            _ => {
+                died.push("collector".into());
+                RunEnd {
+                    ending: Ending::Aborted,
+                    why: None,
+                    ended_at: self.clock.run_time(Instant::now()),
+                    limited_seconds: 0,
+                }
+            }
+        };
+        if !died.is_empty() {
+            end.ending = Ending::Aborted;
+            end.why = Some(format!("a fault of the generator: {} died", died.join(", ")));
         }
+        end
     }
 }
 

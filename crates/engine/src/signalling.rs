@@ -118,7 +118,7 @@ pub(crate) fn start(
     let thread = std::thread::Builder::new().name("signalling".into()).spawn(move || {
         runtime.block_on(switchboard.serve(asked));
         // Last goodbyes (close frames, DELETE) get a moment; a silent server does not hold the run.
-        runtime.block_on(tokio::time::sleep(Duration::from_millis(50)));
+        runtime.block_on(async { tokio::time::sleep(Duration::from_millis(50)).await });
         runtime.shutdown_timeout(Duration::from_millis(200));
     })?;
     Ok(Signalling { ask, inboxes, thread })

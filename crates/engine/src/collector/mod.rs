@@ -308,13 +308,15 @@ impl Collector {
     fn finish(mut self) -> RunEnd {
         let ended_at = self.now();
         for who in 0..self.members.len() {
-            if self.members.get(who).is_some_and(|member| member.is_due_by(ended_at)) {
-                let outcome = Outcome::Failed(Failure::new(
-                    FailureReason::NotStarted,
-                    "the run ended before this participant had joined",
-                ));
-                self.ended(who as u32, self.desk.clock.instant(ended_at), &outcome);
-            }
+            let Some(member) = self.members.get(who) else { continue };
+            let failure = if member.is_due_by(ended_at) {
+                Failure::new(FailureReason::NotStarted, "the run ended before this participant had joined")
+            } else if member.is_alive() {
+                Failure::new(FailureReason::Generator, "its worker thread died")
+            } else {
+                continue;
+            };
+            self.ended(who as u32, self.desk.clock.instant(ended_at), &Outcome::Failed(failure));
         }
         while self.open <= ended_at.second() {
             self.close_second(ended_at);
