@@ -1,18 +1,11 @@
 //! The generator watches itself: past these limits the figures say more about it than about the server.
 //!
-//! Limits from the capacity method (a hold is invalid when the generator breaks): own CPU above 70 % of a core, loop lag
-//! p99 above 10 ms, own socket drops, steal above 2 %. Parsers take text; [`Machine`] opens the paths.
+//! The limits are [`throng_observation::limits`]. Parsers take text; [`Machine`] opens the paths.
 
 use std::time::Duration;
 
+use throng_observation::limits::{LAG_P99_MS_MAX, STEAL_RATIO_MAX, WORKER_CPU_RATIO_MAX};
 use throng_observation::run::GeneratorRow;
-
-/// CPU of a worker in one second, microseconds, above which it may be the limit.
-pub const WORKER_CPU_US_MAX: u64 = 700_000;
-/// Loop lag p99, microseconds, above which it may be the limit.
-pub const LAG_P99_US_MAX: u64 = 10_000;
-/// Share of the machine's time that the hypervisor may take.
-pub const STEAL_RATIO_MAX: f64 = 0.02;
 
 /// Which limits the rows of one second pass, as sentences; none when the generator is healthy.
 #[must_use]
@@ -20,10 +13,10 @@ pub fn limits_passed(rows: &[GeneratorRow]) -> Vec<String> {
     let mut limits = Vec::new();
     for row in rows {
         let who = row.worker.map_or_else(|| "the process".to_owned(), |number| format!("worker {number}"));
-        if row.worker.is_some() && row.cpu_us > WORKER_CPU_US_MAX {
+        if row.worker.is_some() && row.cpu_us as f64 > WORKER_CPU_RATIO_MAX * 1e6 {
             limits.push(format!("{who} used {:.0} % of its core", row.cpu_us as f64 / 1e4));
         }
-        if row.lag_p99_us > LAG_P99_US_MAX {
+        if row.lag_p99_us as f64 > LAG_P99_MS_MAX * 1e3 {
             limits.push(format!("{who} was {:.1} ms late (p99)", row.lag_p99_us as f64 / 1e3));
         }
         if row.socket_drops > 0 {

@@ -16,5 +16,6 @@ pub use track::{Codec, MediaKind, TrackCounters, TrackId, TrackInterval, TrackTo
 mod seen;
 pub use seen::{Observation, Refused};
 
+pub mod limits;
 pub mod run;
 pub mod units;
