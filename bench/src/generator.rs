@@ -83,6 +83,8 @@ pub struct Account {
     pub received: Vec<Received>,
     /// Viewers whose ICE and DTLS were done.
     pub connected: u32,
+    /// Packets that it knows to be lost; pion does not say.
+    pub lost: Option<i64>,
     /// Viewers that failed, with their reasons, as far as it tells.
     pub failures: Vec<String>,
 }
@@ -227,7 +229,12 @@ fn read_folder(folder: &Path) -> Result<Account> {
     }
     let connected = run.participants.iter().filter(|p| p.reached.contains_key(&Phase::DtlsConnected)).count();
     let failures = run.participants.iter().filter_map(|p| p.failure().map(|reason| format!("{reason:?}")));
-    Ok(Account { received, connected: u32::try_from(connected)?, failures: failures.collect() })
+    Ok(Account {
+        received,
+        connected: u32::try_from(connected)?,
+        lost: Some(run.tracks.iter().map(|track| track.counters.packets_lost).sum()),
+        failures: failures.collect(),
+    })
 }
 
 #[cfg(test)]

@@ -59,7 +59,11 @@ pub fn date() -> String {
 
 fn first_line(command: &mut Command) -> String {
     let output = command.output().map(|output| output.stdout).unwrap_or_default();
-    String::from_utf8_lossy(&output).lines().next().unwrap_or("version not known").chars().take(40).collect()
+    String::from_utf8_lossy(&output)
+        .lines()
+        .next()
+        .map_or("version not known", |line| line.split(" Copyright").next().unwrap_or(line))
+        .to_owned()
 }
 
 /// Go writes into each binary what it was built from.

@@ -58,6 +58,8 @@ pub struct Playing {
     pub packets: f64,
     /// Packets that went into Janus in it, times viewers.
     pub expected_packets: f64,
+    /// Packets lost over the whole run, where the generator says so.
+    pub lost: Option<i64>,
     /// Resident memory at its end, kB.
     pub rss_kb: u64,
     /// Load average at its end.
@@ -165,6 +167,7 @@ impl Bench<'_> {
             waited_ratio: after.waited_us.saturating_sub(before.waited_us) as f64 / 1e6 / window_s,
             packets: account.packets_between(before.at_s, after.at_s),
             expected_packets: fed.since(&fed_before).packets_per_s() * window_s * f64::from(viewers),
+            lost: account.lost,
             rss_kb: after.rss_kb,
             load,
             failures: account.failures,

@@ -7,6 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use crate::generator::Kind;
+use crate::machine;
 use crate::measure::Bench;
 
 /// Symbols that are listed.
@@ -41,10 +42,11 @@ pub fn profile(bench: &Bench, viewers: u32) -> Result<String> {
     let all: f64 = own.iter().map(|symbol| symbol.percent).sum();
     ensure!(all > 50.0, "perf took no samples that can be read");
     let mut out = format!(
-        "{viewers} viewers on Janus ({} connected): {:.0} % of the samples in the kernel, {:.0} % in throng itself.\n\n",
+        "{viewers} viewers on Janus ({} connected): {:.0} % of the samples in the kernel, {:.0} % in throng itself; load average {:.1}.\n\n",
         account.connected,
         100.0 * kernel / all,
         100.0 * (all - kernel) / all,
+        machine::load(),
     );
     out += "| Own time, % | Where | Symbol |\n|---:|---|---|\n";
     for symbol in own.iter().take(LISTED) {
@@ -74,14 +76,20 @@ fn symbols(report: &str) -> Vec<Symbol> {
         let (numbers, name) = line.split_once('[')?;
         let percent = numbers.split_whitespace().next()?.strip_suffix('%')?.parse().ok()?;
         let (level, name) = name.split_once("] ")?;
-        Some(Symbol { percent, kernel: level == "k", name: name.trim().to_owned() })
+        // Columns of other sorts may follow, two spaces or more away.
+        let name = name.split("  ").next()?.trim();
+        Some(Symbol { percent, kernel: level == "k", name: name.to_owned() })
     };
     report.lines().filter_map(parse).collect()
 }
 
 /// A name as it fits into a table.
 fn shown(name: &str) -> String {
-    name.replace('|', "¦").chars().take(90).collect()
+    let mut shown: String = name.replace('|', "¦").chars().take(90).collect();
+    if shown.len() < name.len() {
+        shown.push('…');
+    }
+    shown
 }
 
 #[cfg(test)]
@@ -96,6 +104,11 @@ mod tests {
         };
         check("     9.20%  [k] _copy_to_iter", Some((9.2, true, "_copy_to_iter")));
         check("    12.00%     3.00%  [.] a::b<[u8]>", Some((12.0, false, "a::b<[u8]>")));
+        check(
+            "     4.30%     0.00%  [k] __x64_sys_sendto       -      -",
+            Some((4.3, true, "__x64_sys_sendto")),
+        );
+        check("     2.00%  [.] <a as b>::c      ", Some((2.0, false, "<a as b>::c")));
         check("# Samples: 3K of event 'cpu-clock'", None);
         check("", None);
     }

@@ -31,6 +31,8 @@ pub struct OnStage {
     pub window_s: f64,
     /// Packets received in it.
     pub packets: f64,
+    /// Packets lost over the whole run.
+    pub lost: i64,
     /// CPU time in it, microseconds.
     pub cpu_us: u64,
     /// The stage's own, microseconds.
@@ -77,6 +79,7 @@ pub fn run(
         connected: account.connected,
         window_s,
         packets: account.packets_between(began.at_s, ended.at_s),
+        lost: account.lost.unwrap_or(0),
         failures: account.failures,
         cpu_us: ended.cpu_us - began.cpu_us,
         stage_cpu_us: stage_ended.cpu_us - stage_began.cpu_us,
@@ -92,13 +95,14 @@ pub fn table(date: &str, one: &OnStage, crowd: &OnStage) -> String {
     let expected = one.packets / one.window_s * crowd.window_s * f64::from(crowd.viewers);
     let memory = crowd.rss_kb.saturating_sub(one.rss_kb) as f64 / f64::from(crowd.viewers - 1);
     let mut out = format!("{date}, by `bench/run.sh --stage-1000`; load average {:.1}.\n\n", crowd.load);
-    out += "| Viewers | Connected | Failed | Packets of those of one viewer | µs/packet | CPU of the viewers | CPU of the \
-            stage | Memory | kB/viewer |\n|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n";
+    out += "| Viewers | Connected | Failed | Lost | Packets, of one viewer's | µs/packet | CPU of the viewers | CPU of the \
+            stage | Memory | kB/viewer |\n|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n";
     out += &format!(
-        "| {} | {} | {} | {:.1} % | {:.2} | {:.0} % of a core | {:.0} % of a core | {:.0} MB | {memory:.0} |\n",
+        "| {} | {} | {} | {} | {:.1} % | {:.2} | {:.0} % of a core | {:.0} % of a core | {:.0} MB | {memory:.0} |\n",
         crowd.viewers,
         crowd.connected,
         crowd.failures.len(),
+        crowd.lost,
         100.0 * crowd.packets / expected,
         crowd.cpu_us as f64 / crowd.packets,
         crowd.cpu_us as f64 / 1e4 / crowd.window_s,
