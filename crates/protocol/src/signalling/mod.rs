@@ -15,6 +15,7 @@ pub mod whep;
 #[cfg(test)]
 mod tests;
 
+use crate::webrtc::relay::{RelayHost, RelayPlace};
 use crate::participant::{Channel, ChannelError, FetchId, Message, Open, Opening, Request, Response, Why};
 
 /// One server's way to exchange offer, answer and candidates; sans-IO, as the participant that owns it.
@@ -106,4 +107,19 @@ pub struct RelayServer {
     pub username: String,
     /// Long-term credential password.
     pub credential: String,
+    /// The URL's host is a name, and the one that signalling itself speaks with: its address is known.
+    pub is_signalling_host: bool,
+}
+
+impl RelayServer {
+    /// The same, having compared its host with that of the signalling server.
+    #[must_use]
+    pub fn beside(mut self, signalling_host: Option<&str>) -> Self {
+        let place = RelayPlace::parse(&self.url).ok();
+        self.is_signalling_host = match (place.map(|place| place.host), signalling_host) {
+            (Some(RelayHost::Name(name)), Some(host)) => name.eq_ignore_ascii_case(host),
+            _ => false,
+        };
+        self
+    }
 }

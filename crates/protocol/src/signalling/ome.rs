@@ -162,7 +162,9 @@ impl Ome {
                 if !url.starts_with("turn:") && !url.starts_with("turns:") {
                     continue;
                 }
-                let relay = RelayServer { url, username: username.clone(), credential: credential.clone() };
+                let (username, credential) = (username.clone(), credential.clone());
+                let relay = RelayServer { url, username, credential, is_signalling_host: false }
+                    .beside(self.config.url.host_str());
                 if announced.len() < LIST_MAX && !announced.contains(&relay) {
                     announced.push(relay);
                 }

@@ -5,6 +5,8 @@ pub mod viewer;
 
 pub mod session;
 
+pub mod relay;
+
 pub mod sdp;
 
 pub mod receiver;

@@ -161,6 +161,23 @@ impl Session {
         Ok(line)
     }
 
+    /// Adds `relayed`, an address that a relay gave us when asked from `local`, and returns its `candidate:…` line.
+    /// What is to be sent from it comes out with `relayed` as its source.
+    ///
+    /// # Errors
+    /// As [`Self::add_local_candidate`].
+    pub fn add_relayed_candidate(
+        &mut self,
+        relayed: SocketAddr,
+        local: SocketAddr,
+    ) -> Result<String, SessionError> {
+        let candidate = Candidate::relayed(relayed, local, "udp")
+            .map_err(|e| SessionError::Candidate(e.to_string()))?;
+        let line = candidate.to_sdp_string();
+        self.rtc.add_local_candidate(candidate);
+        Ok(line)
+    }
+
     /// Adds a candidate of the peer.
     pub fn add_remote_candidate(&mut self, candidate: RemoteCandidate) {
         self.rtc.add_remote_candidate(candidate.0);

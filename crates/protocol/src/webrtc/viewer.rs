@@ -9,14 +9,19 @@ use throng_media::quality::WallClock;
 use throng_media::rtp::{PacketKind, classify};
 use throng_observation::{Failure, FailureReason, IceState, Observation, Outcome, Phase, Refused};
 
+use self::relaying::Relaying;
 use super::receiver::{Receiver, ReceiverOptions};
 use super::session::{Negotiated, RemoteCandidate, Session, SessionError, SessionOutput};
 use super::srtp::SessionKeys;
 use crate::participant::{Channel, ChannelError, Input, Open, Opening, Output, Participant, Transmit, Why};
 use crate::signalling::{SIGNALLING, SignalInput, SignalOutput, Signalling};
 
+mod relaying;
+
 /// The channel of ICE, DTLS and media.
 const MEDIA: Channel = Channel(1);
+/// The channel to a relay that the server announced.
+const RELAY: Channel = Channel(2);
 /// Candidates that come before there is a session to take them; more are not kept.
 const EARLY_CANDIDATES_MAX: usize = 64;
 /// TEST-NET-1 (RFC 5737): nothing is sent there, it only names the default route.
@@ -85,6 +90,10 @@ pub struct Viewer {
     started_at: Option<Instant>,
     /// The signalling server's address, once connected.
     server: Option<SocketAddr>,
+    /// The first usable relay that the server announced.
+    relaying: Relaying,
+    /// Signalling knows that no more candidates of ours come.
+    candidates_done: bool,
     outputs: VecDeque<Output>,
 }
 
@@ -143,12 +152,21 @@ impl Step {
     }
 }
 
+/// How datagrams travel between us and the peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Via {
+    /// Over a socket of our own.
+    Socket,
+    /// Through the relay.
+    Relay,
+}
+
 /// The transport of one peer connection.
 struct Peer {
     session: Session,
     local: SocketAddr,
     /// Where our control packets go: from where authentic packets come.
-    remote: Option<SocketAddr>,
+    remote: Option<(Via, SocketAddr)>,
     negotiated: Option<Negotiated>,
     timeout_at: Instant,
     consent_lost_at: Option<Instant>,
@@ -164,6 +182,8 @@ impl Viewer {
             state: State::Idle,
             started_at: None,
             server: None,
+            relaying: Relaying::default(),
+            candidates_done: false,
             outputs: VecDeque::new(),
         }
     }
@@ -192,10 +212,8 @@ impl Viewer {
                 SignalOutput::WantOffer => self.open_media(Wanted::Offer),
                 SignalOutput::RemoteOffer(sdp) => self.remote_offer(now, sdp),
                 SignalOutput::RemoteAnswer(sdp) => self.remote_answer(now, &sdp),
-                SignalOutput::RemoteCandidate(candidate) => self.remote_candidate(candidate),
-                SignalOutput::Relay(relay) => {
-                    self.odd("relay", format!("{} is not used: candidates are tried directly", relay.url));
-                }
+                SignalOutput::RemoteCandidate(candidate) => self.remote_candidate(now, candidate),
+                SignalOutput::Relay(relay) => self.relay_announced(relay),
                 SignalOutput::Refused(what, place) => self.observe(Observation::Refused(what, place)),
                 SignalOutput::Odd(detail) => self.odd("signalling", detail),
                 SignalOutput::Failed(failure) => {
@@ -290,10 +308,10 @@ impl Viewer {
             }
             _ => {}
         }
-        candidates.into_iter().for_each(|candidate| self.remote_candidate(candidate));
+        candidates.into_iter().for_each(|candidate| self.remote_candidate(now, candidate));
     }
 
-    fn remote_candidate(&mut self, text: String) {
+    fn remote_candidate(&mut self, now: Instant, text: String) {
         if let State::Opening { candidates, .. } = &mut self.state {
             if candidates.len() < EARLY_CANDIDATES_MAX {
                 candidates.push(text);
@@ -311,6 +329,7 @@ impl Viewer {
         }
         if (self.options.may_reach)(address.ip()) {
             peer.session.add_remote_candidate(candidate);
+            self.relay_toward(now, address);
         } else {
             self.observe(Observation::Refused(Refused::IceCandidate, address));
         }
@@ -327,10 +346,9 @@ impl Viewer {
         };
         match self.begin_session(now, local, by, wanted) {
             Ok(input) => {
-                candidates.into_iter().for_each(|candidate| self.remote_candidate(candidate));
+                candidates.into_iter().for_each(|candidate| self.remote_candidate(now, candidate));
                 self.tell(now, input);
-                // All our candidates stood in the description.
-                self.tell(now, SignalInput::CandidatesDone);
+                self.no_more_candidates(now);
                 self.drain_session(now);
             }
             Err(error) => {
@@ -349,6 +367,9 @@ impl Viewer {
     ) -> Result<SignalInput<'static>, SessionError> {
         let mut session = Session::viewer(now)?;
         session.add_local_candidate(local)?;
+        if let Some((relayed, from)) = self.relaying.allocated() {
+            session.add_relayed_candidate(relayed, from)?;
+        }
         let (input, negotiated) = match wanted {
             Wanted::Offer => (SignalInput::Offer(session.create_offer()?), None),
             Wanted::AnswerTo(offer) => {
@@ -377,11 +398,12 @@ impl Viewer {
                     peer.timeout_at = at;
                     return;
                 }
-                Ok(SessionOutput::Transmit { to, bytes, .. }) => {
+                Ok(SessionOutput::Transmit { source, to, bytes }) => {
+                    let via = if source == peer.local { Via::Socket } else { Via::Relay };
                     if classify(&bytes) == PacketKind::Dtls {
-                        peer.remote = Some(to);
+                        peer.remote = Some((via, to));
                     }
-                    self.outputs.push_back(Output::Send(MEDIA, Transmit { to, bytes }));
+                    self.send(now, via, to, bytes);
                 }
                 Ok(SessionOutput::Ice(state)) => self.ice_changed(now, state),
                 Ok(SessionOutput::Connected(keys)) => self.play(now, &keys),
@@ -440,13 +462,30 @@ impl Viewer {
         }
     }
 
+    /// Sends a datagram to the peer.
+    fn send(&mut self, now: Instant, via: Via, to: SocketAddr, bytes: Vec<u8>) {
+        match via {
+            Via::Socket => self.outputs.push_back(Output::Send(MEDIA, Transmit { to, bytes })),
+            Via::Relay => self.send_relayed(now, to, &bytes),
+        }
+    }
+
+    /// Takes in a datagram that `source` sent to `local`, a candidate of ours; the media path of every packet.
     #[inline]
-    fn datagram(&mut self, now: Instant, source: SocketAddr, arrived_at: Instant, bytes: &mut [u8]) {
+    fn datagram(
+        &mut self,
+        now: Instant,
+        (via, local): (Via, Option<SocketAddr>),
+        source: SocketAddr,
+        arrived_at: Instant,
+        bytes: &mut [u8],
+    ) {
         match (classify(bytes), &mut self.state) {
             (PacketKind::Rtp, State::Playing { peer, receiver, .. }) => {
-                let ip_udp_bytes = if peer.local.is_ipv4() { 28 } else { 48 };
-                if receiver.rtp(arrived_at, ip_udp_bytes, bytes) && peer.remote != Some(source) {
-                    peer.remote = Some(source);
+                // What a relay adds is not counted: it is no rate that the media server chose.
+                let ip_udp_bytes = if source.is_ipv4() { 28 } else { 48 };
+                if receiver.rtp(arrived_at, ip_udp_bytes, bytes) && peer.remote != Some((via, source)) {
+                    peer.remote = Some((via, source));
                 }
             }
             (PacketKind::Rtcp, State::Playing { receiver, .. }) => {
@@ -456,7 +495,7 @@ impl Viewer {
                 PacketKind::Stun | PacketKind::Dtls,
                 State::Connecting { peer, .. } | State::Playing { peer, .. },
             ) if (self.options.may_reach)(source.ip()) => {
-                match peer.session.datagram(now, source, peer.local, bytes) {
+                match peer.session.datagram(now, source, local.unwrap_or(peer.local), bytes) {
                     Ok(()) => self.drain_session(now),
                     Err(error) => self.fail_session(now, &error),
                 }
@@ -480,16 +519,22 @@ impl Viewer {
                 Err(error) => self.fail_session(now, &error),
             }
         }
-        if let State::Playing { peer, receiver, .. } = &mut self.state {
-            if now >= receiver.next_timeout() {
-                if let (Some(bytes), Some(to)) = (receiver.poll_feedback(now), peer.remote) {
-                    self.outputs.push_back(Output::Send(MEDIA, Transmit { to, bytes }));
-                }
-                receiver.timeout(now);
-            }
-            self.outputs.extend(receiver.take_observed().map(Output::Observed));
-        }
+        self.tick_relay(now);
+        self.tick_receiver(now);
         self.check_deadline(now);
+    }
+
+    fn tick_receiver(&mut self, now: Instant) {
+        let State::Playing { peer, receiver, .. } = &mut self.state else { return };
+        let mut feedback = None;
+        if now >= receiver.next_timeout() {
+            feedback = receiver.poll_feedback(now).zip(peer.remote);
+            receiver.timeout(now);
+        }
+        self.outputs.extend(receiver.take_observed().map(Output::Observed));
+        if let Some((bytes, (via, to))) = feedback {
+            self.send(now, via, to, bytes);
+        }
     }
 
     fn check_deadline(&mut self, now: Instant) {
@@ -551,6 +596,9 @@ impl Viewer {
         if let State::Connecting { peer, .. } | State::Playing { peer, .. } = &self.state {
             consider(peer.timeout_at, "ICE and DTLS");
         }
+        if let Some(at) = self.relaying.next_timeout() {
+            consider(at, "TURN");
+        }
         if let State::Playing { receiver, .. } = &self.state {
             consider(receiver.next_timeout(), "reports and meters");
         }
@@ -600,20 +648,24 @@ impl Viewer {
     }
 
     fn stop_media(&mut self, now: Instant) {
-        let (State::Connecting { peer, .. } | State::Playing { peer, .. }) = &mut self.state else { return };
+        let (State::Connecting { peer, .. } | State::Playing { peer, .. }) = &mut self.state else {
+            return self.leave_relay(now);
+        };
         peer.session.close();
+        let local = peer.local;
         let mut closing = Vec::new();
-        while let Ok(SessionOutput::Transmit { to, bytes, .. }) = peer.session.poll_output() {
-            closing.push(Output::Send(MEDIA, Transmit { to, bytes }));
+        while let Ok(SessionOutput::Transmit { source, to, bytes }) = peer.session.poll_output() {
+            closing.push((if source == local { Via::Socket } else { Via::Relay }, to, bytes));
         }
         if let State::Playing { peer, receiver, .. } = &mut self.state {
-            if let (Some(bytes), Some(to)) = (receiver.goodbye(), peer.remote) {
-                self.outputs.push_back(Output::Send(MEDIA, Transmit { to, bytes }));
+            if let (Some(bytes), Some((via, to))) = (receiver.goodbye(), peer.remote) {
+                closing.insert(0, (via, to, bytes));
             }
             receiver.finish(now);
             self.outputs.extend(receiver.take_observed().map(Output::Observed));
         }
-        self.outputs.extend(closing);
+        closing.into_iter().for_each(|(via, to, bytes)| self.send(now, via, to, bytes));
+        self.leave_relay(now);
     }
 
     fn over(&mut self) {
@@ -638,6 +690,8 @@ impl Viewer {
         } else if channel == MEDIA {
             let failure = Failure::from(why);
             self.fail(now, failure.reason, &format!("media socket: {}", failure.detail));
+        } else if channel == RELAY {
+            self.relay_closed(now, &why.to_string());
         }
     }
 }
@@ -649,8 +703,13 @@ impl Participant for Viewer {
         }
         match input {
             Input::Datagram { channel: MEDIA, source, arrived_at, bytes } => {
-                self.datagram(now, source, arrived_at, bytes);
+                self.datagram(now, (Via::Socket, None), source, arrived_at, bytes);
             }
+            Input::Datagram { channel: RELAY, arrived_at, bytes, source } => {
+                self.relay_datagram(now, source, arrived_at, bytes);
+            }
+            Input::Bytes { channel: RELAY, bytes } => self.relay_bytes(now, bytes),
+            Input::Opened { channel: RELAY, opening } => self.relay_opened(now, &opening),
             Input::Start { .. } => {
                 self.started_at = Some(now);
                 self.state = State::Joining { by: now + self.options.patience.signalling };

@@ -26,7 +26,12 @@ fn relay(link: &str) -> Option<RelayServer> {
         }
     }
     let is_turn = url.starts_with("turn:") || url.starts_with("turns:");
-    (is_ice_server && is_turn).then(|| RelayServer { url: url.to_owned(), username, credential })
+    (is_ice_server && is_turn).then(|| RelayServer {
+        url: url.to_owned(),
+        username,
+        credential,
+        is_signalling_host: false,
+    })
 }
 
 /// The parts of `text` between `separator`s that stand outside quotes and angle brackets.
@@ -75,6 +80,7 @@ mod tests {
             url: url.into(),
             username: username.into(),
             credential: credential.into(),
+            is_signalling_host: false,
         };
         for (value, expect) in [
             (r#"<stun:stun.example.net>; rel="ice-server""#, vec![]),

@@ -293,7 +293,10 @@ impl Whep {
         let headers = &response.head.headers;
         let links = headers.get_all(header::LINK).iter().filter_map(|value| value.to_str().ok());
         let relays: Vec<_> = links.take(LIST_MAX).flat_map(link::relays).take(LIST_MAX).collect();
-        self.outputs.extend(relays.into_iter().map(SignalOutput::Relay));
+        // Only the first endpoint's address is told; a redirect to another host leaves names unknown.
+        let host = endpoint.host_str().filter(|host| self.config.url.host_str() == Some(*host));
+        let relays = relays.into_iter().map(|relay| SignalOutput::Relay(relay.beside(host)));
+        self.outputs.extend(relays);
 
         let location = refusal::text(headers, header::LOCATION);
         let mut url = location.and_then(|location| endpoint.join(location).ok());

@@ -1,0 +1,301 @@
+//! A relay (TURN, RFC 8656) between us and a peer, for servers that cannot be reached directly.
+//!
+//! The TURN protocol is `turn-client-proto`'s; the framing of streams and the way of media packets are ours, because
+//! that library does not know the padding of RFC 8656 section 12.5 and would copy what lies between two reads.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+use turn_client_proto::api::{Transmit, TurnClientApi, TurnConfig, TurnEvent, TurnPollRet, TurnRecvRet};
+use turn_client_proto::client::TurnClient;
+use turn_client_proto::stun::Instant as TurnInstant;
+use turn_client_proto::tcp::TurnClientTcp;
+use turn_client_proto::types::{AddressFamily, TransportType, TurnCredentials};
+use turn_client_proto::udp::TurnClientUdp;
+
+mod place;
+pub use place::{Carrier, RelayHost, RelayPlace, RelayUrlError};
+
+mod frames;
+pub use frames::{Frames, NotTurn, is_turn_frame};
+
+#[cfg(test)]
+mod tests;
+
+/// Peers that one relay is asked to talk to; a server that names more is not followed.
+const PEERS_MAX: usize = 32;
+/// First retransmission of a request to the relay (RFC 8489 section 6.2.1).
+const FIRST_REPEAT: Duration = Duration::from_millis(500);
+/// Sent at 0, 0.5, 1.5 and 3.5 s: a relay that is silent for longer will not carry a stream either.
+const REPEATS: u32 = 4;
+/// How long the last request is waited for.
+const LAST_WAIT: Duration = Duration::from_secs(2);
+/// Longer than the pause that the library keeps between two requests.
+const PAST_CADENCE: Duration = Duration::from_secs(1);
+/// Rounds of asking the library what it wants; it comes to rest in two or three.
+const ROUNDS_MAX: usize = 64;
+/// What the library waits for when nothing is to be done.
+const IDLE: Duration = Duration::from_secs(9_999);
+
+/// Where a relay is, and whose name to give it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RelayAccount {
+    /// The TURN server.
+    pub server: SocketAddr,
+    /// What carries TURN to it.
+    pub carrier: Carrier,
+    /// Long-term credential user name.
+    pub username: String,
+    /// Long-term credential password.
+    pub credential: String,
+}
+
+/// What a relay wants, or tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RelayOutput {
+    /// Send these bytes to the TURN server: one datagram, or the next of the stream.
+    Send(Vec<u8>),
+    /// The relay gave us this address; it is a local candidate.
+    Allocated(SocketAddr),
+    /// Something was refused that leaves the rest usable.
+    Odd(String),
+    /// The relay cannot be used, or any longer.
+    Failed(String),
+}
+
+/// One allocation on a TURN server.
+pub struct Relay {
+    client: TurnClient,
+    server: SocketAddr,
+    local: SocketAddr,
+    is_stream: bool,
+    /// Zero on the library's clock.
+    base: Instant,
+    relayed: Option<SocketAddr>,
+    peers: Vec<SocketAddr>,
+    next_at: Instant,
+    over: bool,
+    outputs: VecDeque<RelayOutput>,
+}
+
+impl Relay {
+    /// Asks for an allocation over a channel that is open from `local`. The address asked for is of the family that
+    /// the server is reached by.
+    #[must_use]
+    pub fn new(now: Instant, local: SocketAddr, account: &RelayAccount) -> Self {
+        let server = account.server;
+        let mut config = TurnConfig::new(TurnCredentials::new(&account.username, &account.credential));
+        config.set_request_retransmits(FIRST_REPEAT, Duration::MAX, REPEATS, LAST_WAIT);
+        if server.is_ipv6() {
+            config.set_address_family(AddressFamily::IPV6);
+        }
+        let is_stream = account.carrier.is_stream();
+        let client = if is_stream {
+            TurnClient::Tcp(TurnClientTcp::allocate(local, server, config))
+        } else {
+            TurnClient::Udp(TurnClientUdp::allocate(local, server, config))
+        };
+        let mut relay = Self {
+            client,
+            server,
+            local,
+            is_stream,
+            base: now,
+            relayed: None,
+            peers: Vec::new(),
+            next_at: now,
+            over: false,
+            outputs: VecDeque::new(),
+        };
+        relay.timeout(now);
+        relay
+    }
+
+    /// The address that peers see, once allocated.
+    #[must_use]
+    pub fn relayed(&self) -> Option<SocketAddr> {
+        self.relayed
+    }
+
+    /// The TURN server.
+    #[must_use]
+    pub fn server(&self) -> SocketAddr {
+        self.server
+    }
+
+    /// Our end of the channel to the TURN server.
+    #[must_use]
+    pub fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Lets `peer` send to us and us to it (ChannelBind, RFC 8656 section 11), from the allocation on.
+    pub fn permit(&mut self, now: Instant, peer: SocketAddr) {
+        let same_family = peer.is_ipv4() == self.server.is_ipv4();
+        if !same_family || self.peers.contains(&peer) || self.peers.len() == PEERS_MAX {
+            return;
+        }
+        self.peers.push(peer);
+        if self.relayed.is_some() {
+            self.bind(now, peer);
+            self.timeout(now);
+        }
+    }
+
+    fn bind(&mut self, now: Instant, peer: SocketAddr) {
+        let at = self.turn_time(now);
+        if let Err(error) = self.client.bind_channel(TransportType::Udp, peer, at) {
+            self.outputs.push_back(RelayOutput::Odd(format!("no channel to {peer}: {error}")));
+        }
+    }
+
+    /// Takes in one frame from the TURN server: a datagram, or one that [`Frames`] cut from the stream. When a peer
+    /// sent it, tells who, and where in the frame its datagram lies.
+    pub fn receive(&mut self, now: Instant, frame: &[u8]) -> Option<(SocketAddr, Range<usize>)> {
+        if self.over || !is_turn_frame(frame) {
+            return None;
+        }
+        let at = self.turn_time(now);
+        let carried_by = if self.is_stream { TransportType::Tcp } else { TransportType::Udp };
+        let transmit = Transmit::new(frame, carried_by, self.server, self.local);
+        let client = &mut self.client;
+        // A defect of the library on what a server sends costs this relay and not the run.
+        let received = catch_unwind(AssertUnwindSafe(|| match client.recv(transmit, at) {
+            TurnRecvRet::PeerData(from) => within(frame, from.data()).map(|range| (from.peer, range)),
+            TurnRecvRet::Handled | TurnRecvRet::Ignored(_) | TurnRecvRet::PeerIcmp { .. } => None,
+        }));
+        match received {
+            Ok(Some(data)) => Some(data),
+            Ok(None) => {
+                self.timeout(now);
+                None
+            }
+            Err(_) => {
+                self.fail("the TURN library failed on what the server sent");
+                None
+            }
+        }
+    }
+
+    /// `datagram` for `peer` as it goes to the TURN server; `None` while that peer is not permitted.
+    pub fn wrap(&mut self, now: Instant, peer: SocketAddr, datagram: &[u8]) -> Option<Vec<u8>> {
+        if self.over {
+            return None;
+        }
+        let at = self.turn_time(now);
+        let built = self.client.send_to(TransportType::Udp, peer, datagram, at).ok().flatten()?.build();
+        let mut bytes = built.data;
+        if self.is_stream {
+            // RFC 8656 section 12.5: over a stream ChannelData is padded to a multiple of four.
+            bytes.resize(bytes.len().next_multiple_of(4), 0);
+        }
+        Some(bytes)
+    }
+
+    /// The deadline of [`Self::next_timeout`] has come: refreshes and repeats what is due.
+    pub fn timeout(&mut self, now: Instant) {
+        if self.over {
+            return;
+        }
+        let at = self.turn_time(now);
+        for _ in 0..ROUNDS_MAX {
+            let wait = self.client.poll(at);
+            self.take_transmits(at);
+            while let Some(event) = self.client.poll_event() {
+                self.happened(now, &event);
+            }
+            match wait {
+                TurnPollRet::WaitUntil(until) if until > at => {
+                    let wait = until.saturating_duration_since(at).min(IDLE);
+                    self.next_at = now + wait;
+                    return;
+                }
+                TurnPollRet::WaitUntil(_) => {}
+                TurnPollRet::Closed => return self.fail("no allocation: refused, or no answer"),
+                // These belong to allocations of TCP, which are not asked for.
+                TurnPollRet::AllocateTcpSocket { .. } | TurnPollRet::TcpClose { .. } => {}
+            }
+        }
+        // It wants to be asked again and does nothing; a moment later it does.
+        self.next_at = now + Duration::from_millis(10);
+    }
+
+    fn take_transmits(&mut self, at: TurnInstant) {
+        while let Some(transmit) = self.client.poll_transmit(at) {
+            self.outputs.push_back(RelayOutput::Send(transmit.data.to_vec()));
+        }
+    }
+
+    fn happened(&mut self, now: Instant, event: &TurnEvent) {
+        match *event {
+            TurnEvent::AllocationCreated(TransportType::Udp, relayed) => {
+                self.relayed = Some(relayed);
+                self.outputs.push_back(RelayOutput::Allocated(relayed));
+                for at in 0..self.peers.len() {
+                    self.bind(now, self.peers[at]);
+                }
+            }
+            TurnEvent::AllocationCreateFailed(_) => self.fail("no allocation: refused, or no answer"),
+            TurnEvent::ChannelCreateFailed(_, peer) => {
+                // Without a channel, Send and Data indications carry the same at 36 bytes a packet.
+                let at = self.turn_time(now);
+                let permitted = self.client.create_permission(TransportType::Udp, peer.ip(), at).is_ok();
+                let hope = if permitted { "; asks for a permission" } else { "" };
+                self.outputs.push_back(RelayOutput::Odd(format!("no channel to {peer}{hope}")));
+            }
+            TurnEvent::PermissionCreateFailed(_, peer) => {
+                self.outputs.push_back(RelayOutput::Odd(format!("the relay may not talk to {peer}")));
+            }
+            TurnEvent::AllocationCreated(..)
+            | TurnEvent::PermissionCreated(..)
+            | TurnEvent::ChannelCreated(..)
+            | TurnEvent::TcpConnected(_)
+            | TurnEvent::TcpConnectFailed(_) => {}
+        }
+    }
+
+    fn fail(&mut self, why: &str) {
+        if !self.over {
+            self.over = true;
+            self.relayed = None;
+            self.outputs.push_back(RelayOutput::Failed(why.to_owned()));
+        }
+    }
+
+    /// Gives the allocation back (Refresh with lifetime 0). The answer is not waited for.
+    pub fn close(&mut self, now: Instant) {
+        let at = self.turn_time(now);
+        if !self.over && self.client.delete(at).is_ok() {
+            let later = self.turn_time(now + PAST_CADENCE);
+            self.take_transmits(later);
+        }
+        self.over = true;
+        self.relayed = None;
+    }
+
+    /// The next thing it wants, or `None`.
+    pub fn poll_output(&mut self) -> Option<RelayOutput> {
+        self.outputs.pop_front()
+    }
+
+    /// When it next needs [`Self::timeout`]; `None` when it is over.
+    #[must_use]
+    pub fn next_timeout(&self) -> Option<Instant> {
+        (!self.over).then_some(self.next_at)
+    }
+
+    fn turn_time(&self, now: Instant) -> TurnInstant {
+        let passed = now.saturating_duration_since(self.base).as_nanos();
+        TurnInstant::from_nanos(i64::try_from(passed).unwrap_or(i64::MAX))
+    }
+}
+
+/// Where `part`, a slice of `whole`, lies in it.
+fn within(whole: &[u8], part: &[u8]) -> Option<Range<usize>> {
+    let start = part.as_ptr().addr().checked_sub(whole.as_ptr().addr())?;
+    let end = start.checked_add(part.len())?;
+    (end <= whole.len()).then_some(start..end)
+}
