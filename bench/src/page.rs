@@ -38,7 +38,8 @@ pub fn comparison(results: &Results) -> String {
     let _ = writeln!(out, "{}, by `{}`.\n", results.date, results.command);
     let _ = writeln!(
         out,
-        "{}, {} cores, Linux {}. {}. Load average {}. Stream: {:.2} Mbit/s, {:.0} packets/s a viewer ({:.0} of video, \
+        "{}, {} cores, Linux {}. {}. Load average {}; generators were runnable but without a CPU for {} of the \
+         window. Stream: {:.2} Mbit/s, {:.0} packets/s a viewer ({:.0} of video, \
          mean {:.0} bytes; {:.0} of audio, {:.0} bytes).\n",
         machine.cpu,
         machine.cores,
@@ -46,6 +47,8 @@ pub fn comparison(results: &Results) -> String {
         machine.versions.join(" · "),
         Spread::of(results.playing.iter().map(|run| run.load))
             .map_or("not known".into(), |load| { format!("{:.1} to {:.1}", load.min, load.max) }),
+        Spread::of(results.playing.iter().map(|run| 100.0 * run.waited_ratio))
+            .map_or("not known".into(), |w| { format!("{:.0} to {:.0} %", w.min, w.max) }),
         stream.bits_per_s / 1e6,
         stream.packets_per_s(),
         stream.video_packets_per_s,
