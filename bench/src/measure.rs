@@ -14,6 +14,8 @@ use crate::stream::Stream;
 
 /// The share of the expected packets that a run must have received to count.
 pub const PACKETS_NEEDED: f64 = 0.95;
+/// Between joins, when joining is what is measured: little enough for a crowd of 300 to join within [`JOINING_MAX`].
+const JOIN_EVERY: Duration = Duration::from_millis(20);
 /// What is left to joins under way before their cost is read.
 const LAST_JOIN: Duration = Duration::from_secs(2);
 /// throng's viewers give up after ten seconds without media, so the first must not be older than this when joins are
@@ -29,7 +31,7 @@ pub struct Bench<'a> {
     pub stream: &'a Stream,
     /// What is compared.
     pub programs: &'a Programs,
-    /// Time between joins.
+    /// Time between the joins of a crowd that is to play.
     pub every: Duration,
     /// Time from the last join to the window.
     pub settle: Duration,
@@ -177,7 +179,7 @@ impl Bench<'_> {
     /// Whether `viewers` join fast enough for the first to have its patience still when the last has joined.
     #[must_use]
     pub fn can_join(&self, viewers: u32) -> bool {
-        self.every * viewers + LAST_JOIN <= JOINING_MAX
+        JOIN_EVERY * viewers + LAST_JOIN <= JOINING_MAX
     }
 
     /// Lets `viewers` join while nothing plays. `for_viewers` sets the time that the process is given, so that a
@@ -187,8 +189,8 @@ impl Bench<'_> {
     /// When the generator cannot be started or ends early.
     pub fn joining(&self, kind: Kind, viewers: u32, for_viewers: u32) -> Result<Joining> {
         self.stream.set_open(false);
-        let joined = self.every * for_viewers + LAST_JOIN;
-        let crowd = Crowd { viewers, every: self.every, lasts: joined + Duration::from_secs(2) };
+        let joined = JOIN_EVERY * for_viewers + LAST_JOIN;
+        let crowd = Crowd { viewers, every: JOIN_EVERY, lasts: joined + Duration::from_secs(2) };
         let generator = self.start(kind, crowd)?;
         std::thread::sleep(joined);
         let usage = Usage::of(generator.pid()).with_context(|| format!("{} ended early", kind.name()))?;

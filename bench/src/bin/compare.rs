@@ -46,8 +46,8 @@ struct Arguments {
     /// Seconds from the last join to the window
     #[arg(long, default_value_t = 3)]
     settle_s: u64,
-    /// Milliseconds between joins
-    #[arg(long, default_value_t = 20)]
+    /// Milliseconds between the joins of a crowd that is to play
+    #[arg(long, default_value_t = 40)]
     every_ms: u64,
     /// The binary `throng`; without it only pion and the floor are measured
     #[arg(long)]
