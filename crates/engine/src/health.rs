@@ -138,7 +138,7 @@ mod tests {
         assert!(limits_passed(std::slice::from_ref(&healthy)).is_empty());
         for (row, word) in [
             (GeneratorRow { cpu_us: 800_000, ..healthy.clone() }, "80 %"),
-            (GeneratorRow { lag_p99_us: 12_000, ..healthy.clone() }, "12.0 ms"),
+            (GeneratorRow { lag_p99_us: 25_000, ..healthy.clone() }, "25.0 ms"),
             (GeneratorRow { socket_drops: 1, ..healthy.clone() }, "received"),
             (GeneratorRow { send_drops: 1, ..healthy.clone() }, "not take"),
             (GeneratorRow { observations_dropped: 1, ..healthy.clone() }, "observations"),
