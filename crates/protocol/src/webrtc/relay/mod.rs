@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 use turn_client_proto::api::{Transmit, TurnClientApi, TurnConfig, TurnEvent, TurnPollRet, TurnRecvRet};
 use turn_client_proto::client::TurnClient;
 use turn_client_proto::stun::Instant as TurnInstant;
+use turn_client_proto::stun::types::attribute::ErrorCode;
+use turn_client_proto::stun::types::message::{Message as StunMessage, MessageClass};
 use turn_client_proto::tcp::TurnClientTcp;
 use turn_client_proto::types::{AddressFamily, TransportType, TurnCredentials};
 use turn_client_proto::udp::TurnClientUdp;
@@ -77,6 +79,8 @@ pub struct Relay {
     relayed: Option<SocketAddr>,
     peers: Vec<SocketAddr>,
     next_at: Instant,
+    /// The last error that the server answered while there was no allocation: code and words.
+    refused: Option<(u16, String)>,
     over: bool,
     outputs: VecDeque<RelayOutput>,
 }
@@ -107,6 +111,7 @@ impl Relay {
             relayed: None,
             peers: Vec::new(),
             next_at: now,
+            refused: None,
             over: false,
             outputs: VecDeque::new(),
         };
@@ -170,6 +175,7 @@ impl Relay {
         match received {
             Ok(Some(data)) => Some(data),
             Ok(None) => {
+                self.note_refusal(frame);
                 self.timeout(now);
                 None
             }
@@ -214,7 +220,7 @@ impl Relay {
                     return;
                 }
                 TurnPollRet::WaitUntil(_) => {}
-                TurnPollRet::Closed => return self.fail("no allocation: refused, or no answer"),
+                TurnPollRet::Closed => return self.fail_allocation(),
                 // These belong to allocations of TCP, which are not asked for.
                 TurnPollRet::AllocateTcpSocket { .. } | TurnPollRet::TcpClose { .. } => {}
             }
@@ -238,7 +244,7 @@ impl Relay {
                     self.bind(now, self.peers[at]);
                 }
             }
-            TurnEvent::AllocationCreateFailed(_) => self.fail("no allocation: refused, or no answer"),
+            TurnEvent::AllocationCreateFailed(_) => self.fail_allocation(),
             TurnEvent::ChannelCreateFailed(_, peer) => {
                 // Without a channel, Send and Data indications carry the same at 36 bytes a packet.
                 let at = self.turn_time(now);
@@ -255,6 +261,34 @@ impl Relay {
             | TurnEvent::TcpConnected(_)
             | TurnEvent::TcpConnectFailed(_) => {}
         }
+    }
+
+    /// Keeps what the server answered to a request for an allocation. The first 401 asks for credentials; the second
+    /// refuses them, which the library would find out only by waiting.
+    fn note_refusal(&mut self, frame: &[u8]) {
+        if self.relayed.is_some() {
+            return;
+        }
+        let Ok(message) = StunMessage::from_bytes(frame) else { return };
+        if !message.has_class(MessageClass::Error) {
+            return;
+        }
+        let Ok(error) = message.attribute::<ErrorCode>() else { return };
+        let words = error.reason().chars().filter(|c| !c.is_control()).take(80).collect();
+        let before = self.refused.replace((error.code(), words));
+        if before.is_some_and(|(code, _)| code == ErrorCode::UNAUTHORIZED)
+            && error.code() == ErrorCode::UNAUTHORIZED
+        {
+            self.fail_allocation();
+        }
+    }
+
+    fn fail_allocation(&mut self) {
+        let why = match &self.refused {
+            Some((code, words)) => format!("no allocation: {code} {words}"),
+            None => "no allocation: no answer".to_owned(),
+        };
+        self.fail(&why);
     }
 
     fn fail(&mut self, why: &str) {
