@@ -5,7 +5,7 @@ set -euo pipefail
 need_build=(gcc:gcc libc6-dev:/usr/include/stdio.h)
 need_test=(
   "${need_build[@]}"
-  janus:janus ffmpeg:ffmpeg chromium:chromium chromium-driver:chromedriver
+  janus:janus ffmpeg:ffmpeg chromium:chromium chromium-driver:chromedriver coturn:turnserver
   nftables:nft iproute2:ip procps:ps
 )
 
@@ -33,7 +33,7 @@ if [[ $(id -u) -ne 0 ]]; then
 fi
 echo "Installing with apt${as_root:+ (by sudo)}: ${missing[*]}"
 
-# Janus is a test fixture here: its packaged service must not start and listen on every interface.
+# Janus and coturn are test fixtures here: their packaged services must not start and listen on every interface.
 policy=/usr/sbin/policy-rc.d
 if [[ ! -e $policy ]]; then
   printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee $policy >/dev/null

@@ -243,6 +243,22 @@ pub enum ChannelError {
     Generator(String),
 }
 
+impl ChannelError {
+    /// What this means for a session whose channel had been open: however the connection broke, it is the signalling
+    /// that closed in the middle of a session. A peer that breaks the protocol, and what is our own doing, keep their
+    /// names.
+    #[must_use]
+    pub fn after_opening(self) -> throng_observation::Failure {
+        use throng_observation::{Failure, FailureReason};
+        match self {
+            Self::Tcp(_) | Self::Tls(_) | Self::Timeout(_) | Self::ClosedByPeer(_) => {
+                Failure::new(FailureReason::SignallingClosed, self.to_string())
+            }
+            other => other.into(),
+        }
+    }
+}
+
 impl From<ChannelError> for throng_observation::Failure {
     fn from(error: ChannelError) -> Self {
         use throng_observation::FailureReason as Reason;

@@ -14,4 +14,5 @@ pub mod ome;
 pub mod whep;
 
 pub mod chromium;
+pub mod coturn;
 pub mod janus;

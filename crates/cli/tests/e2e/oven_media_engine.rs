@@ -1,24 +1,109 @@
-//! OvenMediaEngine's signalling, played strictly by a conformance server (no package of the real one exists), with
-//! real media behind it: the stage's, by its WHEP endpoint turned around.
+//! OvenMediaEngine's signalling, end to end, against a conformance server with a real media side; its TCP relay
+//! against the real coturn.
 
 use std::net::Ipv4Addr;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
-use throng_sim::ome::{Behaviour, MediaPeer, Server};
+use throng_sim::coturn::{self, Coturn};
+use throng_sim::ome::{Behaviour, Server};
 
-use crate::throng::{alone, figure, run};
+use crate::throng::{Ran, alone, figure, run};
 
-/// A media side that offers and never sends: what signalling alone can show.
-struct Mute;
+mod peer;
+use peer::{FPS, Peer};
 
-impl MediaPeer for Mute {
-    fn offer(&mut self) -> String {
-        include_str!("ome-offer.sdp").replace('\n', "\r\n")
+const STREAM: &str = "/app/stream";
+
+fn speaking() -> Behaviour {
+    Behaviour { stream: STREAM.into(), ..Behaviour::default() }
+}
+
+/// A server whose senders listen only to `ports`, and the count of datagrams from elsewhere.
+fn start(behaviour: Behaviour, ports: Option<RangeInclusive<u16>>) -> (Server, Arc<AtomicU64>) {
+    let heard_elsewhere = Arc::new(AtomicU64::new(0));
+    let count = heard_elsewhere.clone();
+    let peers = Arc::new(move || -> Box<dyn throng_sim::ome::MediaPeer> {
+        Box::new(Peer::new(ports.clone(), count.clone()))
+    });
+    (Server::start(Ipv4Addr::LOCALHOST, behaviour, peers).unwrap(), heard_elsewhere)
+}
+
+fn view(server: &Server, path: &str) -> Ran {
+    let url = format!("ws://{}{path}", server.address());
+    run(None, &["view", &url, "-n", "5", "--every", "100ms", "--for", "6s", "--warm-up", "2s"])
+}
+
+/// Five viewers played everything, and said what the protocol wants said.
+fn expect_clean_play(server: &Server, ran: &Ran) {
+    let summary = ran.summary();
+    assert_eq!(figure(&summary, "participants.playing"), 5.0, "{ran}");
+    assert_eq!(figure(&summary, "participants.failed"), 0.0, "{ran}");
+    assert_eq!(figure(&summary, "video.loss_ratio"), 0.0, "{ran}");
+    assert_eq!(figure(&summary, "audio.loss_ratio"), 0.0, "{ran}");
+    let fps = figure(&summary, "video.fps_p50");
+    assert!((fps - f64::from(FPS)).abs() < 1.0, "{fps} fps\n{ran}");
+    assert_eq!(server.violations(), Vec::<String>::new(), "{ran}");
+    assert_eq!(server.sessions(), (5, 5), "every session is stopped\n{ran}");
+}
+
+#[test]
+fn viewers_play_and_keep_to_the_protocol() {
+    let _alone = alone();
+    for chatter in [false, true] {
+        let (server, _) = start(Behaviour { chatter, ..speaking() }, None);
+        let ran = view(&server, STREAM).expect_code(0);
+        expect_clean_play(&server, &ran);
     }
-    fn answer(&mut self, sdp: &str) {
-        assert!(sdp.contains("a=recvonly"), "a viewer receives: {sdp}");
+}
+
+#[test]
+fn media_comes_through_the_relay_when_nothing_else_works() {
+    let _alone = alone();
+    for transport in ["tcp", "udp"] {
+        let coturn = Coturn::start().unwrap();
+        let relay = (coturn.uri(transport), coturn::USER.to_owned(), coturn::PASSWORD.to_owned());
+        let behaviour = Behaviour { relay: Some(relay), ..speaking() };
+        let (server, heard_elsewhere) = start(behaviour, Some(coturn::RELAYED_PORTS));
+        let ran = view(&server, &format!("{STREAM}?transport=tcp")).expect_code(0);
+        expect_clean_play(&server, &ran);
+        let direct = heard_elsewhere.load(Ordering::Relaxed);
+        assert!(direct > 0, "viewers try the direct way too\n{ran}");
+        let given_up_at = Instant::now() + Duration::from_secs(3);
+        while coturn.allocations().unwrap() > 0 {
+            assert!(Instant::now() < given_up_at, "{transport}: allocations are not given back\n{ran}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
-    fn candidate(&mut self, candidate: &str) {
-        assert!(candidate.starts_with("candidate:"), "{candidate}");
-    }
+}
+
+#[test]
+fn a_relay_that_refuses_does_not_keep_viewers_from_the_direct_way() {
+    let _alone = alone();
+    let coturn = Coturn::start().unwrap();
+    let relay = (coturn.uri("tcp"), coturn::USER.to_owned(), "wrong".to_owned());
+    let (server, _) = start(Behaviour { relay: Some(relay), ..speaking() }, None);
+    let ran = view(&server, &format!("{STREAM}?transport=tcp")).expect_code(0);
+    expect_clean_play(&server, &ran);
+}
+
+fn check(behaviour: Behaviour, path: &str, reason: &str) {
+    let said = format!("{behaviour:?}");
+    let (server, _) = start(behaviour, None);
+    let url = format!("ws://{}{path}", server.address());
+    let ran = run(None, &["view", &url, "-n", "3", "--every", "50ms", "--for", "15s"]).expect_code(3);
+    let summary = ran.summary();
+    assert_eq!(figure(&summary, "participants.failed"), 3.0, "{said}: {ran}");
+    assert_eq!(summary["failures"][reason], 3, "{said}: {ran}");
+}
+
+#[test]
+fn servers_that_refuse_or_misbehave_are_named() {
+    let _alone = alone();
+    check(Behaviour { refuse_upgrade: Some(401), ..speaking() }, STREAM, "http_401");
+    check(speaking(), "/app/other", "refused");
+    check(Behaviour { silent: true, ..speaking() }, STREAM, "signalling_timeout");
+    check(Behaviour { garbage: Some("{\"command\":".into()), ..speaking() }, STREAM, "protocol");
 }

@@ -15,8 +15,8 @@ pub mod whep;
 #[cfg(test)]
 mod tests;
 
-use crate::webrtc::relay::{RelayHost, RelayPlace};
 use crate::participant::{Channel, ChannelError, FetchId, Message, Open, Opening, Request, Response, Why};
+use crate::webrtc::relay::{RelayHost, RelayPlace};
 
 /// One server's way to exchange offer, answer and candidates; sans-IO, as the participant that owns it.
 ///

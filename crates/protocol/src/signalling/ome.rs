@@ -182,8 +182,10 @@ impl Ome {
     }
 
     fn closed(&mut self, error: ChannelError) {
-        if !matches!(self.state, State::Over) {
-            self.fail(error.into());
+        match self.state {
+            State::Over => {}
+            State::Idle | State::Opening(_) => self.fail(error.into()),
+            _ => self.fail(error.after_opening()),
         }
     }
 

@@ -171,8 +171,8 @@ impl Session {
         relayed: SocketAddr,
         local: SocketAddr,
     ) -> Result<String, SessionError> {
-        let candidate = Candidate::relayed(relayed, local, "udp")
-            .map_err(|e| SessionError::Candidate(e.to_string()))?;
+        let candidate =
+            Candidate::relayed(relayed, local, "udp").map_err(|e| SessionError::Candidate(e.to_string()))?;
         let line = candidate.to_sdp_string();
         self.rtc.add_local_candidate(candidate);
         Ok(line)

@@ -560,7 +560,12 @@ impl Viewer {
                 self.fail(now, FailureReason::NoMedia, "connected, and no media came");
             }
             State::Playing { .. } => self.fail(now, FailureReason::MediaLost, why),
-            State::Leaving { .. } => self.over(),
+            State::Leaving { outcome, .. } => {
+                if *outcome == Outcome::Completed {
+                    self.observe(Observation::GoodbyeUnanswered);
+                }
+                self.over();
+            }
         }
     }
 

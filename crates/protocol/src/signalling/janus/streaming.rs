@@ -295,6 +295,7 @@ impl Streaming {
             }
             State::Leaving(waiting) => {
                 if waiting.overdue(now).is_some() {
+                    self.odd(format!("{SERVER}: the goodbye was not answered"));
                     self.goodbye();
                 }
             }
@@ -357,7 +358,8 @@ impl Signalling for Streaming {
                     self.state = State::Over;
                     self.outputs.push_back(SignalOutput::Goodbye);
                 }
-                _ => self.fail(error.into()),
+                State::Idle | State::Opening(_) => self.fail(error.into()),
+                _ => self.fail(error.after_opening()),
             },
             SignalInput::Leave => self.leave(now),
             SignalInput::Fetched(..) | SignalInput::Offer(_) => {}

@@ -220,7 +220,12 @@ fn refusals_and_rubbish_are_named() {
     ] {
         failed(&after(heard).hears(&said), &reason, says);
     }
-    closes_are_named(|| after(3));
+    let opening = || {
+        let mut opening = stand();
+        opening.tell(SignalInput::Start);
+        opening
+    };
+    closes_are_named(opening, || after(3));
 }
 
 #[test]

@@ -87,20 +87,28 @@ fn failed(lines: &[String], reason: &FailureReason, says: &str) {
     assert!(last.contains(says), "{last} does not say {says}");
 }
 
-/// What a closed or refused connection means is the same for all WebSocket adapters.
-fn closes_are_named(mut make: impl FnMut() -> Stand) {
-    for (error, reason) in [
-        (ChannelError::Status(401), FailureReason::HttpStatus(401)),
-        (ChannelError::Status(403), FailureReason::HttpStatus(403)),
-        (ChannelError::Status(503), FailureReason::HttpStatus(503)),
-        (ChannelError::Tls("expired".into()), FailureReason::Tls),
-        (ChannelError::Tcp("reset".into()), FailureReason::Tcp),
-        (ChannelError::ClosedByPeer(Some(1001)), FailureReason::SignallingClosed),
-        (ChannelError::Protocol("frame".into()), FailureReason::Protocol),
+/// What a closed or refused connection means is the same for all WebSocket adapters: one that was asked for and did not
+/// open is named by the step that failed, one that broke after it was open is closed signalling.
+fn closes_are_named(mut asked: impl FnMut() -> Stand, mut opened: impl FnMut() -> Stand) {
+    for (error, before, after) in [
+        (ChannelError::Status(401), FailureReason::HttpStatus(401), None),
+        (ChannelError::Status(503), FailureReason::HttpStatus(503), None),
+        (ChannelError::Tls("expired".into()), FailureReason::Tls, Some(FailureReason::SignallingClosed)),
+        (ChannelError::Tcp("reset".into()), FailureReason::Tcp, Some(FailureReason::SignallingClosed)),
+        (
+            ChannelError::ClosedByPeer(Some(1001)),
+            FailureReason::SignallingClosed,
+            Some(FailureReason::SignallingClosed),
+        ),
+        (ChannelError::Protocol("frame".into()), FailureReason::Protocol, Some(FailureReason::Protocol)),
+        (ChannelError::Generator("memory".into()), FailureReason::Generator, Some(FailureReason::Generator)),
     ] {
-        failed(&make().tell(SignalInput::Closed(error)), &reason, "");
+        failed(&asked().tell(SignalInput::Closed(error.clone())), &before, "");
+        if let Some(after) = after {
+            failed(&opened().tell(SignalInput::Closed(error)), &after, "");
+        }
     }
-    let mut over = make();
+    let mut over = opened();
     over.tell(SignalInput::Closed(ChannelError::ClosedByPeer(None)));
     assert!(over.adapter.next_timeout().is_none(), "nothing is awaited any more");
     assert_eq!(over.tell(SignalInput::Leave), ["goodbye"]);

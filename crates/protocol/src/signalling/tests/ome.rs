@@ -94,7 +94,12 @@ fn refusals_and_rubbish_are_named() {
     ] {
         failed(&asked().hears(said), &reason, says);
     }
-    closes_are_named(asked);
+    let opening = || {
+        let mut opening = stand();
+        opening.tell(SignalInput::Start);
+        opening
+    };
+    closes_are_named(opening, asked);
 }
 
 #[test]

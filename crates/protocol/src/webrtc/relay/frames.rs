@@ -35,7 +35,9 @@ impl Frames {
     /// # Errors
     /// [`NotTurn`]; the stream cannot be read on.
     pub fn next_frame(&mut self) -> Result<Option<&mut [u8]>, NotTurn> {
-        let Some(frame) = measure(self.buffer.get(self.taken..).unwrap_or_default())? else { return Ok(None) };
+        let Some(frame) = measure(self.buffer.get(self.taken..).unwrap_or_default())? else {
+            return Ok(None);
+        };
         let start = self.taken;
         self.taken += frame.end.next_multiple_of(4);
         Ok(self.buffer.get_mut(start..start + frame.end))

@@ -138,8 +138,20 @@ mod tests {
     #[test]
     fn what_is_no_turn_uri_is_refused() {
         for uri in [
-            "", "turn", "turn:", "stun:192.0.2.1", "turn::3478", "turn:host:0", "turn:host:99999", "turn:host:",
-            "turn:[::1", "turn:[host]:1", "turn:[::1]1", "turn:ho st", "turn://host", "turn:host?transport=sctp",
+            "",
+            "turn",
+            "turn:",
+            "stun:192.0.2.1",
+            "turn::3478",
+            "turn:host:0",
+            "turn:host:99999",
+            "turn:host:",
+            "turn:[::1",
+            "turn:[host]:1",
+            "turn:[::1]1",
+            "turn:ho st",
+            "turn://host",
+            "turn:host?transport=sctp",
             "turn:user@host",
         ] {
             assert_eq!(RelayPlace::parse(uri), Err(RelayUrlError::Malformed), "{uri}");

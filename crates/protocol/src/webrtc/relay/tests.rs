@@ -76,7 +76,8 @@ impl Stand {
 
     fn hear(&mut self, now: Instant, bytes: &[u8], from: SocketAddr, to: SocketAddr) {
         let at = self.time(now);
-        if let Some(built) = self.server.recv(Transmit::new(bytes.to_vec(), TransportType::Udp, from, to), at) {
+        if let Some(built) = self.server.recv(Transmit::new(bytes.to_vec(), TransportType::Udp, from, to), at)
+        {
             let built = built.build();
             self.carry(built.to, built.data);
         }
@@ -118,12 +119,7 @@ impl Stand {
 }
 
 pub(in crate::webrtc) fn account(carrier: Carrier, credential: &str) -> RelayAccount {
-    RelayAccount {
-        server: address(SERVER),
-        carrier,
-        username: "user".into(),
-        credential: credential.into(),
-    }
+    RelayAccount { server: address(SERVER), carrier, username: "user".into(), credential: credential.into() }
 }
 
 struct World {

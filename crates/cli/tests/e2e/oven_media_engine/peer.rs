@@ -1,0 +1,194 @@
+//! The media side of the conformance server: a WebRTC sender (str0m, ICE-lite as OvenMediaEngine is) that plays the
+//! test card to one viewer.
+
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+use str0m::change::{SdpAnswer, SdpPendingOffer};
+use str0m::format::Codec;
+use str0m::media::{Direction, Frequency, MediaKind, MediaTime, Mid};
+use str0m::net::{Protocol, Receive};
+use str0m::{Candidate, Event, Input, Output, Rtc, RtcConfig};
+use throng_media::container::{annexb, ogg::OggReader};
+use throng_sim::ome::MediaPeer;
+
+static H264: &[u8] = include_bytes!("../../../../stage/media/card-640x360-30.h264");
+static OPUS: &[u8] = include_bytes!("../../../../stage/media/card.opus.ogg");
+
+/// Frames per second of the clip.
+pub(crate) const FPS: u32 = 30;
+
+/// One clip: its frames, how many of them make a second, and the ticks of its RTP clock in one.
+struct Clip {
+    frames: Vec<Arc<[u8]>>,
+    rate: u32,
+    clock_hz: u32,
+}
+
+fn clips() -> [Clip; 2] {
+    let units = annexb::h264_access_units(H264).map(|unit| {
+        let bytes: Vec<u8> = unit.nals.iter().flat_map(|nal| [&[0, 0, 0, 1], *nal].concat()).collect();
+        bytes.into()
+    });
+    let video = Clip { frames: units.collect(), rate: FPS, clock_hz: 90_000 };
+    let packets = OggReader::new(OPUS).skip(2).take(150).map(|packet| packet.unwrap().into_owned().into());
+    [video, Clip { frames: packets.collect(), rate: 50, clock_hz: 48_000 }]
+}
+
+/// A sender that has offered.
+pub(crate) struct Peer {
+    socket: UdpSocket,
+    offered: Option<(Rtc, SdpPendingOffer, [Mid; 2])>,
+    listens_to: Option<RangeInclusive<u16>>,
+    trickled: Option<Sender<String>>,
+    gone: Arc<AtomicBool>,
+    heard_elsewhere: Arc<AtomicU64>,
+}
+
+impl Peer {
+    /// One on a free port of loopback. With `listens_to` it is deaf to every other port of its peer, and counts what
+    /// it did not listen to.
+    pub(crate) fn new(listens_to: Option<RangeInclusive<u16>>, heard_elsewhere: Arc<AtomicU64>) -> Self {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let gone = Arc::default();
+        Self { socket, offered: None, listens_to, trickled: None, gone, heard_elsewhere }
+    }
+
+    fn address(&self) -> SocketAddr {
+        self.socket.local_addr().unwrap()
+    }
+}
+
+impl MediaPeer for Peer {
+    fn offer(&mut self) -> String {
+        let configuration = RtcConfig::new().clear_codecs().enable_h264(true).enable_opus(true, false);
+        let mut rtc = configuration.set_ice_lite(true).build(Instant::now());
+        let mut change = rtc.sdp_api();
+        let mids = [MediaKind::Video, MediaKind::Audio]
+            .map(|kind| change.add_media(kind, Direction::SendOnly, Some("card".into()), None, None));
+        let (offer, pending) = change.apply().unwrap();
+        // After the offer was written: the candidates travel in their own array.
+        rtc.add_local_candidate(Candidate::host(self.address(), "udp").unwrap());
+        self.offered = Some((rtc, pending, mids));
+        offer.to_sdp_string()
+    }
+
+    fn candidates(&self) -> Vec<String> {
+        let SocketAddr::V4(address) = self.address() else { return Vec::new() };
+        // As OvenMediaEngine writes them.
+        vec![format!("candidate:0 1 UDP 50 {} {} typ host generation 0", address.ip(), address.port())]
+    }
+
+    fn answer(&mut self, sdp: &str) {
+        let Some((mut rtc, pending, mids)) = self.offered.take() else { return };
+        rtc.sdp_api().accept_answer(pending, SdpAnswer::from_sdp_string(sdp).unwrap()).unwrap();
+        let (trickled, candidates) = channel();
+        self.trickled = Some(trickled);
+        let show = Show {
+            rtc,
+            mids,
+            candidates,
+            socket: self.socket.try_clone().unwrap(),
+            listens_to: self.listens_to.clone(),
+            gone: self.gone.clone(),
+            heard_elsewhere: self.heard_elsewhere.clone(),
+        };
+        std::thread::spawn(move || show.run());
+    }
+
+    fn candidate(&mut self, candidate: &str) {
+        if let Some(trickled) = &self.trickled {
+            let _ = trickled.send(candidate.to_owned());
+        }
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        self.gone.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The thread of one sender.
+struct Show {
+    rtc: Rtc,
+    mids: [Mid; 2],
+    candidates: Receiver<String>,
+    socket: UdpSocket,
+    listens_to: Option<RangeInclusive<u16>>,
+    gone: Arc<AtomicBool>,
+    heard_elsewhere: Arc<AtomicU64>,
+}
+
+impl Show {
+    fn run(mut self) {
+        let clips = clips();
+        let mut next = [0_u32; 2];
+        let mut began_at = None;
+        let mut buffer = vec![0; 2_000];
+        while !self.gone.load(Ordering::Relaxed) && self.rtc.is_alive() {
+            while let Ok(candidate) = self.candidates.try_recv() {
+                self.rtc.add_remote_candidate(Candidate::from_sdp_string(&candidate).unwrap());
+            }
+            let wake_at = self.drain(&mut began_at);
+            let mut wake_at = wake_at.min(Instant::now() + Duration::from_millis(5));
+            if let Some(began_at) = began_at {
+                for ((clip, next), mid) in clips.iter().zip(&mut next).zip(self.mids) {
+                    let due = began_at + Duration::from_secs(1) * *next / clip.rate;
+                    if due <= Instant::now() {
+                        self.play(mid, clip, *next);
+                        *next += 1;
+                        wake_at = Instant::now();
+                    } else {
+                        wake_at = wake_at.min(due);
+                    }
+                }
+            }
+            self.receive(wake_at, &mut buffer);
+        }
+    }
+
+    fn drain(&mut self, began_at: &mut Option<Instant>) -> Instant {
+        loop {
+            match self.rtc.poll_output().unwrap() {
+                Output::Timeout(at) => return at,
+                Output::Transmit(transmit) => {
+                    let _ = self.socket.send_to(&transmit.contents, transmit.destination);
+                }
+                Output::Event(Event::Connected) => *began_at = Some(Instant::now()),
+                Output::Event(_) => {}
+            }
+        }
+    }
+
+    fn play(&mut self, mid: Mid, clip: &Clip, number: u32) {
+        let codec = if clip.rate == FPS { Codec::H264 } else { Codec::Opus };
+        let writer = self.rtc.writer(mid).unwrap();
+        let payload_type = writer.payload_params().find(|p| p.spec().codec == codec).unwrap().pt();
+        let frequency = Frequency::new(clip.clock_hz).unwrap();
+        let time = MediaTime::new(u64::from(number) * u64::from(clip.clock_hz / clip.rate), frequency);
+        let frame = clip.frames[number as usize % clip.frames.len()].clone();
+        writer.write(payload_type, Instant::now(), time, frame).unwrap();
+    }
+
+    fn receive(&mut self, until: Instant, buffer: &mut [u8]) {
+        let wait = until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        self.socket.set_read_timeout(Some(wait)).unwrap();
+        if let Ok((len, source)) = self.socket.recv_from(buffer) {
+            if self.listens_to.as_ref().is_some_and(|ports| !ports.contains(&source.port())) {
+                self.heard_elsewhere.fetch_add(1, Ordering::Relaxed);
+            } else {
+                let local = self.socket.local_addr().unwrap();
+                if let Ok(received) = Receive::new(Protocol::Udp, source, local, &buffer[..len]) {
+                    self.rtc.handle_input(Input::Receive(Instant::now(), received)).unwrap();
+                    return;
+                }
+            }
+        }
+        self.rtc.handle_input(Input::Timeout(Instant::now())).unwrap();
+    }
+}

@@ -1,0 +1,99 @@
+//! The real coturn (Debian's package) as a TURN server on loopback, over UDP and TCP.
+
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::ops::RangeInclusive;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use crate::stand::{Guarded, StandError, wait_for_port};
+
+/// Relayed addresses are 127.0.0.1 with one of these ports: below those that Linux hands out to clients by itself.
+pub const RELAYED_PORTS: RangeInclusive<u16> = 20_000..=20_999;
+/// The user of the long-term credentials.
+pub const USER: &str = "viewer";
+/// The user's password.
+pub const PASSWORD: &str = "sesame";
+
+/// A running coturn; it ends when dropped.
+#[derive(Debug)]
+pub struct Coturn {
+    address: SocketAddr,
+    _process: Guarded,
+    folder: TempDir,
+}
+
+impl Coturn {
+    /// Starts it on a free port of 127.0.0.1, and waits until it accepts connections.
+    ///
+    /// # Errors
+    /// When coturn is not installed or does not come up; its log is part of the error.
+    pub fn start() -> Result<Self, StandError> {
+        let folder = tempfile::tempdir()?;
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let path = folder.path().display();
+        let configuration = format!(
+            "listening-ip=127.0.0.1\nrelay-ip=127.0.0.1\nlistening-port={port}\nmin-port={}\nmax-port={}\n\
+             realm=throng.test\nlt-cred-mech\nuser={USER}:{PASSWORD}\nallow-loopback-peers\nno-cli\nno-tls\n\
+             no-dtls\nno-stdout-log\nlog-file={path}/log\nsimple-log\npidfile={path}/pid\n\
+             userdb={path}/users\nfingerprint\n",
+            RELAYED_PORTS.start(),
+            RELAYED_PORTS.end()
+        );
+        fs::write(folder.path().join("configuration"), configuration)?;
+        let mut command = Command::new("turnserver");
+        command.arg("-c").arg(folder.path().join("configuration"));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let process = Guarded::start(&mut command)?;
+        let coturn = Self { address, _process: process, folder };
+        match wait_for_port("coturn", address, Duration::from_secs(10)) {
+            Ok(_) => Ok(coturn),
+            Err(error) => Err(StandError::Said(format!("{error}; its log:\n{}", coturn.log()))),
+        }
+    }
+
+    /// The `turn:` URI of the server, reached by `transport` (`tcp` or `udp`).
+    #[must_use]
+    pub fn uri(&self, transport: &str) -> String {
+        format!("turn:{}?transport={transport}", self.address)
+    }
+
+    /// How many allocations it holds: relayed sockets that are open.
+    ///
+    /// # Errors
+    /// When the kernel's table cannot be read.
+    pub fn allocations(&self) -> Result<usize, StandError> {
+        Ok(relayed_sockets(&fs::read_to_string("/proc/net/udp")?))
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    }
+}
+
+/// Sockets of `/proc/net/udp` on relayed ports: `sl: local_address ...` with the address as `0100007F:4E20`.
+fn relayed_sockets(table: &str) -> usize {
+    let ports = table.lines().skip(1).filter_map(|line| {
+        let (_, port) = line.split_whitespace().nth(1)?.split_once(':')?;
+        u16::from_str_radix(port, 16).ok()
+    });
+    ports.filter(|port| RELAYED_PORTS.contains(port)).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn relayed_sockets_are_found_in_the_kernels_table() {
+        let table = "   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid\n\
+            1: 0100007F:4E20 00000000:0000 07 00000000:00000000 00:00000000 00000000     0\n\
+            2: 0100007F:5208 00000000:0000 07 00000000:00000000 00:00000000 00000000     0\n\
+            3: 00000000:0D96 00000000:0000 07 00000000:00000000 00:00000000 00000000     0\n";
+        assert_eq!(relayed_sockets(table), 1);
+        assert_eq!(relayed_sockets(""), 0);
+    }
+}
