@@ -16,7 +16,7 @@ use throng_observation::{
 };
 
 use super::sdp::Description;
-use super::session::{Session, SessionOutput};
+use super::session::{LaterOffer, Session, SessionOutput};
 use super::srtp::{Opener, RTP_GROWTH_MAX, Sealer};
 use super::viewer::{Patience, Viewer, ViewerOptions};
 use crate::participant::{Channel, Input, Opening, Output, Participant, Why};
@@ -74,6 +74,7 @@ struct Heard {
     last_sr: Vec<u32>,
     nacked: Vec<u16>,
     plis: usize,
+    firs: usize,
     told_arrived: usize,
     told_missing: usize,
     bandwidth_estimates: usize,
@@ -113,6 +114,11 @@ struct World {
     to_viewer: Vec<Vec<u8>>,
     /// Says whether the media packet is lost: (is retransmission, count).
     lose: fn(bool, u32) -> bool,
+    /// Says whether the media packet comes 3 ms after those that were sent behind it, by the count of packets.
+    delay: fn(u32) -> bool,
+    delayed: Vec<(Instant, Vec<u8>)>,
+    /// A stream of video that a later offer added.
+    more_video: Stream,
     plays: bool,
     answers_media: bool,
     /// What to change in the server's answer.
@@ -148,6 +154,9 @@ impl World {
             ended: None,
             to_viewer: Vec::new(),
             lose: |_, _| false,
+            delay: |_| false,
+            delayed: Vec::new(),
+            more_video: Stream::default(),
             plays: true,
             answers_media: true,
             mend: |answer| answer,
@@ -177,12 +186,7 @@ impl World {
         }
         let answer = (self.mend)(answer);
         self.desk.0.lock().unwrap().to_viewer.push_back(SignalOutput::RemoteAnswer(answer));
-        self.viewer.handle(self.now, Input::Timeout);
-        // The adapter is asked when something concerns it.
-        self.viewer.handle(
-            self.now,
-            Input::Message { channel: Channel(0), message: crate::participant::Message::Text(String::new()) },
-        );
+        self.poke();
     }
 
     /// Lets `duration` pass in steps of a millisecond.
@@ -195,6 +199,8 @@ impl World {
             if self.plays && self.sealer.is_some() {
                 self.play();
             }
+            let due = self.delayed.iter().take_while(|(at, _)| *at <= self.now).count();
+            self.to_viewer.extend(self.delayed.drain(..due).map(|(_, bytes)| bytes));
             for mut bytes in std::mem::take(&mut self.to_viewer) {
                 let (source, arrived_at) = (address(SERVER), self.now);
                 let input = Input::Datagram { channel: Channel(1), source, arrived_at, bytes: &mut bytes };
@@ -247,6 +253,7 @@ impl World {
                 }
                 Ok(Rtcp::Nack(nack)) => repeat.extend(nack.sequences()),
                 Ok(Rtcp::PictureLoss(_)) => self.heard.plis += 1,
+                Ok(Rtcp::FullIntraRequest(_)) => self.heard.firs += 1,
                 Ok(Rtcp::TransportFeedback(feedback)) => {
                     for status in feedback.packets() {
                         let arrived = format!("{status:?}").contains("Some");
@@ -325,6 +332,16 @@ impl World {
                 self.send(fields, self.video.sequence, &payload, false);
             }
         }
+        if ms.is_multiple_of(33) && self.more_video.ssrc != 0 {
+            let stream = &mut self.more_video;
+            stream.sequence += 1;
+            stream.packets += 1;
+            let (sequence, payload_type, ssrc) = (stream.sequence, stream.payload_type, stream.ssrc);
+            let timestamp = (ms / 33 * 2_970) as u32;
+            let fields =
+                HeaderFields { payload_type, marker: true, sequence: sequence as u16, timestamp, ssrc };
+            self.send(fields, sequence, &[0x10, 0, 0, 0, 0x9d, 0x01, 0x2a, 64, 0, 64, 0], false);
+        }
         if ms % 1_000 == 500 {
             let ntp = NtpTime::from_unix_ns(1_700_000_000_000_000_000 + ms * 1_000_000);
             let sender = SenderInfo {
@@ -361,9 +378,29 @@ impl World {
         let sealer = self.sealer.as_ref().unwrap();
         let sealed = sealer.seal_rtp(&mut packet, plain_len, header_len, fields.ssrc, index).unwrap();
         packet.truncate(sealed);
-        if !(fields.ssrc != self.audio.ssrc && (self.lose)(retransmission, self.video.packets)) {
-            self.to_viewer.push(packet);
+        if fields.ssrc != self.audio.ssrc && (self.lose)(retransmission, self.video.packets) {
+            return;
         }
+        if fields.ssrc == self.video.ssrc && (self.delay)(self.video.packets) {
+            return self.delayed.push((self.now + Duration::from_millis(3), packet));
+        }
+        self.to_viewer.push(packet);
+    }
+
+    /// The server offers again and takes the answer; returns what it offered.
+    fn offer_again(&mut self, later: LaterOffer) -> Description {
+        let offer = self.server.create_later_offer(later).unwrap();
+        self.desk.0.lock().unwrap().to_viewer.push_back(SignalOutput::RemoteOffer(offer.clone()));
+        self.poke();
+        let answer = self.desk.0.lock().unwrap().answer.take();
+        self.server.accept_answer(&answer.expect("the viewer answers")).unwrap();
+        Description::parse(&offer)
+    }
+
+    /// Has the viewer ask its adapter, which it does when something concerns it.
+    fn poke(&mut self) {
+        let message = crate::participant::Message::Text(String::new());
+        self.viewer.handle(self.now, Input::Message { channel: Channel(0), message });
     }
 
     fn intervals(&self, kind: MediaKind) -> impl Iterator<Item = &TrackInterval> {
@@ -463,6 +500,85 @@ fn loss_that_stays_is_reported_and_a_key_frame_is_asked_for() {
     let video = world.total(MediaKind::Video);
     assert_eq!(video.pli_sent, world.heard.plis as u64);
     assert!(video.packets_lost > 0);
+}
+
+#[test]
+fn reordered_packets_are_counted_and_neither_lost_nor_late() {
+    let mut world = World::new();
+    world.delay = |count| count % 10 == 4;
+    world.start();
+    world.run(Duration::from_secs(5));
+    world.plays = false;
+    world.run(Duration::from_millis(10));
+    world.viewer.handle(world.now, Input::Leave);
+    world.run(Duration::from_millis(5));
+    let video = world.total(MediaKind::Video);
+    assert_eq!(video.packets_received, u64::from(world.video.packets), "{video:?}");
+    assert_eq!((video.packets_lost, video.packets_late), (0, 0), "{video:?}");
+    // The last of a frame's three packets has none behind it that could overtake it.
+    let overtaken = (1..=world.video.packets).filter(|count| count % 10 == 4 && count % 3 != 0).count();
+    assert_eq!(video.packets_reordered, overtaken as u64, "{video:?}");
+    assert!(video.frames_decodable > 100, "{video:?}");
+}
+
+#[test]
+fn a_peer_without_transport_feedback_is_told_the_bandwidth() {
+    let mut world = World::new();
+    world.mend = |answer| answer.replace(" transport-cc", " goog-remb");
+    world.start();
+    world.run(Duration::from_secs(5));
+    assert!(world.heard.bandwidth_estimates >= 3, "{} estimates", world.heard.bandwidth_estimates);
+    assert_eq!((world.heard.told_arrived, world.heard.bad), (0, 0));
+}
+
+#[test]
+fn a_peer_that_knows_no_pli_is_asked_by_fir() {
+    let mut world = World::new();
+    world.mend = |answer| answer.replace(" nack pli", " nack");
+    world.lose = |retransmission, count| count > 60 && (retransmission || count % 10 == 3);
+    world.start();
+    world.run(Duration::from_secs(8));
+    assert!(world.heard.firs > 0 && world.heard.plis == 0 && world.heard.bad == 0, "{} FIR", world.heard.firs);
+}
+
+#[test]
+fn a_later_offer_adds_a_stream_and_disturbs_no_other() {
+    let mut world = World::new();
+    world.start();
+    world.run(Duration::from_secs(2));
+    let offered = world.offer_again(LaterOffer::MoreVideo);
+    let section = offered.sections.last().unwrap();
+    world.more_video.payload_type = world.video.payload_type;
+    world.more_video.ssrc = *section.ssrcs.first().unwrap();
+    world.run(Duration::from_secs(3));
+    world.plays = false;
+    world.viewer.handle(world.now, Input::Leave);
+    world.run(Duration::from_millis(5));
+    assert_eq!(world.ended, Some(Outcome::Completed));
+    let opened =
+        world.observed.iter().filter(|observation| matches!(observation, Observation::TrackOpened { .. }));
+    assert_eq!(opened.count(), 3);
+    let video = world.total(MediaKind::Video);
+    let sent = u64::from(world.video.packets + world.more_video.packets);
+    assert_eq!((video.packets_received, video.packets_lost), (sent, 0), "{video:?}");
+    assert!(world.more_video.packets > 80);
+    assert!(!world.observed.iter().any(|o| matches!(o, Observation::Odd { .. })), "{:?}", world.observed);
+}
+
+#[test]
+fn an_ice_restart_goes_on_playing() {
+    let mut world = World::new();
+    world.start();
+    world.run(Duration::from_secs(2));
+    let before = world.intervals(MediaKind::Video).count();
+    world.offer_again(LaterOffer::IceRestart);
+    // Longer than any patience with lost consent or silence.
+    world.run(Duration::from_secs(40));
+    assert_eq!(world.ended, None);
+    assert!(world.intervals(MediaKind::Video).count() >= before + 39);
+    let video = world.total(MediaKind::Video);
+    assert_eq!((video.packets_lost, video.packets_discarded), (0, 0), "{video:?}");
+    assert_eq!(world.heard.bad, 0);
 }
 
 #[test]

@@ -115,6 +115,21 @@ impl Session {
         Ok(offer.to_sdp_string())
     }
 
+    /// Offers what a server offers in the middle of a session: one more stream of video, or fresh ICE credentials.
+    #[cfg(test)]
+    pub(super) fn create_later_offer(&mut self, later: LaterOffer) -> Result<String, SessionError> {
+        let mut change = self.rtc.sdp_api();
+        match later {
+            LaterOffer::MoreVideo => {
+                change.add_media(StrMediaKind::Video, MediaDirection::SendOnly, None, None, None);
+            }
+            LaterOffer::IceRestart => drop(change.ice_restart(true)),
+        }
+        let (offer, pending) = change.apply().ok_or(SessionError::Order("nothing to offer"))?;
+        self.pending = Some(pending);
+        Ok(offer.to_sdp_string())
+    }
+
     /// Takes the peer's answer to our offer. Its candidates are not used: they are in the result, to be judged and
     /// then added.
     ///
@@ -247,6 +262,14 @@ impl Session {
         // A close that DTLS refuses leaves nothing to be done: the peer's consent checks will end it.
         let _ = self.rtc.close();
     }
+}
+
+/// See [`Session::create_later_offer`].
+#[cfg(test)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LaterOffer {
+    MoreVideo,
+    IceRestart,
 }
 
 /// A candidate of the peer that has been read.

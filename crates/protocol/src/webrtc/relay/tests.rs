@@ -122,13 +122,15 @@ pub(in crate::webrtc) fn account(carrier: Carrier, credential: &str) -> RelayAcc
     RelayAccount { server: address(SERVER), carrier, username: "user".into(), credential: credential.into() }
 }
 
+type Bend = Box<dyn FnMut(&mut Vec<u8>)>;
+
 struct World {
     now: Instant,
     relay: Relay,
     stand: Stand,
     frames: Frames,
     /// Changes what the server says on its way.
-    bend: Box<dyn FnMut(&mut Vec<u8>)>,
+    bend: Bend,
     received: Vec<(SocketAddr, Vec<u8>)>,
     allocated: Vec<SocketAddr>,
     odd: Vec<String>,
@@ -137,7 +139,7 @@ struct World {
 }
 
 impl World {
-    fn new(carrier: Carrier, credential: &str) -> Self {
+    fn new(carrier: &Carrier, credential: &str) -> Self {
         let now = Instant::now() + Duration::from_secs(1);
         Self {
             now,
@@ -204,7 +206,7 @@ impl World {
         self.run(Duration::from_secs(1), Duration::from_millis(5));
     }
 
-    fn to_peer(&mut self, datagram: &[u8]) -> Option<usize> {
+    fn send_to_peer(&mut self, datagram: &[u8]) -> Option<usize> {
         let bytes = self.relay.wrap(self.now, address(PEER), datagram)?;
         self.stand.hear_client(self.now, &bytes);
         Some(bytes.len())
@@ -214,14 +216,14 @@ impl World {
 #[test]
 fn datagrams_pass_both_ways_whatever_carries_turn() {
     for carrier in [Carrier::Udp, Carrier::Tcp, Carrier::Tls("relay.example".into())] {
-        let mut world = World::new(carrier.clone(), "secret");
+        let mut world = World::new(&carrier, "secret");
         // Asked for before there is an allocation.
         world.relay.permit(world.now, address(PEER));
         world.settle();
         assert_eq!(world.allocated, [address(RELAYED)], "{carrier:?} {:?}", world.failed);
         for len in [1, 2, 3, 4, 100, 1_201] {
             let datagram: Vec<u8> = (0..len).map(|at| at as u8).collect();
-            let sent = world.to_peer(&datagram).unwrap();
+            let sent = world.send_to_peer(&datagram).unwrap();
             assert!(sent <= len + 4 + 3, "a channel costs four bytes, not {}", sent - len);
             assert_eq!(world.stand.to_peers.pop(), Some((address(PEER), datagram.clone())));
             world.stand.hear_peer(world.now, address(PEER), &datagram);
@@ -234,9 +236,9 @@ fn datagrams_pass_both_ways_whatever_carries_turn() {
 
 #[test]
 fn nobody_who_was_not_permitted_comes_through() {
-    let mut world = World::new(Carrier::Tcp, "secret");
+    let mut world = World::new(&Carrier::Tcp, "secret");
     world.settle();
-    assert_eq!(world.to_peer(b"hello"), None);
+    assert_eq!(world.send_to_peer(b"hello"), None);
     world.stand.hear_peer(world.now, address(PEER), b"hello");
     world.settle();
     assert!(world.received.is_empty() && world.stand.to_peers.is_empty());
@@ -247,14 +249,14 @@ fn nobody_who_was_not_permitted_comes_through() {
 
 #[test]
 fn a_peer_is_reached_as_long_as_the_session_lasts() {
-    let mut world = World::new(Carrier::Tcp, "secret");
+    let mut world = World::new(&Carrier::Tcp, "secret");
     world.relay.permit(world.now, address(PEER));
     world.settle();
     // Permissions end after 5 minutes, channels after 10, an allocation after 30 unless refreshed.
     for minute in 0..70 {
         world.run(Duration::from_secs(60), Duration::from_millis(500));
         assert!(world.stand.is_allocated, "minute {minute}");
-        world.to_peer(b"up").unwrap();
+        world.send_to_peer(b"up").unwrap();
         assert!(world.stand.to_peers.pop().is_some(), "minute {minute}");
         world.stand.hear_peer(world.now, address(PEER), b"down");
         world.exchange();
@@ -266,7 +268,7 @@ fn a_peer_is_reached_as_long_as_the_session_lasts() {
 #[test]
 fn leaving_gives_the_allocation_back_at_once() {
     for carrier in [Carrier::Udp, Carrier::Tcp] {
-        let mut world = World::new(carrier, "secret");
+        let mut world = World::new(&carrier, "secret");
         world.relay.permit(world.now, address(PEER));
         world.settle();
         assert!(world.stand.is_allocated);
@@ -280,14 +282,14 @@ fn leaving_gives_the_allocation_back_at_once() {
 
 #[test]
 fn a_wrong_password_and_a_silent_server_fail_once() {
-    let mut world = World::new(Carrier::Tcp, "wrong");
+    let mut world = World::new(&Carrier::Tcp, "wrong");
     world.settle();
     assert_eq!(world.failed.len(), 1);
     assert!(world.failed[0].contains("401"), "{:?}", world.failed);
     assert_eq!((world.allocated.len(), world.requests), (0, 2));
 
     for carrier in [Carrier::Udp, Carrier::Tcp] {
-        let mut world = World::new(carrier.clone(), "secret");
+        let mut world = World::new(&carrier, "secret");
         world.bend = Box::new(Vec::clear);
         world.run(Duration::from_secs(5), Duration::from_millis(20));
         assert_eq!(world.failed.len(), 0);
@@ -302,7 +304,7 @@ fn bent_and_random_frames_neither_panic_nor_grow() {
     let mut random = fastrand::Rng::with_seed(7);
     for round in 0..300 {
         let carrier = if round % 2 == 0 { Carrier::Tcp } else { Carrier::Udp };
-        let mut world = World::new(carrier, "secret");
+        let mut world = World::new(&carrier, "secret");
         world.relay.permit(world.now, address(PEER));
         let (mut bends, seed) = (fastrand::Rng::with_seed(round), round % 5);
         world.bend = Box::new(move |bytes| {
