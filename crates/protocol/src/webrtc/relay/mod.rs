@@ -25,7 +25,7 @@ mod frames;
 pub use frames::{Frames, NotTurn, is_turn_frame};
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 /// Peers that one relay is asked to talk to; a server that names more is not followed.
 const PEERS_MAX: usize = 32;

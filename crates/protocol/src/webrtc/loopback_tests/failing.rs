@@ -1,0 +1,92 @@
+//! Every step that does not come has a named end.
+
+use super::*;
+
+#[test]
+fn silence_after_connecting_is_no_media() {
+    let mut world = World::new();
+    world.plays = false;
+    world.start();
+    world.run(Duration::from_secs(12));
+    assert_eq!(world.failure(), FailureReason::NoMedia);
+}
+
+#[test]
+fn media_that_stops_is_lost() {
+    let mut world = World::new();
+    world.start();
+    world.run(Duration::from_secs(2));
+    world.plays = false;
+    world.run(Duration::from_secs(11));
+    assert_eq!(world.failure(), FailureReason::MediaLost);
+}
+
+#[test]
+fn a_server_without_ears_fails_ice() {
+    let mut world = World::new();
+    world.answers_media = false;
+    world.start();
+    world.run(Duration::from_secs(11));
+    assert_eq!(world.failure(), FailureReason::Ice);
+}
+
+#[test]
+fn no_answer_is_a_signalling_timeout_and_rubbish_is_a_protocol_error() {
+    let mut world = World::new();
+    world.mend = |_| "v=0\r\nrubbish".to_owned();
+    world.start();
+    world.run(Duration::from_millis(20));
+    assert_eq!(world.failure(), FailureReason::Protocol);
+
+    let mut world = World::new();
+    world.viewer.handle(world.now, Input::Start { intended_at: world.now });
+    world.drain_viewer();
+    world.now += Duration::from_secs(11);
+    world.drain_viewer();
+    assert_eq!(world.failure(), FailureReason::SignallingTimeout);
+}
+
+#[test]
+fn candidates_beyond_reach_are_refused_and_never_sent_to() {
+    let mut world = World::new();
+    world.mend = |answer| answer.replace("10.0.0.1", "172.16.0.1");
+    world.start();
+    world.run(Duration::from_secs(11));
+    assert_eq!(world.failure(), FailureReason::Ice);
+    let refused =
+        |observation: &&Observation| matches!(observation, Observation::Refused(Refused::IceCandidate, _));
+    assert_eq!(world.observed.iter().filter(refused).count(), 1);
+}
+
+#[test]
+fn garbage_and_bent_packets_do_not_end_a_session() {
+    let mut world = World::new();
+    world.start();
+    world.run(Duration::from_secs(1));
+    let mut random = fastrand::Rng::with_seed(11);
+    for round in 0..5_000 {
+        let len = random.usize(0..200);
+        let mut bytes: Vec<u8> = (0..len).map(|_| random.u8(..)).collect();
+        if let Some(first) = bytes.first_mut() {
+            *first = match round % 4 {
+                0 => 0x80 | (*first & 0x3f),
+                1 => *first & 3,
+                _ => *first,
+            };
+        }
+        // DTLS alerts in the clear are judged by DTLS itself.
+        let (source, arrived_at) = (address(SERVER), world.now);
+        world.viewer.handle(
+            world.now,
+            Input::Datagram { channel: Channel(1), source, arrived_at, bytes: &mut bytes },
+        );
+        if round % 100 == 0 {
+            world.run(Duration::from_millis(10));
+        }
+    }
+    world.run(Duration::from_secs(1));
+    assert_eq!(world.ended, None);
+    let oddities =
+        world.observed.iter().filter(|observation| matches!(observation, Observation::Odd { .. })).count();
+    assert!((1..10).contains(&oddities), "{oddities} oddities: each is told once");
+}

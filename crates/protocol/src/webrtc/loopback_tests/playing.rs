@@ -1,0 +1,116 @@
+//! What a viewer that plays counts, reports and asks for.
+
+use super::*;
+
+#[test]
+fn a_viewer_connects_plays_reports_and_leaves() {
+    let mut world = World::new();
+    world.start();
+    world.run(Duration::from_secs(6));
+    let expect = [
+        Phase::Started,
+        Phase::Negotiated,
+        Phase::IceConnected,
+        Phase::DtlsConnected,
+        Phase::FirstPacket,
+        Phase::FirstFrame,
+    ];
+    assert_eq!(world.phases(), expect);
+    world.plays = false;
+    world.viewer.handle(world.now, Input::Leave);
+    world.run(Duration::from_millis(5));
+    assert_eq!(world.ended, Some(Outcome::Completed));
+    assert!(world.desk.0.lock().unwrap().said_goodbye);
+    assert_eq!(world.heard.byes, 1);
+    assert_eq!(world.heard.bad, 0);
+
+    let (video, audio) = (world.total(MediaKind::Video), world.total(MediaKind::Audio));
+    assert_eq!(video.packets_received, u64::from(world.video.packets), "all of {video:?}");
+    assert_eq!(audio.packets_received, u64::from(world.audio.packets));
+    assert_eq!((video.packets_lost, video.nack_sent, video.packets_discarded), (0, 0, 0));
+    assert!(world.heard.fractions_lost.iter().all(|lost| *lost == 0));
+    assert!(
+        (4..=12).contains(&world.heard.fractions_lost.len()),
+        "{} reports",
+        world.heard.fractions_lost.len()
+    );
+    assert!(world.heard.last_sr.iter().filter(|compact| **compact != 0).count() >= 3, "LSR is filled");
+    let sent = (world.video.packets + world.audio.packets) as usize;
+    assert!(world.heard.told_arrived > sent * 9 / 10 && world.heard.told_missing == 0, "arrivals are told");
+    assert!(video.frames_decodable > 100, "{video:?}");
+}
+
+#[test]
+fn lost_packets_are_asked_for_and_recovered() {
+    let mut world = World::new();
+    world.lose = |retransmission, count| !retransmission && count % 20 == 7;
+    world.start();
+    world.run(Duration::from_secs(6));
+    let lost_on_the_way = world.video.packets / 20;
+    world.plays = false;
+    world.viewer.handle(world.now, Input::Leave);
+    world.run(Duration::from_millis(5));
+    let video = world.total(MediaKind::Video);
+    assert!(video.nack_sent > 0 && video.packets_recovered + 2 >= u64::from(lost_on_the_way), "{video:?}");
+    assert!(world.heard.nacked.len() as u64 >= video.packets_recovered);
+    assert!(world.heard.told_missing > 0, "transport feedback shows the gaps");
+    assert!(video.frames_decodable > 100, "{video:?}");
+}
+
+#[test]
+fn loss_that_stays_is_reported_and_a_key_frame_is_asked_for() {
+    let mut world = World::new();
+    world.lose = |retransmission, count| count > 60 && (retransmission || count % 10 == 3);
+    world.start();
+    world.run(Duration::from_secs(8));
+    let mean = world.heard.fractions_lost.iter().map(|lost| f64::from(*lost) / 256.0).sum::<f64>()
+        / world.heard.fractions_lost.len() as f64;
+    assert!((0.05..0.15).contains(&mean), "a tenth is lost, {mean} is reported");
+    assert!(world.heard.plis > 0, "a picture cannot be decoded and no key frame is asked for");
+    let video = world.total(MediaKind::Video);
+    assert_eq!(video.pli_sent, world.heard.plis as u64);
+    assert!(video.packets_lost > 0);
+}
+
+#[test]
+fn reordered_packets_are_counted_and_neither_lost_nor_late() {
+    let mut world = World::new();
+    world.delay = |count| count % 10 == 4;
+    world.start();
+    world.run(Duration::from_secs(5));
+    world.plays = false;
+    world.run(Duration::from_millis(10));
+    world.viewer.handle(world.now, Input::Leave);
+    world.run(Duration::from_millis(5));
+    let video = world.total(MediaKind::Video);
+    assert_eq!(video.packets_received, u64::from(world.video.packets), "{video:?}");
+    assert_eq!((video.packets_lost, video.packets_late), (0, 0), "{video:?}");
+    // The last of a frame's three packets has none behind it that could overtake it.
+    let overtaken = (1..=world.video.packets).filter(|count| count % 10 == 4 && count % 3 != 0).count();
+    assert_eq!(video.packets_reordered, overtaken as u64, "{video:?}");
+    assert!(video.frames_decodable > 100, "{video:?}");
+}
+
+#[test]
+fn a_peer_without_transport_feedback_is_told_the_bandwidth() {
+    let mut world = World::new();
+    world.mend = |answer| answer.replace(" transport-cc", " goog-remb");
+    world.start();
+    world.run(Duration::from_secs(5));
+    assert!(world.heard.bandwidth_estimates >= 3, "{} estimates", world.heard.bandwidth_estimates);
+    assert_eq!((world.heard.told_arrived, world.heard.bad), (0, 0));
+}
+
+#[test]
+fn a_peer_that_knows_no_pli_is_asked_by_fir() {
+    let mut world = World::new();
+    world.mend = |answer| answer.replace(" nack pli", " nack");
+    world.lose = |retransmission, count| count > 60 && (retransmission || count % 10 == 3);
+    world.start();
+    world.run(Duration::from_secs(8));
+    assert!(
+        world.heard.firs > 0 && world.heard.plis == 0 && world.heard.bad == 0,
+        "{} FIR",
+        world.heard.firs
+    );
+}

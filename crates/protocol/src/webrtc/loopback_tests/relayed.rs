@@ -1,0 +1,112 @@
+//! A viewer whose server announces a relay.
+
+use super::*;
+use crate::participant::ChannelError;
+use crate::signalling::RelayServer;
+
+fn announced(url: &str) -> SignalOutput {
+    SignalOutput::Relay(RelayServer {
+        url: url.into(),
+        username: "user".into(),
+        credential: "secret".into(),
+        is_signalling_host: false,
+    })
+}
+
+/// A world in which nothing but the relay carries anything.
+fn behind_a_relay() -> World {
+    let mut world = World::new();
+    world.relay = Some(Stand::new(world.now, address(TO_RELAY), true));
+    let relay = announced("turn:10.0.0.9:3478?transport=tcp");
+    world.desk.0.lock().unwrap().to_viewer.extend([relay, SignalOutput::WantOffer]);
+    world.start();
+    world
+}
+
+#[test]
+fn media_and_reports_pass_the_relay_and_it_is_given_back() {
+    let mut world = behind_a_relay();
+    world.run(Duration::from_secs(6));
+    assert!(world.relay.as_ref().unwrap().is_allocated);
+    {
+        let desk = world.desk.0.lock().unwrap();
+        let has_candidate = |candidate: &String| candidate.contains(" 10.0.0.9 40000 typ relay");
+        assert!(desk.candidates.iter().any(has_candidate), "{:?}", desk.candidates);
+        assert_eq!(desk.candidates_done, 1);
+    }
+    world.plays = false;
+    world.viewer.handle(world.now, Input::Leave);
+    world.run(Duration::from_millis(5));
+    assert_eq!(world.ended, Some(Outcome::Completed));
+    assert!(!world.relay.as_ref().unwrap().is_allocated);
+    assert_eq!(world.closed, [Channel(2)]);
+    assert_eq!((world.heard.byes, world.heard.bad), (1, 0));
+    let (video, audio) = (world.total(MediaKind::Video), world.total(MediaKind::Audio));
+    assert_eq!(video.packets_received, u64::from(world.video.packets), "{video:?}");
+    assert_eq!(audio.packets_received, u64::from(world.audio.packets));
+    assert_eq!((video.packets_lost, video.packets_discarded), (0, 0));
+    assert!(world.heard.fractions_lost.len() >= 4, "reports go through the relay");
+    // What the relay adds on the way is not counted as the server's.
+    assert_eq!(
+        video.wire_bytes - video.payload_bytes - video.header_bytes,
+        video.packets_received * (28 + 16)
+    );
+}
+
+#[test]
+fn a_relay_that_dies_ends_only_the_session_that_it_carries() {
+    let mut world = behind_a_relay();
+    world.run(Duration::from_secs(2));
+    let why = ChannelError::ClosedByPeer(None);
+    world.viewer.handle(world.now, Input::Closed { channel: Channel(2), why });
+    world.run(Duration::from_millis(5));
+    assert_eq!(world.failure(), FailureReason::MediaLost);
+
+    // Here the relay is announced and everything goes the direct way.
+    for ending in [&b""[..], b"\x80 not TURN", b"HTTP/1.1 400"] {
+        let mut world = World::new();
+        let relay = announced("turn:10.0.0.9:3478?transport=tcp");
+        world.desk.0.lock().unwrap().to_viewer.extend([relay, SignalOutput::WantOffer]);
+        world.start();
+        world.run(Duration::from_millis(50));
+        if ending.is_empty() {
+            let why = ChannelError::Tcp("refused".into());
+            world.viewer.handle(world.now, Input::Closed { channel: Channel(2), why });
+        } else {
+            world.viewer.handle(world.now, Input::Bytes { channel: Channel(2), bytes: ending });
+        }
+        world.run(Duration::from_secs(12));
+        assert_eq!(world.ended, None);
+        assert!(world.total(MediaKind::Video).frames_decodable > 100);
+        assert_eq!(world.desk.0.lock().unwrap().candidates_done, 1, "{ending:?}");
+        let odd = |o: &&Observation| matches!(o, Observation::Odd { place: "relay", .. });
+        assert_eq!(world.observed.iter().filter(odd).count(), 1, "{ending:?}");
+    }
+}
+
+#[test]
+fn only_relays_within_reach_are_spoken_to() {
+    for (url, refused) in [
+        ("turn:172.16.0.1:3478?transport=tcp", true),
+        ("turn:relay.example:3478?transport=tcp", false),
+        ("turns:10.0.0.9?transport=udp", false),
+        ("turn:", false),
+    ] {
+        let mut world = World::new();
+        world.desk.0.lock().unwrap().to_viewer.extend([announced(url), SignalOutput::WantOffer]);
+        world.start();
+        for _ in 0..50 {
+            match world.viewer.poll_output(world.now) {
+                Output::Open(channel, _) => assert_ne!(channel, Channel(2), "{url}"),
+                Output::Observed(observation) => world.observed.push(observation),
+                _ => {}
+            }
+        }
+        let told = world.observed.iter().any(|observation| match observation {
+            Observation::Refused(Refused::IceServer, to) => refused && *to == address("172.16.0.1:3478"),
+            Observation::Odd { place: "relay", .. } => !refused,
+            _ => false,
+        });
+        assert!(told, "{url}: {:?}", world.observed);
+    }
+}
