@@ -1,0 +1,114 @@
+//! What a viewer does when time passes, and until when it waits for what.
+
+use std::time::Instant;
+
+use throng_observation::{FailureReason, Observation, Outcome};
+
+use super::{NEVER, State, Step, Viewer};
+use crate::participant::{Output, Why};
+use crate::signalling::SignalInput;
+
+impl Viewer {
+    pub(super) fn tick(&mut self, now: Instant) {
+        if self.signalling.next_timeout().is_some_and(|(at, _)| now >= at) {
+            self.tell(now, SignalInput::Timeout);
+        }
+        if let State::Connecting { peer, .. } | State::Playing { peer, .. } = &mut self.state
+            && now >= peer.timeout_at
+        {
+            match peer.session.timeout(now) {
+                Ok(()) => self.drain_session(now),
+                Err(error) => self.fail_session(now, &error),
+            }
+        }
+        self.tick_relay(now);
+        self.tick_receiver(now);
+        self.check_deadline(now);
+    }
+
+    pub(super) fn tick_receiver(&mut self, now: Instant) {
+        let State::Playing { peer, receiver, .. } = &mut self.state else { return };
+        let mut feedback = None;
+        if now >= receiver.next_timeout() {
+            feedback = receiver.poll_feedback(now).zip(peer.remote);
+            receiver.timeout(now);
+        }
+        self.outputs.extend(receiver.take_observed().map(Output::Observed));
+        if let Some((bytes, (via, to))) = feedback {
+            self.send(now, via, to, bytes);
+        }
+    }
+
+    pub(super) fn check_deadline(&mut self, now: Instant) {
+        let (at, why) = self.own_deadline();
+        if now < at {
+            return;
+        }
+        match &self.state {
+            State::Idle | State::Over => {}
+            State::Joining { .. } | State::Opening { .. } => {
+                self.fail(now, FailureReason::SignallingTimeout, "no offer or answer in time");
+            }
+            State::Connecting { why: Step::Answer, .. } => {
+                self.fail(now, FailureReason::SignallingTimeout, "no answer to our offer in time");
+            }
+            State::Connecting { why: Step::Ice, .. } => {
+                self.fail(now, FailureReason::Ice, "no candidate pair worked in time");
+            }
+            State::Connecting { why: Step::Dtls, .. } => {
+                self.fail(now, FailureReason::Dtls, "no DTLS handshake in time");
+            }
+            State::Playing { receiver, .. } if receiver.last_media_at().is_none() => {
+                self.fail(now, FailureReason::NoMedia, "connected, and no media came");
+            }
+            State::Playing { .. } => self.fail(now, FailureReason::MediaLost, why),
+            State::Leaving { outcome, .. } => {
+                if *outcome == Outcome::Completed {
+                    self.observe(Observation::GoodbyeUnanswered);
+                }
+                self.over();
+            }
+        }
+    }
+
+    /// The deadline of the state that the viewer is in.
+    pub(super) fn own_deadline(&self) -> (Instant, Why) {
+        let patience = &self.options.patience;
+        match &self.state {
+            State::Idle | State::Over => (self.options.clock.at + NEVER, "nothing"),
+            State::Joining { by } | State::Opening { by, .. } => (*by, "signalling overdue"),
+            State::Connecting { by, why, .. } => (*by, why.why()),
+            State::Playing { peer, receiver, first_media_by } => {
+                let media = match receiver.last_media_at() {
+                    Some(at) => (at + patience.silence, "no media any more"),
+                    None => (*first_media_by, "first media overdue"),
+                };
+                let consent = peer.consent_lost_at.map(|at| (at + patience.consent, "ICE consent was lost"));
+                consent.into_iter().fold(media, |first, other| if other.0 < first.0 { other } else { first })
+            }
+            State::Leaving { by, .. } => (*by, "goodbye overdue"),
+        }
+    }
+
+    pub(super) fn next_deadline(&self) -> (Instant, Why) {
+        let mut first = self.own_deadline();
+        let mut consider = |at: Instant, why: Why| {
+            if at < first.0 {
+                first = (at, why);
+            }
+        };
+        if let Some((at, why)) = self.signalling.next_timeout() {
+            consider(at, why);
+        }
+        if let State::Connecting { peer, .. } | State::Playing { peer, .. } = &self.state {
+            consider(peer.timeout_at, "ICE and DTLS");
+        }
+        if let Some(at) = self.relaying.next_timeout() {
+            consider(at, "TURN");
+        }
+        if let State::Playing { receiver, .. } = &self.state {
+            consider(receiver.next_timeout(), "reports and meters");
+        }
+        first
+    }
+}
