@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use throng_sim::coturn::{self, Coturn};
 use throng_sim::ome::{Behaviour, Server};
 
-use crate::throng::{Ran, alone, figure, run};
+use crate::throng::{Ran, Running, alone, figure, run};
 
 mod peer;
 use peer::{FPS, Peer};
@@ -31,18 +31,22 @@ fn start(behaviour: Behaviour, ports: Option<RangeInclusive<u16>>) -> (Server, A
     (Server::start(Ipv4Addr::LOCALHOST, behaviour, peers).unwrap(), heard_elsewhere)
 }
 
-fn view(server: &Server, path: &str) -> Ran {
+fn start_viewing(server: &Server, path: &str) -> Running {
     let url = format!("ws://{}{path}", server.address());
-    run(None, &["view", &url, "-n", "5", "--every", "100ms", "--for", "6s", "--warm-up", "2s"])
+    Running::start(None, &["view", &url, "-n", "5", "--every", "100ms", "--for", "6s", "--warm-up", "2s"])
 }
 
-/// Five viewers played everything, and said what the protocol wants said.
-fn expect_clean_play(server: &Server, ran: &Ran) {
+fn view(server: &Server, path: &str) -> Ran {
+    start_viewing(server, path).wait()
+}
+
+/// Five viewers played, and said what the protocol wants said; at most `loss_max` of the packets was lost.
+fn expect_play(server: &Server, ran: &Ran, loss_max: f64) {
     let summary = ran.summary();
     assert_eq!(figure(&summary, "participants.playing"), 5.0, "{ran}");
     assert_eq!(figure(&summary, "participants.failed"), 0.0, "{ran}");
-    assert_eq!(figure(&summary, "video.loss_ratio"), 0.0, "{ran}");
-    assert_eq!(figure(&summary, "audio.loss_ratio"), 0.0, "{ran}");
+    assert!(figure(&summary, "video.loss_ratio") <= loss_max, "{ran}");
+    assert!(figure(&summary, "audio.loss_ratio") <= loss_max, "{ran}");
     let fps = figure(&summary, "video.fps_p50");
     assert!((fps - f64::from(FPS)).abs() < 1.0, "{fps} fps\n{ran}");
     assert_eq!(server.violations(), Vec::<String>::new(), "{ran}");
@@ -55,7 +59,7 @@ fn viewers_play_and_keep_to_the_protocol() {
     for chatter in [false, true] {
         let (server, _) = start(Behaviour { chatter, ..speaking() }, None);
         let ran = view(&server, STREAM).expect_code(0);
-        expect_clean_play(&server, &ran);
+        expect_play(&server, &ran, 0.0);
     }
 }
 
@@ -67,8 +71,13 @@ fn media_comes_through_the_relay_when_nothing_else_works() {
         let relay = (coturn.uri(transport), coturn::USER.to_owned(), coturn::PASSWORD.to_owned());
         let behaviour = Behaviour { relay: Some(relay), ..speaking() };
         let (server, heard_elsewhere) = start(behaviour, Some(coturn::RELAYED_PORTS));
-        let ran = view(&server, &format!("{STREAM}?transport=tcp")).expect_code(0);
-        expect_clean_play(&server, &ran);
+        let running = start_viewing(&server, &format!("{STREAM}?transport=tcp"));
+        std::thread::sleep(Duration::from_secs(4));
+        let while_playing = coturn.allocations().unwrap();
+        let ran = running.wait().expect_code(0);
+        assert_eq!(while_playing, 5, "one allocation a viewer\n{ran}");
+        // coturn's sockets have the kernel's usual buffers: when it waits long for a CPU, they overflow.
+        expect_play(&server, &ran, 0.02);
         let direct = heard_elsewhere.load(Ordering::Relaxed);
         assert!(direct > 0, "viewers try the direct way too\n{ran}");
         let given_up_at = Instant::now() + Duration::from_secs(3);
@@ -86,7 +95,7 @@ fn a_relay_that_refuses_does_not_keep_viewers_from_the_direct_way() {
     let relay = (coturn.uri("tcp"), coturn::USER.to_owned(), "wrong".to_owned());
     let (server, _) = start(Behaviour { relay: Some(relay), ..speaking() }, None);
     let ran = view(&server, &format!("{STREAM}?transport=tcp")).expect_code(0);
-    expect_clean_play(&server, &ran);
+    expect_play(&server, &ran, 0.0);
 }
 
 fn check(behaviour: Behaviour, path: &str, reason: &str) {
