@@ -2,14 +2,14 @@
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::anyhow;
 use throng_engine::consent::{fetch_file, fetch_txt};
 use throng_engine::{ConsentCheck, TlsOptions};
 use throng_observation::run::ClockError;
 use throng_scenario::consent::DNS_LABEL;
-use throng_scenario::{Caps, ConsentProof, Permit, Plan, Reach, Refusal, Secret, Target, TokenSource};
+use throng_scenario::{Caps, ConsentProof, ExpectedLoad, Permit, Plan, Reach, Refusal, Secret, Target, TokenSource};
 
 use crate::Stop;
 use crate::exit::Exit;
@@ -21,6 +21,7 @@ const SAME_CLOCK_ERROR_US: u64 = 100;
 pub(crate) struct Permission {
     reach: Arc<Reach>,
     asked: Option<Asked>,
+    caps: Caps,
     server: SocketAddr,
     is_own_host: bool,
 }
@@ -31,6 +32,14 @@ struct Asked {
     target: Target,
     token: Secret,
     tls: TlsOptions,
+    demand: Demand,
+}
+
+/// How much a plan asks of its target.
+#[derive(Clone)]
+struct Demand {
+    expected: ExpectedLoad,
+    duration: Duration,
 }
 
 /// Judges every address of the target.
@@ -48,19 +57,25 @@ pub(crate) fn permission(plan: &Plan, consent_token: Option<&str>, tls: &TlsOpti
             Err(refusal) => return Err(Stop::new(Exit::Target, refusal)),
         }
     }
-    let mut asked = None;
+    let (mut asked, mut caps) = (None, plan.caps.clone());
     if let Some(refusal) = unproven.first() {
         is_own_host = false;
         let token = consent_token.ok_or_else(|| {
             Stop::new(Exit::Target, anyhow!("{refusal}; give its token with --consent-token"))
         })?;
-        let asking = Asked { target: plan.target.clone(), token: secret(token)?, tls: tls.clone() };
+        let asking = Asked {
+            target: plan.target.clone(),
+            token: secret(token)?,
+            tls: tls.clone(),
+            demand: Demand { expected: plan.expected.clone(), duration: plan.duration },
+        };
         let proof = asking.proof().map_err(|why| Stop::new(Exit::Target, anyhow!("{refusal}; {why}")))?;
-        within(plan, &plan.caps.lowered_by(&proof.caps))?;
+        caps = plan.caps.lowered_by(&proof.caps);
+        asking.demand.within(&caps).map_err(|why| Stop::new(Exit::Target, anyhow!(why)))?;
         reach.prove(&proof, addresses.iter().copied());
         asked = Some(asking);
     }
-    Ok(Permission { reach: Arc::new(reach), asked, server: SocketAddr::new(first, port), is_own_host })
+    Ok(Permission { reach: Arc::new(reach), asked, caps, server: SocketAddr::new(first, port), is_own_host })
 }
 
 impl Permission {
@@ -77,8 +92,13 @@ impl Permission {
 
     /// What the engine asks again during the run.
     pub(crate) fn consent_check(&self) -> Option<ConsentCheck> {
-        let asked = self.asked.clone()?;
-        Some(Arc::new(move || asked.proof().map(drop)))
+        let (asked, caps) = (self.asked.clone()?, self.caps.clone());
+        Some(Arc::new(move || asked.demand.within(&caps.lowered_by(&asked.proof()?.caps))))
+    }
+
+    /// The rate that must not be exceeded, received and sent together.
+    pub(crate) fn mbit_per_s_max(&self) -> Option<f64> {
+        self.caps.mbit_per_s
     }
 
     /// How far absolute delays of this target's media may be off.
@@ -133,24 +153,25 @@ fn resolve(host: &str, port: u16) -> Result<Vec<IpAddr>, Stop> {
         .map_err(|error| Stop::new(Exit::Target, anyhow!("cannot resolve {host}: {error}")))
 }
 
-/// The owner's limits hold for the plan as it stands; it is not bent to fit.
-fn within(plan: &Plan, caps: &Caps) -> Result<(), Stop> {
-    let expected = &plan.expected;
-    let mbit_per_s = expected.server_in_mbit_per_s + expected.server_out_mbit_per_s;
-    let too_much = [
-        caps.users.is_some_and(|max| expected.users > max).then(|| format!("{} users", expected.users)),
-        caps.joins_per_s
-            .is_some_and(|max| f64::from(expected.joins_per_s) > max.max(1.0))
-            .then(|| format!("{} joins per second", expected.joins_per_s)),
-        caps.mbit_per_s.is_some_and(|max| mbit_per_s > max).then(|| format!("{mbit_per_s:.0} Mbit/s")),
-        caps.duration.is_some_and(|max| plan.duration > max).then(|| format!("{:?}", plan.duration)),
-    ];
-    match too_much.into_iter().flatten().next() {
-        Some(what) => Err(Stop::new(
-            Exit::Target,
-            anyhow!("the owner's consent does not cover {what}; ask for less, or for another proof"),
-        )),
-        None => Ok(()),
+impl Demand {
+    /// The owner's limits hold for the plan as it stands; it is not bent to fit.
+    fn within(&self, caps: &Caps) -> Result<(), String> {
+        let (expected, duration) = (&self.expected, self.duration);
+        let mbit_per_s = expected.server_in_mbit_per_s + expected.server_out_mbit_per_s;
+        let too_much = [
+            caps.users.is_some_and(|max| expected.users > max).then(|| format!("{} users", expected.users)),
+            caps.joins_per_s
+                .is_some_and(|max| f64::from(expected.joins_per_s) > max.max(1.0))
+                .then(|| format!("{} joins per second", expected.joins_per_s)),
+            caps.mbit_per_s.is_some_and(|max| mbit_per_s > max).then(|| format!("{mbit_per_s:.0} Mbit/s")),
+            caps.duration.is_some_and(|max| duration > max).then(|| format!("{duration:?}")),
+        ];
+        match too_much.into_iter().flatten().next() {
+            Some(what) => {
+                Err(format!("the owner's consent does not cover {what}; ask for less, or for another proof"))
+            }
+            None => Ok(()),
+        }
     }
 }
 

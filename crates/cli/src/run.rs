@@ -1,16 +1,16 @@
 //! Where everything meets: a scenario becomes a plan, the engine plays it, the store keeps it, the report tells it.
 
+use std::collections::BTreeSet;
 use std::io::IsTerminal;
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc;
+use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant, SystemTime};
 
-use throng_engine::{Casting, Join, RunConfig, RunHandle, TlsOptions};
+use throng_engine::{Casting, Guards, Join, RunConfig, RunHandle, TlsOptions};
 use throng_media::quality::WallClock;
 use throng_observation::RunTime;
-use throng_observation::run::{Ending, RunInfo};
+use throng_observation::run::{Ending, Row, RunInfo};
 use throng_protocol::casting::ViewerCasting;
 use throng_protocol::webrtc::viewer::Patience;
 use throng_scenario::{Plan, Scenario};
@@ -39,18 +39,13 @@ const JUDGED_SECONDS: i64 = 10;
 pub(crate) fn run(scenario: Scenario, common: &Common) -> Result<Exit, Stop> {
     let interrupt = Interrupt::listen().map_err(|error| Stop::new(Exit::Invalid, error))?;
     let plan = scenario.plan();
-    let tls = tls(&plan, common)?;
-    let permission = reach::permission(&plan, common.consent_token.as_deref(), &tls)?;
+    let permission = permission(&plan, common)?;
     let warnings = warnings(&plan);
     warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
 
     let path = folder(&scenario, common);
-    let config = config(&plan, &permission, tls, common.workers);
-    let casting = casting(&plan, &permission)?;
-    let (rows_in, rows) = mpsc::sync_channel(ROWS_WAITING_MAX);
+    let (handle, rows) = start(&plan, &permission, common)?;
     let mut info = info(&scenario, &plan, &permission, warnings);
-    let handle =
-        throng_engine::run(config, casting, rows_in).map_err(|error| Stop::new(Exit::Invalid, error))?;
     info.started_at_unix_us = handle.started_at_unix_us();
     let sink = RunFolder::create(&path, &info)
         .map_err(anyhow::Error::from)
@@ -59,13 +54,48 @@ pub(crate) fn run(scenario: Scenario, common: &Common) -> Result<Exit, Stop> {
 
     let quit = watch(&handle, &interrupt, display(&plan, common), common.until_missed.then_some(path.as_path()));
     let end = handle.wait();
-    let ending = if quit == Quit::Broken { Ending::Complete } else { end.ending };
-    if let Some(why) = &end.why {
-        say(&format!("the run ended early: {why}"));
-    }
+    let ending = match (quit, &end.why) {
+        (Quit::Broken, _) => {
+            say("an objective was missed: the run ended there, as asked");
+            Ending::Complete
+        }
+        (Quit::Over, Some(why)) => {
+            say(&format!("the run ended early: {why}"));
+            end.ending
+        }
+        (Quit::Over, None) => end.ending,
+    };
     sink.finish(ending, end.ended_at).map_err(|error| Stop::new(Exit::Invalid, error))?;
     let wanted = Wanted { json: common.json, csv: common.csv || scenario.output.csv, details: common.details };
     report::make(&path, &wanted).map_err(|error| Stop::new(Exit::Invalid, error))
+}
+
+/// Asks whether the plan may be played at all.
+pub(crate) fn permission(plan: &Plan, common: &Common) -> Result<Permission, Stop> {
+    reach::permission(plan, common.consent_token.as_deref(), &tls(plan, common)?)
+}
+
+/// Starts to play the plan; what it sees comes from the receiver.
+pub(crate) fn start(
+    plan: &Plan,
+    permission: &Permission,
+    common: &Common,
+) -> Result<(RunHandle, Receiver<Row>), Stop> {
+    let config = config(plan, permission, tls(plan, common)?, common.workers);
+    let casting = casting(plan, permission)?;
+    let (rows_in, rows) = mpsc::sync_channel(ROWS_WAITING_MAX);
+    let handle =
+        throng_engine::run(config, casting, rows_in).map_err(|error| Stop::new(Exit::Invalid, error))?;
+    Ok((handle, rows))
+}
+
+/// How TLS servers are judged.
+fn tls(plan: &Plan, common: &Common) -> Result<TlsOptions, Stop> {
+    let read = |file: &PathBuf| {
+        std::fs::read(file).map_err(|error| Stop::usage(format!("--tls-ca {}: {error}", file.display())))
+    };
+    let extra_ca_pem = common.tls_ca.as_ref().map(read).transpose()?;
+    Ok(TlsOptions { insecure: plan.target.tls_insecure, extra_ca_pem })
 }
 
 /// Why watching ended.
@@ -124,14 +154,6 @@ fn display(plan: &Plan, common: &Common) -> Box<dyn Display> {
     Box::new(Plain::new(std::io::stderr(), plan.summary_every))
 }
 
-fn tls(plan: &Plan, common: &Common) -> Result<TlsOptions, Stop> {
-    let read = |file: &PathBuf| {
-        std::fs::read(file).map_err(|error| Stop::usage(format!("--tls-ca {}: {error}", file.display())))
-    };
-    let extra_ca_pem = common.tls_ca.as_ref().map(read).transpose()?;
-    Ok(TlsOptions { insecure: plan.target.tls_insecure, extra_ca_pem })
-}
-
 /// What of the plan this machine will not allow, said before the run begins.
 pub(crate) fn warnings(plan: &Plan) -> Vec<String> {
     let needs = throng_engine::preflight::Needs {
@@ -139,18 +161,16 @@ pub(crate) fn warnings(plan: &Plan) -> Vec<String> {
         // A datagram socket and a signalling connection, as long as the slowest protocol keeps both.
         descriptors_each: 2,
         ports_each: 1,
-        source_ips: source_ips(plan).len().max(1) as u64,
+        source_ips: source_ips(plan).max(1),
         receive_buffer_bytes: 1 << 20,
     };
     throng_engine::preflight::preflight(&needs).iter().map(ToString::to_string).collect()
 }
 
-/// The local addresses that the plan deals to its participants, each once, in order.
-fn source_ips(plan: &Plan) -> Vec<IpAddr> {
-    let mut addresses: Vec<IpAddr> = plan.joins.iter().filter_map(|join| join.source_ip).collect();
-    addresses.sort_unstable();
-    addresses.dedup();
-    addresses
+/// How many local addresses the plan deals to its participants.
+fn source_ips(plan: &Plan) -> u64 {
+    let addresses: BTreeSet<_> = plan.joins.iter().filter_map(|join| join.source_ip).collect();
+    addresses.len() as u64
 }
 
 fn config(plan: &Plan, permission: &Permission, tls: TlsOptions, workers: Option<usize>) -> RunConfig {
@@ -159,13 +179,14 @@ fn config(plan: &Plan, permission: &Permission, tls: TlsOptions, workers: Option
         cohort: join.cohort,
         at: RunTime::after_start(join.at),
         leave_at: join.leave_at.map(RunTime::after_start),
+        source_ip: join.source_ip,
     };
     let joins = plan.joins.iter().map(join).collect();
     RunConfig {
         workers,
-        source_ips: source_ips(plan),
         tls,
         consent: permission.consent_check(),
+        guards: Guards { mbit_per_s_max: permission.mbit_per_s_max(), ..Guards::default() },
         cohorts: u16::try_from(plan.cohorts.len()).unwrap_or(u16::MAX),
         ..RunConfig::new(joins, RunTime::after_start(plan.duration), permission.reach())
     }

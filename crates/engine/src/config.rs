@@ -25,6 +25,9 @@ pub struct Join {
     pub at: RunTime,
     /// When it is told to leave; `None`: at the end of the run.
     pub leave_at: Option<RunTime>,
+    /// The local address of its signalling and media toward servers of the same family; `None`: whatever the route
+    /// chooses.
+    pub source_ip: Option<IpAddr>,
 }
 
 /// Makes the participants of a run, so that the engine need not know how protocols are configured.
@@ -62,16 +65,22 @@ pub struct Guards {
     pub connect_attempts_min: u32,
     /// Abort when this share of the machine's (or control group's) memory is in use by this process.
     pub memory_ratio_max: f64,
+    /// Abort when received and sent bits on the wire exceed this together, Mbit/s …
+    pub mbit_per_s_max: Option<f64>,
+    /// … in each of this many seconds in a row.
+    pub mbit_per_s_seconds: u32,
 }
 
 impl Default for Guards {
-    /// 90 % of at least 20 joins in 10 s; 80 % of memory.
+    /// 90 % of at least 20 joins in 10 s; 80 % of memory; any rate.
     fn default() -> Self {
         Self {
             connect_failure_ratio_max: 0.9,
             connect_failure_window: Duration::from_secs(10),
             connect_attempts_min: 20,
             memory_ratio_max: 0.8,
+            mbit_per_s_max: None,
+            mbit_per_s_seconds: 3,
         }
     }
 }
@@ -90,8 +99,6 @@ pub struct RunConfig {
     /// How long received datagrams are left to gather in socket buffers, 1–10 ms. Participants that have no media yet
     /// are served at once.
     pub tick: Duration,
-    /// Local addresses that participants take turns to use; empty: whatever the route toward the target chooses.
-    pub source_ips: Vec<IpAddr>,
     /// How TLS servers are judged.
     pub tls: TlsOptions,
     /// Where participants may send.
@@ -127,7 +134,6 @@ impl RunConfig {
             cohorts,
             workers: None,
             tick: Duration::from_millis(5),
-            source_ips: Vec::new(),
             tls: TlsOptions::default(),
             reach,
             consent: None,

@@ -1,8 +1,8 @@
 //! The one thing that travels back: stop.
 
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 use throng_observation::run::Ending;
 
@@ -32,15 +32,18 @@ impl Waker {
     }
 }
 
-const RUNNING: u8 = 0;
-const INTERRUPTED: u8 = 1;
-const ABORTED: u8 = 2;
+/// How, why and when a run was ended early.
+#[derive(Clone, Debug)]
+pub(crate) struct Stop {
+    pub(crate) ending: Ending,
+    pub(crate) why: String,
+    pub(crate) at: Instant,
+}
 
 /// Whether the run may go on, as all threads see it.
 #[derive(Debug, Default)]
 pub(crate) struct Control {
-    state: AtomicU8,
-    why: OnceLock<String>,
+    stop: OnceLock<Stop>,
     wakers: Vec<Arc<Waker>>,
 }
 
@@ -51,23 +54,14 @@ impl Control {
 
     /// Ends the run early; the first call counts.
     pub(crate) fn stop(&self, ending: Ending, why: &str) {
-        let state = if ending == Ending::Aborted { ABORTED } else { INTERRUPTED };
-        if self.state.compare_exchange(RUNNING, state, Ordering::AcqRel, Ordering::Acquire).is_ok() {
-            let _ = self.why.set(why.to_owned());
+        let stop = Stop { ending, why: why.to_owned(), at: Instant::now() };
+        if self.stop.set(stop).is_ok() {
             self.wakers.iter().for_each(|waker| waker.wake());
         }
     }
 
     /// How the run was ended early, if it was.
-    pub(crate) fn stopped(&self) -> Option<Ending> {
-        match self.state.load(Ordering::Acquire) {
-            RUNNING => None,
-            ABORTED => Some(Ending::Aborted),
-            _ => Some(Ending::Interrupted),
-        }
-    }
-
-    pub(crate) fn why(&self) -> Option<String> {
-        self.why.get().cloned()
+    pub(crate) fn stopped(&self) -> Option<&Stop> {
+        self.stop.get()
     }
 }

@@ -1,4 +1,4 @@
-//! Watches joins: a target that refuses nearly everybody is left alone.
+//! Watches joins and load: a target that refuses nearly everybody is left alone, and nobody gets more than was allowed.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ const DECISIONS_MAX: usize = 100_000;
 #[derive(Debug)]
 pub(crate) struct JoinWatch {
     guards: Guards,
-    decided: VecDeque<(RunTime, u32, bool)>,
+    decided: VecDeque<(RunTime, bool)>,
     since: Option<RunTime>,
 }
 
@@ -22,17 +22,13 @@ impl JoinWatch {
         Self { guards, decided: VecDeque::new(), since: None }
     }
 
-    /// The join of `who` succeeded or failed.
-    pub(crate) fn decided(&mut self, who: u32, at: RunTime, well: bool) {
-        // Connecting is decided once; several later phases say the same again.
-        if well && self.decided.iter().rev().take(64).any(|(_, last, _)| *last == who) {
-            return;
-        }
+    /// A join succeeded or failed; each is told once.
+    pub(crate) fn decided(&mut self, at: RunTime, well: bool) {
         self.since.get_or_insert(at);
         if self.decided.len() >= DECISIONS_MAX {
             self.decided.pop_front();
         }
-        self.decided.push_back((at, who, well));
+        self.decided.push_back((at, well));
     }
 
     /// Why the run must end, if it must.
@@ -51,9 +47,52 @@ impl JoinWatch {
     }
 }
 
+/// The rate that the run makes, second by second.
+#[derive(Debug)]
+pub(crate) struct LoadWatch {
+    guards: Guards,
+    seconds_above: u32,
+}
+
+impl LoadWatch {
+    pub(crate) fn new(guards: Guards) -> Self {
+        Self { guards, seconds_above: 0 }
+    }
+
+    /// A second had `bytes` on the wire, received and sent: why the run must end, if it must.
+    pub(crate) fn second(&mut self, bytes: u64) -> Option<String> {
+        let max = self.guards.mbit_per_s_max?;
+        let mbit_per_s = bytes as f64 * 8.0 / 1e6;
+        self.seconds_above = if mbit_per_s > max { self.seconds_above + 1 } else { 0 };
+        (self.seconds_above >= self.guards.mbit_per_s_seconds.max(1)).then(|| {
+            format!(
+                "{mbit_per_s:.1} Mbit/s were received and sent, more than the {max} Mbit/s allowed, for {} s",
+                self.seconds_above
+            )
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_rate_that_stays_above_what_is_allowed_ends_the_run() {
+        const ABOVE: u64 = 1_300_000;
+        const WITHIN: u64 = 1_250_000;
+        for (seconds, expect) in [
+            (&[ABOVE, ABOVE, WITHIN, ABOVE, ABOVE][..], false),
+            (&[WITHIN, ABOVE, ABOVE, ABOVE], true),
+            (&[WITHIN; 10], false),
+        ] {
+            let ends = |max| {
+                let mut watch = LoadWatch::new(Guards { mbit_per_s_max: max, ..Guards::default() });
+                seconds.iter().any(|bytes| watch.second(*bytes).is_some())
+            };
+            assert_eq!((ends(Some(10.0)), ends(None)), (expect, false), "{seconds:?}");
+        }
+    }
 
     #[test]
     fn a_target_that_refuses_nearly_everybody_for_a_whole_window_ends_the_run() {
@@ -67,7 +106,7 @@ mod tests {
             let mut ended = false;
             for n in 1..=(seconds * 1000 / every_ms) {
                 let at = RunTime(i64::from(n * every_ms) * 1000);
-                watch.decided(n as u32, at, n % good_every == 0);
+                watch.decided(at, n % good_every == 0);
                 ended |= watch.verdict(at).is_some();
             }
             assert_eq!(ended, expect, "every {every_ms} ms for {seconds} s, one in {good_every} good");

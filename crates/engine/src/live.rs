@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use throng_observation::run::{EventRow, GeneratorRow, ParticipantId};
-use throng_observation::{Codec, IceState, MediaKind, Quantiles, RunTime};
+use throng_observation::{CaptureBasis, Codec, IceState, MediaKind, Quantiles, RunTime};
 
 /// Seconds that [`Live::history`] keeps.
 pub const HISTORY_SECONDS: usize = 120;
@@ -82,7 +82,7 @@ pub struct CrowdFigures {
 /// All tracks of one kind in one second.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct KindFigures {
-    /// Tracks that reported.
+    /// Distinct tracks that reported.
     pub tracks: u32,
     /// Tracks whose decodable frame rate was below 0.9 of the source's.
     pub tracks_below_source_fps: u32,
@@ -96,8 +96,12 @@ pub struct KindFigures {
     pub fps: Option<Quantiles>,
     /// Relative delay of frames, milliseconds.
     pub relative_delay_ms: Option<Quantiles>,
-    /// Absolute one-way delay of frames, milliseconds.
+    /// Absolute one-way delay of frames, milliseconds; `None` also when its median is negative.
     pub absolute_delay_ms: Option<Quantiles>,
+    /// Where its capture times come from.
+    pub absolute_delay_basis: Option<CaptureBasis>,
+    /// Share of frames that seem to have come before they were captured: the clocks disagree. `None` without such times.
+    pub clock_disagrees_ratio: Option<f64>,
     /// Jitter of tracks, milliseconds.
     pub jitter_ms: Option<Quantiles>,
     /// OvenRtcTester's "delay" of tracks, milliseconds.

@@ -16,7 +16,7 @@ use crate::control::{Control, Waker};
 use crate::driver::{BATCHES_MAX, Duty, Hub, HubConfig, Reports, Worker};
 use crate::live::Live;
 use crate::signalling;
-use crate::sockets::{Dialler, Names, Sources, tls_config};
+use crate::sockets::{Dialler, Names, tls_config};
 
 /// Why a run could not start.
 #[derive(Debug, thiserror::Error)]
@@ -100,7 +100,6 @@ pub fn run(
         let hub = HubConfig {
             worker: u16::try_from(number).unwrap_or(u16::MAX),
             reach: Arc::clone(&config.reach),
-            source_ips: config.source_ips.clone(),
             receive_buffer_bytes: config.receive_buffer_bytes,
             grace: config.grace,
             waker,
@@ -162,7 +161,6 @@ fn workers(config: &RunConfig) -> usize {
 pub(crate) fn dialler(config: &RunConfig) -> Result<Dialler, EngineError> {
     Ok(Dialler {
         names: Names::default(),
-        sources: Sources::new(config.source_ips.clone()),
         reach: Arc::clone(&config.reach),
         // A WebSocket upgrade is HTTP/1.1 (RFC 6455 section 4.1).
         tls: Arc::new(tls_config(&config.tls, &[b"http/1.1"]).map_err(EngineError::Tls)?),

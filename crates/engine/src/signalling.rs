@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -42,8 +43,8 @@ pub(crate) struct SeatId {
 #[derive(Debug)]
 pub(crate) struct Ask {
     pub(crate) seat: SeatId,
-    /// The participant's turn with source addresses.
-    pub(crate) turn: u32,
+    /// The local address that the participant was dealt, if any.
+    pub(crate) source: Option<IpAddr>,
     pub(crate) what: Want,
 }
 
@@ -140,18 +141,18 @@ struct Lines {
 
 impl Switchboard {
     async fn serve(mut self, mut asked: mpsc::Receiver<Ask>) {
-        while let Some(Ask { seat, turn, what }) = asked.recv().await {
+        while let Some(Ask { seat, source, what }) = asked.recv().await {
             let Some((inbox, waker)) = self.workers.get(usize::from(seat.worker)) else { continue };
             let back = Back { inbox: inbox.clone(), waker: Arc::clone(waker), seat: seat.seat };
             match what {
-                Want::Open(channel, open) => self.open(seat, turn, channel, *open, back),
+                Want::Open(channel, open) => self.open(seat, source, channel, *open, back),
                 Want::Send(channel, outgoing) => self.send(seat, channel, outgoing, back),
                 Want::Close(channel) => {
                     if let Some(lines) = self.seats.get_mut(&seat) {
                         lines.channels.retain(|(open, _)| *open != channel);
                     }
                 }
-                Want::Fetch(id, request) => self.fetch(seat, turn, id, *request, back),
+                Want::Fetch(id, request) => self.fetch(seat, source, id, *request, back),
                 Want::Gone => {
                     self.seats.remove(&seat);
                 }
@@ -159,14 +160,14 @@ impl Switchboard {
         }
     }
 
-    fn open(&mut self, seat: SeatId, turn: u32, channel: Channel, open: Open, back: Back) {
+    fn open(&mut self, seat: SeatId, source: Option<IpAddr>, channel: Channel, open: Open, back: Back) {
         let (sender, outgoing) = mpsc::channel(CHANNEL_QUEUE);
         let lines = self.seats.entry(seat).or_default();
         lines.channels.retain(|(open, _)| *open != channel);
         lines.channels.push((channel, sender));
         let dialler = Arc::clone(&self.dialler);
         tokio::spawn(async move {
-            if let Err(why) = serve_channel(&dialler, turn, channel, open, outgoing, &back).await {
+            if let Err(why) = serve_channel(&dialler, source, channel, open, outgoing, &back).await {
                 back.tell(Tidings::Closed(channel, why)).await;
             }
         });
@@ -182,11 +183,11 @@ impl Switchboard {
         }
     }
 
-    fn fetch(&mut self, seat: SeatId, turn: u32, id: FetchId, request: Request, back: Back) {
+    fn fetch(&mut self, seat: SeatId, source: Option<IpAddr>, id: FetchId, request: Request, back: Back) {
         let pool = self.seats.entry(seat).or_default().pool.clone();
         let (dialler, body_bytes_max) = (Arc::clone(&self.dialler), self.body_bytes_max);
         tokio::spawn(async move {
-            let result = fetch(&dialler, &pool, turn, request, body_bytes_max).await;
+            let result = fetch(&dialler, &pool, source, request, body_bytes_max).await;
             back.tell(Tidings::Fetched(id, Box::new(result))).await;
         });
     }
@@ -195,7 +196,7 @@ impl Switchboard {
 /// Opens a channel and carries it until either side closes; `Ok` when ours did.
 async fn serve_channel(
     dialler: &Dialler,
-    turn: u32,
+    source: Option<IpAddr>,
     channel: Channel,
     open: Open,
     outgoing: mpsc::Receiver<Outgoing>,
@@ -203,14 +204,14 @@ async fn serve_channel(
 ) -> Result<(), ChannelError> {
     match open {
         Open::WebSocket { url, protocols, headers } => {
-            let (socket, opening) = websocket::open(dialler, turn, &url, &protocols, &headers).await?;
+            let (socket, opening) = websocket::open(dialler, source, &url, &protocols, &headers).await?;
             back.tell(Tidings::Opened(channel, opening)).await;
             carry_messages(socket, channel, outgoing, back).await
         }
         Open::Stream { to, tls } => {
             let name = tls.as_deref().map(Host::parse);
             let tls = name.as_ref().map(|name| (&dialler.tls, name));
-            let (pipe, opening) = dialler.dial(turn, &Host::Ip(to.ip()), to.port(), tls).await?;
+            let (pipe, opening) = dialler.dial(source, &Host::Ip(to.ip()), to.port(), tls).await?;
             back.tell(Tidings::Opened(channel, opening)).await;
             carry_bytes(pipe, channel, outgoing, back).await
         }

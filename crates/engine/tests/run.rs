@@ -29,6 +29,7 @@ fn play(asks: Vec<Ask>, every_ms: i64, for_ms: i64, change: impl FnOnce(&mut Run
             cohort: CohortId(0),
             at: RunTime(i64::from(n) * every_ms * 1000),
             leave_at: None,
+            source_ip: None,
         })
         .collect();
     let mut config = RunConfig::new(joins, RunTime(for_ms * 1000), Arc::new(|ip: IpAddr| ip.is_loopback()));
@@ -143,6 +144,7 @@ fn stopping_offers_no_more_joins_and_counts_only_those_that_were_due() {
             cohort: CohortId(0),
             at: RunTime(i64::from(n) * 100_000),
             leave_at: None,
+            source_ip: None,
         })
         .collect();
     let config = RunConfig::new(joins, RunTime(60_000_000), Arc::new(|_: IpAddr| true));

@@ -10,6 +10,9 @@ pub use distribution::{Distribution, DistributionError, Quantiles};
 mod life;
 pub use life::{Failure, FailureReason, IceState, Life, Outcome, Phase};
 
+mod capture;
+pub use capture::{CaptureBasis, OneWayDelay};
+
 mod track;
 pub use track::{Codec, MediaKind, TrackCounters, TrackId, TrackInterval, TrackTotals};
 

@@ -3,7 +3,8 @@
 //! A report can always be made again from these rows alone.
 
 use crate::{
-    Codec, Distribution, FailureReason, IceState, MediaKind, Outcome, Phase, RunTime, TrackCounters, TrackId,
+    Codec, Distribution, FailureReason, IceState, MediaKind, OneWayDelay, Outcome, Phase, RunTime, TrackCounters,
+    TrackId,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -114,7 +115,7 @@ pub struct SeriesRow {
     pub cohort: CohortId,
     /// Audio or video.
     pub kind: Option<MediaKind>,
-    /// Tracks that reported in this second.
+    /// Distinct tracks that reported in this second.
     pub tracks: u32,
     /// Tracks whose decodable frame rate was below 0.9 of the source's.
     pub tracks_below_source_fps: u32,
@@ -122,8 +123,8 @@ pub struct SeriesRow {
     pub counters: TrackCounters,
     /// Relative delay of frames, microseconds.
     pub relative_delay_us: Distribution,
-    /// Absolute one-way delay of frames, microseconds; empty where no capture time came.
-    pub absolute_delay_us: Distribution,
+    /// Absolute one-way delay of frames, microseconds, with its basis; empty where no capture time came.
+    pub absolute_delay: OneWayDelay,
     /// Jitter of tracks at the end of the second, microseconds.
     pub jitter_us: Distribution,
     /// Decodable frames per second of each track, in thousandths of a frame per second.
@@ -162,13 +163,21 @@ impl ParticipantRow {
         self.reached.get(&phase).map(|at| at.millis_since(self.intended_at))
     }
 
-    /// Why it failed, if it did.
+    /// Why it failed, if it did. Whom the end met while joining did not: see [`Self::was_cut_off`].
     #[must_use]
     pub fn failure(&self) -> Option<&FailureReason> {
         match &self.outcome {
-            Some(Outcome::Failed(failure)) => Some(&failure.reason),
+            Some(Outcome::Failed(failure)) if failure.reason != FailureReason::NotStarted => {
+                Some(&failure.reason)
+            }
             _ => None,
         }
+    }
+
+    /// Whether the run's end, or its own time to leave, met it before it had joined: neither failed nor served.
+    #[must_use]
+    pub fn was_cut_off(&self) -> bool {
+        matches!(&self.outcome, Some(Outcome::Failed(failure)) if failure.reason == FailureReason::NotStarted)
     }
 }
 
@@ -187,8 +196,8 @@ pub struct TrackRow {
     pub counters: TrackCounters,
     /// Relative delay of its frames, microseconds.
     pub relative_delay_us: Distribution,
-    /// Absolute one-way delay of its frames, microseconds.
-    pub absolute_delay_us: Distribution,
+    /// Absolute one-way delay of its frames, microseconds, with its basis.
+    pub absolute_delay: OneWayDelay,
     /// Decodable frames per second over the time it was active.
     pub fps: Option<f64>,
     /// Last jitter, microseconds.
@@ -216,6 +225,8 @@ pub struct GeneratorRow {
     pub socket_drops: u64,
     /// Sends that the kernel refused for want of buffers.
     pub send_drops: u64,
+    /// Bytes of datagrams that were sent, UDP and IP headers included.
+    pub sent_bytes: u64,
     /// Resident set size, bytes (process rows).
     pub rss_bytes: u64,
     /// Open file descriptors (process rows).
@@ -233,8 +244,10 @@ pub struct EventRow {
     pub at: RunTime,
     /// Whose, if anybody's.
     pub participant: Option<ParticipantId>,
-    /// A stable key: `failed`, `refused_candidate`, `odd_rtcp`, `abort`, `generator_limited`, …
+    /// A stable key: `failed`, `refused_ice_candidate`, `odd_rtcp`, `abort`, `generator_limited`, …
     pub kind: String,
+    /// How many happenings of this kind the row stands for; more than 1 where there were too many to write each.
+    pub count: u32,
     /// A sentence for a person.
     pub detail: String,
 }

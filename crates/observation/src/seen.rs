@@ -22,6 +22,8 @@ pub enum Observation {
     },
     /// What a track did in the interval that just ended.
     Interval(Box<TrackInterval>),
+    /// It was told to leave, said goodbye, and the server did not answer in time.
+    GoodbyeUnanswered,
     /// A place that the server named was outside what is allowed; nothing was sent there.
     Refused(Refused, SocketAddr),
     /// The server said something that was not understood and could be ignored: where, and what.

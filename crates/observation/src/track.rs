@@ -1,5 +1,6 @@
 //! What a received track is seen to do. Names follow W3C webrtc-stats (`RTCInboundRtpStreamStats`) where it has one.
 
+use crate::CaptureBasis;
 use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
 use std::time::Instant;
@@ -169,6 +170,8 @@ pub struct TrackInterval {
     pub relative_delay_us: Vec<u32>,
     /// Absolute one-way delay of each frame that carried a capture time, microseconds (negative: clocks disagree).
     pub absolute_delay_us: Vec<i32>,
+    /// Where the capture times of [`Self::absolute_delay_us`] come from, all of them alike; `None` when there are none.
+    pub capture_basis: Option<CaptureBasis>,
     /// OvenRtcTester's "delay": |time since the first packet − RTP time since the first packet|, last value,
     /// microseconds. For comparison with its reports only: it is drift, not delay.
     pub oven_delay_us: Option<u32>,

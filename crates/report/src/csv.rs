@@ -6,7 +6,7 @@ use throng_observation::{Distribution, Outcome, Phase, RunTime};
 use crate::figures::loss_ratio;
 
 /// The columns of [`series`]; units stand in the names, delays are relative unless they say `one_way`.
-pub const SERIES_COLUMNS: [&str; 21] = [
+pub const SERIES_COLUMNS: [&str; 22] = [
     "second",
     "cohort",
     "kind",
@@ -24,6 +24,7 @@ pub const SERIES_COLUMNS: [&str; 21] = [
     "delay_ms_p99",
     "one_way_delay_ms_p50",
     "one_way_delay_ms_p95",
+    "one_way_delay_basis",
     "jitter_ms_p95",
     "freeze_count",
     "freeze_ms",
@@ -67,6 +68,7 @@ pub fn participants(run: &RunData) -> String {
 
 fn series_row(run: &RunData, row: &SeriesRow) -> Vec<String> {
     let at = |d: &Distribution, q, scale: f64| number(d.quantile(q).map(|value| value as f64 / scale));
+    let one_way = |q| number(row.absolute_delay.quantile_us(q).map(|us| us as f64 / 1e3));
     let c = &row.counters;
     vec![
         row.second.to_string(),
@@ -84,8 +86,9 @@ fn series_row(run: &RunData, row: &SeriesRow) -> Vec<String> {
         at(&row.relative_delay_us, 0.50, 1e3),
         at(&row.relative_delay_us, 0.95, 1e3),
         at(&row.relative_delay_us, 0.99, 1e3),
-        at(&row.absolute_delay_us, 0.50, 1e3),
-        at(&row.absolute_delay_us, 0.95, 1e3),
+        one_way(0.50),
+        one_way(0.95),
+        row.absolute_delay.basis().map_or_else(String::new, |basis| basis.key().into()),
         at(&row.jitter_us, 0.95, 1e3),
         c.freeze_count.to_string(),
         number(Some(c.freeze_us as f64 / 1e3)),

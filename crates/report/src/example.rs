@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use throng_observation::run::*;
 use throng_observation::{
-    Codec, Distribution, Failure, FailureReason, MediaKind, Outcome, Phase, RunTime, TrackCounters, TrackId,
+    CaptureBasis, Codec, Distribution, Failure, FailureReason, MediaKind, OneWayDelay, Outcome, Phase, RunTime, TrackCounters, TrackId,
 };
 use throng_scenario::Objective;
 
@@ -92,7 +92,11 @@ fn series(second: i64, kind: MediaKind, n: u32, strain: f64) -> SeriesRow {
         tracks_below_source_fps: (f64::from(n) * strain * 0.9) as u32,
         counters,
         relative_delay_us: spread(delay, count * 30),
-        absolute_delay_us: if video { spread(delay + 18_000, count * 30) } else { Distribution::new() },
+        absolute_delay: if video {
+            OneWayDelay::from_parts(Some(CaptureBasis::Mark), spread(delay + 18_000, count * 30), 0)
+        } else {
+            OneWayDelay::default()
+        },
         jitter_us: spread(1_500, count),
         fps_milli: if video { fps } else { Distribution::new() },
         loss_ppm: if video { loss } else { Distribution::new() },
@@ -181,7 +185,7 @@ fn build(n: u32, seconds: i64, degraded: bool, kinds: &[MediaKind]) -> RunData {
                 codec: if *kind == MediaKind::Video { Codec::H264 } else { Codec::Opus },
                 counters: video_counters(strain, seconds.unsigned_abs()),
                 relative_delay_us: spread(6_000 + (strain * 200_000.0) as u64, 400),
-                absolute_delay_us: Distribution::new(),
+                absolute_delay: OneWayDelay::default(),
                 fps: (*kind == MediaKind::Video).then_some(30.0 * (1.0 - strain)),
                 jitter_us: Some(1_500),
                 oven_delay_us: Some(20_000),

@@ -1,7 +1,7 @@
 //! The run's rows added up once: what the summary, the objectives and the page are all made from.
 
 use throng_observation::run::{ParticipantRow, RunData, TrackRow};
-use throng_observation::{Distribution, FailureReason, MediaKind, Phase, RunTime, TrackCounters};
+use throng_observation::{Distribution, FailureReason, MediaKind, OneWayDelay, Phase, RunTime, TrackCounters};
 
 use crate::waits::Waits;
 
@@ -16,7 +16,7 @@ pub(crate) const PLAYING: [Phase; 2] = [Phase::FirstFrame, Phase::FirstPacket];
 pub(crate) struct KindFigures {
     pub(crate) counters: TrackCounters,
     pub(crate) relative_delay_us: Distribution,
-    pub(crate) absolute_delay_us: Distribution,
+    pub(crate) absolute_delay: OneWayDelay,
     pub(crate) jitter_us: Distribution,
     pub(crate) fps_milli: Distribution,
     pub(crate) loss_ppm: Distribution,
@@ -36,7 +36,7 @@ impl KindFigures {
         for row in run.series.iter().filter(|row| row.kind == Some(kind) && row.second >= from_second) {
             figures.counters += row.counters;
             figures.relative_delay_us.merge(&row.relative_delay_us);
-            figures.absolute_delay_us.merge(&row.absolute_delay_us);
+            figures.absolute_delay.merge(&row.absolute_delay);
             figures.jitter_us.merge(&row.jitter_us);
             figures.fps_milli.merge(&row.fps_milli);
             figures.loss_ppm.merge(&row.loss_ppm);
@@ -106,8 +106,7 @@ impl<'a> Figures<'a> {
             .participants
             .iter()
             .filter(|row| {
-                row.failure() != Some(&FailureReason::NotStarted)
-                    || row.intended_at.as_millis_f64() < ended_ms
+                !row.was_cut_off() || row.intended_at.as_millis_f64() < ended_ms
             })
             .collect();
         Self {

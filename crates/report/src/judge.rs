@@ -32,7 +32,12 @@ fn measure(objective: &Objective, figures: &Figures<'_>) -> Option<f64> {
         Metric::AudioLoss => loss(audio, at),
         Metric::VideoDelay => quantile(&video.relative_delay_us, at, 1e3),
         Metric::AudioDelay => quantile(&audio.relative_delay_us, at, 1e3),
-        Metric::VideoOneWayDelay => quantile(&video.absolute_delay_us, at, 1e3),
+        // The server's own reports tell nothing of the way from the source: that is no measure of an end-to-end goal.
+        Metric::VideoOneWayDelay => {
+            let delay = &video.absolute_delay;
+            delay.basis().filter(|basis| basis.is_end_to_end())?;
+            delay.quantile_us(at.quantile()?).map(|us| us as f64 / 1e3)
+        }
         Metric::VideoJitter => quantile(&video.jitter_us, at, 1e3),
         Metric::AudioJitter => quantile(&audio.jitter_us, at, 1e3),
         Metric::VideoFps => {

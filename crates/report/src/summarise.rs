@@ -52,6 +52,7 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
         received_bps,
         received_bps_max,
         generator: health::examine(run, by_second.connected_seconds, by_second.connected_max),
+        events: events(run),
         failures: failures.iter().map(|(reason, example)| (reason.clone(), example.count)).collect(),
         failure_examples: failures.into_values().collect(),
         objectives: objectives.iter().map(|objective| judge::judge(objective, &figures)).collect(),
@@ -146,6 +147,15 @@ fn failures(figures: &Figures<'_>) -> BTreeMap<String, FailureExample> {
     failures
 }
 
+/// How often what has no series happened. Failures have their own table.
+fn events(run: &RunData) -> BTreeMap<String, u64> {
+    let mut events = BTreeMap::new();
+    for event in run.events.iter().filter(|event| event.kind != "failed") {
+        *events.entry(event.kind.clone()).or_default() += u64::from(event.count);
+    }
+    events
+}
+
 /// Each phase's distance from the latest phase before it that the participant passed.
 fn phases(intended: &[&ParticipantRow]) -> Vec<PhaseTime> {
     let mut steps_us: BTreeMap<Phase, Distribution> = BTreeMap::new();
@@ -176,6 +186,7 @@ fn media(run: &RunData, kind: MediaKind, figures: &KindFigures) -> Media {
     let at = |distribution: &Distribution, q, scale: f64| {
         distribution.quantile(q).map(|value| value as f64 / scale)
     };
+    let one_way = |q| figures.absolute_delay.quantile_us(q).map(|us| us as f64 / 1e3);
     let c = figures.counters;
     Media {
         tracks: tracks.len() as u64,
@@ -185,15 +196,17 @@ fn media(run: &RunData, kind: MediaKind, figures: &KindFigures) -> Media {
         fps_p50: at(&figures.fps_milli, 0.50, 1e3),
         fps_p5: at(&figures.fps_milli, 0.05, 1e3),
         source_fps: figures.source_fps(),
-        fps_good_ratio: (kind == MediaKind::Video && figures.track_seconds > 0)
-            .then(|| 1.0 - figures.below_source_fps as f64 / figures.track_seconds as f64),
+        fps_good_ratio: (kind == MediaKind::Video && !figures.fps_milli.is_empty())
+            .then(|| 1.0 - figures.below_source_fps as f64 / figures.fps_milli.count() as f64),
         delay_ms_p50: at(&figures.relative_delay_us, 0.50, 1e3),
         delay_ms_p95: at(&figures.relative_delay_us, 0.95, 1e3),
         delay_ms_p99: at(&figures.relative_delay_us, 0.99, 1e3),
         delay_ms_max: at(&figures.relative_delay_us, 1.0, 1e3),
-        one_way_delay_ms_p50: at(&figures.absolute_delay_us, 0.50, 1e3),
-        one_way_delay_ms_p95: at(&figures.absolute_delay_us, 0.95, 1e3),
-        one_way_delay_ms_p99: at(&figures.absolute_delay_us, 0.99, 1e3),
+        one_way_delay_ms_p50: one_way(0.50),
+        one_way_delay_ms_p95: one_way(0.95),
+        one_way_delay_ms_p99: one_way(0.99),
+        one_way_delay_basis: figures.absolute_delay.basis().map(|basis| basis.key().into()),
+        clock_disagrees_ratio: figures.absolute_delay.clock_disagrees_ratio(),
         jitter_ms_p50: at(&figures.jitter_us, 0.50, 1e3),
         jitter_ms_p95: at(&figures.jitter_us, 0.95, 1e3),
         jitter_ms_p99: at(&figures.jitter_us, 0.99, 1e3),

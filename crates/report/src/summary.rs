@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use throng_observation::CaptureBasis;
 
 /// The version of `summary.json`'s shape. Keys are only ever added within a version.
 pub const SUMMARY_VERSION: u32 = 1;
@@ -60,6 +61,9 @@ pub struct Summary {
     pub failures: BTreeMap<String, u64>,
     /// One example of each kind of failure.
     pub failure_examples: Vec<FailureExample>,
+    /// What else happened and how often, by the stable key of the event: `refused_ice_candidate`, `refused_redirect`,
+    /// `refused_send`, `odd_rtcp`, `goodbye_unanswered`, `abort`, …
+    pub events: BTreeMap<String, u64>,
     /// Every objective with what was measured.
     pub objectives: Vec<ObjectiveResult>,
     /// How far absolute delays may be off.
@@ -128,12 +132,18 @@ pub struct Media {
     pub delay_ms_p99: Option<f64>,
     /// Largest.
     pub delay_ms_max: Option<f64>,
-    /// Absolute one-way delay where frames carried a capture time: median, milliseconds; see `clock_error`.
+    /// Absolute one-way delay where frames carried a capture time: median, milliseconds; see `one_way_delay_basis` and
+    /// `clock_error`. `null` also when it lies among frames that seem to have come before they were captured.
     pub one_way_delay_ms_p50: Option<f64>,
     /// 95th percentile.
     pub one_way_delay_ms_p95: Option<f64>,
     /// 99th percentile.
     pub one_way_delay_ms_p99: Option<f64>,
+    /// Where the capture times come from: `mark` (in the media), `abs_capture_time`, or `sender_report` (RTCP SR: the
+    /// server's own clock, so its egress and not the source).
+    pub one_way_delay_basis: Option<String>,
+    /// Share of frames that seem to have come before they were captured: the clocks disagree.
+    pub clock_disagrees_ratio: Option<f64>,
     /// RFC 3550 interarrival jitter of tracks at the ends of seconds: median, milliseconds.
     pub jitter_ms_p50: Option<f64>,
     /// 95th percentile.
@@ -296,6 +306,11 @@ pub struct ClockSummary {
     pub bound_ms: Option<f64>,
     /// Why.
     pub basis: String,
+}
+
+/// By what the one-way delay of `media` was measured.
+pub(crate) fn one_way_basis(media: &Media) -> Option<CaptureBasis> {
+    media.one_way_delay_basis.as_deref().and_then(CaptureBasis::from_key)
 }
 
 impl Summary {

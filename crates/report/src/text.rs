@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
 
-use crate::summary::{Media, Summary, TimeTo};
+use crate::summary::{ClockSummary, Media, Summary, TimeTo, one_way_basis};
 
 /// About fifteen lines: the answer, the objectives, the figures that matter. Plain text, newline at the end.
 #[must_use]
@@ -44,7 +44,14 @@ pub fn summary(summary: &Summary) -> String {
             line(&mut out, name, &media_line(media));
         }
     }
+    if let Some(one_way) = one_way_line(&summary.video, &summary.clock_error) {
+        line(&mut out, "one-way", &one_way);
+    }
     line(&mut out, "generator", &generator(summary));
+    if !summary.events.is_empty() {
+        let events: Vec<_> = summary.events.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
+        line(&mut out, "events", &events.join(", "));
+    }
     for because in &summary.partial_because {
         line(&mut out, "partial", because);
     }
@@ -91,6 +98,27 @@ fn media_line(media: &Media) -> String {
     parts.join(", ")
 }
 
+/// The absolute delay with its basis and error; `None` when no frame carried a capture time.
+fn one_way_line(media: &Media, clock: &ClockSummary) -> Option<String> {
+    let basis = one_way_basis(media)?;
+    let mut line = match (media.one_way_delay_ms_p50, media.one_way_delay_ms_p95) {
+        (Some(p50), Some(p95)) => format!("p50 {}, p95 {}", duration_ms(p50), duration_ms(p95)),
+        (None, Some(p95)) => format!("p50 below zero, p95 {}", duration_ms(p95)),
+        _ => "below zero".into(),
+    };
+    let _ = write!(line, " by {}", basis.text());
+    match clock.bound_ms {
+        Some(ms) => {
+            let _ = write!(line, "; clock error at most {ms:.1} ms");
+        }
+        None => line.push_str("; clock error not known"),
+    }
+    if let Some(ratio) = media.clock_disagrees_ratio.filter(|ratio| *ratio > 0.0) {
+        let _ = write!(line, "; clocks disagree for {} of frames", percent(ratio));
+    }
+    Some(line)
+}
+
 fn generator(summary: &Summary) -> String {
     let health = &summary.generator;
     let cost = |value: Option<String>| value.unwrap_or_else(|| "unknown".into());
@@ -111,6 +139,28 @@ mod tests {
     fn the_terminal_shows_the_answer_first_and_about_fifteen_lines() {
         let text = super::summary(&summarise(&example::degraded(), &example::objectives(), Duration::ZERO));
         assert!(text.starts_with("Objectives missed: video.loss p95 < 1%"), "{text}");
-        assert!(text.lines().count() <= 18 && text.contains("100 intended, 97 connected"), "{text}");
+        assert!(text.contains(" by in-media mark; clock error at most 2.0 ms"), "{text}");
+        assert!(text.lines().count() <= 19 && text.contains("100 intended, 97 connected"), "{text}");
+    }
+
+    #[test]
+    fn the_servers_own_clock_is_named_and_clocks_that_disagree_are_counted() {
+        use throng_observation::{CaptureBasis, MediaKind, OneWayDelay};
+        let mut run = example::healthy(10, 20);
+        for row in run.series.iter_mut().filter(|row| row.kind == Some(MediaKind::Video)) {
+            row.absolute_delay = OneWayDelay::default();
+            (0..60).for_each(|_| row.absolute_delay.record(CaptureBasis::SenderReport, -40));
+            (0..40).for_each(|_| row.absolute_delay.record(CaptureBasis::SenderReport, 3_000));
+        }
+        let goal = ["video.one_way_delay p95 < 400ms".parse().unwrap()];
+        let summary = summarise(&run, &goal, Duration::ZERO);
+        assert_eq!(summary.video.one_way_delay_basis.as_deref(), Some("sender_report"));
+        assert_eq!((summary.video.one_way_delay_ms_p50, summary.video.clock_disagrees_ratio), (None, Some(0.6)));
+        assert_eq!(summary.objectives[0].verdict, "not_measured");
+        let text = super::summary(&summary);
+        assert!(text.contains("p50 below zero, p95 3.00 ms by RTCP SR (the server's own clock"), "{text}");
+        assert!(text.contains("clocks disagree for 60"), "{text}");
+        let page = crate::html::render(&run, &summary);
+        assert!(page.contains("By RTCP SR (the server&#39;s own clock") || page.contains("By RTCP SR (the server's own clock"));
     }
 }

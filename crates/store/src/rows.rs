@@ -7,7 +7,8 @@ use throng_observation::run::{
     TrackRow,
 };
 use throng_observation::{
-    Codec, Distribution, Failure, FailureReason, MediaKind, Outcome, Phase, RunTime, TrackCounters, TrackId,
+    CaptureBasis, Codec, Distribution, Failure, FailureReason, MediaKind, OneWayDelay, Outcome, Phase, RunTime,
+    TrackCounters, TrackId,
 };
 
 use crate::waiting::Waiting;
@@ -135,7 +136,9 @@ fn series(row: &SeriesRow) -> Vec<Value> {
         i64::from(row.tracks_below_source_fps).into(),
         opt(row.source_fps_milli.map(i64::from)),
         blob(&row.relative_delay_us),
-        blob(&row.absolute_delay_us),
+        blob(row.absolute_delay.distribution()),
+        opt(row.absolute_delay.basis().map(|basis| basis.key().to_owned())),
+        int(row.absolute_delay.negative()),
         blob(&row.jitter_us),
         blob(&row.fps_milli),
         blob(&row.loss_ppm),
@@ -177,7 +180,9 @@ fn track(row: &TrackRow) -> Vec<Value> {
         opt(row.jitter_us.map(i64::from)),
         opt(row.oven_delay_us.map(i64::from)),
         blob(&row.relative_delay_us),
-        blob(&row.absolute_delay_us),
+        blob(row.absolute_delay.distribution()),
+        opt(row.absolute_delay.basis().map(|basis| basis.key().to_owned())),
+        int(row.absolute_delay.negative()),
     ];
     values.extend(counters(&row.counters));
     values
@@ -193,6 +198,7 @@ fn generator(row: &GeneratorRow) -> Vec<Value> {
         int(row.lag_max_us),
         int(row.socket_drops),
         int(row.send_drops),
+        int(row.sent_bytes),
         int(row.rss_bytes),
         int(row.open_fds),
         row.steal_ratio.into(),
@@ -205,6 +211,7 @@ fn event(row: &EventRow) -> Vec<Value> {
         row.at.as_micros().into(),
         opt(row.participant.map(|who| i64::from(who.0))),
         row.kind.clone().into(),
+        i64::from(row.count).into(),
         row.detail.clone().into(),
     ]
 }
@@ -248,6 +255,12 @@ impl<'r, 's> Cells<'r, 's> {
             None => Ok(Distribution::new()),
             Some(bytes) => Distribution::from_bytes(bytes).map_err(|error| broken(index, error)),
         }
+    }
+
+    fn one_way(&mut self) -> rusqlite::Result<OneWayDelay> {
+        let (delay_us, basis) = (self.distribution()?, self.take::<Option<String>>()?);
+        let basis = basis.as_deref().and_then(CaptureBasis::from_key);
+        Ok(OneWayDelay::from_parts(basis, delay_us, self.count()?))
     }
 
     fn kind(&mut self) -> rusqlite::Result<Option<MediaKind>> {
@@ -323,7 +336,7 @@ pub(crate) fn read_series(row: &Row<'_>) -> rusqlite::Result<SeriesRow> {
         tracks_below_source_fps,
         source_fps_milli,
         relative_delay_us: c.distribution()?,
-        absolute_delay_us: c.distribution()?,
+        absolute_delay: c.one_way()?,
         jitter_us: c.distribution()?,
         fps_milli: c.distribution()?,
         loss_ppm: c.distribution()?,
@@ -364,7 +377,7 @@ pub(crate) fn read_track(row: &Row<'_>) -> rusqlite::Result<TrackRow> {
     let kind = c.kind()?.unwrap_or(MediaKind::Video);
     let codec = Codec::from_name(&c.take::<String>()?);
     let (fps, jitter_us, oven_delay_us) = (c.take()?, c.take()?, c.take()?);
-    let (relative_delay_us, absolute_delay_us) = (c.distribution()?, c.distribution()?);
+    let (relative_delay_us, absolute_delay) = (c.distribution()?, c.one_way()?);
     let counters = c.counters()?;
     Ok(TrackRow {
         participant,
@@ -373,7 +386,7 @@ pub(crate) fn read_track(row: &Row<'_>) -> rusqlite::Result<TrackRow> {
         codec,
         counters,
         relative_delay_us,
-        absolute_delay_us,
+        absolute_delay,
         fps,
         jitter_us,
         oven_delay_us,
@@ -392,6 +405,7 @@ pub(crate) fn read_generator(row: &Row<'_>) -> rusqlite::Result<GeneratorRow> {
         lag_max_us: c.count()?,
         socket_drops: c.count()?,
         send_drops: c.count()?,
+        sent_bytes: c.count()?,
         rss_bytes: c.count()?,
         open_fds: c.count()?,
         steal_ratio: c.take()?,
@@ -406,6 +420,7 @@ pub(crate) fn read_event(row: &Row<'_>) -> rusqlite::Result<EventRow> {
         at: RunTime(c.take()?),
         participant: c.take::<Option<u32>>()?.map(ParticipantId),
         kind: c.take()?,
+        count: c.take()?,
         detail: c.take()?,
     })
 }

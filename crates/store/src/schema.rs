@@ -46,7 +46,7 @@ pub(crate) const CROWD: [&str; 14] = [
 ];
 
 /// Columns of `series` before its counters.
-pub(crate) const SERIES: [&str; 12] = [
+pub(crate) const SERIES: [&str; 14] = [
     "second",
     "cohort",
     "kind",
@@ -55,6 +55,8 @@ pub(crate) const SERIES: [&str; 12] = [
     "source_fps_milli",
     "relative_delay_us",
     "absolute_delay_us",
+    "capture_basis",
+    "absolute_delay_negative",
     "jitter_us",
     "fps_milli",
     "loss_ppm",
@@ -83,7 +85,7 @@ pub(crate) const PARTICIPANT: [&str; 17] = [
 ];
 
 /// Columns of `track` before its counters.
-pub(crate) const TRACK: [&str; 9] = [
+pub(crate) const TRACK: [&str; 11] = [
     "participant",
     "track",
     "kind",
@@ -93,10 +95,12 @@ pub(crate) const TRACK: [&str; 9] = [
     "oven_delay_us",
     "relative_delay_us",
     "absolute_delay_us",
+    "capture_basis",
+    "absolute_delay_negative",
 ];
 
 /// Columns of `generator`.
-pub(crate) const GENERATOR: [&str; 12] = [
+pub(crate) const GENERATOR: [&str; 13] = [
     "second",
     "worker",
     "cpu_us",
@@ -105,6 +109,7 @@ pub(crate) const GENERATOR: [&str; 12] = [
     "lag_max_us",
     "socket_drops",
     "send_drops",
+    "sent_bytes",
     "rss_bytes",
     "open_fds",
     "steal_ratio",
@@ -112,7 +117,7 @@ pub(crate) const GENERATOR: [&str; 12] = [
 ];
 
 /// Columns of `event`.
-pub(crate) const EVENT: [&str; 4] = ["at_us", "participant", "kind", "detail"];
+pub(crate) const EVENT: [&str; 5] = ["at_us", "participant", "kind", "count", "detail"];
 
 /// The statements that make an empty run.
 pub(crate) fn create() -> String {
@@ -124,18 +129,21 @@ pub(crate) fn create() -> String {
          CREATE TABLE crowd ({crowd});
          CREATE TABLE series (second INTEGER NOT NULL, cohort INTEGER NOT NULL, kind TEXT, tracks INTEGER NOT NULL,
              tracks_below_source_fps INTEGER NOT NULL, source_fps_milli INTEGER, relative_delay_us BLOB,
-             absolute_delay_us BLOB, jitter_us BLOB, fps_milli BLOB, loss_ppm BLOB, oven_delay_us BLOB, {counters});
+             absolute_delay_us BLOB, capture_basis TEXT, absolute_delay_negative INTEGER NOT NULL, jitter_us BLOB, fps_milli BLOB, loss_ppm BLOB, oven_delay_us BLOB, {counters});
          CREATE TABLE participant (participant INTEGER PRIMARY KEY, cohort INTEGER NOT NULL,
              intended_us INTEGER NOT NULL, ended_us INTEGER, outcome TEXT, failure_reason TEXT, failure_detail TEXT,
              local_address TEXT, {phases});
          CREATE TABLE track (participant INTEGER NOT NULL, track INTEGER NOT NULL, kind TEXT NOT NULL,
              codec TEXT NOT NULL, fps REAL, jitter_us INTEGER, oven_delay_us INTEGER, relative_delay_us BLOB,
-             absolute_delay_us BLOB, {counters}, PRIMARY KEY (participant, track)) WITHOUT ROWID;
+             absolute_delay_us BLOB, capture_basis TEXT, absolute_delay_negative INTEGER NOT NULL, {counters},
+             PRIMARY KEY (participant, track)) WITHOUT ROWID;
          CREATE TABLE generator (second INTEGER NOT NULL, worker INTEGER, cpu_us INTEGER NOT NULL,
              run_queue_wait_us INTEGER NOT NULL, lag_p99_us INTEGER NOT NULL, lag_max_us INTEGER NOT NULL,
-             socket_drops INTEGER NOT NULL, send_drops INTEGER NOT NULL, rss_bytes INTEGER NOT NULL,
+             socket_drops INTEGER NOT NULL, send_drops INTEGER NOT NULL, sent_bytes INTEGER NOT NULL,
+             rss_bytes INTEGER NOT NULL,
              open_fds INTEGER NOT NULL, steal_ratio REAL NOT NULL, observations_dropped INTEGER NOT NULL);
-         CREATE TABLE event (at_us INTEGER NOT NULL, participant INTEGER, kind TEXT NOT NULL, detail TEXT NOT NULL);",
+         CREATE TABLE event (at_us INTEGER NOT NULL, participant INTEGER, kind TEXT NOT NULL,
+             count INTEGER NOT NULL, detail TEXT NOT NULL);",
         crowd = integers(&CROWD),
         phases = PARTICIPANT.iter().skip(8).map(|n| format!("{n} INTEGER")).collect::<Vec<_>>().join(", "),
     )

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use throng_observation::run::*;
 use throng_observation::{
-    Codec, Distribution, Failure, FailureReason, MediaKind, Outcome, Phase, RunTime, TrackCounters, TrackId,
+    CaptureBasis, Codec, Distribution, Failure, FailureReason, MediaKind, OneWayDelay, Outcome, Phase, RunTime, TrackCounters, TrackId,
 };
 use throng_store::{FORMAT, RunFolder, RunWriter, StoreError};
 
@@ -88,7 +88,7 @@ fn track(id: u32) -> TrackRow {
         codec: Codec::Opus,
         counters: counters(),
         relative_delay_us: distribution(100),
-        absolute_delay_us: Distribution::new(),
+        absolute_delay: OneWayDelay::from_parts(Some(CaptureBasis::SenderReport), distribution(50), 7),
         fps: None,
         jitter_us: Some(11),
         oven_delay_us: Some(12),
@@ -100,6 +100,7 @@ fn event(at: i64) -> EventRow {
         at: RunTime(at),
         participant: Some(ParticipantId(4)),
         kind: "failed".into(),
+        count: 3,
         detail: "ice".into(),
     }
 }
@@ -148,6 +149,10 @@ fn a_run_reads_back_as_it_was_written() {
     let ([series_back], [track_back]) = (&run.series[..], &run.tracks[..]) else { panic!("one of each") };
     assert_eq!((series_back.counters, series_back.source_fps_milli), (counters(), Some(29_970)));
     assert_eq!(series_back.relative_delay_us.quantiles(1.0), distribution(50).quantiles(1.0));
+    let one_way = &track_back.absolute_delay;
+    assert_eq!((one_way.basis(), one_way.negative()), (Some(CaptureBasis::SenderReport), 7));
+    assert_eq!(one_way.distribution().count(), 50);
+    assert!(series_back.absolute_delay.is_empty() && series_back.absolute_delay.basis().is_none());
     assert_eq!(
         (track_back.counters, track_back.codec, track_back.jitter_us),
         (counters(), Codec::Opus, Some(11))

@@ -91,8 +91,14 @@ fn kind_lines(name: &str, kind: &KindFigures) -> String {
         quantiles(kind.relative_delay_ms.as_ref(), duration_ms),
         quantiles(kind.jitter_ms.as_ref(), duration_ms),
     );
-    if let Some(one_way) = &kind.absolute_delay_ms {
-        text += &format!("             one-way delay {}\n", quantiles(Some(one_way), duration_ms));
+    if let Some(basis) = kind.absolute_delay_basis {
+        let one_way = kind.absolute_delay_ms.as_ref();
+        let delay = one_way.map_or_else(|| "below zero".into(), |q| quantiles(Some(q), duration_ms));
+        text += &format!("             one-way delay {delay}, by {}\n", basis.text());
+        if let Some(ratio) = kind.clock_disagrees_ratio.filter(|ratio| *ratio > 0.0) {
+            let share = percent(ratio);
+            text += &format!("             clocks disagree: {share} of frames came before they were captured\n");
+        }
     }
     if let (Some(fps), "video") = (&kind.fps, name) {
         let source = kind.source_fps.map(|f| format!(" of the source's {f:.1}")).unwrap_or_default();
@@ -134,6 +140,18 @@ mod tests {
         let text = String::from_utf8(out).unwrap();
         let blocks: Vec<_> = text.lines().filter(|line| line.starts_with("<Summary>")).collect();
         assert_eq!(blocks, ["<Summary> 5 s", "<Summary> 10 s"]);
+    }
+
+    #[test]
+    fn a_one_way_delay_says_by_what_and_whether_the_clocks_agree() {
+        use throng_observation::CaptureBasis;
+        let mut live = at(0);
+        live.video.tracks = 1;
+        live.video.absolute_delay_basis = Some(CaptureBasis::SenderReport);
+        live.video.clock_disagrees_ratio = Some(0.6);
+        let text = block(&live, 0, &mut 0);
+        assert!(text.contains("one-way delay below zero, by RTCP SR (the server's own clock"), "{text}");
+        assert!(text.contains("clocks disagree: 60"), "{text}");
     }
 
     #[test]

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use throng_observation::run::{CohortId, CrowdRow, ParticipantId, ParticipantRow, Row, TrackRow};
-use throng_observation::{
-    Codec, Distribution, IceState, MediaKind, Outcome, Phase, RunTime, TrackCounters, TrackId, TrackInterval,
+use throng_observation::{FailureReason, 
+    Codec, Distribution, IceState, MediaKind, OneWayDelay, Outcome, Phase, RunTime, TrackCounters, TrackId,
+    TrackInterval,
 };
 
 use super::seconds::Seconds;
@@ -27,6 +28,10 @@ pub(super) struct Member {
     played: [i64; 4],
     tracks: Vec<Track>,
     changed: bool,
+    /// Whether a row of it was ever written.
+    written: bool,
+    /// Whether a track has reported of which no row was written.
+    tracks_unwritten: bool,
 }
 
 enum State {
@@ -41,7 +46,7 @@ struct Track {
     codec: Codec,
     counters: TrackCounters,
     relative_delay_us: Option<Box<Distribution>>,
-    absolute_delay_us: Option<Box<Distribution>>,
+    absolute_delay: Option<Box<OneWayDelay>>,
     jitter_us: Option<u32>,
     oven_delay_us: Option<u32>,
     last: TrackCounters,
@@ -60,6 +65,8 @@ impl Member {
             played: [i64::MIN; 4],
             tracks: Vec::new(),
             changed: false,
+            written: false,
+            tracks_unwritten: false,
         }
     }
 
@@ -75,9 +82,19 @@ impl Member {
         matches!(self.state, State::Alive)
     }
 
-    /// Whether it should have joined by `at` and did not.
-    pub(super) fn is_due_by(&self, at: RunTime) -> bool {
-        matches!(self.state, State::Awaited) && self.join.at <= at
+    /// Whether it should have joined before `at` and did not.
+    pub(super) fn is_overdue(&self, at: RunTime) -> bool {
+        matches!(self.state, State::Awaited) && self.join.at < at
+    }
+
+    /// Whether a row of it was ever written.
+    pub(super) fn is_written(&self) -> bool {
+        self.written
+    }
+
+    /// Whether a track has reported of which no row was written.
+    pub(super) fn has_unwritten_tracks(&self) -> bool {
+        self.tracks_unwritten
     }
 
     pub(super) fn is_changed(&self) -> bool {
@@ -140,6 +157,7 @@ impl Member {
         }
         match outcome {
             Outcome::Completed => row.left += 1,
+            Outcome::Failed(failure) if failure.reason == FailureReason::NotStarted => {}
             Outcome::Failed(_) => row.failed += 1,
         }
         self.state = State::Ended(at, outcome.clone());
@@ -165,13 +183,15 @@ impl Member {
             self.track_opened(interval.track, interval.kind, Codec::Other);
         }
         if let Some(track) = self.tracks.iter_mut().find(|track| track.id == interval.track) {
+            self.tracks_unwritten |= track.counters.active_us == 0;
             track.add(interval);
         }
     }
 
     /// Its row, and those of its tracks when they are wanted.
     pub(super) fn rows(&mut self, with_tracks: bool) -> Vec<Row> {
-        self.changed = false;
+        (self.changed, self.written) = (false, true);
+        self.tracks_unwritten &= !with_tracks;
         let (ended_at, outcome) = match &self.state {
             State::Ended(at, outcome) => (Some(*at), Some(outcome.clone())),
             State::Awaited | State::Alive => (None, None),
@@ -226,7 +246,7 @@ impl Track {
             codec,
             counters: TrackCounters::default(),
             relative_delay_us: None,
-            absolute_delay_us: None,
+            absolute_delay: None,
             jitter_us: None,
             oven_delay_us: None,
             last: TrackCounters::default(),
@@ -244,21 +264,21 @@ impl Track {
         for delay in &interval.relative_delay_us {
             self.relative_delay_us.get_or_insert_default().record(u64::from(*delay));
         }
-        for delay in &interval.absolute_delay_us {
-            self.absolute_delay_us.get_or_insert_default().record(u64::try_from(*delay).unwrap_or(0));
+        if let Some(basis) = interval.capture_basis {
+            let absolute = self.absolute_delay.get_or_insert_default();
+            interval.absolute_delay_us.iter().for_each(|us| absolute.record(basis, *us));
         }
     }
 
     fn row(&self, participant: ParticipantId) -> Row {
-        let whole = |part: &Option<Box<Distribution>>| part.as_deref().cloned().unwrap_or_default();
         Row::Track(Box::new(TrackRow {
             participant,
             track: self.id,
             kind: self.kind,
             codec: self.codec,
             counters: self.counters,
-            relative_delay_us: whole(&self.relative_delay_us),
-            absolute_delay_us: whole(&self.absolute_delay_us),
+            relative_delay_us: self.relative_delay_us.as_deref().cloned().unwrap_or_default(),
+            absolute_delay: self.absolute_delay.as_deref().cloned().unwrap_or_default(),
             fps: fps(&self.counters),
             jitter_us: self.jitter_us,
             oven_delay_us: self.oven_delay_us,

@@ -12,14 +12,14 @@ use std::time::{Duration, Instant};
 
 use throng_observation::run::{Ending, EventRow, GeneratorRow, Row};
 use throng_observation::{
-    Distribution, Failure, FailureReason, Observation, Outcome, Phase, RunTime, TrackInterval,
+    Distribution, Failure, FailureReason, Observation, Outcome, Phase, Refused, RunTime, TrackInterval,
 };
 
 use crate::clock::RunClock;
 use crate::config::{Guards, Join};
 use crate::control::Control;
 use crate::driver::Seen;
-use crate::guards::JoinWatch;
+use crate::guards::{JoinWatch, LoadWatch};
 use crate::health::{Machine, limits_passed};
 use crate::live::{Live, Stage};
 use crate::run::RunEnd;
@@ -32,7 +32,10 @@ const CLOSED_AFTER_US: i64 = 1_200_000;
 /// A playing participant's tracks are written this often, so that a run that is cut off keeps them.
 const TRACKS_WRITTEN_EVERY_S: i64 = 30;
 
-/// Event rows of one kind; a hostile server can make endless oddities. The count goes on in the last row.
+/// What is left of a track at its end that is shorter than twice this is no second of its own.
+const LEFTOVER_US: i64 = 125_000;
+
+/// Event rows of one kind; a hostile server can make endless oddities. The rest is told in one row at the end.
 const EVENTS_OF_A_KIND_MAX: u32 = 1000;
 
 /// What the collector is told before it starts.
@@ -58,6 +61,9 @@ pub(crate) struct Collector {
     health: BTreeMap<i64, Vec<GeneratorRow>>,
     machine: Machine,
     joins: JoinWatch,
+    load: LoadWatch,
+    /// Whether an early end was written down.
+    stop_told: bool,
     picture: Live,
     connect_us: Distribution,
     first_frame_us: Distribution,
@@ -70,7 +76,7 @@ impl Collector {
         let seconds = Seconds::new(desk.cohorts);
         let mut picture = Live { ends_at: desk.ends_at, ..Live::default() };
         picture.crowd.planned = u32::try_from(desk.joins.len()).unwrap_or(u32::MAX);
-        let joins = JoinWatch::new(desk.guards);
+        let (joins, load) = (JoinWatch::new(desk.guards), LoadWatch::new(desk.guards));
         Self {
             desk,
             members,
@@ -79,6 +85,8 @@ impl Collector {
             health: BTreeMap::new(),
             machine: Machine::begin(),
             joins,
+            load,
+            stop_told: false,
             picture,
             connect_us: Distribution::new(),
             first_frame_us: Distribution::new(),
@@ -95,6 +103,7 @@ impl Collector {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
+            self.tell_stop();
             let now = self.now();
             if now.second() > measured {
                 self.measure(measured);
@@ -109,6 +118,21 @@ impl Collector {
 
     fn now(&self) -> RunTime {
         self.desk.clock.run_time(Instant::now())
+    }
+
+    /// Until when joins were offered: the end of the plan, or an early end.
+    fn offered_until(&self) -> RunTime {
+        let stopped_at = self.desk.control.stopped().map(|stop| self.desk.clock.run_time(stop.at));
+        stopped_at.map_or(self.desk.ends_at, |at| at.min(self.desk.ends_at))
+    }
+
+    /// Writes an early end down, once, whoever called for it.
+    fn tell_stop(&mut self) {
+        let Some(stop) = self.desk.control.stopped().filter(|_| !self.stop_told) else { return };
+        self.stop_told = true;
+        let kind = if stop.ending == Ending::Aborted { "abort" } else { "stop" };
+        let (at, detail) = (self.desk.clock.run_time(stop.at), stop.why.clone());
+        self.event_row(EventRow { at, participant: None, kind: kind.into(), count: 1, detail });
     }
 
     fn take(&mut self, seen: Seen) {
@@ -139,6 +163,7 @@ impl Collector {
             Observation::Reached(phase, moment) => {
                 let moment = clock.run_time(moment);
                 let Some(member) = self.members.get_mut(who as usize) else { return };
+                let was_connected = member.was_connected();
                 let Some(since_intended_us) = member.reached(phase, moment, &mut self.seconds) else {
                     return;
                 };
@@ -147,8 +172,8 @@ impl Collector {
                     Phase::DtlsConnected => self.connect_us.record(since_intended_us),
                     _ => {}
                 }
-                if phase >= Phase::DtlsConnected {
-                    self.joins.decided(who, moment, true);
+                if phase >= Phase::DtlsConnected && !was_connected {
+                    self.joins.decided(moment, true);
                 }
             }
             Observation::Ice(state) => {
@@ -163,8 +188,15 @@ impl Collector {
             }
             Observation::Interval(interval) => self.interval(who, &interval),
             Observation::Refused(what, to) => {
-                let kind = format!("refused_{what:?}").to_ascii_lowercase();
-                self.event(who, at, &kind, format!("the server named {to}, which is not allowed"));
+                let kind = match what {
+                    Refused::IceCandidate => "refused_ice_candidate",
+                    Refused::Redirect => "refused_redirect",
+                    Refused::IceServer => "refused_ice_server",
+                };
+                self.event(who, at, kind, format!("the server named {to}, which is not allowed"));
+            }
+            Observation::GoodbyeUnanswered => {
+                self.event(who, at, "goodbye_unanswered", "the server did not answer its goodbye".into());
             }
             Observation::Odd { place, detail } => self.event(who, at, &format!("odd_{place}"), detail),
         }
@@ -174,8 +206,9 @@ impl Collector {
         let Some(member) = self.members.get_mut(who as usize) else { return };
         let ended_at = self.desk.clock.run_time(interval.ended_at);
         let length_us = i64::try_from(interval.counters.active_us).unwrap_or(0).clamp(1, 1_000_000);
-        let middle = RunTime(ended_at.0 - length_us / 2).second().max(self.open);
-        self.seconds.interval(middle, member.cohort(), interval);
+        // What is left of a track as a second begins belongs to the one before: nobody plays on for milliseconds.
+        let middle = RunTime(ended_at.0 - (length_us / 2).max(LEFTOVER_US)).second().max(self.open);
+        self.seconds.interval(middle, who, member.cohort(), interval);
         if interval.counters.packets_received > 0 {
             // Half-covered seconds on both sides count, lest a participant seems to pause between two intervals.
             let first = RunTime(ended_at.0 - length_us + 250_000).second();
@@ -196,13 +229,16 @@ impl Collector {
         }
         let (participant, connected) = (member.participant(), member.was_connected());
         let rows = member.rows(true);
-        if let Outcome::Failed(failure) = outcome {
+        // Whom the end met while joining did not fail.
+        if let Outcome::Failed(failure) = outcome
+            && failure.reason != FailureReason::NotStarted
+        {
             *self.picture.failures.entry(failure.reason.key()).or_default() += 1;
-            if !connected && failure.reason != FailureReason::NotStarted {
-                self.joins.decided(who, ended_at, false);
+            if !connected {
+                self.joins.decided(ended_at, false);
             }
             let (kind, detail) = ("failed".to_owned(), failure.to_string());
-            self.event_row(EventRow { at: ended_at, participant: Some(participant), kind, detail });
+            self.event_row(EventRow { at: ended_at, participant: Some(participant), kind, count: 1, detail });
         }
         rows.into_iter().for_each(|row| self.write(row));
     }
@@ -210,16 +246,14 @@ impl Collector {
     fn event(&mut self, who: u32, at: Instant, kind: &str, detail: String) {
         let participant = self.members.get(who as usize).map(Member::participant);
         let at = self.desk.clock.run_time(at);
-        self.event_row(EventRow { at, participant, kind: kind.to_owned(), detail });
+        self.event_row(EventRow { at, participant, kind: kind.to_owned(), count: 1, detail });
     }
 
-    fn event_row(&mut self, mut event: EventRow) {
+    fn event_row(&mut self, event: EventRow) {
         let count = self.events.entry(event.kind.clone()).or_default();
         *count = count.saturating_add(1);
-        match *count {
-            EVENTS_OF_A_KIND_MAX => event.detail.push_str(" (further ones of this kind are not written)"),
-            beyond if beyond > EVENTS_OF_A_KIND_MAX => return,
-            _ => {}
+        if *count > EVENTS_OF_A_KIND_MAX {
+            return; // counted, and told in one row at the end
         }
         picture::remember(&mut self.picture, &event);
         self.write(Row::Event(event));
@@ -241,19 +275,21 @@ impl Collector {
         } else {
             self.joins.verdict(now)
         };
-        if let Some(why) = why
-            && self.desk.control.stopped().is_none()
-        {
-            self.desk.control.stop(Ending::Aborted, &why);
-            self.event_row(EventRow { at: now, participant: None, kind: "abort".into(), detail: why });
+        if let Some(why) = why {
+            self.abort(&why);
         }
+    }
+
+    fn abort(&mut self, why: &str) {
+        self.desk.control.stop(Ending::Aborted, why);
+        self.tell_stop();
     }
 
     fn close_second(&mut self, now: RunTime) {
         let second = self.open;
         self.open += 1;
         let health = self.take_health(second);
-        let end = RunTime((second + 1) * 1_000_000);
+        let end = RunTime((second + 1) * 1_000_000).min(self.offered_until());
         let intended = |cohort: u16| {
             self.desk.joins.iter().take_while(|j| j.at < end).filter(|j| j.cohort.0 == cohort).count() as u32
         };
@@ -261,11 +297,17 @@ impl Collector {
         for member in &mut self.members {
             let with_tracks = member.is_alive()
                 && (second + i64::from(member.participant().0)) % TRACKS_WRITTEN_EVERY_S == 0;
-            if member.is_changed() || with_tracks {
+            let with_tracks = with_tracks || member.has_unwritten_tracks();
+            if member.is_changed() || with_tracks || (member.is_overdue(end) && !member.is_written()) {
                 for row in member.rows(with_tracks) {
                     let _ = self.desk.rows.send(row);
                 }
             }
+        }
+        let received = closed.series.iter().map(|row| row.counters.wire_bytes).sum::<u64>();
+        let sent = health.iter().map(|row| row.sent_bytes).sum::<u64>();
+        if let Some(why) = self.load.second(received.saturating_add(sent)) {
+            self.abort(&why);
         }
         self.picture.at = now;
         self.picture.stage = match self.desk.control.stopped() {
@@ -286,13 +328,16 @@ impl Collector {
     /// Health rows up to `second`, those of earlier seconds among them; limits passed become an event.
     fn take_health(&mut self, second: i64) -> Vec<GeneratorRow> {
         let later = self.health.split_off(&(second + 1));
-        let rows: Vec<_> = std::mem::replace(&mut self.health, later).into_values().flatten().collect();
+        let rows = std::mem::replace(&mut self.health, later).into_values().flatten();
+        // What threads did before the run began is not of the run.
+        let rows: Vec<_> = rows.filter(|row| row.second >= 0).collect();
         let limits = limits_passed(&rows);
         if !limits.is_empty() {
             self.event_row(EventRow {
                 at: RunTime(second.saturating_mul(1_000_000)),
                 participant: None,
                 kind: "generator_limited".into(),
+                count: 1,
                 detail: limits.join("; "),
             });
         }
@@ -305,11 +350,23 @@ impl Collector {
         }
     }
 
+    /// One row for all events of a kind that were too many to write each.
+    fn tell_unwritten_events(&mut self, at: RunTime) {
+        for (kind, count) in std::mem::take(&mut self.events) {
+            let count = count.saturating_sub(EVENTS_OF_A_KIND_MAX);
+            if count > 0 {
+                let detail = format!("{count} more of this kind were not written one by one");
+                self.write(Row::Event(EventRow { at, participant: None, kind, count, detail }));
+            }
+        }
+    }
+
     fn finish(mut self) -> RunEnd {
-        let ended_at = self.now();
+        let (ended_at, offered_until) = (self.now(), self.offered_until());
+        self.tell_stop();
         for who in 0..self.members.len() {
             let Some(member) = self.members.get(who) else { continue };
-            let failure = if member.is_due_by(ended_at) {
+            let failure = if member.is_overdue(offered_until) {
                 Failure::new(FailureReason::NotStarted, "the run ended before this participant had joined")
             } else if member.is_alive() {
                 Failure::new(FailureReason::Generator, "its worker thread died")
@@ -321,16 +378,14 @@ impl Collector {
         while self.open <= ended_at.second() {
             self.close_second(ended_at);
         }
-        let ending = match self.desk.control.stopped() {
-            Some(ending) => ending,
-            None => Ending::Complete,
-        };
+        self.tell_unwritten_events(ended_at);
+        let stop = self.desk.control.stopped();
         self.picture.stage = Stage::Finished;
         self.picture.at = ended_at;
         self.publish();
         RunEnd {
-            ending,
-            why: self.desk.control.why(),
+            ending: stop.map_or(Ending::Complete, |stop| stop.ending),
+            why: stop.map(|stop| stop.why.clone()),
             ended_at,
             limited_seconds: self.picture.generator.limited_seconds,
         }

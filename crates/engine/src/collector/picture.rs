@@ -1,7 +1,7 @@
 //! Draws the live picture from a closed second.
 
 use throng_observation::run::{EventRow, GeneratorRow, SeriesRow};
-use throng_observation::{Distribution, MediaKind, TrackCounters};
+use throng_observation::{Distribution, MediaKind, OneWayDelay, TrackCounters};
 
 use super::member::{Member, loss_ratio};
 use super::seconds::Closed;
@@ -51,6 +51,8 @@ fn kind(series: &[SeriesRow], kind: MediaKind) -> KindFigures {
     };
     let mut counters = TrackCounters::default();
     rows().for_each(|row| counters += row.counters);
+    let mut absolute = OneWayDelay::default();
+    rows().for_each(|row| absolute.merge(&row.absolute_delay));
     let sources =
         || rows().filter_map(|row| row.source_fps_milli.map(|fps| (f64::from(fps), f64::from(row.tracks))));
     let weight: f64 = sources().map(|(_, tracks)| tracks).sum();
@@ -62,7 +64,9 @@ fn kind(series: &[SeriesRow], kind: MediaKind) -> KindFigures {
         loss_percent: merged(|row| &row.loss_ppm, 10_000.0),
         fps: merged(|row| &row.fps_milli, 1000.0),
         relative_delay_ms: merged(|row| &row.relative_delay_us, 1000.0),
-        absolute_delay_ms: merged(|row| &row.absolute_delay_us, 1000.0),
+        absolute_delay_ms: absolute.quantiles(1000.0),
+        absolute_delay_basis: absolute.basis(),
+        clock_disagrees_ratio: absolute.clock_disagrees_ratio(),
         jitter_ms: merged(|row| &row.jitter_us, 1000.0),
         oven_delay_ms: merged(|row| &row.oven_delay_us, 1000.0),
         freezes: counters.freeze_count,

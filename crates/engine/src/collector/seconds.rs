@@ -1,11 +1,9 @@
 //! The seconds of a run that are still open, and the crowd's totals up to the last one that was closed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use throng_observation::run::{CohortId, CrowdRow, SeriesRow};
-use throng_observation::{MediaKind, TrackInterval};
-
-use super::member::fps;
+use throng_observation::{MediaKind, TrackId, TrackInterval};
 
 /// Open seconds, by number.
 pub(super) struct Seconds {
@@ -34,9 +32,24 @@ struct Open {
 #[derive(Default)]
 struct Sums {
     row: SeriesRow,
-    source_fps_milli: u64,
-    sources: u64,
+    tracks: HashMap<(u32, TrackId), Stretch>,
 }
+
+/// What one track did in the second, of all its intervals that lie there.
+#[derive(Default)]
+struct Stretch {
+    received: u64,
+    lost: i64,
+    frames: u64,
+    active_us: u64,
+    jitter_us: Option<u32>,
+    oven_delay_us: Option<u32>,
+    source_fps: Option<f32>,
+}
+
+/// A shorter stretch (a join or a leave in the middle of a second) says too little of a rate: a frame more or less makes
+/// half of it. Its counts are in the sums like all others.
+const RATE_STRETCH_US_MIN: u64 = 500_000;
 
 /// What a second came to.
 #[derive(Debug, Default)]
@@ -56,31 +69,17 @@ impl Seconds {
         self.open.entry(second).or_default().crowd.entry(cohort.0).or_default()
     }
 
-    /// Adds what a track did to the second in which it mostly lies.
-    pub(super) fn interval(&mut self, second: i64, cohort: CohortId, interval: &TrackInterval) {
+    /// Adds what a track of participant number `who` did to the second in which it mostly lies.
+    pub(super) fn interval(&mut self, second: i64, who: u32, cohort: CohortId, interval: &TrackInterval) {
         let open = self.open.entry(second).or_default();
         let sums = open.series.entry((cohort.0, interval.kind)).or_default();
         let row = &mut sums.row;
-        row.tracks += 1;
         row.counters += interval.counters;
         interval.relative_delay_us.iter().for_each(|us| row.relative_delay_us.record(u64::from(*us)));
-        // A negative one-way delay says that the clocks disagree by more than the delay: it is below any we can tell.
-        let absolute = interval.absolute_delay_us.iter();
-        absolute.for_each(|us| row.absolute_delay_us.record(u64::try_from(*us).unwrap_or(0)));
-        interval.jitter_us.iter().for_each(|us| row.jitter_us.record(u64::from(*us)));
-        interval.oven_delay_us.iter().for_each(|us| row.oven_delay_us.record(u64::from(*us)));
-        let lost = interval.counters.packets_lost.max(0) as u64;
-        let expected = interval.counters.packets_received.saturating_add(lost);
-        if let Some(ppm) = lost.saturating_mul(1_000_000).checked_div(expected) {
-            row.loss_ppm.record(ppm);
+        if let Some(basis) = interval.capture_basis {
+            interval.absolute_delay_us.iter().for_each(|us| row.absolute_delay.record(basis, *us));
         }
-        let Some(fps) = fps(&interval.counters).filter(|_| interval.kind == MediaKind::Video) else { return };
-        row.fps_milli.record((fps * 1e3) as u64);
-        if let Some(source) = interval.source_fps.filter(|fps| fps.is_finite() && *fps > 0.0) {
-            row.tracks_below_source_fps += u32::from(fps < 0.9 * f64::from(source));
-            sums.source_fps_milli += (source * 1e3) as u64;
-            sums.sources += 1;
-        }
+        sums.tracks.entry((who, interval.track)).or_default().add(interval);
     }
 
     /// Closes `second` and everything before it; `intended` says how many joins of a cohort have come.
@@ -116,10 +115,54 @@ impl Seconds {
             second,
             cohort: CohortId(cohort),
             kind: Some(kind),
-            source_fps_milli: sums.source_fps_milli.checked_div(sums.sources).map(|fps| fps as u32),
-            ..sums.row
+            ..sums.finish(kind)
         });
         Closed { crowd: crowd.collect(), series: series.collect() }
+    }
+}
+
+impl Stretch {
+    fn add(&mut self, interval: &TrackInterval) {
+        self.received += interval.counters.packets_received;
+        self.lost += interval.counters.packets_lost;
+        self.frames += interval.counters.frames_decodable;
+        self.active_us += interval.counters.active_us;
+        self.jitter_us = interval.jitter_us.or(self.jitter_us);
+        self.oven_delay_us = interval.oven_delay_us.or(self.oven_delay_us);
+        self.source_fps = interval.source_fps.filter(|fps| fps.is_finite() && *fps > 0.0).or(self.source_fps);
+    }
+}
+
+impl Sums {
+    /// The row, with one sample of each figure a track.
+    fn finish(self, kind: MediaKind) -> SeriesRow {
+        let (mut row, mut source_milli, mut sources) = (self.row, 0, 0);
+        row.tracks = u32::try_from(self.tracks.len()).unwrap_or(u32::MAX);
+        for track in self.tracks.values() {
+            track.jitter_us.iter().for_each(|us| row.jitter_us.record(u64::from(*us)));
+            track.oven_delay_us.iter().for_each(|us| row.oven_delay_us.record(u64::from(*us)));
+            if track.active_us < RATE_STRETCH_US_MIN {
+                continue;
+            }
+            let lost = track.lost.max(0) as u64;
+            let expected = track.received.saturating_add(lost);
+            if let Some(ppm) = lost.saturating_mul(1_000_000).checked_div(expected) {
+                row.loss_ppm.record(ppm);
+            }
+            if kind != MediaKind::Video {
+                continue;
+            }
+            let fps = track.frames as f64 * 1e6 / track.active_us as f64;
+            row.fps_milli.record((fps * 1e3) as u64);
+            if let Some(source) = track.source_fps.map(f64::from) {
+                row.tracks_below_source_fps += u32::from(fps < 0.9 * source);
+                source_milli += (source * 1e3) as u64;
+                sources += 1;
+            }
+        }
+        row.source_fps_milli =
+            source_milli.checked_div(sources).map(|fps| u32::try_from(fps).unwrap_or(u32::MAX));
+        row
     }
 }
 
@@ -141,11 +184,11 @@ fn count(signed: i32) -> u32 {
 mod tests {
     use std::time::Instant;
 
-    use throng_observation::{TrackCounters, TrackId};
+    use throng_observation::{CaptureBasis, TrackCounters};
 
     use super::*;
 
-    fn interval(received: u64, lost: i64, frames: u64) -> TrackInterval {
+    fn interval(received: u64, lost: i64, frames: u64, active_ms: u64) -> TrackInterval {
         TrackInterval {
             track: TrackId(0),
             kind: MediaKind::Video,
@@ -154,12 +197,13 @@ mod tests {
                 packets_received: received,
                 packets_lost: lost,
                 frames_decodable: frames,
-                active_us: 1_000_000,
+                active_us: active_ms * 1000,
                 ..TrackCounters::default()
             },
             jitter_us: Some(1000),
             relative_delay_us: vec![10_000, 20_000],
-            absolute_delay_us: vec![-5],
+            absolute_delay_us: vec![-5, 9_000, 9_000],
+            capture_basis: Some(CaptureBasis::Mark),
             oven_delay_us: None,
             source_fps: Some(30.0),
         }
@@ -168,15 +212,41 @@ mod tests {
     #[test]
     fn a_second_holds_the_sums_and_all_samples_of_its_tracks() {
         let mut seconds = Seconds::new(1);
-        seconds.interval(3, CohortId(0), &interval(90, 10, 30));
-        seconds.interval(3, CohortId(0), &interval(100, 0, 20));
-        seconds.interval(4, CohortId(0), &interval(1, 0, 0));
+        seconds.interval(3, 0, CohortId(0), &interval(90, 10, 30, 1000));
+        seconds.interval(3, 1, CohortId(0), &interval(100, 0, 20, 1000));
+        seconds.interval(4, 1, CohortId(0), &interval(1, 0, 0, 1000));
         let closed = seconds.close(3, |_| 2);
         let [row] = closed.series.as_slice() else { panic!("{closed:?}") };
         assert_eq!((row.tracks, row.tracks_below_source_fps, row.counters.packets_received), (2, 1, 190));
         assert_eq!((row.relative_delay_us.count(), row.loss_ppm.quantile(1.0).unwrap() / 1000), (4, 100));
         assert_eq!(row.source_fps_milli, Some(30_000));
-        assert_eq!(row.absolute_delay_us.quantile(1.0), Some(0));
+        let one_way = &row.absolute_delay;
+        assert_eq!((one_way.basis(), one_way.negative()), (Some(CaptureBasis::Mark), 2));
+        assert!(one_way.quantile_us(0.2).is_none() && one_way.quantile_us(0.5).is_some());
+    }
+
+    #[test]
+    fn a_track_counts_once_in_a_second_however_many_intervals_lie_there() {
+        let mut seconds = Seconds::new(1);
+        for who in 0..10 {
+            seconds.interval(7, who, CohortId(0), &interval(60, 0, 18, 600));
+            seconds.interval(7, who, CohortId(0), &interval(30, 10, 9, 300));
+        }
+        let row = &seconds.close(7, |_| 10).series[0];
+        assert_eq!((row.tracks, row.tracks_below_source_fps, row.counters.packets_received), (10, 0, 900));
+        assert_eq!((row.fps_milli.count(), row.loss_ppm.count(), row.jitter_us.count()), (10, 10, 10));
+        assert_eq!(row.fps_milli.quantile(0.5).unwrap() / 100, 300, "27 frames in 0.9 s are 30 fps");
+        assert_eq!(row.loss_ppm.quantile(0.5).unwrap() / 1000, 100);
+    }
+
+    #[test]
+    fn a_stretch_too_short_for_a_rate_is_summed_and_not_sampled() {
+        let mut seconds = Seconds::new(1);
+        seconds.interval(0, 0, CohortId(0), &interval(10, 5, 1, 200));
+        let row = &seconds.close(0, |_| 1).series[0];
+        assert_eq!((row.tracks, row.counters.packets_lost, row.counters.frames_decodable), (1, 5, 1));
+        assert!(row.fps_milli.is_empty() && row.loss_ppm.is_empty() && row.source_fps_milli.is_none());
+        assert_eq!(row.tracks_below_source_fps, 0);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +28,6 @@ pub(super) const WAKE: u64 = u64::MAX;
 pub(crate) struct HubConfig {
     pub(crate) worker: u16,
     pub(crate) reach: Reach,
-    pub(crate) source_ips: Vec<std::net::IpAddr>,
     pub(crate) receive_buffer_bytes: usize,
     pub(crate) grace: Duration,
     pub(crate) waker: Arc<Waker>,
@@ -49,6 +49,8 @@ pub(crate) struct Hub {
     /// Datagrams of the seat that is being drained, by the index of its socket.
     pub(super) outgoing: Vec<(usize, Transmit)>,
     pub(super) drops: Drops,
+    /// Bytes on the wire of what was sent, since last reported.
+    pub(super) sent_bytes: u64,
     /// Sockets of participants that are joining, served at once.
     eager: OwnedFd,
     /// Sockets of participants that play, served each tick: what gathered meanwhile comes in one call.
@@ -68,6 +70,11 @@ pub(super) struct Drops {
     pub(super) sent: u64,
 }
 
+/// Bytes of UDP and IP header that each datagram to `to` has on the wire (RFC 768, RFC 791, RFC 8200).
+pub(super) fn header_bytes(to: std::net::SocketAddr) -> u64 {
+    if to.is_ipv4() { 28 } else { 48 }
+}
+
 /// Which readiness set a socket is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pace {
@@ -83,7 +90,7 @@ impl Hub {
         Ok(Self {
             worker: config.worker,
             reach: config.reach,
-            sources: Sources::new(config.source_ips),
+            sources: Sources::default(),
             receive_buffer_bytes: config.receive_buffer_bytes,
             grace: config.grace,
             waker: config.waker,
@@ -92,6 +99,7 @@ impl Hub {
             batch: ReceiveBatch::new(),
             outgoing: Vec::new(),
             drops: Drops::default(),
+            sent_bytes: 0,
             eager,
             settled,
             settled_sockets: 0,
@@ -138,11 +146,11 @@ impl Hub {
     }
 
     /// Asks the signalling thread; false when it is hopelessly behind.
-    pub(super) fn ask(&mut self, seat: u32, turn: u32, what: Want) -> bool {
+    pub(super) fn ask(&mut self, seat: u32, source: Option<IpAddr>, what: Want) -> bool {
         if self.backlog.len() >= BACKLOG_MAX && !matches!(what, Want::Gone) {
             return false;
         }
-        self.backlog.push_back(Ask { seat: SeatId { worker: self.worker, seat }, turn, what });
+        self.backlog.push_back(Ask { seat: SeatId { worker: self.worker, seat }, source, what });
         self.ask_backlog();
         true
     }

@@ -58,6 +58,7 @@ impl Pulse {
             lag_max_us: self.lag_us.quantile(1.0).unwrap_or(0),
             socket_drops: drops.received,
             send_drops: drops.sent,
+            sent_bytes: std::mem::take(&mut hub.sent_bytes),
             observations_dropped: hub.reports.take_dropped(),
             ..GeneratorRow::default()
         };

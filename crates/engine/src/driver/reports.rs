@@ -83,6 +83,7 @@ fn must_not_be_lost(seen: &Seen) -> bool {
                 Observation::Reached(..) | Observation::TrackOpened { .. } | Observation::Ice(_)
             )
         }
+        // Counted as dropped observations.
         Seen::RefusedSend { .. } => false,
     }
 }

@@ -1,6 +1,6 @@
 //! One participant on its worker: what it wants is done, what comes for it is handed over.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use throng_protocol::participant::{
     Channel, ChannelError, Input, Open, Opening, Output, Participant, Transmit,
 };
 
-use super::hub::{Hub, Pace};
+use super::hub::{Hub, Pace, header_bytes};
 use super::reports::Seen;
 use super::timers::Deadline;
 use crate::clock::ClockPair;
@@ -42,6 +42,10 @@ pub(super) struct Seat {
     stay: Stay,
     sockets: Vec<Line>,
     pace: Pace,
+    /// The local address that it was dealt, if any.
+    source_ip: Option<IpAddr>,
+    /// Whether it received media.
+    has_played: bool,
     ended: Option<Outcome>,
 }
 
@@ -65,6 +69,7 @@ impl Seat {
         participant: Box<dyn Participant>,
         now: Instant,
         leave_at: Option<Instant>,
+        source_ip: Option<IpAddr>,
     ) -> Self {
         Self {
             number,
@@ -76,6 +81,8 @@ impl Seat {
             stay: leave_at.map_or(Stay::UntilTheEnd, Stay::Until),
             sockets: Vec::new(),
             pace: Pace::Eager,
+            source_ip,
+            has_played: false,
             ended: None,
         }
     }
@@ -108,8 +115,7 @@ impl Seat {
         match self.stay {
             Stay::Until(at) if at <= now => return self.leave(now, hub),
             Stay::Leaving(by) if by <= now => {
-                let detail = format!("told to leave, it had not said goodbye after {:?}", hub.grace);
-                self.ended = Some(Outcome::Failed(Failure::new(FailureReason::SignallingTimeout, detail)));
+                self.ended = Some(self.never_said_goodbye(now, hub));
                 return;
             }
             _ => {}
@@ -118,6 +124,18 @@ impl Seat {
             self.participant.handle(now, Input::Timeout);
         }
         self.drain(now, hub);
+    }
+
+    /// It was told to leave and did not end in time. One that had media stayed for as long as it was meant to: what its
+    /// goodbye lacks is an event. One that never had any was kept waiting to the last.
+    fn never_said_goodbye(&self, now: Instant, hub: &mut Hub) -> Outcome {
+        if self.has_played {
+            let observation = Observation::GoodbyeUnanswered;
+            hub.reports.push(Seen::Observed { who: self.who, at: now, observation });
+            return Outcome::Completed;
+        }
+        let detail = format!("told to leave, it had not said goodbye after {:?}", hub.grace);
+        Outcome::Failed(Failure::new(FailureReason::SignallingTimeout, detail))
     }
 
     /// Hands over what waits in the socket of `channel`.
@@ -191,7 +209,7 @@ impl Seat {
                 }
                 Output::Close(channel) => self.close(channel, now, hub),
                 Output::Fetch(id, request) => {
-                    if !hub.ask(self.number, self.who, Want::Fetch(id, request)) {
+                    if !hub.ask(self.number, self.source_ip, Want::Fetch(id, request)) {
                         let result = Err(overloaded());
                         self.participant.handle(now, Input::Fetched { fetch: id, result });
                     }
@@ -218,6 +236,7 @@ impl Seat {
 
     fn observed(&mut self, now: Instant, observation: Observation, hub: &mut Hub) {
         if matches!(observation, Observation::Reached(Phase::FirstPacket | Phase::FirstFrame, _)) {
+            self.has_played = true;
             self.settle(hub);
         }
         hub.reports.push(Seen::Observed { who: self.who, at: now, observation });
@@ -263,7 +282,7 @@ impl Seat {
                 channel.0
             )));
         }
-        let local = hub.sources.toward(self.who, toward).map_err(ours)?;
+        let local = hub.sources.toward(self.source_ip, toward).map_err(ours)?;
         let socket = DatagramSocket::bind(local, hub.receive_buffer_bytes).map_err(ours)?;
         hub.watch(&socket, self.number, channel, self.pace).map_err(ours)?;
         let local = socket.local();
@@ -279,7 +298,7 @@ impl Seat {
                 hub.unwatch(&line.socket, self.pace);
             }
             None => {
-                hub.ask(self.number, self.who, Want::Close(channel));
+                hub.ask(self.number, self.source_ip, Want::Close(channel));
             }
         }
     }
@@ -303,7 +322,7 @@ impl Seat {
         };
         if let [(_, only)] = hub.outgoing.as_slice() {
             match line.socket.send(only.to, &only.bytes, &hub.reach) {
-                Sending::Sent => {}
+                Sending::Sent => hub.sent_bytes += only.bytes.len() as u64 + header_bytes(only.to),
                 Sending::Dropped => hub.drops.sent += 1,
                 Sending::Refused => {
                     hub.reports.push(Seen::RefusedSend { who: self.who, at: now, to: only.to });
@@ -313,6 +332,7 @@ impl Seat {
             let mut datagrams = Vec::with_capacity(hub.outgoing.len());
             for (_, transmit) in &hub.outgoing {
                 if line.socket.permits(transmit.to, &hub.reach) {
+                    hub.sent_bytes += transmit.bytes.len() as u64 + header_bytes(transmit.to);
                     datagrams.push((SockAddr::from(transmit.to), transmit.bytes.as_slice()));
                 } else {
                     hub.reports.push(Seen::RefusedSend { who: self.who, at: now, to: transmit.to });
@@ -324,7 +344,7 @@ impl Seat {
     }
 
     fn ask(&mut self, now: Instant, want: Want, channel: Channel, hub: &mut Hub) {
-        if !hub.ask(self.number, self.who, want) {
+        if !hub.ask(self.number, self.source_ip, want) {
             self.participant.handle(now, Input::Closed { channel, why: overloaded() });
         }
     }
@@ -334,7 +354,7 @@ impl Seat {
         for line in self.sockets.drain(..) {
             hub.unwatch(&line.socket, self.pace);
         }
-        hub.ask(self.number, self.who, Want::Gone);
+        hub.ask(self.number, self.source_ip, Want::Gone);
         let outcome = self.ended.take().unwrap_or_else(|| {
             Outcome::Failed(Failure::new(FailureReason::Generator, "dropped before it ended"))
         });

@@ -1,5 +1,6 @@
 //! HTTP fetches: HTTP/1.1, HTTP/2 where TLS agrees on it, connections kept for the next fetch of the same participant.
 
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -42,16 +43,16 @@ enum Connection {
     Two(http2::SendRequest<Full<Bytes>>),
 }
 
-/// Fetches `request` for participant number `turn`, within the request's own time limit.
+/// Fetches `request` from `source`, if given, within the request's own time limit.
 pub(crate) async fn fetch(
     dialler: &Dialler,
     pool: &Pool,
-    turn: u32,
+    source: Option<IpAddr>,
     request: Request,
     body_bytes_max: usize,
 ) -> Result<Response, ChannelError> {
     let timeout = request.timeout;
-    tokio::time::timeout(timeout, fetch_unhurried(dialler, pool, turn, request, body_bytes_max))
+    tokio::time::timeout(timeout, fetch_unhurried(dialler, pool, source, request, body_bytes_max))
         .await
         .unwrap_or(Err(ChannelError::Timeout(timeout)))
 }
@@ -59,7 +60,7 @@ pub(crate) async fn fetch(
 async fn fetch_unhurried(
     dialler: &Dialler,
     pool: &Pool,
-    turn: u32,
+    source: Option<IpAddr>,
     request: Request,
     body_bytes_max: usize,
 ) -> Result<Response, ChannelError> {
@@ -69,23 +70,23 @@ async fn fetch_unhurried(
         let again = copy(&request);
         match exchange(&mut idle, &origin, request, body_bytes_max).await {
             Err(Exchange::NotSent(_)) => {
-                return fresh(dialler, pool, turn, origin, again, body_bytes_max).await;
+                return fresh(dialler, pool, source, origin, again, body_bytes_max).await;
             }
             result => return finish(pool, idle, result),
         }
     }
-    fresh(dialler, pool, turn, origin, request, body_bytes_max).await
+    fresh(dialler, pool, source, origin, request, body_bytes_max).await
 }
 
 async fn fresh(
     dialler: &Dialler,
     pool: &Pool,
-    turn: u32,
+    source: Option<IpAddr>,
     origin: Origin,
     request: Request,
     body_bytes_max: usize,
 ) -> Result<Response, ChannelError> {
-    let (connection, opening) = connect(dialler, turn, &origin).await?;
+    let (connection, opening) = connect(dialler, source, &origin).await?;
     let mut connection = Idle { origin: origin.clone(), connection, opening };
     let result = exchange(&mut connection, &origin, request, body_bytes_max).await;
     finish(pool, connection, result)
@@ -138,11 +139,11 @@ impl Origin {
 
 async fn connect(
     dialler: &Dialler,
-    turn: u32,
+    source: Option<IpAddr>,
     origin: &Origin,
 ) -> Result<(Connection, Opening), ChannelError> {
     let tls = origin.secure.then_some((&dialler.tls_http, &origin.host));
-    let (pipe, opening) = dialler.dial(turn, &origin.host, origin.port, tls).await?;
+    let (pipe, opening) = dialler.dial(source, &origin.host, origin.port, tls).await?;
     let broken = |e: hyper::Error| ChannelError::Protocol(format!("HTTP: {e}"));
     let connection = if pipe.speaks_http2() {
         let (sender, driver) =
@@ -259,5 +260,5 @@ pub(crate) async fn get(
     let request = uri.and_then(|uri| hyper::Request::get(uri).body(()));
     let (head, ()) = request.map_err(|e| ChannelError::Protocol(e.to_string()))?.into_parts();
     let request = Request { head, body: Vec::new(), timeout };
-    fetch(dialler, &Pool::default(), 0, request, body_bytes_max).await
+    fetch(dialler, &Pool::default(), None, request, body_bytes_max).await
 }

@@ -17,7 +17,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::{Names, Sources, batch};
+use super::{Names, batch};
 use crate::config::Reach;
 
 /// Where to connect to.
@@ -63,7 +63,6 @@ impl Pipe {
 /// What every dial of a run shares.
 pub(crate) struct Dialler {
     pub(crate) names: Names,
-    pub(crate) sources: Sources,
     pub(crate) reach: Reach,
     pub(crate) tls: Arc<ClientConfig>,
     pub(crate) tls_http: Arc<ClientConfig>,
@@ -71,15 +70,15 @@ pub(crate) struct Dialler {
 }
 
 impl Dialler {
-    /// Connects participant number `turn` to `host`:`port`, over TLS with `tls` if given.
+    /// Connects to `host`:`port` from `source`, if given and of the same family, over TLS with `tls` if given.
     pub(crate) async fn dial(
         &self,
-        turn: u32,
+        source: Option<IpAddr>,
         host: &Host,
         port: u16,
         tls: Option<(&Arc<ClientConfig>, &Host)>,
     ) -> Result<(Pipe, Opening), ChannelError> {
-        let dialling = self.dial_unhurried(turn, host, port, tls);
+        let dialling = self.dial_unhurried(source, host, port, tls);
         tokio::time::timeout(self.timeout, dialling).await.unwrap_or_else(|_| {
             Err(ChannelError::Tcp(format!("not connected to {host:?}:{port} within {:?}", self.timeout)))
         })
@@ -87,7 +86,7 @@ impl Dialler {
 
     async fn dial_unhurried(
         &self,
-        turn: u32,
+        source: Option<IpAddr>,
         host: &Host,
         port: u16,
         tls: Option<(&Arc<ClientConfig>, &Host)>,
@@ -104,7 +103,7 @@ impl Dialler {
         let mut last = ChannelError::NotAllowed(format!("{}:{port}", text(host)));
         let mut connected = None;
         for ip in addresses.into_iter().filter(|ip| (self.reach)(*ip)) {
-            match connect(SocketAddr::new(ip, port), self.sources.given(turn, ip)).await {
+            match connect(SocketAddr::new(ip, port), source.filter(|source| source.is_ipv4() == ip.is_ipv4())).await {
                 Ok(stream) => {
                     connected = Some((stream, ip));
                     break;

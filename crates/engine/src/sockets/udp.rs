@@ -104,10 +104,9 @@ impl AsFd for DatagramSocket {
     }
 }
 
-/// Which local address participants use toward a target.
+/// Which local address a route chooses toward a target.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
-    given: Vec<IpAddr>,
     routes: HashMap<IpAddr, IpAddr>,
 }
 
@@ -115,21 +114,11 @@ pub(crate) struct Sources {
 const ROUTES_MAX: usize = 1024;
 
 impl Sources {
-    pub(crate) fn new(given: Vec<IpAddr>) -> Self {
-        Self { given, routes: HashMap::new() }
-    }
-
-    /// The given address that participant number `turn` uses toward an address of `family_of`'s family, if any is
-    /// given.
-    pub(crate) fn given(&self, turn: u32, family_of: IpAddr) -> Option<IpAddr> {
-        let fits = || self.given.iter().filter(|ip| ip.is_ipv4() == family_of.is_ipv4());
-        fits().nth(turn as usize % fits().count().max(1)).copied()
-    }
-
-    /// The local address of participant number `turn` toward `toward`.
-    pub(crate) fn toward(&mut self, turn: u32, toward: SocketAddr) -> io::Result<IpAddr> {
-        if let Some(given) = self.given(turn, toward.ip()) {
-            return Ok(given);
+    /// The local address toward `toward`: the one that the participant was `dealt` if it is of the same family, else
+    /// what the route chooses.
+    pub(crate) fn toward(&mut self, dealt: Option<IpAddr>, toward: SocketAddr) -> io::Result<IpAddr> {
+        if let Some(dealt) = dealt.filter(|dealt| dealt.is_ipv4() == toward.is_ipv4()) {
+            return Ok(dealt);
         }
         if let Some(known) = self.routes.get(&toward.ip()) {
             return Ok(*known);
@@ -154,14 +143,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn participants_take_turns_with_the_source_addresses_of_the_targets_family() {
-        let ips = ["127.0.0.2", "::1", "127.0.0.3"].map(|ip| ip.parse().unwrap());
-        let mut sources = Sources::new(ips.to_vec());
-        let target = "127.0.0.1:9".parse().unwrap();
-        let turns: Vec<String> = (0..3).map(|n| sources.toward(n, target).unwrap().to_string()).collect();
-        assert_eq!(turns, ["127.0.0.2", "127.0.0.3", "127.0.0.2"]);
-        assert_eq!(sources.toward(5, "[::1]:9".parse().unwrap()).unwrap().to_string(), "::1");
-        assert_eq!(Sources::default().toward(0, target).unwrap().to_string(), "127.0.0.1");
+    fn a_dealt_address_is_used_toward_targets_of_its_family() {
+        let mut sources = Sources::default();
+        let mut toward = |dealt: Option<&str>, target: &str| {
+            let dealt = dealt.map(|ip| ip.parse().unwrap());
+            sources.toward(dealt, target.parse().unwrap()).unwrap().to_string()
+        };
+        assert_eq!(toward(Some("127.0.0.2"), "127.0.0.1:9"), "127.0.0.2");
+        assert_eq!(toward(Some("::1"), "127.0.0.1:9"), "127.0.0.1");
+        assert_eq!(toward(None, "127.0.0.1:9"), "127.0.0.1");
+        assert_eq!(toward(Some("::1"), "[::1]:9"), "::1");
     }
 
     #[test]

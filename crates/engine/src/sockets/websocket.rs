@@ -1,5 +1,6 @@
 //! A WebSocket (RFC 6455) over our own connection, with buffers small enough for thousands.
 
+use std::net::IpAddr;
 use futures_util::{SinkExt, StreamExt};
 use http::HeaderValue;
 use http::header::{HeaderName, SEC_WEBSOCKET_PROTOCOL, USER_AGENT};
@@ -23,7 +24,7 @@ pub(crate) struct WebSocket {
 /// Connects and upgrades; the answer to the upgrade is waited for as long as a connection.
 pub(crate) async fn open(
     dialler: &Dialler,
-    turn: u32,
+    source: Option<IpAddr>,
     url: &Url,
     protocols: &[String],
     headers: &[(String, String)],
@@ -38,7 +39,7 @@ pub(crate) async fn open(
     };
     let port = url.port().unwrap_or(if secure { 443 } else { 80 });
     let tls = secure.then_some((&dialler.tls, &host));
-    let (pipe, mut opening) = dialler.dial(turn, &host, port, tls).await?;
+    let (pipe, mut opening) = dialler.dial(source, &host, port, tls).await?;
     let config = WebSocketConfig::default()
         .read_buffer_size(4096)
         .write_buffer_size(0)

@@ -83,6 +83,7 @@ impl Echo {
             jitter_us: None,
             relative_delay_us: vec![],
             absolute_delay_us: vec![],
+            capture_basis: None,
             oven_delay_us: None,
             source_fps: None,
         }))));

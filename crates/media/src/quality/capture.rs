@@ -5,7 +5,8 @@
 //! The figure contains the difference between the two clocks whole; it is negative when ours is behind by more than
 //! the path takes.
 
-use super::packet::{CaptureBasis, Captured};
+use super::packet::Captured;
+use throng_observation::CaptureBasis;
 
 /// Capture times of one track.
 #[derive(Clone, Copy, Debug)]

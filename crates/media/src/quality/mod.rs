@@ -5,7 +5,8 @@ mod track;
 pub use track::{TrackConfig, TrackMeter};
 
 mod packet;
-pub use packet::{CaptureBasis, Captured, Packet};
+pub use packet::{Captured, Packet};
+pub use throng_observation::CaptureBasis;
 
 mod wall_clock;
 pub use wall_clock::WallClock;

@@ -2,6 +2,7 @@
 
 use crate::codec::PayloadFacts;
 use std::time::Instant;
+use throng_observation::CaptureBasis;
 
 /// One RTP packet of a track, after decryption; an RTX packet (RFC 4588) as the original that it carries.
 #[derive(Clone, Copy, Debug)]
@@ -39,26 +40,3 @@ pub struct Captured {
     pub basis: CaptureBasis,
 }
 
-/// Where a capture time comes from, best first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum CaptureBasis {
-    /// A mark inside the coded stream ([`crate::mark::Mark`]).
-    Mark,
-    /// The `abs-capture-time` header extension.
-    AbsCaptureTime,
-    /// The RTCP sender report's NTP to RTP mapping. Most SFUs write their own reports, so that this is the time at
-    /// which the server sent rather than the camera saw.
-    SenderReport,
-}
-
-impl CaptureBasis {
-    /// The stable key: `mark`, `abs-capture-time` or `sender-report`.
-    #[must_use]
-    pub fn key(self) -> &'static str {
-        match self {
-            CaptureBasis::Mark => "mark",
-            CaptureBasis::AbsCaptureTime => "abs-capture-time",
-            CaptureBasis::SenderReport => "sender-report",
-        }
-    }
-}

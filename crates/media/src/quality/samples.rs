@@ -20,6 +20,14 @@ impl<T> Samples<T> {
         }
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
     /// The samples; room is made for as many again, so that the next interval does not allocate.
     pub(super) fn take(&mut self) -> Vec<T> {
         let next = Vec::with_capacity(self.0.len() + self.0.len() / 8);

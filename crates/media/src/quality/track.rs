@@ -5,14 +5,14 @@ use super::delay::DelayMeter;
 use super::jitter::JitterMeter;
 use super::nack::NackList;
 use super::oven::OvenMeter;
-use super::packet::{CaptureBasis, Captured, Packet};
+use super::packet::{Captured, Packet};
 use super::pictures::Pictures;
 use super::reception::{Reception, ReceptionMeter};
 use super::samples::Samples;
 use super::sequence::{Arrival, SequenceMeter};
 use super::wall_clock::WallClock;
 use std::time::{Duration, Instant};
-use throng_observation::{Codec, MediaKind, TrackCounters, TrackId, TrackInterval};
+use throng_observation::{CaptureBasis, Codec, MediaKind, TrackCounters, TrackId, TrackInterval};
 
 /// How long a missing packet may still come when retransmission was negotiated: two tries at 100 ms, and what a
 /// real-time player's jitter buffer holds.
@@ -75,7 +75,11 @@ struct Playout {
 impl Playout {
     fn frame(&mut self, arrived_ns: i64, arrived_unix_ns: u64, timestamp: u32, captured: Option<Captured>) {
         self.relative_us.push(self.delay.frame(arrived_ns, timestamp));
+        let before = self.capture.basis();
         if let Some(delay_us) = self.capture.frame(arrived_unix_ns, timestamp, captured) {
+            if self.capture.basis() != before {
+                self.absolute_us.clear(); // an interval's delays are all by one basis
+            }
             self.absolute_us.push(delay_us);
         }
     }
@@ -248,6 +252,7 @@ impl TrackMeter {
             counters,
             jitter_us: self.jitter.micros(),
             relative_delay_us: self.playout.relative_us.take(),
+            capture_basis: self.capture_basis().filter(|_| !self.playout.absolute_us.is_empty()),
             absolute_delay_us: self.playout.absolute_us.take(),
             oven_delay_us: self.oven.delay_us(),
             source_fps: self.pictures.as_ref().and_then(|pictures| pictures.source_rate.frames_per_second()),

@@ -295,7 +295,7 @@ fn a_longer_path_is_invisible_in_the_relative_delay_and_visible_in_the_absolute_
             [path_ms as i32 * 1000 + 1000; 50],
             "with the spread of the frame"
         );
-        assert_eq!(viewer.meter.capture_basis(), Some(CaptureBasis::Mark));
+        assert_eq!(interval.capture_basis, Some(CaptureBasis::Mark));
     }
 }
 
@@ -315,8 +315,10 @@ fn a_sender_report_gives_the_absolute_delay_of_audio() {
     viewer.meter.sender_report(UNIX_NS, 0, viewer.start);
     (0..3).for_each(|i| viewer.packet(u64::from(i) * 20 + 33, audio(i)));
     assert_eq!(viewer.meter.last_sender_report(), Some((UNIX_NS, viewer.start)));
-    assert_eq!(viewer.meter.finish(viewer.at(100)).absolute_delay_us, [33_000; 3]);
-    assert_eq!(viewer.meter.capture_basis(), Some(CaptureBasis::SenderReport));
+    let interval = viewer.meter.finish(viewer.at(100));
+    assert_eq!(interval.absolute_delay_us, [33_000; 3]);
+    assert_eq!(interval.capture_basis, Some(CaptureBasis::SenderReport));
+    assert_eq!(viewer.meter.finish(viewer.at(200)).capture_basis, None, "no delays, no basis");
 }
 
 #[test]

@@ -1,12 +1,14 @@
 //! The charts, all over the same time.
 
 use throng_observation::Distribution;
+use throng_observation::limits::{LAG_P99_MS_MAX, WORKER_CPU_RATIO_MAX};
 use throng_observation::run::RunData;
+use throng_observation::units::percent;
 
 use super::chart::{Chart, Line, Scale};
 use super::timeline::{Point, Timeline, Tracks};
 use crate::figures::loss_ratio;
-use crate::summary::Summary;
+use crate::summary::{ClockSummary, Media, Summary, one_way_basis};
 
 const WORKER_NAMES: [&str; 4] = ["worker 0", "worker 1", "worker 2", "worker 3"];
 
@@ -35,7 +37,7 @@ pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
             "ms above each track's own floor",
             "",
             Scale::Plain,
-            delay(&time, |p| &p.video.relative),
+            delay(&time, |p, q| at(&p.video.relative, q)),
         ),
         absolute(&time, summary),
         chart(
@@ -77,7 +79,7 @@ pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
             "ms above each track's own floor",
             "",
             Scale::Plain,
-            delay(&time, |p| &p.audio.relative),
+            delay(&time, |p, q| at(&p.audio.relative, q)),
         ),
     ];
     let health = [
@@ -85,7 +87,7 @@ pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
         chart(
             "Generator lag",
             "ms late (p99 of the worst worker)",
-            "limit 10 ms",
+            &format!("limit {LAG_P99_MS_MAX:.0} ms"),
             Scale::Plain,
             vec![Line::solid("lag", 5, time.each(|p| p.lag_ms))],
         ),
@@ -112,10 +114,10 @@ fn tracks_loss(tracks: &Tracks) -> Option<f64> {
     tracks.is_present.then(|| loss_ratio(&tracks.counters)).flatten()
 }
 
-fn delay(time: &Timeline, of: impl Fn(&Point) -> &Distribution) -> Vec<Line> {
+fn delay(time: &Timeline, of: impl Fn(&Point, f64) -> Option<f64>) -> Vec<Line> {
     [("p50", 1, 0.50), ("p95", 4, 0.95), ("p99", 2, 0.99)]
         .into_iter()
-        .map(|(name, colour, quantile)| Line::solid(name, colour, time.each(|p| at(of(p), quantile))))
+        .map(|(name, colour, quantile)| Line::solid(name, colour, time.each(|p| of(p, quantile))))
         .collect()
 }
 
@@ -152,19 +154,34 @@ fn absolute(time: &Timeline, summary: &Summary) -> String {
     if time.points.iter().all(|p| p.video.absolute.is_empty()) {
         return String::new();
     }
-    let error = match summary.clock_error.bound_ms {
-        Some(ms) => format!("Clock error at most {ms:.1} ms ({}).", summary.clock_error.basis),
-        None => format!("Clock error not known ({}).", summary.clock_error.basis),
-    };
+    let note = one_way_note(&summary.video, &summary.clock_error);
     Chart {
         title: "Video one-way delay",
         unit: "ms from capture to arrival",
-        note: &error,
+        note: &note,
         scale: Scale::Plain,
         seconds: &time.starts,
-        lines: delay(time, |p| &p.video.absolute),
+        lines: delay(time, |p, q| {
+            p.video.absolute.quantile_us(q).map(|us| us as f64 / 1e3)
+        }),
     }
     .render()
+}
+
+/// By what the delay was measured, how far it may be off, and whether the clocks agree at all.
+fn one_way_note(media: &Media, clock: &ClockSummary) -> String {
+    let mut note = one_way_basis(media).map_or_else(String::new, |basis| format!("By {}. ", basis.text()));
+    note += &match clock.bound_ms {
+        Some(ms) => format!("Clock error at most {ms:.1} ms ({}).", clock.basis),
+        None => format!("Clock error not known ({}).", clock.basis),
+    };
+    if let Some(ratio) = media.clock_disagrees_ratio.filter(|ratio| *ratio > 0.0) {
+        note += &format!(
+            " The clocks disagree: {} of frames seem to have come before they were captured; percentiles among them are left out.",
+            percent(ratio)
+        );
+    }
+    note
 }
 
 /// Each worker a line; with more workers than colours tell apart, the busiest and the idlest.
@@ -193,7 +210,7 @@ fn cpu(time: &Timeline) -> String {
     Chart {
         title: "Generator CPU",
         unit: "of one core, by worker",
-        note: "limit 70 %",
+        note: &format!("limit {:.0} %", WORKER_CPU_RATIO_MAX * 100.0),
         scale: Scale::Percent,
         seconds: &time.starts,
         lines,

@@ -2,9 +2,11 @@
 
 use std::fmt::Write as _;
 
+use throng_observation::limits::{BAD_SECONDS_RATIO_MIN, LAG_P99_MS_MAX, STEAL_RATIO_MAX, WORKER_CPU_RATIO_MAX};
+
 use super::markup::escape;
 
-const ENTRIES: [(&str, &str); 9] = [
+const ENTRIES: [(&str, &str); 8] = [
     (
         "Connect, first frame",
         "From the moment the plan wanted the join, whether or not we were late. Percentiles run over everybody who was due: who failed counts as infinitely late; who left on the way counts for as long as he waited (Kaplan–Meier).",
@@ -19,7 +21,7 @@ const ENTRIES: [(&str, &str); 9] = [
     ),
     (
         "One-way delay",
-        "Arrival less the capture time that the stream carries (abs-capture-time, an in-media mark, or RTCP sender reports); off by no more than the clock error stated with it.",
+        "Arrival less the capture time that the stream carries: an in-media mark, else abs-capture-time, else the RTCP sender reports, and never a mixture; which one stands with the figures. Sender reports are most often the server's own: they tell its egress and the path from it, not the source. Off by no more than the clock error stated with it. Where a frame seems to arrive before it was captured the clocks disagree; such frames are counted, and a percentile that lies among them is not told.",
     ),
     (
         "Frame rate",
@@ -34,15 +36,21 @@ const ENTRIES: [(&str, &str); 9] = [
         "Percentiles",
         "Of all samples together (HDR histograms, 1 % of the value), never averages of averages.",
     ),
-    (
-        "Generator limited",
-        "A worker above 70 % of its core, a loop more than 10 ms late (p99) or more than 2 % of stolen CPU, in at least 5 % of the seconds; or any datagram or observation that we dropped ourselves. Such a run is invalid, not failed.",
-    ),
 ];
+
+fn generator_limited() -> String {
+    format!(
+        "A worker above {:.0} % of its core, a loop more than {LAG_P99_MS_MAX:.0} ms late (p99) or more than {:.0} % of stolen CPU, in at least {:.0} % of the seconds; or any datagram or observation that we dropped ourselves. Such a run is invalid, not failed.",
+        WORKER_CPU_RATIO_MAX * 100.0,
+        STEAL_RATIO_MAX * 100.0,
+        BAD_SECONDS_RATIO_MIN * 100.0,
+    )
+}
 
 pub(crate) fn render() -> String {
     let mut out = String::from("<h2>How this was measured</h2><dl class=\"glossary\">");
-    for (name, text) in ENTRIES {
+    let limited = generator_limited();
+    for (name, text) in ENTRIES.into_iter().chain([("Generator limited", limited.as_str())]) {
         let _ = write!(out, "<dt>{}</dt><dd>{}</dd>", escape(name), escape(text));
     }
     out.push_str("</dl>");

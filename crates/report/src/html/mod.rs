@@ -94,6 +94,16 @@ mod tests {
     }
 
     #[test]
+    fn limits_are_told_as_they_are_applied() {
+        use throng_observation::limits::{LAG_P99_MS_MAX, WORKER_CPU_RATIO_MAX};
+        let page = page(&example::healthy(10, 20));
+        let (lag, cpu) =
+            (format!("limit {LAG_P99_MS_MAX:.0} ms"), format!("limit {:.0} %", WORKER_CPU_RATIO_MAX * 100.0));
+        assert!(page.contains(&lag) && page.contains(&cpu));
+        assert!(page.contains(&format!("more than {LAG_P99_MS_MAX:.0} ms late")));
+    }
+
+    #[test]
     fn a_day_long_run_stays_within_the_points_of_a_screen() {
         let timeline = timeline::Timeline::of(&example::crowd_only(86_400));
         assert!(timeline.points.len() as i64 <= timeline::POINTS_MAX);

@@ -15,7 +15,7 @@ use crate::summary::{Media, Summary};
 const WORST_MAX: usize = 10;
 
 pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
-    [joins(summary), failures(summary), media(summary), worst(run), about(run, summary)].concat()
+    [joins(summary), failures(summary), events(run, summary), media(summary), worst(run), about(run, summary)].concat()
 }
 
 fn bar(name: &str, share: f64, text: &str, colour: u8) -> String {
@@ -85,6 +85,25 @@ fn failures(summary: &Summary) -> String {
         .collect();
     out.push_str(&table(&["reason", "viewers", "for example"], &rows));
     out
+}
+
+fn events(run: &RunData, summary: &Summary) -> String {
+    if summary.events.is_empty() {
+        return String::new();
+    }
+    let rows: Vec<_> = summary
+        .events
+        .iter()
+        .map(|(kind, count)| {
+            let first = run.events.iter().find(|event| event.kind == *kind);
+            let example = first.map_or_else(String::new, |event| match event.participant {
+                Some(who) => format!("{:.1} s, viewer {}: {}", event.at.as_secs_f64(), who.0, event.detail),
+                None => format!("{:.1} s: {}", event.at.as_secs_f64(), event.detail),
+            });
+            vec![kind.replace('_', " "), count.to_string(), example]
+        })
+        .collect();
+    format!("<h2>Events</h2>{}", table(&["what", "times", "first"], &rows))
 }
 
 fn media(summary: &Summary) -> String {

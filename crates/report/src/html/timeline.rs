@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use throng_observation::run::{RunData, SeriesRow};
-use throng_observation::{Distribution, MediaKind, TrackCounters};
+use throng_observation::{Distribution, MediaKind, OneWayDelay, TrackCounters};
 
 use crate::health;
 
@@ -30,7 +30,7 @@ pub(crate) struct Tracks {
     pub(crate) is_present: bool,
     pub(crate) counters: TrackCounters,
     pub(crate) relative: Distribution,
-    pub(crate) absolute: Distribution,
+    pub(crate) absolute: OneWayDelay,
     pub(crate) fps_milli: Distribution,
     pub(crate) source_fps: Option<f64>,
 }
@@ -40,7 +40,7 @@ impl Tracks {
         self.is_present |= row.tracks > 0;
         self.counters += row.counters;
         self.relative.merge(&row.relative_delay_us);
-        self.absolute.merge(&row.absolute_delay_us);
+        self.absolute.merge(&row.absolute_delay);
         self.fps_milli.merge(&row.fps_milli);
         if let Some(milli) = row.source_fps_milli {
             let fps = f64::from(milli) / 1e3;

@@ -1,0 +1,191 @@
+//! Absolute one-way delay, with where its capture times come from: figures of two origins do not mix.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Distribution, Quantiles};
+
+/// Where a capture time comes from, best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CaptureBasis {
+    /// A mark inside the coded stream.
+    Mark,
+    /// The `abs-capture-time` header extension.
+    AbsCaptureTime,
+    /// The RTCP sender report's NTP to RTP mapping. Most SFUs write their own reports, so that this is the time at
+    /// which the server sent rather than the camera saw.
+    SenderReport,
+}
+
+impl CaptureBasis {
+    /// All of them, best first.
+    pub const ALL: [CaptureBasis; 3] =
+        [CaptureBasis::Mark, CaptureBasis::AbsCaptureTime, CaptureBasis::SenderReport];
+
+    /// The stable key: `mark`, `abs_capture_time` or `sender_report`.
+    #[must_use]
+    pub fn key(self) -> &'static str {
+        match self {
+            CaptureBasis::Mark => "mark",
+            CaptureBasis::AbsCaptureTime => "abs_capture_time",
+            CaptureBasis::SenderReport => "sender_report",
+        }
+    }
+
+    /// The basis of a stable key: the inverse of [`Self::key`]; `None` when the key is not known.
+    #[must_use]
+    pub fn from_key(key: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|basis| basis.key() == key)
+    }
+
+    /// For a person: by what the delay was measured.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            CaptureBasis::Mark => "in-media mark",
+            CaptureBasis::AbsCaptureTime => "abs-capture-time",
+            CaptureBasis::SenderReport => "RTCP SR (the server's own clock: its egress, not the source)",
+        }
+    }
+
+    /// Whether the capture time is the source's, so that the delay is that of the whole way.
+    #[must_use]
+    pub fn is_end_to_end(self) -> bool {
+        self != CaptureBasis::SenderReport
+    }
+}
+
+/// Absolute one-way delays of frames, all by one basis: the best that was seen.
+#[derive(Clone, Debug, Default)]
+pub struct OneWayDelay {
+    basis: Option<CaptureBasis>,
+    /// Negative delays stand as 0, so that ranks are right.
+    delay_us: Distribution,
+    negative: u64,
+}
+
+impl OneWayDelay {
+    /// The parts of a stored row; `delay_us` holds the `negative` frames as 0.
+    #[must_use]
+    pub fn from_parts(basis: Option<CaptureBasis>, delay_us: Distribution, negative: u64) -> Self {
+        Self { basis, delay_us, negative }
+    }
+
+    /// Adds a frame's delay, microseconds; negative when it seems to have come before it was captured, because the
+    /// clocks disagree by more than the way takes. What came by a worse basis is dropped for a better one, and the
+    /// other way round left out.
+    pub fn record(&mut self, basis: CaptureBasis, delay_us: i32) {
+        if self.prepare(basis) {
+            self.delay_us.record(u64::try_from(delay_us).unwrap_or(0));
+            self.negative += u64::from(delay_us < 0);
+        }
+    }
+
+    /// Adds all of `other`, by the same rule.
+    pub fn merge(&mut self, other: &Self) {
+        if let Some(basis) = other.basis
+            && self.prepare(basis)
+        {
+            self.delay_us.merge(&other.delay_us);
+            self.negative += other.negative;
+        }
+    }
+
+    /// Whether what comes by `basis` counts here.
+    fn prepare(&mut self, basis: CaptureBasis) -> bool {
+        match self.basis {
+            Some(ours) if ours < basis => false,
+            Some(ours) if ours == basis => true,
+            _ => {
+                *self = Self { basis: Some(basis), ..Self::default() };
+                true
+            }
+        }
+    }
+
+    /// By what the delays were measured; `None` when there are none.
+    #[must_use]
+    pub fn basis(&self) -> Option<CaptureBasis> {
+        self.basis
+    }
+
+    /// The delays, microseconds, negative ones as 0.
+    #[must_use]
+    pub fn distribution(&self) -> &Distribution {
+        &self.delay_us
+    }
+
+    /// Frames that seem to have come before they were captured.
+    #[must_use]
+    pub fn negative(&self) -> u64 {
+        self.negative
+    }
+
+    /// Whether no frame carried a capture time.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.delay_us.is_empty()
+    }
+
+    /// Share of frames that seem to have come before they were captured; `None` without frames.
+    #[must_use]
+    pub fn clock_disagrees_ratio(&self) -> Option<f64> {
+        let frames = self.delay_us.count();
+        (frames > 0).then(|| self.negative as f64 / frames as f64)
+    }
+
+    /// The `q`-quantile, microseconds; `None` when it lies among the negative ones, of which only is known that the
+    /// clocks disagree.
+    #[must_use]
+    pub fn quantile_us(&self, q: f64) -> Option<u64> {
+        let disagrees = self.clock_disagrees_ratio()?;
+        if self.negative > 0 && q <= disagrees { None } else { self.delay_us.quantile(q) }
+    }
+
+    /// The usual quantiles, in units of `scale` microseconds; `None` when the median is among the negative ones.
+    #[must_use]
+    pub fn quantiles(&self, scale: f64) -> Option<Quantiles> {
+        self.quantile_us(0.5).and_then(|_| self.delay_us.quantiles(scale))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_basis_is_found_again_by_its_key() {
+        for basis in CaptureBasis::ALL {
+            assert_eq!(CaptureBasis::from_key(basis.key()), Some(basis));
+        }
+        assert_eq!(CaptureBasis::from_key("guess"), None);
+    }
+
+    #[test]
+    fn figures_of_two_bases_do_not_mix() {
+        let (sr, mark) = (CaptureBasis::SenderReport, CaptureBasis::Mark);
+        let mut delay = OneWayDelay::default();
+        delay.record(sr, 5);
+        delay.record(mark, 40_000);
+        delay.record(sr, 5);
+        assert_eq!((delay.basis(), delay.distribution().count()), (Some(mark), 1));
+        let mut reported = OneWayDelay::default();
+        reported.record(sr, -1);
+        delay.merge(&reported);
+        delay.merge(&OneWayDelay::default());
+        assert_eq!((delay.distribution().count(), delay.negative()), (1, 0));
+        reported.merge(&delay);
+        assert_eq!((reported.basis(), reported.distribution().count(), reported.negative()), (Some(mark), 1, 0));
+    }
+
+    #[test]
+    fn a_quantile_among_frames_from_the_future_is_not_told() {
+        let mut delay = OneWayDelay::default();
+        assert_eq!((delay.quantile_us(0.5), delay.clock_disagrees_ratio()), (None, None));
+        (0..60).for_each(|_| delay.record(CaptureBasis::Mark, -700));
+        (0..40).for_each(|_| delay.record(CaptureBasis::Mark, 3_000));
+        assert_eq!(delay.clock_disagrees_ratio(), Some(0.6));
+        assert!(delay.quantile_us(0.5).is_none() && delay.quantiles(1e3).is_none());
+        assert!(delay.quantile_us(0.95).is_some_and(|us| us.abs_diff(3_000) < 60));
+    }
+}
