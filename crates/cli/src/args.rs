@@ -34,7 +34,7 @@ pub(crate) enum Command {
 }
 
 /// What `run` and `view` have in common.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Common {
     /// Run folder to make [default: runs/<time>]
     #[arg(short, long, value_name = "FOLDER")]
@@ -75,7 +75,7 @@ pub(crate) struct Common {
     /// Trust these certificates (PEM) besides the system's
     #[arg(long, value_name = "FILE")]
     pub(crate) tls_ca: Option<PathBuf>,
-    /// End the run early when an objective is missed for good: checked every 5 s after the warm-up
+    /// End the run as soon as its last 10 s miss an objective; judged every 2 s after the warm-up
     #[arg(long)]
     pub(crate) until_missed: bool,
 }
@@ -102,7 +102,7 @@ pub(crate) struct View {
     /// One join each so long, such as 100ms
     #[arg(long, value_name = "TIME")]
     pub(crate) every: Option<String>,
-    /// How long the run lasts, such as 60s, or forever
+    /// How long the run lasts, such as 60s, or forever (until Ctrl-C)
     #[arg(long = "for", value_name = "TIME")]
     pub(crate) duration: Option<String>,
     /// How often plain summary lines come, such as 5s

@@ -1,4 +1,204 @@
-use crate::args;
+//! `throng calibrate`: how many viewers this machine plays before it is the limit itself.
+//!
+//! The stage plays in a process of its own on the same machine, and viewers are added until the generator passes one of
+//! its limits. Both share the cores, so a generator alone on a machine reaches farther; what a viewer costs is measured
+//! and says how much.
+
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use throng_engine::live::Stage as RunStage;
+use throng_engine::{Live, RunHandle};
+use throng_observation::limits::WORKER_CPU_RATIO_MAX;
+use throng_observation::units::{bit_rate, bytes};
+use throng_scenario::{QuickForm, Scenario};
+
+use crate::args::{self, Common};
 use crate::exit::Exit;
-use crate::Stop;
-pub(crate) fn calibrate(_: &args::Calibrate) -> Result<Exit, Stop> { Ok(Exit::Met) }
+use crate::interrupt::Interrupt;
+use crate::{Stop, print, run, say};
+
+/// One more viewer each so long: slow enough that joining costs little beside playing.
+const JOIN_EVERY: Duration = Duration::from_millis(50);
+/// How long the full crowd is held when nothing stops it before.
+const HOLD: Duration = Duration::from_secs(10);
+/// Loss of all viewers together from which the stage, not the generator, is taken to be full.
+const STAGE_LOSS_RATIO: f64 = 0.01;
+/// A limit counts when it is passed in 3 of 5 seconds.
+const WINDOW_SECONDS: usize = 5;
+const BAD_SECONDS: usize = 3;
+
+pub(crate) fn calibrate(command: &args::Calibrate) -> Result<Exit, Stop> {
+    let failed = |error: anyhow::Error| Stop { exit: Exit::Invalid, error };
+    let interrupt = Interrupt::listen().map_err(|error| failed(error.into()))?;
+    crate::stage::card(&command.card)?;
+    let stage = StageProcess::start(&command.card).map_err(failed)?;
+    let plan = scenario(command, &stage.url)?.plan();
+    let common = Common::default();
+    run::warnings(&plan).iter().for_each(|warning| say(&format!("warning: {warning}")));
+    let permission = run::permission(&plan, &common)?;
+    let (handle, rows) = run::start(&plan, &permission, &common)?;
+    // Nothing is kept: what counts is in the live picture.
+    let drain = std::thread::spawn(move || rows.iter().for_each(drop));
+    let reached = ramp(&handle, &interrupt, command.up_to);
+    handle.stop();
+    let _ = handle.wait();
+    let _ = drain.join();
+    print(&report(command, &reached));
+    Ok(if interrupt.is_set() { Exit::Interrupted } else { Exit::Met })
+}
+
+fn scenario(command: &args::Calibrate, url: &str) -> Result<Scenario, Stop> {
+    let duration = JOIN_EVERY * command.up_to + HOLD;
+    let form = QuickForm {
+        url: format!("whep+{url}"),
+        size: Some(command.up_to),
+        every: Some(format!("{}ms", JOIN_EVERY.as_millis())),
+        duration: Some(format!("{}s", duration.as_secs())),
+        ..QuickForm::default()
+    };
+    Scenario::quick(&form).map_err(Stop::usage)
+}
+
+/// `throng stage` in a process of its own; ends when dropped.
+struct StageProcess {
+    child: Child,
+    url: String,
+}
+
+impl StageProcess {
+    fn start(card: &str) -> anyhow::Result<Self> {
+        let workers = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let mut child = Command::new(std::env::current_exe()?)
+            .args(["stage", "--listen", "127.0.0.1:0", "--card", card, "--workers", &workers.to_string()])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("cannot start the stage")?;
+        let said = child.stdout.take().ok_or_else(|| anyhow!("the stage says nothing"))?;
+        let url = BufReader::new(said)
+            .lines()
+            .map_while(Result::ok)
+            .find_map(|line| line.trim().strip_prefix("watch").map(|url| url.trim().to_owned()));
+        let mut stage = Self { child, url: String::new() };
+        stage.url = url.ok_or_else(|| anyhow!("the stage ended before it listened"))?;
+        Ok(stage)
+    }
+}
+
+impl Drop for StageProcess {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// How far the ramp came, and why it ended there.
+#[derive(Default)]
+struct Reached {
+    /// The most viewers that played in a second without any limit passed.
+    viewers: u32,
+    /// CPU of the generator in that second, microseconds.
+    cpu_us: u64,
+    rss_bytes: u64,
+    bitrate_bps: f64,
+    /// Why more was not tried.
+    why: String,
+    /// Whether it was the generator that was full.
+    is_generator: bool,
+}
+
+fn ramp(handle: &RunHandle, interrupt: &Interrupt, up_to: u32) -> Reached {
+    let mut reached = Reached { why: format!("{up_to} viewers were asked for"), ..Reached::default() };
+    let (mut last, mut limits) = (None, VecDeque::new());
+    while !handle.is_finished() && !interrupt.is_set() {
+        std::thread::sleep(Duration::from_millis(100));
+        let live = handle.live();
+        if live.second == last || live.stage != RunStage::Running {
+            continue;
+        }
+        last = live.second;
+        let limit = limit(&live);
+        if limit.is_none() && live.crowd.playing >= reached.viewers {
+            let process = &live.generator.process;
+            reached.viewers = live.crowd.playing;
+            (reached.cpu_us, reached.rss_bytes) = (process.cpu_us, process.rss_bytes);
+            reached.bitrate_bps = live.video.bitrate_bps + live.audio.bitrate_bps;
+        }
+        limits.push_back(limit);
+        if limits.len() > WINDOW_SECONDS {
+            limits.pop_front();
+        }
+        let passed: Vec<&(bool, String)> = limits.iter().flatten().collect();
+        if passed.len() >= BAD_SECONDS
+            && let Some((is_generator, why)) = passed.last()
+        {
+            (reached.is_generator, reached.why) = (*is_generator, why.clone());
+            return reached;
+        }
+    }
+    reached
+}
+
+/// Which limit a second passed, if any, and whether it is the generator's.
+fn limit(live: &Live) -> Option<(bool, String)> {
+    if let Some(why) = live.generator.limited.first() {
+        return Some((true, why.clone()));
+    }
+    let lost = live.video.loss_ratio.max(live.audio.loss_ratio);
+    (lost > STAGE_LOSS_RATIO)
+        .then(|| (false, "the stage, on the same cores, began to drop before the generator was full".into()))
+}
+
+fn report(command: &args::Calibrate, reached: &Reached) -> String {
+    if reached.viewers == 0 {
+        return format!("Nobody played: {}\n", reached.why);
+    }
+    let viewers = f64::from(reached.viewers);
+    let cpu_ms = reached.cpu_us as f64 / 1e3 / viewers;
+    let at_limit = WORKER_CPU_RATIO_MAX * 1e3 / cpu_ms.max(1e-3);
+    let at_least = if reached.is_generator { "" } else { "at least " };
+    format!(
+        "This machine as a generator, {} card ({} a viewer):\n\
+         \x20 plays     {at_least}{} viewers ({} in all)\n\
+         \x20 ended     {}\n\
+         \x20 costs     {cpu_ms:.2} ms of CPU per viewer-second, {} per viewer\n\
+         \x20 predicts  about {at_limit:.0} viewers for each core that it has to itself, at {:.0} % of the core (an extrapolation)\n",
+        command.card,
+        bit_rate(reached.bitrate_bps / viewers),
+        reached.viewers,
+        bit_rate(reached.bitrate_bps),
+        reached.why,
+        bytes(reached.rss_bytes as f64 / viewers),
+        WORKER_CPU_RATIO_MAX * 100.0,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_generator_limit_outranks_loss() {
+        let mut live = Live::default();
+        assert!(limit(&live).is_none());
+        live.video.loss_ratio = 0.05;
+        assert!(matches!(limit(&live), Some((false, _))));
+        live.generator.limited = vec!["worker 0 used 80 % of its core".into()];
+        assert!(matches!(limit(&live), Some((true, _))));
+    }
+
+    #[test]
+    fn what_was_not_the_generator_is_a_lower_bound() {
+        let command = args::Calibrate { card: "low".into(), up_to: 50 };
+        let mut reached = Reached { viewers: 50, cpu_us: 100_000, why: "asked".into(), ..Reached::default() };
+        assert!(report(&command, &reached).contains("at least 50 viewers"));
+        reached.is_generator = true;
+        let text = report(&command, &reached);
+        assert!(text.contains("plays     50 viewers") && text.contains("about 350 viewers"), "{text}");
+    }
+}

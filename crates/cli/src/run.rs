@@ -44,13 +44,12 @@ pub(crate) fn run(scenario: Scenario, common: &Common) -> Result<Exit, Stop> {
     warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
 
     let path = folder(&scenario, common);
+    // The folder comes first: a run that cannot be kept is not begun.
+    let info = info(&scenario, &plan, &permission, warnings);
+    let mut writer = RunFolder::create(&path, &info).map_err(|error| Stop::new(Exit::Usage, error))?;
     let (handle, rows) = start(&plan, &permission, common)?;
-    let mut info = info(&scenario, &plan, &permission, warnings);
-    info.started_at_unix_us = handle.started_at_unix_us();
-    let sink = RunFolder::create(&path, &info)
-        .map_err(anyhow::Error::from)
-        .and_then(|writer| Ok(Sink::start(writer, rows)?))
-        .map_err(|error| Stop { exit: Exit::Invalid, error })?;
+    writer.starts_at(handle.started_at_unix_us()).map_err(|error| Stop::new(Exit::Invalid, error))?;
+    let sink = Sink::start(writer, rows).map_err(|error| Stop::new(Exit::Invalid, error))?;
 
     let quit = watch(&handle, &interrupt, display(&plan, common), common.until_missed.then_some(path.as_path()));
     let end = handle.wait();
@@ -213,7 +212,7 @@ fn info(scenario: &Scenario, plan: &Plan, permission: &Permission, warnings: Vec
         scenario: scenario.to_toml(),
         target: plan.target.display(),
         cohorts: plan.cohorts.clone(),
-        started_at_unix_us: 0,
+        started_at_unix_us: 0, // known when the engine has started
         planned_duration_us: i64::try_from(plan.duration.as_micros()).unwrap_or(i64::MAX),
         generator_host: throng_engine::host::fingerprint(),
         clock: permission.clock_error(),

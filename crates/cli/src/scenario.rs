@@ -21,7 +21,7 @@ pub(crate) fn of_flags(command: &View) -> Result<(Scenario, Common), Stop> {
         url: command.target.clone().or_else(|| command.url.clone()).unwrap_or_default(),
         size: Some(command.n),
         every: command.every.clone(),
-        duration: command.duration.clone(),
+        duration: command.duration.as_deref().map(duration),
         summary_every: command.summary.clone(),
         warm_up: command.warm_up.clone(),
         token: command.token.clone(),
@@ -29,9 +29,17 @@ pub(crate) fn of_flags(command: &View) -> Result<(Scenario, Common), Stop> {
         set: overrides(common)?,
         ..QuickForm::default()
     };
-    let scenario = Scenario::quick(&form).map_err(|error| Stop::usage(problems("command line", &error)))?;
+    let scenario = Scenario::quick(&form).map_err(|error| Stop::usage(problems("the command line", &error)))?;
     Ok((scenario, common.clone()))
 }
+
+/// `forever` is longer than anybody waits: a person ends the run.
+fn duration(text: &str) -> String {
+    if text == "forever" { FOREVER.into() } else { text.into() }
+}
+
+/// A year.
+const FOREVER: &str = "8760h";
 
 /// Reads a scenario file.
 pub(crate) fn read(file: &Path, overrides: &[Override]) -> Result<Scenario, Stop> {

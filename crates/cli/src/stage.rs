@@ -11,7 +11,7 @@ use crate::interrupt::Interrupt;
 use crate::{Stop, print};
 
 pub(crate) fn stage(command: &args::Stage) -> Result<Exit, Stop> {
-    let stage = Stage::start(config(command)?).map_err(|error| Stop::new(Exit::Invalid, error))?;
+    let stage = Stage::start(config(command)?).map_err(|error| Stop::new(Exit::Usage, error))?;
     print(&format!(
         "throng stage is playing\n  watch     {}\n  publish   {}\n  player    {}\n  fill it   throng view whep+{} -n 50\n",
         stage.whep_url(),

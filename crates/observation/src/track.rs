@@ -128,6 +128,21 @@ pub struct TrackCounters {
     pub packets_discarded: u64,
 }
 
+impl TrackCounters {
+    /// Packets that the sequence numbers promised: what came, what came again when asked for, and what never came.
+    #[must_use]
+    pub fn packets_expected(&self) -> u64 {
+        self.packets_received + self.packets_recovered + self.packets_lost.max(0) as u64
+    }
+
+    /// Packets lost for good ÷ packets expected; `None` when nothing was expected.
+    #[must_use]
+    pub fn loss_ratio(&self) -> Option<f64> {
+        let expected = self.packets_expected();
+        (expected > 0).then(|| self.packets_lost.max(0) as f64 / expected as f64)
+    }
+}
+
 impl AddAssign for TrackCounters {
     fn add_assign(&mut self, o: Self) {
         self.packets_received += o.packets_received;

@@ -1,7 +1,7 @@
 //! The run's rows added up once: what the summary, the objectives and the page are all made from.
 
 use throng_observation::run::{ParticipantRow, RunData, TrackRow};
-use throng_observation::{Distribution, FailureReason, MediaKind, OneWayDelay, Phase, RunTime, TrackCounters};
+use throng_observation::{Distribution, MediaKind, OneWayDelay, Phase, RunTime, TrackCounters};
 
 use crate::waits::Waits;
 
@@ -73,9 +73,7 @@ impl KindFigures {
 
 /// Lost ÷ expected, of any counters; `None` when nothing was expected.
 pub(crate) fn loss_ratio(counters: &TrackCounters) -> Option<f64> {
-    let lost = counters.packets_lost.max(0) as f64;
-    let expected = counters.packets_received as f64 + lost;
-    (expected > 0.0).then(|| lost / expected)
+    counters.loss_ratio()
 }
 
 /// Frozen ÷ active time, of any counters; `None` when never active.

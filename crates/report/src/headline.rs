@@ -10,11 +10,17 @@ pub(crate) fn outcome(summary: &Summary, ending: Ending) -> RunOutcome {
         RunOutcome::Invalid
     } else if ending == Ending::Aborted || summary.participants.connected == 0 {
         RunOutcome::Error
-    } else if summary.objectives.iter().all(|objective| objective.met) {
+    } else if summary.objectives.iter().all(|objective| objective.met) && everybody_played_or_was_judged(summary) {
         RunOutcome::Met
     } else {
         RunOutcome::Missed
     }
+}
+
+/// Without objectives there is one: that nobody fails and somebody plays. With objectives, `failed` is one of them, and
+/// who did not ask for it did not want it judged.
+fn everybody_played_or_was_judged(summary: &Summary) -> bool {
+    !summary.objectives.is_empty() || (summary.participants.failed == 0 && summary.participants.playing > 0)
 }
 
 /// The answer in one sentence.
@@ -51,6 +57,9 @@ fn failure(summary: &Summary) -> String {
 }
 
 fn missed(summary: &Summary) -> String {
+    if summary.objectives.is_empty() {
+        return played(summary);
+    }
     let missed: Vec<_> = summary
         .objectives
         .iter()
@@ -65,7 +74,7 @@ fn played(summary: &Summary) -> String {
     let crowd = &summary.participants;
     let duration = seconds(summary.duration_s);
     let loss = summary.video.loss_ratio.unwrap_or(0.0).max(summary.audio.loss_ratio.unwrap_or(0.0));
-    let clean = loss < 0.001 && summary.video.freeze_ratio.unwrap_or(0.0) < 0.001;
+    let clean = crowd.failed == 0 && crowd.playing > 0 && loss < 0.001 && summary.video.freeze_ratio.unwrap_or(0.0) < 0.001;
     let how = if clean { "cleanly " } else { "" };
     if crowd.playing == crowd.intended && crowd.failed == 0 {
         return format!("{} played {how}for {duration}", viewers(crowd.intended));

@@ -131,7 +131,7 @@ fn received_bps(run: &RunData, warm_up_s: f64) -> (f64, f64) {
 fn failures(figures: &Figures<'_>) -> BTreeMap<String, FailureExample> {
     let mut failures: BTreeMap<String, FailureExample> = BTreeMap::new();
     for row in &figures.intended {
-        if let Some(Outcome::Failed(failure)) = &row.outcome {
+        if let (Some(_), Some(Outcome::Failed(failure))) = (row.failure(), &row.outcome) {
             let reason = failure.reason.key();
             failures
                 .entry(reason.clone())

@@ -32,6 +32,10 @@ pub fn summary(summary: &Summary) -> String {
             summary.failures.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
         line(&mut out, "failures", &failures.join(", "));
     }
+    for example in &summary.failure_examples {
+        let (who, detail) = (example.participant, &example.detail);
+        line(&mut out, "", &format!("{}: viewer {who}: {detail}", example.reason));
+    }
     line(&mut out, "connect", &time_to(&summary.connect));
     line(&mut out, "first frame", &time_to(&summary.first_frame));
     line(
@@ -67,12 +71,14 @@ fn line(out: &mut String, name: &str, what: &str) {
 
 fn time_to(time: &TimeTo) -> String {
     let at = |ms: Option<f64>| ms.map_or_else(|| "never".into(), duration_ms);
-    format!(
-        "p50 {}, p95 {}, p99 {} (failures count as never)",
-        at(time.ms_p50),
-        at(time.ms_p95),
-        at(time.ms_p99)
-    )
+    let mut said = format!("p50 {}, p95 {}, p99 {}", at(time.ms_p50), at(time.ms_p95), at(time.ms_p99));
+    if time.failed > 0 {
+        let _ = write!(said, " ({} failed: they count as never)", time.failed);
+    }
+    if time.cut_off > 0 {
+        let _ = write!(said, " ({} cut off by the end)", time.cut_off);
+    }
+    said
 }
 
 fn media_line(media: &Media) -> String {
@@ -121,13 +127,14 @@ fn one_way_line(media: &Media, clock: &ClockSummary) -> Option<String> {
 
 fn generator(summary: &Summary) -> String {
     let health = &summary.generator;
-    let cost = |value: Option<String>| value.unwrap_or_else(|| "unknown".into());
-    format!(
-        "{}; {} CPU ms per viewer-second, {} per viewer",
-        if health.limited { "WAS THE LIMIT" } else { "was not the limit" },
-        cost(health.cpu_ms_per_participant_s.map(|ms| format!("{ms:.2}"))),
-        cost(health.rss_bytes_per_participant.map(bytes)),
-    )
+    let mut said = if health.limited { "WAS THE LIMIT" } else { "was not the limit" }.to_owned();
+    if let Some(ms) = health.cpu_ms_per_participant_s {
+        let _ = write!(said, "; {ms:.2} CPU ms per viewer-second");
+    }
+    if let Some(rss) = health.rss_bytes_per_participant {
+        let _ = write!(said, ", {} per viewer", bytes(rss));
+    }
+    said
 }
 
 #[cfg(test)]

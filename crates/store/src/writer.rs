@@ -31,6 +31,17 @@ impl RunWriter {
         Ok(writer)
     }
 
+    /// Writes when the run starts, microseconds since the Unix epoch, known only once the engine has its threads.
+    ///
+    /// # Errors
+    /// [`StoreError::DiskFull`] and others.
+    pub fn starts_at(&mut self, unix_us: i64) -> Result<(), StoreError> {
+        self.connection
+            .execute("UPDATE info SET value = ?1 WHERE key = 'started_at_unix_us'", [unix_us.to_string()])
+            .map(drop)
+            .map_err(|error| StoreError::from_sql(&self.path, error))
+    }
+
     /// Keeps a row for the next commit. Never blocks and never fails: what finds no room is counted.
     pub fn write(&mut self, row: Row) {
         if !self.waiting.keep(row) {

@@ -71,7 +71,7 @@ fn block(live: &Live, second: i64, failed_shown: &mut u32) -> String {
         if live.generator.limited.is_empty() {
             String::new()
         } else {
-            format!(", LIMITED: {}", live.generator.limited.join("; "))
+            format!(", over the limit: {}", live.generator.limited.join("; "))
         }
     );
     if crowd.failed > *failed_shown {
@@ -106,7 +106,7 @@ fn kind_lines(name: &str, kind: &KindFigures) -> String {
     }
     if let Some(oven) = &kind.oven_delay_ms {
         text += &format!(
-            "             OvenRtcTester-style delay (drift since the first packet, for comparison only): median {}, max {}\n",
+            "             drift since the first packet (what OvenRtcTester calls delay): median {}, max {}\n",
             duration_ms(oven.p50),
             duration_ms(oven.max)
         );

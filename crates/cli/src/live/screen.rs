@@ -8,7 +8,7 @@ use ratatui::widgets::{Block, Borders, Gauge, Paragraph, Row, Sparkline, Table};
 use throng_engine::Live;
 use throng_engine::live::{KindFigures, ParticipantFigures, Point, Stage};
 use throng_observation::units::{bit_rate, bytes, percent};
-use throng_observation::{Quantiles, RunTime};
+use throng_observation::{MediaKind, Quantiles};
 
 const GOOD: Color = Color::Green;
 const BAD: Color = Color::Red;
@@ -47,12 +47,10 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, title: &str, live: &Live) {
     ]);
     frame.render_widget(Paragraph::new(line), text);
     let (at, end) = (live.at.as_secs_f64().max(0.0), live.ends_at.as_secs_f64());
-    let (ratio, label) = if live.ends_at == RunTime(i64::MAX) {
-        (0.0, format!("{at:.0} s"))
-    } else {
-        ((at / end.max(1.0)).clamp(0.0, 1.0), format!("{at:.0} of {end:.0} s"))
-    };
-    frame.render_widget(Gauge::default().ratio(ratio).label(label).gauge_style(Style::new().fg(ACCENT)), bar);
+    let [clock, bar] = Layout::horizontal([Constraint::Length(18), Constraint::Min(0)]).areas(bar);
+    frame.render_widget(Paragraph::new(format!("{at:.0} of {end:.0} s")), clock);
+    let ratio = (at / end.max(1.0)).clamp(0.0, 1.0);
+    frame.render_widget(Gauge::default().ratio(ratio).label("").gauge_style(Style::new().fg(ACCENT)), bar);
 }
 
 fn draw_crowd(frame: &mut Frame<'_>, area: Rect, live: &Live) {
@@ -92,7 +90,7 @@ fn draw_charts(frame: &mut Frame<'_>, area: Rect, live: &Live) {
     let charts: [(String, fn(&Point) -> f64, bool); 4] = [
         (format!("Delay p95 {}", ms(kind.relative_delay_ms.map(|q| q.p95))), |p| p.delay_ms_p95.unwrap_or(0.0), true),
         (format!("Loss {}", percent(kind.loss_ratio)), |p| p.loss_ratio, true),
-        (format!("Frames per second, median {}", fps(kind)), |p| p.fps_p50.unwrap_or(0.0), false),
+        (format!("fps, median {}", fps(kind)), |p| p.fps_p50.unwrap_or(0.0), false),
         (
             format!("Received {}", bit_rate(live.video.bitrate_bps + live.audio.bitrate_bps)),
             |p| p.bitrate_bps,
@@ -120,7 +118,7 @@ fn draw_chart(frame: &mut Frame<'_>, area: Rect, title: &str, values: &[f64], hi
 }
 
 fn draw_worst(frame: &mut Frame<'_>, area: Rect, worst: &[ParticipantFigures]) {
-    let head = Row::new(["participant", "track", "loss", "fps", "delay max", "received", "lost in all"])
+    let head = Row::new(["viewer", "track", "loss", "fps", "delay max", "received in all", "lost in all"])
         .style(Style::new().fg(QUIET));
     let rows = worst.iter().flat_map(|participant| {
         participant.tracks.iter().map(move |track| {
@@ -128,14 +126,14 @@ fn draw_worst(frame: &mut Frame<'_>, area: Rect, worst: &[ParticipantFigures]) {
                 format!("{}", participant.participant.0),
                 format!("{} {}", track.kind.key(), track.codec.name()),
                 percent(track.loss_ratio),
-                format!("{:.1}", track.fps),
+                if track.kind == MediaKind::Video { format!("{:.1}", track.fps) } else { "–".into() },
                 ms(track.delay_ms_max),
                 bytes(track.wire_bytes as f64),
                 track.packets_lost.to_string(),
             ])
         })
     });
-    let widths = [11, 12, 10, 8, 12, 12, 12].map(Constraint::Length);
+    let widths = [8, 12, 10, 8, 12, 16, 12].map(Constraint::Length);
     frame.render_widget(Table::new(rows, widths).header(head).block(titled("Worst in the last second")), area);
 }
 
@@ -160,7 +158,7 @@ fn draw_health(frame: &mut Frame<'_>, area: Rect, live: &Live) {
         if live.generator.limited.is_empty() {
             Line::styled("healthy", Style::new().fg(GOOD))
         } else {
-            Line::styled(format!("LIMITED: {}", live.generator.limited.join("; ")), Style::new().fg(BAD))
+            Line::styled(format!("over the limit: {}", live.generator.limited.join("; ")), Style::new().fg(BAD))
         },
     ];
     frame.render_widget(Paragraph::new(lines).block(titled("This generator")), area);
@@ -213,7 +211,7 @@ mod tests {
         live.failures.insert("ice".into(), 3);
         live.generator.limited = vec!["worker 0 used 97 % of its core".into()];
         let screen = drawn(&live, 110, 32);
-        for text in ["failed     3", "failures: ice 3", "LIMITED: worker 0 used 97 % of its core"] {
+        for text in ["failed     3", "failures: ice 3", "over the limit: worker 0 used 97 % of its core"] {
             assert!(screen.contains(text), "{text} is not on\n{screen}");
         }
     }

@@ -10,10 +10,10 @@ use throng_sim::requires_root;
 use crate::throng::{Stage, alone, run};
 
 /// Errors that the page has met so far; the listener is put in before the page's own script runs.
-const LISTEN: &str = "window.met = [];
-    addEventListener('error', e => window.met.push(String(e.message)));
+const LISTEN: &str = "globalThis.met = [];
+    addEventListener('error', e => globalThis.met.push(String(e.message)));
     const error = console.error;
-    console.error = (...a) => { window.met.push(a.join(' ')); error(...a); };";
+    console.error = (...a) => { globalThis.met.push(a.join(' ')); error(...a); };";
 
 #[test]
 fn the_report_opens_in_a_browser_without_an_error() {
@@ -27,9 +27,10 @@ fn the_report_opens_in_a_browser_without_an_error() {
 
     let namespace = Namespace::with_veth("page", Ipv4Addr::new(10, 78, 0, 1)).unwrap();
     let mut browser = Chromium::start(&namespace).unwrap();
+    browser.ask("Page.enable", &serde_json::json!({})).unwrap();
     browser.ask("Page.addScriptToEvaluateOnNewDocument", &serde_json::json!({ "source": LISTEN })).unwrap();
     browser.load(&format!("file://{}", page.display())).unwrap();
-    let met = browser.evaluate("window.met").unwrap();
+    let met = browser.evaluate("globalThis.met").unwrap();
     assert_eq!(met, serde_json::json!([]), "the page met errors");
     let fetched = browser.evaluate("performance.getEntriesByType('resource').length").unwrap();
     assert_eq!(fetched, serde_json::json!(0), "the page fetches something");

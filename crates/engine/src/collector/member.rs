@@ -228,9 +228,7 @@ impl Member {
 
 /// Packets lost of packets expected.
 pub(super) fn loss_ratio(counters: &TrackCounters) -> f64 {
-    let lost = counters.packets_lost.max(0) as f64;
-    let expected = lost + counters.packets_received as f64;
-    if expected > 0.0 { lost / expected } else { 0.0 }
+    counters.loss_ratio().unwrap_or(0.0)
 }
 
 /// Decodable frames per second of active time.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use throng_observation::run::{CohortId, CrowdRow, SeriesRow};
-use throng_observation::{MediaKind, TrackId, TrackInterval};
+use throng_observation::{TrackCounters, MediaKind, TrackId, TrackInterval};
 
 /// Open seconds, by number.
 pub(super) struct Seconds {
@@ -38,10 +38,7 @@ struct Sums {
 /// What one track did in the second, of all its intervals that lie there.
 #[derive(Default)]
 struct Stretch {
-    received: u64,
-    lost: i64,
-    frames: u64,
-    active_us: u64,
+    counters: TrackCounters,
     jitter_us: Option<u32>,
     oven_delay_us: Option<u32>,
     source_fps: Option<f32>,
@@ -123,10 +120,7 @@ impl Seconds {
 
 impl Stretch {
     fn add(&mut self, interval: &TrackInterval) {
-        self.received += interval.counters.packets_received;
-        self.lost += interval.counters.packets_lost;
-        self.frames += interval.counters.frames_decodable;
-        self.active_us += interval.counters.active_us;
+        self.counters += interval.counters;
         self.jitter_us = interval.jitter_us.or(self.jitter_us);
         self.oven_delay_us = interval.oven_delay_us.or(self.oven_delay_us);
         self.source_fps = interval.source_fps.filter(|fps| fps.is_finite() && *fps > 0.0).or(self.source_fps);
@@ -141,18 +135,16 @@ impl Sums {
         for track in self.tracks.values() {
             track.jitter_us.iter().for_each(|us| row.jitter_us.record(u64::from(*us)));
             track.oven_delay_us.iter().for_each(|us| row.oven_delay_us.record(u64::from(*us)));
-            if track.active_us < RATE_STRETCH_US_MIN {
+            if track.counters.active_us < RATE_STRETCH_US_MIN {
                 continue;
             }
-            let lost = track.lost.max(0) as u64;
-            let expected = track.received.saturating_add(lost);
-            if let Some(ppm) = lost.saturating_mul(1_000_000).checked_div(expected) {
-                row.loss_ppm.record(ppm);
+            if let Some(ratio) = track.counters.loss_ratio() {
+                row.loss_ppm.record((ratio * 1e6) as u64);
             }
             if kind != MediaKind::Video {
                 continue;
             }
-            let fps = track.frames as f64 * 1e6 / track.active_us as f64;
+            let fps = track.counters.frames_decodable as f64 * 1e6 / track.counters.active_us as f64;
             row.fps_milli.record((fps * 1e3) as u64);
             if let Some(source) = track.source_fps.map(f64::from) {
                 row.tracks_below_source_fps += u32::from(fps < 0.9 * source);
@@ -184,7 +176,7 @@ fn count(signed: i32) -> u32 {
 mod tests {
     use std::time::Instant;
 
-    use throng_observation::{CaptureBasis, TrackCounters};
+    use throng_observation::CaptureBasis;
 
     use super::*;
 

@@ -415,8 +415,10 @@ impl Whep {
             let session = self.session(endpoint, response);
             return self.delete(session.url, Waiting::new(now, GOODBYE_WITHIN, "WHEP: the goodbye"));
         }
+        // A server that saw BYE or the end of DTLS first has nothing left to delete.
         if let (None, Some(response)) = (posted_to, response)
             && !response.head.status.is_success()
+            && !matches!(response.head.status, StatusCode::NOT_FOUND | StatusCode::GONE)
         {
             let what = refusal::failure("DELETE of the session", response).detail;
             self.odd(format!("{SERVER}: {what}"));
