@@ -54,8 +54,13 @@ fn main() {
     let (sockets, rate, tick_ms, seconds) = (number(1, 300), number(2, 200), number(3, 5), number(4, 8));
     let server = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     let (address, count, known) = (server.local_addr().expect("bound"), Arc::default(), Arc::default());
-    let join =
-        |n| Join { participant: ParticipantId(n), cohort: CohortId(0), at: RunTime(0), leave_at: None, source_ip: None };
+    let join = |n| Join {
+        participant: ParticipantId(n),
+        cohort: CohortId(0),
+        at: RunTime(0),
+        leave_at: None,
+        source_ip: None,
+    };
     let ends_at = RunTime(i64::try_from(seconds * 1_000_000).unwrap_or(i64::MAX));
     let joins = (0..u32::try_from(sockets).unwrap_or(u32::MAX)).map(join).collect();
     let mut config = RunConfig::new(joins, ends_at, Arc::new(|ip: IpAddr| ip.is_loopback()));

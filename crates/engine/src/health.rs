@@ -142,7 +142,7 @@ mod tests {
             (GeneratorRow { socket_drops: 1, ..healthy.clone() }, "received"),
             (GeneratorRow { send_drops: 1, ..healthy.clone() }, "not take"),
             (GeneratorRow { observations_dropped: 1, ..healthy.clone() }, "observations"),
-            (GeneratorRow { steal_ratio: 0.03, ..healthy.clone() }, "hypervisor"),
+            (GeneratorRow { steal_ratio: STEAL_RATIO_MAX + 0.01, ..healthy.clone() }, "hypervisor"),
         ] {
             let limits = limits_passed(&[row]);
             assert!(limits.len() == 1 && limits[0].contains(word), "{limits:?}");

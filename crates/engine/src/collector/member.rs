@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use throng_observation::run::{CohortId, CrowdRow, ParticipantId, ParticipantRow, Row, TrackRow};
-use throng_observation::{FailureReason, 
-    Codec, Distribution, IceState, MediaKind, OneWayDelay, Outcome, Phase, RunTime, TrackCounters, TrackId,
-    TrackInterval,
+use throng_observation::{
+    Codec, Distribution, FailureReason, IceState, MediaKind, OneWayDelay, Outcome, Phase, RunTime,
+    TrackCounters, TrackId, TrackInterval,
 };
 
 use super::seconds::Seconds;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use throng_observation::run::{CohortId, CrowdRow, SeriesRow};
-use throng_observation::{TrackCounters, MediaKind, TrackId, TrackInterval};
+use throng_observation::{MediaKind, TrackCounters, TrackId, TrackInterval};
 
 /// Open seconds, by number.
 pub(super) struct Seconds {

@@ -156,7 +156,14 @@ impl Worker {
             let now = Instant::now();
             let leave_at = join.leave_at.map(|at| self.duty.clock.instant(at));
             self.hub.reports.push(Seen::Started { who, at: now });
-            self.seats.push(Some(Box::new(Seat::new(number, who, participant, now, leave_at, join.source_ip))));
+            self.seats.push(Some(Box::new(Seat::new(
+                number,
+                who,
+                participant,
+                now,
+                leave_at,
+                join.source_ip,
+            ))));
             self.living += 1;
             self.with(number, |seat, hub| seat.start(now, intended_at, hub));
         }

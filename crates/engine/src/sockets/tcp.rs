@@ -103,7 +103,9 @@ impl Dialler {
         let mut last = ChannelError::NotAllowed(format!("{}:{port}", text(host)));
         let mut connected = None;
         for ip in addresses.into_iter().filter(|ip| (self.reach)(*ip)) {
-            match connect(SocketAddr::new(ip, port), source.filter(|source| source.is_ipv4() == ip.is_ipv4())).await {
+            match connect(SocketAddr::new(ip, port), source.filter(|source| source.is_ipv4() == ip.is_ipv4()))
+                .await
+            {
                 Ok(stream) => {
                     connected = Some((stream, ip));
                     break;

@@ -1,9 +1,9 @@
 //! A WebSocket (RFC 6455) over our own connection, with buffers small enough for thousands.
 
-use std::net::IpAddr;
 use futures_util::{SinkExt, StreamExt};
 use http::HeaderValue;
 use http::header::{HeaderName, SEC_WEBSOCKET_PROTOCOL, USER_AGENT};
+use std::net::IpAddr;
 use throng_protocol::participant::{ChannelError, Message, Opening};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;

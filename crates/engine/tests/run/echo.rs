@@ -1,23 +1,28 @@
 //! A participant that asks for one thing and counts what comes back, and the servers it asks.
 
-use std::net::{SocketAddr, TcpListener, UdpSocket};
-use std::sync::Arc;
+use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use throng_observation::{
-    Failure, FailureReason, MediaKind, Observation, Outcome, Phase, TrackCounters, TrackId, TrackInterval,
+    Failure, FailureReason, MediaKind, Observation, Outcome, Phase, Refused, TrackCounters, TrackId,
+    TrackInterval,
 };
 use throng_protocol::participant::{
     Channel, FetchId, Input, Message, Open, Output, Participant, Request, Transmit,
 };
+use tokio::io::{AsyncRead, AsyncWrite};
 
 /// What the participant asks for.
 #[derive(Clone, Debug)]
 pub(crate) enum Ask {
     /// Send a datagram here each 10 ms, and expect it back.
     Datagrams(SocketAddr),
-    /// The same, and one datagram astray.
+    /// The same, with [`ASTRAY`] datagrams elsewhere, a place that the server is said to have named.
     Astray(SocketAddr, SocketAddr),
+    /// As `Datagrams`, and never say goodbye.
+    Mute(SocketAddr),
     /// Open it, send a text, expect it back.
     WebSocket(String),
     /// Fetch it.
@@ -36,6 +41,9 @@ pub(crate) struct Echo {
 }
 
 const CHANNEL: Channel = Channel(3);
+
+/// Datagrams that go astray.
+pub(crate) const ASTRAY: u32 = 1500;
 
 impl Echo {
     pub(crate) fn new(ask: Ask) -> Self {
@@ -60,7 +68,7 @@ impl Echo {
 
     fn ping(&mut self, now: Instant) {
         let to = match self.ask {
-            Ask::Datagrams(to) | Ask::Astray(to, _) => to,
+            Ask::Datagrams(to) | Ask::Mute(to) | Ask::Astray(to, _) => to,
             _ => return,
         };
         self.sent.get_or_insert(now);
@@ -70,8 +78,10 @@ impl Echo {
 
     fn close_interval(&mut self, now: Instant) {
         self.closes = Some(now + Duration::from_secs(1));
+        let received = std::mem::take(&mut self.interval);
         let counters = TrackCounters {
-            packets_received: std::mem::take(&mut self.interval),
+            packets_received: received,
+            wire_bytes: received * 32,
             active_us: 1_000_000,
             ..TrackCounters::default()
         };
@@ -96,7 +106,7 @@ impl Participant for Echo {
             Input::Start { intended_at } => {
                 assert!(intended_at <= now);
                 self.outputs.push_back(match self.ask.clone() {
-                    Ask::Datagrams(toward) | Ask::Astray(toward, _) => {
+                    Ask::Datagrams(toward) | Ask::Mute(toward) | Ask::Astray(toward, _) => {
                         Output::Open(CHANNEL, Open::Datagrams { toward })
                     }
                     Ask::WebSocket(url) => {
@@ -113,7 +123,10 @@ impl Participant for Echo {
             Input::Opened { channel, opening } => {
                 assert!(channel == CHANNEL && opening.local.is_some());
                 if let Ask::Astray(_, to) = self.ask {
-                    self.outputs.push_back(Output::Send(CHANNEL, Transmit { to, bytes: b"lost".to_vec() }));
+                    let named = Observation::Refused(Refused::IceCandidate, to);
+                    self.outputs.push_back(Output::Observed(named));
+                    let lost = || Output::Send(CHANNEL, Transmit { to, bytes: b"lost".to_vec() });
+                    self.outputs.extend((0..ASTRAY).map(|_| lost()));
                 }
                 if let Ask::WebSocket(_) = self.ask {
                     assert!(opening.connected_at.is_some());
@@ -155,7 +168,9 @@ impl Participant for Echo {
                 }
             }
             // One that never was let in has nobody to say goodbye to, and waits.
-            Input::Leave if self.sent.is_some() => self.end(Outcome::Completed),
+            Input::Leave if self.sent.is_some() && !matches!(self.ask, Ask::Mute(_)) => {
+                self.end(Outcome::Completed)
+            }
             Input::Leave | Input::Bytes { .. } => {}
         }
     }
@@ -229,22 +244,80 @@ pub(crate) fn http_server() -> SocketAddr {
     })
 }
 
+/// Whom a server saw.
+pub(crate) type Peers = Arc<Mutex<Vec<IpAddr>>>;
+
 /// Sends every message back.
 pub(crate) fn ws_server() -> SocketAddr {
+    ws_server_that_notes(Peers::default())
+}
+
+/// The same, and notes from where it was called.
+pub(crate) fn ws_server_that_notes(peers: Peers) -> SocketAddr {
+    serve(move |stream| {
+        peers.lock().unwrap().extend(stream.peer_addr().map(|peer| peer.ip()));
+        echo_messages(stream)
+    })
+}
+
+async fn echo_messages(stream: impl AsyncRead + AsyncWrite + Unpin) {
     use futures_util::{SinkExt, StreamExt};
-    serve(|stream| async move {
-        let Ok(mut socket) = tokio_tungstenite::accept_async(stream).await else { return };
-        while let Some(Ok(message)) = socket.next().await {
-            if message.is_text() && socket.send(message).await.is_err() {
-                return;
-            }
+    let Ok(mut socket) = tokio_tungstenite::accept_async(stream).await else { return };
+    while let Some(Ok(message)) = socket.next().await {
+        if message.is_text() && socket.send(message).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Has a proof of consent while it is `there`.
+pub(crate) fn consent_server(there: Arc<AtomicBool>) -> SocketAddr {
+    serve(move |stream| {
+        let there = Arc::clone(&there);
+        async move {
+            let answer = hyper::service::service_fn(|request: hyper::Request<hyper::body::Incoming>| {
+                let is_asked = request.uri().path() == "/.well-known/throng-consent";
+                let is_there = is_asked && there.load(Ordering::SeqCst);
+                async move {
+                    let (status, body) = if is_there { (200, "token = 1\n") } else { (404, "") };
+                    let body = http_body_util::Full::new(bytes::Bytes::from(body));
+                    hyper::Response::builder().status(status).body(body)
+                }
+            });
+            let io = hyper_util::rt::TokioIo::new(stream);
+            let _ = hyper::server::conn::http1::Builder::new().serve_connection(io, answer).await;
         }
     })
 }
 
 /// Has a certificate that nobody trusts.
 pub(crate) fn tls_server() -> SocketAddr {
-    let signed = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let (acceptor, _) = acceptor();
+    serve(move |stream| {
+        let acceptor = acceptor.clone();
+        async move {
+            let _ = acceptor.accept(stream).await;
+        }
+    })
+}
+
+/// Sends every message back, over TLS; with the certificate (PEM) that proves it.
+pub(crate) fn tls_ws_server() -> (SocketAddr, Vec<u8>) {
+    let (acceptor, pem) = acceptor();
+    let address = serve(move |stream| {
+        let acceptor = acceptor.clone();
+        async move {
+            if let Ok(stream) = acceptor.accept(stream).await {
+                echo_messages(stream).await;
+            }
+        }
+    });
+    (address, pem)
+}
+
+fn acceptor() -> (tokio_rustls::TlsAcceptor, Vec<u8>) {
+    let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
+    let signed = rcgen::generate_simple_self_signed(names).unwrap();
     let key = rustls::pki_types::PrivateKeyDer::try_from(signed.signing_key.serialize_der()).unwrap();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = rustls::ServerConfig::builder_with_provider(provider)
@@ -253,11 +326,5 @@ pub(crate) fn tls_server() -> SocketAddr {
         .with_no_client_auth()
         .with_single_cert(vec![signed.cert.der().clone()], key)
         .unwrap();
-    let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
-    serve(move |stream| {
-        let acceptor = acceptor.clone();
-        async move {
-            let _ = acceptor.accept(stream).await;
-        }
-    })
+    (tokio_rustls::TlsAcceptor::from(Arc::new(config)), signed.cert.pem().into_bytes())
 }

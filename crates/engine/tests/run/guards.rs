@@ -1,0 +1,120 @@
+//! What ends a run, what it may not reach, and what is written of both.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+
+use throng_engine::consent::{ConsentError, fetch_file};
+use throng_engine::{Join, RunConfig, TlsOptions, run};
+use throng_observation::RunTime;
+use throng_observation::run::{CohortId, Ending, ParticipantId, Row};
+
+use crate::echo::{Ask, Echo, consent_server, udp_echo};
+use crate::play::{play, times};
+
+#[test]
+fn a_datagram_to_a_place_that_is_not_allowed_is_refused_and_told() {
+    let seen = play(vec![Ask::Astray(udp_echo(), "192.0.2.1:9".parse().unwrap())], 1, 300, |_| {});
+    for kind in ["refused_send", "refused_ice_candidate"] {
+        let told = |event: &throng_observation::run::EventRow| {
+            event.kind == kind && event.detail.contains("192.0.2.1:9")
+        };
+        assert!(seen.events.iter().any(told), "{kind}: {:?}", seen.events);
+    }
+    // Beyond a thousand they are counted in one row.
+    assert_eq!(times(&seen, "refused_send"), crate::echo::ASTRAY);
+    assert!(seen.events.iter().filter(|event| event.kind == "refused_send").count() <= 1001);
+}
+
+#[test]
+fn stopping_offers_no_more_joins_and_counts_only_those_that_were_due() {
+    let joins = (0..100)
+        .map(|n| Join {
+            participant: ParticipantId(n),
+            cohort: CohortId(0),
+            at: RunTime(i64::from(n) * 100_000),
+            leave_at: None,
+            source_ip: None,
+        })
+        .collect();
+    let config = RunConfig::new(joins, RunTime(60_000_000), Arc::new(|_: IpAddr| true));
+    let server = udp_echo();
+    let casting = move |_: &Join| -> Box<dyn throng_protocol::participant::Participant> {
+        Box::new(Echo::new(Ask::Datagrams(server)))
+    };
+    let (rows, written) = mpsc::sync_channel(10_000);
+    let handle = run(config, Arc::new(casting), rows).unwrap();
+    while handle.now() < RunTime(650_000) {
+        std::thread::yield_now();
+    }
+    handle.stop();
+    let stopped_at = handle.now();
+    let end = handle.wait();
+    assert_eq!(end.ending, Ending::Interrupted);
+    assert!(end.ended_at.millis_since(stopped_at) < 1000.0, "{end:?}");
+    let (mut ended, mut intended, mut events) = (BTreeMap::new(), 0, Vec::new());
+    for row in written {
+        match row {
+            Row::Participant(row) => drop(ended.insert(row.participant.0, row.outcome)),
+            Row::Crowd(row) => intended = row.intended,
+            Row::Event(row) => events.push(row),
+            _ => {}
+        }
+    }
+    assert!((5..10).contains(&ended.len()), "{ended:?}");
+    assert_eq!(intended as usize, ended.len(), "who was not offered a join was not intended to");
+    assert!(
+        events.iter().any(|event| event.kind == "stop") && events.iter().all(|e| e.kind != "failed"),
+        "{events:?}"
+    );
+}
+
+#[test]
+fn consent_withdrawn_ends_the_run_within_a_second() {
+    let seen = play(vec![Ask::Datagrams(udp_echo()); 3], 1, 20_000, |config| {
+        config.consent = Some(Arc::new(|| Err("the proof is gone".into())));
+        config.consent_interval = Duration::from_millis(300);
+    });
+    assert_eq!(seen.end.ending, Ending::Aborted);
+    assert_eq!(times(&seen, "abort"), 1);
+    assert!(seen.end.why.unwrap().contains("the proof is gone"));
+    assert!(seen.end.ended_at < RunTime(1_500_000));
+}
+
+#[test]
+fn a_consent_file_is_fetched_and_its_withdrawal_ends_the_run_within_a_second_of_the_look() {
+    let there = Arc::new(AtomicBool::new(true));
+    let authority = consent_server(Arc::clone(&there)).to_string();
+    let fetch = move || fetch_file(false, &authority, &TlsOptions::default());
+    assert_eq!(fetch().unwrap(), "token = 1\n");
+    let withdrawn_at = Arc::new(std::sync::OnceLock::new());
+    let (withdraw, told) = (Arc::clone(&there), Arc::clone(&withdrawn_at));
+    std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(900));
+        withdraw.store(false, Ordering::SeqCst);
+        let _ = told.set(Instant::now());
+    });
+    let check = fetch.clone();
+    let seen = play(vec![Ask::Datagrams(udp_echo()); 3], 1, 20_000, |config| {
+        config.consent = Some(Arc::new(move || check().map(drop).map_err(|error| error.to_string())));
+        config.consent_interval = Duration::from_millis(250);
+    });
+    let since = withdrawn_at.get().unwrap().elapsed();
+    assert!(since < Duration::from_millis(250 + 200 + 1000), "ended {since:?} after the file was gone");
+    assert_eq!((seen.end.ending, times(&seen, "abort")), (Ending::Aborted, 1));
+    assert!(seen.end.why.unwrap().contains("404"));
+    assert!(matches!(fetch(), Err(ConsentError::Status { status: 404, .. })));
+}
+
+#[test]
+fn a_rate_above_what_is_allowed_ends_the_run() {
+    let seen = play(vec![Ask::Datagrams(udp_echo()); 4], 1, 20_000, |config| {
+        config.guards.mbit_per_s_max = Some(0.05); // each makes 2 × 100 datagrams of 32 bytes a second
+    });
+    assert_eq!((seen.end.ending, times(&seen, "abort")), (Ending::Aborted, 1));
+    assert!(seen.end.why.unwrap().contains("more than the 0.05 Mbit/s allowed, for 3 s"));
+    assert!(seen.end.ended_at < RunTime(8_000_000), "{:?}", seen.end.ended_at);
+    assert!(seen.participants.values().all(|row| row.failure().is_none()));
+}
