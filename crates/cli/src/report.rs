@@ -1,6 +1,6 @@
 //! What is made of a run folder: summary.json, report.html, tables, the words on the terminal, the exit code.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use throng_observation::run::{Ending, RunData};
 use throng_report::{RunOutcome, Summary};
@@ -36,12 +36,7 @@ pub(crate) fn make(path: &Path, wanted: &Wanted) -> Result<Exit, StoreError> {
     let summary = summary(&run);
     let folder = RunFolder::open(path)?;
     let json = summary.to_json();
-    folder.put("summary.json", &json)?;
-    let page = folder.put("report.html", throng_report::html::render(&run, &summary))?;
-    if wanted.csv {
-        folder.put("series.csv", throng_report::csv::series(&run))?;
-        folder.put("participants.csv", throng_report::csv::participants(&run))?;
-    }
+    let written = put_all(&folder, &run, &summary, wanted.csv);
     if wanted.json {
         print(&json);
     } else {
@@ -49,9 +44,23 @@ pub(crate) fn make(path: &Path, wanted: &Wanted) -> Result<Exit, StoreError> {
         if wanted.details {
             print(&throng_report::oven::report(&run));
         }
-        print(&format!("\nreport  {}\n", page.display()));
+        if let Ok(page) = &written {
+            print(&format!("\nreport  {}\n", page.display()));
+        }
     }
-    Ok(exit(&run, &summary))
+    // A disk without room for the files is no reason to keep the answer from whoever asked.
+    written.map(|_| exit(&run, &summary))
+}
+
+/// Writes the report's files; the path of the page.
+fn put_all(folder: &RunFolder, run: &RunData, summary: &Summary, csv: bool) -> Result<PathBuf, StoreError> {
+    folder.put("summary.json", summary.to_json())?;
+    let page = folder.put("report.html", throng_report::html::render(run, summary))?;
+    if csv {
+        folder.put("series.csv", throng_report::csv::series(run))?;
+        folder.put("participants.csv", throng_report::csv::participants(run))?;
+    }
+    Ok(page)
 }
 
 /// The summary of a run, judged by the scenario stored with it.

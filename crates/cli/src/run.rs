@@ -64,9 +64,13 @@ pub(crate) fn run(scenario: Scenario, common: &Common) -> Result<Exit, Stop> {
         }
         (Quit::Over, None) => end.ending,
     };
-    sink.finish(ending, end.ended_at).map_err(|error| Stop::new(Exit::Invalid, error))?;
+    let kept = sink.finish(ending, end.ended_at);
+    if let Err(error) = &kept {
+        say(&format!("the end of the run could not be stored, what follows is partial: {error}"));
+    }
     let wanted = Wanted { json: common.json, csv: common.csv || scenario.output.csv, details: common.details };
-    report::make(&path, &wanted).map_err(|error| Stop::new(Exit::Invalid, error))
+    let exit = report::make(&path, &wanted).map_err(|error| Stop::new(Exit::Invalid, error))?;
+    Ok(if kept.is_ok() { exit } else { Exit::Invalid })
 }
 
 /// Asks whether the plan may be played at all.

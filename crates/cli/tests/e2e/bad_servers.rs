@@ -36,7 +36,7 @@ fn answers_that_are_no_answers_are_protocol_failures() {
 fn connections_that_break_or_stay_silent_are_named() {
     let _alone = alone();
     check(Behaviour::Silent, "signalling_timeout");
-    check(Behaviour::Close, "protocol");
+    check(Behaviour::Close, "signalling_closed");
     check(Behaviour::CloseMidBody, "protocol");
 }
 

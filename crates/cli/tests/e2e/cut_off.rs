@@ -1,8 +1,11 @@
 //! Nothing measured is lost, however a run ends.
 
+use std::process::Command;
 use std::time::Duration;
 
-use crate::throng::{Running, Stage, alone, plain};
+use throng_sim::requires_root;
+
+use crate::throng::{Running, Stage, THRONG, alone, plain};
 
 fn report(folder: &std::path::Path) -> (Option<i32>, serde_json::Value) {
     let output = plain(&["report", folder.to_str().unwrap(), "--json"]);
@@ -46,4 +49,41 @@ fn kill_9_leaves_a_readable_run() {
     assert_eq!(summary["ending"], "unfinished");
     assert_eq!(summary["partial"], true);
     assert!(summary["received_bps"].as_f64().unwrap() > 1e6, "{summary:#}");
+}
+
+#[test]
+fn a_full_disk_stops_the_writing_and_not_the_run() {
+    if !requires_root("a_full_disk_stops_the_writing_and_not_the_run") {
+        return;
+    }
+    let _alone = alone();
+    let stage = Stage::start(None, "127.0.0.1:0", &[]);
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("disk")).unwrap();
+    // The disk is gone with the namespace, so what it held is copied before.
+    let script = format!(
+        "cd {dir} && mount -t tmpfs -o size=200k none disk || exit 99
+         {THRONG} view {target} -n 5 --every 50ms --for 10s --output disk/run > said 2>&1
+         echo $? > code
+         {THRONG} report disk/run --json > report.json 2> report.err
+         cp -r disk/run kept",
+        dir = dir.path().display(),
+        target = stage.target(),
+    );
+    let status = Command::new("unshare").args(["--mount", "sh", "-c", &script]).status().unwrap();
+    let read = |name: &str| std::fs::read_to_string(dir.path().join(name)).unwrap();
+    let said = read("said");
+    assert!(status.success(), "{said}");
+    assert_eq!(read("code").trim(), "4", "{said}");
+    assert!(said.contains("the run folder cannot be written, the run goes on"), "{said}");
+    assert!(said.contains("the end of the run could not be stored"), "{said}");
+    // It said what it had seen, though there was no room to keep it.
+    assert!(said.contains("5 intended, 5 connected"), "{said}");
+
+    let report = read("report.json");
+    let summary: serde_json::Value = serde_json::from_str(&report).unwrap_or_else(|e| panic!("{e}: {report}"));
+    assert_eq!((&summary["ending"], &summary["partial"]), (&"unfinished".into(), &true.into()), "{summary:#}");
+    assert_eq!(summary["participants"]["connected"], 5, "{summary:#}");
+    let run = throng_store::RunFolder::read(dir.path().join("kept")).unwrap();
+    assert!(!run.crowd.is_empty(), "{} series rows", run.series.len());
 }
