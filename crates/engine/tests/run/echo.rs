@@ -169,7 +169,7 @@ impl Participant for Echo {
             }
             // One that never was let in has nobody to say goodbye to, and waits.
             Input::Leave if self.sent.is_some() && !matches!(self.ask, Ask::Mute(_)) => {
-                self.end(Outcome::Completed)
+                self.end(Outcome::Completed);
             }
             Input::Leave | Input::Bytes { .. } => {}
         }
