@@ -46,7 +46,10 @@ mod tests {
     fn help_names_every_code() {
         for exit in [Exit::Met, Exit::Missed, Exit::Usage, Exit::Target, Exit::Invalid, Exit::Interrupted] {
             let code = exit as u8;
-            assert!(Exit::HELP.lines().any(|line| line.trim_start().starts_with(&format!("{code} "))), "{code}");
+            assert!(
+                Exit::HELP.lines().any(|line| line.trim_start().starts_with(&format!("{code} "))),
+                "{code}"
+            );
         }
     }
 }

@@ -26,7 +26,8 @@ impl Interrupt {
 
     async fn watch(self) -> std::io::Result<()> {
         use tokio::signal::unix::{SignalKind, signal};
-        let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+        let (mut interrupt, mut terminate) =
+            (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
         loop {
             tokio::select! {
                 _ = interrupt.recv() => {}

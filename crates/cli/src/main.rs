@@ -33,8 +33,8 @@ fn main() -> ExitCode {
     };
     trace();
     let done = match arguments.command {
-        Command::Run(command) => scenario::of_file(&command).and_then(|(s, common)| run::run(s, &common)),
-        Command::View(command) => scenario::of_flags(&command).and_then(|(s, common)| run::run(s, &common)),
+        Command::Run(command) => scenario::of_file(&command).and_then(|(s, common)| run::run(&s, &common)),
+        Command::View(command) => scenario::of_flags(&command).and_then(|(s, common)| run::run(&s, &common)),
         Command::Check(command) => check::check(&command),
         Command::Report(command) => report::remake(&command),
         Command::Stage(command) => stage::stage(&command),

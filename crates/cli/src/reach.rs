@@ -9,7 +9,9 @@ use throng_engine::consent::{fetch_file, fetch_txt};
 use throng_engine::{ConsentCheck, TlsOptions};
 use throng_observation::run::ClockError;
 use throng_scenario::consent::DNS_LABEL;
-use throng_scenario::{Caps, ConsentProof, ExpectedLoad, Permit, Plan, Reach, Refusal, Secret, Target, TokenSource};
+use throng_scenario::{
+    Caps, ConsentProof, ExpectedLoad, Permit, Plan, Reach, Refusal, Secret, Target, TokenSource,
+};
 
 use crate::Stop;
 use crate::exit::Exit;
@@ -43,10 +45,15 @@ struct Demand {
 }
 
 /// Judges every address of the target.
-pub(crate) fn permission(plan: &Plan, consent_token: Option<&str>, tls: &TlsOptions) -> Result<Permission, Stop> {
+pub(crate) fn permission(
+    plan: &Plan,
+    consent_token: Option<&str>,
+    tls: &TlsOptions,
+) -> Result<Permission, Stop> {
     let (host, port) = plan.target.host_and_port();
     let addresses = resolve(&host, port)?;
-    let first = *addresses.first().ok_or_else(|| Stop::new(Exit::Target, anyhow!("{host} has no address")))?;
+    let first =
+        *addresses.first().ok_or_else(|| Stop::new(Exit::Target, anyhow!("{host} has no address")))?;
     let own = throng_engine::preflight::own_addresses();
     let mut reach = Reach::new(own, plan.target.allow.iter().copied());
     let (mut is_own_host, mut unproven) = (true, Vec::new());
@@ -67,7 +74,7 @@ pub(crate) fn permission(plan: &Plan, consent_token: Option<&str>, tls: &TlsOpti
             target: plan.target.clone(),
             token: secret(token)?,
             tls: tls.clone(),
-            demand: Demand { expected: plan.expected.clone(), duration: plan.duration },
+            demand: Demand { expected: plan.expected, duration: plan.duration },
         };
         let proof = asking.proof().map_err(|why| Stop::new(Exit::Target, anyhow!("{refusal}; {why}")))?;
         caps = plan.caps.lowered_by(&proof.caps);
@@ -120,7 +127,8 @@ impl Asked {
         let (host, port) = self.target.host_and_port();
         let url = self.target.url();
         let is_secure = matches!(url.scheme(), "https" | "wss");
-        let authority = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
+        let authority =
+            if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
         let mut complaints = Vec::new();
         let texts = match fetch_file(is_secure, &authority, &self.tls) {
             Ok(text) => vec![text],

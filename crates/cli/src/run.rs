@@ -36,22 +36,23 @@ const JUDGE_EVERY: Duration = Duration::from_secs(2);
 const JUDGED_SECONDS: i64 = 10;
 
 /// Plays `scenario` and reports; the exit code says how it ended.
-pub(crate) fn run(scenario: Scenario, common: &Common) -> Result<Exit, Stop> {
+pub(crate) fn run(scenario: &Scenario, common: &Common) -> Result<Exit, Stop> {
     let interrupt = Interrupt::listen().map_err(|error| Stop::new(Exit::Invalid, error))?;
     let plan = scenario.plan();
     let permission = permission(&plan, common)?;
     let warnings = warnings(&plan);
     warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
 
-    let path = folder(&scenario, common);
+    let path = folder(scenario, common);
     // The folder comes first: a run that cannot be kept is not begun.
-    let info = info(&scenario, &plan, &permission, warnings);
+    let info = info(scenario, &plan, &permission, warnings);
     let mut writer = RunFolder::create(&path, &info).map_err(|error| Stop::new(Exit::Usage, error))?;
     let (handle, rows) = start(&plan, &permission, common)?;
     writer.starts_at(handle.started_at_unix_us()).map_err(|error| Stop::new(Exit::Invalid, error))?;
     let sink = Sink::start(writer, rows).map_err(|error| Stop::new(Exit::Invalid, error))?;
 
-    let quit = watch(&handle, &interrupt, display(&plan, common), common.until_missed.then_some(path.as_path()));
+    let quit =
+        watch(&handle, &interrupt, display(&plan, common), common.until_missed.then_some(path.as_path()));
     let end = handle.wait();
     let ending = match (quit, &end.why) {
         (Quit::Broken, _) => {
@@ -68,7 +69,8 @@ pub(crate) fn run(scenario: Scenario, common: &Common) -> Result<Exit, Stop> {
     if let Err(error) = &kept {
         say(&format!("the end of the run could not be stored, what follows is partial: {error}"));
     }
-    let wanted = Wanted { json: common.json, csv: common.csv || scenario.output.csv, details: common.details };
+    let wanted =
+        Wanted { json: common.json, csv: common.csv || scenario.output.csv, details: common.details };
     let exit = report::make(&path, &wanted).map_err(|error| Stop::new(Exit::Invalid, error))?;
     Ok(if kept.is_ok() { exit } else { Exit::Invalid })
 }
@@ -111,7 +113,12 @@ enum Quit {
 }
 
 /// Shows the run until it is over; a person, a signal or a missed objective may end it early.
-fn watch(handle: &RunHandle, interrupt: &Interrupt, mut display: Box<dyn Display>, judged: Option<&Path>) -> Quit {
+fn watch(
+    handle: &RunHandle,
+    interrupt: &Interrupt,
+    mut display: Box<dyn Display>,
+    judged: Option<&Path>,
+) -> Quit {
     let (mut quit, mut is_stopping) = (Quit::Over, false);
     let mut judge_at = Instant::now() + JUDGE_EVERY;
     while !handle.is_finished() {
@@ -199,7 +206,13 @@ fn casting(plan: &Plan, permission: &Permission) -> Result<Arc<dyn Casting>, Sto
     let unix_ns = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
     let casting = ViewerCasting {
         endpoint: plan.target.endpoint.clone(),
-        token: plan.target.token.as_ref().map(reach::token).transpose()?.map(|token| token.expose().to_owned()),
+        token: plan
+            .target
+            .token
+            .as_ref()
+            .map(reach::token)
+            .transpose()?
+            .map(|token| token.expose().to_owned()),
         may_reach: permission.reach(),
         clock: WallClock { at: Instant::now(), unix_ns: u64::try_from(unix_ns).unwrap_or(u64::MAX) },
         server: permission.server(),

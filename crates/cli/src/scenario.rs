@@ -29,7 +29,8 @@ pub(crate) fn of_flags(command: &View) -> Result<(Scenario, Common), Stop> {
         set: overrides(common)?,
         ..QuickForm::default()
     };
-    let scenario = Scenario::quick(&form).map_err(|error| Stop::usage(problems("the command line", &error)))?;
+    let scenario =
+        Scenario::quick(&form).map_err(|error| Stop::usage(problems("the command line", &error)))?;
     Ok((scenario, common.clone()))
 }
 
@@ -61,14 +62,19 @@ fn overrides(common: &Common) -> Result<Vec<Override>, Stop> {
         ..QuickForm::default()
     };
     // A quick form always names a URL and a size; laid over a file only what was said on the command line counts.
-    Ok(form.overrides().into_iter().filter(|o| !matches!(o.path.as_str(), "target.url" | "crowd.size")).chain(
-        form.set.iter().filter(|o| matches!(o.path.as_str(), "target.url" | "crowd.size")).cloned(),
-    ).collect())
+    Ok(form
+        .overrides()
+        .into_iter()
+        .filter(|o| !matches!(o.path.as_str(), "target.url" | "crowd.size"))
+        .chain(form.set.iter().filter(|o| matches!(o.path.as_str(), "target.url" | "crowd.size")).cloned())
+        .collect())
 }
 
 /// Reads `--set PATH=VALUE`.
 pub(crate) fn parse_sets(sets: &[String]) -> Result<Vec<Override>, Stop> {
-    sets.iter().map(|set| Override::parse(set).map_err(|error| Stop::usage(problems("--set", &error)))).collect()
+    sets.iter()
+        .map(|set| Override::parse(set).map_err(|error| Stop::usage(problems("--set", &error))))
+        .collect()
 }
 
 fn problems(of: &str, error: &ScenarioError) -> String {

@@ -34,7 +34,9 @@ pub(crate) fn stage(command: &args::Stage) -> Result<Exit, Stop> {
 
 fn config(command: &args::Stage) -> Result<StageConfig, Stop> {
     let egress_bps = match &command.egress_cap {
-        Some(text) => Some(units::bit_rate(text).map_err(|error| Stop::usage(format!("--egress-cap: {error}")))?),
+        Some(text) => {
+            Some(units::bit_rate(text).map_err(|error| Stop::usage(format!("--egress-cap: {error}")))?)
+        }
         None => None,
     };
     Ok(StageConfig {
@@ -52,5 +54,6 @@ fn config(command: &args::Stage) -> Result<StageConfig, Stop> {
 
 /// The test card of that name.
 pub(crate) fn card(name: &str) -> Result<Card, Stop> {
-    Card::from_name(name).ok_or_else(|| Stop::usage(format!("there is no test card `{name}`: standard or low")))
+    Card::from_name(name)
+        .ok_or_else(|| Stop::usage(format!("there is no test card `{name}`: standard or low")))
 }

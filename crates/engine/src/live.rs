@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use throng_observation::run::{EventRow, GeneratorRow, ParticipantId};
-use throng_observation::{CaptureBasis, Codec, IceState, MediaKind, Quantiles, RunTime};
+use throng_observation::{CaptureBasis, Codec, IceState, MediaKind, Quantiles, RunTime, TrackCounters};
 
 /// Seconds that [`Live::history`] keeps.
 pub const HISTORY_SECONDS: usize = 120;
@@ -86,6 +86,8 @@ pub struct KindFigures {
     pub tracks: u32,
     /// Tracks whose decodable frame rate was below 0.9 of the source's.
     pub tracks_below_source_fps: u32,
+    /// Sums over the run so far, all tracks together.
+    pub so_far: TrackCounters,
     /// Bits on the wire per second, all tracks together.
     pub bitrate_bps: f64,
     /// Packets lost of packets expected, all tracks together.

@@ -175,7 +175,10 @@ mod tests {
         delay.merge(&OneWayDelay::default());
         assert_eq!((delay.distribution().count(), delay.negative()), (1, 0));
         reported.merge(&delay);
-        assert_eq!((reported.basis(), reported.distribution().count(), reported.negative()), (Some(mark), 1, 0));
+        assert_eq!(
+            (reported.basis(), reported.distribution().count(), reported.negative()),
+            (Some(mark), 1, 0)
+        );
     }
 
     #[test]

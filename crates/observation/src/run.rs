@@ -3,8 +3,8 @@
 //! A report can always be made again from these rows alone.
 
 use crate::{
-    Codec, Distribution, FailureReason, IceState, MediaKind, OneWayDelay, Outcome, Phase, RunTime, TrackCounters,
-    TrackId,
+    Codec, Distribution, FailureReason, IceState, MediaKind, OneWayDelay, Outcome, Phase, RunTime,
+    TrackCounters, TrackId,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use throng_observation::run::*;
 use throng_observation::{
-    CaptureBasis, Codec, Distribution, Failure, FailureReason, MediaKind, OneWayDelay, Outcome, Phase, RunTime, TrackCounters, TrackId,
+    CaptureBasis, Codec, Distribution, Failure, FailureReason, MediaKind, OneWayDelay, Outcome, Phase,
+    RunTime, TrackCounters, TrackId,
 };
 use throng_scenario::Objective;
 

@@ -103,9 +103,7 @@ impl<'a> Figures<'a> {
         let intended: Vec<_> = run
             .participants
             .iter()
-            .filter(|row| {
-                !row.was_cut_off() || row.intended_at.as_millis_f64() < ended_ms
-            })
+            .filter(|row| !row.was_cut_off() || row.intended_at.as_millis_f64() < ended_ms)
             .collect();
         Self {
             video: KindFigures::of(run, MediaKind::Video, from_second),

@@ -10,7 +10,9 @@ pub(crate) fn outcome(summary: &Summary, ending: Ending) -> RunOutcome {
         RunOutcome::Invalid
     } else if ending == Ending::Aborted || summary.participants.connected == 0 {
         RunOutcome::Error
-    } else if summary.objectives.iter().all(|objective| objective.met) && everybody_played_or_was_judged(summary) {
+    } else if summary.objectives.iter().all(|objective| objective.met)
+        && everybody_played_or_was_judged(summary)
+    {
         RunOutcome::Met
     } else {
         RunOutcome::Missed
@@ -74,7 +76,10 @@ fn played(summary: &Summary) -> String {
     let crowd = &summary.participants;
     let duration = seconds(summary.duration_s);
     let loss = summary.video.loss_ratio.unwrap_or(0.0).max(summary.audio.loss_ratio.unwrap_or(0.0));
-    let clean = crowd.failed == 0 && crowd.playing > 0 && loss < 0.001 && summary.video.freeze_ratio.unwrap_or(0.0) < 0.001;
+    let clean = crowd.failed == 0
+        && crowd.playing > 0
+        && loss < 0.001
+        && summary.video.freeze_ratio.unwrap_or(0.0) < 0.001;
     let how = if clean { "cleanly " } else { "" };
     if crowd.playing == crowd.intended && crowd.failed == 0 {
         return format!("{} played {how}for {duration}", viewers(crowd.intended));

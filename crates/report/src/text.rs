@@ -162,12 +162,18 @@ mod tests {
         let goal = ["video.one_way_delay p95 < 400ms".parse().unwrap()];
         let summary = summarise(&run, &goal, Duration::ZERO);
         assert_eq!(summary.video.one_way_delay_basis.as_deref(), Some("sender_report"));
-        assert_eq!((summary.video.one_way_delay_ms_p50, summary.video.clock_disagrees_ratio), (None, Some(0.6)));
+        assert_eq!(
+            (summary.video.one_way_delay_ms_p50, summary.video.clock_disagrees_ratio),
+            (None, Some(0.6))
+        );
         assert_eq!(summary.objectives[0].verdict, "not_measured");
         let text = super::summary(&summary);
         assert!(text.contains("p50 below zero, p95 3.0 ms by RTCP SR (the server's own clock"), "{text}");
         assert!(text.contains("clocks disagree for 60"), "{text}");
         let page = crate::html::render(&run, &summary);
-        assert!(page.contains("By RTCP SR (the server&#39;s own clock") || page.contains("By RTCP SR (the server's own clock"));
+        assert!(
+            page.contains("By RTCP SR (the server&#39;s own clock")
+                || page.contains("By RTCP SR (the server's own clock")
+        );
     }
 }

@@ -7,8 +7,8 @@ use throng_observation::run::{
     TrackRow,
 };
 use throng_observation::{
-    CaptureBasis, Codec, Distribution, Failure, FailureReason, MediaKind, OneWayDelay, Outcome, Phase, RunTime,
-    TrackCounters, TrackId,
+    CaptureBasis, Codec, Distribution, Failure, FailureReason, MediaKind, OneWayDelay, Outcome, Phase,
+    RunTime, TrackCounters, TrackId,
 };
 
 use crate::waiting::Waiting;

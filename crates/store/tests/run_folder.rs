@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use throng_observation::run::*;
 use throng_observation::{
-    CaptureBasis, Codec, Distribution, Failure, FailureReason, MediaKind, OneWayDelay, Outcome, Phase, RunTime, TrackCounters, TrackId,
+    CaptureBasis, Codec, Distribution, Failure, FailureReason, MediaKind, OneWayDelay, Outcome, Phase,
+    RunTime, TrackCounters, TrackId,
 };
 use throng_store::{FORMAT, RunFolder, RunWriter, StoreError};
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use throng_engine::Live;
 use throng_engine::live::{KindFigures, Stage};
 use throng_observation::Quantiles;
-use throng_observation::units::{bit_rate, duration_ms, percent};
+use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
 
 use super::Display;
 
@@ -60,14 +60,14 @@ fn block(live: &Live, second: i64, failed_shown: &mut u32) -> String {
     );
     for (name, kind) in [("video", &live.video), ("audio", &live.audio)] {
         if kind.tracks > 0 {
-            text += &kind_lines(name, kind);
+            text += &kind_lines(name, kind, second);
         }
     }
     let process = &live.generator.process;
     text += &format!(
         "  generator  CPU {:.0} % of a core, {}{}\n",
         process.cpu_us as f64 / 1e4,
-        throng_observation::units::bytes(process.rss_bytes as f64),
+        bytes(process.rss_bytes as f64),
         if live.generator.limited.is_empty() {
             String::new()
         } else {
@@ -82,7 +82,7 @@ fn block(live: &Live, second: i64, failed_shown: &mut u32) -> String {
     text
 }
 
-fn kind_lines(name: &str, kind: &KindFigures) -> String {
+fn kind_lines(name: &str, kind: &KindFigures, second: i64) -> String {
     let mut text = format!(
         "  {name:<9}  {} over {} tracks, loss {}, delay {}, jitter {}\n",
         bit_rate(kind.bitrate_bps),
@@ -91,13 +91,23 @@ fn kind_lines(name: &str, kind: &KindFigures) -> String {
         quantiles(kind.relative_delay_ms.as_ref(), duration_ms),
         quantiles(kind.jitter_ms.as_ref(), duration_ms),
     );
+    let (so_far, seconds) = (&kind.so_far, (second + 1).max(1) as f64);
+    text += &format!(
+        "             so far {} ({} a second), {} packets ({:.0} a second), {} lost\n",
+        bytes(so_far.wire_bytes as f64),
+        bytes(so_far.wire_bytes as f64 / seconds),
+        so_far.packets_received,
+        so_far.packets_received as f64 / seconds,
+        so_far.packets_lost.max(0),
+    );
     if let Some(basis) = kind.absolute_delay_basis {
         let one_way = kind.absolute_delay_ms.as_ref();
         let delay = one_way.map_or_else(|| "below zero".into(), |q| quantiles(Some(q), duration_ms));
         text += &format!("             one-way delay {delay}, by {}\n", basis.text());
         if let Some(ratio) = kind.clock_disagrees_ratio.filter(|ratio| *ratio > 0.0) {
             let share = percent(ratio);
-            text += &format!("             clocks disagree: {share} of frames came before they were captured\n");
+            text +=
+                &format!("             clocks disagree: {share} of frames came before they were captured\n");
         }
     }
     if let (Some(fps), "video") = (&kind.fps, name) {

@@ -4,7 +4,7 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, Borders, Gauge, Paragraph, Row, Sparkline, Table};
+use ratatui::widgets::{Block, Borders, Paragraph, Row, Sparkline, Table};
 use throng_engine::Live;
 use throng_engine::live::{KindFigures, ParticipantFigures, Point, Stage};
 use throng_observation::units::{bit_rate, bytes, percent};
@@ -50,7 +50,12 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, title: &str, live: &Live) {
     let [clock, bar] = Layout::horizontal([Constraint::Length(18), Constraint::Min(0)]).areas(bar);
     frame.render_widget(Paragraph::new(format!("{at:.0} of {end:.0} s")), clock);
     let ratio = (at / end.max(1.0)).clamp(0.0, 1.0);
-    frame.render_widget(Gauge::default().ratio(ratio).label("").gauge_style(Style::new().fg(ACCENT)), bar);
+    let filled = (ratio * f64::from(bar.width)).round() as usize;
+    let line = Line::from(vec![
+        Span::styled("━".repeat(filled), Style::new().fg(ACCENT)),
+        Span::styled("─".repeat((bar.width as usize).saturating_sub(filled)), Style::new().fg(QUIET)),
+    ]);
+    frame.render_widget(Paragraph::new(line), bar);
 }
 
 fn draw_crowd(frame: &mut Frame<'_>, area: Rect, live: &Live) {
@@ -84,11 +89,18 @@ fn failures(live: &Live) -> String {
     if list.is_empty() { String::new() } else { format!("   failures: {}", list.join(", ")) }
 }
 
+/// Its title, what it draws of a second, and whether high is bad.
+type Chart = (String, fn(&Point) -> f64, bool);
+
 fn draw_charts(frame: &mut Frame<'_>, area: Rect, live: &Live) {
     let rows = Layout::vertical([Constraint::Length(5), Constraint::Length(5)]).split(area);
     let kind = if live.video.tracks > 0 { &live.video } else { &live.audio };
-    let charts: [(String, fn(&Point) -> f64, bool); 4] = [
-        (format!("Delay p95 {}", ms(kind.relative_delay_ms.map(|q| q.p95))), |p| p.delay_ms_p95.unwrap_or(0.0), true),
+    let charts: [Chart; 4] = [
+        (
+            format!("Delay p95 {}", ms(kind.relative_delay_ms.map(|q| q.p95))),
+            |p| p.delay_ms_p95.unwrap_or(0.0),
+            true,
+        ),
         (format!("Loss {}", percent(kind.loss_ratio)), |p| p.loss_ratio, true),
         (format!("fps, median {}", fps(kind)), |p| p.fps_p50.unwrap_or(0.0), false),
         (
@@ -100,7 +112,13 @@ fn draw_charts(frame: &mut Frame<'_>, area: Rect, live: &Live) {
     for (row, pair) in rows.iter().zip(charts.chunks(2)) {
         let cells = Layout::horizontal([Constraint::Percentage(50), Constraint::Percentage(50)]).split(*row);
         for (cell, (title, value, high_is_bad)) in cells.iter().zip(pair) {
-            draw_chart(frame, *cell, title, &live.history.iter().map(value).collect::<Vec<_>>(), *high_is_bad);
+            draw_chart(
+                frame,
+                *cell,
+                title,
+                &live.history.iter().map(value).collect::<Vec<_>>(),
+                *high_is_bad,
+            );
         }
     }
 }
@@ -134,7 +152,8 @@ fn draw_worst(frame: &mut Frame<'_>, area: Rect, worst: &[ParticipantFigures]) {
         })
     });
     let widths = [8, 12, 10, 8, 12, 16, 12].map(Constraint::Length);
-    frame.render_widget(Table::new(rows, widths).header(head).block(titled("Worst in the last second")), area);
+    frame
+        .render_widget(Table::new(rows, widths).header(head).block(titled("Worst in the last second")), area);
 }
 
 fn draw_health(frame: &mut Frame<'_>, area: Rect, live: &Live) {
@@ -158,7 +177,10 @@ fn draw_health(frame: &mut Frame<'_>, area: Rect, live: &Live) {
         if live.generator.limited.is_empty() {
             Line::styled("healthy", Style::new().fg(GOOD))
         } else {
-            Line::styled(format!("over the limit: {}", live.generator.limited.join("; ")), Style::new().fg(BAD))
+            Line::styled(
+                format!("over the limit: {}", live.generator.limited.join("; ")),
+                Style::new().fg(BAD),
+            )
         },
     ];
     frame.render_widget(Paragraph::new(lines).block(titled("This generator")), area);

@@ -57,7 +57,8 @@ fn chromium_and_our_viewers_agree_on_frame_rate_and_loss() {
             std::thread::sleep(Duration::from_secs(2));
         }
         let length = format!("{}s", seconds + 5);
-        let view = ["view", &stage.target(), "-n", "8", "--every", "50ms", "--for", &length, "--warm-up", "3s"];
+        let view =
+            ["view", &stage.target(), "-n", "8", "--every", "50ms", "--for", &length, "--warm-up", "3s"];
         let running = Running::start(Some(&namespace), &view);
         std::thread::sleep(Duration::from_secs(4));
         let before = inbound(&mut browser);
@@ -69,7 +70,8 @@ fn chromium_and_our_viewers_agree_on_frame_rate_and_loss() {
             ["received", "recovered", "lost"].map(|what| figure(&summary, &format!("video.packets_{what}")));
         let our_loss = (recovered + lost) / (received + recovered + lost);
         let our_fps = figure(&summary, "video.fps_p50");
-        let both = format!("Chromium {chromium_loss:.4} {chromium_fps:.1} fps, ours {our_loss:.4} {our_fps:.1} fps");
+        let both =
+            format!("Chromium {chromium_loss:.4} {chromium_fps:.1} fps, ours {our_loss:.4} {our_fps:.1} fps");
         assert!((chromium_loss - our_loss).abs() < 0.01, "{both}\n{ran}");
         assert!((chromium_fps - our_fps).abs() < 2.0, "{both}\n{ran}");
         assert!((our_loss - f64::from(per_mille) / 1e3).abs() < 0.01, "{both}\n{ran}");

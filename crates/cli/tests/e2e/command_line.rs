@@ -4,7 +4,8 @@ use crate::throng::{Stage, alone, figure, plain, run};
 
 fn said(args: &[&str]) -> (Option<i32>, String) {
     let output = plain(args);
-    let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    let text =
+        [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
     (output.status.code(), text)
 }
 
@@ -28,7 +29,8 @@ fn check_says_what_the_example_comes_to_and_sends_nothing() {
 
 #[test]
 fn an_unreachable_target_is_exit_3() {
-    let ran = run(None, &["view", "whep+http://127.0.0.1:9/whep", "-n", "2", "--every", "50ms", "--for", "2s"]);
+    let ran =
+        run(None, &["view", "whep+http://127.0.0.1:9/whep", "-n", "2", "--every", "50ms", "--for", "2s"]);
     assert_eq!(ran.code, Some(3), "{ran}");
     assert_eq!(figure(&ran.summary(), "failures.tcp"), 2.0, "{ran}");
 }
@@ -48,7 +50,20 @@ fn a_private_target_needs_permission_and_a_public_one_proof() {
 fn oven_rtc_testers_flags_run() {
     let _alone = alone();
     let stage = Stage::start(None, "127.0.0.1:0", &[]);
-    let args = ["-url", &stage.target(), "-n", "2", "-cint", "50", "-sint", "1000", "-life", "3", "--plain", "--details"];
+    let args = [
+        "-url",
+        &stage.target(),
+        "-n",
+        "2",
+        "-cint",
+        "50",
+        "-sint",
+        "1000",
+        "-life",
+        "3",
+        "--plain",
+        "--details",
+    ];
     let ran = run(None, &args).expect_code(0);
     assert!(ran.stderr.contains("<Summary>"), "{ran}");
     assert!(ran.stdout.contains("<Details>"), "{ran}");

@@ -10,15 +10,15 @@ use crate::throng::{Running, Stage, THRONG, alone, plain};
 fn report(folder: &std::path::Path) -> (Option<i32>, serde_json::Value) {
     let output = plain(&["report", folder.to_str().unwrap(), "--json"]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let summary = serde_json::from_str(&text).unwrap_or_else(|e| {
-        panic!("{e}: {text}\n{}", String::from_utf8_lossy(&output.stderr))
-    });
+    let summary = serde_json::from_str(&text)
+        .unwrap_or_else(|e| panic!("{e}: {text}\n{}", String::from_utf8_lossy(&output.stderr)));
     (output.status.code(), summary)
 }
 
 fn cut_off(signal: &str) -> (Option<i32>, serde_json::Value) {
     let stage = Stage::start(None, "127.0.0.1:0", &[]);
-    let running = Running::start(None, &["view", &stage.target(), "-n", "5", "--every", "50ms", "--for", "60s"]);
+    let running =
+        Running::start(None, &["view", &stage.target(), "-n", "5", "--every", "50ms", "--for", "60s"]);
     std::thread::sleep(Duration::from_secs(5));
     running.signal(signal);
     let folder = running.run_folder();
@@ -49,6 +49,7 @@ fn kill_9_leaves_a_readable_run() {
     assert_eq!(summary["ending"], "unfinished");
     assert_eq!(summary["partial"], true);
     assert!(summary["received_bps"].as_f64().unwrap() > 1e6, "{summary:#}");
+    assert_eq!(summary["video"]["tracks"], 5, "tracks are written when they first report");
 }
 
 #[test]
@@ -81,8 +82,13 @@ fn a_full_disk_stops_the_writing_and_not_the_run() {
     assert!(said.contains("5 intended, 5 connected"), "{said}");
 
     let report = read("report.json");
-    let summary: serde_json::Value = serde_json::from_str(&report).unwrap_or_else(|e| panic!("{e}: {report}"));
-    assert_eq!((&summary["ending"], &summary["partial"]), (&"unfinished".into(), &true.into()), "{summary:#}");
+    let summary: serde_json::Value =
+        serde_json::from_str(&report).unwrap_or_else(|e| panic!("{e}: {report}"));
+    assert_eq!(
+        (&summary["ending"], &summary["partial"]),
+        (&"unfinished".into(), &true.into()),
+        "{summary:#}"
+    );
     assert_eq!(summary["participants"]["connected"], 5, "{summary:#}");
     let run = throng_store::RunFolder::read(dir.path().join("kept")).unwrap();
     assert!(!run.crowd.is_empty(), "{} series rows", run.series.len());

@@ -95,7 +95,8 @@ fn a_janus_that_dies_mid_run_is_a_named_failure_and_the_run_goes_on() {
     let janus = Janus::start(&namespace, ADDRESS).unwrap();
     let feed = janus.feed().unwrap();
     let url = "janus+ws://127.0.0.1:8188/streaming/1";
-    let running = Running::start(Some(&namespace), &["view", url, "-n", "4", "--every", "100ms", "--for", "8s"]);
+    let running =
+        Running::start(Some(&namespace), &["view", url, "-n", "4", "--every", "100ms", "--for", "8s"]);
     std::thread::sleep(Duration::from_secs(4));
     drop(feed);
     drop(janus);

@@ -13,7 +13,8 @@ const THERE: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 2);
 
 fn viewed_over(delay_ms: f64) -> Ran {
     let (here, there) = (Namespace::new("here").unwrap(), Namespace::new("there").unwrap());
-    let _link = Link::start(&throng_link(), (&here, HERE), (&there, THERE), Conditions::delay(delay_ms)).unwrap();
+    let _link =
+        Link::start(&throng_link(), (&here, HERE), (&there, THERE), Conditions::delay(delay_ms)).unwrap();
     let stage = Stage::start(Some(&there), &format!("{THERE}:7080"), &["--listen-any"]);
     let view = ["view", &stage.target(), "-n", "4", "--every", "100ms", "--for", "8s", "--warm-up", "3s"];
     run(Some(&here), &[&view[..], &["--allow-target", "10.88.0.0/24"]].concat()).expect_code(0)

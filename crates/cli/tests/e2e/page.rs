@@ -22,7 +22,10 @@ fn the_report_opens_in_a_browser_without_an_error() {
     }
     let _alone = alone();
     let stage = Stage::start(None, "127.0.0.1:0", &[]);
-    let ran = run(None, &["view", &stage.target(), "-n", "5", "--every", "100ms", "--for", "5s", "--warm-up", "1s"]);
+    let ran = run(
+        None,
+        &["view", &stage.target(), "-n", "5", "--every", "100ms", "--for", "5s", "--warm-up", "1s"],
+    );
     let page = ran.folder().join("report.html");
 
     let namespace = Namespace::with_veth("page", Ipv4Addr::new(10, 78, 0, 1)).unwrap();

@@ -35,8 +35,21 @@ fn a_full_line_shows_as_delay_and_then_loss() {
 fn viewers_beyond_the_limit_fail_with_the_status() {
     let _alone = alone();
     let stage = Stage::start(None, "127.0.0.1:0", &["--max-viewers", "3"]);
-    let ran =
-        run(None, &["view", &stage.target(), "-n", "5", "--every", "100ms", "--for", "4s", "--objective", "failed < 1%"]);
+    let ran = run(
+        None,
+        &[
+            "view",
+            &stage.target(),
+            "-n",
+            "5",
+            "--every",
+            "100ms",
+            "--for",
+            "4s",
+            "--objective",
+            "failed < 1%",
+        ],
+    );
     let summary = ran.summary();
     assert_eq!(ran.code, Some(1), "{ran}");
     assert_eq!(figure(&summary, "failures.http_503"), 2.0, "{ran}");

@@ -40,7 +40,8 @@ impl Ran {
     /// `summary.json`.
     pub(crate) fn summary(&self) -> Value {
         let file = self.folder().join("summary.json");
-        let text = std::fs::read_to_string(&file).unwrap_or_else(|e| panic!("{}: {e}\n{self}", file.display()));
+        let text =
+            std::fs::read_to_string(&file).unwrap_or_else(|e| panic!("{}: {e}\n{self}", file.display()));
         serde_json::from_str(&text).unwrap()
     }
 
@@ -128,13 +129,14 @@ impl Stage {
         command.args(["stage", "--listen", listen]).args(args);
         let said = tempfile::NamedTempFile::new().unwrap();
         command.stdin(Stdio::null()).stdout(said.reopen().unwrap()).stderr(Stdio::inherit());
-        let child = command.spawn().unwrap();
+        // Held from the start, so that a stage that does not come up is ended as well.
+        let mut stage = Self { child: command.spawn().unwrap(), whep: String::new() };
         let given_up_at = Instant::now() + Duration::from_secs(10);
         while Instant::now() < given_up_at {
             let text = std::fs::read_to_string(said.path()).unwrap();
-            let watch = text.lines().find_map(|line| line.trim().strip_prefix("watch"));
-            if let Some(url) = watch {
-                return Self { child, whep: url.trim().to_owned() };
+            if let Some(url) = text.lines().find_map(|line| line.trim().strip_prefix("watch")) {
+                url.trim().clone_into(&mut stage.whep);
+                return stage;
             }
             std::thread::sleep(Duration::from_millis(20));
         }

@@ -22,8 +22,11 @@ pub(super) fn second(picture: &mut Live, second: i64, closed: &Closed) {
         crowd.ice.iter_mut().zip(row.ice).for_each(|(sum, count)| *sum += count);
     }
     picture.crowd = crowd;
-    picture.video = kind(&closed.series, MediaKind::Video);
-    picture.audio = kind(&closed.series, MediaKind::Audio);
+    for (figures, of) in [(&mut picture.video, MediaKind::Video), (&mut picture.audio, MediaKind::Audio)] {
+        let before = figures.so_far;
+        *figures = kind(&closed.series, of);
+        figures.so_far += before;
+    }
     let (video, audio) = (&picture.video, &picture.audio);
     let first = if video.tracks > 0 { video } else { audio };
     let mut counters = TrackCounters::default();
@@ -60,6 +63,7 @@ fn kind(series: &[SeriesRow], kind: MediaKind) -> KindFigures {
         tracks: rows().map(|row| row.tracks).sum(),
         tracks_below_source_fps: rows().map(|row| row.tracks_below_source_fps).sum(),
         bitrate_bps: counters.wire_bytes as f64 * 8.0,
+        so_far: counters,
         loss_ratio: loss_ratio(&counters),
         loss_percent: merged(|row| &row.loss_ppm, 10_000.0),
         fps: merged(|row| &row.fps_milli, 1000.0),

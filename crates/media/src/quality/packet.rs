@@ -39,4 +39,3 @@ pub struct Captured {
     /// How we know.
     pub basis: CaptureBasis,
 }
-

@@ -161,9 +161,7 @@ fn absolute(time: &Timeline, summary: &Summary) -> String {
         note: &note,
         scale: Scale::Plain,
         seconds: &time.starts,
-        lines: delay(time, |p, q| {
-            p.video.absolute.quantile_us(q).map(|us| us as f64 / 1e3)
-        }),
+        lines: delay(time, |p, q| p.video.absolute.quantile_us(q).map(|us| us as f64 / 1e3)),
     }
     .render()
 }

@@ -81,7 +81,11 @@ fn figures(summary: &Summary) -> String {
         (
             "packet loss",
             media.loss_ratio.map_or_else(|| "–".into(), percent),
-            format!("{} of {} packets", media.packets_lost, media.packets_received + media.packets_recovered + media.packets_lost),
+            format!(
+                "{} of {} packets",
+                media.packets_lost,
+                media.packets_received + media.packets_recovered + media.packets_lost
+            ),
         ),
     ];
     if let Some(fps) = video.fps_p50 {

@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use throng_observation::limits::{BAD_SECONDS_RATIO_MIN, LAG_P99_MS_MAX, STEAL_RATIO_MAX, WORKER_CPU_RATIO_MAX};
+use throng_observation::limits::{
+    BAD_SECONDS_RATIO_MIN, LAG_P99_MS_MAX, STEAL_RATIO_MAX, WORKER_CPU_RATIO_MAX,
+};
 
 use super::markup::escape;
 

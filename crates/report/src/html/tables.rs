@@ -15,7 +15,8 @@ use crate::summary::{Media, Summary};
 const WORST_MAX: usize = 10;
 
 pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
-    [joins(summary), failures(summary), events(run, summary), media(summary), worst(run), about(run, summary)].concat()
+    [joins(summary), failures(summary), events(run, summary), media(summary), worst(run), about(run, summary)]
+        .concat()
 }
 
 fn bar(name: &str, share: f64, text: &str, colour: u8) -> String {

@@ -235,7 +235,10 @@ fn a_goodbye_waits_for_the_server_but_not_for_long() {
     for (line, verb) in said.iter().zip(["message", "detach", "destroy"]) {
         assert!(line.contains(&format!(r#""janus":"{verb}""#)), "{said:?}");
     }
-    assert_eq!(stand.wait_for("Janus: the goodbye"), ["odd Janus: the goodbye was not answered", "close", "goodbye"]);
+    assert_eq!(
+        stand.wait_for("Janus: the goodbye"),
+        ["odd Janus: the goodbye was not answered", "close", "goodbye"]
+    );
 }
 
 #[test]
