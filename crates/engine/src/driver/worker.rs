@@ -70,13 +70,14 @@ impl Worker {
             let until = self.wakes_at(tick, now);
             self.hub.wait_eager(until.saturating_duration_since(now), &mut ready);
             now = Instant::now();
-            let timed_out = ready.is_empty();
             self.serve(&mut ready);
             self.begin_joins(now);
             if now >= tick {
                 self.hub.poll_settled(&mut ready);
                 self.serve(&mut ready);
                 now = Instant::now();
+                // Here timers are served, so here it shows how late; whether packets or the clock woke the loop is all one.
+                pulse.lag(now.saturating_duration_since(until.max(tick)));
                 self.serve_due(now);
                 self.housekeep(now, &mut pulse);
                 // Deadlines are absolute: work within a tick does not push the next one away.
@@ -84,9 +85,6 @@ impl Worker {
                 if tick < now {
                     tick = now + self.duty.tick;
                 }
-            }
-            if timed_out {
-                pulse.lag(now.saturating_duration_since(until));
             }
             now = Instant::now();
         }
