@@ -2,12 +2,12 @@
 
 use std::io;
 use std::mem::{self, MaybeUninit};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 use std::time::Duration;
 
-use socket2::{SockAddr, SockAddrStorage};
+use socket2::SockAddr;
 
 /// Datagrams a receive may return. At 200 packets a second and a 5 ms tick a socket holds one or two; 32 carries a
 /// burst (a key frame) in one call and keeps the buffers in the second-level cache.
@@ -22,16 +22,21 @@ pub(crate) const SEND_BATCH: usize = 32;
 /// Room for `SCM_TIMESTAMPNS` (32 bytes with its header) and `SO_RXQ_OVFL` (24 bytes).
 type Control = [u64; 8];
 
+/// Room for a `sockaddr_in` or `sockaddr_in6`: no other family reaches an IP socket.
+type Source = [u32; 7];
+
 /// Receive buffers that all sockets of a worker share.
 pub(crate) struct ReceiveBatch {
     bytes: Box<[u8]>,
-    sources: Box<[SockAddrStorage]>,
+    sources: Box<[Source]>,
     controls: Box<[Control]>,
     vectors: Box<[libc::iovec]>,
     headers: Box<[libc::mmsghdr]>,
+    /// How many datagrams the last receive returned.
+    received: usize,
 }
 
-// SAFETY: its pointers lead only into its own boxes, whose contents do not move with it, and every call sets them anew.
+// SAFETY: its pointers lead only into its own boxes, whose contents do not move with it.
 unsafe impl Send for ReceiveBatch {}
 
 /// One datagram of a batch.
@@ -54,17 +59,21 @@ impl ReceiveBatch {
         let empty = libc::iovec { iov_base: ptr::null_mut(), iov_len: 0 };
         // SAFETY: mmsghdr is a plain C struct of integers and pointers, for which all zeroes is a valid value.
         let header: libc::mmsghdr = unsafe { mem::zeroed() };
-        Self {
+        let mut batch = Self {
             bytes: vec![0; RECEIVE_BATCH * DATAGRAM_BYTES_MAX].into_boxed_slice(),
-            sources: (0..RECEIVE_BATCH).map(|_| SockAddrStorage::zeroed()).collect(),
+            sources: vec![[0; 7]; RECEIVE_BATCH].into_boxed_slice(),
             controls: vec![[0; 8]; RECEIVE_BATCH].into_boxed_slice(),
             vectors: vec![empty; RECEIVE_BATCH].into_boxed_slice(),
             headers: vec![header; RECEIVE_BATCH].into_boxed_slice(),
-        }
+            received: 0,
+        };
+        batch.arm(RECEIVE_BATCH);
+        batch
     }
 
-    /// Takes what waits in the socket, without blocking; how many datagrams that were (0 when none).
-    pub(crate) fn receive(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
+    /// Makes the first `count` headers ready to be filled. The kernel changes only those that it fills, and to set all
+    /// of them for the one or two datagrams of most calls would cost more than those.
+    fn arm(&mut self, count: usize) {
         for ((((header, vector), source), control), bytes) in self
             .headers
             .iter_mut()
@@ -72,6 +81,7 @@ impl ReceiveBatch {
             .zip(self.sources.iter_mut())
             .zip(self.controls.iter_mut())
             .zip(self.bytes.chunks_exact_mut(DATAGRAM_BYTES_MAX))
+            .take(count)
         {
             vector.iov_base = bytes.as_mut_ptr().cast();
             vector.iov_len = bytes.len();
@@ -79,12 +89,18 @@ impl ReceiveBatch {
             message.msg_iov = vector;
             message.msg_iovlen = 1;
             message.msg_name = ptr::from_mut(source).cast();
-            message.msg_namelen = mem::size_of::<SockAddrStorage>() as libc::socklen_t;
+            message.msg_namelen = mem::size_of::<Source>() as libc::socklen_t;
             message.msg_control = control.as_mut_ptr().cast();
             message.msg_controllen = mem::size_of::<Control>() as _;
             message.msg_flags = 0;
         }
-        // SAFETY: every header points to buffers that `self` owns with the lengths just set; they outlive the call
+    }
+
+    /// Takes what waits in the socket, without blocking; how many datagrams that were (0 when none).
+    pub(crate) fn receive(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
+        let used = mem::take(&mut self.received);
+        self.arm(used);
+        // SAFETY: every header points to buffers that `self` owns with the lengths armed; they outlive the call
         // and nobody else reads or writes them during it.
         let received = unsafe {
             libc::recvmmsg(
@@ -96,7 +112,10 @@ impl ReceiveBatch {
             )
         };
         match usize::try_from(received) {
-            Ok(count) => Ok(count.min(RECEIVE_BATCH)),
+            Ok(count) => {
+                self.received = count.min(RECEIVE_BATCH);
+                Ok(self.received)
+            }
             Err(_) => match io::Error::last_os_error() {
                 e if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(0),
                 e => Err(e),
@@ -106,20 +125,38 @@ impl ReceiveBatch {
 
     /// Datagram number `index` of the last [`Self::receive`]; `None` beyond it, or without an IP source.
     pub(crate) fn get(&mut self, index: usize) -> Option<Received<'_>> {
-        let header = self.headers.get(index)?;
+        let header = self.headers.get(index).filter(|_| index < self.received)?;
         let message = &header.msg_hdr;
         let (arrived_unix, dropped_so_far) = ancillary(message);
-        // SAFETY: the kernel wrote an address of `msg_namelen` bytes into this storage (zeroed before first use).
-        let source = unsafe { SockAddr::new(ptr::read(self.sources.get(index)?), message.msg_namelen) };
+        let source = address(self.sources.get(index)?)?;
         let start = index * DATAGRAM_BYTES_MAX;
         let length = (header.msg_len as usize).min(DATAGRAM_BYTES_MAX);
         Some(Received {
-            source: source.as_socket()?,
+            source,
             arrived_unix,
             dropped_so_far,
             truncated: message.msg_flags & libc::MSG_TRUNC != 0,
             bytes: self.bytes.get_mut(start..start + length)?,
         })
+    }
+}
+
+/// Reads a `sockaddr_in` or `sockaddr_in6` as the kernel writes them (ip(7), ipv6(7)): family in the byte order of the
+/// machine, port and address in that of the network.
+fn address(source: &Source) -> Option<SocketAddr> {
+    let [family_and_port, second, words @ .., scope] = source;
+    let [f0, f1, p0, p1] = family_and_port.to_ne_bytes();
+    let port = u16::from_be_bytes([p0, p1]);
+    match i32::from(u16::from_ne_bytes([f0, f1])) {
+        libc::AF_INET => Some((Ipv4Addr::from(second.to_ne_bytes()), port).into()),
+        libc::AF_INET6 => {
+            let [a, b, c, d] = words;
+            let low = u128::from(u32::from_be(*c)) << 32 | u128::from(u32::from_be(*d));
+            let high = u128::from(u32::from_be(*a)) << 32 | u128::from(u32::from_be(*b));
+            let ip = Ipv6Addr::from(high << 64 | low);
+            Some(SocketAddrV6::new(ip, port, u32::from_be(*second), *scope).into())
+        }
+        _ => None,
     }
 }
 
@@ -250,6 +287,24 @@ mod tests {
         }
         assert!(batch.get(RECEIVE_BATCH).is_none());
         assert_eq!(batch.receive(b.as_fd()).unwrap(), 0);
+    }
+
+    #[test]
+    fn sources_are_read_as_the_standard_library_reads_them() {
+        for ip in ["127.0.0.1:0", "[::1]:0"] {
+            let (a, b) = (UdpSocket::bind(ip).unwrap(), UdpSocket::bind(ip).unwrap());
+            let mut batch = ReceiveBatch::new();
+            // Batches of changing length: each finds its buffers ready again.
+            for count in [3, 1, 5] {
+                (0..count).for_each(|_| assert_eq!(a.send_to(b"x", b.local_addr().unwrap()).unwrap(), 1));
+                assert_eq!(batch.receive(b.as_fd()).unwrap(), count);
+                for index in 0..count {
+                    assert_eq!(batch.get(index).unwrap().source, a.local_addr().unwrap());
+                }
+                assert!(batch.get(count).is_none());
+            }
+        }
+        assert_eq!(address(&[0; 7]), None);
     }
 
     #[test]
