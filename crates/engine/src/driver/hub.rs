@@ -53,7 +53,8 @@ pub(crate) struct Hub {
     pub(super) sent_bytes: u64,
     /// Sockets of participants that are joining, served at once.
     eager: OwnedFd,
-    /// Sockets of participants that play, served each tick: what gathered meanwhile comes in one call.
+    /// Sockets of participants that play, served each tick: what gathered meanwhile comes in one call. Edge-triggered,
+    /// so that the kernel need not look again at each socket that was emptied: who does not empty one comes back to it.
     settled: OwnedFd,
     pub(super) settled_sockets: usize,
     pub(super) eager_sockets: usize,
@@ -126,12 +127,14 @@ impl Hub {
         channel: Channel,
         pace: Pace,
     ) -> io::Result<()> {
-        let (set, count) = match pace {
-            Pace::Eager => (&self.eager, &mut self.eager_sockets),
-            Pace::Settled => (&self.settled, &mut self.settled_sockets),
+        let (set, count, flags) = match pace {
+            Pace::Eager => (&self.eager, &mut self.eager_sockets, epoll::EventFlags::IN),
+            Pace::Settled => {
+                (&self.settled, &mut self.settled_sockets, epoll::EventFlags::IN | epoll::EventFlags::ET)
+            }
         };
         let data = epoll::EventData::new_u64(u64::from(seat) << 16 | u64::from(channel.0));
-        epoll::add(set, socket.as_fd(), data, epoll::EventFlags::IN)?;
+        epoll::add(set, socket.as_fd(), data, flags)?;
         *count += 1;
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::mpsc::{SyncSender, TrySendError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use throng_observation::run::GeneratorRow;
 use throng_observation::{Observation, Outcome};
@@ -24,6 +24,9 @@ pub(crate) const BATCHES_MAX: usize = 256;
 /// A batch goes out when it holds this many, or at the next flush.
 const BATCH: usize = 512;
 
+/// A batch that is not full goes out this often: each wakes the collector, and an interval is a second long.
+const FLUSH_EVERY: Duration = Duration::from_millis(100);
+
 /// What is kept at most while the collector does not keep up, besides what must not be lost.
 const HELD_MAX: usize = 16 * BATCH;
 
@@ -32,11 +35,12 @@ pub(crate) struct Reports {
     held: Vec<Seen>,
     to: SyncSender<Vec<Seen>>,
     dropped: u64,
+    flushed_at: Option<Instant>,
 }
 
 impl Reports {
     pub(crate) fn new(to: SyncSender<Vec<Seen>>) -> Self {
-        Self { held: Vec::with_capacity(BATCH), to, dropped: 0 }
+        Self { held: Vec::with_capacity(BATCH), to, dropped: 0, flushed_at: None }
     }
 
     pub(crate) fn push(&mut self, seen: Seen) {
@@ -46,9 +50,18 @@ impl Reports {
         }
     }
 
+    /// Hands over what is held, when it has waited long enough.
+    pub(crate) fn flush_in_time(&mut self, now: Instant) {
+        let waits = |at: Instant| now.saturating_duration_since(at) < FLUSH_EVERY;
+        if !self.flushed_at.is_some_and(waits) {
+            self.flushed_at = Some(now);
+            self.flush();
+        }
+    }
+
     /// Hands over what is held; when the collector is behind, keeps it, and beyond [`HELD_MAX`] drops intervals and
     /// oddities first. How participants live and end is never dropped: that is bounded by their number.
-    pub(crate) fn flush(&mut self) {
+    fn flush(&mut self) {
         if self.held.is_empty() {
             return;
         }

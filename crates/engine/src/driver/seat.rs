@@ -138,13 +138,18 @@ impl Seat {
         Outcome::Failed(Failure::new(FailureReason::SignallingTimeout, detail))
     }
 
-    /// Hands over what waits in the socket of `channel`.
-    pub(super) fn receive(&mut self, channel: Channel, hub: &mut Hub) {
+    /// Hands over what waits in the socket of `channel`; false when there may be more.
+    pub(super) fn receive(&mut self, channel: Channel, hub: &mut Hub) -> bool {
         for _ in 0..ROUNDS_MAX {
-            let Some(line) = self.sockets.iter_mut().find(|line| line.channel == channel) else { return };
-            let received = hub.batch.receive(line.socket.as_fd()).unwrap_or(0);
+            let Some(line) = self.sockets.iter_mut().find(|line| line.channel == channel) else {
+                return true;
+            };
+            let Ok(received) = hub.batch.receive(line.socket.as_fd()) else {
+                // The socket's error (ICMP) is cleared by telling it; datagrams may wait behind it.
+                continue;
+            };
             if received == 0 {
-                return;
+                return true;
             }
             // Read after the datagrams were taken, so that none arrived later than it.
             let clocks = ClockPair::read();
@@ -167,9 +172,10 @@ impl Seat {
             }
             self.drain(clocks.now, hub);
             if received < RECEIVE_BATCH || self.ended.is_some() {
-                return;
+                return true;
             }
         }
+        false
     }
 
     /// Hands over what signalling brought.

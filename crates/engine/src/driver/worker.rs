@@ -53,11 +53,13 @@ pub(crate) struct Worker {
     living: usize,
     next_join: usize,
     leaving: bool,
+    /// Sockets that were not emptied: others had their turn first.
+    unfinished: Vec<(u32, Channel)>,
 }
 
 impl Worker {
     pub(crate) fn new(duty: Duty, hub: Hub) -> Self {
-        Self { duty, hub, seats: Vec::new(), living: 0, next_join: 0, leaving: false }
+        Self { duty, hub, seats: Vec::new(), living: 0, next_join: 0, leaving: false, unfinished: Vec::new() }
     }
 
     /// Runs until its participants are gone and no more join.
@@ -73,6 +75,7 @@ impl Worker {
             self.serve(&mut ready);
             self.begin_joins(now);
             if now >= tick {
+                self.serve_unfinished();
                 self.hub.poll_settled(&mut ready);
                 self.serve(&mut ready);
                 now = Instant::now();
@@ -126,9 +129,23 @@ impl Worker {
                 }
                 data => {
                     let (seat, channel) = ((data >> 16) as u32, Channel((data & 0xffff) as u16));
-                    self.with(seat, |seat, hub| seat.receive(channel, hub));
+                    self.receive(seat, channel);
                 }
             }
+        }
+    }
+
+    fn receive(&mut self, seat: u32, channel: Channel) {
+        let mut emptied = true;
+        self.with(seat, |seat, hub| emptied = seat.receive(channel, hub));
+        if !emptied && !self.unfinished.contains(&(seat, channel)) {
+            self.unfinished.push((seat, channel));
+        }
+    }
+
+    fn serve_unfinished(&mut self) {
+        for (seat, channel) in std::mem::take(&mut self.unfinished) {
+            self.receive(seat, channel);
         }
     }
 
@@ -189,7 +206,7 @@ impl Worker {
             self.hub.reports.push(Seen::Health(row));
             self.settle_the_slow(now);
         }
-        self.hub.reports.flush();
+        self.hub.reports.flush_in_time(now);
     }
 
     fn settle_the_slow(&mut self, now: Instant) {
