@@ -1,6 +1,8 @@
 //! A mergeable distribution, so that a percentile of a run is the percentile of all its samples and never an
 //! average of averages.
 
+use std::borrow::Cow;
+
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
 
@@ -9,12 +11,21 @@ use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
 #[error("not a serialised HDR histogram (V2): {0}")]
 pub struct DistributionError(String);
 
+/// Cells held one by one; with more a histogram is laid out.
+const CELLS_MAX: usize = 256;
+
+/// Significant bits kept of a value: what a histogram of two significant digits keeps.
+const BITS: u32 = 8;
+
 /// An HDR histogram of non-negative microsecond (or unit-less) values, 2 significant digits, growing as needed.
 ///
-/// Two significant digits bound the error of any quantile to 1 % of its value.
+/// Two significant digits bound the error of any quantile to 1 % of its value. There are several of these a track, and
+/// most hold some dozens of different values: until they are many, they are kept in a list.
 #[derive(Clone, Debug)]
 pub struct Distribution {
-    histogram: Histogram<u32>,
+    /// The lowest value of each cell and how often it was seen, ascending; empty when there is a histogram.
+    cells: Vec<(u32, u32)>,
+    histogram: Option<Box<Histogram<u32>>>,
 }
 
 /// The quantiles that every report prints, in the unit of the recorded values.
@@ -40,68 +51,108 @@ impl Default for Distribution {
 
 impl Distribution {
     /// An empty distribution.
-    ///
-    /// # Panics
-    /// Never: two significant digits are within the range that the histogram accepts.
     #[must_use]
     pub fn new() -> Self {
-        Self { histogram: Histogram::new(2).expect("2 significant digits are allowed") }
+        Self { cells: Vec::new(), histogram: None }
     }
 
     /// Adds one sample; the histogram grows to hold it.
     pub fn record(&mut self, value: u64) {
-        // Only a value beyond what memory can index fails to record, and then it counts as the largest so far.
-        if self.histogram.record(value).is_err() {
-            self.histogram.saturating_record(value);
+        self.record_many(value, 1);
+    }
+
+    /// Adds `count` samples of the same value.
+    pub fn record_many(&mut self, value: u64, count: u32) {
+        if self.histogram.is_none()
+            && let Ok(value) = u32::try_from(value)
+        {
+            let shift = (u32::BITS - value.leading_zeros()).saturating_sub(BITS);
+            let cell = value >> shift << shift;
+            match self.cells.binary_search_by_key(&cell, |(cell, _)| *cell) {
+                Ok(at) => {
+                    if let Some((_, sum)) = self.cells.get_mut(at) {
+                        *sum = sum.saturating_add(count);
+                    }
+                    return;
+                }
+                Err(at) if self.cells.len() < CELLS_MAX => return self.cells.insert(at, (cell, count)),
+                Err(_) => {}
+            }
         }
+        add(self.laid_out(), value, count);
     }
 
     /// Adds all samples of `other`.
     pub fn merge(&mut self, other: &Self) {
-        // Both grow automatically, so adding cannot fail.
-        let _ = self.histogram.add(&other.histogram);
+        if let Some(histogram) = &other.histogram {
+            // Both grow automatically, so adding cannot fail.
+            let _ = self.laid_out().add(&**histogram);
+        }
+        other.cells.iter().for_each(|(cell, count)| self.record_many(u64::from(*cell), *count));
     }
 
     /// How many samples were recorded.
     #[must_use]
     pub fn count(&self) -> u64 {
-        self.histogram.len()
+        let listed: u64 = self.cells.iter().map(|(_, count)| u64::from(*count)).sum();
+        listed + self.histogram.as_ref().map_or(0, |histogram| histogram.len())
     }
 
     /// Whether nothing was recorded.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.histogram.is_empty()
+        self.count() == 0
     }
 
     /// The value at `quantile` (0.0–1.0); `None` when empty.
     #[must_use]
     pub fn quantile(&self, quantile: f64) -> Option<u64> {
-        (!self.is_empty()).then(|| self.histogram.value_at_quantile(quantile))
+        (!self.is_empty()).then(|| self.histogram().value_at_quantile(quantile))
     }
 
     /// The usual quantiles divided by `scale` (1000.0 turns microseconds into milliseconds); `None` when empty.
     #[must_use]
     pub fn quantiles(&self, scale: f64) -> Option<Quantiles> {
-        let at = |q| self.histogram.value_at_quantile(q) as f64 / scale;
-        (!self.is_empty()).then(|| Quantiles {
-            count: self.count(),
+        if self.is_empty() {
+            return None;
+        }
+        let histogram = self.histogram();
+        let at = |q| histogram.value_at_quantile(q) as f64 / scale;
+        Some(Quantiles {
+            count: histogram.len(),
             p50: at(0.50),
             p95: at(0.95),
             p99: at(0.99),
-            max: self.histogram.max() as f64 / scale,
+            max: histogram.max() as f64 / scale,
         })
     }
 
     /// Mean of all samples; `None` when empty.
     #[must_use]
     pub fn mean(&self) -> Option<f64> {
-        (!self.is_empty()).then(|| self.histogram.mean())
+        (!self.is_empty()).then(|| self.histogram().mean())
     }
 
     /// Forgets all samples and keeps the memory.
     pub fn clear(&mut self) {
-        self.histogram.reset();
+        self.cells.clear();
+        if let Some(histogram) = &mut self.histogram {
+            histogram.reset();
+        }
+    }
+
+    /// The same as a histogram.
+    fn histogram(&self) -> Cow<'_, Histogram<u32>> {
+        match &self.histogram {
+            Some(histogram) => Cow::Borrowed(histogram),
+            None => Cow::Owned(lay_out(&self.cells)),
+        }
+    }
+
+    /// The histogram, which takes all samples from here on.
+    fn laid_out(&mut self) -> &mut Histogram<u32> {
+        let cells = &mut self.cells;
+        self.histogram.get_or_insert_with(|| Box::new(lay_out(&std::mem::take(cells))))
     }
 
     /// The HDR "V2" encoding, uncompressed; readable by every HdrHistogram library.
@@ -109,7 +160,7 @@ impl Distribution {
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         // Writing to a Vec does not fail.
-        let _ = V2Serializer::new().serialize(&self.histogram, &mut bytes);
+        let _ = V2Serializer::new().serialize(&*self.histogram(), &mut bytes);
         bytes
     }
 
@@ -121,7 +172,20 @@ impl Distribution {
         let mut histogram: Histogram<u32> =
             Deserializer::new().deserialize(&mut bytes).map_err(|e| DistributionError(format!("{e:?}")))?;
         histogram.auto(true);
-        Ok(Self { histogram })
+        Ok(Self { cells: Vec::new(), histogram: Some(Box::new(histogram)) })
+    }
+}
+
+fn lay_out(cells: &[(u32, u32)]) -> Histogram<u32> {
+    let mut histogram = Histogram::new(2).expect("2 significant digits are allowed");
+    cells.iter().for_each(|(cell, count)| add(&mut histogram, u64::from(*cell), *count));
+    histogram
+}
+
+fn add(histogram: &mut Histogram<u32>, value: u64, count: u32) {
+    // Only a value beyond what memory can index fails to record, and then it counts as the largest so far.
+    if histogram.record_n(value, count).is_err() {
+        histogram.saturating_record_n(value, count);
     }
 }
 
@@ -150,6 +214,40 @@ mod tests {
         (1..=10_000).for_each(|v| d.record(v));
         let q = d.quantiles(1.0).unwrap();
         assert!((q.p50 - 5000.0).abs() <= 50.0 && (q.p99 - 9900.0).abs() <= 99.0, "{q:?}");
+    }
+
+    #[test]
+    fn few_cells_and_many_are_the_same_distribution() {
+        // All magnitudes, well mixed; ever more of them, so that the list becomes a histogram on the way.
+        let mixed = |n: u32| u64::from(n.wrapping_mul(2_654_435_761) >> (n % 32));
+        let edges = [0, 1, 255, 256, 257, 511, 512, u64::from(u32::MAX), u64::from(u32::MAX) + 1];
+        for samples in [0, 1, 9, 100, 200, 5_000] {
+            let all = || edges.into_iter().chain((0..samples).map(mixed)).take(samples as usize);
+            let (mut distribution, mut histogram) = (Distribution::new(), lay_out(&[]));
+            all().for_each(|value| distribution.record(value));
+            all().for_each(|value| histogram.record(value).unwrap());
+            assert_eq!(distribution.count(), histogram.len());
+            for quantile in (0..=1000).map(|n| f64::from(n) / 1000.0).filter(|_| samples > 0) {
+                assert_eq!(distribution.quantile(quantile), Some(histogram.value_at_quantile(quantile)));
+            }
+            let whole = Distribution { cells: Vec::new(), histogram: Some(Box::new(histogram)) };
+            assert_eq!(distribution.quantiles(1.0), whole.quantiles(1.0), "{samples}");
+            assert_eq!(distribution.mean(), whole.mean());
+            for (mut a, b) in [(distribution.clone(), &whole), (whole.clone(), &distribution)] {
+                a.merge(b);
+                assert_eq!(a.count(), 2 * u64::from(samples));
+                assert_eq!(a.quantile(0.5), whole.quantile(0.5));
+                a.clear();
+                assert!(a.is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn few_values_take_little_memory() {
+        let mut d = Distribution::new();
+        (0..1_000_000).for_each(|n| d.record(20_000 + n % 5_000));
+        assert!(d.histogram.is_none() && d.cells.len() <= 5_000 / 128 + 1);
     }
 
     #[test]
