@@ -120,7 +120,8 @@ impl DtlsProvider for SharedDtls {
     }
 }
 
-/// A DTLS instance that leaves a copy of the media keys for the session's owner.
+/// A DTLS instance that gives the media keys to the session's owner, and not to str0m: its own SRTP contexts and control
+/// packets would cost memory, and time at every join, and nothing of them is ever used.
 struct KeyedDtls {
     dtls: dimpl::Dtls,
     slot: Option<KeySlot>,
@@ -149,6 +150,8 @@ impl DtlsInstance for KeyedDtls {
             && let Ok(keys) = SessionKeys::new(profile, material, we_are_client)
         {
             slot.put(keys);
+            // Told a second time str0m does nothing about it, and asks for what comes next.
+            return DtlsOutput::Connected;
         }
         output
     }

@@ -5,7 +5,7 @@
 
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use str0m::change::{SdpAnswer, SdpOffer, SdpPendingOffer};
 use str0m::media::{Direction as MediaDirection, MediaKind as StrMediaKind};
@@ -18,6 +18,9 @@ use throng_observation::IceState;
 use super::crypto::{self, CryptoSetupError, KeySlot};
 use super::sdp::{Description, SDP_BYTES_MAX, without_candidates};
 use super::srtp::SessionKeys;
+
+/// Between str0m's own reports, which nobody gets. Longer than any run.
+const NEVER: Duration = Duration::from_secs(365 * 86_400);
 
 /// Why a session could not be made or go on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -319,6 +322,8 @@ fn configuration() -> Result<RtcConfig, SessionError> {
         .enable_av1(true)
         .set_extension(9, Extension::AbsoluteCaptureTime)
         .set_rtp_mode(true)
+        .set_rtcp_report_interval_audio(NEVER)
+        .set_rtcp_report_interval_video(NEVER)
         .set_stats_interval(None))
 }
 

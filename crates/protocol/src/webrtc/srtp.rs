@@ -197,7 +197,8 @@ impl Opener {
                 key.open_in_place(gcm_rtp_nonce(salt, ssrc, index), Aad::from(&*header), sealed)
                     .map_err(|_| SrtpError::Authentication)?;
             }
-            Cipher::Cm { key, pads, salt } => {
+            Cipher::Cm(mode) => {
+                let CounterMode { key, pads, salt } = &**mode;
                 let (body, tag) = packet.split_at_mut(end);
                 check_tag(pads, &[body, &rollover(index)], tag)?;
                 apply_keystream(key, &cm_iv(salt, ssrc, index), &mut body[header_len..])?;
@@ -228,7 +229,8 @@ impl Opener {
                 key.open_in_place(gcm_rtcp_nonce(salt, ssrc, index), rtcp_aad(clear, index), sealed)
                     .map_err(|_| SrtpError::Authentication)?;
             }
-            Cipher::Cm { key, pads, salt } => {
+            Cipher::Cm(mode) => {
+                let CounterMode { key, pads, salt } = &**mode;
                 let (body, tag) = packet.split_at_mut(len - tag_len);
                 check_tag(pads, &[body], tag)?;
                 let (plain, trailer) = body.split_at_mut(plain_len);
@@ -288,7 +290,8 @@ impl Sealer {
                     .map_err(|_| SrtpError::Library)?;
                 tag_place.copy_from_slice(tag.as_ref());
             }
-            Cipher::Cm { key, pads, salt } => {
+            Cipher::Cm(mode) => {
+                let CounterMode { key, pads, salt } = &**mode;
                 apply_keystream(key, &cm_iv(salt, ssrc, index), &mut body[header_len..])?;
                 put_tag(pads, &[body, &rollover(index)], tag_place);
             }
@@ -321,7 +324,8 @@ impl Sealer {
                 packet.extend_from_slice(tag.as_ref());
                 packet.extend_from_slice(&trailer);
             }
-            Cipher::Cm { key, pads, salt } => {
+            Cipher::Cm(mode) => {
+                let CounterMode { key, pads, salt } = &**mode;
                 apply_keystream(key, &cm_iv(salt, ssrc, u64::from(index)), &mut packet[RTCP_CLEAR..])?;
                 packet.extend_from_slice(&trailer);
                 let mut tag = [0; SHA1_80_TAG];
@@ -369,10 +373,19 @@ impl IndexEstimator {
 }
 
 /// One direction's cipher of RTP or RTCP.
-#[expect(clippy::large_enum_variant, reason = "four a session, read for every packet: no pointer to follow")]
 enum Cipher {
-    Gcm { key: LessSafeKey, salt: [u8; 12] },
-    Cm { key: EncryptingKey, pads: hmac::Key, salt: [u8; 14] },
+    Gcm {
+        key: LessSafeKey,
+        salt: [u8; 12],
+    },
+    /// In a box: HMAC pads are large, and the sessions of most servers have none.
+    Cm(Box<CounterMode>),
+}
+
+struct CounterMode {
+    key: EncryptingKey,
+    pads: hmac::Key,
+    salt: [u8; 14],
 }
 
 /// First of three consecutive key derivation labels: encryption, authentication, salt (RFC 3711 4.3.2).
@@ -410,11 +423,11 @@ impl Cipher {
         match profile {
             Profile::AeadAes128Gcm => gcm(&AES_128_GCM),
             Profile::AeadAes256Gcm => gcm(&AES_256_GCM),
-            Profile::AesCm128HmacSha1_80 => Ok(Self::Cm {
+            Profile::AesCm128HmacSha1_80 => Ok(Self::Cm(Box::new(CounterMode {
                 key: counter_mode(&AES_128, key)?,
                 pads: hmac::Key::new(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, auth),
                 salt: *salt,
-            }),
+            }))),
         }
     }
 
@@ -422,7 +435,7 @@ impl Cipher {
     fn tag_len(&self) -> usize {
         match self {
             Self::Gcm { .. } => GCM_TAG,
-            Self::Cm { .. } => SHA1_80_TAG,
+            Self::Cm(_) => SHA1_80_TAG,
         }
     }
 }
