@@ -370,6 +370,12 @@ impl Receiver {
         self.last_media_at
     }
 
+    /// Whether [`Self::take_observed`] has something.
+    #[must_use]
+    pub fn has_observed(&self) -> bool {
+        !self.observed.is_empty()
+    }
+
     /// What was seen since the last call, in order.
     pub fn take_observed(&mut self) -> std::vec::Drain<'_, Observation> {
         self.observed.drain(..)

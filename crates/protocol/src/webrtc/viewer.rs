@@ -100,6 +100,10 @@ pub struct Viewer {
     relaying: Relaying,
     /// Signalling knows that no more candidates of ours come.
     candidates_done: bool,
+    /// Where our control packets go: from where authentic packets come.
+    remote: Option<(Via, SocketAddr)>,
+    /// The first deadline as it was when last everything was looked at; `None` since something other than media came.
+    quiet_until: Option<(Instant, Why)>,
     outputs: VecDeque<Output>,
 }
 
@@ -171,8 +175,6 @@ enum Via {
 struct Peer {
     session: Session,
     local: SocketAddr,
-    /// Where our control packets go: from where authentic packets come.
-    remote: Option<(Via, SocketAddr)>,
     negotiated: Option<Negotiated>,
     timeout_at: Instant,
     consent_lost_at: Option<Instant>,
@@ -190,6 +192,8 @@ impl Viewer {
             server: None,
             relaying: Relaying::default(),
             candidates_done: false,
+            remote: None,
+            quiet_until: None,
             outputs: VecDeque::new(),
         }
     }
@@ -262,7 +266,7 @@ impl Viewer {
                 Ok(SessionOutput::Transmit { source, to, bytes }) => {
                     let via = if source == peer.local { Via::Socket } else { Via::Relay };
                     if classify(&bytes) == PacketKind::Dtls {
-                        peer.remote = Some((via, to));
+                        self.remote = Some((via, to));
                     }
                     self.send(now, via, to, bytes);
                 }
@@ -342,11 +346,11 @@ impl Viewer {
         bytes: &mut [u8],
     ) {
         match (classify(bytes), &mut self.state) {
-            (PacketKind::Rtp, State::Playing { peer, receiver, .. }) => {
+            (PacketKind::Rtp, State::Playing { receiver, .. }) => {
                 // What a relay adds is not counted: it is no rate that the media server chose.
                 let ip_udp_bytes = if source.is_ipv4() { 28 } else { 48 };
-                if receiver.rtp(arrived_at, ip_udp_bytes, bytes) && peer.remote != Some((via, source)) {
-                    peer.remote = Some((via, source));
+                if receiver.rtp(arrived_at, ip_udp_bytes, bytes) {
+                    self.remote = Some((via, source));
                 }
             }
             (PacketKind::Rtcp, State::Playing { receiver, .. }) => {
@@ -356,6 +360,7 @@ impl Viewer {
                 PacketKind::Stun | PacketKind::Dtls,
                 State::Connecting { peer, .. } | State::Playing { peer, .. },
             ) if (self.options.may_reach)(source.ip()) => {
+                self.quiet_until = None;
                 match peer.session.datagram(now, source, local.unwrap_or(peer.local), bytes) {
                     Ok(()) => self.drain_session(now),
                     Err(error) => self.fail_session(now, &error),
@@ -383,10 +388,11 @@ impl Participant for Viewer {
         if matches!(self.state, State::Over) {
             return;
         }
+        if let Input::Datagram { channel: MEDIA, source, arrived_at, bytes } = input {
+            return self.datagram(now, (Via::Socket, None), source, arrived_at, bytes);
+        }
+        self.quiet_until = None;
         match input {
-            Input::Datagram { channel: MEDIA, source, arrived_at, bytes } => {
-                self.datagram(now, (Via::Socket, None), source, arrived_at, bytes);
-            }
             Input::Datagram { channel: RELAY, arrived_at, bytes, source } => {
                 self.relay_datagram(now, source, arrived_at, bytes);
             }
@@ -417,13 +423,19 @@ impl Participant for Viewer {
     }
 
     fn poll_output(&mut self, now: Instant) -> Output {
-        if self.outputs.is_empty() {
-            self.tick(now);
-        }
-        if let Some(output) = self.outputs.pop_front() {
-            return output;
-        }
-        let (at, why) = self.next_deadline();
+        let (at, why) = match self.media_only(now) {
+            Some(deadline) => deadline,
+            None => {
+                if self.outputs.is_empty() {
+                    self.tick(now);
+                }
+                if let Some(output) = self.outputs.pop_front() {
+                    self.quiet_until = None;
+                    return output;
+                }
+                *self.quiet_until.insert(self.next_deadline())
+            }
+        };
         // A deadline that has come and left nothing to do would spin the driver.
         Output::Timeout(at.max(now + Duration::from_millis(1)), why)
     }

@@ -144,8 +144,7 @@ impl Viewer {
                 (SignalInput::Answer(answer), Some(negotiated))
             }
         };
-        let peer =
-            Peer { session, local, remote: None, negotiated: None, timeout_at: now, consent_lost_at: None };
+        let peer = Peer { session, local, negotiated: None, timeout_at: now, consent_lost_at: None };
         self.state = State::Connecting { peer: Box::new(peer), by, why: Step::Answer };
         if let Some(negotiated) = negotiated {
             self.agreed(now, negotiated);

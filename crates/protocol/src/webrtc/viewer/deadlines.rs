@@ -27,10 +27,10 @@ impl Viewer {
     }
 
     pub(super) fn tick_receiver(&mut self, now: Instant) {
-        let State::Playing { peer, receiver, .. } = &mut self.state else { return };
+        let State::Playing { receiver, .. } = &mut self.state else { return };
         let mut feedback = None;
         if now >= receiver.next_timeout() {
-            feedback = receiver.poll_feedback(now).zip(peer.remote);
+            feedback = receiver.poll_feedback(now).zip(self.remote);
             receiver.timeout(now);
         }
         self.outputs.extend(receiver.take_observed().map(Output::Observed));
@@ -88,6 +88,17 @@ impl Viewer {
             }
             State::Leaving { by, .. } => (*by, "goodbye overdue"),
         }
+    }
+
+    /// The next deadline, when nothing but media came and nothing is due: packets move the receiver's deadlines only, and
+    /// to ask everybody else after each of them would cost as much as to take them in.
+    #[inline]
+    pub(super) fn media_only(&self, now: Instant) -> Option<(Instant, Why)> {
+        let quiet = self.quiet_until.filter(|(at, _)| now < *at)?;
+        let State::Playing { receiver, .. } = &self.state else { return None };
+        let reports = (receiver.next_timeout(), "reports and meters");
+        let nothing_due = now < reports.0 && !receiver.has_observed() && self.outputs.is_empty();
+        nothing_due.then_some(if reports.0 < quiet.0 { reports } else { quiet })
     }
 
     pub(super) fn next_deadline(&self) -> (Instant, Why) {

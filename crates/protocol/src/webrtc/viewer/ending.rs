@@ -60,8 +60,8 @@ impl Viewer {
         while let Ok(SessionOutput::Transmit { source, to, bytes }) = peer.session.poll_output() {
             closing.push((if source == local { Via::Socket } else { Via::Relay }, to, bytes));
         }
-        if let State::Playing { peer, receiver, .. } = &mut self.state {
-            if let (Some(bytes), Some((via, to))) = (receiver.goodbye(), peer.remote) {
+        if let State::Playing { receiver, .. } = &mut self.state {
+            if let (Some(bytes), Some((via, to))) = (receiver.goodbye(), self.remote) {
                 closing.insert(0, (via, to, bytes));
             }
             receiver.finish(now);

@@ -210,9 +210,7 @@ impl Viewer {
             return;
         }
         self.relaying = Relaying::Over;
-        if let State::Playing { peer, .. } = &self.state
-            && matches!(peer.remote, Some((Via::Relay, _)))
-        {
+        if matches!(self.state, State::Playing { .. }) && matches!(self.remote, Some((Via::Relay, _))) {
             return self.fail(now, FailureReason::MediaLost, &format!("the relay is gone: {why}"));
         }
         self.odd("relay", why);
