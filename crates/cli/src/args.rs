@@ -36,7 +36,7 @@ pub(crate) enum Command {
 /// What `run` and `view` have in common.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Common {
-    /// Run folder to make [default: runs/<time>]
+    /// Run folder to make [default: a new one under runs/]
     #[arg(short, long, value_name = "FOLDER")]
     pub(crate) output: Option<PathBuf>,
     /// Also allow this private network (CIDR, or one address); repeatable

@@ -1,6 +1,6 @@
 //! The generator watches itself: past these limits the figures say more about it than about the server.
 //!
-//! The limits are [`throng_observation::limits`]. Parsers take text; [`Machine`] opens the paths.
+//! The limits are [`throng_observation::limits`]. Parsers take text; `Machine` opens the paths.
 
 use std::time::Duration;
 

@@ -116,11 +116,6 @@ impl Viewer {
         assert_eq!(http(self.stage, "DELETE", &self.session, "", "").status, 200);
     }
 
-    /// The socket of a session that goes on by itself, for one who only counts datagrams.
-    pub(crate) fn into_socket(self) -> UdpSocket {
-        self.socket
-    }
-
     /// Runs the session until `enough`, at most for 15 s.
     pub(crate) fn watch_until(&mut self, what: &str, enough: impl Fn(&Seen) -> bool) {
         let begun = Instant::now();
