@@ -18,6 +18,7 @@ pub use live::Live;
 mod clock;
 mod control;
 mod driver;
+mod memory;
 mod signalling;
 mod sockets;
 

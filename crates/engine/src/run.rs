@@ -15,6 +15,7 @@ use crate::consent;
 use crate::control::{Control, Waker};
 use crate::driver::{BATCHES_MAX, Duty, Hub, HubConfig, Reports, Worker};
 use crate::live::Live;
+use crate::memory;
 use crate::signalling;
 use crate::sockets::{Dialler, Names, tls_config};
 
@@ -68,6 +69,7 @@ pub fn run(
 ) -> Result<RunHandle, EngineError> {
     check(&config)?;
     let workers = workers(&config);
+    memory::share_arenas(workers);
     let wakers = (0..workers).map(|_| Waker::new().map(Arc::new)).collect::<Result<Vec<_>, _>>()?;
     let control = Arc::new(Control::new(wakers.clone()));
     let dialler = dialler(&config)?;

@@ -1,4 +1,5 @@
-//! Many datagrams a system call, with kernel arrival times: `recvmmsg` and `sendmmsg`. The only unsafe code here.
+//! Many datagrams a system call, with kernel arrival times: `recvmmsg` and `sendmmsg`. The only unsafe code of the
+//! crate, beside one word to the allocator.
 
 use std::io;
 use std::mem::{self, MaybeUninit};
