@@ -28,6 +28,13 @@ pub trait Participant: Send {
     ///
     /// After [`Output::Ended`] the driver drops the participant and closes its channels.
     fn poll_output(&mut self, now: Instant) -> Output;
+
+    /// Reads here and there what the next datagram will need, so that its memory is on its way. The driver does this for
+    /// several participants, whose memory then comes at the same time, before the first of them gets its datagrams. What
+    /// is returned means nothing; it keeps the reads from being left out.
+    fn warm(&self) -> u64 {
+        0
+    }
 }
 
 /// A channel within its participant; the participant picks the number when it asks for the channel.

@@ -87,6 +87,11 @@ impl Seat {
         }
     }
 
+    /// See [`Participant::warm`].
+    pub(super) fn warm(&self) -> u64 {
+        self.participant.warm() ^ self.sockets.len() as u64
+    }
+
     /// How it ended, once it has.
     pub(super) fn ended(&self) -> Option<&Outcome> {
         self.ended.as_ref()

@@ -117,6 +117,11 @@ impl FrameMeter {
         self.intact
     }
 
+    /// Reads the frame that the next packet will probably join.
+    pub(super) fn warm(&self) -> u64 {
+        self.frames.back().map_or(0, |frame| frame.last as u64)
+    }
+
     /// A packet arrived that had not come before. Follow with [`Self::judge`].
     pub fn packet(&mut self, packet: &FramePacket) {
         if self.next.is_some_and(|next| packet.number < next) {

@@ -100,6 +100,11 @@ impl Pictures {
         }
     }
 
+    /// Reads a little of what the next packet will need.
+    pub(super) fn warm(&self) -> u64 {
+        self.frames.warm() ^ u64::from(self.freeze.next_timeout().is_some())
+    }
+
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         [self.freeze.next_timeout(), self.need.next_timeout()].into_iter().flatten().min()
     }

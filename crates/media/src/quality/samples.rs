@@ -14,6 +14,10 @@ impl<T> Default for Samples<T> {
 }
 
 impl<T> Samples<T> {
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     pub(super) fn push(&mut self, sample: T) {
         if self.0.len() < MOST {
             self.0.push(sample);

@@ -114,6 +114,13 @@ impl SequenceMeter {
         self.fill(number)
     }
 
+    /// Reads where the next packet will be marked.
+    pub(super) fn warm(&self) -> u64 {
+        let highest = self.range.map_or(0, |(_, highest)| highest);
+        let (word, _) = self.slot(highest);
+        self.arrived.get(word).copied().unwrap_or(0)
+    }
+
     /// Counts lost what has been missing for too long.
     pub fn timeout(&mut self, now_ms: u32) {
         while self.holes.front().is_some_and(|hole| now_ms >= hole.seen_ms.saturating_add(self.patience_ms)) {

@@ -133,6 +133,23 @@ impl TrackMeter {
         }
     }
 
+    /// Reads a little of each part that the next packet will need, so that its memory is on its way; the result means
+    /// nothing.
+    #[must_use]
+    pub fn warm(&self) -> u64 {
+        let pictures = self.pictures.as_ref().map_or(0, |pictures| pictures.warm());
+        let parts = [
+            self.counters.wire_bytes,
+            self.sequence.warm(),
+            u64::from(self.jitter.ticks()),
+            u64::from(self.oven.delay_us().unwrap_or(0)),
+            self.playout.delay.warm(),
+            self.playout.relative_us.len() as u64,
+            u64::from(self.nacks.next_timeout_ms().unwrap_or(0)),
+        ];
+        parts.into_iter().fold(pictures, |sum, part| sum ^ part)
+    }
+
     /// A datagram of this track's SSRCs that could not be decrypted or parsed.
     pub fn discarded(&mut self) {
         self.counters.packets_discarded += 1;

@@ -120,6 +120,15 @@ impl Receiver {
         self.sources.iter_mut().for_each(|source| source.payload_type = u8::MAX);
     }
 
+    /// Reads a little of what the next packet will need: see [`crate::participant::Participant::warm`].
+    #[must_use]
+    pub(super) fn warm(&self) -> u64 {
+        let sources = self.sources.first().map_or(0, |source| u64::from(source.ssrc));
+        // Audio and video; the tracks of a conference do not all get something at once.
+        let tracks = self.tracks.iter().take(2).fold(0, |sum, track| sum ^ track.meter.warm());
+        sources ^ tracks ^ u64::from(self.oddities_told) ^ u64::from(self.first_frame_seen)
+    }
+
     /// Takes in a datagram that is RTP by its first bytes; it is decrypted in place. `true` when it was authentic.
     pub fn rtp(&mut self, arrived_at: Instant, ip_udp_bytes: u32, datagram: &mut [u8]) -> bool {
         let wire_bytes = ip_udp_bytes + datagram.len() as u32;

@@ -439,4 +439,11 @@ impl Participant for Viewer {
         // A deadline that has come and left nothing to do would spin the driver.
         Output::Timeout(at.max(now + Duration::from_millis(1)), why)
     }
+
+    fn warm(&self) -> u64 {
+        match &self.state {
+            State::Playing { receiver, .. } => receiver.warm() ^ u64::from(self.remote.is_some()),
+            _ => 0,
+        }
+    }
 }
