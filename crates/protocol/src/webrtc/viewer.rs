@@ -177,6 +177,9 @@ struct Peer {
     local: SocketAddr,
     negotiated: Option<Negotiated>,
     timeout_at: Instant,
+    /// The session is to be told the time at once: a new pair has checks to send, and the deadline that the session gave
+    /// before says nothing of them.
+    has_new_candidate: bool,
     consent_lost_at: Option<Instant>,
 }
 

@@ -96,6 +96,7 @@ impl Viewer {
         }
         if (self.options.may_reach)(address.ip()) {
             peer.session.add_remote_candidate(candidate);
+            peer.has_new_candidate = true;
             self.relay_toward(now, address);
         } else {
             self.observe(Observation::Refused(Refused::IceCandidate, address));
@@ -144,7 +145,14 @@ impl Viewer {
                 (SignalInput::Answer(answer), Some(negotiated))
             }
         };
-        let peer = Peer { session, local, negotiated: None, timeout_at: now, consent_lost_at: None };
+        let peer = Peer {
+            session,
+            local,
+            negotiated: None,
+            timeout_at: now,
+            has_new_candidate: false,
+            consent_lost_at: None,
+        };
         self.state = State::Connecting { peer: Box::new(peer), by, why: Step::Answer };
         if let Some(negotiated) = negotiated {
             self.agreed(now, negotiated);

@@ -14,8 +14,9 @@ impl Viewer {
             self.tell(now, SignalInput::Timeout);
         }
         if let State::Connecting { peer, .. } | State::Playing { peer, .. } = &mut self.state
-            && now >= peer.timeout_at
+            && (now >= peer.timeout_at || peer.has_new_candidate)
         {
+            peer.has_new_candidate = false;
             match peer.session.timeout(now) {
                 Ok(()) => self.drain_session(now),
                 Err(error) => self.fail_session(now, &error),
@@ -112,7 +113,8 @@ impl Viewer {
             consider(at, why);
         }
         if let State::Connecting { peer, .. } | State::Playing { peer, .. } = &self.state {
-            consider(peer.timeout_at, "ICE and DTLS");
+            let checks_at = if peer.has_new_candidate { self.options.clock.at } else { peer.timeout_at };
+            consider(checks_at, "ICE and DTLS");
         }
         if let Some(at) = self.relaying.next_timeout() {
             consider(at, "TURN");
