@@ -70,7 +70,9 @@ fn line(out: &mut String, name: &str, what: &str) {
 }
 
 fn time_to(time: &TimeTo) -> String {
-    let at = |ms: Option<f64>| ms.map_or_else(|| "never".into(), duration_ms);
+    // Without failures a figure is only missing because the run was too short to know it.
+    let unknown = if time.failed > 0 { "never" } else { "after the end" };
+    let at = |ms: Option<f64>| ms.map_or_else(|| unknown.into(), duration_ms);
     let mut said = format!("p50 {}, p95 {}, p99 {}", at(time.ms_p50), at(time.ms_p95), at(time.ms_p99));
     if time.failed > 0 {
         let _ = write!(said, " ({} failed: they count as never)", time.failed);
