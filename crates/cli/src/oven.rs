@@ -7,7 +7,8 @@
 pub(crate) fn translate(arguments: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut arguments: Vec<String> = arguments.into_iter().collect();
     let is_view = arguments.get(1).is_some_and(|command| command == "view");
-    let is_bare = arguments.get(1).is_some_and(|first| flag(first).is_some());
+    let name = |argument: &String| argument.split('=').next().is_some_and(|name| flag(name).is_some());
+    let is_bare = arguments.get(1).is_some_and(name);
     if is_bare {
         arguments.insert(1, "view".into());
     }
