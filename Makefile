@@ -1,7 +1,7 @@
 # The daily loop. CI runs the same commands.
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
-THRONG := target/release/throng
+THRONG := $(or $(CARGO_TARGET_DIR),target)/release/throng
 
 .PHONY: help demo test check bench fmt setup-build setup-test build
 
