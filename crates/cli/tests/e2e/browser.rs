@@ -8,7 +8,7 @@ use throng_sim::chromium::Chromium;
 use throng_sim::namespace::Namespace;
 use throng_sim::requires_root;
 
-use crate::throng::{Running, Stage, alone, figure};
+use crate::throng::{Running, Stage, alone, figure, valid};
 
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 79, 0, 1);
 
@@ -59,12 +59,15 @@ fn chromium_and_our_viewers_agree_on_frame_rate_and_loss() {
         let length = format!("{}s", seconds + 5);
         let view =
             ["view", &stage.target(), "-n", "8", "--every", "50ms", "--for", &length, "--warm-up", "3s"];
-        let running = Running::start(Some(&namespace), &view);
-        std::thread::sleep(Duration::from_secs(4));
-        let before = inbound(&mut browser);
-        std::thread::sleep(Duration::from_secs(seconds));
-        let (chromium_loss, chromium_fps) = between(before, inbound(&mut browser));
-        let ran = running.wait().expect_code(0);
+        let (ran, (chromium_loss, chromium_fps)) = valid(|| {
+            let running = Running::start(Some(&namespace), &view);
+            std::thread::sleep(Duration::from_secs(4));
+            let before = inbound(&mut browser);
+            std::thread::sleep(Duration::from_secs(seconds));
+            let seen = between(before, inbound(&mut browser));
+            (running.wait(), seen)
+        });
+        let ran = ran.expect_code(0);
         let summary = ran.summary();
         let [received, recovered, lost] =
             ["received", "recovered", "lost"].map(|what| figure(&summary, &format!("video.packets_{what}")));

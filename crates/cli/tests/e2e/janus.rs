@@ -7,7 +7,7 @@ use throng_sim::janus::{self, Janus};
 use throng_sim::namespace::Namespace;
 use throng_sim::requires_root;
 
-use crate::throng::{Running, alone, figure, run};
+use crate::throng::{Running, alone, figure, run, valid};
 
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 
@@ -20,16 +20,17 @@ fn fifty_viewers_agree_with_janus(name: &str, mountpoint: u64) {
     let janus = Janus::start(&namespace, ADDRESS).unwrap();
     let _feed = janus.feed().unwrap();
     let url = format!("janus+ws://127.0.0.1:8188/streaming/{mountpoint}");
-    let running = Running::start(
-        Some(&namespace),
-        &["view", &url, "-n", "50", "--every", "50ms", "--for", "15s", "--warm-up", "4s", "--csv"],
-    );
-    // Ask Janus near the end, while everybody is still there.
-    std::thread::sleep(Duration::from_secs(13));
-    let asked_from = SystemTime::now();
-    let bytes_by_janus = janus.bytes_sent().unwrap();
-    let asked_at = asked_from + asked_from.elapsed().unwrap() / 2;
-    let ran = running.wait().expect_code(0);
+    let view = ["view", &url, "-n", "50", "--every", "50ms", "--for", "15s", "--warm-up", "4s", "--csv"];
+    let (ran, (bytes_by_janus, asked_at)) = valid(|| {
+        let running = Running::start(Some(&namespace), &view);
+        // Ask Janus near the end, while everybody is still there.
+        std::thread::sleep(Duration::from_secs(13));
+        let asked_from = SystemTime::now();
+        let bytes_by_janus = janus.bytes_sent().unwrap();
+        let asked_at = asked_from + asked_from.elapsed().unwrap() / 2;
+        (running.wait(), (bytes_by_janus, asked_at))
+    });
+    let ran = ran.expect_code(0);
     let summary = ran.summary();
     assert_eq!(figure(&summary, "participants.failed"), 0.0, "{ran}");
     assert_eq!(figure(&summary, "participants.playing"), 50.0, "{ran}");
