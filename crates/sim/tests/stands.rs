@@ -61,9 +61,11 @@ fn a_link_delays_by_what_it_was_told() {
     let _link = Link::start(throng_link, (&a, A), (&b, B), Conditions::delay(20.0)).unwrap();
     let trips = round_trips(&a, &b, 50, Duration::from_secs(1));
     assert_eq!(trips.len(), 50, "nothing is lost");
-    let median = trips[25];
-    assert!((39.8..40.5).contains(&median), "median {median} ms of {trips:?}");
-    assert!(trips[0] >= 39.8, "nothing arrives early: {trips:?}");
+    // The machine's load can only make a trip longer: the fastest tells what the link adds, and the
+    // median that it adds it to most.
+    let (fastest, median) = (trips[0], trips[25]);
+    assert!((39.8..40.5).contains(&fastest), "fastest {fastest} ms of {trips:?}");
+    assert!(median < 45.0, "median {median} ms of {trips:?}");
 }
 
 #[test]
