@@ -19,6 +19,7 @@ pub use track::{Codec, MediaKind, TrackCounters, TrackId, TrackInterval, TrackTo
 mod seen;
 pub use seen::{Observation, Refused};
 
+pub mod host;
 pub mod limits;
 pub mod run;
 pub mod units;

@@ -1,0 +1,153 @@
+//! What a watched host does while the crowd is in: series of samples, happenings, profiles.
+//!
+//! One shape for all of it, whether a figure comes from `/proc`, a server's log, its admin API or a Prometheus
+//! endpoint: a [`HostSeries`] says once what is measured, a [`HostSample`] is a moment and a value. What the metric
+//! names mean stands in [`catalogue`](crate::host::catalogue).
+
+use crate::RunTime;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+pub mod catalogue;
+mod profile;
+pub use profile::{Frame, Profile, ProfileMethod, Stack};
+
+/// A watched host, numbered in the order of the scenario's `[[watch]]`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct HostId(pub u8);
+
+/// A series of a host, numbered in the order in which it was first seen; never used twice in a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SeriesId(pub u32);
+
+/// What the values of a series are counted in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// A plain number of things, now.
+    #[default]
+    Count,
+    /// Things in a second.
+    PerSecond,
+    /// Bytes, now.
+    Bytes,
+    /// Bytes in a second.
+    BytesPerSecond,
+    /// A share of one: of one core for CPU time, of the wall clock for waiting, of a limit for a level.
+    Ratio,
+    /// Milliseconds.
+    Milliseconds,
+}
+
+/// One thing measured again and again: what it is, of whom, and what bounds it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HostSeries {
+    /// Its number.
+    pub id: SeriesId,
+    /// On which host.
+    pub host: HostId,
+    /// What is measured: a name of the [`catalogue`], or the endpoint's own name for what was scraped.
+    pub metric: String,
+    /// What the values are counted in.
+    pub unit: Unit,
+    /// Of whom: `process`, `pid`, `tid`, `thread`, `cpu`, `device`, `interface`, `pattern`, `uri_group`, …
+    pub labels: BTreeMap<String, String>,
+    /// The value that cannot be passed, where one is known (open file limit, line rate, quota), in [`Self::unit`].
+    pub limit: Option<f64>,
+}
+
+/// The value of a series at a moment. It holds until the series' next sample; samples that would repeat it need not
+/// be written. NaN ends the series: from there on nothing is known of it (the thread is gone, the file unreadable).
+///
+/// For rates and ratios the value is the mean over the time since the previous reading.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HostSample {
+    /// Which series.
+    pub series: SeriesId,
+    /// When it was read.
+    pub at: RunTime,
+    /// The value, in the series' unit.
+    pub value: f64,
+}
+
+/// What a happening on the host is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HostEventKind {
+    /// A watched process was found.
+    ProcessFound,
+    /// A watched process ended; the detail says how, where that can be known.
+    ProcessEnded,
+    /// Something could not be read; the detail says what, why, and the mend.
+    CannotSee,
+    /// The watcher could not keep its pace and reads less often.
+    RateLowered,
+    /// The watcher was lost or came back.
+    Watcher,
+    /// A log line worth keeping whole: the first of its pattern.
+    LogLine,
+    /// A mark set by the run: a phase or a level of load began.
+    Mark,
+}
+
+/// Something that happened on a host.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HostEvent {
+    /// Where.
+    pub host: HostId,
+    /// When.
+    pub at: RunTime,
+    /// What.
+    pub kind: HostEventKind,
+    /// A sentence for a person.
+    pub detail: String,
+}
+
+/// What is known of a host as a whole, read once.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HostInfo {
+    /// Which.
+    pub host: HostId,
+    /// Its name for people: the scenario's, else the host name.
+    pub name: String,
+    /// Facts by name: `kernel`, `cpus`, `memory_bytes`, `net.core.rmem_max`, `limits.open_files`, …
+    pub facts: BTreeMap<String, String>,
+    /// How far its times may be off this run's, microseconds; 0 on the same host.
+    pub clock_error_us: u64,
+    /// What the watcher itself cost: CPU time, microseconds.
+    pub watcher_cpu_us: u64,
+    /// What the watcher itself cost: peak resident set, bytes.
+    pub watcher_rss_bytes: u64,
+}
+
+/// One thing on its way from a watcher to the run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum HostRow {
+    /// The host as a whole; a later one replaces it.
+    Info(HostInfo),
+    /// A series begins; before its first sample.
+    Series(HostSeries),
+    /// A value.
+    Sample(HostSample),
+    /// A happening.
+    Event(HostEvent),
+    /// A profile, whole.
+    Profile(Box<Profile>),
+}
+
+/// Everything seen of the hosts of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HostData {
+    /// The hosts.
+    pub hosts: Vec<HostInfo>,
+    /// The series, by number.
+    pub series: Vec<HostSeries>,
+    /// The samples, by series and time.
+    pub samples: Vec<HostSample>,
+    /// What happened, in order.
+    pub events: Vec<HostEvent>,
+    /// Profiles, in order.
+    pub profiles: Vec<Profile>,
+}
