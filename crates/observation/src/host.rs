@@ -2,7 +2,7 @@
 //!
 //! One shape for all of it, whether a figure comes from `/proc`, a server's log, its admin API or a Prometheus
 //! endpoint: a [`HostSeries`] says once what is measured, a [`HostSample`] is a moment and a value. What the metric
-//! names mean stands in [`catalogue`](crate::host::catalogue).
+//! names mean stands in [`catalogue`].
 
 use crate::RunTime;
 use serde::{Deserialize, Serialize};

@@ -2,6 +2,7 @@
 //!
 //! A report can always be made again from these rows alone.
 
+use crate::host::{HostData, HostRow};
 use crate::{
     Codec, Distribution, FailureReason, IceState, MediaKind, OneWayDelay, Outcome, Phase, RunTime,
     TrackCounters, TrackId,
@@ -267,6 +268,8 @@ pub enum Row {
     Generator(GeneratorRow),
     /// An event.
     Event(EventRow),
+    /// What a watched host did.
+    Host(HostRow),
 }
 
 /// A whole run as read back from its folder.
@@ -290,6 +293,8 @@ pub struct RunData {
     pub generator: Vec<GeneratorRow>,
     /// Events in order.
     pub events: Vec<EventRow>,
+    /// What the watched hosts did; empty when nothing was watched.
+    pub host: HostData,
     /// Rows that could not be stored (disk full) and are missing from the lists above.
     pub rows_lost: u64,
 }

@@ -14,6 +14,12 @@ pub enum StoreError {
     /// The folder holds a run already; a run is never overwritten.
     #[error("{}: holds a run already; choose another folder", .0.display())]
     Exists(PathBuf),
+    /// There is no such file.
+    #[error("{}: no such file", .0.display())]
+    NoFile(PathBuf),
+    /// The file is there already; nothing is overwritten.
+    #[error("{}: is there already; choose another name", .0.display())]
+    FileExists(PathBuf),
     /// `run.db` is a file, but not a database, or one that throng did not write.
     #[error("{}: not a run.db ({detail})", .path.display())]
     NotARun {

@@ -13,6 +13,51 @@ pub const FORMAT: u32 = 1;
 /// The database's name inside a run folder.
 pub(crate) const DATABASE: &str = "run.db";
 
+/// Makes the empty file, so that two writers told to use one name do not share it.
+fn claim(database: &Path, taken: impl FnOnce() -> StoreError) -> Result<(), StoreError> {
+    match fs::File::options().write(true).create_new(true).open(database) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Err(taken()),
+        Err(error) => Err(StoreError::Io { path: database.to_owned(), error }),
+    }
+}
+
+/// A lone file such as `host.db`: what a watcher saw without a crowd, in the tables of a `run.db`.
+#[derive(Clone, Copy, Debug)]
+pub struct HostFile;
+
+impl HostFile {
+    /// Makes the file. `started_at_unix_us` is the wall clock of [`throng_observation::RunTime`] 0, microseconds since
+    /// the Unix epoch. Rows go in as [`throng_observation::run::Row::Host`].
+    ///
+    /// # Errors
+    /// [`StoreError::FileExists`] when there is such a file; [`StoreError::Io`], [`StoreError::DiskFull`] or
+    /// [`StoreError::Sql`] when it could not be written.
+    pub fn create(
+        path: impl AsRef<Path>,
+        throng_version: &str,
+        started_at_unix_us: i64,
+    ) -> Result<RunWriter, StoreError> {
+        let path = path.as_ref();
+        claim(path, || StoreError::FileExists(path.to_owned()))?;
+        let info =
+            RunInfo { throng_version: throng_version.to_owned(), started_at_unix_us, ..RunInfo::default() };
+        RunWriter::open(path.to_owned(), &info)
+    }
+
+    /// Reads what was watched: finished, cut off, or still going on.
+    ///
+    /// # Errors
+    /// As [`RunFolder::read`].
+    pub fn read(path: impl AsRef<Path>) -> Result<RunData, StoreError> {
+        let path = path.as_ref();
+        if !path.is_file() {
+            return Err(StoreError::NoFile(path.to_owned()));
+        }
+        reader::read(path)
+    }
+}
+
 /// A run folder: `run.db`, and beside it the files that a report is made of.
 #[derive(Clone, Debug)]
 pub struct RunFolder {
@@ -31,14 +76,8 @@ impl RunFolder {
         let path = path.as_ref();
         fs::create_dir_all(path).map_err(|error| StoreError::Io { path: path.to_owned(), error })?;
         let database = path.join(DATABASE);
-        // `create_new` claims the name, so that two runs told to use one folder do not share it.
-        match fs::File::options().write(true).create_new(true).open(&database) {
-            Ok(_) => RunWriter::open(database, info),
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-                Err(StoreError::Exists(path.to_owned()))
-            }
-            Err(error) => Err(StoreError::Io { path: database, error }),
-        }
+        claim(&database, || StoreError::Exists(path.to_owned()))?;
+        RunWriter::open(database, info)
     }
 
     /// Reads a whole run: finished, cut off, or still going on.

@@ -7,7 +7,7 @@
 mod schema;
 
 mod folder;
-pub use folder::{FORMAT, RunFolder};
+pub use folder::{FORMAT, HostFile, RunFolder};
 
 mod error;
 pub use error::StoreError;
@@ -18,5 +18,7 @@ pub use writer::RunWriter;
 mod waiting;
 
 mod rows;
+
+mod host;
 
 mod reader;

@@ -7,7 +7,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, Row};
 use throng_observation::RunTime;
 use throng_observation::run::{ClockError, Ending, RunData, RunInfo};
 
-use crate::{FORMAT, StoreError, rows, schema};
+use crate::{FORMAT, StoreError, host, rows, schema};
 
 /// Reads the run at `path`.
 pub(crate) fn read(path: &Path) -> Result<RunData, StoreError> {
@@ -91,10 +91,11 @@ fn read_all(db: &Connection) -> rusqlite::Result<RunData> {
         )?,
         generator: list(db, "generator", &schema::GENERATOR, "second, worker", rows::read_generator)?,
         events: list(db, "event", &schema::EVENT, "at_us, rowid", rows::read_event)?,
+        host: host::read_all(db)?,
     })
 }
 
-fn list<T>(
+pub(crate) fn list<T>(
     db: &Connection,
     table: &str,
     columns: &[&str],

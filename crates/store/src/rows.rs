@@ -12,14 +12,14 @@ use throng_observation::{
 };
 
 use crate::waiting::Waiting;
-use crate::{FORMAT, schema};
+use crate::{FORMAT, host, schema};
 
 /// SQLite's integers are signed; a counter that large does not occur, and would rather stop than turn negative.
-fn int(value: u64) -> Value {
+pub(crate) fn int(value: u64) -> Value {
     Value::Integer(i64::try_from(value).unwrap_or(i64::MAX))
 }
 
-fn opt<T: Into<Value>>(value: Option<T>) -> Value {
+pub(crate) fn opt<T: Into<Value>>(value: Option<T>) -> Value {
     value.map_or(Value::Null, Into::into)
 }
 
@@ -94,10 +94,11 @@ pub(crate) fn put_all(db: &Transaction<'_>, waiting: &Waiting) -> rusqlite::Resu
     put(db, "participant", &schema::PARTICIPANT, waiting.participants.values(), participant)?;
     put(db, "track", &with_counters(&schema::TRACK), waiting.tracks.values(), track)?;
     put(db, "generator", &schema::GENERATOR, &waiting.generator, generator)?;
-    put(db, "event", &schema::EVENT, &waiting.events, event)
+    put(db, "event", &schema::EVENT, &waiting.events, event)?;
+    host::put_all(db, &waiting.host)
 }
 
-fn put<'a, T: 'a>(
+pub(crate) fn put<'a, T: 'a>(
     db: &Transaction<'_>,
     table: &str,
     columns: &[&str],
@@ -227,24 +228,24 @@ pub(crate) fn ending_key(ending: Ending) -> &'static str {
 }
 
 /// Reads cells from left to right.
-struct Cells<'r, 's> {
+pub(crate) struct Cells<'r, 's> {
     row: &'r Row<'s>,
     next: usize,
 }
 
 impl<'r, 's> Cells<'r, 's> {
-    fn of(row: &'r Row<'s>) -> Self {
+    pub(crate) fn of(row: &'r Row<'s>) -> Self {
         Self { row, next: 0 }
     }
 
-    fn take<T: rusqlite::types::FromSql>(&mut self) -> rusqlite::Result<T> {
+    pub(crate) fn take<T: rusqlite::types::FromSql>(&mut self) -> rusqlite::Result<T> {
         let index = self.next;
         self.next += 1;
         self.row.get(index)
     }
 
     /// A count; a negative one in a damaged file reads as 0.
-    fn count(&mut self) -> rusqlite::Result<u64> {
+    pub(crate) fn count(&mut self) -> rusqlite::Result<u64> {
         Ok(u64::try_from(self.take::<i64>()?).unwrap_or(0))
     }
 
@@ -299,7 +300,7 @@ impl<'r, 's> Cells<'r, 's> {
     }
 }
 
-fn broken(index: usize, error: impl std::error::Error + Send + Sync + 'static) -> rusqlite::Error {
+pub(crate) fn broken(index: usize, error: impl std::error::Error + Send + Sync + 'static) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(index, rusqlite::types::Type::Blob, Box::new(error))
 }
 

@@ -119,6 +119,53 @@ pub(crate) const GENERATOR: [&str; 13] = [
 /// Columns of `event`.
 pub(crate) const EVENT: [&str; 5] = ["at_us", "participant", "kind", "count", "detail"];
 
+/// Columns of `host`.
+pub(crate) const HOST: [&str; 6] =
+    ["host", "name", "facts", "clock_error_us", "watcher_cpu_us", "watcher_rss_bytes"];
+
+/// Columns of `host_series`. `upper_limit`, because LIMIT is a word of SQL.
+pub(crate) const HOST_SERIES: [&str; 6] = ["series", "host", "metric", "unit", "labels", "upper_limit"];
+
+/// Columns of `host_sample`.
+pub(crate) const HOST_SAMPLE: [&str; 3] = ["at_us", "series", "value"];
+
+/// Columns of `host_event`.
+pub(crate) const HOST_EVENT: [&str; 4] = ["host", "at_us", "kind", "detail"];
+
+/// Columns of `host_profile`.
+pub(crate) const HOST_PROFILE: [&str; 8] =
+    ["host", "moment", "started_at_us", "duration_us", "frequency_hz", "method", "samples_lost", "limits"];
+
+/// Columns of `host_profile_frame`.
+pub(crate) const HOST_PROFILE_FRAME: [&str; 4] = ["profile", "frame", "symbol", "module"];
+
+/// Columns of `host_profile_stack`.
+pub(crate) const HOST_PROFILE_STACK: [&str; 7] =
+    ["profile", "stack", "pid", "tid", "thread", "count", "frames"];
+
+/// The tables of watched hosts. A folder from before them has none, which reads as a run without hosts.
+///
+/// Samples are keyed by time first: they come in order of time, so each second goes to the end of the tree; by series
+/// first it would rewrite a page for each of several thousand series every second. `NUMERIC` keeps whole values as
+/// integers of a byte or two.
+const CREATE_HOST: &str = "
+         CREATE TABLE host (host INTEGER PRIMARY KEY, name TEXT NOT NULL, facts TEXT NOT NULL,
+             clock_error_us INTEGER NOT NULL, watcher_cpu_us INTEGER NOT NULL, watcher_rss_bytes INTEGER NOT NULL);
+         CREATE TABLE host_series (series INTEGER PRIMARY KEY, host INTEGER NOT NULL, metric TEXT NOT NULL,
+             unit TEXT NOT NULL, labels TEXT NOT NULL, upper_limit REAL);
+         CREATE TABLE host_sample (at_us INTEGER NOT NULL, series INTEGER NOT NULL, value NUMERIC,
+             PRIMARY KEY (at_us, series)) WITHOUT ROWID;
+         CREATE TABLE host_event (host INTEGER NOT NULL, at_us INTEGER NOT NULL, kind TEXT NOT NULL,
+             detail TEXT NOT NULL);
+         CREATE TABLE host_profile (profile INTEGER PRIMARY KEY, host INTEGER NOT NULL, moment TEXT NOT NULL,
+             started_at_us INTEGER NOT NULL, duration_us INTEGER NOT NULL, frequency_hz INTEGER NOT NULL,
+             method TEXT NOT NULL, samples_lost INTEGER NOT NULL, limits TEXT NOT NULL);
+         CREATE TABLE host_profile_frame (profile INTEGER NOT NULL, frame INTEGER NOT NULL, symbol TEXT NOT NULL,
+             module TEXT NOT NULL, PRIMARY KEY (profile, frame)) WITHOUT ROWID;
+         CREATE TABLE host_profile_stack (profile INTEGER NOT NULL, stack INTEGER NOT NULL, pid INTEGER NOT NULL,
+             tid INTEGER NOT NULL, thread TEXT NOT NULL, count INTEGER NOT NULL, frames TEXT NOT NULL,
+             PRIMARY KEY (profile, stack)) WITHOUT ROWID;";
+
 /// The statements that make an empty run.
 pub(crate) fn create() -> String {
     let integers =
@@ -143,7 +190,7 @@ pub(crate) fn create() -> String {
              rss_bytes INTEGER NOT NULL,
              open_fds INTEGER NOT NULL, steal_ratio REAL NOT NULL, observations_dropped INTEGER NOT NULL);
          CREATE TABLE event (at_us INTEGER NOT NULL, participant INTEGER, kind TEXT NOT NULL,
-             count INTEGER NOT NULL, detail TEXT NOT NULL);",
+             count INTEGER NOT NULL, detail TEXT NOT NULL);{CREATE_HOST}",
         crowd = integers(&CROWD),
         phases = PARTICIPANT.iter().skip(8).map(|n| format!("{n} INTEGER")).collect::<Vec<_>>().join(", "),
     )

@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 
 use throng_observation::TrackId;
+use throng_observation::host::{
+    HostEvent, HostId, HostInfo, HostRow, HostSample, HostSeries, Profile, SeriesId,
+};
 use throng_observation::run::{
     CrowdRow, EventRow, GeneratorRow, ParticipantId, ParticipantRow, Row, SeriesRow, TrackRow,
 };
@@ -15,6 +18,12 @@ const APPENDED_MAX: usize = 4096;
 /// than this loses any.
 const REPLACED_MAX: usize = 200_000;
 
+/// Most samples of watched hosts: some 6 MB, half a minute of a full disk with 2,000 threads.
+const SAMPLES_MAX: usize = 262_144;
+
+/// Most profiles; each may be a few megabytes.
+const PROFILES_MAX: usize = 16;
+
 /// The rows of one transaction.
 #[derive(Default)]
 pub(crate) struct Waiting {
@@ -24,6 +33,17 @@ pub(crate) struct Waiting {
     pub(crate) events: Vec<EventRow>,
     pub(crate) participants: BTreeMap<ParticipantId, ParticipantRow>,
     pub(crate) tracks: BTreeMap<(ParticipantId, TrackId), TrackRow>,
+    pub(crate) host: WaitingHost,
+}
+
+/// What waits of watched hosts.
+#[derive(Default)]
+pub(crate) struct WaitingHost {
+    pub(crate) hosts: BTreeMap<HostId, HostInfo>,
+    pub(crate) series: BTreeMap<SeriesId, HostSeries>,
+    pub(crate) samples: Vec<HostSample>,
+    pub(crate) events: Vec<HostEvent>,
+    pub(crate) profiles: Vec<Profile>,
 }
 
 impl Waiting {
@@ -37,6 +57,7 @@ impl Waiting {
             Row::Event(row) => append(&mut self.events, row),
             Row::Participant(row) => replace(&mut self.participants, row.participant, *row),
             Row::Track(row) => replace(&mut self.tracks, (row.participant, row.track), *row),
+            Row::Host(row) => self.host.keep(row),
         }
     }
 
@@ -53,11 +74,32 @@ impl Waiting {
             + self.events.len()
             + self.participants.len()
             + self.tracks.len()
+            + self.host.len()
+    }
+}
+
+impl WaitingHost {
+    fn keep(&mut self, row: HostRow) -> bool {
+        match row {
+            HostRow::Info(info) => replace(&mut self.hosts, info.host, info),
+            HostRow::Series(series) => replace(&mut self.series, series.id, series),
+            HostRow::Sample(sample) => append_up_to(SAMPLES_MAX, &mut self.samples, sample),
+            HostRow::Event(event) => append(&mut self.events, event),
+            HostRow::Profile(profile) => append_up_to(PROFILES_MAX, &mut self.profiles, *profile),
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.hosts.len() + self.series.len() + self.samples.len() + self.events.len() + self.profiles.len()
     }
 }
 
 fn append<T>(rows: &mut Vec<T>, row: T) -> bool {
-    let room = rows.len() < APPENDED_MAX;
+    append_up_to(APPENDED_MAX, rows, row)
+}
+
+fn append_up_to<T>(most: usize, rows: &mut Vec<T>, row: T) -> bool {
+    let room = rows.len() < most;
     if room {
         rows.push(row);
     }

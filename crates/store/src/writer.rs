@@ -103,7 +103,7 @@ impl RunWriter {
         db.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
         // NORMAL survives the death of the process at any moment; only a power cut may cost the last seconds.
         db.pragma_update(None, "synchronous", "NORMAL")?;
-        db.set_prepared_statement_cache_capacity(16);
+        db.set_prepared_statement_cache_capacity(32);
         let transaction = self.connection.transaction()?;
         transaction.pragma_update(None, "application_id", schema::APPLICATION_ID)?;
         transaction.pragma_update(None, "user_version", FORMAT)?;
