@@ -1,6 +1,8 @@
-//! A brief fuzz that runs with every `cargo test`: valid packets of every kind, damaged in every simple way, half a
-//! million times a parser. The seed is fixed, so a failure repeats; the long hunt is `fuzz/`.
+//! A brief fuzz that runs with every `cargo test`: valid packets and files of every kind, damaged in every simple way,
+//! many times a parser. The seed is fixed, so a failure repeats; the long hunt is `fuzz/`.
 
+#[path = "../../../fuzz/hunt.rs"]
+mod hunt;
 mod laws;
 
 use throng_media::mark::Mark;
@@ -11,69 +13,6 @@ use throng_media::rtp::{
 };
 
 const ROUNDS: usize = 500_000;
-
-/// Marsaglia's xorshift64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        (self.next() % end.max(1) as u64) as usize
-    }
-
-    fn byte(&mut self) -> u8 {
-        // Limits are where parsers break.
-        match self.below(3) {
-            0 => [0, 1, 0x7f, 0x80, 0xff][self.below(5)],
-            _ => self.next() as u8,
-        }
-    }
-}
-
-/// Damages `bytes` once.
-fn damage(bytes: &mut Vec<u8>, seeds: &[Vec<u8>], random: &mut Random) {
-    let at = random.below(bytes.len());
-    match random.below(7) {
-        0 if !bytes.is_empty() => bytes[at] ^= 1 << random.below(8),
-        1 if !bytes.is_empty() => bytes[at] = random.byte(),
-        2 => bytes.truncate(at),
-        3 => bytes.extend((0..=random.below(24)).map(|_| random.byte()).collect::<Vec<_>>()),
-        4 => {
-            // The beginning of this one and the end of another.
-            let other = &seeds[random.below(seeds.len())];
-            bytes.truncate(at);
-            bytes.extend_from_slice(&other[random.below(other.len())..]);
-        }
-        5 => {
-            let again = bytes[at..].to_vec();
-            bytes.extend(again);
-            bytes.truncate(2048);
-        }
-        6 if !bytes.is_empty() => {
-            bytes.remove(at);
-        }
-        _ => bytes.insert(at, random.byte()),
-    }
-}
-
-fn hunt(law: fn(&[u8]), seeds: &[Vec<u8>]) {
-    let mut random = Random(0x9e37_79b9_7f4a_7c15);
-    seeds.iter().for_each(|seed| law(seed));
-    for round in 0..ROUNDS {
-        let mut bytes = seeds[round % seeds.len()].clone();
-        for _ in 0..=random.below(4) {
-            damage(&mut bytes, seeds, &mut random);
-        }
-        law(&bytes);
-    }
-    law(&[]);
-}
 
 fn rtp_packet(first_id: u8, extensions: &Extensions<'_>, payload: &[u8]) -> Vec<u8> {
     let ids = ExtensionIds::from_pairs(Extension::ALL.iter().zip(first_id..).map(|(e, id)| (id, e.uri())));
@@ -109,7 +48,7 @@ fn rtp_holds_its_laws_for_any_bytes() {
         padded,
         with_sources,
     ];
-    hunt(laws::rtp, &seeds);
+    hunt::hunt(laws::rtp, &seeds, &[], ROUNDS);
 }
 
 #[test]
@@ -151,7 +90,7 @@ fn rtcp_holds_its_laws_for_any_bytes() {
         vec![0x83, 204, 0, 3, 0, 0, 0, 1, b't', b'e', b's', b't', 1, 2, 3, 4],
         vec![0xa0, 201, 0, 2, 0, 0, 0, 9, 0, 0, 0, 4],
     ];
-    hunt(laws::rtcp, &seeds);
+    hunt::hunt(laws::rtcp, &seeds, &[], ROUNDS);
 }
 
 /// Packets of codec `choice` in the form that [`laws::codec`] reads.
@@ -202,12 +141,23 @@ fn codecs_hold_their_laws_for_any_bytes() {
         stream(6, &[(&[], &[0xff; 20])]),
         stream(8, &[(&[], &[1, 2, 3])]),
     ];
-    hunt(laws::codec, &seeds);
+    hunt::hunt(laws::codec, &seeds, &[], ROUNDS);
 }
 
 #[test]
 fn marks_hold_their_laws_for_any_bytes() {
     let (h264, h265) = marks();
     let behind = [&[6, 1, 4, 0, 0, 3, 1, 9, 9], &h264[1..]].concat();
-    hunt(laws::mark, &[h264, h265, behind]);
+    hunt::hunt(laws::mark, &[h264, h265, behind], &[], ROUNDS);
+}
+
+#[test]
+fn containers_hold_their_laws_for_any_bytes() {
+    // The Ogg checksum is mended and computed bit by bit, which bounds how many files fit into a test.
+    hunt::hunt(
+        laws::container,
+        &hunt::seeds_in("fuzz/seeds/container"),
+        &[&[0, 0, 1], b"OggS", b"OpusHead"],
+        40_000,
+    );
 }

@@ -295,8 +295,8 @@ impl Endpoint {
             example: "janus+ws://127.0.0.1:8188/streaming/1",
         };
         let decoded = |part: &str| {
-            // `query_pairs` decodes %XX as the URL standard does; `+` is a plus in a path.
-            let escaped = format!("id={}", part.replace('+', "%2B"));
+            // Forms decode %XX as the URL standard does; `+` and `&` mean themselves in a path.
+            let escaped = format!("id={}", part.replace('+', "%2B").replace('&', "%26"));
             url::form_urlencoded::parse(escaped.as_bytes()).next().map(|(_, value)| value.into_owned())
         };
         let parts: Vec<&str> = written.path_segments().map(Iterator::collect).unwrap_or_default();
@@ -376,6 +376,7 @@ mod tests {
             ("janus+ws://h/streaming/7", Mountpoint::Number(7)),
             ("janus+ws://h/streaming/seven", Mountpoint::Text("seven".into())),
             ("janus+ws://h/streaming/a%20b+c", Mountpoint::Text("a b+c".into())),
+            ("janus+ws://h/streaming/a&b", Mountpoint::Text("a&b".into())),
         ] {
             let Endpoint::Janus { mountpoint, .. } = target(text).endpoint else { panic!("{text}") };
             assert_eq!(mountpoint, expect);

@@ -4,6 +4,3 @@
 pub mod annexb;
 pub mod ivf;
 pub mod ogg;
-
-#[cfg(test)]
-mod mutation;

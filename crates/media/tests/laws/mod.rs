@@ -3,6 +3,8 @@
 
 #![allow(dead_code, reason = "a fuzz target uses one of the laws")]
 
+mod container;
+
 use std::collections::BTreeSet;
 
 use throng_media::codec::{OpusPacket, PayloadReader};
@@ -13,6 +15,8 @@ use throng_media::rtp::{
     write_header,
 };
 use throng_observation::Codec;
+
+pub(crate) use container::container;
 
 /// RTP: lengths add up to the packet, elements stay inside their block, and what was read can be written and read again.
 pub(crate) fn rtp(packet: &[u8]) {

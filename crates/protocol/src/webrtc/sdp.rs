@@ -348,25 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn bent_descriptions_are_read_without_panic_and_within_bounds() {
-        let mut random = fastrand::Rng::with_seed(7);
-        for _ in 0..20_000 {
-            let mut bytes = OFFER.as_bytes().to_vec();
-            for _ in 0..random.usize(1..8) {
-                let at = random.usize(..bytes.len());
-                match random.u8(0..4) {
-                    0 => bytes[at] = random.u8(..),
-                    1 => bytes.truncate(at.max(1)),
-                    2 => bytes.insert(at, random.u8(..)),
-                    _ => {
-                        let piece = bytes[at..bytes.len().min(at + 40)].to_vec();
-                        bytes.extend(piece);
-                    }
-                }
-            }
-            let description = Description::parse(&String::from_utf8_lossy(&bytes));
-            assert!(description.sections.len() <= SECTIONS_MAX);
-        }
+    fn an_endless_description_is_kept_within_bounds() {
         let endless = "m=video 9 x 96\r\na=ssrc:1 x\r\n".repeat(10_000);
         assert_eq!(Description::parse(&endless).sections.len(), SECTIONS_MAX);
     }

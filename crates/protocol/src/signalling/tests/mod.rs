@@ -1,7 +1,6 @@
 //! Dialogues: what the server says, what the adapter does. No sockets; time is moved by hand.
 
 mod janus;
-mod mutation;
 mod ome;
 mod whep;
 

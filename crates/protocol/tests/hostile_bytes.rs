@@ -1,0 +1,33 @@
+//! A brief fuzz that runs with every `cargo test`: real messages of real servers, damaged in every simple way, many times
+//! a parser. The seed is fixed, so a failure repeats; the long hunt is `fuzz/`.
+
+#[path = "../../../fuzz/hunt.rs"]
+mod hunt;
+mod laws;
+
+const ROUNDS: usize = 20_000;
+
+#[test]
+fn descriptions_hold_their_laws_for_any_bytes() {
+    hunt::hunt(laws::sdp, &hunt::seeds_in("fuzz/seeds/sdp"), hunt::TEXT, ROUNDS);
+}
+
+#[test]
+fn janus_holds_its_laws_for_any_bytes() {
+    hunt::hunt(laws::janus, &hunt::seeds_in("fuzz/seeds/janus"), hunt::TEXT, ROUNDS);
+}
+
+#[test]
+fn ome_holds_its_laws_for_any_bytes() {
+    hunt::hunt(laws::ome, &hunt::seeds_in("fuzz/seeds/ome"), hunt::TEXT, ROUNDS);
+}
+
+#[test]
+fn whep_holds_its_laws_for_any_bytes() {
+    hunt::hunt(laws::whep, &hunt::seeds_in("fuzz/seeds/whep"), hunt::TEXT, ROUNDS);
+}
+
+#[test]
+fn relays_hold_their_laws_for_any_bytes() {
+    hunt::hunt(laws::relay, &hunt::seeds_in("fuzz/seeds/relay"), hunt::TEXT, 10 * ROUNDS);
+}

@@ -1,0 +1,12 @@
+//! What must hold whatever a server says: one function a parser, shared by the brief fuzz of `cargo test` and by the fuzz
+//! targets. Each panics when its law is broken.
+
+#![allow(dead_code, reason = "a fuzz target uses one of the laws")]
+
+mod description;
+mod dialogue;
+mod relay;
+
+pub(crate) use description::sdp;
+pub(crate) use dialogue::{janus, ome, whep};
+pub(crate) use relay::relay;

@@ -1,0 +1,48 @@
+//! Relays: their URLs, and the frames of a stream from one.
+
+use throng_protocol::webrtc::relay::{Carrier, Frames, RelayHost, RelayPlace, is_turn_frame};
+
+/// TURN: the bytes as a URL, and as a stream that may be cut anywhere without changing its frames.
+pub(crate) fn relay(bytes: &[u8]) {
+    if let Ok(place) = RelayPlace::parse(&String::from_utf8_lossy(bytes)) {
+        url_again(&place);
+    }
+    let whole = cut(bytes, bytes.len().max(1));
+    for piece in [1, 7, 1_200] {
+        assert_eq!(cut(bytes, piece), whole, "in pieces of {piece}");
+    }
+}
+
+fn url_again(place: &RelayPlace) {
+    let scheme = if matches!(place.carrier, Carrier::Tls(_)) { "turns" } else { "turn" };
+    let host = match &place.host {
+        RelayHost::Ip(std::net::IpAddr::V6(v6)) => format!("[{v6}]"),
+        RelayHost::Ip(v4) => v4.to_string(),
+        RelayHost::Name(name) => name.clone(),
+    };
+    let transport = if place.carrier.is_stream() { "tcp" } else { "udp" };
+    let written = format!("{scheme}:{host}:{}?transport={transport}", place.port);
+    let again = RelayPlace::parse(&written).unwrap_or_else(|error| panic!("{written}: {error}"));
+    assert_eq!((&again.host, again.port), (&place.host, place.port), "{written}");
+}
+
+/// The frames of a stream that arrives in pieces, and whether it turned out to be none.
+fn cut(stream: &[u8], piece: usize) -> (Vec<Vec<u8>>, bool) {
+    let (mut cutter, mut frames) = (Frames::default(), Vec::new());
+    for bytes in stream.chunks(piece) {
+        cutter.push(bytes);
+        loop {
+            match cutter.next_frame() {
+                Ok(Some(frame)) => {
+                    assert!(is_turn_frame(frame));
+                    frames.push(frame.to_vec());
+                }
+                Ok(None) => break,
+                Err(_) => return (frames, true),
+            }
+        }
+    }
+    let len: usize = frames.iter().map(Vec::len).sum();
+    assert!(len <= stream.len());
+    (frames, false)
+}

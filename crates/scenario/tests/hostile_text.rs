@@ -1,0 +1,30 @@
+//! A brief fuzz that runs with every `cargo test`: good files, objectives, URLs and proofs, damaged in every simple way,
+//! many times a parser. The seed is fixed, so a failure repeats; the long hunt is `fuzz/`.
+
+#[path = "../../../fuzz/hunt.rs"]
+mod hunt;
+mod laws;
+
+const ROUNDS: usize = 100_000;
+
+#[test]
+fn scenarios_hold_their_laws_for_any_text() {
+    let mut seeds = hunt::seeds_in("fuzz/seeds/scenario");
+    seeds.extend(hunt::seeds_in("examples"));
+    hunt::hunt(laws::scenario, &seeds, hunt::TEXT, ROUNDS / 5);
+}
+
+#[test]
+fn objectives_hold_their_laws_for_any_text() {
+    hunt::hunt(laws::objective, &hunt::seeds_in("fuzz/seeds/objective"), hunt::TEXT, ROUNDS);
+}
+
+#[test]
+fn target_urls_hold_their_laws_for_any_text() {
+    hunt::hunt(laws::target, &hunt::seeds_in("fuzz/seeds/target"), hunt::TEXT, ROUNDS);
+}
+
+#[test]
+fn consent_proofs_hold_their_laws_for_any_text() {
+    hunt::hunt(laws::consent, &hunt::seeds_in("fuzz/seeds/consent"), hunt::TEXT, ROUNDS);
+}

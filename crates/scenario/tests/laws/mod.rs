@@ -1,0 +1,113 @@
+//! What must hold for any text whatever that a person or a server writes: one function a parser, shared by the brief fuzz
+//! of `cargo test` and by the fuzz targets. Each panics when its law is broken.
+
+#![allow(dead_code, reason = "a fuzz target uses one of the laws")]
+
+use std::time::Duration;
+
+use throng_scenario::{ConsentProof, Objective, Origin, Override, Scenario, Target};
+
+/// Users beyond which a plan is not made: a law has to be quick.
+const USERS_PLANNED_MAX: u64 = 10_000;
+
+/// Scenario files; lines `--set PATH=VALUE` before anything else are overrides.
+pub(crate) fn scenario(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let mut overrides = Vec::new();
+    let mut file: &str = &text;
+    while let Some((line, rest)) =
+        file.strip_prefix("--set ").map(|rest| rest.split_once('\n').unwrap_or((rest, "")))
+    {
+        match Override::parse(line) {
+            Ok(over) => overrides.push(over),
+            Err(error) => assert!(error.to_string().contains("--set")),
+        }
+        file = rest;
+    }
+    match Scenario::parse_with(file, &overrides) {
+        Ok(scenario) => scenario_again(&scenario),
+        Err(error) => {
+            assert!(!error.problems.is_empty());
+            for problem in &error.problems {
+                assert!(!problem.message.is_empty());
+                let Some(place) = &problem.place else { continue };
+                assert!(place.width >= 1 && place.column >= 1);
+                match &place.origin {
+                    Origin::File => assert!((1..=file.lines().count().max(1) + 1).contains(&place.line)),
+                    Origin::Override(words) => assert!(words.starts_with("--set ")),
+                }
+            }
+            assert!(error.to_string().starts_with("error: "));
+        }
+    }
+}
+
+fn scenario_again(scenario: &Scenario) {
+    let written = scenario.to_toml();
+    // A secret is not stored, so what held one does not read back.
+    if !written.contains('…') {
+        let again = Scenario::parse(&written).unwrap_or_else(|error| panic!("{error}\n{written}"));
+        assert_eq!(again, *scenario);
+    }
+    if scenario.users() <= USERS_PLANNED_MAX && scenario.run.duration <= Duration::from_secs(3_600) {
+        let plan = scenario.plan();
+        assert!(plan.joins.len() as u64 >= scenario.users());
+        assert!(plan.joins.is_sorted_by_key(|join| join.at));
+    }
+}
+
+/// Objectives: what was understood is written so that it is understood alike, and an error points into the text.
+pub(crate) fn objective(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    match text.parse::<Objective>() {
+        Ok(objective) => {
+            let again: Objective = objective.to_string().parse().expect("its own text");
+            assert_eq!(again, objective);
+            assert!(objective.threshold.value().is_finite());
+        }
+        Err(error) => {
+            assert!(!error.message.is_empty() && !error.mend.is_empty());
+            assert!(text.get(error.span.clone()).is_some(), "{:?} is not in {text:?}", error.span);
+        }
+    }
+}
+
+/// Target URLs: what is shown is a target of the same protocol and place, and holds no secret.
+pub(crate) fn target(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    match Target::parse(&text) {
+        Ok(target) => {
+            let (host, port) = target.host_and_port();
+            assert!(!host.is_empty() && matches!(target.url().scheme(), "ws" | "wss" | "http" | "https"));
+            let shown = target.display();
+            let again = Target::parse(&shown).unwrap_or_else(|error| panic!("{text:?} shown as {shown}: {error}"));
+            assert_eq!((again.protocol(), again.host_and_port()), (target.protocol(), (host, port)), "{shown}");
+            assert_eq!(again.is_loopback(), target.is_loopback());
+            let user = shown.split_once("://").and_then(|(_, rest)| rest.split(['/', '?', '#']).next());
+            let user = user.and_then(|authority| authority.rsplit_once('@')).map_or("…", |(user, _)| user);
+            assert_eq!(user, "…", "{shown}");
+            for (key, value) in again.url().query_pairs() {
+                assert!(value == "…" || key == "transport", "{shown}");
+            }
+        }
+        Err(error) => assert!(error.to_string().contains("write"), "{error}"),
+    }
+}
+
+/// Consent proofs: one that is taken can be judged, and lowers limits only.
+pub(crate) fn consent(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    match ConsentProof::parse(&text) {
+        Ok(proof) => {
+            let lowered = throng_scenario::Caps::DEFAULT.lowered_by(&proof.caps);
+            assert!(lowered.users <= throng_scenario::Caps::DEFAULT.users && lowered.users.is_some());
+            assert!(lowered.duration <= throng_scenario::Caps::DEFAULT.duration);
+            assert!(!format!("{proof:?}").contains(proof.token.expose()), "a token is never shown");
+            let _ = proof.validate(&proof.token, &proof.host, proof.port, 1_700_000_000);
+        }
+        Err(error) => {
+            let said = error.to_string();
+            assert!(said.starts_with("consent proof") && said.len() < 1_000, "{said}");
+        }
+    }
+}

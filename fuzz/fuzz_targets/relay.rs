@@ -1,0 +1,7 @@
+//! TURN: URLs, and frames on TCP.
+#![no_main]
+
+#[path = "../../crates/protocol/tests/laws/mod.rs"]
+mod laws;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| laws::relay(bytes));

@@ -1,0 +1,7 @@
+//! Scenario files with overrides.
+#![no_main]
+
+#[path = "../../crates/scenario/tests/laws/mod.rs"]
+mod laws;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| laws::scenario(bytes));

@@ -1,0 +1,137 @@
+//! A brief fuzz on the stable compiler: good inputs, damaged in every simple way, given to one law. The seed is fixed, so
+//! that a failure repeats; libFuzzer hunts longer with the same laws.
+
+#![allow(dead_code, reason = "a test uses what its inputs need")]
+
+use std::path::Path;
+
+/// Longest input that damage makes, bytes.
+const LEN_MAX: usize = 16_384;
+
+/// What breaks readers of text: values of the wrong kind, numbers beyond every width, brackets, blanks, a byte that is no
+/// UTF-8.
+pub(crate) const TEXT: &[&[u8]] = &[
+    b"null",
+    b"-1",
+    b"1e99",
+    b"99999999999999999999",
+    b"0x",
+    b"inf",
+    b"[[",
+    b"{}",
+    b"\"\"",
+    b"\"\"\"",
+    b"'",
+    b"\n",
+    b"\r\n\r\n",
+    b"=",
+    b".",
+    b",",
+    b":",
+    b";",
+    b"<",
+    b"%",
+    b"%zz",
+    b"://",
+    b"@",
+    b"?",
+    b"\0",
+    b"\xff",
+    "ü".as_bytes(),
+    "\u{202e}".as_bytes(),
+    b"1979-05-27",
+    b"a=",
+    b"m=video 9 x 96\r\n",
+    b"[[crowd]]\n",
+];
+
+/// Marsaglia's xorshift64.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        (self.next() % end.max(1) as u64) as usize
+    }
+
+    fn byte(&mut self) -> u8 {
+        // Limits are where parsers break.
+        match self.below(3) {
+            0 => [0, 1, 0x7f, 0x80, 0xff][self.below(5)],
+            _ => self.next() as u8,
+        }
+    }
+}
+
+/// Damages `bytes` once.
+fn damage(bytes: &mut Vec<u8>, seeds: &[Vec<u8>], words: &[&[u8]], random: &mut Random) {
+    let at = random.below(bytes.len());
+    let kinds = if words.is_empty() { 8 } else { 12 };
+    match random.below(kinds) {
+        0 if !bytes.is_empty() => bytes[at] ^= 1 << random.below(8),
+        1 if !bytes.is_empty() => bytes[at] = random.byte(),
+        2 => bytes.truncate(at),
+        3 => bytes.extend((0..=random.below(24)).map(|_| random.byte()).collect::<Vec<_>>()),
+        4 => {
+            // The beginning of this one and the end of another.
+            let other = &seeds[random.below(seeds.len())];
+            bytes.truncate(at);
+            bytes.extend_from_slice(&other[random.below(other.len())..]);
+        }
+        5 => {
+            let again = bytes[at..].to_vec();
+            bytes.extend(again);
+        }
+        6 if !bytes.is_empty() => {
+            bytes.remove(at);
+        }
+        8 | 9 => {
+            // A word in place of some bytes, or of none.
+            let end = (at + random.below(12) * random.below(2)).min(bytes.len());
+            bytes.splice(at..end, words[random.below(words.len())].iter().copied());
+        }
+        10 => {
+            let end = (at + random.below(40)).min(bytes.len());
+            bytes.drain(at..end);
+        }
+        11 => {
+            // A piece of it once more, elsewhere.
+            let piece = bytes[at..(at + random.below(60)).min(bytes.len())].to_vec();
+            let to = random.below(bytes.len());
+            bytes.splice(to..to, piece);
+        }
+        _ => bytes.insert(at, random.byte()),
+    }
+    bytes.truncate(LEN_MAX);
+}
+
+/// Holds `law` against every seed, against nothing, and against `rounds` damaged seeds; damage to text also puts `words`
+/// in.
+pub(crate) fn hunt(law: fn(&[u8]), seeds: &[Vec<u8>], words: &[&[u8]], rounds: usize) {
+    assert!(!seeds.is_empty());
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    seeds.iter().for_each(|seed| law(seed));
+    law(&[]);
+    for round in 0..rounds {
+        let mut bytes = seeds[round % seeds.len()].clone();
+        for _ in 0..=random.below(4) {
+            damage(&mut bytes, seeds, words, &mut random);
+        }
+        law(&bytes);
+    }
+}
+
+/// The files of a folder of seeds, `fuzz/seeds/janus` for example, in the order of their names.
+pub(crate) fn seeds_in(folder: &str) -> Vec<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
+    let mut files: Vec<_> =
+        std::fs::read_dir(&folder).expect("a folder of seeds").map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files.iter().map(|file| std::fs::read(file).expect("a seed")).collect()
+}
