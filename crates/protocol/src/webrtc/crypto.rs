@@ -1,5 +1,6 @@
-//! The cryptography that all sessions share: one validated DTLS configuration and one certificate, where the stock
-//! provider tests itself anew for every session; and the way of a session's media keys from its DTLS to its owner.
+//! The cryptography that all sessions share, viewers' and an embedded server's alike: one validated DTLS configuration and
+//! one certificate, where the stock provider tests itself anew for every session; and the way of a session's media keys
+//! from its DTLS to its owner.
 
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -25,14 +26,16 @@ pub enum CryptoSetupError {
 
 /// What all sessions of the process share.
 #[derive(Debug)]
-pub(super) struct SharedCrypto {
-    pub(super) provider: Arc<CryptoProvider>,
-    pub(super) certificate: DtlsCert,
+pub struct SharedCrypto {
+    /// For str0m's configuration of every session.
+    pub provider: Arc<CryptoProvider>,
+    /// The certificate of every session.
+    pub certificate: DtlsCert,
 }
 
 /// Where the DTLS of one session puts its keys, and the session finds them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct KeySlot(Arc<Mutex<Option<SessionKeys>>>);
+pub struct KeySlot(Arc<Mutex<Option<SessionKeys>>>);
 
 thread_local! {
     /// The slot for the session being built. str0m keeps the DTLS provider as a `&'static` object and calls its
@@ -43,7 +46,8 @@ thread_local! {
 
 impl KeySlot {
     /// The keys, once the handshake has made them; they are handed out once.
-    pub(super) fn take(&self) -> Option<SessionKeys> {
+    #[must_use]
+    pub fn take(&self) -> Option<SessionKeys> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
@@ -53,7 +57,7 @@ impl KeySlot {
 }
 
 /// Runs `build`, which makes exactly one DTLS instance, and returns the slot that this instance fills.
-pub(super) fn with_key_slot<T>(build: impl FnOnce() -> T) -> (T, KeySlot) {
+pub fn with_key_slot<T>(build: impl FnOnce() -> T) -> (T, KeySlot) {
     let slot = KeySlot::default();
     BUILDING.with_borrow_mut(|building| *building = Some(slot.clone()));
     let built = build();
@@ -62,7 +66,10 @@ pub(super) fn with_key_slot<T>(build: impl FnOnce() -> T) -> (T, KeySlot) {
 }
 
 /// The shared cryptography, made at the first call.
-pub(super) fn shared() -> Result<&'static SharedCrypto, CryptoSetupError> {
+///
+/// # Errors
+/// [`CryptoSetupError`], at every call once the first has failed.
+pub fn shared() -> Result<&'static SharedCrypto, CryptoSetupError> {
     static SHARED: OnceLock<Result<SharedCrypto, CryptoSetupError>> = OnceLock::new();
     SHARED.get_or_init(set_up).as_ref().map_err(Clone::clone)
 }

@@ -17,7 +17,7 @@ mod feedback;
 
 pub mod srtp;
 
-mod crypto;
+pub mod crypto;
 pub use crypto::CryptoSetupError;
 
 #[cfg(test)]

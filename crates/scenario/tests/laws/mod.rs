@@ -80,8 +80,13 @@ pub(crate) fn target(bytes: &[u8]) {
             let (host, port) = target.host_and_port();
             assert!(!host.is_empty() && matches!(target.url().scheme(), "ws" | "wss" | "http" | "https"));
             let shown = target.display();
-            let again = Target::parse(&shown).unwrap_or_else(|error| panic!("{text:?} shown as {shown}: {error}"));
-            assert_eq!((again.protocol(), again.host_and_port()), (target.protocol(), (host, port)), "{shown}");
+            let again =
+                Target::parse(&shown).unwrap_or_else(|error| panic!("{text:?} shown as {shown}: {error}"));
+            assert_eq!(
+                (again.protocol(), again.host_and_port()),
+                (target.protocol(), (host, port)),
+                "{shown}"
+            );
             assert_eq!(again.is_loopback(), target.is_loopback());
             let user = shown.split_once("://").and_then(|(_, rest)| rest.split(['/', '?', '#']).next());
             let user = user.and_then(|authority| authority.rsplit_once('@')).map_or("…", |(user, _)| user);

@@ -1,20 +1,17 @@
 //! The other end of a session: ICE-lite, DTLS and SDP by str0m, which appears nowhere else. Media never enters it.
 
-mod dtls;
-
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
 use str0m::change::SdpOffer;
-use str0m::config::DtlsCert;
 use str0m::format::Codec as StrCodec;
 use str0m::media::{Direction, MediaKind, Mid};
 use str0m::net::{Protocol, Receive};
 use str0m::rtp::{Extension as StrExtension, ExtensionMap};
 use str0m::{Candidate, Event, Input, Output, Rtc, RtcConfig};
-use str0m_proto::crypto::CryptoProvider;
 use throng_media::rtp::{ExtensionIds, PacketKind, classify};
+use throng_protocol::webrtc::crypto::{self, KeySlot, SharedCrypto};
 use throng_protocol::webrtc::srtp::SessionKeys;
 
 use crate::source::Codec;
@@ -31,10 +28,7 @@ pub(crate) enum OfferError {
 }
 
 /// What all sessions of a stage share: certificate and cryptography.
-pub(crate) struct Identity {
-    certificate: DtlsCert,
-    crypto: Arc<CryptoProvider>,
-}
+pub(crate) struct Identity(&'static SharedCrypto);
 
 /// What was agreed on for one media section.
 #[derive(Clone, Debug)]
@@ -64,7 +58,7 @@ pub(crate) struct Peer {
     /// Where media goes; known when ICE is.
     remote: Option<SocketAddr>,
     deadline: Instant,
-    keys: Option<SessionKeys>,
+    keys: KeySlot,
     ended: bool,
 }
 
@@ -80,9 +74,7 @@ pub(crate) struct Answered {
 
 impl Identity {
     pub(crate) fn new() -> Result<Self, String> {
-        let crypto = dtls::provider()?;
-        let certificate = crypto.dtls_provider.generate_certificate().ok_or("no certificate")?;
-        Ok(Self { certificate, crypto })
+        crypto::shared().map(Self).map_err(|error| error.to_string())
     }
 
     fn config(&self) -> RtcConfig {
@@ -98,8 +90,8 @@ impl Identity {
             .set_extension_map(extensions)
             .set_rtp_mode(true)
             .set_ice_lite(true)
-            .set_dtls_cert(self.certificate.clone())
-            .set_crypto_provider(Arc::clone(&self.crypto))
+            .set_dtls_cert(self.0.certificate.clone())
+            .set_crypto_provider(Arc::clone(&self.0.provider))
     }
 
     /// Answers `offer` for a session whose datagrams come to `local`.
@@ -112,13 +104,13 @@ impl Identity {
     ) -> Result<Answered, OfferError> {
         let malformed = |error: &dyn std::fmt::Display| OfferError::Malformed(error.to_string());
         let offer = SdpOffer::from_sdp_string(offer).map_err(|error| malformed(&error))?;
-        let mut rtc = self.config().build(now);
+        let (mut rtc, keys) = crypto::with_key_slot(|| self.config().build(now));
         let candidate = Candidate::host(local, "udp").map_err(|error| malformed(&error))?;
         rtc.add_local_candidate(candidate);
         let answer = rtc.sdp_api().accept_offer(offer).map_err(|error| malformed(&error))?;
         let sdp = answer.to_sdp_string();
         let local_ufrag = rtc.direct_api().local_ice_credentials().ufrag;
-        let mut peer = Peer { rtc, local, remote: None, deadline: now, keys: None, ended: false };
+        let mut peer = Peer { rtc, local, remote: None, deadline: now, keys, ended: false };
         // str0m tells of media sections only once keys are there; their names are in the answer.
         let mids = sdp.lines().filter_map(|line| line.trim_end().strip_prefix("a=mid:")).map(Mid::from);
         let agreed: Vec<Agreed> = mids.filter_map(|mid| agreed_on(&mut peer.rtc, mid, role)).collect();
@@ -196,11 +188,7 @@ impl Peer {
 
     fn poll(&mut self, send: &mut impl FnMut(SocketAddr, &[u8])) {
         loop {
-            let output = self.rtc.poll_output();
-            if let Some(keys) = dtls::take_keys() {
-                self.keys = Some(keys);
-            }
-            match output {
+            match self.rtc.poll_output() {
                 Ok(Output::Timeout(deadline)) => {
                     self.deadline = deadline;
                     self.ended |= !self.rtc.is_alive();
