@@ -1,0 +1,218 @@
+//! The producers' half of the protocol: claim a place, commit or abort it, evict the oldest to make room.
+//!
+//! Lock-free: a claim is one compare-and-swap on `reserve` that only fails when a rival's succeeded.
+
+use crate::layout::ROWS;
+use crate::memory::Memory;
+use crate::reason::DropReason;
+use crate::sync::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use crate::word::{Place, Stage, State};
+
+/// What a producer remembers between claims, so as to leave the consumer's cache line alone while there is room.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen {
+    /// `reserve` as this producer left it. As long as it stands so, `release` can only have grown since.
+    reserve: Place,
+    release: Place,
+}
+
+impl Seen {
+    pub(crate) fn new(memory: &Memory) -> Self {
+        let release = Place::unpack(memory.control().release.0.load(Acquire));
+        Self { reserve: release, release }
+    }
+}
+
+/// What a try to claim came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tried {
+    Claimed(Place),
+    Full,
+    /// The shared words contradict each other.
+    Corrupt(&'static str),
+}
+
+/// What a try to evict came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Eviction {
+    /// Something became free, or somebody else made progress: try to claim again.
+    Progress,
+    /// The oldest is in the consumer's hands, or a producer still writes it: no room can be made.
+    Held,
+    /// There is nothing to evict.
+    Empty,
+}
+
+/// What a producer says about a frame when it commits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Descriptor {
+    pub(crate) len: u32,
+    pub(crate) stream: u32,
+    pub(crate) kind: u16,
+    pub(crate) flags: u16,
+    pub(crate) timestamp_ns: u64,
+    pub(crate) sequence: u64,
+    pub(crate) user_data: u64,
+}
+
+/// Takes the next place of `units`, if there is room.
+pub(crate) fn try_claim(memory: &Memory, seen: &mut Seen, owner: u16, units: u32) -> Tried {
+    let control = memory.control();
+    let geometry = memory.geometry();
+    loop {
+        let reserve = Place::unpack(control.reserve.0.load(Relaxed));
+        let refresh = reserve != seen.reserve;
+        if refresh {
+            // Rivals claimed meanwhile, so what was seen may be any age. SYNC POINT with `give_back`: what the consumer
+            // read of the old payload happens before what is written over it.
+            seen.release = Place::unpack(control.release.0.load(Acquire));
+            seen.reserve = reserve;
+        }
+        let slots_used = reserve.sequence.wrapping_sub(seen.release.sequence);
+        let units_used = reserve.unit.wrapping_sub(seen.release.unit);
+        if slots_used > geometry.slots || units_used > geometry.units() {
+            // `release` was read after `reserve` and may have overtaken it.
+            if Place::unpack(control.reserve.0.load(Acquire)) != reserve {
+                continue;
+            }
+            return Tried::Corrupt("more is in flight than the ring holds");
+        }
+        if slots_used == geometry.slots || units_used > geometry.units() - units {
+            if !refresh {
+                let release = Place::unpack(control.release.0.load(Acquire));
+                if release != seen.release {
+                    seen.release = release;
+                    continue;
+                }
+            }
+            return Tried::Full;
+        }
+        let next = reserve.after(units);
+        if control.reserve.0.compare_exchange_weak(reserve.pack(), next.pack(), AcqRel, Relaxed).is_err() {
+            continue;
+        }
+        seen.reserve = next;
+        match own(memory, reserve, owner, units) {
+            Owned::Yes => return Tried::Claimed(reserve),
+            Owned::Lost => {}
+            Owned::Corrupt => return Tried::Corrupt("a reserved slot is in use"),
+        }
+    }
+}
+
+enum Owned {
+    Yes,
+    /// The consumer gave the place up before it had an owner, since a producer died: take another.
+    Lost,
+    Corrupt,
+}
+
+/// Makes the slot of a reserved place ours. Only an owner may write it: somebody who lost its place could otherwise
+/// write into the slot's next turn.
+fn own(memory: &Memory, place: Place, owner: u16, units: u32) -> Owned {
+    let slot = memory.slot(place.sequence);
+    let word = slot.state.load(Acquire);
+    let before = place.sequence.wrapping_sub(memory.geometry().slots);
+    match State::unpack(word) {
+        Some(state) if state.sequence == before && state.stage.is_over() => {}
+        Some(state) if state.sequence == place.sequence && state.stage == Stage::Poisoned => {
+            return Owned::Lost;
+        }
+        // After a revocation the ring may have gone on by whole turns while this thread slept.
+        Some(state) if state.sequence.wrapping_sub(place.sequence) < 1 << 31 => return Owned::Lost,
+        _ => return Owned::Corrupt,
+    }
+    let claimed = State { sequence: place.sequence, owner, stage: Stage::Claimed };
+    if slot.state.compare_exchange(word, claimed.pack(), AcqRel, Relaxed).is_err() {
+        return Owned::Lost;
+    }
+    slot.units.store(units, Relaxed);
+    // SYNC POINT with `Cursor::extent_of_dead`: whoever sees this place in `start` sees `units`.
+    slot.start.store(place.pack(), Release);
+    Owned::Yes
+}
+
+/// Makes a claimed frame visible. False if the claim is not open.
+pub(crate) fn commit(memory: &Memory, place: Place, owner: u16, descriptor: &Descriptor) -> bool {
+    let slot = memory.slot(place.sequence);
+    let claimed = State { sequence: place.sequence, owner, stage: Stage::Claimed };
+    if slot.state.load(Relaxed) != claimed.pack() {
+        return false;
+    }
+    slot.len.store(descriptor.len, Relaxed);
+    slot.stream.store(descriptor.stream, Relaxed);
+    slot.kind_flags.store(u32::from(descriptor.kind) | u32::from(descriptor.flags) << 16, Relaxed);
+    slot.timestamp_ns.store(descriptor.timestamp_ns, Relaxed);
+    slot.sequence.store(descriptor.sequence, Relaxed);
+    slot.user_data.store(descriptor.user_data, Relaxed);
+    // SYNC POINT with `Cursor::peek`: descriptor and payload are seen by whoever sees the frame committed.
+    slot.state.compare_exchange(claimed.pack(), claimed.at(Stage::Committed).pack(), AcqRel, Relaxed).is_ok()
+}
+
+/// Gives up a claim. False if it is not open.
+pub(crate) fn abort(memory: &Memory, place: Place, owner: u16) -> bool {
+    let claimed = State { sequence: place.sequence, owner, stage: Stage::Claimed };
+    let aborted = claimed.at(Stage::Aborted);
+    let slot = memory.slot(place.sequence);
+    slot.state.compare_exchange(claimed.pack(), aborted.pack(), AcqRel, Relaxed).is_ok()
+}
+
+/// Aborts whatever a producer that goes still has open.
+pub(crate) fn abort_all(memory: &Memory, owner: u16) -> u64 {
+    let mut aborted = 0;
+    for slot in memory.slots() {
+        let word = slot.state.load(Acquire);
+        let Some(state) = State::unpack(word) else { continue };
+        if state.owner == owner && state.stage == Stage::Claimed {
+            let over = state.at(Stage::Aborted).pack();
+            aborted += u64::from(slot.state.compare_exchange(word, over, AcqRel, Relaxed).is_ok());
+        }
+    }
+    aborted
+}
+
+/// Drops the oldest frame, or finishes giving back one that is over already. The drop is counted with the producer
+/// whose frame it was.
+pub(crate) fn evict_oldest(memory: &Memory) -> Eviction {
+    let control = memory.control();
+    let release = Place::unpack(control.release.0.load(Acquire));
+    let reserve = Place::unpack(control.reserve.0.load(Acquire));
+    if release.sequence == reserve.sequence {
+        return Eviction::Empty;
+    }
+    let slot = memory.slot(release.sequence);
+    let word = slot.state.load(Acquire);
+    let Some(state) = State::unpack(word) else { return Eviction::Held };
+    if state.sequence != release.sequence {
+        let moved = Place::unpack(control.release.0.load(Acquire)) != release;
+        return if moved { Eviction::Progress } else { Eviction::Held };
+    }
+    match state.stage {
+        // Who wins this compare-and-swap decides: the consumer peeks it, or it is gone.
+        Stage::Committed => {
+            let evicted = state.at(Stage::Evicted).pack();
+            if slot.state.compare_exchange(word, evicted, AcqRel, Relaxed).is_err() {
+                return Eviction::Progress;
+            }
+            let row = &memory.rows()[usize::from(state.owner) % ROWS];
+            row.dropped[DropReason::Evicted as usize].fetch_add(1, Relaxed);
+        }
+        Stage::Released | Stage::Aborted | Stage::Evicted => {}
+        // The extent of a poisoned claim is for the consumer to find out.
+        Stage::Claimed | Stage::Peeked | Stage::Poisoned => return Eviction::Held,
+    }
+    give_back(memory, release, slot.units.load(Relaxed));
+    Eviction::Progress
+}
+
+/// Moves `release` over the frame at `place`, which is over; does nothing if somebody else did so before. The slot is
+/// not reused until then, so its `units` still stood there when they were read if the compare-and-swap succeeds.
+pub(crate) fn give_back(memory: &Memory, place: Place, units: u32) -> bool {
+    // SYNC POINT with `try_claim`. Acquire as well: an evicting producer passes on what the consumer released.
+    memory
+        .control()
+        .release
+        .0
+        .compare_exchange(place.pack(), place.after(units).pack(), AcqRel, Acquire)
+        .is_ok()
+}

@@ -1,0 +1,435 @@
+//! The consumer's side: lanes of many producers, read fairly, with one thing to wait on.
+
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::event::epoll;
+
+use crate::error::RingError;
+use crate::frame::{Frame, FrameId, LaneId, Payload};
+use crate::handover::Invitation;
+use crate::lane::{Lane, LaneFds};
+use crate::options::RingOptions;
+use crate::stats::LaneStats;
+use crate::wake::{self, Sleep};
+
+/// Bytes a lane may deliver before the next has its turn (deficit round robin): frames of a megabyte and packets of a
+/// kilobyte share fairly, and small ones still come in runs.
+const QUANTUM_BYTES: i64 = 64 * 1024;
+/// What a frame costs beside its bytes, so that empty ones are not free.
+const FRAME_COST_BYTES: i64 = 64;
+/// Looks before sleeping: about a microsecond, less than what going to sleep costs.
+const SPINS: u32 = 50;
+/// A consumer that sleeps on a futex looks this often at the hand-over sockets, which a futex cannot watch.
+const LIVENESS_PERIOD: Duration = Duration::from_millis(50);
+/// Lanes that one consumer can have at a time.
+const LANES_MAX: usize = 1 << 16;
+
+/// What happened beside frames.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Event {
+    /// All processes of a session are gone. What they had committed is still delivered.
+    ProducerLeft {
+        /// Their lane.
+        lane: LaneId,
+        /// Their session within the lane.
+        session: u32,
+        /// They closed their producers; else they died, and what they had claimed is put aside.
+        clean: bool,
+    },
+    /// A producer wrote nonsense over the ring's words. The lane is closed; frames of it that are held stay valid.
+    LaneCorrupt {
+        /// The lane.
+        lane: LaneId,
+        /// Which rule was broken.
+        error: RingError,
+    },
+    /// Nobody is left on the lane, and all of it was read and released; its memory is given back.
+    LaneEnded {
+        /// The lane.
+        lane: LaneId,
+        /// Its last statistics, in which every committed, dropped and abandoned frame is counted.
+        stats: LaneStats,
+    },
+}
+
+/// Reads the frames of all its producers: one lane (a ring) for each producer process.
+#[derive(Debug)]
+pub struct Consumer {
+    /// By the lower half of the lane number.
+    lanes: Vec<Option<Lane>>,
+    /// Upper half of the next lane number, so that an old number does not name a new lane.
+    generation: u32,
+    /// Whose turn it is.
+    turn: usize,
+    events: VecDeque<Event>,
+    epoll: OwnedFd,
+}
+
+impl Consumer {
+    /// A consumer without lanes.
+    ///
+    /// # Errors
+    /// The process has no descriptors left.
+    pub fn new() -> Result<Self, RingError> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)
+            .map_err(RingError::io("making an epoll descriptor"))?;
+        Ok(Self { lanes: Vec::new(), generation: 0, turn: 0, events: VecDeque::new(), epoll })
+    }
+
+    /// Makes a lane and the invitation that a producer process joins with.
+    ///
+    /// # Errors
+    /// The size cannot be, or memory or descriptors are short.
+    pub fn add_lane(&mut self, options: &RingOptions) -> Result<(LaneId, Invitation), RingError> {
+        let id = self.free_id()?;
+        let mut lane = Lane::create(id, options)?;
+        let (session, invitation) = lane.invite()?;
+        self.watch_lane(&lane)?;
+        self.watch_session(&lane, session)?;
+        self.put(lane);
+        Ok((id, invitation))
+    }
+
+    /// Makes a lane for whoever connected to a socket of the caller's: the other end calls
+    /// [`crate::Producer::connect`] or [`crate::Producer::join`].
+    ///
+    /// # Errors
+    /// As [`Consumer::add_lane`], or the socket is no Unix socket.
+    pub fn accept(&mut self, socket: impl Into<OwnedFd>, options: &RingOptions) -> Result<LaneId, RingError> {
+        let id = self.free_id()?;
+        let mut lane = Lane::create(id, options)?;
+        let session = lane.offer(socket.into())?;
+        self.watch_lane(&lane)?;
+        self.watch_session(&lane, session)?;
+        self.put(lane);
+        Ok(id)
+    }
+
+    /// Invites one more process to an existing lane. Processes of a lane share memory and fate: one that writes wildly
+    /// can spoil the others' frames there, which a lane of its own could not.
+    ///
+    /// # Errors
+    /// There is no such lane, or descriptors are short.
+    pub fn invite(&mut self, lane: LaneId) -> Result<Invitation, RingError> {
+        let lane = self.lane_mut(lane).ok_or(RingError::UnknownLane { lane: lane.0 })?;
+        let (session, invitation) = lane.invite()?;
+        let id = lane.id;
+        if let Some(lane) = self.lane(id) {
+            self.watch_session(lane, session)?;
+        }
+        Ok(invitation)
+    }
+
+    /// Copies of a lane's descriptors, to be kept by a supervisor.
+    ///
+    /// # Errors
+    /// There is no such lane, or descriptors are short.
+    pub fn export(&self, lane: LaneId) -> Result<LaneFds, RingError> {
+        self.lane(lane).ok_or(RingError::UnknownLane { lane: lane.0 })?.export()
+    }
+
+    /// Goes on where the dead consumer of a lane stopped. Frames that it had peeked and not released come again.
+    ///
+    /// # Errors
+    /// That consumer lives, or what is adopted is no valid ring.
+    pub fn adopt(&mut self, fds: LaneFds) -> Result<LaneId, RingError> {
+        let id = self.free_id()?;
+        let lane = Lane::adopt(id, fds)?;
+        self.watch_lane(&lane)?;
+        for session in &lane.sessions {
+            self.watch_session(&lane, session.number)?;
+        }
+        self.put(lane);
+        self.look_for_the_dead();
+        Ok(id)
+    }
+
+    /// The next frame of any lane, if there is one; lanes take turns by bytes. It stays where it is until
+    /// [`Consumer::release`]; any number may be held. Frames of one lane come in the order of their claims.
+    pub fn peek(&mut self) -> Option<Frame> {
+        // The first round spends credit; should all who have something be out of it, one refill serves the second.
+        for _ in 0..2 {
+            for _ in 0..self.lanes.len().max(1) {
+                match self.peek_turn() {
+                    Some(frame) => return Some(frame),
+                    None => self.next_turn(),
+                }
+            }
+            self.refill()?;
+        }
+        None
+    }
+
+    fn peek_turn(&mut self) -> Option<Frame> {
+        let lane = self.lanes.get_mut(self.turn)?.as_mut()?;
+        if lane.credit <= 0 && self.lanes.len() > 1 {
+            return None;
+        }
+        let lane = self.lanes.get_mut(self.turn)?.as_mut()?;
+        match lane.peek() {
+            Ok(Some(peeked)) => {
+                let frame = Frame::new(lane.id, &peeked);
+                lane.credit -= frame.len as i64 + FRAME_COST_BYTES;
+                Some(frame)
+            }
+            Ok(None) => {
+                // An idle lane saves nothing up.
+                lane.credit = lane.credit.min(0);
+                None
+            }
+            Err(error) => {
+                self.events.push_back(Event::LaneCorrupt { lane: lane.id, error });
+                None
+            }
+        }
+    }
+
+    fn next_turn(&mut self) {
+        self.turn = if self.turn + 1 < self.lanes.len() { self.turn + 1 } else { 0 };
+        if let Some(Some(lane)) = self.lanes.get_mut(self.turn) {
+            lane.credit = (lane.credit + QUANTUM_BYTES).min(QUANTUM_BYTES);
+        }
+    }
+
+    /// All who have something are in debt: lets as many rounds pass as the least indebted needs. Nothing if nobody has.
+    fn refill(&mut self) -> Option<()> {
+        let ready = |lane: &&mut Lane| lane.is_ready();
+        let debt = self.lanes.iter_mut().flatten().filter(ready).map(|lane| lane.credit).max()?;
+        let missing = 1 - debt.min(0);
+        for lane in self.lanes.iter_mut().flatten() {
+            lane.credit = (lane.credit + missing).min(QUANTUM_BYTES);
+        }
+        Some(())
+    }
+
+    /// The bytes of a held frame.
+    ///
+    /// # Errors
+    /// It is not held (any more).
+    pub fn payload(&self, frame: FrameId) -> Result<Payload<'_>, RingError> {
+        let (start, len) = self
+            .lane(frame.lane())
+            .and_then(|lane| lane.payload(frame.sequence()))
+            .ok_or(RingError::UnknownFrame { frame: frame.get() })?;
+        Ok(Payload::new(start, len))
+    }
+
+    /// Gives a frame back, in any order. Its room becomes free for the producer once all frames of the lane before it
+    /// were given back too.
+    ///
+    /// # Errors
+    /// It is not held (any more).
+    pub fn release(&mut self, frame: FrameId) -> Result<(), RingError> {
+        let released = self.lane_mut(frame.lane()).is_some_and(|lane| lane.release(frame.sequence()));
+        if released { Ok(()) } else { Err(RingError::UnknownFrame { frame: frame.get() }) }
+    }
+
+    /// Sleeps until there may be a frame or an [`Event`], at most for `timeout`. True if there may be. Costs no system
+    /// call when there is something.
+    ///
+    /// # Errors
+    /// The system refuses to wait.
+    pub fn wait(&mut self, timeout: Duration) -> Result<bool, RingError> {
+        let deadline = Instant::now().checked_add(timeout);
+        for _ in 0..SPINS {
+            if self.has_something() {
+                return Ok(true);
+            }
+            std::hint::spin_loop();
+        }
+        loop {
+            let left = deadline.map_or(Duration::MAX, |at| at.saturating_duration_since(Instant::now()));
+            if left.is_zero() {
+                self.look_for_the_dead();
+                return Ok(self.has_something());
+            }
+            let mut lanes = self.lanes.iter().flatten();
+            match (lanes.next(), lanes.next()) {
+                (Some(only), None) => {
+                    sleep_on_futex(only, left.min(LIVENESS_PERIOD));
+                    if !self.has_something() {
+                        self.look_for_the_dead();
+                    }
+                }
+                _ => self.sleep_on_epoll(left)?,
+            }
+            if self.has_something() {
+                return Ok(true);
+            }
+        }
+    }
+
+    fn sleep_on_epoll(&mut self, left: Duration) -> Result<(), RingError> {
+        if self.arm() {
+            self.lanes.iter().flatten().for_each(Lane::count_sleep);
+            self.drain_epoll(left)?;
+        }
+        self.disarm();
+        Ok(())
+    }
+
+    /// For event loops (epoll, tokio's `AsyncFd`, GLib): asks for the descriptor from [`Consumer::event_fd`] to become
+    /// readable with the next frame or event. False, and nothing is armed, if there is something already.
+    pub fn arm(&mut self) -> bool {
+        self.lanes.iter().flatten().for_each(Lane::arm);
+        if self.has_something() {
+            self.disarm();
+            return false;
+        }
+        true
+    }
+
+    /// The descriptor that becomes readable, once [`Consumer::arm`] returned true. Poll it for reading; then call
+    /// [`Consumer::process_events`] and peek.
+    pub fn event_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+
+    /// After the event descriptor became readable: takes note of what happened to it, without waiting.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn process_events(&mut self) -> Result<(), RingError> {
+        self.drain_epoll(Duration::ZERO)?;
+        self.disarm();
+        Ok(())
+    }
+
+    /// What happened beside frames, oldest first. Ended lanes are cleaned up here, so call it now and then.
+    pub fn next_event(&mut self) -> Option<Event> {
+        for slot in &mut self.lanes {
+            let Some(lane) = slot.as_ref().filter(|lane| lane.has_ended()) else { continue };
+            // The descriptor was ours to the end, so that this can only fail if the system is out of memory; the lane
+            // is kept until it works.
+            let Ok(stats) = LaneStats::read(lane.memfd()) else { continue };
+            let id = lane.id;
+            *slot = None;
+            self.events.push_back(Event::LaneEnded { lane: id, stats });
+        }
+        self.events.pop_front()
+    }
+
+    /// Numbers of the lanes there are.
+    pub fn lanes(&self) -> impl Iterator<Item = LaneId> + '_ {
+        self.lanes.iter().flatten().map(|lane| lane.id)
+    }
+
+    /// Frames that are peeked and not released, of all lanes.
+    pub fn held(&self) -> usize {
+        self.lanes.iter().flatten().map(Lane::held).sum()
+    }
+
+    /// Statistics of a lane: the same that another process reads.
+    ///
+    /// # Errors
+    /// There is no such lane.
+    pub fn stats(&self, lane: LaneId) -> Result<LaneStats, RingError> {
+        LaneStats::read(self.lane(lane).ok_or(RingError::UnknownLane { lane: lane.0 })?.memfd())
+    }
+
+    /// Whether the kernel took the advice to use huge pages for a lane.
+    pub fn has_huge_pages(&self, lane: LaneId) -> bool {
+        self.lane(lane).is_some_and(|lane| lane.memory().has_huge_pages())
+    }
+
+    /// Looks at all hand-over sockets at once, which [`Consumer::wait`] does by itself: for those who never wait.
+    pub fn look_for_the_dead(&mut self) {
+        for lane in self.lanes.iter_mut().flatten() {
+            let id = lane.id;
+            self.events.extend(lane.look_for_the_dead().into_iter().map(|left| Event::ProducerLeft {
+                lane: id,
+                session: left.session,
+                clean: left.clean,
+            }));
+        }
+    }
+
+    fn has_something(&self) -> bool {
+        !self.events.is_empty() || self.lanes.iter().flatten().any(|lane| lane.is_ready() || lane.has_ended())
+    }
+
+    fn drain_epoll(&mut self, left: Duration) -> Result<(), RingError> {
+        let mut ready =
+            [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }; 32];
+        let timeout = (left < Duration::from_secs(86_400)).then(|| wake::timespec(left));
+        let count = match epoll::wait(&self.epoll, &mut ready[..], timeout.as_ref()) {
+            Err(rustix::io::Errno::INTR) => 0,
+            other => other.map_err(RingError::io("waiting for frames"))?,
+        };
+        let hung_up = epoll::EventFlags::HUP | epoll::EventFlags::RDHUP;
+        let mut flags = ready.iter().take(count).map(|event| event.flags);
+        if flags.any(|flags| flags.intersects(hung_up)) {
+            self.look_for_the_dead();
+        }
+        Ok(())
+    }
+
+    fn disarm(&self) {
+        self.lanes.iter().flatten().for_each(Lane::disarm);
+    }
+
+    fn watch_lane(&self, lane: &Lane) -> Result<(), RingError> {
+        // Edge-triggered: each wake-up is news, and nobody has to read the counter.
+        self.watch(lane.frame_event.as_fd(), epoll::EventFlags::IN | epoll::EventFlags::ET)
+    }
+
+    fn watch_session(&self, lane: &Lane, session: u32) -> Result<(), RingError> {
+        match lane.sessions.iter().find(|s| s.number == session) {
+            Some(session) => {
+                self.watch(session.socket.as_fd(), epoll::EventFlags::RDHUP | epoll::EventFlags::ET)
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn watch(&self, fd: BorrowedFd<'_>, flags: epoll::EventFlags) -> Result<(), RingError> {
+        epoll::add(&self.epoll, fd, epoll::EventData::new_u64(0), flags)
+            .map_err(RingError::io("watching a lane's descriptor"))
+    }
+
+    fn free_id(&mut self) -> Result<LaneId, RingError> {
+        let index = self.lanes.iter().position(Option::is_none).unwrap_or(self.lanes.len());
+        if index >= LANES_MAX {
+            let rule =
+                "lanes are in use, more than one consumer can have: share lanes, or start another consumer";
+            return Err(RingError::BadGeometry { field: "lanes", value: index as u64, rule });
+        }
+        self.generation = self.generation.wrapping_add(1);
+        Ok(LaneId(self.generation << 16 | index as u32))
+    }
+
+    fn put(&mut self, lane: Lane) {
+        let index = index(lane.id);
+        if index == self.lanes.len() {
+            self.lanes.push(None);
+        }
+        if let Some(slot) = self.lanes.get_mut(index) {
+            *slot = Some(lane);
+        }
+    }
+
+    fn lane(&self, id: LaneId) -> Option<&Lane> {
+        self.lanes.get(index(id))?.as_ref().filter(|lane| lane.id == id)
+    }
+
+    fn lane_mut(&mut self, id: LaneId) -> Option<&mut Lane> {
+        self.lanes.get_mut(index(id))?.as_mut().filter(|lane| lane.id == id)
+    }
+}
+
+fn index(id: LaneId) -> usize {
+    (id.0 & 0xffff) as usize
+}
+
+/// Sleeps until the only lane has something, without a descriptor in between.
+fn sleep_on_futex(lane: &Lane, timeout: Duration) {
+    let value = wake::announce(lane.sleep_word(), Sleep::FUTEX);
+    if !lane.is_ready() {
+        lane.count_sleep();
+        wake::futex_wait(lane.sleep_word(), value, timeout);
+    }
+    lane.sleep_word().fetch_and(!Sleep::FUTEX, std::sync::atomic::Ordering::AcqRel);
+}

@@ -1,0 +1,372 @@
+//! The consumer's half of the protocol, a lane: peek ahead, release in any order, put aside what the dead left.
+//!
+//! The consumer keeps its own copies of all positions. A shared field is loaded once into a local, checked, then used;
+//! the first contradiction closes the lane.
+
+use std::collections::VecDeque;
+use std::ptr::NonNull;
+
+use crate::claim::{Descriptor, give_back};
+use crate::memory::Memory;
+use crate::sync::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use crate::word::{Place, Stage, State, UNIT};
+
+/// A broken rule: which, and at which descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Violation {
+    pub(crate) sequence: u32,
+    pub(crate) what: &'static str,
+}
+
+/// A frame that was peeked: its descriptor's sequence number is its name within the lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Peeked {
+    pub(crate) sequence: u32,
+    pub(crate) owner: u16,
+    pub(crate) descriptor: Descriptor,
+}
+
+/// Between what was given back and the next frame to peek.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    place: Place,
+    units: u32,
+    len: u32,
+    owner: u16,
+    /// Given back by the user, or nothing to use: an aborted or dead claim.
+    over: bool,
+}
+
+/// Where the consumer stands in one lane.
+#[derive(Debug)]
+pub(crate) struct Cursor {
+    next: Place,
+    /// Places from the oldest not given back up to `next`, without gaps.
+    entries: VecDeque<Entry>,
+    /// Sum of the entries' units.
+    units_held: u32,
+}
+
+impl Cursor {
+    /// Begins where everything before was given back: what an earlier consumer held comes again.
+    pub(crate) fn new(memory: &Memory) -> Self {
+        let next = Place::unpack(memory.control().release.0.load(Acquire));
+        let entries = VecDeque::with_capacity(memory.geometry().slots.min(64) as usize);
+        Self { next, entries, units_held: 0 }
+    }
+
+    /// Whether a look at the next slot would find something: for the decision to sleep. Costs one load.
+    pub(crate) fn is_ready(&self, memory: &Memory) -> bool {
+        if self.is_full(memory) {
+            return false;
+        }
+        let before = self.next.sequence.wrapping_sub(memory.geometry().slots);
+        let state = State::unpack(memory.slot(self.next.sequence).state.load(Acquire));
+        match state {
+            Some(state) if state.sequence == before => false,
+            Some(state) if state.sequence == self.next.sequence => {
+                !matches!(state.stage, Stage::Claimed | Stage::Poisoned)
+            }
+            _ => true,
+        }
+    }
+
+    /// Frames and other places not given back yet.
+    pub(crate) fn held(&self) -> usize {
+        self.entries.iter().filter(|entry| !entry.over).count()
+    }
+
+    /// Whether places are reserved that were not seen yet.
+    pub(crate) fn is_behind(&self, memory: &Memory) -> bool {
+        Place::unpack(memory.control().reserve.0.load(Acquire)).sequence != self.next.sequence
+    }
+
+    /// Whether all places before `until` were seen.
+    pub(crate) fn is_past(&self, until: u32) -> bool {
+        until.wrapping_sub(self.next.sequence) as i32 <= 0
+    }
+
+    /// Whether at least a quarter of slots and units are free: worth waking producers for.
+    pub(crate) fn has_room(&self, memory: &Memory) -> bool {
+        let geometry = memory.geometry();
+        self.entries.len() <= geometry.slots as usize / 4 * 3 && self.units_held <= geometry.units() / 4 * 3
+    }
+
+    fn is_full(&self, memory: &Memory) -> bool {
+        self.entries.len() >= memory.geometry().slots as usize
+    }
+
+    /// The next committed frame, in the order of claims; gives nothing back.
+    pub(crate) fn peek(&mut self, memory: &Memory) -> Result<Option<Peeked>, Violation> {
+        while !self.is_full(memory) {
+            let slot = memory.slot(self.next.sequence);
+            // SYNC POINT with `commit`.
+            let word = slot.state.load(Acquire);
+            let state = State::unpack(word).ok_or(self.violation("its state is no state"))?;
+            if state.sequence != self.next.sequence {
+                let before = self.next.sequence.wrapping_sub(memory.geometry().slots);
+                if state.sequence == before {
+                    return Ok(None);
+                }
+                self.catch_up(memory)?;
+                continue;
+            }
+            match state.stage {
+                Stage::Claimed | Stage::Poisoned => return Ok(None),
+                Stage::Committed | Stage::Peeked => {
+                    let peeked = state.at(Stage::Peeked).pack();
+                    if slot.state.compare_exchange(word, peeked, AcqRel, Acquire).is_err() {
+                        continue;
+                    }
+                    return self.take(memory, state).map(Some);
+                }
+                Stage::Evicted if !self.entries.is_empty() => {
+                    return Err(self.violation("evicted behind a frame that is held"));
+                }
+                Stage::Evicted => self.finish_eviction(memory)?,
+                Stage::Aborted | Stage::Released => {
+                    let units = self.extent(memory)?;
+                    self.push(units, 0, state.owner, true);
+                    self.trim(memory);
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads the descriptor of a frame that was just marked as peeked: from then on no honest producer touches it.
+    fn take(&mut self, memory: &Memory, state: State) -> Result<Peeked, Violation> {
+        let units = self.extent(memory)?;
+        let slot = memory.slot(state.sequence);
+        let kind_flags = slot.kind_flags.load(Relaxed);
+        let descriptor = Descriptor {
+            len: slot.len.load(Relaxed),
+            stream: slot.stream.load(Relaxed),
+            kind: kind_flags as u16,
+            flags: (kind_flags >> 16) as u16,
+            timestamp_ns: slot.timestamp_ns.load(Relaxed),
+            sequence: slot.sequence.load(Relaxed),
+            user_data: slot.user_data.load(Relaxed),
+        };
+        if u64::from(descriptor.len) > u64::from(units) * UNIT as u64 {
+            return Err(self.violation("its length is beyond its extent"));
+        }
+        self.push(units, descriptor.len, state.owner, false);
+        Ok(Peeked { sequence: state.sequence, owner: state.owner, descriptor })
+    }
+
+    /// Units of the slot at `next`, checked: it starts where it must and the ring holds it.
+    fn extent(&self, memory: &Memory) -> Result<u32, Violation> {
+        let slot = memory.slot(self.next.sequence);
+        let (start, units) = (slot.start.load(Acquire), slot.units.load(Relaxed));
+        if start != self.next.pack() {
+            return Err(self.violation("it does not start where the one before ended"));
+        }
+        if units == 0 {
+            return Err(self.violation("it has no extent"));
+        }
+        self.fits(memory, units)?;
+        Ok(units)
+    }
+
+    fn fits(&self, memory: &Memory, units: u32) -> Result<(), Violation> {
+        if units > memory.geometry().units() - self.units_held {
+            return Err(self.violation("its extent is beyond the ring"));
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, units: u32, len: u32, owner: u16, over: bool) {
+        self.entries.push_back(Entry { place: self.next, units, len, owner, over });
+        self.units_held += units;
+        self.next = self.next.after(units);
+    }
+
+    /// Producers dropped the oldest while we looked elsewhere, and reused its slot: go on where they left `release`.
+    fn catch_up(&mut self, memory: &Memory) -> Result<(), Violation> {
+        // The slot's new owner had seen `release` beyond our place, and we have seen that owner's word.
+        let release = Place::unpack(memory.control().release.0.load(Acquire));
+        if !self.entries.is_empty() || release == self.next {
+            return Err(self.violation("its slot was reused before it was given back"));
+        }
+        self.next = release;
+        Ok(())
+    }
+
+    /// The next frame was dropped by a producer that may have died before it moved `release`.
+    fn finish_eviction(&mut self, memory: &Memory) -> Result<(), Violation> {
+        let slot = memory.slot(self.next.sequence);
+        let (start, units) = (slot.start.load(Acquire), slot.units.load(Relaxed));
+        if Place::unpack(memory.control().release.0.load(Acquire)) == self.next {
+            // Not reused yet, so what was read belongs to it.
+            if start != self.next.pack() || units == 0 || units > memory.geometry().units() {
+                return Err(self.violation("evicted, with an extent that cannot be"));
+            }
+            give_back(memory, self.next, units);
+        }
+        let release = Place::unpack(memory.control().release.0.load(Acquire));
+        if release == self.next {
+            return Err(self.violation("evicted, but cannot be given back"));
+        }
+        self.next = release;
+        Ok(())
+    }
+
+    /// Payload of a held frame. The pointer is good for `len` bytes until the frame is released.
+    pub(crate) fn payload(&self, memory: &Memory, sequence: u32) -> Option<(NonNull<u8>, usize)> {
+        let entry = self.entries.get(self.index(sequence)?)?;
+        Some((memory.payload(entry.place.unit), entry.len as usize))
+    }
+
+    /// Position of a held frame among the entries.
+    fn index(&self, sequence: u32) -> Option<usize> {
+        let first = self.entries.front()?.place.sequence;
+        let index = sequence.wrapping_sub(first) as usize;
+        self.entries.get(index).filter(|entry| !entry.over).map(|_| index)
+    }
+
+    /// Gives a frame back, in any order; the room becomes free once all before it were given back. Its bytes, or
+    /// nothing if it is not held.
+    pub(crate) fn release(&mut self, memory: &Memory, sequence: u32) -> Option<usize> {
+        let index = self.index(sequence)?;
+        let entry = self.entries.get_mut(index)?;
+        entry.over = true;
+        let released = State { sequence, owner: entry.owner, stage: Stage::Released };
+        let len = entry.len as usize;
+        // SYNC POINT with `evict_oldest`: our reads of the payload happen before anything that follows from this.
+        memory.slot(sequence).state.store(released.pack(), Release);
+        self.trim(memory);
+        Some(len)
+    }
+
+    /// Gives back the leading places that are over. A producer that evicts may have been faster: all the same.
+    fn trim(&mut self, memory: &Memory) {
+        while let Some(entry) = self.entries.front().copied().filter(|entry| entry.over) {
+            give_back(memory, entry.place, entry.units);
+            self.units_held -= entry.units;
+            self.entries.pop_front();
+        }
+    }
+
+    /// Puts aside what producers left that are known to be dead: at most all places before `until`. Never touches
+    /// what a living producer owns; a living one caught between its two steps merely loses its place and takes
+    /// another. How many claims were put aside.
+    pub(crate) fn recover(
+        &mut self,
+        memory: &Memory,
+        is_dead: &dyn Fn(u16) -> bool,
+        until: u32,
+    ) -> Result<u64, Violation> {
+        let mut put_aside = 0;
+        while !self.is_full(memory) && self.is_behind(memory) {
+            let sequence = self.next.sequence;
+            if !self.poison(memory, sequence, is_dead, until) {
+                break;
+            }
+            let Some(units) = self.extent_of_dead(memory, is_dead, until)? else { break };
+            self.fits(memory, units)?;
+            self.push(units, 0, 0, true);
+            self.trim(memory);
+            put_aside += 1;
+        }
+        Ok(put_aside)
+    }
+
+    /// Sequence number of the next slot to look at.
+    pub(crate) fn next_sequence(&self) -> u32 {
+        self.next.sequence
+    }
+
+    /// Whether the claim at a place is one of the dead: owned by one, put aside already, or reserved before `until`
+    /// and owned by nobody.
+    pub(crate) fn is_doomed(
+        &self,
+        memory: &Memory,
+        sequence: u32,
+        is_dead: &dyn Fn(u16) -> bool,
+        until: u32,
+    ) -> bool {
+        let state = State::unpack(memory.slot(sequence).state.load(Acquire));
+        state.is_some_and(|state| doom(memory, sequence, state, is_dead, until) != Doom::No)
+    }
+
+    /// Marks the slot of a dead claim as poisoned. False if it is not one.
+    fn poison(&self, memory: &Memory, sequence: u32, is_dead: &dyn Fn(u16) -> bool, until: u32) -> bool {
+        let slot = memory.slot(sequence);
+        loop {
+            let word = slot.state.load(Acquire);
+            let Some(state) = State::unpack(word) else { return false };
+            match doom(memory, sequence, state, is_dead, until) {
+                Doom::No => return false,
+                Doom::Sealed => return true,
+                Doom::Due => {}
+            }
+            let poisoned = State { sequence, owner: state.owner, stage: Stage::Poisoned };
+            if slot.state.compare_exchange(word, poisoned.pack(), AcqRel, Relaxed).is_ok() {
+                return true;
+            }
+        }
+    }
+
+    /// How far the poisoned claim at `next` reaches: by its own words if it lived to write them, else up to where the
+    /// following one starts. Nothing if the following owner is alive and about to write that.
+    fn extent_of_dead(
+        &self,
+        memory: &Memory,
+        is_dead: &dyn Fn(u16) -> bool,
+        until: u32,
+    ) -> Result<Option<u32>, Violation> {
+        let slot = memory.slot(self.next.sequence);
+        // SYNC POINT with `own`.
+        if slot.start.load(Acquire) == self.next.pack() {
+            return Ok(Some(slot.units.load(Relaxed)));
+        }
+        let following = self.next.sequence.wrapping_add(1);
+        loop {
+            let reserve = Place::unpack(memory.control().reserve.0.load(Acquire));
+            if reserve.sequence == following {
+                return Ok(Some(reserve.unit.wrapping_sub(self.next.unit)));
+            }
+            if reserve.sequence.wrapping_sub(self.next.sequence) > memory.geometry().slots {
+                return Err(self.violation("more is reserved than the ring holds"));
+            }
+            let start = Place::unpack(memory.slot(following).start.load(Acquire));
+            if start.sequence == following {
+                return Ok(Some(start.unit.wrapping_sub(self.next.unit)));
+            }
+            let state = State::unpack(memory.slot(following).state.load(Acquire));
+            if state.is_some_and(|s| s.sequence == following && s.stage == Stage::Poisoned) {
+                // Poisoned before it wrote its place, as this one: the last of such a run carries all their extents.
+                return Ok(Some(0));
+            }
+            if !self.poison(memory, following, is_dead, until) {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn violation(&self, what: &'static str) -> Violation {
+        Violation { sequence: self.next.sequence, what }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Doom {
+    /// Its owner lives, or it is committed, or over.
+    No,
+    /// Its owner is dead.
+    Due,
+    /// It is poisoned already.
+    Sealed,
+}
+
+fn doom(memory: &Memory, sequence: u32, state: State, is_dead: &dyn Fn(u16) -> bool, until: u32) -> Doom {
+    let before = sequence.wrapping_sub(memory.geometry().slots);
+    let is_reserved = (until.wrapping_sub(sequence) as i32) > 0;
+    match state.stage {
+        Stage::Poisoned if state.sequence == sequence => Doom::Sealed,
+        Stage::Claimed if state.sequence == sequence && is_dead(state.owner) => Doom::Due,
+        stage if state.sequence == before && stage.is_over() && is_reserved => Doom::Due,
+        _ => Doom::No,
+    }
+}

@@ -1,0 +1,178 @@
+//! Everything that can go wrong, with what to do about it.
+
+use std::io;
+
+/// Why a call on a ring failed. Dropping a frame under a back-pressure policy is no error: see [`crate::Policy`].
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RingError {
+    /// The descriptor cannot carry seals, so it is no memfd.
+    #[error(
+        "this descriptor is not a memfd, so nothing keeps its owner from truncating it under us: \
+         hand over the memfd that a ring's consumer made, or the socket from its invitation"
+    )]
+    NotAMemfd,
+    /// Its size could still change: a peer that truncates it would end us by SIGBUS.
+    #[error(
+        "the memfd lacks the seals {missing}: whoever makes a ring must fcntl(F_ADD_SEALS) with SHRINK|GROW|SEAL \
+         before passing it on"
+    )]
+    SealsMissing {
+        /// Names of those that are absent, such as `SHRINK|GROW`.
+        missing: String,
+    },
+    /// There is no ring in that memory.
+    #[error(
+        "no ring here: it begins with {found:#018x} where {expected:#018x} should be; was another descriptor passed?"
+    )]
+    WrongMagic {
+        /// First eight bytes, little endian.
+        found: u64,
+        /// What a ring begins with.
+        expected: u64,
+    },
+    /// Made by an implementation whose words mean something else.
+    #[error(
+        "the ring has layout version {found}, this library speaks {supported}: use the same major version on both sides"
+    )]
+    UnsupportedVersion {
+        /// Major version in the header.
+        found: u16,
+        /// Major version of this library.
+        supported: u16,
+    },
+    /// A size in the header (or asked for) that cannot be.
+    #[error("{field} is {value}: {rule}")]
+    BadGeometry {
+        /// Which size.
+        field: &'static str,
+        /// Its value.
+        value: u64,
+        /// What holds for it.
+        rule: &'static str,
+    },
+    /// The memory is shorter than its header says.
+    #[error(
+        "the memfd has {found} bytes where its header needs {expected}: it was cut or never filled; make a new ring"
+    )]
+    Truncated {
+        /// Bytes there.
+        found: u64,
+        /// Bytes needed.
+        expected: u64,
+    },
+    /// A ring has one consumer.
+    #[error(
+        "the ring has a consumer already (process {pid}): end that one first, or invite producers to a ring of your own"
+    )]
+    ConsumerAttached {
+        /// Process id that it wrote down; 0 if none.
+        pid: u32,
+    },
+    /// No room could ever be enough.
+    #[error(
+        "a frame of {len} bytes never fits: this ring takes up to {max} bytes; make it with RingOptions::for_frames({len}, 4)"
+    )]
+    FrameTooLarge {
+        /// Bytes asked for.
+        len: usize,
+        /// Half the ring.
+        max: usize,
+    },
+    /// `commit` named more bytes than were claimed.
+    #[error(
+        "committed {len} bytes of a claim of {claimed}: claim as many as may be needed, then commit fewer"
+    )]
+    CommitTooLong {
+        /// Bytes named.
+        len: usize,
+        /// Bytes claimed.
+        claimed: usize,
+    },
+    /// Nobody will read any more.
+    #[error("the consumer has gone ({unread_frames} frames were not read): join a new one, or end")]
+    ConsumerGone {
+        /// Committed frames that were never given back.
+        unread_frames: u32,
+    },
+    /// The consumer gave up this lane.
+    #[error(
+        "the consumer closed this lane, because something in this process wrote over the ring's words: look for stray writes, then join again"
+    )]
+    Closed,
+    /// All rows of the producer table are taken.
+    #[error("{max} producers are open on this lane: drop some, or ask the consumer for another lane")]
+    TooManyProducers {
+        /// Rows there are.
+        max: usize,
+    },
+    /// Shared words contradict each other.
+    #[error("lane {lane} is corrupt at frame {sequence}: {what}; the lane is closed, others go on")]
+    Corrupt {
+        /// Number of the lane.
+        lane: u64,
+        /// Sequence number of the descriptor at which it showed.
+        sequence: u32,
+        /// Which rule was broken.
+        what: &'static str,
+    },
+    /// A frame id that is not held: released already, or of a lane that ended.
+    #[error("frame {frame} is not held: it was released before, or its lane has ended")]
+    UnknownFrame {
+        /// The id as a number.
+        frame: u64,
+    },
+    /// A claim that is not open: committed or aborted already.
+    #[error("claim {sequence} is not open: it was committed or aborted before")]
+    UnknownClaim {
+        /// Sequence number of its descriptor.
+        sequence: u32,
+    },
+    /// A lane number that does not stand for a lane of this consumer.
+    #[error("there is no lane {lane} here: it has ended and was forgotten")]
+    UnknownLane {
+        /// The number.
+        lane: u32,
+    },
+    /// What arrived on the socket is no invitation.
+    #[error("no ring was handed over on this socket: {what}")]
+    BadHandover {
+        /// What was wrong.
+        what: &'static str,
+    },
+    /// The environment names no inherited socket.
+    #[error(
+        "{variable} is not set to a descriptor number: start this program with Invitation::give_to(&mut command)"
+    )]
+    NoInheritedSocket {
+        /// Name of the variable.
+        variable: &'static str,
+    },
+    /// The system refused something.
+    #[error("{doing} failed: {source}{}", advice(source))]
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// Why it failed.
+        source: io::Error,
+    },
+}
+
+impl RingError {
+    /// For `map_err`: an error of the system, with what was being done.
+    pub(crate) fn io<E: Into<io::Error>>(doing: &'static str) -> impl FnOnce(E) -> Self {
+        move |source| Self::Io { doing, source: source.into() }
+    }
+}
+
+/// What helps against the usual errors of the system.
+fn advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::OutOfMemory | io::ErrorKind::StorageFull => {
+            "; ask for a smaller ring, or raise the memory limit"
+        }
+        io::ErrorKind::PermissionDenied => "; a sandbox or another user's process may forbid it",
+        _ if matches!(error.raw_os_error(), Some(23 | 24)) => "; raise the limit of open files (ulimit -n)",
+        _ => "",
+    }
+}

@@ -1,0 +1,331 @@
+//! One lane on the consumer's side: a ring, the processes that joined it, and the liveness of each.
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{FlockOperation, Mode, OFlags};
+
+use crate::cursor::{Cursor, Peeked, Violation};
+use crate::error::RingError;
+use crate::frame::LaneId;
+use crate::handover::{self, Invitation};
+use crate::layout::Row;
+use crate::memory::{Access, Memory};
+use crate::options::RingOptions;
+use crate::sync::Ordering::{AcqRel, Acquire, Relaxed};
+use crate::sync::{AtomicU32, AtomicU64};
+use crate::wake::{self, Sleep};
+use crate::word::Place;
+
+/// The descriptors of a lane. A supervisor that keeps a copy (from [`crate::Consumer::export`]) can start a new
+/// consumer after the old one died, without the producers noticing: [`crate::Consumer::adopt`].
+#[derive(Debug)]
+pub struct LaneFds {
+    /// The ring.
+    pub memfd: OwnedFd,
+    /// The eventfd that wakes the consumer.
+    pub frame_event: OwnedFd,
+    /// The eventfd that wakes producers.
+    pub room_event: OwnedFd,
+    /// The consumer's ends of the hand-over sockets, with their session numbers. As long as somebody holds them,
+    /// producers take the consumer for alive.
+    pub sessions: Vec<(u32, OwnedFd)>,
+}
+
+/// A hand-over socket and the processes behind it.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) number: u32,
+    pub(crate) socket: OwnedFd,
+}
+
+/// A session whose processes are all gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Left {
+    pub(crate) session: u32,
+    /// It had closed its producers before.
+    pub(crate) clean: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Lane {
+    pub(crate) id: LaneId,
+    memory: Memory,
+    cursor: Cursor,
+    memfd: OwnedFd,
+    /// Its own open file description: the lock ends with this consumer, not with those who share the memfd.
+    _lock: OwnedFd,
+    pub(crate) frame_event: OwnedFd,
+    room_event: OwnedFd,
+    pub(crate) sessions: Vec<Session>,
+    next_session: u32,
+    /// Sessions that died with producers open, until all places reserved by then are dealt with.
+    dead: Vec<u32>,
+    /// Sequence number at which `reserve` stood when the latest of them was found dead.
+    recover_until: u32,
+    /// Bytes that this lane may still deliver before it is another's turn.
+    pub(crate) credit: i64,
+    /// A producer wrote nonsense: nothing more is read.
+    pub(crate) closed: bool,
+}
+
+impl Lane {
+    pub(crate) fn create(id: LaneId, options: &RingOptions) -> Result<Self, RingError> {
+        let geometry = options.geometry()?;
+        let memfd = Memory::create(geometry, id.0.into(), options.wants_prefault())?;
+        let memory = Memory::attach(memfd.as_fd(), Access::Consumer, options.wants_huge_pages())?;
+        crate::layout::start(memory.control(), memory.slots(), Place::default());
+        let fds = LaneFds {
+            memfd,
+            frame_event: handover::event()?,
+            room_event: handover::event()?,
+            sessions: Vec::new(),
+        };
+        Self::take_over(id, memory, fds)
+    }
+
+    /// Becomes the consumer of a ring that exists.
+    pub(crate) fn adopt(id: LaneId, fds: LaneFds) -> Result<Self, RingError> {
+        let memory = Memory::attach(fds.memfd.as_fd(), Access::Consumer, false)?;
+        let mut lane = Self::take_over(id, memory, fds)?;
+        // Sessions that ended while nobody consumed.
+        let known: Vec<u32> = lane.sessions.iter().map(|session| session.number).collect();
+        for row in lane.memory.rows() {
+            let session = row.session.load(Acquire);
+            if session != 0 && !known.contains(&session) && !lane.dead.contains(&session) {
+                lane.dead.push(session);
+            }
+        }
+        lane.recover_until = lane.reserved();
+        // A number that died with its process must not come back while its rows are still there.
+        let highest = lane.dead.iter().chain(&known).max().copied().unwrap_or(0);
+        lane.next_session = highest.wrapping_add(1).max(1);
+        Ok(lane)
+    }
+
+    fn take_over(id: LaneId, memory: Memory, fds: LaneFds) -> Result<Self, RingError> {
+        let words = &memory.control().consumer.0;
+        let lock = lock(fds.memfd.as_fd(), &words.pid)?;
+        words.epoch.fetch_add(1, Relaxed);
+        words.pid.store(std::process::id(), Relaxed);
+        memory.control().consumer_sleep.0.store(0, Relaxed);
+        let cursor = Cursor::new(&memory);
+        let sessions = fds.sessions.into_iter().map(|(number, socket)| Session { number, socket }).collect();
+        Ok(Self {
+            id,
+            memory,
+            cursor,
+            memfd: fds.memfd,
+            _lock: lock,
+            frame_event: fds.frame_event,
+            room_event: fds.room_event,
+            sessions,
+            next_session: 1,
+            dead: Vec::new(),
+            recover_until: 0,
+            credit: 0,
+            closed: false,
+        })
+    }
+
+    /// Another process may join this lane; the number of its session.
+    pub(crate) fn invite(&mut self) -> Result<(u32, Invitation), RingError> {
+        let (ours, theirs) = Invitation::pair()?;
+        Ok((self.offer(ours)?, theirs))
+    }
+
+    /// Hands the lane over on a connected socket.
+    pub(crate) fn offer(&mut self, socket: OwnedFd) -> Result<u32, RingError> {
+        let number = self.next_session;
+        let fds = [self.memfd.as_fd(), self.frame_event.as_fd(), self.room_event.as_fd()];
+        handover::send(socket.as_fd(), number, fds)?;
+        self.next_session = number.wrapping_add(1).max(1);
+        self.sessions.push(Session { number, socket });
+        Ok(number)
+    }
+
+    pub(crate) fn export(&self) -> Result<LaneFds, RingError> {
+        let session = |s: &Session| Ok((s.number, handover::duplicate(&s.socket)?));
+        Ok(LaneFds {
+            memfd: handover::duplicate(&self.memfd)?,
+            frame_event: handover::duplicate(&self.frame_event)?,
+            room_event: handover::duplicate(&self.room_event)?,
+            sessions: self.sessions.iter().map(session).collect::<Result<_, RingError>>()?,
+        })
+    }
+
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    pub(crate) fn memfd(&self) -> BorrowedFd<'_> {
+        self.memfd.as_fd()
+    }
+
+    /// Whether [`Lane::peek`] would find a frame, or something of the dead to put aside.
+    pub(crate) fn is_ready(&self) -> bool {
+        if self.closed {
+            return false;
+        }
+        self.cursor.is_ready(&self.memory) || (!self.dead.is_empty() && self.waits_for_the_dead())
+    }
+
+    fn waits_for_the_dead(&self) -> bool {
+        let rows = self.memory.rows();
+        let is_dead = |owner: u16| is_dead(rows, &self.dead, owner);
+        self.cursor.is_past(self.recover_until)
+            || self.cursor.is_doomed(&self.memory, self.cursor.next_sequence(), &is_dead, self.recover_until)
+    }
+
+    /// The next frame of this lane; puts aside what the dead left in its way.
+    pub(crate) fn peek(&mut self) -> Result<Option<Peeked>, RingError> {
+        if self.closed {
+            return Ok(None);
+        }
+        let peeked = self.peek_past_the_dead();
+        if let Ok(None) = peeked {
+            // Nothing to do for us: whoever waits for room may use the time, however little room there is.
+            self.wake_producers();
+        }
+        peeked.map_err(|violation| self.close(violation))
+    }
+
+    fn peek_past_the_dead(&mut self) -> Result<Option<Peeked>, Violation> {
+        if let Some(peeked) = self.cursor.peek(&self.memory)? {
+            return Ok(Some(peeked));
+        }
+        if self.dead.is_empty() {
+            return Ok(None);
+        }
+        let (rows, dead) = (self.memory.rows(), &self.dead);
+        let is_dead = |owner: u16| is_dead(rows, dead, owner);
+        let put_aside = self.cursor.recover(&self.memory, &is_dead, self.recover_until)?;
+        if put_aside > 0 {
+            bump(&self.memory.control().consumer.0.abandoned_claims, put_aside);
+        }
+        if self.cursor.is_past(self.recover_until) {
+            self.bury();
+        }
+        if put_aside > 0 { self.cursor.peek(&self.memory) } else { Ok(None) }
+    }
+
+    /// Everything that dead sessions had reserved is behind us: their rows are free again.
+    fn bury(&mut self) {
+        for row in self.memory.rows() {
+            let session = row.session.load(Acquire);
+            if self.dead.contains(&session) {
+                // Fails if a producer of the same lane wrote there meanwhile: then it is that one's row.
+                let _ = row.session.compare_exchange(session, 0, AcqRel, Relaxed);
+            }
+        }
+        self.dead.clear();
+    }
+
+    fn close(&mut self, violation: Violation) -> RingError {
+        self.closed = true;
+        self.memory.control().consumer.0.closed.store(1, Relaxed);
+        self.wake_producers();
+        RingError::Corrupt { lane: self.memory.lane(), sequence: violation.sequence, what: violation.what }
+    }
+
+    pub(crate) fn payload(&self, sequence: u32) -> Option<(std::ptr::NonNull<u8>, usize)> {
+        self.cursor.payload(&self.memory, sequence)
+    }
+
+    /// Gives a frame back. False if it is not held.
+    pub(crate) fn release(&mut self, sequence: u32) -> bool {
+        let Some(len) = self.cursor.release(&self.memory, sequence) else { return false };
+        let words = &self.memory.control().consumer.0;
+        bump(&words.delivered_frames, 1);
+        bump(&words.delivered_bytes, len as u64);
+        // One waking for many small frames: not before a quarter is free.
+        if self.cursor.has_room(&self.memory) {
+            self.wake_producers();
+        }
+        true
+    }
+
+    fn wake_producers(&self) {
+        let word = &self.memory.control().producer_sleep.0;
+        let how = wake::sleepers(word);
+        if how != 0 {
+            wake::wake(word, how, self.room_event.as_fd());
+            let wakes = &self.memory.control().consumer.0.wakes;
+            wakes.store(wakes.load(Relaxed).wrapping_add(1), Relaxed);
+        }
+    }
+
+    pub(crate) fn sleep_word(&self) -> &AtomicU32 {
+        &self.memory.control().consumer_sleep.0
+    }
+
+    pub(crate) fn count_sleep(&self) {
+        bump(&self.memory.control().consumer.0.sleeps, 1);
+    }
+
+    /// Asks to be woken through the eventfd.
+    pub(crate) fn arm(&self) {
+        wake::announce(self.sleep_word(), Sleep::EVENT);
+    }
+
+    pub(crate) fn disarm(&self) {
+        self.sleep_word().fetch_and(!Sleep::EVENT, AcqRel);
+    }
+
+    /// Looks at each hand-over socket (a system call each); which sessions ended since.
+    pub(crate) fn look_for_the_dead(&mut self) -> Vec<Left> {
+        let mut left = Vec::new();
+        let mut index = 0;
+        while let Some(session) = self.sessions.get(index) {
+            if handover::is_open(session.socket.as_fd()) {
+                index += 1;
+                continue;
+            }
+            let session = self.sessions.swap_remove(index).number;
+            let clean = self.memory.rows().iter().all(|row| row.session.load(Acquire) != session);
+            if !clean {
+                self.dead.push(session);
+                self.recover_until = self.reserved();
+            }
+            left.push(Left { session, clean });
+        }
+        left
+    }
+
+    fn reserved(&self) -> u32 {
+        Place::unpack(self.memory.control().reserve.0.load(Acquire)).sequence
+    }
+
+    /// Frames that are peeked and not released.
+    pub(crate) fn held(&self) -> usize {
+        self.cursor.held()
+    }
+
+    /// Nobody can add to it, and all that was there is read and given back.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.sessions.is_empty()
+            && self.cursor.held() == 0
+            && (self.closed || (!self.cursor.is_behind(&self.memory) && self.dead.is_empty()))
+    }
+}
+
+fn is_dead(rows: &[Row], dead: &[u32], owner: u16) -> bool {
+    rows.get(usize::from(owner)).is_none_or(|row| dead.contains(&row.session.load(Acquire)))
+}
+
+/// A counter with one writer needs no read-modify-write.
+fn bump(counter: &AtomicU64, count: u64) {
+    counter.store(counter.load(Relaxed).wrapping_add(count), Relaxed);
+}
+
+/// Takes the consumer's lock. Through a new open file description, for all who got the memfd passed share the old one,
+/// and a lock would live as long as any of them.
+fn lock(memfd: BorrowedFd<'_>, pid: &AtomicU32) -> Result<OwnedFd, RingError> {
+    let path = format!("/proc/self/fd/{}", memfd.as_raw_fd());
+    let own = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
+        .map_err(RingError::io("opening the memfd anew through /proc, to lock it"))?;
+    match rustix::fs::flock(&own, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(own),
+        Err(rustix::io::Errno::AGAIN) => Err(RingError::ConsumerAttached { pid: pid.load(Relaxed) }),
+        Err(error) => Err(RingError::Io { doing: "locking the ring", source: error.into() }),
+    }
+}

@@ -1,0 +1,317 @@
+//! Laws of the protocol on one thread, in private memory: also run under Miri.
+
+use crate::claim::{self, Descriptor, Eviction, Seen, Tried};
+use crate::cursor::Cursor;
+use crate::layout::Geometry;
+use crate::memory::Memory;
+use crate::reason::DropReason;
+use crate::sync::Ordering::{Relaxed, Release};
+use crate::word::{Place, Stage, State, UNIT};
+
+const OWNER: u16 = 3;
+/// A ring of 4 slots and 1,024 units, whose counters wrap within a few frames.
+const GEOMETRY: Geometry = Geometry { slots: 4, arena_bytes: 65_536 };
+const FIRST: Place = Place { sequence: u32::MAX - 5, unit: u32::MAX - 300 };
+
+fn ring() -> (Memory, Cursor, Seen) {
+    let memory = Memory::heap(GEOMETRY, FIRST);
+    let cursor = Cursor::new(&memory);
+    let seen = Seen::new(&memory);
+    (memory, cursor, seen)
+}
+
+fn claim(memory: &Memory, seen: &mut Seen, units: u32) -> Option<Place> {
+    match claim::try_claim(memory, seen, OWNER, units) {
+        Tried::Claimed(place) => Some(place),
+        Tried::Full => None,
+        Tried::Corrupt(what) => panic!("{what}"),
+    }
+}
+
+fn put(memory: &Memory, seen: &mut Seen, bytes: &[u8]) -> Option<Place> {
+    let place = claim(memory, seen, bytes.len().div_ceil(UNIT).max(1) as u32)?;
+    // SAFETY: claimed, and as long as the claim.
+    unsafe {
+        std::ptr::copy_nonoverlapping(bytes.as_ptr(), memory.payload(place.unit).as_ptr(), bytes.len());
+    }
+    let descriptor = Descriptor { len: bytes.len() as u32, ..Descriptor::default() };
+    assert!(claim::commit(memory, place, OWNER, &descriptor));
+    Some(place)
+}
+
+fn bytes(memory: &Memory, cursor: &Cursor, sequence: u32) -> Vec<u8> {
+    let (start, len) = cursor.payload(memory, sequence).unwrap();
+    // SAFETY: held, and no producer runs.
+    unsafe { std::slice::from_raw_parts(start.as_ptr(), len) }.to_vec()
+}
+
+#[test]
+fn frames_come_in_the_order_of_claims_across_every_wrap() {
+    let (memory, mut cursor, mut seen) = ring();
+    for turn in 0..40u8 {
+        let frame = vec![turn; 10_000 + usize::from(turn) * 7];
+        put(&memory, &mut seen, &frame).unwrap();
+        let peeked = cursor.peek(&memory).unwrap().unwrap();
+        assert_eq!(bytes(&memory, &cursor, peeked.sequence), frame);
+        assert_eq!(cursor.release(&memory, peeked.sequence), Some(frame.len()));
+    }
+    assert!(!cursor.is_behind(&memory));
+}
+
+#[test]
+fn a_claim_that_is_not_committed_hides_those_behind_it() {
+    let (memory, mut cursor, mut seen) = ring();
+    let first = claim(&memory, &mut seen, 1).unwrap();
+    put(&memory, &mut seen, b"second").unwrap();
+    assert_eq!(cursor.peek(&memory), Ok(None));
+    assert!(!cursor.is_ready(&memory));
+    assert!(claim::commit(&memory, first, OWNER, &Descriptor::default()));
+    assert!(cursor.is_ready(&memory));
+    assert_eq!(cursor.peek(&memory).unwrap().unwrap().sequence, first.sequence);
+    assert!(cursor.peek(&memory).unwrap().is_some());
+}
+
+#[test]
+fn an_aborted_claim_is_passed_over() {
+    let (memory, mut cursor, mut seen) = ring();
+    let first = claim(&memory, &mut seen, 1).unwrap();
+    put(&memory, &mut seen, b"second").unwrap();
+    assert!(claim::abort(&memory, first, OWNER));
+    assert!(!claim::abort(&memory, first, OWNER), "a claim ends once");
+    assert!(!claim::commit(&memory, first, OWNER, &Descriptor::default()));
+    let peeked = cursor.peek(&memory).unwrap().unwrap();
+    assert_eq!(bytes(&memory, &cursor, peeked.sequence), b"second");
+}
+
+#[test]
+fn slots_and_bytes_both_bound_the_ring() {
+    let (memory, mut cursor, mut seen) = ring();
+    for _ in 0..4 {
+        claim(&memory, &mut seen, 1).unwrap();
+    }
+    assert_eq!(claim(&memory, &mut seen, 1), None, "a fifth descriptor");
+    let (memory2, _, mut seen2) = ring();
+    claim(&memory2, &mut seen2, 1_000).unwrap();
+    assert_eq!(claim(&memory2, &mut seen2, 25), None, "1,025 units");
+    assert!(claim(&memory2, &mut seen2, 24).is_some(), "1,024 units");
+    assert_eq!(cursor.peek(&memory), Ok(None));
+}
+
+#[test]
+fn room_comes_back_in_order_whatever_the_order_of_release() {
+    let (memory, mut cursor, mut seen) = ring();
+    for frame in [b"a", b"b", b"c", b"d"] {
+        put(&memory, &mut seen, frame).unwrap();
+    }
+    let held: Vec<u32> = (0..4).map(|_| cursor.peek(&memory).unwrap().unwrap().sequence).collect();
+    assert_eq!(cursor.peek(&memory), Ok(None));
+    cursor.release(&memory, held[2]).unwrap();
+    cursor.release(&memory, held[1]).unwrap();
+    assert_eq!(claim(&memory, &mut seen, 1), None, "the oldest is still held");
+    assert_eq!(bytes(&memory, &cursor, held[3]), b"d");
+    assert_eq!(cursor.release(&memory, held[1]), None, "released before");
+    cursor.release(&memory, held[0]).unwrap();
+    assert!(put(&memory, &mut seen, b"e").is_some());
+    assert!(put(&memory, &mut seen, b"f").is_some());
+    assert!(put(&memory, &mut seen, b"g").is_some());
+    assert_eq!(put(&memory, &mut seen, b"h"), None, "one is held");
+}
+
+#[test]
+fn the_oldest_is_evicted_unless_it_is_held() {
+    let (memory, mut cursor, mut seen) = ring();
+    for frame in [b"a", b"b", b"c", b"d"] {
+        put(&memory, &mut seen, frame).unwrap();
+    }
+    assert_eq!(claim::evict_oldest(&memory), Eviction::Progress);
+    put(&memory, &mut seen, b"e").unwrap();
+    let held = cursor.peek(&memory).unwrap().unwrap().sequence;
+    assert_eq!(bytes(&memory, &cursor, held), b"b");
+    assert_eq!(claim::evict_oldest(&memory), Eviction::Held);
+    cursor.release(&memory, held).unwrap();
+    assert_eq!(memory.rows()[usize::from(OWNER)].dropped[DropReason::Evicted as usize].load(Relaxed), 1);
+    let left: Vec<_> = std::iter::from_fn(|| cursor.peek(&memory).unwrap())
+        .map(|peeked| bytes(&memory, &cursor2(&memory), peeked.sequence))
+        .collect();
+    assert_eq!(left, [b"c", b"d", b"e"]);
+}
+
+/// A second view on the same places, to read payload while the first is borrowed.
+fn cursor2(memory: &Memory) -> Cursor {
+    let mut cursor = Cursor::new(memory);
+    while cursor.peek(memory).unwrap().is_some() {}
+    cursor
+}
+
+#[test]
+fn a_consumer_that_slept_through_whole_turns_of_evictions_goes_on_at_the_oldest() {
+    let (memory, mut cursor, mut seen) = ring();
+    for turn in 0..30u8 {
+        if put(&memory, &mut seen, &[turn]).is_none() {
+            assert_eq!(claim::evict_oldest(&memory), Eviction::Progress);
+            put(&memory, &mut seen, &[turn]).unwrap();
+        }
+    }
+    assert!(cursor.is_ready(&memory));
+    let peeked = cursor.peek(&memory).unwrap().unwrap();
+    assert_eq!(bytes(&memory, &cursor, peeked.sequence), [26]);
+}
+
+#[test]
+fn an_eviction_that_died_half_way_is_finished() {
+    let (memory, mut cursor, mut seen) = ring();
+    let oldest = put(&memory, &mut seen, b"a").unwrap();
+    put(&memory, &mut seen, b"b").unwrap();
+    let evicted = State { sequence: oldest.sequence, owner: OWNER, stage: Stage::Evicted };
+    memory.slot(oldest.sequence).state.store(evicted.pack(), Release);
+    let peeked = cursor.peek(&memory).unwrap().unwrap();
+    assert_eq!(bytes(&memory, &cursor, peeked.sequence), b"b");
+}
+
+#[test]
+fn a_new_consumer_gets_again_what_the_old_one_held() {
+    let (memory, mut old, mut seen) = ring();
+    for frame in [b"a", b"b", b"c"] {
+        put(&memory, &mut seen, frame).unwrap();
+    }
+    let first = old.peek(&memory).unwrap().unwrap().sequence;
+    let second = old.peek(&memory).unwrap().unwrap().sequence;
+    old.release(&memory, second).unwrap();
+    drop(old);
+    let mut new = Cursor::new(&memory);
+    let again = new.peek(&memory).unwrap().unwrap().sequence;
+    assert_eq!(again, first);
+    let next = new.peek(&memory).unwrap().unwrap().sequence;
+    assert_eq!(bytes(&memory, &new, next), b"c", "what was released stays released");
+}
+
+/// What a producer that died did before: each leaves the ring as one killed between two instructions.
+#[derive(Clone, Copy, Debug)]
+enum DiedAfter {
+    Reserving,
+    Owning,
+    WritingUnits,
+    Starting,
+}
+
+fn die(memory: &Memory, seen: &mut Seen, units: u32, point: DiedAfter) {
+    let slots = memory.geometry().slots;
+    let place = Place::unpack(memory.control().reserve.0.load(Relaxed));
+    if let DiedAfter::Starting = point {
+        claim(memory, seen, units).unwrap();
+        return;
+    }
+    memory.control().reserve.0.store(place.after(units).pack(), Release);
+    let slot = memory.slot(place.sequence);
+    assert_eq!(State::unpack(slot.state.load(Relaxed)).unwrap().sequence, place.sequence.wrapping_sub(slots));
+    if !matches!(point, DiedAfter::Reserving) {
+        let owned = State { sequence: place.sequence, owner: OWNER, stage: Stage::Claimed };
+        slot.state.store(owned.pack(), Release);
+    }
+    if let DiedAfter::WritingUnits = point {
+        slot.units.store(units, Relaxed);
+    }
+}
+
+#[test]
+fn what_the_dead_left_is_put_aside_wherever_they_died() {
+    use DiedAfter::{Owning, Reserving, Starting, WritingUnits};
+    let points = [Reserving, Owning, WritingUnits, Starting];
+    for first in points {
+        for second in points {
+            for followed in [false, true] {
+                let (memory, mut cursor, mut seen) = ring();
+                die(&memory, &mut seen, 5, first);
+                die(&memory, &mut seen, 9, second);
+                let until = Place::unpack(memory.control().reserve.0.load(Relaxed)).sequence;
+                let dead = |owner: u16| owner == OWNER;
+                if followed {
+                    let place = match claim::try_claim(&memory, &mut seen, OWNER + 1, 3) {
+                        Tried::Claimed(place) => place,
+                        other => panic!("{other:?}"),
+                    };
+                    let descriptor = Descriptor { len: 192, ..Descriptor::default() };
+                    assert!(claim::commit(&memory, place, OWNER + 1, &descriptor));
+                }
+                assert_eq!(cursor.peek(&memory), Ok(None));
+                assert!(cursor.is_doomed(&memory, cursor.next_sequence(), &dead, until));
+                assert_eq!(cursor.recover(&memory, &dead, until), Ok(2), "{first:?} {second:?} {followed}");
+                let case = format!("{first:?} {second:?} {followed}");
+                if followed {
+                    let peeked = cursor.peek(&memory).unwrap().unwrap();
+                    assert_eq!(peeked.owner, OWNER + 1, "{case}");
+                    cursor.release(&memory, peeked.sequence).unwrap();
+                }
+                let (reserve, release) = (&memory.control().reserve.0, &memory.control().release.0);
+                assert_eq!(reserve.load(Relaxed), release.load(Relaxed), "{case}: no room leaks");
+                for turn in 0..9u8 {
+                    put(&memory, &mut seen, &[turn]).unwrap();
+                    let peeked = cursor.peek(&memory).unwrap().unwrap();
+                    assert_eq!(bytes(&memory, &cursor, peeked.sequence), [turn], "{case}");
+                    cursor.release(&memory, peeked.sequence).unwrap();
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_living_are_never_put_aside() {
+    let (memory, mut cursor, mut seen) = ring();
+    claim(&memory, &mut seen, 1).unwrap();
+    let until = seen_reserve(&memory);
+    assert_eq!(cursor.recover(&memory, &|owner| owner != OWNER, until), Ok(0));
+    // Reserved after the death that is being dealt with: its owner may be about to take it.
+    let place = Place::unpack(memory.control().reserve.0.load(Relaxed));
+    memory.control().reserve.0.store(place.after(1).pack(), Release);
+    assert_eq!(cursor.recover(&memory, &|_| true, place.sequence), Ok(1));
+    assert_eq!(cursor.recover(&memory, &|_| true, place.sequence), Ok(0));
+}
+
+fn seen_reserve(memory: &Memory) -> u32 {
+    Place::unpack(memory.control().reserve.0.load(Relaxed)).sequence
+}
+
+#[test]
+fn a_claimer_whose_place_was_given_up_takes_another() {
+    let (memory, mut cursor, mut seen) = ring();
+    // Somebody reserved; before it owned the slot, the consumer took the place for a dead one's.
+    die(&memory, &mut seen, 2, DiedAfter::Reserving);
+    assert_eq!(cursor.recover(&memory, &|_| false, seen_reserve(&memory)), Ok(1));
+    let place = claim(&memory, &mut seen, 2).unwrap();
+    assert_eq!(place.sequence, FIRST.sequence.wrapping_add(1));
+}
+
+#[test]
+fn nonsense_in_a_slot_is_a_violation_and_nothing_else() {
+    type Spoil = fn(&Memory, Place);
+    let spoil: [(&str, Spoil); 8] = [
+        ("its state is no state", |m, p| m.slot(p.sequence).state.store(0xff, Release)),
+        ("its state is no state", |m, p| m.slot(p.sequence).state.store(u64::MAX, Release)),
+        ("it does not start where", |m, p| m.slot(p.sequence).start.store(77, Release)),
+        ("it has no extent", |m, p| m.slot(p.sequence).units.store(0, Release)),
+        ("its extent is beyond", |m, p| m.slot(p.sequence).units.store(1_025, Release)),
+        ("its extent is beyond", |m, p| m.slot(p.sequence).units.store(u32::MAX, Release)),
+        ("its length is beyond", |m, p| m.slot(p.sequence).len.store(65, Release)),
+        ("its slot was reused", |m, p| {
+            let state = State { sequence: p.sequence.wrapping_add(400), owner: 0, stage: Stage::Committed };
+            m.slot(p.sequence).state.store(state.pack(), Release);
+        }),
+    ];
+    for (expect, spoil) in spoil {
+        let (memory, mut cursor, mut seen) = ring();
+        let place = put(&memory, &mut seen, b"frame").unwrap();
+        spoil(&memory, place);
+        let violation = cursor.peek(&memory).unwrap_err();
+        assert!(violation.what.starts_with(expect), "{violation:?}, expected {expect}");
+        assert_eq!(violation.sequence, place.sequence);
+    }
+}
+
+#[test]
+fn a_producer_notices_words_that_cannot_be() {
+    let (memory, _, mut seen) = ring();
+    let far = Place { sequence: FIRST.sequence.wrapping_add(5), unit: FIRST.unit };
+    memory.control().reserve.0.store(far.pack(), Release);
+    assert!(matches!(claim::try_claim(&memory, &mut seen, OWNER, 1), Tried::Corrupt(_)));
+}

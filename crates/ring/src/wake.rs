@@ -1,0 +1,68 @@
+//! Sleeping and waking without a lost wake-up, and without a system call while the other side is awake.
+//!
+//! Who wants to sleep writes down how to be woken, fences, looks once more, then sleeps. Who made something to see
+//! fences, then looks whether anybody sleeps. One of the two fences comes first; whoever comes second sees the other.
+
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+use rustix::event::Timespec;
+use rustix::io::Errno;
+
+use crate::sync::Ordering::{AcqRel, Relaxed, SeqCst};
+use crate::sync::{AtomicU32, fence};
+
+/// Bits of a sleep word.
+pub(crate) struct Sleep;
+
+impl Sleep {
+    /// A thread waits on the word itself.
+    pub(crate) const FUTEX: u32 = 1;
+    /// Somebody polls the eventfd.
+    pub(crate) const EVENT: u32 = 2;
+}
+
+/// Says that we are about to sleep. Look once more after this, and only then sleep. The word as it stands now.
+pub(crate) fn announce(word: &AtomicU32, how: u32) -> u32 {
+    let before = word.fetch_or(how, Relaxed);
+    // SYNC POINT with `sleepers`.
+    fence(SeqCst);
+    before | how
+}
+
+/// Who sleeps, asked after something was made visible; they count as woken by this.
+pub(crate) fn sleepers(word: &AtomicU32) -> u32 {
+    // SYNC POINT with `announce`.
+    fence(SeqCst);
+    if word.load(Relaxed) == 0 { 0 } else { word.swap(0, AcqRel) }
+}
+
+/// Wakes those whom [`sleepers`] named. A full eventfd counter means that a wake-up is pending: as good.
+#[cfg(not(loom))]
+pub(crate) fn wake(word: &AtomicU32, how: u32, event: BorrowedFd<'_>) {
+    if how & Sleep::FUTEX != 0 {
+        let _ = rustix::thread::futex::wake(word, rustix::thread::futex::Flags::empty(), i32::MAX as u32);
+    }
+    if how & Sleep::EVENT != 0 {
+        let _ = rustix::io::write(event, &1u64.to_ne_bytes());
+    }
+}
+
+/// Sleeps until the word changes from `value`, or the time is over, or a signal came: the caller looks again anyway.
+#[cfg(not(loom))]
+pub(crate) fn futex_wait(word: &AtomicU32, value: u32, timeout: Duration) {
+    let waited = rustix::thread::futex::wait(
+        word,
+        rustix::thread::futex::Flags::empty(),
+        value,
+        Some(&timespec(timeout)),
+    );
+    debug_assert!(matches!(waited, Ok(()) | Err(Errno::AGAIN | Errno::INTR | Errno::TIMEDOUT)), "{waited:?}");
+}
+
+pub(crate) fn timespec(duration: Duration) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: duration.subsec_nanos().into(),
+    }
+}
