@@ -1,0 +1,123 @@
+//! The thread that samples, and how others talk to it.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::event::{EventfdFlags, eventfd};
+use throng_observation::RunTime;
+use throng_observation::host::{HostId, Profile, ProfileMethod};
+
+use super::Cost;
+
+/// What the sampling thread is told.
+#[derive(Debug)]
+pub(super) struct Shared {
+    is_over: AtomicBool,
+    is_wanted: AtomicBool,
+    follow: Mutex<Vec<u32>>,
+    wake: OwnedFd,
+}
+
+impl Shared {
+    /// Sampling is to end.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Acquire)
+    }
+
+    /// Somebody waits for the profile.
+    pub(super) fn is_wanted(&self) -> bool {
+        self.is_wanted.load(Ordering::Acquire)
+    }
+
+    /// Processes to follow since the last call.
+    pub(super) fn to_follow(&self) -> Vec<u32> {
+        std::mem::take(&mut self.follow.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Can be read once sampling is to end.
+    pub(super) fn wake(&self) -> BorrowedFd<'_> {
+        self.wake.as_fd()
+    }
+}
+
+/// The handle of the sampling thread.
+#[derive(Debug)]
+pub(super) struct Control {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<(Profile, Cost)>>,
+}
+
+impl Control {
+    /// Runs `sampler` in a thread.
+    pub(super) fn spawn(
+        sampler: impl FnOnce(&Shared) -> (Profile, Cost) + Send + 'static,
+    ) -> io::Result<Self> {
+        let shared = Arc::new(Shared {
+            is_over: AtomicBool::new(false),
+            is_wanted: AtomicBool::new(false),
+            follow: Mutex::new(Vec::new()),
+            wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+        });
+        let theirs = Arc::clone(&shared);
+        let thread = std::thread::Builder::new().name("profiler".into()).spawn(move || sampler(&theirs))?;
+        Ok(Self { shared, thread: Some(thread) })
+    }
+
+    pub(super) fn follow(&self, pid: u32) {
+        self.shared.follow.lock().unwrap_or_else(PoisonError::into_inner).push(pid);
+    }
+
+    pub(super) fn stop(mut self) -> (Profile, Cost) {
+        self.shared.is_wanted.store(true, Ordering::Release);
+        let ended = self.end();
+        ended.unwrap_or_else(|| (broken(), Cost::default()))
+    }
+
+    fn end(&mut self) -> Option<(Profile, Cost)> {
+        self.shared.is_over.store(true, Ordering::Release);
+        // The thread also looks by itself, should this fail.
+        let _ = rustix::io::write(&self.shared.wake, &1_u64.to_ne_bytes());
+        self.thread.take()?.join().ok()
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// What is left when the sampling thread broke: a fault of ours, which says so.
+fn broken() -> Profile {
+    Profile {
+        host: HostId::default(),
+        moment: String::new(),
+        started_at: RunTime::default(),
+        duration_us: 0,
+        frequency_hz: 0,
+        method: ProfileMethod::CpuClock,
+        frames: Vec::new(),
+        stacks: Vec::new(),
+        samples_lost: 0,
+        limits: vec!["the profiler broke off: this is a fault of throng".to_owned()],
+    }
+}
+
+/// CPU time that this thread has used.
+pub(super) fn thread_cpu() -> Duration {
+    clock(rustix::time::ClockId::ThreadCPUTime)
+}
+
+/// The clock that the kernel stamps samples with.
+pub(super) fn monotonic() -> Duration {
+    clock(rustix::time::ClockId::Monotonic)
+}
+
+fn clock(id: rustix::time::ClockId) -> Duration {
+    let time = rustix::time::clock_gettime(id);
+    Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))
+}

@@ -1,0 +1,280 @@
+//! What an ELF file says about its code: how it is laid out, how to unwind it, and what its functions are called.
+//!
+//! The files belong to the watched processes, so nothing in them is believed: every size is bounded by a budget, and
+//! the files are read, not mapped, because a mapped file that is cut short ends the reader.
+
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use object::read::{ReadCache, ReadCacheOps};
+use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, ObjectSymbolTable, SymbolKind};
+
+/// Bytes that may be read of a file in one go; the symbol table of a large browser has some 100 MB.
+const BUDGET_BYTES: u64 = 256 << 20;
+/// The unwind tables kept of a file.
+const UNWIND_BYTES_MAX: u64 = 64 << 20;
+
+/// A file read at positions, until the budget is used up.
+#[derive(Debug)]
+struct Bounded<'a> {
+    file: &'a File,
+    position: u64,
+    left: u64,
+}
+
+impl ReadCacheOps for Bounded<'_> {
+    fn len(&mut self) -> Result<u64, ()> {
+        self.file.metadata().map(|meta| meta.len()).map_err(drop)
+    }
+
+    fn seek(&mut self, position: u64) -> Result<u64, ()> {
+        self.position = position;
+        Ok(position)
+    }
+
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize, ()> {
+        self.left = self.left.checked_sub(buffer.len() as u64).ok_or(())?;
+        let read = self.file.read_at(buffer, self.position).map_err(drop)?;
+        self.position = self.position.saturating_add(read as u64);
+        Ok(read)
+    }
+
+    fn read_exact(&mut self, buffer: &mut [u8]) -> Result<(), ()> {
+        self.left = self.left.checked_sub(buffer.len() as u64).ok_or(())?;
+        self.file.read_exact_at(buffer, self.position).map_err(drop)?;
+        self.position = self.position.saturating_add(buffer.len() as u64);
+        Ok(())
+    }
+}
+
+/// Opens a file for reading by `object`.
+fn cache(file: &File) -> ReadCache<impl ReadCacheOps + '_> {
+    ReadCache::new(Bounded { file, position: 0, left: BUDGET_BYTES })
+}
+
+/// A section with the addresses that the file states for it.
+#[derive(Clone, Debug)]
+pub(crate) struct Section {
+    pub(crate) addresses: Range<u64>,
+    pub(crate) data: Arc<[u8]>,
+}
+
+/// A loaded part of the file.
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    offset: u64,
+    bytes: u64,
+    address: u64,
+    is_executable: bool,
+}
+
+/// How a file is laid out in memory, and how its code is unwound.
+#[derive(Debug, Default)]
+pub(crate) struct Layout {
+    segments: Vec<Segment>,
+    pub(crate) eh_frame: Option<Section>,
+    pub(crate) eh_frame_hdr: Option<Section>,
+    pub(crate) is_64: bool,
+}
+
+impl Layout {
+    /// Reads the layout; `None` when this is no ELF file.
+    pub(crate) fn read(file: &File) -> Option<Self> {
+        let cache = cache(file);
+        let elf = object::File::parse(&cache).ok()?;
+        let segments = elf.segments().map(|segment| {
+            let (offset, bytes) = segment.file_range();
+            let is_executable = segment.permissions().executable();
+            Segment { offset, bytes, address: segment.address(), is_executable }
+        });
+        let section = |name| {
+            let section = elf.section_by_name(name).filter(|s| s.size() <= UNWIND_BYTES_MAX)?;
+            let start = section.address();
+            let addresses = start..start.checked_add(section.size())?;
+            Some(Section { addresses, data: Arc::from(section.data().ok()?) })
+        };
+        Some(Self {
+            segments: segments.take(64).collect(),
+            eh_frame: section(".eh_frame"),
+            eh_frame_hdr: section(".eh_frame_hdr"),
+            is_64: elf.is_64(),
+        })
+    }
+
+    /// The address that the file states for the byte at `offset`.
+    pub(crate) fn address_of(&self, offset: u64) -> Option<u64> {
+        // Mappings begin at pages, segments need not: the bytes before a segment in its first page belong to it too.
+        let holds = |s: &&Segment| {
+            let end = s.offset.saturating_add(s.bytes);
+            offset >= (s.offset & !0xfff) && offset < end
+        };
+        let executable = self.segments.iter().filter(|s| s.is_executable).find(holds);
+        let segment = executable.or_else(|| self.segments.iter().find(holds))?;
+        Some(segment.address.wrapping_add(offset.wrapping_sub(segment.offset)))
+    }
+
+    /// The functions that the unwind tables know, by address: they bound functions where no symbol does.
+    pub(crate) fn functions(&self) -> Vec<Range<u64>> {
+        use gimli::UnwindSection;
+        let Some(section) = &self.eh_frame else { return Vec::new() };
+        let mut eh_frame = gimli::EhFrame::new(&section.data, gimli::NativeEndian);
+        eh_frame.set_address_size(if self.is_64 { 8 } else { 4 });
+        let bases = gimli::BaseAddresses::default().set_eh_frame(section.addresses.start);
+        let mut entries = eh_frame.entries(&bases);
+        let mut functions = Vec::new();
+        while let Ok(Some(entry)) = entries.next() {
+            let gimli::CieOrFde::Fde(partial) = entry else { continue };
+            let Ok(fde) = partial.parse(gimli::EhFrame::cie_from_offset) else {
+                continue;
+            };
+            let start = fde.initial_address();
+            functions.push(start..start.saturating_add(fde.len()));
+        }
+        functions.sort_unstable_by_key(|function| function.start);
+        functions
+    }
+}
+
+/// A function with its name as the file has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Named {
+    pub(crate) start: u64,
+    pub(crate) name: Vec<u8>,
+}
+
+/// Where to look for the names of functions.
+pub(crate) enum Source<'a> {
+    /// A file.
+    File(&'a File),
+    /// A file in memory.
+    Bytes(&'a [u8]),
+}
+
+/// Gives each of `addresses` (sorted) the function it lies in, where a symbol says so.
+pub(crate) fn name(source: &Source<'_>, addresses: &[u64]) -> Vec<Option<Named>> {
+    let named = match source {
+        Source::File(file) => {
+            let cache = cache(file);
+            object::File::parse(&cache).ok().map(|elf| name_in(&elf, addresses))
+        }
+        Source::Bytes(bytes) => object::File::parse(*bytes).ok().map(|elf| name_in(&elf, addresses)),
+    };
+    named.unwrap_or_else(|| vec![None; addresses.len()])
+}
+
+fn name_in<'d, R: object::ReadRef<'d>>(elf: &object::File<'d, R>, addresses: &[u64]) -> Vec<Option<Named>> {
+    let mut found: Vec<Option<Named>> = vec![None; addresses.len()];
+    for table in [elf.symbol_table(), elf.dynamic_symbol_table()].into_iter().flatten() {
+        let mut symbols: Vec<_> = table
+            .symbols()
+            .filter(|s| s.kind() == SymbolKind::Text && s.is_definition())
+            .map(|s| (s.address(), s.size(), !s.is_global(), s.index()))
+            .collect();
+        // Of several names for one place the sized, global one is what people know.
+        symbols
+            .sort_unstable_by_key(|(start, size, is_local, index)| (*start, *size > 0, !is_local, index.0));
+        for (address, slot) in addresses.iter().zip(&mut found) {
+            if slot.is_some() {
+                continue;
+            }
+            let above = symbols.partition_point(|(start, ..)| start <= address);
+            let below = symbols.get(..above).unwrap_or_default();
+            // A smaller function may lie inside a larger one's range (cold parts, hand-written code).
+            let holder = below.iter().rev().take(8).enumerate().find(|(nth, (start, size, ..))| {
+                if *size == 0 { *nth == 0 } else { *address - start < *size }
+            });
+            let Some((_, (start, size, _, index))) = holder else { continue };
+            let Ok(symbol) = table.symbol_by_index(*index) else { continue };
+            // A function without a size (hand-written code) ends with its section at the latest.
+            let section = symbol.section_index().and_then(|section| elf.section_by_index(section).ok());
+            if *size == 0 && section.is_none_or(|s| *address - s.address().min(*address) >= s.size()) {
+                continue;
+            }
+            let name = symbol.name_bytes().ok().filter(|name| !name.is_empty());
+            *slot = name.map(|name| Named { start: *start, name: name.to_vec() });
+        }
+    }
+    for (address, slot) in addresses.iter().zip(&mut found) {
+        if slot.is_none() {
+            *slot = plt(elf, *address);
+        }
+    }
+    found
+}
+
+/// Jumps to other files' functions have no symbol, but a section of their own.
+fn plt<'d, R: object::ReadRef<'d>>(elf: &object::File<'d, R>, address: u64) -> Option<Named> {
+    let section = elf.sections().find(|s| {
+        s.address() <= address
+            && address - s.address() < s.size()
+            && s.name_bytes().is_ok_and(|n| n.starts_with(b".plt"))
+    })?;
+    Some(Named { start: section.address(), name: b"[plt]".to_vec() })
+}
+
+/// A function of another file that this one calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Import {
+    /// The address that the file states for the word which the dynamic linker fills in.
+    pub(crate) slot: u64,
+    pub(crate) name: Vec<u8>,
+}
+
+/// Imports read of a file.
+const IMPORTS_MAX: usize = 65_536;
+
+/// The functions of other files that this one calls; only of 64-bit files.
+pub(crate) fn imports(file: &File) -> Vec<Import> {
+    let cache = cache(file);
+    let Ok(elf) = object::File::parse(&cache) else { return Vec::new() };
+    let (Some(symbols), Some(relocations), true) =
+        (elf.dynamic_symbol_table(), elf.dynamic_relocations(), elf.is_64())
+    else {
+        return Vec::new();
+    };
+    let import = |(slot, relocation): (u64, object::Relocation)| {
+        let object::RelocationTarget::Symbol(index) = relocation.target() else { return None };
+        let symbol = symbols.symbol_by_index(index).ok().filter(ObjectSymbol::is_undefined)?;
+        Some(Import { slot, name: symbol.name_bytes().ok()?.to_vec() })
+    };
+    relocations.take(IMPORTS_MAX).filter_map(import).collect()
+}
+
+/// Where more symbols of a stripped file are: a compressed table inside it, or a file of its own.
+pub(crate) struct Elsewhere {
+    /// `.gnu_debugdata`, unpacked: what Fedora and its kin ship.
+    pub(crate) debug_data: Option<Vec<u8>>,
+    /// The path under `usr/lib/debug/.build-id`, where Debian's and Fedora's debug packages put them.
+    pub(crate) debug_file: Option<String>,
+}
+
+/// Says where more symbols of this file can be found.
+pub(crate) fn elsewhere(file: &File) -> Elsewhere {
+    let cache = cache(file);
+    let Ok(elf) = object::File::parse(&cache) else {
+        return Elsewhere { debug_data: None, debug_file: None };
+    };
+    let debug_data = elf.section_by_name(".gnu_debugdata").and_then(|s| s.data().ok()).and_then(unpack);
+    let debug_file = elf.build_id().ok().flatten().filter(|id| (2..=64).contains(&id.len())).map(|id| {
+        let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+        let (folder, name) = hex.split_at(2);
+        format!("usr/lib/debug/.build-id/{folder}/{name}.debug")
+    });
+    Elsewhere { debug_data, debug_file }
+}
+
+fn unpack(packed: &[u8]) -> Option<Vec<u8>> {
+    use std::io::Read;
+    const MEMORY_KIB: u32 = 64 << 10;
+    let reader = lzma_rust2::XzReader::new_mem_limit(packed, false, MEMORY_KIB);
+    let mut unpacked = Vec::new();
+    let limit = 64 << 20;
+    let read = reader.take(limit).read_to_end(&mut unpacked).ok()?;
+    ((read as u64) < limit).then_some(unpacked)
+}
+
+#[cfg(test)]
+#[path = "elf_tests.rs"]
+mod tests;

@@ -1,0 +1,69 @@
+//! Names for functions that their own file does not name, from the files that call them.
+//!
+//! A stripped C library names `memcpy` only as a choice to be made; what was chosen (`__memmove_avx_unaligned_erms`) has
+//! no symbol. But whoever calls `memcpy` holds the address of the choice, in a table filled in by the dynamic linker.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use super::elf;
+use crate::profiler::target::Followed;
+use crate::profiler::target::maps::Backing;
+
+/// Processes asked; more of a server say the same again.
+const PROCESSES_MAX: usize = 8;
+
+/// A function: the number of its image, and the address that the file states for its start.
+type Function = (u32, u64);
+
+/// Names of `wanted`, as far as a living process imports them.
+pub(super) fn name(wanted: &HashSet<Function>, followed: &mut Followed) -> HashMap<Function, Vec<u8>> {
+    let mut names = HashMap::new();
+    if wanted.is_empty() {
+        return names;
+    }
+    let pids: Vec<u32> = followed.living().map(|(pid, _)| pid).take(PROCESSES_MAX).collect();
+    for pid in pids {
+        if names.len() < wanted.len() {
+            of_process(pid, wanted, followed, &mut names);
+        }
+    }
+    names
+}
+
+fn of_process(
+    pid: u32,
+    wanted: &HashSet<Function>,
+    followed: &mut Followed,
+    names: &mut HashMap<Function, Vec<u8>>,
+) {
+    let Ok(memory) = File::open(format!("/proc/{pid}/mem")) else { return };
+    let Some((process, images)) = followed.process(pid) else { return };
+    // Where each file's address 0 lies in this process.
+    let mut bases: HashMap<u32, u64> = HashMap::new();
+    for (start, mapping) in process.memory.all() {
+        let Backing::Image(id) = mapping.backing else { continue };
+        let stated = images.get(id).and_then(|image| image.layout()?.address_of(mapping.offset));
+        bases.extend(stated.map(|stated| (id, start.wrapping_sub(stated))));
+    }
+    let targets: HashMap<u64, Function> = wanted
+        .iter()
+        .filter_map(|(image, start)| Some((bases.get(image)?.wrapping_add(*start), (*image, *start))))
+        .collect();
+    if targets.is_empty() {
+        return;
+    }
+    for (id, base) in &bases {
+        let Some(file) = images.get(*id).and_then(|image| image.file.as_ref()) else { continue };
+        for import in elf::imports(file) {
+            let mut slot = [0; 8];
+            if memory.read_exact_at(&mut slot, base.wrapping_add(import.slot)).is_err() {
+                continue;
+            }
+            if let Some(function) = targets.get(&u64::from_ne_bytes(slot)) {
+                names.entry(*function).or_insert(import.name);
+            }
+        }
+    }
+}

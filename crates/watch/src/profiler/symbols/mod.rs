@@ -1,0 +1,192 @@
+//! Names for the places that were met, found once sampling is over: one pass over each file, none kept open after.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs::File;
+
+use throng_observation::host::Frame;
+
+mod demangle;
+pub(crate) mod elf;
+mod imports;
+pub(crate) mod jit;
+mod kernel;
+pub(crate) mod vdso;
+
+use super::tally::Place;
+use super::target::Followed;
+use elf::{Named, Source};
+
+/// Where the kernel tells its functions' names.
+const KALLSYMS: &str = "/proc/kallsyms";
+
+/// What places are called.
+pub(crate) struct Names {
+    /// A frame for each place, in the order of the places.
+    pub(crate) frames: Vec<Frame>,
+    /// What could not be named, and what would help.
+    pub(crate) limits: Vec<String>,
+}
+
+/// Names all places.
+pub(crate) fn name(places: &[Place], followed: &mut Followed) -> Names {
+    let mut naming = Naming { frames: HashMap::new(), limits: Vec::new() };
+    let mut kernel = Vec::new();
+    let mut files: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
+    let mut anonymous: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
+    for place in places {
+        match *place {
+            Place::Kernel(address) => kernel.push(address),
+            Place::Image { image, offset } => files.entry(image).or_default().push(offset),
+            Place::Anonymous { process, address } => anonymous.entry(process).or_default().push(address),
+            Place::Unknown => {}
+        }
+    }
+    naming.kernel(kernel);
+    naming.files(files, followed);
+    naming.anonymous(anonymous, followed);
+    let unknown = || Frame { symbol: "[unknown]".to_owned(), module: "[unknown]".to_owned() };
+    let frames = places.iter().map(|place| naming.frames.remove(place).unwrap_or_else(unknown)).collect();
+    Names { frames, limits: naming.limits }
+}
+
+struct Naming {
+    frames: HashMap<Place, Frame>,
+    limits: Vec<String>,
+}
+
+/// A function without a symbol, as the place in its file where it begins.
+struct Unnamed {
+    place: Place,
+    image: u32,
+    start: u64,
+}
+
+impl Naming {
+    fn put(&mut self, place: Place, symbol: String, module: &str) {
+        self.frames.insert(place, Frame { symbol, module: module.to_owned() });
+    }
+
+    fn kernel(&mut self, mut addresses: Vec<u64>) {
+        if addresses.is_empty() {
+            return;
+        }
+        addresses.sort_unstable();
+        // A file of the kernel's own making: it is as long as the kernel has functions.
+        let text = std::fs::read(KALLSYMS).unwrap_or_default();
+        let names = kernel::name(&String::from_utf8_lossy(&text), &addresses);
+        if names.iter().all(Option::is_none) {
+            let mend = "kernel functions have no names here: the kernel hides their addresses (kernel.kptr_restrict); \
+                        the right CAP_SYSLOG shows them";
+            self.limits.push(mend.to_owned());
+        }
+        for (address, name) in addresses.into_iter().zip(names) {
+            // Addresses that mean nothing to anybody are one place.
+            let symbol = name.unwrap_or_else(|| "[kernel]".to_owned());
+            self.put(Place::Kernel(address), symbol, "[kernel]");
+        }
+    }
+
+    fn files(&mut self, files: BTreeMap<u32, Vec<u64>>, followed: &mut Followed) {
+        let mut unnamed = Vec::new();
+        for (image, offsets) in files {
+            unnamed.extend(self.file(image, offsets, followed));
+        }
+        let wanted = unnamed.iter().map(|unnamed| (unnamed.image, unnamed.start)).collect::<HashSet<_>>();
+        let imported = imports::name(&wanted, followed);
+        for Unnamed { place, image, start } in unnamed {
+            let module = followed.images.get(image).map(|image| image.name.clone()).unwrap_or_default();
+            let imported = imported.get(&(image, start)).map(|name| demangle::demangle(name));
+            self.put(place, imported.unwrap_or_else(|| format!("{start:#x}")), &module);
+        }
+    }
+
+    /// Names what symbols of the file name; returns what they do not.
+    fn file(&mut self, id: u32, offsets: Vec<u64>, followed: &mut Followed) -> Vec<Unnamed> {
+        let Some(image) = followed.images.get(id) else { return Vec::new() };
+        let module = image.name.clone();
+        let Some(layout) = image.layout() else {
+            for offset in offsets {
+                let place = Place::Image { image: id, offset };
+                self.put(place, format!("{:#x}", offset & !0xfff), &module);
+            }
+            return Vec::new();
+        };
+        // The file's own addresses, sorted, with the offsets that they came from.
+        let mut stated: Vec<(u64, u64)> =
+            offsets.iter().map(|offset| (layout.address_of(*offset).unwrap_or(*offset), *offset)).collect();
+        stated.sort_unstable();
+        let addresses: Vec<u64> = stated.iter().map(|(address, _)| *address).collect();
+        let mut named = match &image.file {
+            Some(file) => elf::name(&Source::File(file), &addresses),
+            None => vec![None; addresses.len()],
+        };
+        let mut functions = None;
+        if named.iter().any(Option::is_none) {
+            if let Some(file) = &image.file {
+                name_elsewhere(file, &image.root, &addresses, &mut named);
+            }
+            functions = image.layout().map(elf::Layout::functions);
+        }
+        let functions = functions.unwrap_or_default();
+        let mut unnamed = Vec::new();
+        for ((address, offset), named) in stated.into_iter().zip(named) {
+            let place = Place::Image { image: id, offset };
+            match named {
+                Some(named) => self.put(place, demangle::demangle(&named.name), &module),
+                None => {
+                    let above = functions.partition_point(|function| function.start <= address);
+                    let holder = above.checked_sub(1).and_then(|index| functions.get(index));
+                    let start = holder.filter(|f| address < f.end).map_or(address, |f| f.start);
+                    unnamed.push(Unnamed { place, image: id, start });
+                }
+            }
+        }
+        unnamed
+    }
+
+    fn anonymous(&mut self, anonymous: BTreeMap<u32, Vec<u64>>, followed: &mut Followed) {
+        for pid in followed.living().map(|(pid, _)| pid).collect::<Vec<_>>() {
+            if followed.process(pid).is_some_and(|(process, _)| anonymous.contains_key(&process.serial)) {
+                followed.look_for_jit_map(pid);
+            }
+        }
+        let mut has_unnamed = false;
+        for (process, addresses) in anonymous {
+            let map = followed.jits.get(&process).map(jit::read);
+            has_unnamed |= map.is_none();
+            let names = jit::name(map.as_deref().unwrap_or_default(), &addresses);
+            for (address, name) in addresses.into_iter().zip(names) {
+                let symbol = name.unwrap_or_else(|| "[no name]".to_owned());
+                self.put(Place::Anonymous { process, address }, symbol, "[jit]");
+            }
+        }
+        if has_unnamed {
+            let mend = "code made while running has no names: the program writes them to /tmp/perf-PID.map when asked \
+                        (node --perf-basic-prof, python -X perf, java with perf-map-agent)";
+            self.limits.push(mend.to_owned());
+        }
+    }
+}
+
+/// Fills in names from a stripped file's compressed table, and from its debug package.
+fn name_elsewhere(file: &File, root: &std::path::Path, addresses: &[u64], named: &mut [Option<Named>]) {
+    let elsewhere = elf::elsewhere(file);
+    let mut fill = |source: &Source<'_>| {
+        for (slot, name) in named.iter_mut().zip(elf::name(source, addresses)) {
+            if slot.is_none() {
+                *slot = name;
+            }
+        }
+    };
+    if let Some(bytes) = &elsewhere.debug_data {
+        fill(&Source::Bytes(bytes));
+    }
+    let Some(path) = &elsewhere.debug_file else { return };
+    for folder in [root, std::path::Path::new("/")] {
+        let Ok(file) = File::open(folder.join(path)) else { continue };
+        if file.metadata().is_ok_and(|meta| meta.is_file()) {
+            fill(&Source::File(&file));
+            return;
+        }
+    }
+}
