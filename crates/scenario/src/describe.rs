@@ -49,6 +49,9 @@ impl Plan {
             self.needs.file_descriptors, self.needs.ports
         )?;
         writeln!(f, "caps        {}", caps(&self.caps))?;
+        for watch in &self.watch {
+            writeln!(f, "watch       {}", watch.describe())?;
+        }
         match self.objectives.as_slice() {
             [] => writeln!(f, "objectives  none: the run only measures"),
             objectives => objectives.iter().try_for_each(|objective| {

@@ -7,6 +7,7 @@ use crate::arrival::ArrivalKind;
 use crate::churn::StayTime;
 use crate::scenario::{Caps, Cohort, Scenario};
 use crate::units::{write_bit_rate, write_duration};
+use crate::watch::{Moment, ProfileWish, Watch, Watched};
 
 /// A throng scenario: which server, which crowd, for how long, and what must hold.
 #[derive(Serialize, JsonSchema)]
@@ -22,6 +23,10 @@ struct File {
     run: RunFile,
     #[schemars(default)]
     stream: StreamFile,
+    /// What is watched while the crowd is in.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default, with = "OneOrMany<WatchFile>")]
+    watch: Vec<WatchFile>,
     #[schemars(default)]
     output: OutputFile,
     #[schemars(default)]
@@ -188,6 +193,102 @@ struct StreamFile {
     fps: Option<f64>,
 }
 
+/// Processes to watch, named by exactly one of `process`, `unit`, `cgroup`, `pid`, `port`, `command`.
+#[derive(Default, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct WatchFile {
+    /// Its name in reports; the host's own when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 64))]
+    name: Option<String>,
+    /// All processes of this name, such as `janus`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    process: Option<String>,
+    /// Those of a systemd unit, such as `nginx.service`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unit: Option<String>,
+    /// Those of a control group, such as `/system.slice/janus.service`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cgroup: Option<String>,
+    /// One process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pid: Option<u32>,
+    /// Who listens on this port.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    port: Option<u16>,
+    /// A command that the watcher starts, and ends with the run: program and arguments.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default, with = "OneOrMany<String>")]
+    command: Vec<String>,
+    /// The agent on the server's host: `tls://HOST:PORT`, on loopback also `tcp://`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^(tls|tcp)://.+:\d+/?$"))]
+    agent: Option<String>,
+    /// The agent's token: `env:NAME`, `file:PATH`, or the token itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token: Option<String>,
+    /// SHA-256 of the agent's certificate, as it prints it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fingerprint: Option<String>,
+    /// From one reading to the next, 100 ms to 60 s; 1 s when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    every: Option<Duration>,
+    /// Log files of the server.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default, with = "OneOrMany<String>")]
+    logs: Vec<String>,
+    /// Access logs of the server.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default, with = "OneOrMany<String>")]
+    access_log: Vec<String>,
+    /// Endpoints to scrape, such as `http://127.0.0.1:9090/metrics`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default, with = "OneOrMany<String>")]
+    metrics: Vec<String>,
+    /// When stacks are sampled.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default, with = "OneOrMany<ProfileFile>")]
+    profile: Vec<ProfileFile>,
+    /// The knowledge pack, such as `janus`; chosen by the processes when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pack: Option<String>,
+}
+
+/// When stacks are sampled.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+enum ProfileFile {
+    /// A moment by its name.
+    Named(MomentFile),
+    /// A moment and how long.
+    Table(ProfileTable),
+}
+
+/// A moment of a run.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum MomentFile {
+    /// Before the first join.
+    Baseline,
+    /// When everybody has joined.
+    Full,
+    /// When an objective is missed for the first time.
+    Fail,
+}
+
+/// A moment and how long.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct ProfileTable {
+    /// `baseline`, `full`, `fail`, or a time after the first intended join, such as `30s`.
+    at: String,
+    /// How long, 1 s to 5 min; 10 s when left out, 3 s for `baseline`.
+    #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
+    duration: Option<Duration>,
+}
+
 /// Where results go.
 #[derive(Default, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
@@ -229,7 +330,7 @@ pub fn json_schema() -> Schema {
 
 /// The scenario as TOML, defaults written out, secrets left out.
 pub(crate) fn to_toml(scenario: &Scenario) -> String {
-    let Scenario { target, crowd, run, stream, objectives, output, caps } = scenario;
+    let Scenario { target, crowd, run, stream, watch, objectives, output, caps } = scenario;
     let file = File {
         objectives: objectives.iter().map(|objective| objective.text.clone()).collect(),
         target: TargetFile {
@@ -252,11 +353,61 @@ pub(crate) fn to_toml(scenario: &Scenario) -> String {
             audio: stream.audio_bits_per_s.map(|rate| BitRate(write_bit_rate(rate))),
             fps: stream.fps,
         },
+        watch: watch.iter().map(watch_file).collect(),
         output: OutputFile { folder: output.folder.clone(), csv: output.csv },
         caps: limits(caps),
     };
     // Text, numbers and tables only: nothing that TOML could not hold.
     toml::to_string(&file).unwrap_or_default()
+}
+
+fn watch_file(watch: &Watch) -> WatchFile {
+    let mut file = WatchFile {
+        name: watch.name.clone(),
+        every: Some(duration(watch.every)),
+        logs: watch.logs.clone(),
+        access_log: watch.access_logs.clone(),
+        metrics: watch.metrics.iter().map(|url| without_secrets(url)).collect(),
+        profile: watch.profile.iter().map(profile_file).collect(),
+        pack: watch.pack.clone(),
+        ..WatchFile::default()
+    };
+    match watch.target.clone() {
+        Watched::Process(name) => file.process = Some(name),
+        Watched::Unit(name) => file.unit = Some(name),
+        Watched::Cgroup(path) => file.cgroup = Some(path),
+        Watched::Pid(pid) => file.pid = Some(pid),
+        Watched::Port(port) => file.port = Some(port),
+        Watched::Command(words) => file.command = words,
+    }
+    if let Some(agent) = &watch.agent {
+        file.agent = Some(agent.to_string());
+        file.fingerprint.clone_from(&agent.fingerprint);
+        // A token itself is left out: the agent refuses whoever comes without.
+        file.token = agent.token.as_ref().filter(|token| !token.is_secret()).map(ToString::to_string);
+    }
+    file
+}
+
+fn profile_file(wish: &ProfileWish) -> ProfileFile {
+    let named = match wish.moment {
+        _ if wish.duration != wish.moment.usual_duration() => None,
+        Moment::Baseline => Some(MomentFile::Baseline),
+        Moment::Full => Some(MomentFile::Full),
+        Moment::Fail => Some(MomentFile::Fail),
+        Moment::At(_) => None,
+    };
+    let table = || ProfileTable { at: wish.moment.name(), duration: Some(duration(wish.duration)) };
+    named.map_or_else(|| ProfileFile::Table(table()), ProfileFile::Named)
+}
+
+/// An endpoint's URL with its password left out.
+fn without_secrets(url: &str) -> String {
+    let Ok(mut parsed) = url::Url::parse(url) else { return String::new() };
+    if parsed.password().is_none() || parsed.set_password(None).is_err() {
+        return url.to_owned();
+    }
+    parsed.into()
 }
 
 fn limits(caps: &Caps) -> CapsFile {

@@ -23,6 +23,9 @@ pub use scenario::{Caps, Cohort, OutputTo, Override, QuickForm, RunTimes, Scenar
 pub mod arrival;
 pub use arrival::Arrival;
 
+mod watch;
+pub use watch::{Agent, Moment, ProfileWish, Watch, Watched};
+
 mod churn;
 pub use churn::{Stay, StayTime};
 

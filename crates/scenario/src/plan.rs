@@ -12,6 +12,7 @@ use crate::objective::Objective;
 use crate::scenario::{Caps, Cohort, RunTimes, Scenario, Stream};
 use crate::share::Share;
 use crate::target::Target;
+use crate::watch::Watch;
 
 /// Every join of a run, and what they add up to. Two plans of one scenario are equal.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +29,8 @@ pub struct Plan {
     pub warm_up: Duration,
     /// How often the plain summary is printed.
     pub summary_every: Duration,
+    /// What is watched; a watch's index is its `HostId`.
+    pub watch: Vec<Watch>,
     /// What must hold.
     pub objectives: Vec<Objective>,
     /// The limits in force, for the whole crowd.
@@ -135,6 +138,7 @@ impl Plan {
             duration,
             warm_up,
             summary_every,
+            watch: scenario.watch.clone(),
             objectives: scenario.objectives.clone(),
             caps: scenario.caps.clone(),
             share: Share::ALL,

@@ -11,6 +11,7 @@ use crate::plan::Plan;
 use crate::problem::ScenarioError;
 use crate::read;
 use crate::target::Target;
+use crate::watch::{self, Watch};
 
 /// What a run is asked to do. Made by [`Scenario::parse_with`] or [`Scenario::quick`], which checked it.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,6 +24,8 @@ pub struct Scenario {
     pub run: RunTimes,
     /// What one viewer is expected to receive.
     pub stream: Stream,
+    /// What is watched beside the crowd; a watch's index is its `HostId`.
+    pub watch: Vec<Watch>,
     /// What must hold for the run to count as met.
     pub objectives: Vec<Objective>,
     /// Where results go.
@@ -163,6 +166,8 @@ pub struct QuickForm {
     pub source_ips: Vec<String>,
     /// `--objective`: objectives.
     pub objectives: Vec<String>,
+    /// `--watch`: whom to watch, such as `process=janus` or `port=8188,every=100ms`.
+    pub watch: Vec<String>,
     /// `--tls-insecure`.
     pub tls_insecure: bool,
     /// `--output`: the run folder.
@@ -245,6 +250,10 @@ impl QuickForm {
             if !values.is_empty() {
                 all.push(Override::flag_toml(flag, path, &read::toml_list(values)));
             }
+        }
+        if !self.watch.is_empty() {
+            let tables: Vec<String> = self.watch.iter().map(|text| watch::inline_table(text)).collect();
+            all.push(Override::flag_toml("--watch", "watch", &format!("[{}]", tables.join(", "))));
         }
         for (flag, path, is_set) in
             [("--tls-insecure", "target.tls_insecure", self.tls_insecure), ("--csv", "output.csv", self.csv)]

@@ -109,6 +109,13 @@ impl TokenSource {
     }
 }
 
+impl TokenSource {
+    /// Whether it is the token itself.
+    pub(crate) fn is_secret(&self) -> bool {
+        matches!(self, Self::Inline(_))
+    }
+}
+
 impl fmt::Display for TokenSource {
     /// The reference as written, or `…` for a token itself.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

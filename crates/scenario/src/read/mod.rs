@@ -16,9 +16,12 @@ mod crowd;
 mod limits;
 #[cfg(test)]
 mod tests;
+mod watch;
+#[cfg(test)]
+mod watch_tests;
 
 /// What may stand at the top of the file.
-const TOP_KEYS: [&str; 7] = ["objectives", "target", "crowd", "run", "stream", "output", "caps"];
+const TOP_KEYS: [&str; 8] = ["objectives", "target", "crowd", "run", "stream", "watch", "output", "caps"];
 
 /// Places of values that are judged together with others.
 struct Places {
@@ -45,15 +48,18 @@ pub(crate) fn scenario(text: &str, overrides: &[Override]) -> Result<Scenario, S
     let (run, run_places) = run(&mut reader, &mut fields);
     let (stream, video) = stream(&mut reader, &mut fields);
     let objectives = objectives(&mut reader, &mut fields);
+    let watch_place = place_of(fields.get("watch"));
+    let watch = watch::watches(&mut reader, &mut fields);
     let output = output(&mut reader, &mut fields);
     let caps = caps(&mut reader, &mut fields, target.as_ref());
     reader.finish(&fields);
     let Some(target) = target.filter(|_| reader.is_clean()) else {
         return Err(ScenarioError { problems: reader.into_problems() });
     };
-    let scenario = Scenario { target, crowd, run, stream, objectives, output, caps };
+    let scenario = Scenario { target, crowd, run, stream, watch, objectives, output, caps };
     let (size, arrival, stay) = crowd_places;
     let (duration, warm_up) = run_places;
+    watch::check(&mut reader, &scenario.watch, scenario.run.duration, watch_place);
     limits::check(&mut reader, &scenario, &Places { size, arrival, stay, duration, warm_up, video });
     if reader.is_clean() { Ok(scenario) } else { Err(ScenarioError { problems: reader.into_problems() }) }
 }
@@ -66,7 +72,7 @@ fn target(reader: &mut Reader, top: &mut Fields<'_>) -> Option<Target> {
         reader.fail(fields.span, "`target.url` is missing", mend);
     }
     let token_node = fields.get("token");
-    let token = token_node.and_then(|node| token(reader, node));
+    let token = token_node.and_then(|node| token(reader, node, "target.token"));
     let allow = networks(reader, &mut fields);
     let tls_insecure = reader.boolean(&mut fields, "tls_insecure").unwrap_or(false);
     reader.finish(&fields);
@@ -84,25 +90,23 @@ fn target(reader: &mut Reader, top: &mut Fields<'_>) -> Option<Target> {
     }
 }
 
-fn token(reader: &mut Reader, node: &Node) -> Option<TokenSource> {
+fn token(reader: &mut Reader, node: &Node, path: &str) -> Option<TokenSource> {
     let mend = "write env:NAME or file:PATH to keep it out of this file, or the token itself";
-    let text = reader.text(node, "target.token", "text")?;
+    let text = reader.text(node, path, "text")?;
     let source = TokenSource::parse(&text);
     let problem = match &source {
         TokenSource::Inline(secret) if secret.expose().contains(HIDDEN) => {
-            "`target.token` was left out when this scenario was stored"
+            "was left out when this scenario was stored"
         }
         // It becomes a header: what is no visible ASCII could not be sent, or would begin another header.
         TokenSource::Inline(secret) if !secret.expose().bytes().all(|byte| byte.is_ascii_graphic()) => {
-            "`target.token` holds characters that no token has"
+            "holds characters that no token has"
         }
-        TokenSource::Inline(secret) if secret.expose().is_empty() => "`target.token` is empty",
-        TokenSource::Environment(name) | TokenSource::File(name) if name.is_empty() => {
-            "`target.token` names nothing"
-        }
+        TokenSource::Inline(secret) if secret.expose().is_empty() => "is empty",
+        TokenSource::Environment(name) | TokenSource::File(name) if name.is_empty() => "names nothing",
         _ => return Some(source),
     };
-    reader.fail(Some(node.span), problem, mend);
+    reader.fail(Some(node.span), format!("`{path}` {problem}"), mend);
     None
 }
 

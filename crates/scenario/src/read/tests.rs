@@ -39,6 +39,22 @@ users = 200
 joins_per_s = 50
 mbit_per_s = 300.5
 duration = "2h"
+
+[[watch]]
+name = "sfu"
+process = "janus"
+agent = "tls://10.0.0.5:7081"
+token = "env:AGENT"
+fingerprint = "sha256:00112233445566778899AABBCCDDEEFF:00112233445566778899aabbccddeeff"
+every = "500ms"
+logs = ["/var/log/janus.log"]
+access_log = "/var/log/nginx/access.log"
+metrics = ["http://127.0.0.1:9090/metrics"]
+profile = ["baseline", "full", { at = "30s", for = "5s" }]
+pack = "janus"
+
+[[watch]]
+command = ["/usr/sbin/nginx", "-g", "daemon off;"]
 "#;
 
 const SMALL: &str = "[target]\nurl = \"whep+http://127.0.0.1:7080/whep\"\n[crowd]\nsize = 5\n";

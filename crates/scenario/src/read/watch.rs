@@ -1,0 +1,345 @@
+//! Reads the `[[watch]]` tables: whom to watch, by whom, what else to read, and when to profile.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use url::Url;
+
+use super::fields::{Fields, Reader};
+use super::tree::{Node, Value};
+use super::{is_text, nearest, place_of};
+use crate::units;
+use crate::watch::{Agent, Moment, ProfileWish, Watch, Watched};
+
+/// More hosts than a page could show.
+const WATCHES_MAX: usize = 16;
+/// Logs, endpoints, profiles and words of a command, each.
+const LIST_MAX: usize = 64;
+/// Longer texts name nothing.
+const TEXT_BYTES_MAX: usize = 4096;
+/// The fastest and the slowest reading.
+const EVERY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(60));
+/// The shortest and the longest profile.
+const PROFILE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(300));
+/// SHA-256 in hexadecimal.
+const FINGERPRINT_DIGITS: usize = 64;
+
+const WATCH: &str = "a table `[[watch]]` such as { process = \"janus\" }";
+
+pub(super) fn watches<'t>(reader: &mut Reader, top: &mut Fields<'t>) -> Vec<Watch> {
+    let Some(node) = top.get("watch") else { return Vec::new() };
+    let (items, is_list): (&[Node], bool) = match &node.value {
+        Value::List(items) => (items, true),
+        _ => (std::slice::from_ref(node), false),
+    };
+    if items.len() > WATCHES_MAX {
+        let message = format!("{} hosts to watch", items.len());
+        reader.fail(Some(node.span), message, format!("write at most {WATCHES_MAX} [[watch]] tables"));
+        return Vec::new();
+    }
+    let mut names = HashSet::new();
+    let mut watches = Vec::new();
+    for (index, item) in items.iter().enumerate() {
+        let path = if is_list { format!("watch.{index}") } else { "watch".into() };
+        let Some(mut fields) = reader.table(item, &path, WATCH) else { continue };
+        let name = name(reader, &mut fields, &mut names);
+        watches.extend(watch(reader, &mut fields, name));
+        reader.finish(&fields);
+    }
+    watches
+}
+
+fn name(reader: &mut Reader, fields: &mut Fields<'_>, taken: &mut HashSet<String>) -> Option<String> {
+    let path = fields.path_of("name");
+    let node = fields.get("name")?;
+    let name = reader.text(node, &path, "text")?;
+    let is_short = (1..=64).contains(&name.chars().count()) && !name.chars().any(char::is_control);
+    if is_short && taken.insert(name.clone()) {
+        return Some(name);
+    }
+    let message = "a name must be new and have 1 to 64 characters";
+    reader.fail(Some(node.span), message, "give each [[watch]] its own name, or none");
+    None
+}
+
+fn watch(reader: &mut Reader, fields: &mut Fields<'_>, name: Option<String>) -> Option<Watch> {
+    let target = watched(reader, fields);
+    let agent = agent(reader, fields);
+    let every_place = place_of(fields.get("every"));
+    let every = reader.quantity(fields, "every", "1s", units::duration).unwrap_or(Watch::EVERY);
+    if !(EVERY.0..=EVERY.1).contains(&every) {
+        let message = format!("`{}` must be from 100 ms to 60 s", fields.path_of("every"));
+        reader.fail(every_place, message, "write every = \"1s\"");
+    }
+    Some(Watch {
+        name,
+        every,
+        logs: texts(reader, fields, "logs", "[\"/var/log/janus.log\"]"),
+        access_logs: texts(reader, fields, "access_log", "\"/var/log/nginx/access.log\""),
+        metrics: metrics(reader, fields),
+        profile: profile(reader, fields),
+        pack: text(reader, fields, "pack", "text such as \"janus\""),
+        agent: agent?,
+        target: target?,
+    })
+}
+
+fn watched(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Watched> {
+    let present: Vec<(&'static str, &Node)> =
+        Watched::KEYS.into_iter().filter_map(|key| fields.get(key).map(|node| (key, node))).collect();
+    let [(key, node)] = present.as_slice() else {
+        // A misspelt key is the better message.
+        if !present.is_empty() || Watched::KEYS.iter().all(|key| fields.lacks(key)) {
+            let place = present.get(1).map(|(_, node)| node.span).or(fields.span);
+            let message = format!("`{}` must name exactly one thing to watch", fields.path);
+            let mend = format!("write one of {}, such as process = \"janus\"", Watched::KEYS.join(", "));
+            reader.fail(place, message, mend);
+        }
+        return None;
+    };
+    let path = fields.path_of(key);
+    match *key {
+        "pid" | "port" => {
+            let most = if *key == "pid" { u64::from(i32::MAX.unsigned_abs()) } else { u64::from(u16::MAX) };
+            let number = reader.integer(fields, key, 1, most)?;
+            match *key {
+                "pid" => u32::try_from(number).ok().map(Watched::Pid),
+                _ => u16::try_from(number).ok().map(Watched::Port),
+            }
+        }
+        "command" => {
+            let words = texts(reader, fields, "command", "[\"/usr/sbin/nginx\", \"-g\", \"daemon off;\"]");
+            if words.is_empty() && reader.is_clean() {
+                reader.fail(
+                    Some(node.span),
+                    format!("`{path}` is empty"),
+                    "write the program and its arguments",
+                );
+            }
+            (!words.is_empty()).then_some(Watched::Command(words))
+        }
+        _ => named(reader, key, &path, node),
+    }
+}
+
+fn named(reader: &mut Reader, key: &str, path: &str, node: &Node) -> Option<Watched> {
+    let text = reader.text(node, path, "text")?;
+    let has_path = text.contains('/');
+    let problem = match key {
+        _ if text.is_empty() || text.len() > TEXT_BYTES_MAX || text.contains('\0') => {
+            Some(("names nothing", "write its name"))
+        }
+        "process" if has_path => Some(("is a path", "write the process's name, such as \"janus\"")),
+        "unit" if has_path => Some(("is a path", "write the unit's name, such as \"nginx.service\"")),
+        "cgroup" if !text.starts_with('/') => Some((
+            "is not a path",
+            "write it as /proc/PID/cgroup does, such as \"/system.slice/janus.service\"",
+        )),
+        _ => None,
+    };
+    if let Some((what, mend)) = problem {
+        reader.fail(Some(node.span), format!("`{path}` {what}"), mend);
+        return None;
+    }
+    Some(match key {
+        "unit" => Watched::Unit(text),
+        "cgroup" => Watched::Cgroup(text),
+        _ => Watched::Process(text),
+    })
+}
+
+/// The agent, `None` inside when the watch is local; `None` outside when it is wrong.
+#[expect(clippy::option_option, reason = "absent and wrong are different things")]
+fn agent(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Option<Agent>> {
+    const MEND: &str = "write agent = \"tls://HOST:PORT\", as `throng watch --listen` prints it";
+    let (path, token_path) = (fields.path_of("agent"), fields.path_of("token"));
+    let token_node = fields.get("token");
+    let token = match token_node {
+        Some(node) => Some(super::token(reader, node, &token_path)?),
+        None => None,
+    };
+    let fingerprint_place = place_of(fields.get("fingerprint"));
+    let fingerprint = fingerprint(reader, fields)?;
+    let Some(node) = fields.get("agent") else {
+        if let Some(place) = place_of(token_node).or(fingerprint_place) {
+            let message = "a token and a fingerprint are those of an agent, and there is none";
+            reader.fail(Some(place), message, MEND);
+            return None;
+        }
+        return Some(None);
+    };
+    let text = reader.text(node, &path, "text such as \"tls://10.0.0.5:7081\"")?;
+    let parts = Url::parse(&text).ok().filter(|url| matches!(url.scheme(), "tls" | "tcp"));
+    let address = parts.as_ref().and_then(|url| Some((url.host_str()?.to_owned(), url.port()?)));
+    let (Some(url), Some((host, port))) = (&parts, address) else {
+        reader.fail(Some(node.span), format!("`{path}` is not an agent's address"), MEND);
+        return None;
+    };
+    if !url.username().is_empty() || !matches!(url.path(), "" | "/") || url.query().is_some() {
+        reader.fail(Some(node.span), format!("`{path}` has more than a host and a port"), MEND);
+        return None;
+    }
+    let is_tls = url.scheme() == "tls";
+    if !is_tls && !is_loopback(&host) {
+        let message = format!("`{path}` is not on this host, so it must be TLS");
+        reader.fail(Some(node.span), message, MEND);
+        return None;
+    }
+    if is_tls && fingerprint.is_none() {
+        let message = format!("`{path}` makes its own certificate, so its fingerprint must be known");
+        let mend = "write fingerprint = \"sha256:…\" as `throng watch --listen` prints it";
+        reader.fail(Some(node.span), message, mend);
+        return None;
+    }
+    Some(Some(Agent { host, port, is_tls, token, fingerprint }))
+}
+
+fn is_loopback(host: &str) -> bool {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// The digits of the fingerprint, `None` inside when there is none; `None` outside when it is wrong.
+#[expect(clippy::option_option, reason = "absent and wrong are different things")]
+fn fingerprint(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Option<String>> {
+    let path = fields.path_of("fingerprint");
+    let Some(node) = fields.get("fingerprint") else { return Some(None) };
+    let text = reader.text(node, &path, "text such as \"sha256:…\"")?;
+    let digits = text.trim().to_ascii_lowercase();
+    let digits: String =
+        digits.strip_prefix("sha256:").unwrap_or(&digits).chars().filter(|c| *c != ':').collect();
+    if digits.len() == FINGERPRINT_DIGITS && digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return Some(Some(digits));
+    }
+    let message = format!("`{path}` is not a SHA-256 of {FINGERPRINT_DIGITS} hexadecimal digits");
+    reader.fail(Some(node.span), message, "copy it from what `throng watch --listen` prints");
+    None
+}
+
+fn metrics(reader: &mut Reader, fields: &mut Fields<'_>) -> Vec<String> {
+    let path = fields.path_of("metrics");
+    let expected = "a list of URLs such as [\"http://127.0.0.1:9090/metrics\"]";
+    let mut urls = Vec::new();
+    for (text, node) in reader.texts(fields, "metrics", expected) {
+        // The part before `+` says what speaks there, as in a target's URL.
+        let is_http = Url::parse(&text).is_ok_and(|url| {
+            let scheme = url.scheme().rsplit('+').next().unwrap_or_default();
+            matches!(scheme, "http" | "https")
+        });
+        if is_http && text.len() <= TEXT_BYTES_MAX && urls.len() < LIST_MAX {
+            urls.push(text);
+        } else {
+            let message = format!("`{path}` holds what is no HTTP URL, or more than {LIST_MAX}");
+            reader.fail(Some(node.span), message, format!("write {expected}"));
+        }
+    }
+    urls
+}
+
+fn texts(reader: &mut Reader, fields: &mut Fields<'_>, key: &'static str, example: &str) -> Vec<String> {
+    let path = fields.path_of(key);
+    let mut texts = Vec::new();
+    for (text, node) in reader.texts(fields, key, &format!("text or a list of texts such as {example}")) {
+        if text.is_empty() || text.len() > TEXT_BYTES_MAX || text.contains('\0') || texts.len() >= LIST_MAX {
+            let message = format!("`{path}` holds an empty or overlong text, or more than {LIST_MAX}");
+            reader.fail(Some(node.span), message, format!("write {key} = {example}"));
+        } else {
+            texts.push(text);
+        }
+    }
+    texts
+}
+
+fn text(reader: &mut Reader, fields: &mut Fields<'_>, key: &'static str, expected: &str) -> Option<String> {
+    let path = fields.path_of(key);
+    let node = fields.get(key)?;
+    let text = reader.text(node, &path, expected)?;
+    if text.is_empty() || text.len() > TEXT_BYTES_MAX || text.contains('\0') {
+        reader.fail(Some(node.span), format!("`{path}` is empty or too long"), format!("write {expected}"));
+        return None;
+    }
+    Some(text)
+}
+
+const PROFILE_EXAMPLE: &str =
+    "\"baseline\", \"full\", \"fail\", { at = \"30s\", for = \"10s\" }, or a list of them";
+
+fn profile(reader: &mut Reader, fields: &mut Fields<'_>) -> Vec<ProfileWish> {
+    let path = fields.path_of("profile");
+    let Some(node) = fields.get("profile") else { return Vec::new() };
+    let items: &[Node] = match &node.value {
+        Value::List(items) => items,
+        _ => std::slice::from_ref(node),
+    };
+    if items.len() > LIST_MAX {
+        reader.fail(
+            Some(node.span),
+            format!("`{path}` asks for more than {LIST_MAX} profiles"),
+            "ask for fewer",
+        );
+        return Vec::new();
+    }
+    items.iter().filter_map(|item| profile_wish(reader, item, &path)).collect()
+}
+
+fn profile_wish(reader: &mut Reader, node: &Node, path: &str) -> Option<ProfileWish> {
+    if is_text(node) {
+        let text = reader.text(node, path, PROFILE_EXAMPLE)?;
+        let moment = moment(reader, node, path, &text)?;
+        return Some(ProfileWish { duration: moment.usual_duration(), moment });
+    }
+    let mut fields = reader.table(node, path, PROFILE_EXAMPLE)?;
+    let at_node = fields.get("at");
+    let duration_place = place_of(fields.get("for")).or(Some(node.span));
+    let duration = reader.quantity(&mut fields, "for", "10s", units::duration);
+    reader.finish(&fields);
+    let Some(at_node) = at_node else {
+        if fields.lacks("at") {
+            reader.fail(
+                Some(node.span),
+                format!("`{path}` does not say when"),
+                format!("write {PROFILE_EXAMPLE}"),
+            );
+        }
+        return None;
+    };
+    let at = reader.text(at_node, &format!("{path}.at"), "a time such as \"30s\", or a named moment")?;
+    let moment = match units::duration(&at) {
+        Ok(at) => Moment::At(at),
+        Err(_) => moment(reader, at_node, &format!("{path}.at"), &at)?,
+    };
+    let duration = duration.unwrap_or_else(|| moment.usual_duration());
+    if !(PROFILE.0..=PROFILE.1).contains(&duration) {
+        let message = format!("`{path}.for` must be from 1 s to 5 min");
+        reader.fail(duration_place, message, "write for = \"10s\"");
+        return None;
+    }
+    Some(ProfileWish { moment, duration })
+}
+
+fn moment(reader: &mut Reader, node: &Node, path: &str, text: &str) -> Option<Moment> {
+    let named = Moment::NAMED.into_iter().find(|(name, _)| *name == text);
+    if named.is_none() {
+        let names = Moment::NAMED.iter().map(|(name, _)| *name);
+        let mend = match nearest(text, names) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("write {PROFILE_EXAMPLE}"),
+        };
+        let shown: String = text.chars().take(60).collect();
+        reader.fail(Some(node.span), format!("`{path}`: `{shown}` is no moment of a run"), mend);
+    }
+    named.map(|(_, moment)| moment)
+}
+
+/// A profile that begins when the run is over would never be taken.
+pub(super) fn check(reader: &mut Reader, watches: &[Watch], duration: Duration, place: Option<super::Span>) {
+    for wish in watches.iter().flat_map(|watch| &watch.profile) {
+        if let Moment::At(at) = wish.moment
+            && at >= duration
+        {
+            let message =
+                format!("a profile at {} begins after the run has ended", units::write_duration(at));
+            reader.fail(place, message, "take it earlier, or lengthen run.duration");
+        }
+    }
+}

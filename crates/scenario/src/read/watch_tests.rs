@@ -1,0 +1,152 @@
+//! Laws of `[[watch]]`: what is read, what is refused and where, and the short form of the command line.
+
+use std::time::Duration;
+
+use crate::{Moment, Override, QuickForm, Scenario, ScenarioError, TokenSource, Watch, Watched};
+
+const SMALL: &str = "[target]\nurl = \"whep+http://127.0.0.1:7080/whep\"\n[crowd]\nsize = 5\n";
+
+fn read(watch: &str) -> Result<Scenario, ScenarioError> {
+    Scenario::parse(&format!("{SMALL}{watch}"))
+}
+
+fn quick(watches: &[&str]) -> Result<Scenario, ScenarioError> {
+    Scenario::quick(&QuickForm {
+        url: "whep+http://127.0.0.1:7080/whep".into(),
+        watch: watches.iter().map(|text| (*text).to_owned()).collect(),
+        ..QuickForm::default()
+    })
+}
+
+#[test]
+fn every_way_to_name_a_server_is_read() {
+    for (text, expect) in [
+        ("process = \"janus\"", Watched::Process("janus".into())),
+        ("unit = \"nginx.service\"", Watched::Unit("nginx.service".into())),
+        ("cgroup = \"/system.slice/x\"", Watched::Cgroup("/system.slice/x".into())),
+        ("pid = 17", Watched::Pid(17)),
+        ("port = 8188", Watched::Port(8188)),
+        ("command = [\"sleep\", \"60\"]", Watched::Command(vec!["sleep".into(), "60".into()])),
+    ] {
+        for head in ["[watch]", "[[watch]]"] {
+            let scenario = read(&format!("{head}\n{text}\n")).unwrap_or_else(|error| panic!("{error}"));
+            let [watch] = scenario.watch.as_slice() else { panic!("{text}") };
+            assert_eq!((&watch.target, watch.every, watch.agent.is_none()), (&expect, Watch::EVERY, true));
+        }
+    }
+}
+
+#[test]
+fn an_agent_is_named_by_address_token_and_fingerprint() {
+    let digits = "ab".repeat(32);
+    let scenario = read(&format!(
+        "[[watch]]\nport = 1\nagent = \"tls://[2001:db8::1]:7081\"\ntoken = \"file:t\"\nfingerprint = \"SHA256:{digits}\"\n"
+    ))
+    .unwrap_or_else(|error| panic!("{error}"));
+    let agent = scenario.watch[0].agent.clone().unwrap();
+    assert_eq!((agent.host.as_str(), agent.port, agent.is_tls), ("[2001:db8::1]", 7081, true));
+    assert_eq!((agent.token, agent.fingerprint), (Some(TokenSource::File("t".into())), Some(digits)));
+    let local = read("[[watch]]\nport = 1\nagent = \"tcp://127.0.0.1:7081\"\n").unwrap();
+    assert_eq!(
+        local.watch[0].agent.as_ref().map(ToString::to_string).as_deref(),
+        Some("tcp://127.0.0.1:7081")
+    );
+}
+
+#[test]
+fn moments_of_profiles_have_their_usual_length_unless_it_is_said() {
+    let scenario = read(
+        "[[watch]]\npid = 1\nprofile = [\"baseline\", { at = \"fail\", for = \"2s\" }, { at = \"5s\" }]\n",
+    );
+    let wishes = scenario.unwrap_or_else(|error| panic!("{error}")).watch[0].profile.clone();
+    let read: Vec<_> = wishes.into_iter().map(|wish| (wish.moment, wish.duration.as_secs())).collect();
+    assert_eq!(read, [(Moment::Baseline, 3), (Moment::Fail, 2), (Moment::At(Duration::from_secs(5)), 10)]);
+}
+
+#[test]
+fn what_is_wrong_is_named_with_its_line_and_mend() {
+    for (watch, line, message, mend) in [
+        ("[[watch]]\nproces = \"x\"", 6, "unknown key `proces`", "did you mean `process`?"),
+        ("[[watch]]\nname = \"x\"", 5, "exactly one thing to watch", "process = \"janus\""),
+        ("[[watch]]\npid = 1\nport = 2", 7, "exactly one thing to watch", ""),
+        ("[[watch]]\nport = 0", 6, "from 1 to 65535", ""),
+        ("[[watch]]\nport = 70000", 6, "from 1 to 65535", ""),
+        ("[[watch]]\npid = \"x\"", 6, "whole number", ""),
+        ("[[watch]]\nprocess = \"/usr/bin/janus\"", 6, "is a path", "such as \"janus\""),
+        ("[[watch]]\ncgroup = \"x\"", 6, "is not a path", "/proc/PID/cgroup"),
+        ("[[watch]]\ncommand = []", 6, "is empty", "program"),
+        ("[[watch]]\nprocess = \"\"", 6, "names nothing", ""),
+        ("[[watch]]\npid = 1\nevery = \"1ms\"", 7, "from 100 ms to 60 s", "every = \"1s\""),
+        ("[[watch]]\npid = 1\nevery = 1", 7, "text with a unit", ""),
+        ("[[watch]]\npid = 1\nmetrics = [\"ftp://x\"]", 7, "no HTTP URL", "http://"),
+        ("[[watch]]\npid = 1\nprofile = \"basline\"", 7, "no moment", "did you mean `baseline`?"),
+        ("[[watch]]\npid = 1\nprofile = { for = \"1s\" }", 7, "does not say when", "at = \"30s\""),
+        ("[[watch]]\npid = 1\nprofile = { at = \"1s\", for = \"1h\" }", 7, "from 1 s to 5 min", ""),
+        ("[[watch]]\npid = 1\nprofile = { at = \"2m\" }", 5, "after the run has ended", "run.duration"),
+        ("[[watch]]\npid = 1\ntoken = \"x\"", 7, "there is none", "tls://HOST:PORT"),
+        ("[[watch]]\npid = 1\nagent = \"10.0.0.1:1\"", 7, "not an agent's address", "tls://"),
+        ("[[watch]]\npid = 1\nagent = \"tls://h\"", 7, "not an agent's address", "tls://"),
+        ("[[watch]]\npid = 1\nagent = \"tcp://10.0.0.1:1\"", 7, "must be TLS", ""),
+        ("[[watch]]\npid = 1\nagent = \"tls://10.0.0.1:1\"", 7, "fingerprint must be known", "sha256:"),
+        ("[[watch]]\npid = 1\nfingerprint = \"sha256:12\"", 7, "64 hexadecimal digits", ""),
+        ("[[watch]]\nname = \"a\"\npid = 1\n[[watch]]\nname = \"a\"\npid = 2", 9, "must be new", ""),
+    ] {
+        let error = read(watch).map(|_| ()).unwrap_err();
+        let problem = &error.problems[0];
+        assert!(problem.message.contains(message), "{watch}: {error}");
+        assert!(problem.mend.as_deref().is_some_and(|text| text.contains(mend)), "{watch}: {error}");
+        assert_eq!(problem.place.as_ref().map(|place| place.line), Some(line), "{watch}: {error}");
+    }
+}
+
+#[test]
+fn the_short_form_means_the_same_as_a_table() {
+    let file = read(
+        "[[watch]]\nprocess = \"janus\"\nevery = \"200ms\"\nlogs = [\"/a\", \"/b c\"]\nprofile = [\"full\"]\n[[watch]]\nport = 8188\n[[watch]]\ncommand = [\"sleep\", \"5\"]\n",
+    );
+    let flags =
+        quick(&["process=janus, every=200ms,logs=/a,logs=/b c,profile=full", "port=8188", "command=sleep 5"]);
+    assert_eq!(flags.unwrap_or_else(|error| panic!("{error}")).watch, file.unwrap().watch);
+}
+
+#[test]
+fn a_wrong_short_form_is_shown_as_it_was_typed() {
+    for (text, message) in [
+        ("janus", "is not a table"),
+        ("proces=janus", "unknown key `proces`"),
+        ("port=x", "whole number"),
+        ("a b=1", "is not a table"),
+        ("", "is not a table"),
+        ("process=a\"b\\,every=1ms", "from 100 ms"),
+    ] {
+        let error = quick(&[text]).map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains(message) && error.contains("in --watch"), "{text}: {error}");
+    }
+}
+
+#[test]
+fn a_stored_watch_reads_back_and_keeps_no_token() {
+    let text = "[[watch]]\npid = 1\nagent = \"tcp://127.0.0.1:7081\"\ntoken = \"hunter2\"\nmetrics = \"http://u:hunter2@h/m\"\nprofile = [\"baseline\", { at = \"fail\", for = \"4s\" }, { at = \"1s\" }]\n";
+    let scenario = read(text).unwrap_or_else(|error| panic!("{error}"));
+    let stored = scenario.to_toml();
+    assert!(!stored.contains("hunter2"), "{stored}");
+    let back = Scenario::parse(&stored).unwrap_or_else(|error| panic!("{stored}\n{error}"));
+    assert_eq!(back.watch[0].profile, scenario.watch[0].profile);
+    assert_eq!(back.to_toml(), stored);
+    let named = Scenario::parse_with(&stored, &[Override::parse("watch.token=env:X").unwrap()]).unwrap();
+    assert!(named.watch[0].agent.as_ref().is_some_and(|agent| agent.token.is_some()));
+}
+
+#[test]
+fn the_plan_says_what_is_watched() {
+    let plan = read("[[watch]]\nname = \"sfu\"\nprocess = \"janus\"\nlogs = \"/l\"\nprofile = [\"full\"]\n")
+        .unwrap()
+        .plan();
+    assert!(
+        plan.describe().contains(
+            "watch       sfu: process janus on this host, each 1.00 s, logs /l, a profile at full for 10.00 s\n"
+        ),
+        "{}",
+        plan.describe()
+    );
+}
