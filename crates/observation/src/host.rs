@@ -41,6 +41,21 @@ pub enum Unit {
     Milliseconds,
 }
 
+impl Unit {
+    /// How it is written behind a value.
+    #[must_use]
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Self::Count => "count",
+            Self::PerSecond => "1/s",
+            Self::Bytes => "B",
+            Self::BytesPerSecond => "B/s",
+            Self::Ratio => "ratio",
+            Self::Milliseconds => "ms",
+        }
+    }
+}
+
 /// One thing measured again and again: what it is, of whom, and what bounds it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostSeries {

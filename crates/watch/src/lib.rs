@@ -1,4 +1,18 @@
 //! What a media server's host does while the crowd is in: counters of the machine, its processes and threads,
 //! profiles, logs and endpoints, as rows of the run.
 
+mod target;
+pub use target::{Target, TargetError};
+
+mod rows;
+pub use rows::{RowSender, rows};
+
+mod local;
+pub use local::{Local, WatchConfig, WatchError, WatchedProcess, Watching};
+
+pub mod proc;
+
+mod find;
+mod sampler;
+
 pub mod profiler;

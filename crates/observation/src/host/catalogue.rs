@@ -1,4 +1,4 @@
-//! The metrics of a host by name: what each is, its unit, and where it is read.
+//! The metrics of a host by name: what each is, its unit, and where it is read. `docs/host-series.md` is this table.
 
 use super::Unit;
 
@@ -15,27 +15,88 @@ pub struct Metric {
     pub source: &'static str,
 }
 
-/// CPU time of a thread.
-pub const THREAD_CPU: Metric = Metric {
-    name: "thread.cpu",
-    unit: Unit::Ratio,
-    meaning: "Share of one core that the thread ran on",
-    source: "/proc/P/task/T/schedstat field 1",
-};
+/// Metrics that belong together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Of whom they are, with which labels, and what bounds them.
+    pub about: &'static str,
+    /// The metrics.
+    pub metrics: &'static [Metric],
+}
 
-/// Time a thread was ready to run and did not.
-pub const THREAD_RUN_QUEUE_WAIT: Metric = Metric {
-    name: "thread.run_queue_wait",
-    unit: Unit::Ratio,
-    meaning: "Share of the time that the thread was ready to run and waited for a CPU",
-    source: "/proc/P/task/T/schedstat field 2",
-};
+/// Declares the groups: each metric a constant, all of them in [`GROUPS`].
+macro_rules! groups {
+    ($($about:literal { $($constant:ident = $name:literal, $unit:ident, $meaning:literal, $source:literal;)+ })+) => {
+        $($(
+            #[doc = $meaning]
+            pub const $constant: Metric =
+                Metric { name: $name, unit: Unit::$unit, meaning: $meaning, source: $source };
+        )+)+
 
-/// Every metric that the watcher reads by itself.
-pub const ALL: &[Metric] = &[THREAD_CPU, THREAD_RUN_QUEUE_WAIT];
+        /// The metrics that the watcher reads by itself, by whom they are of.
+        pub const GROUPS: &[Group] = &[$(Group { about: $about, metrics: &[$($constant),+] }),+];
+
+        /// Every metric that the watcher reads by itself.
+        pub const ALL: &[Metric] = &[$($($constant),+),+];
+    };
+}
+
+mod table;
+pub use table::*;
 
 /// The metric of that name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Metric> {
     ALL.iter().find(|metric| metric.name == name)
+}
+
+/// `docs/host-series.md`, from [`GROUPS`].
+#[must_use]
+pub fn markdown() -> String {
+    let mut page = String::from(HEAD);
+    for group in GROUPS {
+        page += &format!("\n{}\n\n| Metric | Unit | Meaning | Read from |\n|---|---|---|---|\n", group.about);
+        for Metric { name, unit, meaning, source } in group.metrics {
+            page += &format!("| `{name}` | {} | {meaning} | {source} |\n", unit.symbol());
+        }
+    }
+    page
+}
+
+const HEAD: &str = "# What is read of a watched host
+
+The metrics of a host in `run.db`, by name. A ratio of CPU time is in cores (1 = one core), a ratio of waiting is of
+the wall clock, both means over the time since the reading before. A series has further *labels*, and a *limit* where
+the value that cannot be passed is known. Counters that the kernel never resets become rates here.
+
+`P` is a watched process, `T` a thread of it. Network files are read through `/proc/P/net`, so they are those of the
+server's own network namespace. What log files, endpoints and server APIs tell is named by them and is not listed here.
+This page is made from `crates/observation/src/host/catalogue`, and a test keeps the two equal.
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_name_stands_for_one_metric() {
+        let names: BTreeSet<_> = ALL.iter().map(|metric| metric.name).collect();
+        assert_eq!(names.len(), ALL.len());
+        assert_eq!(find("thread.cpu"), Some(&THREAD_CPU));
+        assert_eq!(find("thread"), None);
+    }
+
+    #[test]
+    fn the_page_of_the_docs_equals_the_catalogue() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/host-series.md");
+        if std::env::var_os("THRONG_WRITE_DOCS").is_some() {
+            std::fs::write(file, markdown()).unwrap();
+        }
+        let page = std::fs::read_to_string(file).unwrap_or_default();
+        assert!(
+            page == markdown(),
+            "write it anew: THRONG_WRITE_DOCS=1 cargo test -p throng-observation catalogue"
+        );
+    }
 }

@@ -1,0 +1,93 @@
+//! Who holds a port: the sockets bound to it, in every network namespace, and the processes that have them open.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use crate::proc::net_sockets::{self, TCP_LISTEN};
+use crate::proc::scan;
+use crate::sampler::files::Reader;
+
+/// Processes beyond this are not searched.
+const PROCESSES_MAX: usize = 65_536;
+
+/// The processes that listen on TCP `port` or are bound to UDP `port`. Those of other users show only to root.
+pub(crate) fn holders(reader: &mut Reader, port: u16) -> Vec<u32> {
+    let mut by_namespace: BTreeMap<Vec<u8>, Vec<u32>> = BTreeMap::new();
+    for pid in processes() {
+        // Where the link may not be read, neither may the descriptors.
+        if let Ok(link) = std::fs::read_link(format!("/proc/{pid}/ns/net")) {
+            by_namespace.entry(link.as_os_str().as_bytes().to_vec()).or_default().push(pid);
+        }
+    }
+    let mut holders = Vec::new();
+    for pids in by_namespace.values() {
+        let Some(inodes) = pids.iter().find_map(|pid| bound(reader, *pid, port)) else { continue };
+        if !inodes.is_empty() {
+            holders.extend(pids.iter().copied().filter(|pid| holds(*pid, |inode| inodes.contains(&inode))));
+        }
+    }
+    holders
+}
+
+/// Every process there is.
+fn processes() -> Vec<u32> {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    names.take(PROCESSES_MAX).collect()
+}
+
+/// The inodes of the sockets bound to `port` in the namespace of `pid`; `None` when it has gone.
+fn bound(reader: &mut Reader, pid: u32, port: u16) -> Option<BTreeSet<u64>> {
+    let mut inodes = BTreeSet::new();
+    let mut is_there = false;
+    for (file, is_tcp) in [("tcp", true), ("tcp6", true), ("udp", false), ("udp6", false)] {
+        let Ok(text) = reader.path(&format!("/proc/{pid}/net/{file}")) else { continue };
+        is_there = true;
+        let is_bound = |socket: &net_sockets::Socket| {
+            socket.port == port && (!is_tcp || socket.state == TCP_LISTEN) && socket.inode != 0
+        };
+        inodes.extend(net_sockets::parse(text).filter(is_bound).map(|socket| socket.inode));
+    }
+    is_there.then_some(inodes)
+}
+
+/// Whether a process has a socket open that `is_wanted`.
+fn holds(pid: u32, is_wanted: impl Fn(u64) -> bool) -> bool {
+    sockets(pid).any(is_wanted)
+}
+
+/// The inodes of the sockets that a process has open; none when they may not be seen.
+pub(crate) fn sockets(pid: u32) -> impl Iterator<Item = u64> {
+    let entries = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten();
+    entries.filter_map(|entry| socket_inode(&std::fs::read_link(entry.ok()?.path()).ok()?))
+}
+
+/// `socket:[4711]`.
+fn socket_inode(link: &Path) -> Option<u64> {
+    scan::number(link.as_os_str().as_bytes().strip_prefix(b"socket:[")?.strip_suffix(b"]")?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_holder_of_a_port_is_found_by_its_socket() {
+        let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let mut reader = Reader::new();
+        assert_eq!(holders(&mut reader, port), [std::process::id()]);
+        drop(listener);
+        assert!(holders(&mut reader, port).is_empty());
+    }
+
+    #[test]
+    fn only_links_of_sockets_are_sockets() {
+        for (link, expect) in
+            [("socket:[4711]", Some(4711)), ("pipe:[1]", None), ("socket:[x]", None), ("/a", None)]
+        {
+            assert_eq!(socket_inode(Path::new(link)), expect);
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! `/proc/net/dev`: interfaces.
+
+use super::scan::{fields, lines, next_number};
+
+/// The counters of one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Direction {
+    /// Bytes.
+    pub bytes: u64,
+    /// Packets.
+    pub packets: u64,
+    /// Packets with an error.
+    pub errors: u64,
+    /// Packets dropped.
+    pub dropped: u64,
+    /// Packets for which a ring had no room.
+    pub fifo: u64,
+}
+
+/// An interface.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Interface<'a> {
+    /// Its name.
+    pub name: &'a [u8],
+    /// Received.
+    pub rx: Direction,
+    /// Sent.
+    pub tx: Direction,
+}
+
+/// The interfaces; the two lines of heading have no colon behind a name and fall out.
+pub fn parse(text: &[u8]) -> impl Iterator<Item = Interface<'_>> {
+    lines(text).filter_map(interface)
+}
+
+fn interface(line: &[u8]) -> Option<Interface<'_>> {
+    // The last colon, because an alias (`eth0:1`) has one in its name; old kernels put no blank behind it.
+    let colon = line.iter().rposition(|byte| *byte == b':')?;
+    let name = line.get(..colon)?.trim_ascii();
+    let mut fields = fields(line.get(colon + 1..)?);
+    let mut direction = || {
+        let mut n = || next_number(&mut fields);
+        let direction = Direction { bytes: n()?, packets: n()?, errors: n()?, dropped: n()?, fifo: n()? };
+        // frame, compressed, multicast; or collisions, carrier, compressed.
+        let _others = (n()?, n()?, n()?);
+        Some(direction)
+    };
+    Some(Interface { name, rx: direction()?, tx: direction()? })
+}

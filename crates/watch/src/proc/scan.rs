@@ -1,0 +1,88 @@
+//! What all kernel files share: lines, fields between blanks, numbers that may be missing or too long.
+
+/// The lines of a file, without their ends.
+pub fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty())
+}
+
+/// The fields of a line, separated by any number of blanks.
+pub fn fields(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty())
+}
+
+/// A decimal number; `None` for anything else, and for one that does not fit.
+#[must_use]
+pub fn number(field: &[u8]) -> Option<u64> {
+    digits(field, 10)
+}
+
+/// A hexadecimal number without prefix.
+#[must_use]
+pub fn hexadecimal(field: &[u8]) -> Option<u64> {
+    digits(field, 16)
+}
+
+fn digits(field: &[u8], radix: u32) -> Option<u64> {
+    if field.is_empty() {
+        return None;
+    }
+    field.iter().try_fold(0_u64, |value, byte| {
+        let digit = char::from(*byte).to_digit(radix)?;
+        value.checked_mul(u64::from(radix))?.checked_add(u64::from(digit))
+    })
+}
+
+/// The next field as a number; `None` when it is missing or none.
+pub fn next_number<'a>(fields: &mut impl Iterator<Item = &'a [u8]>) -> Option<u64> {
+    fields.next().and_then(number)
+}
+
+/// A line `key value …` or `key: value …`: the key, and the first number behind it.
+#[must_use]
+pub fn key_and_number(line: &[u8]) -> Option<(&[u8], u64)> {
+    let mut fields = fields(line);
+    let key = fields.next()?;
+    let key = key.strip_suffix(b":").unwrap_or(key);
+    Some((key, next_number(&mut fields)?))
+}
+
+/// The first number behind `key` in a file of such lines.
+#[must_use]
+pub fn find(text: &[u8], key: &[u8]) -> Option<u64> {
+    lines(text).filter_map(key_and_number).find(|(name, _)| *name == key).map(|(_, value)| value)
+}
+
+/// Text for a person of bytes that should be text.
+#[must_use]
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes.trim_ascii()).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_whole_fields_that_fit() {
+        for (field, expect) in [
+            (&b"0"[..], Some(0)),
+            (b"18446744073709551615", Some(u64::MAX)),
+            (b"18446744073709551616", None),
+            (b"-1", None),
+            (b"1x", None),
+            (b"", None),
+            (b"+1", None),
+        ] {
+            assert_eq!(number(field), expect, "{}", text(field));
+        }
+        assert_eq!(hexadecimal(b"00ff"), Some(255));
+        assert_eq!(hexadecimal(b"0x1"), None);
+    }
+
+    #[test]
+    fn a_key_may_end_in_a_colon() {
+        assert_eq!(find(b"MemTotal:       24683000 kB\nMemFree: 1 kB\n", b"MemFree"), Some(1));
+        assert_eq!(find(b"nr_free 5\n", b"nr_free"), Some(5));
+        assert_eq!(find(b"nr_free\n", b"nr_free"), None);
+    }
+}

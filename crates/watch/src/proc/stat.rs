@@ -1,0 +1,91 @@
+//! `/proc/P/stat` and `/proc/P/task/T/stat` (proc(5)): names, parents, states, ticks.
+
+use super::scan::{fields, next_number, number};
+
+/// What is read of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stat<'a> {
+    /// Process or thread.
+    pub id: u32,
+    /// Its name, at most 15 bytes of anything.
+    pub name: &'a [u8],
+    /// `R`, `S`, `D`, `Z`, `T`, …
+    pub state: u8,
+    /// Its parent process; 0 when that is in another PID namespace.
+    pub parent: u32,
+    /// Its process group; 0 when that is in another PID namespace.
+    pub group: u32,
+    /// Faults that needed no I/O.
+    pub faults_minor: u64,
+    /// Faults that did.
+    pub faults_major: u64,
+    /// Ticks in user space.
+    pub user_ticks: u64,
+    /// Ticks in the kernel.
+    pub system_ticks: u64,
+    /// Threads of the process.
+    pub threads: u64,
+    /// When it started, ticks since boot: with the id, who it is.
+    pub started_ticks: u64,
+    /// Ticks it waited for block I/O; 0 unless delay accounting is on.
+    pub blkio_ticks: u64,
+}
+
+/// The figures; `None` when it is not such a file.
+///
+/// The name stands in parentheses and may hold blanks, parentheses and line ends, so its end is the file's *last* `)`.
+#[must_use]
+pub fn parse(text: &[u8]) -> Option<Stat<'_>> {
+    let open = text.iter().position(|byte| *byte == b'(')?;
+    let close = text.iter().rposition(|byte| *byte == b')')?;
+    let id = u32::try_from(number(text.get(..open)?.trim_ascii())?).ok()?;
+    let name = text.get(open + 1..close)?;
+    let mut rest = fields(text.get(close + 1..)?);
+    let state = *rest.next()?.first()?;
+    let small = |value: Option<u64>| u32::try_from(value?).ok();
+    let parent = small(next_number(&mut rest))?;
+    let group = small(next_number(&mut rest)).unwrap_or(0);
+    let mut skip = |n: usize| rest.nth(n).and_then(number);
+    let faults_minor = skip(4)?; // 10, after session, tty, its group, flags
+    let faults_major = skip(1)?; // 12
+    let user_ticks = skip(1)?; // 14
+    let system_ticks = skip(0)?; // 15
+    let threads = skip(4)?; // 20
+    let started_ticks = skip(1)?; // 22
+    let blkio_ticks = skip(19).unwrap_or(0); // 42
+    Some(Stat {
+        id,
+        name,
+        state,
+        parent,
+        group,
+        faults_minor,
+        faults_major,
+        user_ticks,
+        system_ticks,
+        threads,
+        started_ticks,
+        blkio_ticks,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_may_hold_what_else_ends_a_name() {
+        let figures = "S 1 7 8 0 -1 4194560 11 12 13 14 15 16 17 18 20 0 21 0 23 24 25 26 1 1 0 0 0 0 0 0 0 0 0 0 17 1 0 0 42 0";
+        for name in ["janus", "a b", ")", "x) R 1 (", "(sd-pam)", "", "tab\tand\nline"] {
+            let text = format!("4242 ({name}) {figures}\n");
+            let stat = parse(text.as_bytes()).unwrap_or_else(|| panic!("{name}"));
+            assert_eq!((stat.id, stat.name, stat.state, stat.parent), (4242, name.as_bytes(), b'S', 1));
+            assert_eq!((stat.faults_minor, stat.faults_major), (11, 13));
+            assert_eq!((stat.user_ticks, stat.system_ticks, stat.threads), (15, 16, 21));
+            assert_eq!((stat.group, stat.started_ticks, stat.blkio_ticks), (7, 23, 42));
+        }
+        for rubbish in ["", "1", "1 (x", "1 x) S", "x (y) S 1 1 1", ")(", "1 (y) "] {
+            assert_eq!(parse(rubbish.as_bytes()), None, "{rubbish}");
+        }
+    }
+}

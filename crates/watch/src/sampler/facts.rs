@@ -1,0 +1,127 @@
+//! What is known of a host once and for all: kernel, CPUs, memory, the settings that bound a media server.
+
+use std::collections::BTreeMap;
+
+use throng_observation::host::{HostInfo, HostRow};
+
+use super::Sampler;
+use super::cost::thread_cpu;
+use super::files::Reader;
+use super::process::Process;
+use super::units::Units;
+use crate::proc::{limits, meminfo, scan, statm, status};
+
+/// Settings under `/proc/sys` that bound a media server, by the names that sysctl(8) gives them.
+const SYSCTLS: [&str; 34] = [
+    "fs.file-max",
+    "fs.nr_open",
+    "kernel.perf_event_paranoid",
+    "kernel.pid_max",
+    "kernel.sched_autogroup_enabled",
+    "kernel.task_delayacct",
+    "kernel.threads-max",
+    "net.core.default_qdisc",
+    "net.core.netdev_budget",
+    "net.core.netdev_budget_usecs",
+    "net.core.netdev_max_backlog",
+    "net.core.optmem_max",
+    "net.core.rmem_default",
+    "net.core.rmem_max",
+    "net.core.somaxconn",
+    "net.core.wmem_default",
+    "net.core.wmem_max",
+    "net.ipv4.ip_local_port_range",
+    "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_fin_timeout",
+    "net.ipv4.tcp_max_orphans",
+    "net.ipv4.tcp_max_syn_backlog",
+    "net.ipv4.tcp_max_tw_buckets",
+    "net.ipv4.tcp_mem",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_tw_reuse",
+    "net.ipv4.tcp_wmem",
+    "net.ipv4.udp_mem",
+    "net.ipv4.udp_rmem_min",
+    "net.netfilter.nf_conntrack_buckets",
+    "net.netfilter.nf_conntrack_max",
+    "vm.dirty_ratio",
+    "vm.max_map_count",
+    "vm.swappiness",
+];
+
+/// Longer facts are cut.
+const FACT_CHARACTERS_MAX: usize = 400;
+
+impl Sampler {
+    /// Tells the host as a whole; again whenever the cost is judged.
+    pub(super) fn tell_host(&mut self) {
+        if self.facts.is_empty() {
+            self.facts = machine_facts(&mut self.reader);
+        }
+        let status = std::fs::read("/proc/self/status").unwrap_or_default();
+        self.out.rows.send(HostRow::Info(HostInfo {
+            host: self.out.host,
+            name: self.settings.name.clone(),
+            facts: self.facts.clone(),
+            clock_error_us: 0,
+            watcher_cpu_us: u64::try_from(thread_cpu().as_micros()).unwrap_or(u64::MAX),
+            watcher_rss_bytes: status::peak_resident_bytes(&status).unwrap_or(0),
+        }));
+    }
+
+    /// Adds what bounds a process: its limits, its control groups.
+    pub(super) fn learn_process(&mut self, process: &Process) {
+        let (pid, name) = (process.pid, &process.name);
+        if let Ok(text) = self.reader.path(&format!("/proc/{pid}/limits")) {
+            for (limit, soft, hard) in limits::parse(text) {
+                let key = limit.trim_start_matches("Max ").replace(' ', "_");
+                let figure = |value: Option<u64>| value.map_or_else(|| "unlimited".into(), |v| v.to_string());
+                let text = format!("{} (hard {})", figure(soft), figure(hard));
+                self.facts.insert(format!("{name}.limits.{key}"), text);
+            }
+        }
+        if let Ok(text) = self.reader.path(&format!("/proc/{pid}/cgroup")) {
+            self.facts.insert(format!("{name}.cgroup"), cut(&scan::text(text).replace('\n', ", ")));
+        }
+        if let Ok(exe) = std::fs::read_link(format!("/proc/{pid}/exe")) {
+            self.facts.insert(format!("{name}.executable"), cut(&exe.to_string_lossy()));
+        }
+    }
+}
+
+fn machine_facts(reader: &mut Reader) -> BTreeMap<String, String> {
+    let mut facts = BTreeMap::new();
+    let mut learn = |name: &str, value: Option<String>| {
+        if let Some(value) = value.filter(|value| !value.is_empty()) {
+            facts.insert(name.to_owned(), cut(&value));
+        }
+    };
+    let mut file = |path: &str| reader.path(path).ok().map(scan::text);
+    learn("hostname", file("/proc/sys/kernel/hostname"));
+    learn("kernel", file("/proc/sys/kernel/osrelease"));
+    learn("kernel.command_line", file("/proc/cmdline"));
+    learn("cpus", std::thread::available_parallelism().ok().map(|cpus| cpus.to_string()));
+    learn("cpus_online", file("/sys/devices/system/cpu/online"));
+    let cpuinfo = file("/proc/cpuinfo").unwrap_or_default();
+    let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+    learn("cpu_model", model.map(|(_, model)| model.trim().to_owned()));
+    let memory = file("/proc/meminfo").and_then(|text| meminfo::parse(text.as_bytes()));
+    learn("memory_bytes", memory.map(|memory| memory.total.to_string()));
+    for name in SYSCTLS {
+        learn(
+            name,
+            file(&format!("/proc/sys/{}", name.replace('.', "/"))).map(|value| value.replace('\t', " ")),
+        );
+    }
+    facts
+}
+
+fn cut(text: &str) -> String {
+    text.chars().take(FACT_CHARACTERS_MAX).collect()
+}
+
+/// Resident memory of this process.
+pub(super) fn own_rss_bytes(units: &Units) -> u64 {
+    let text = std::fs::read("/proc/self/statm").unwrap_or_default();
+    statm::resident_pages(&text).unwrap_or(0).saturating_mul(units.page_bytes)
+}

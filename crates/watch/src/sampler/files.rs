@@ -1,0 +1,95 @@
+//! Kept files and one buffer: a kernel file is opened once and read again from its start, which costs a third.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::time::Instant;
+
+use throng_observation::host::HostEventKind;
+
+use super::meter::Out;
+
+/// What a buffer begins with, and the most that is read of a file.
+const BUFFER_BYTES: usize = 32 * 1024;
+const FILE_BYTES_MAX: usize = 1 << 20;
+
+/// The buffer that all files are read into.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    buffer: Vec<u8>,
+}
+
+impl Reader {
+    pub(crate) fn new() -> Self {
+        Self { buffer: vec![0; BUFFER_BYTES] }
+    }
+
+    /// Reads a file that the kernel gives in one piece.
+    pub(crate) fn one(&mut self, file: &File) -> io::Result<&[u8]> {
+        loop {
+            let read = file.read_at(&mut self.buffer, 0)?;
+            if read < self.buffer.len() || read >= FILE_BYTES_MAX {
+                return Ok(self.buffer.get(..read).unwrap_or_default());
+            }
+            self.grow();
+        }
+    }
+
+    /// Reads a file that the kernel gives record by record, a page or so at a time.
+    pub(crate) fn all(&mut self, file: &File) -> io::Result<&[u8]> {
+        let mut filled = 0;
+        loop {
+            let room = self.buffer.get_mut(filled..).unwrap_or_default();
+            let read = file.read_at(room, filled as u64)?;
+            filled += read;
+            if read == 0 || filled >= FILE_BYTES_MAX {
+                return Ok(self.buffer.get(..filled).unwrap_or_default());
+            }
+            if filled == self.buffer.len() {
+                self.grow();
+            }
+        }
+    }
+
+    /// Opens a file, reads it, and closes it.
+    pub(crate) fn path(&mut self, path: &str) -> io::Result<&[u8]> {
+        let file = File::open(path)?;
+        self.all(&file)
+    }
+
+    fn grow(&mut self) {
+        let bytes = (self.buffer.len() * 2).min(FILE_BYTES_MAX);
+        self.buffer.resize(bytes, 0);
+    }
+}
+
+/// More complaints than this are a flood; what a person needs stands in the first.
+const COMPLAINTS_MAX: usize = 200;
+
+/// What could not be read: each thing is said once, with its mend.
+#[derive(Debug, Default)]
+pub(crate) struct Blind(HashSet<String>);
+
+impl Blind {
+    pub(crate) fn say(&mut self, out: &Out, what: &str, why: &str, mend: &str) {
+        if self.0.len() < COMPLAINTS_MAX && !self.0.contains(what) {
+            self.0.insert(what.to_owned());
+            out.event(Instant::now(), HostEventKind::CannotSee, format!("{what}: {why}; {mend}"));
+        }
+    }
+
+    /// Opens a kernel file, or says why not.
+    pub(crate) fn open(&mut self, out: &Out, path: &str, mend: &str) -> Option<File> {
+        match File::open(path) {
+            Ok(file) => Some(file),
+            Err(error) => {
+                self.say(out, path, &error.to_string(), mend);
+                None
+            }
+        }
+    }
+}
+
+/// The mend where only rights can be missing.
+pub(crate) const MEND_RIGHTS: &str = "run the watcher as root or as the server's user";

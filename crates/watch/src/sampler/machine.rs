@@ -1,0 +1,347 @@
+//! The machine as a whole: CPU by mode and core, pressure, memory, disks.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::time::Instant;
+
+use throng_observation::host::catalogue::{self as metric, Metric};
+
+use super::files::{Blind, Reader};
+use super::meter::{Meter, Of, Out, Rate};
+use crate::proc::cpu_stat::{self, CpuTimes, Line, MODES};
+use crate::proc::diskstats::{self, Disk, SECTOR_BYTES};
+use crate::proc::{meminfo, pressure, scan, vmstat};
+
+/// Devices beyond this are left out.
+const DISKS_MAX: usize = 256;
+const CORES_MAX: usize = 4096;
+
+const HOST_MODES: [&Metric; MODES] = [
+    &metric::HOST_CPU_USER,
+    &metric::HOST_CPU_NICE,
+    &metric::HOST_CPU_SYSTEM,
+    &metric::HOST_CPU_IDLE,
+    &metric::HOST_CPU_IOWAIT,
+    &metric::HOST_CPU_IRQ,
+    &metric::HOST_CPU_SOFTIRQ,
+    &metric::HOST_CPU_STEAL,
+    &metric::HOST_CPU_GUEST,
+    &metric::HOST_CPU_BUSY,
+];
+const CORE_MODES: [&Metric; MODES] = [
+    &metric::CORE_USER,
+    &metric::CORE_NICE,
+    &metric::CORE_SYSTEM,
+    &metric::CORE_IDLE,
+    &metric::CORE_IOWAIT,
+    &metric::CORE_IRQ,
+    &metric::CORE_SOFTIRQ,
+    &metric::CORE_STEAL,
+    &metric::CORE_GUEST,
+    &metric::CORE_BUSY,
+];
+/// Where `busy` stands among the modes: the one that is written of each core between the slow passes.
+const BUSY: usize = MODES - 1;
+
+/// The machine's files.
+#[derive(Debug)]
+pub(crate) struct Machine {
+    stat: Option<File>,
+    diskstats: Option<File>,
+    meminfo: Option<File>,
+    vmstat: Option<File>,
+    file_nr: Option<File>,
+    pressure: PressureFiles,
+    cpus: Cpus,
+    disks: HashMap<Box<[u8]>, DiskMeters>,
+    memory: [Meter; 5],
+    paging: [Rate; 7],
+    files: Meter,
+}
+
+#[derive(Debug, Default)]
+struct Cpus {
+    all: Option<CpuTimes>,
+    all_meters: [Meter; MODES],
+    cores: HashMap<u32, Core>,
+    switches: Rate,
+    forks: Rate,
+    running: Meter,
+    blocked: Meter,
+}
+
+#[derive(Debug, Default)]
+struct Core {
+    /// As of the last pass and of the last slow pass: busy and the other modes have means over different times.
+    fast: Option<CpuTimes>,
+    slow: Option<CpuTimes>,
+    meters: [Meter; MODES],
+}
+
+#[derive(Debug, Default)]
+struct DiskMeters {
+    rates: [Rate; 6],
+    awaits: [Meter; 2],
+    in_flight: Meter,
+    before: Option<[u64; 4]>,
+}
+
+const MEND_KERNEL: &str = "the kernel was built without it";
+
+impl Machine {
+    pub(crate) fn open(out: &Out, blind: &mut Blind) -> Self {
+        let mut open = |path| blind.open(out, path, MEND_KERNEL);
+        Self {
+            stat: open("/proc/stat"),
+            diskstats: open("/proc/diskstats"),
+            meminfo: open("/proc/meminfo"),
+            vmstat: open("/proc/vmstat"),
+            file_nr: open("/proc/sys/fs/file-nr"),
+            pressure: PressureFiles::open(out, blind, "/proc/pressure/", "", &HOST_PRESSURE),
+            cpus: Cpus::default(),
+            disks: HashMap::new(),
+            memory: Default::default(),
+            paging: Default::default(),
+            files: Meter::default(),
+        }
+    }
+
+    /// What is read at every pass.
+    pub(crate) fn read(&mut self, out: &Out, reader: &mut Reader, is_slow: bool) {
+        if let Some(Ok(text)) = self.stat.as_ref().map(|file| reader.one(file)) {
+            self.cpus.read(out, text, is_slow);
+        }
+        self.pressure.read(out, reader, &[]);
+        if let Some(Ok(text)) = self.diskstats.as_ref().map(|file| reader.all(file)) {
+            read_disks(&mut self.disks, out, text);
+        }
+        if is_slow {
+            self.read_slow(out, reader);
+        }
+    }
+
+    fn read_slow(&mut self, out: &Out, reader: &mut Reader) {
+        if let Some(Ok(text)) = self.meminfo.as_ref().map(|file| reader.one(file)) {
+            read_memory(&mut self.memory, out, text);
+        }
+        if let Some(Ok(text)) = self.vmstat.as_ref().map(|file| reader.all(file)) {
+            read_paging(&mut self.paging, out, text);
+        }
+        if let Some(Ok(text)) = self.file_nr.as_ref().map(|file| reader.one(file)) {
+            let mut fields = scan::fields(text);
+            let (open, max) = (scan::next_number(&mut fields), fields.nth(1).and_then(scan::number));
+            if let Some(open) = open {
+                // Where there is no limit the kernel says the largest signed number.
+                let max = max.filter(|max| *max < 1 << 62).map(|max| max as f64);
+                self.files.put(out, Instant::now(), open as f64, &Of::host(&metric::HOST_FILES).limit(max));
+            }
+        }
+    }
+}
+
+impl Cpus {
+    fn read(&mut self, out: &Out, text: &[u8], is_slow: bool) {
+        let now = Instant::now();
+        let mut all = None;
+        let mut online = 0_u32;
+        for line in cpu_stat::parse(text) {
+            match line {
+                Line::All(times) => all = Some(times),
+                Line::Core(cpu, times) => {
+                    online += 1;
+                    if self.cores.len() < CORES_MAX || self.cores.contains_key(&cpu) {
+                        self.cores.entry(cpu).or_default().read(out, now, cpu, times, is_slow);
+                    }
+                }
+                Line::ContextSwitches(count) if is_slow => {
+                    self.switches.put(out, now, count, 1.0, &Of::host(&metric::HOST_CONTEXT_SWITCHES));
+                }
+                Line::Forks(count) if is_slow => {
+                    self.forks.put(out, now, count, 1.0, &Of::host(&metric::HOST_FORKS));
+                }
+                Line::Running(count) => {
+                    self.running.put(out, now, count as f64, &Of::host(&metric::HOST_PROCS_RUNNING));
+                }
+                Line::Blocked(count) => {
+                    self.blocked.put(out, now, count as f64, &Of::host(&metric::HOST_PROCS_BLOCKED));
+                }
+                Line::ContextSwitches(_) | Line::Forks(_) => {}
+            }
+        }
+        let Some(times) = all else { return };
+        let cores = f64::from(online.max(1));
+        if let Some(shares) = self.all.replace(times).and_then(|before| times.since(&before)) {
+            for ((meter, share), kind) in self.all_meters.iter_mut().zip(shares).zip(HOST_MODES) {
+                meter.put(out, now, share * cores, &Of::host(kind).limit(Some(cores)));
+            }
+        }
+    }
+}
+
+impl Core {
+    fn read(&mut self, out: &Out, now: Instant, cpu: u32, times: CpuTimes, is_slow: bool) {
+        let cpu = cpu.to_string();
+        let labels = [("cpu", &*cpu)];
+        let fast = self.fast.replace(times).and_then(|before| times.since(&before));
+        if let (Some(shares), Some(meter)) = (fast, self.meters.get_mut(BUSY)) {
+            let busy = shares.last().copied().unwrap_or(0.0);
+            meter.put(out, now, busy, &Of::labelled(&metric::CORE_BUSY, &labels).limit(Some(1.0)));
+        }
+        if !is_slow {
+            return;
+        }
+        if let Some(shares) = self.slow.replace(times).and_then(|before| times.since(&before)) {
+            let modes = self.meters.iter_mut().zip(shares).zip(CORE_MODES).take(BUSY);
+            for ((meter, share), kind) in modes {
+                meter.put_once_stirred(out, now, share, &Of::labelled(kind, &labels).limit(Some(1.0)));
+            }
+        }
+    }
+}
+
+/// The three files of pressure, of the host or of a control group.
+#[derive(Debug)]
+pub(crate) struct PressureFiles {
+    files: Vec<(File, [&'static Metric; 2], [Rate; 2])>,
+}
+
+/// Resource, metric of some, metric of all.
+pub(crate) type PressureTable = [(&'static str, [&'static Metric; 2])];
+
+const HOST_PRESSURE: [(&str, [&Metric; 2]); 4] = [
+    ("cpu", [&metric::HOST_PRESSURE_CPU_SOME, &metric::HOST_PRESSURE_CPU_FULL]),
+    ("memory", [&metric::HOST_PRESSURE_MEMORY_SOME, &metric::HOST_PRESSURE_MEMORY_FULL]),
+    ("io", [&metric::HOST_PRESSURE_IO_SOME, &metric::HOST_PRESSURE_IO_FULL]),
+    ("irq", [&metric::HOST_PRESSURE_IRQ_FULL, &metric::HOST_PRESSURE_IRQ_FULL]),
+];
+
+impl PressureFiles {
+    /// Opens `before` + resource + `after` for each resource of the table.
+    pub(crate) fn open(
+        out: &Out,
+        blind: &mut Blind,
+        before: &str,
+        after: &str,
+        table: &PressureTable,
+    ) -> Self {
+        let mut files = Vec::new();
+        for (resource, metrics) in table {
+            let path = format!("{before}{resource}{after}");
+            // Interrupts are only told apart by some kernels; that is no blindness worth a word.
+            let file = if *resource == "irq" {
+                File::open(&path).ok()
+            } else {
+                blind.open(out, &path, "PSI needs CONFIG_PSI and, on some distributions, psi=1 at boot")
+            };
+            files.extend(file.map(|file| (file, *metrics, <[Rate; 2]>::default())));
+        }
+        Self { files }
+    }
+
+    pub(crate) fn read(&mut self, out: &Out, reader: &mut Reader, labels: &[(&str, &str)]) {
+        self.files.retain_mut(|(file, metrics, rates)| {
+            // PSI that is compiled in and switched off opens and cannot be read.
+            let Ok(text) = reader.one(file) else { return false };
+            let pressure = pressure::parse(text);
+            let now = Instant::now();
+            for ((rate, total), kind) in
+                rates.iter_mut().zip([pressure.some_us, pressure.full_us]).zip(*metrics)
+            {
+                if let Some(total) = total {
+                    rate.put(out, now, total, 1e-6, &Of::labelled(kind, labels));
+                }
+            }
+            true
+        });
+    }
+}
+
+fn read_disks(disks: &mut HashMap<Box<[u8]>, DiskMeters>, out: &Out, text: &[u8]) {
+    for disk in diskstats::parse(text) {
+        let was_used = disk.reads > 0 || disk.writes > 0;
+        if !was_used || diskstats::is_partition(disk.name) {
+            continue;
+        }
+        if !disks.contains_key(disk.name) {
+            if disks.len() >= DISKS_MAX {
+                continue;
+            }
+            disks.insert(disk.name.into(), DiskMeters::default());
+        }
+        if let Some(meters) = disks.get_mut(disk.name) {
+            meters.read(out, &disk);
+        }
+    }
+}
+
+impl DiskMeters {
+    fn read(&mut self, out: &Out, disk: &Disk<'_>) {
+        let now = Instant::now();
+        let name = scan::text(disk.name);
+        let labels = [("device", &*name)];
+        let sector = SECTOR_BYTES as f64;
+        let figures = [
+            (disk.sectors_read, sector, &metric::DISK_READ_BYTES),
+            (disk.sectors_written, sector, &metric::DISK_WRITE_BYTES),
+            (disk.reads, 1.0, &metric::DISK_READS),
+            (disk.writes, 1.0, &metric::DISK_WRITES),
+            (disk.ms_weighted, 1e-3, &metric::DISK_QUEUE),
+            (disk.ms_busy, 1e-3, &metric::DISK_BUSY),
+        ];
+        for (rate, (count, scale, kind)) in self.rates.iter_mut().zip(figures) {
+            rate.put(out, now, count, scale, &Of::labelled(kind, &labels));
+        }
+        self.in_flight.put(out, now, disk.in_flight as f64, &Of::labelled(&metric::DISK_IN_FLIGHT, &labels));
+        let counts = [disk.reads, disk.ms_reading, disk.writes, disk.ms_writing];
+        if let Some(before) = self.before.replace(counts) {
+            let [reads, reading, writes, writing] = {
+                let mut grown = counts;
+                grown.iter_mut().zip(before).for_each(|(now, before)| *now = now.saturating_sub(before));
+                grown
+            };
+            let kinds =
+                [(reads, reading, &metric::DISK_READ_AWAIT), (writes, writing, &metric::DISK_WRITE_AWAIT)];
+            for (meter, (requests, ms, kind)) in self.awaits.iter_mut().zip(kinds) {
+                if requests > 0 {
+                    meter.put(out, now, ms as f64 / requests as f64, &Of::labelled(kind, &labels));
+                }
+            }
+        }
+    }
+}
+
+fn read_memory(meters: &mut [Meter; 5], out: &Out, text: &[u8]) {
+    let Some(memory) = meminfo::parse(text) else { return };
+    let now = Instant::now();
+    let figures = [
+        (memory.available, memory.total, &metric::HOST_MEMORY_AVAILABLE),
+        (memory.free, memory.total, &metric::HOST_MEMORY_FREE),
+        (memory.cached, memory.total, &metric::HOST_MEMORY_CACHED),
+        (memory.dirty, memory.total, &metric::HOST_MEMORY_DIRTY),
+        (
+            memory.swap_total.saturating_sub(memory.swap_free),
+            memory.swap_total,
+            &metric::HOST_MEMORY_SWAP_USED,
+        ),
+    ];
+    for (meter, (bytes, limit, kind)) in meters.iter_mut().zip(figures) {
+        meter.put(out, now, bytes as f64, &Of::host(kind).limit(Some(limit as f64)));
+    }
+}
+
+fn read_paging(rates: &mut [Rate; 7], out: &Out, text: &[u8]) {
+    let stat = vmstat::parse(text);
+    let now = Instant::now();
+    let figures = [
+        (stat.faults_major, 1.0, &metric::HOST_MEMORY_FAULTS_MAJOR),
+        (stat.page_in_kib, 1024.0, &metric::HOST_MEMORY_PAGE_IN),
+        (stat.page_out_kib, 1024.0, &metric::HOST_MEMORY_PAGE_OUT),
+        (stat.scan_direct, 1.0, &metric::HOST_MEMORY_SCAN_DIRECT),
+        (stat.allocation_stalls, 1.0, &metric::HOST_MEMORY_ALLOCATION_STALLS),
+        (stat.refaults_file, 1.0, &metric::HOST_MEMORY_REFAULTS_FILE),
+        (stat.oom_kills, 1.0, &metric::HOST_MEMORY_OOM_KILLS),
+    ];
+    for (rate, (count, scale, kind)) in rates.iter_mut().zip(figures) {
+        rate.put(out, now, count, scale, &Of::host(kind));
+    }
+}

@@ -1,0 +1,239 @@
+//! A series on its way: announced once, then written whenever its value changes.
+
+use std::time::Instant;
+
+use throng_observation::RunTime;
+use throng_observation::host::catalogue::Metric;
+use throng_observation::host::{HostEvent, HostEventKind, HostId, HostRow, HostSample, HostSeries, SeriesId};
+
+use crate::rows::RowSender;
+
+/// Where a host's rows go, and what its times count from.
+#[derive(Clone, Debug)]
+pub(crate) struct Out {
+    pub(crate) rows: RowSender,
+    pub(crate) host: HostId,
+    pub(crate) zero: Instant,
+}
+
+impl Out {
+    pub(crate) fn at(&self, moment: Instant) -> RunTime {
+        match moment.checked_duration_since(self.zero) {
+            Some(after) => RunTime::after_start(after),
+            None => RunTime(-RunTime::after_start(self.zero.duration_since(moment)).0),
+        }
+    }
+
+    pub(crate) fn event(&self, at: Instant, kind: HostEventKind, detail: impl Into<String>) {
+        let event = HostEvent { host: self.host, at: self.at(at), kind, detail: detail.into() };
+        self.rows.send(HostRow::Event(event));
+    }
+}
+
+/// What a series is of; made only when it begins.
+#[derive(Debug)]
+pub(crate) struct Of<'a> {
+    pub(crate) metric: &'a Metric,
+    pub(crate) labels: &'a [(&'a str, &'a str)],
+    pub(crate) limit: Option<f64>,
+}
+
+impl<'a> Of<'a> {
+    pub(crate) fn host(metric: &'a Metric) -> Self {
+        Self { metric, labels: &[], limit: None }
+    }
+
+    pub(crate) fn labelled(metric: &'a Metric, labels: &'a [(&'a str, &'a str)]) -> Self {
+        Self { metric, labels, limit: None }
+    }
+
+    pub(crate) fn limit(self, limit: Option<f64>) -> Self {
+        Self { limit, ..self }
+    }
+}
+
+/// One series. A value that repeats the one before is not written; the last repetition is, when another value follows,
+/// so that the moment of the change stays known.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Meter {
+    series: Option<SeriesId>,
+    value: f64,
+    limit: Option<f64>,
+    repeated_at: Option<RunTime>,
+}
+
+impl Meter {
+    /// Writes `value`; announces the series if it is new, again if its limit has changed.
+    pub(crate) fn put(&mut self, out: &Out, at: Instant, value: f64, of: &Of<'_>) {
+        let at = out.at(at);
+        if self.series.is_none() || self.limit != of.limit {
+            let id = self.series.unwrap_or_else(|| out.rows.new_series());
+            if !out.rows.send(HostRow::Series(series(id, out.host, of))) {
+                return; // again with the next value
+            }
+            let is_new = self.series.is_none();
+            (self.series, self.limit) = (Some(id), of.limit);
+            if is_new {
+                (self.value, self.repeated_at) = (f64::NAN, None);
+            }
+        }
+        let Some(series) = self.series else { return };
+        if value == self.value {
+            self.repeated_at = Some(at);
+            return;
+        }
+        if let Some(at) = self.repeated_at.take() {
+            out.rows.send(HostRow::Sample(HostSample { series, at, value: self.value }));
+        }
+        if out.rows.send(HostRow::Sample(HostSample { series, at, value })) {
+            self.value = value;
+        }
+    }
+
+    /// As [`Self::put`], but the series does not begin with nothing: there may be thousands of them that never stir.
+    pub(crate) fn put_once_stirred(&mut self, out: &Out, at: Instant, value: f64, of: &Of<'_>) {
+        if self.series.is_some() || value > 0.0 {
+            self.put(out, at, value, of);
+        }
+    }
+
+    /// Whether it has no series, or one that last said nothing.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.series.is_none() || self.value == 0.0
+    }
+
+    /// Ends the series: from here on nothing is known of it.
+    pub(crate) fn end(&mut self, out: &Out, at: Instant) {
+        if let Some(series) = self.series.take() {
+            if let Some(at) = self.repeated_at.take() {
+                out.rows.send(HostRow::Sample(HostSample { series, at, value: self.value }));
+            }
+            out.rows.send(HostRow::Sample(HostSample { series, at: out.at(at), value: f64::NAN }));
+        }
+    }
+}
+
+fn series(id: SeriesId, host: HostId, of: &Of<'_>) -> HostSeries {
+    HostSeries {
+        id,
+        host,
+        metric: of.metric.name.to_owned(),
+        unit: of.metric.unit,
+        labels: of.labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+        limit: of.limit,
+    }
+}
+
+/// A counter of the kernel, from which a rate is made.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counter(Option<(u64, Instant)>);
+
+impl Counter {
+    /// The rate since the reading before, a second; `None` for the first reading, and when the counter began anew.
+    pub(crate) fn rate(&mut self, at: Instant, count: u64) -> Option<f64> {
+        let (before, since) = self.0.replace((count, at))?;
+        let seconds = at.checked_duration_since(since)?.as_secs_f64();
+        let grown = count.checked_sub(before)?;
+        (seconds > 0.0).then(|| grown as f64 / seconds)
+    }
+
+    /// Sets the reading before.
+    pub(crate) fn begin(&mut self, at: Instant, count: u64) {
+        self.0 = Some((count, at));
+    }
+}
+
+/// A series that is the rate of a counter.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Rate {
+    counter: Counter,
+    pub(crate) meter: Meter,
+}
+
+impl Rate {
+    /// Reads the counter; `scale` turns its steps into the series' unit.
+    pub(crate) fn put(&mut self, out: &Out, at: Instant, count: u64, scale: f64, of: &Of<'_>) {
+        if let Some(rate) = self.counter.rate(at, count) {
+            self.meter.put(out, at, rate * scale, of);
+        }
+    }
+
+    pub(crate) fn end(&mut self, out: &Out, at: Instant) {
+        self.meter.end(out, at);
+        self.counter = Counter::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rows::rows;
+    use std::time::Duration;
+    use throng_observation::host::catalogue;
+
+    fn out(capacity: usize) -> (Out, std::sync::mpsc::Receiver<HostRow>) {
+        let (rows, receiver) = rows(capacity);
+        (Out { rows, host: HostId(3), zero: Instant::now() }, receiver)
+    }
+
+    fn samples(receiver: &std::sync::mpsc::Receiver<HostRow>) -> Vec<(i64, f64)> {
+        let sample = |row| match row {
+            HostRow::Sample(sample) => Some((sample.at.0, sample.value)),
+            _ => None,
+        };
+        receiver.try_iter().filter_map(sample).collect()
+    }
+
+    #[test]
+    fn repetitions_are_left_out_but_the_last_before_a_change() {
+        let (out, receiver) = out(64);
+        let of = Of::host(&catalogue::HOST_PROCS_RUNNING);
+        let mut meter = Meter::default();
+        for (second, value) in [(0, 1.0), (1, 1.0), (2, 1.0), (3, 2.0), (4, 2.0)] {
+            meter.put(&out, out.zero + Duration::from_secs(second), value, &of);
+        }
+        meter.end(&out, out.zero + Duration::from_secs(5));
+        let samples = samples(&receiver);
+        let times: Vec<_> = samples.iter().map(|(at, _)| at / 1_000_000).collect();
+        assert_eq!(times, [0, 2, 3, 4, 5]);
+        assert!(samples[4].1.is_nan());
+    }
+
+    #[test]
+    fn a_series_that_was_not_taken_is_announced_again_before_its_samples() {
+        let (out, receiver) = out(1);
+        let of = Of::host(&catalogue::HOST_PROCS_RUNNING);
+        let mut meter = Meter::default();
+        out.event(out.zero, HostEventKind::Mark, "fills the queue");
+        meter.put(&out, out.zero, 1.0, &of);
+        assert!(matches!(receiver.try_recv(), Ok(HostRow::Event(_))));
+        meter.put(&out, out.zero, 2.0, &of);
+        assert!(matches!(receiver.try_recv(), Ok(HostRow::Series(series)) if series.host == HostId(3)));
+        meter.put(&out, out.zero, 3.0, &of);
+        assert_eq!(samples(&receiver), [(0, 3.0)]);
+    }
+
+    #[test]
+    fn a_counter_that_began_anew_gives_no_rate() {
+        let zero = Instant::now();
+        let mut counter = Counter::default();
+        let rates: Vec<_> = [10, 30, 5, 7]
+            .into_iter()
+            .zip(1..)
+            .map(|(count, second)| counter.rate(zero + Duration::from_secs(second), count))
+            .collect();
+        assert_eq!(rates, [None, Some(20.0), None, Some(2.0)]);
+    }
+
+    #[test]
+    fn what_never_stirs_has_no_series() {
+        let (out, receiver) = out(8);
+        let of = Of::host(&catalogue::THREAD_CPU);
+        let mut meter = Meter::default();
+        meter.put_once_stirred(&out, out.zero, 0.0, &of);
+        assert!(receiver.try_recv().is_err());
+        meter.put_once_stirred(&out, out.zero, 0.5, &of);
+        meter.put_once_stirred(&out, out.zero, 0.0, &of);
+        assert_eq!(samples(&receiver).len(), 2);
+    }
+}

@@ -1,0 +1,329 @@
+//! Reads everything again and again: the parent of what is read, which routes the passes and owns the buffers.
+
+use std::collections::{BTreeMap, HashMap};
+use std::mem::MaybeUninit;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use throng_observation::host::{HostEventKind, catalogue as metric};
+
+use crate::find::{Finder, Found, command_line};
+use crate::local::WatchedProcess;
+
+pub(crate) mod cost;
+mod facts;
+pub(crate) mod files;
+mod machine;
+pub(crate) mod meter;
+mod process;
+pub(crate) mod threads;
+mod units;
+
+use cost::{Budget, Pace, thread_cpu};
+use files::{Blind, MEND_RIGHTS, Reader};
+use machine::Machine;
+use meter::{Meter, Of, Out, Rate};
+use process::Process;
+use threads::is_gone;
+use units::Units;
+
+/// Watched processes beyond this are said and left out.
+const PROCESSES_MAX: usize = 1024;
+/// What folders are read into.
+const DIR_BYTES: usize = 32 * 1024;
+/// Descriptors left for everything else.
+const DESCRIPTORS_SPARE: u64 = 256;
+/// A pass that begins later than this share of its period is late.
+const LATE_RATIO: f64 = 0.2;
+
+/// How a host is read.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) name: String,
+    pub(crate) pace: Pace,
+    pub(crate) hot_threads: usize,
+    pub(crate) cpu_max: f64,
+}
+
+/// Where others see which processes are watched.
+pub(crate) type Shown = Arc<Mutex<Vec<WatchedProcess>>>;
+
+/// Reads a host.
+#[derive(Debug)]
+pub(crate) struct Sampler {
+    settings: Settings,
+    out: Out,
+    finder: Finder,
+    shown: Shown,
+    reader: Reader,
+    blind: Blind,
+    dir: Vec<MaybeUninit<u8>>,
+    units: Units,
+    machine: Machine,
+    processes: HashMap<u32, Process>,
+    /// Whether each target had a process once, so that its loss is told from its absence.
+    missed: Vec<bool>,
+    /// Threads that may still be opened.
+    room: usize,
+    hot: Vec<(u32, u32)>,
+    shares: Vec<(f64, u32, u32)>,
+    pace: Pace,
+    budget: Budget,
+    own: Own,
+    facts: BTreeMap<String, String>,
+}
+
+/// What the watcher says of itself.
+#[derive(Debug, Default)]
+struct Own {
+    late: u64,
+    cpu: Meter,
+    rss: Meter,
+    late_rate: Rate,
+    dropped_rate: Rate,
+    cost: f64,
+}
+
+impl Sampler {
+    /// To be made on the thread that will read, whose CPU time is the cost.
+    pub(crate) fn new(settings: Settings, out: Out, finder: Finder, shown: Shown) -> Self {
+        let mut blind = Blind::default();
+        let machine = Machine::open(&out, &mut blind);
+        let targets = finder.targets().len();
+        Self {
+            pace: settings.pace,
+            budget: Budget::new(settings.cpu_max, Instant::now(), thread_cpu()),
+            finder,
+            shown,
+            reader: Reader::new(),
+            blind,
+            dir: vec![MaybeUninit::uninit(); DIR_BYTES],
+            units: Units::of_this_kernel(),
+            machine,
+            processes: HashMap::new(),
+            missed: vec![false; targets],
+            room: threads_room(),
+            hot: Vec::with_capacity(settings.hot_threads),
+            shares: Vec::new(),
+            own: Own::default(),
+            facts: BTreeMap::new(),
+            settings,
+            out,
+        }
+    }
+
+    /// Reads until `is_over`.
+    pub(crate) fn run(&mut self, is_over: impl Fn(Duration) -> bool) {
+        let mut slow_at = Instant::now();
+        self.tell_host();
+        loop {
+            self.slow_pass();
+            self.watch_own_cost();
+            slow_at = next(slow_at, self.pace.slow);
+            let mut fast_at = Instant::now();
+            while let Some(fast) = self.pace.fast {
+                fast_at = next(fast_at, fast);
+                if fast_at + fast / 2 > slow_at {
+                    break;
+                }
+                if is_over(fast_at.saturating_duration_since(Instant::now())) {
+                    return self.end();
+                }
+                self.count_late(fast_at, fast);
+                self.fast_pass();
+            }
+            if is_over(slow_at.saturating_duration_since(Instant::now())) || self.out.rows.is_closed() {
+                return self.end();
+            }
+            self.count_late(slow_at, self.pace.slow);
+        }
+    }
+
+    /// Everything.
+    fn slow_pass(&mut self) {
+        self.find();
+        let mut ended = Vec::new();
+        let Self { processes, out, reader, blind, dir, units, room, .. } = self;
+        for process in processes.values_mut() {
+            if let Err(error) = process.read(out, reader, blind, dir, units, room) {
+                if is_gone(&error) {
+                    ended.push(process.pid);
+                } else {
+                    let what = format!("{} (PID {})", process.name, process.pid);
+                    blind.say(out, &what, &error.to_string(), MEND_RIGHTS);
+                }
+            }
+        }
+        ended.into_iter().for_each(|pid| self.lose(pid));
+        self.machine.read(&self.out, &mut self.reader, true);
+        self.choose_hot();
+        for (pid, tid) in &self.hot {
+            if let Some(process) = self.processes.get_mut(pid) {
+                process.threads.look_at_hot(&self.out, &mut self.reader, *tid);
+            }
+        }
+    }
+
+    /// The hot threads, and what of the machine changes from moment to moment.
+    fn fast_pass(&mut self) {
+        for (pid, tid) in &self.hot {
+            if let Some(process) = self.processes.get_mut(pid) {
+                process.threads.read_hot(&self.out, &mut self.reader, *tid);
+            }
+        }
+        self.machine.read(&self.out, &mut self.reader, false);
+    }
+
+    fn find(&mut self) {
+        let processes = &self.processes;
+        let found = self.finder.find(
+            &mut self.reader,
+            &mut self.dir,
+            |pid| processes.get(&pid).map(|process| (process.target, process.with_descendants)),
+            |target| processes.values().any(|process| process.target == target),
+        );
+        match found {
+            Ok(found) => found.into_iter().for_each(|new| self.watch(new)),
+            Err(error) => {
+                self.blind.say(&self.out, "/proc", &error.to_string(), "mount it where the watcher runs");
+            }
+        }
+        self.say_missing();
+    }
+
+    fn watch(&mut self, new: Found) {
+        if self.processes.len() >= PROCESSES_MAX {
+            let what = format!("processes beyond {PROCESSES_MAX}");
+            return self.blind.say(&self.out, &what, "there are too many", "watch a narrower target");
+        }
+        let opened = Process::open(new, &self.out, &mut self.reader, &mut self.blind);
+        match opened {
+            Ok(process) => {
+                let line = command_line(&mut self.reader, new.pid).unwrap_or_default();
+                let detail = format!("{} (PID {}): {line}", process.name, new.pid);
+                let detail = detail.trim_end_matches([':', ' ']);
+                self.learn_process(&process);
+                self.processes.insert(new.pid, process);
+                self.show();
+                self.out.event(Instant::now(), HostEventKind::ProcessFound, detail);
+            }
+            Err(error) if is_gone(&error) => {}
+            Err(error) => {
+                self.blind.say(&self.out, &format!("PID {}", new.pid), &error.to_string(), MEND_RIGHTS);
+            }
+        }
+    }
+
+    fn lose(&mut self, pid: u32) {
+        let Some(mut process) = self.processes.remove(&pid) else { return };
+        self.room += process.end(&self.out);
+        let detail = format!("{} (PID {pid})", process.name);
+        self.out.event(Instant::now(), HostEventKind::ProcessEnded, detail);
+        if let Some(missed) = self.missed.get_mut(process.target) {
+            *missed = false;
+        }
+        self.show();
+    }
+
+    /// Says once of each target that nothing of it runs.
+    fn say_missing(&mut self) {
+        for (place, missed) in self.missed.iter_mut().enumerate() {
+            let is_served = self.processes.values().any(|process| process.target == place);
+            if !is_served && !*missed {
+                let Some(target) = self.finder.targets().get(place) else { continue };
+                let mend = if target.is_followed() {
+                    "it is watched as soon as it is there"
+                } else {
+                    "it is not followed"
+                };
+                let detail = format!("{target}: no such process runs, or it may not be seen; {mend}");
+                self.out.event(Instant::now(), HostEventKind::CannotSee, detail);
+            }
+            *missed = !is_served;
+        }
+    }
+
+    fn show(&self) {
+        let shown = self.processes.values().map(|process| WatchedProcess {
+            pid: process.pid,
+            name: process.name.to_string(),
+            target: process.target,
+        });
+        *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = shown.collect();
+    }
+
+    /// The threads that took most CPU time in the last pass.
+    fn choose_hot(&mut self) {
+        self.shares.clear();
+        for process in self.processes.values() {
+            let shares = process.threads.shares().filter(|(share, _)| *share > 0.0);
+            self.shares.extend(shares.map(|(share, tid)| (share, process.pid, tid)));
+        }
+        let wanted = self.settings.hot_threads;
+        if self.shares.len() > wanted && wanted > 0 {
+            self.shares.select_nth_unstable_by(wanted - 1, |a, b| b.0.total_cmp(&a.0));
+        }
+        self.hot.clear();
+        self.hot.extend(self.shares.iter().take(wanted).map(|(_, pid, tid)| (*pid, *tid)));
+    }
+
+    fn count_late(&mut self, due: Instant, period: Duration) {
+        let late = Instant::now().saturating_duration_since(due);
+        self.own.late += u64::from(late > period.mul_f64(LATE_RATIO));
+    }
+
+    fn watch_own_cost(&mut self) {
+        let (now, cpu) = (Instant::now(), thread_cpu());
+        let (out, own) = (&self.out, &mut self.own);
+        own.late_rate.put(out, now, own.late, 1.0, &Of::host(&metric::WATCHER_LATE_PASSES));
+        own.dropped_rate.put(out, now, out.rows.dropped(), 1.0, &Of::host(&metric::WATCHER_ROWS_DROPPED));
+        let Some((cost, lower)) = self.budget.judge(now, cpu, self.pace) else { return };
+        own.cost = cost;
+        own.cpu.put(out, now, cost, &Of::host(&metric::WATCHER_CPU).limit(Some(self.settings.cpu_max)));
+        own.rss.put(out, now, facts::own_rss_bytes(&self.units) as f64, &Of::host(&metric::WATCHER_RSS));
+        if let Some(lower) = lower {
+            self.pace = lower;
+            let fast = lower
+                .fast
+                .map_or_else(|| "no more in between".into(), |fast| format!("the hot things each {fast:?}"));
+            let detail = format!(
+                "reading cost {:.1} % of a core, more than the {:.1} % allowed: everything is read each {:?}, {fast}",
+                cost * 100.0,
+                self.settings.cpu_max * 100.0,
+                lower.slow,
+            );
+            out.event(now, HostEventKind::RateLowered, detail);
+        }
+        self.tell_host();
+    }
+
+    fn end(&mut self) {
+        let now = Instant::now();
+        for process in self.processes.values_mut() {
+            process.end(&self.out);
+        }
+        self.processes.clear();
+        self.show();
+        self.own.cpu.end(&self.out, now);
+        self.tell_host();
+    }
+}
+
+/// The next moment of a beat; one that has passed already is skipped rather than caught up with.
+fn next(at: Instant, period: Duration) -> Instant {
+    let (next, now) = (at + period, Instant::now());
+    if next < now { now } else { next }
+}
+
+/// How many threads may be kept open, after asking for all the descriptors that may be had.
+fn threads_room() -> usize {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    if limit.current != limit.maximum {
+        limit.current = limit.maximum;
+        let _ = setrlimit(Resource::Nofile, limit);
+    }
+    let most = threads::THREADS_MAX as u64;
+    let now = getrlimit(Resource::Nofile).current.unwrap_or(most * 2);
+    usize::try_from(now.saturating_sub(DESCRIPTORS_SPARE).min(most)).unwrap_or(threads::THREADS_MAX)
+}

@@ -1,0 +1,193 @@
+//! A watched process: CPU, memory, faults, I/O, descriptors.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::time::{Duration, Instant};
+
+use throng_observation::host::catalogue as metric;
+
+use super::files::{Blind, MEND_RIGHTS, Reader};
+use super::meter::{Meter, Of, Out, Rate};
+use super::threads::{DirBuffer, Threads};
+use super::units::Units;
+use crate::find::Found;
+use crate::proc::{io as proc_io, limits, stat, statm};
+
+/// Limits may be changed while a process runs; descriptors are counted as often where counting is dear.
+const SLOW_EVERY: Duration = Duration::from_secs(5);
+
+/// A process that is read.
+#[derive(Debug)]
+pub(crate) struct Process {
+    pub(crate) pid: u32,
+    pub(crate) name: Box<str>,
+    pub(crate) threads: Threads,
+    /// Whether its descendants are watched as well.
+    pub(crate) with_descendants: bool,
+    /// For which target it is watched.
+    pub(crate) target: usize,
+    started_ticks: u64,
+    stat: File,
+    statm: File,
+    io: Option<File>,
+    fds_path: String,
+    fd_limit: Option<u64>,
+    slow_at: Option<Instant>,
+    meters: Box<Meters>,
+}
+
+#[derive(Debug, Default)]
+struct Meters {
+    cpu: [Rate; 3],
+    threads: Meter,
+    blocked: Meter,
+    rss: Meter,
+    faults: [Rate; 2],
+    blkio: Rate,
+    io: [Rate; 4],
+    fds: Meter,
+}
+
+impl Process {
+    /// Opens a process; what cannot be read of it is said and left out.
+    pub(crate) fn open(found: Found, out: &Out, reader: &mut Reader, blind: &mut Blind) -> io::Result<Self> {
+        let Found { pid, with_descendants, target } = found;
+        let file = File::open(format!("/proc/{pid}/stat"))?;
+        let invalid = || io::Error::new(io::ErrorKind::InvalidData, "/proc/PID/stat is of no known form");
+        let stat = stat::parse(reader.one(&file)?).ok_or_else(invalid)?;
+        let (name, started_ticks) = (String::from_utf8_lossy(stat.name).into_owned(), stat.started_ticks);
+        let io = blind.open(out, &format!("/proc/{pid}/io"), MEND_RIGHTS);
+        Ok(Self {
+            pid,
+            threads: Threads::open(pid, &name)?,
+            name: name.into(),
+            with_descendants,
+            target,
+            started_ticks,
+            stat: file,
+            statm: File::open(format!("/proc/{pid}/statm"))?,
+            io,
+            fds_path: format!("/proc/{pid}/fd"),
+            fd_limit: None,
+            slow_at: None,
+            meters: Box::default(),
+        })
+    }
+
+    /// Reads the process and all its threads; an error says that it has ended.
+    pub(crate) fn read(
+        &mut self,
+        out: &Out,
+        reader: &mut Reader,
+        blind: &mut Blind,
+        dir: &mut DirBuffer,
+        units: &Units,
+        room: &mut usize,
+    ) -> io::Result<()> {
+        self.read_stat(out, reader, units)?;
+        self.threads.read_all(out, reader, blind, dir, room)?;
+        let now = Instant::now();
+        let pid = self.pid.to_string();
+        let labels = [("process", &*self.name), ("pid", &*pid)];
+        let meters = &mut *self.meters;
+        let blocked = self.threads.blocked() as f64;
+        meters.blocked.put(out, now, blocked, &Of::labelled(&metric::PROCESS_THREADS_BLOCKED, &labels));
+        if let Some(pages) = statm::resident_pages(reader.one(&self.statm)?) {
+            let bytes = pages as f64 * units.page_bytes as f64;
+            meters.rss.put(out, now, bytes, &Of::labelled(&metric::PROCESS_RSS, &labels));
+        }
+        if let Some(file) = &self.io {
+            match reader.one(file) {
+                Ok(text) => read_io(out, now, text, &mut meters.io, &labels),
+                Err(error) => {
+                    blind.say(out, &format!("/proc/{}/io", self.pid), &error.to_string(), MEND_RIGHTS);
+                    self.io = None;
+                }
+            }
+        }
+        self.read_descriptors(out, reader, blind);
+        Ok(())
+    }
+
+    fn read_stat(&mut self, out: &Out, reader: &mut Reader, units: &Units) -> io::Result<()> {
+        let text = reader.one(&self.stat)?;
+        let now = Instant::now();
+        let Some(stat) = stat::parse(text) else { return Ok(()) };
+        let ended = |why| io::Error::new(io::ErrorKind::NotFound, why);
+        if stat.state == b'Z' || stat.state == b'X' {
+            return Err(ended("it is a zombie"));
+        }
+        if stat.started_ticks != self.started_ticks {
+            return Err(ended("its PID belongs to another process"));
+        }
+        let pid = self.pid.to_string();
+        let labels = [("process", &*self.name), ("pid", &*pid)];
+        let of = |metric| Of::labelled(metric, &labels);
+        let meters = &mut *self.meters;
+        let tick = units.tick_seconds;
+        let ticks = [stat.user_ticks.saturating_add(stat.system_ticks), stat.user_ticks, stat.system_ticks];
+        let kinds = [&metric::PROCESS_CPU, &metric::PROCESS_CPU_USER, &metric::PROCESS_CPU_SYSTEM];
+        for ((rate, ticks), kind) in meters.cpu.iter_mut().zip(ticks).zip(kinds) {
+            rate.put(out, now, ticks, tick, &of(kind));
+        }
+        let [minor, major] = &mut meters.faults;
+        minor.put(out, now, stat.faults_minor, 1.0, &of(&metric::PROCESS_FAULTS_MINOR));
+        major.put(out, now, stat.faults_major, 1.0, &of(&metric::PROCESS_FAULTS_MAJOR));
+        meters.blkio.put(out, now, stat.blkio_ticks, tick, &of(&metric::PROCESS_BLKIO_WAIT));
+        meters.threads.put(out, now, stat.threads as f64, &of(&metric::PROCESS_THREADS));
+        Ok(())
+    }
+
+    fn read_descriptors(&mut self, out: &Out, reader: &mut Reader, blind: &mut Blind) {
+        let now = Instant::now();
+        let is_slow_due = self.slow_at.is_none_or(|at| now >= at);
+        // Since 6.2 the folder's size is the number of its entries; before, it is 0 and they must be counted.
+        let size = match std::fs::metadata(&self.fds_path) {
+            Ok(metadata) => metadata.size(),
+            Err(_) => return,
+        };
+        let mut count = (size > 0).then_some(size);
+        if is_slow_due {
+            self.slow_at = Some(now + SLOW_EVERY);
+            if let Ok(text) = reader.path(&format!("/proc/{}/limits", self.pid)) {
+                self.fd_limit = limits::open_files(text);
+            }
+            if count.is_none() {
+                match std::fs::read_dir(&self.fds_path) {
+                    Ok(entries) => count = Some(entries.count() as u64),
+                    Err(error) => blind.say(out, &self.fds_path, &error.to_string(), MEND_RIGHTS),
+                }
+            }
+        }
+        if let Some(count) = count {
+            let pid = self.pid.to_string();
+            let labels = [("process", &*self.name), ("pid", &*pid)];
+            let of =
+                Of::labelled(&metric::PROCESS_FDS, &labels).limit(self.fd_limit.map(|limit| limit as f64));
+            self.meters.fds.put(out, now, count as f64, &of);
+        }
+    }
+
+    /// Ends every series of the process; tells how many threads were read.
+    pub(crate) fn end(&mut self, out: &Out) -> usize {
+        let now = Instant::now();
+        let Meters { cpu, threads, blocked, rss, faults, blkio, io, fds } = &mut *self.meters;
+        cpu.iter_mut().chain(faults).chain(io).chain([blkio]).for_each(|rate| rate.end(out, now));
+        [threads, blocked, rss, fds].into_iter().for_each(|meter| meter.end(out, now));
+        self.threads.end(out)
+    }
+}
+
+fn read_io(out: &Out, now: Instant, text: &[u8], rates: &mut [Rate; 4], labels: &[(&str, &str)]) {
+    let Some(io) = proc_io::parse(text) else { return };
+    let figures = [
+        (io.read_bytes, &metric::PROCESS_READ_BYTES),
+        (io.write_bytes, &metric::PROCESS_WRITE_BYTES),
+        (io.read_chars, &metric::PROCESS_READ_CHARS),
+        (io.write_chars, &metric::PROCESS_WRITE_CHARS),
+    ];
+    for (rate, (count, kind)) in rates.iter_mut().zip(figures) {
+        rate.put(out, now, count, 1.0, &Of::labelled(kind, labels));
+    }
+}

@@ -1,0 +1,305 @@
+//! The threads of a process: time on a CPU and in its queue of every one, each second; of the hot ones more often.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::mem::MaybeUninit;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{RawDir, SeekFrom, seek};
+use throng_observation::host::catalogue as metric;
+
+use super::files::{Blind, MEND_RIGHTS, Reader};
+use super::meter::{Counter, Meter, Of, Out, Rate};
+use crate::proc::{schedstat, stat, status};
+
+/// More threads than this in one process are counted and not read: each costs a descriptor.
+pub(crate) const THREADS_MAX: usize = 16_384;
+
+/// Threads give themselves names soon after they start.
+const NAME_SETTLES: Duration = Duration::from_secs(2);
+/// In so many passes each quiet thread's name and state are looked at once.
+const LOOK_PASSES: u32 = 10;
+
+/// A thread that is read.
+#[derive(Debug)]
+struct Thread {
+    schedstat: File,
+    name: Box<str>,
+    born_at: Instant,
+    pass: u32,
+    on_cpu: Counter,
+    waiting: Counter,
+    cpu: Meter,
+    wait: Meter,
+    /// Of the last whole pass, in cores.
+    share: f64,
+    is_blocked: bool,
+    /// Only threads that were hot once have these.
+    switches: Option<Box<[Rate; 2]>>,
+}
+
+/// The threads of one process.
+#[derive(Debug)]
+pub(crate) struct Threads {
+    pid: u32,
+    process: Box<str>,
+    folder: File,
+    by_tid: HashMap<u32, Thread>,
+    pass: u32,
+    /// How many were found and not read.
+    unread: usize,
+}
+
+/// What a folder's entries are read into.
+pub(crate) type DirBuffer = [MaybeUninit<u8>];
+
+impl Threads {
+    pub(crate) fn open(pid: u32, process: &str) -> io::Result<Self> {
+        let folder = File::open(format!("/proc/{pid}/task"))?;
+        Ok(Self { pid, process: process.into(), folder, by_tid: HashMap::new(), pass: 0, unread: 0 })
+    }
+
+    /// Threads seen in uninterruptible sleep when they were last looked at.
+    pub(crate) fn blocked(&self) -> usize {
+        self.by_tid.values().filter(|thread| thread.is_blocked).count()
+    }
+
+    /// Each thread's share of the last whole pass.
+    pub(crate) fn shares(&self) -> impl Iterator<Item = (f64, u32)> {
+        self.by_tid.iter().map(|(tid, thread)| (thread.share, *tid))
+    }
+
+    /// Looks for new threads, reads all, and ends the series of those that are gone.
+    pub(crate) fn read_all(
+        &mut self,
+        out: &Out,
+        reader: &mut Reader,
+        blind: &mut Blind,
+        dir: &mut DirBuffer,
+        room: &mut usize,
+    ) -> io::Result<()> {
+        self.pass = self.pass.wrapping_add(1);
+        self.rescan(out, reader, blind, dir, room)?;
+        let (pid, process, pass) = (self.pid, &self.process, self.pass);
+        let mut gone = 0;
+        self.by_tid.retain(|tid, thread| {
+            let is_here = thread.pass == pass && thread.read(out, reader, pid, process, *tid).is_ok();
+            if is_here {
+                let is_new = thread.born_at.elapsed() < NAME_SETTLES;
+                if is_new || tid.wrapping_add(pass).is_multiple_of(LOOK_PASSES) {
+                    thread.look(out, reader, pid, *tid);
+                }
+            } else {
+                thread.end(out);
+                gone += 1;
+            }
+            is_here
+        });
+        *room += gone;
+        Ok(())
+    }
+
+    /// Reads one thread again between two passes.
+    pub(crate) fn read_hot(&mut self, out: &Out, reader: &mut Reader, tid: u32) {
+        if let Some(thread) = self.by_tid.get_mut(&tid) {
+            // A thread that has ended is noticed by the next pass.
+            let _ = thread.read(out, reader, self.pid, &self.process, tid);
+        }
+    }
+
+    /// What only hot threads are asked: why they leave their CPU, and their state.
+    pub(crate) fn look_at_hot(&mut self, out: &Out, reader: &mut Reader, tid: u32) {
+        let (pid, process) = (self.pid, &self.process);
+        let Some(thread) = self.by_tid.get_mut(&tid) else { return };
+        let Ok(text) = reader.path(&format!("/proc/{pid}/task/{tid}/status")) else { return };
+        let Some(switches) = status::switches(text) else { return };
+        let now = Instant::now();
+        let (pid, tid) = (pid.to_string(), tid.to_string());
+        let labels = [("process", &**process), ("pid", &*pid), ("tid", &*tid), ("thread", &*thread.name)];
+        let [voluntary, involuntary] = &mut **thread.switches.get_or_insert_default();
+        let of = |metric| Of::labelled(metric, &labels);
+        voluntary.put(out, now, switches.voluntary, 1.0, &of(&metric::THREAD_SWITCHES_VOLUNTARY));
+        involuntary.put(out, now, switches.involuntary, 1.0, &of(&metric::THREAD_SWITCHES_INVOLUNTARY));
+    }
+
+    /// Ends every series: the process is gone.
+    pub(crate) fn end(&mut self, out: &Out) -> usize {
+        for thread in self.by_tid.values_mut() {
+            thread.end(out);
+        }
+        let gone = self.by_tid.len();
+        self.by_tid.clear();
+        gone
+    }
+
+    fn rescan(
+        &mut self,
+        out: &Out,
+        reader: &mut Reader,
+        blind: &mut Blind,
+        dir: &mut DirBuffer,
+        room: &mut usize,
+    ) -> io::Result<()> {
+        seek(&self.folder, SeekFrom::Start(0))?;
+        let is_first = self.pass == 1;
+        let mut unread = 0;
+        let mut entries = RawDir::new(&self.folder, dir);
+        while let Some(entry) = entries.next() {
+            let entry = entry?;
+            let Ok(Ok(tid)) = entry.file_name().to_str().map(str::parse::<u32>) else { continue };
+            if let Some(thread) = self.by_tid.get_mut(&tid) {
+                thread.pass = self.pass;
+                continue;
+            }
+            if *room == 0 || self.by_tid.len() >= THREADS_MAX {
+                unread += 1;
+                continue;
+            }
+            match Thread::open(reader, self.pid, tid, is_first) {
+                Ok(thread) => {
+                    *room -= 1;
+                    self.by_tid.insert(tid, Thread { pass: self.pass, ..thread });
+                }
+                // Gone in the meantime.
+                Err(error) if is_gone(&error) => {}
+                Err(error) => {
+                    let what = format!("threads of {} (PID {})", self.process, self.pid);
+                    blind.say(out, &what, &error.to_string(), MEND_RIGHTS);
+                    unread += 1;
+                }
+            }
+        }
+        self.unread = unread;
+        if unread > 0 {
+            let what = format!("{unread} threads of {} (PID {})", self.process, self.pid);
+            blind.say(
+                out,
+                &what,
+                "they are beyond the descriptors there are",
+                "raise the limit of open files (ulimit -n)",
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Whether the error says that the process or thread has ended.
+pub(crate) fn is_gone(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
+}
+
+impl Thread {
+    /// Opens a thread. One that was there before watching began has its time so far taken as the beginning; one that
+    /// came since has run all of it since the pass before.
+    fn open(reader: &mut Reader, pid: u32, tid: u32, was_there: bool) -> io::Result<Self> {
+        let schedstat = File::open(format!("/proc/{pid}/task/{tid}/schedstat"))?;
+        let (mut on_cpu, mut waiting) = (Counter::default(), Counter::default());
+        let now = Instant::now();
+        let begun = schedstat::parse(reader.one(&schedstat)?).filter(|_| was_there).unwrap_or_default();
+        // The thread came at an unknown moment of the last second; the pass period is the nearest that is known.
+        let since = if was_there { now } else { now.checked_sub(Duration::from_secs(1)).unwrap_or(now) };
+        on_cpu.begin(since, begun.on_cpu_ns);
+        waiting.begin(since, begun.waiting_ns);
+        let mut thread = Self {
+            schedstat,
+            name: "".into(),
+            born_at: now,
+            pass: 0,
+            on_cpu,
+            waiting,
+            cpu: Meter::default(),
+            wait: Meter::default(),
+            share: 0.0,
+            is_blocked: false,
+            switches: None,
+        };
+        thread.read_name(reader, pid, tid);
+        Ok(thread)
+    }
+
+    fn read(&mut self, out: &Out, reader: &mut Reader, pid: u32, process: &str, tid: u32) -> io::Result<()> {
+        let text = reader.one(&self.schedstat)?;
+        let now = Instant::now();
+        let Some(times) = schedstat::parse(text) else { return Ok(()) };
+        let (cpu, wait) = (self.on_cpu.rate(now, times.on_cpu_ns), self.waiting.rate(now, times.waiting_ns));
+        self.share = cpu.unwrap_or(0.0) * 1e-9;
+        if self.share == 0.0 && wait.unwrap_or(0.0) == 0.0 && self.cpu.is_quiet() && self.wait.is_quiet() {
+            return Ok(()); // by far the most threads, most of the time
+        }
+        let (pid, tid) = (Digits::of(pid), Digits::of(tid));
+        let labels =
+            [("process", process), ("pid", pid.text()), ("tid", tid.text()), ("thread", &*self.name)];
+        self.cpu.put_once_stirred(out, now, self.share, &Of::labelled(&metric::THREAD_CPU, &labels));
+        if let Some(wait) = wait {
+            let of = Of::labelled(&metric::THREAD_RUN_QUEUE_WAIT, &labels);
+            self.wait.put_once_stirred(out, now, wait * 1e-9, &of);
+        }
+        Ok(())
+    }
+
+    /// Name and state. A thread that took another name begins anew under it.
+    fn look(&mut self, out: &Out, reader: &mut Reader, pid: u32, tid: u32) {
+        let before = std::mem::take(&mut self.name);
+        self.read_name(reader, pid, tid);
+        if self.name != before {
+            self.end(out);
+        }
+    }
+
+    fn read_name(&mut self, reader: &mut Reader, pid: u32, tid: u32) {
+        let Ok(text) = reader.path(&format!("/proc/{pid}/task/{tid}/stat")) else { return };
+        if let Some(stat) = stat::parse(text) {
+            self.name = String::from_utf8_lossy(stat.name).into();
+            self.is_blocked = stat.state == b'D';
+        }
+    }
+
+    fn end(&mut self, out: &Out) {
+        let now = Instant::now();
+        self.cpu.end(out, now);
+        self.wait.end(out, now);
+        for rate in self.switches.iter_mut().flat_map(|rates| rates.iter_mut()) {
+            rate.end(out, now);
+        }
+    }
+}
+
+/// A number as text without allocation.
+struct Digits {
+    bytes: [u8; 10],
+    from: usize,
+}
+
+impl Digits {
+    fn of(mut number: u32) -> Self {
+        let (mut bytes, mut from) = ([b'0'; 10], 10);
+        while from > 0 {
+            from -= 1;
+            if let Some(digit) = bytes.get_mut(from) {
+                *digit = b'0' + (number % 10) as u8;
+            }
+            number /= 10;
+            if number == 0 {
+                break;
+            }
+        }
+        Self { bytes, from }
+    }
+
+    fn text(&self) -> &str {
+        std::str::from_utf8(self.bytes.get(self.from..).unwrap_or_default()).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Digits;
+
+    #[test]
+    fn digits_are_those_of_the_number() {
+        for number in [0, 7, 10, 4_294_967_295] {
+            assert_eq!(Digits::of(number).text(), number.to_string());
+        }
+    }
+}

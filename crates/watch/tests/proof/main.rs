@@ -1,0 +1,6 @@
+//! The watcher against the machine's own truth: known loads, and what is said of them.
+
+mod seen;
+
+mod processes;
+mod threads;

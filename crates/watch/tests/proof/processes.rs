@@ -1,0 +1,131 @@
+//! Processes that come, go, fork, and cannot be seen.
+
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use throng_observation::host::HostEventKind::{CannotSee, ProcessEnded, ProcessFound};
+use throng_watch::{Local, Target, WatchConfig, WatchError};
+
+use crate::seen::{Seen, watch};
+
+const SOON: Duration = Duration::from_secs(10);
+
+/// A process under a name of this test's own: a copy of `sleep`.
+struct Named {
+    folder: tempfile::TempDir,
+    name: String,
+}
+
+impl Named {
+    fn new(name: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let name = format!("{name}{}", std::process::id() % 10_000);
+        std::fs::copy("/bin/sleep", folder.path().join(&name)).unwrap();
+        Self { folder, name }
+    }
+
+    fn start(&self) -> Child {
+        Command::new(self.folder.path().join(&self.name)).arg("60").spawn().unwrap()
+    }
+}
+
+fn kill(mut child: Child) {
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn a_process_is_followed_by_its_name_when_it_restarts() {
+    let named = Named::new("tw-follow");
+    let watched = watch(vec![Target::Process(named.name.clone())]);
+    let mut seen = Seen::default();
+    watched.until(&mut seen, SOON, "its absence", |seen| seen.said(CannotSee, "no such process"));
+    let first = named.start();
+    let found = |pid: u32| move |seen: &Seen| seen.said(ProcessFound, &format!("(PID {pid})"));
+    watched.until(&mut seen, SOON, "the first", found(first.id()));
+    watched.until(&mut seen, SOON, "its memory", |seen| seen.max("process.rss", &[]).is_some());
+    let gone = format!("(PID {})", first.id());
+    kill(first);
+    watched.until(&mut seen, SOON, "the end of the first", |seen| seen.said(ProcessEnded, &gone));
+    let second = named.start();
+    watched.until(&mut seen, SOON, "the second", found(second.id()));
+    assert_eq!(watched.watching.processes().len(), 1);
+    kill(second);
+    let seen = watched.end(seen);
+    let rss = seen.samples("process.rss", &[("process", &*named.name)]);
+    assert!(rss.iter().any(|(_, value)| value.is_nan()), "the series of a process that ended ends: {rss:?}");
+}
+
+#[test]
+fn a_command_is_started_with_its_children_and_all_of_them_end_with_the_watcher() {
+    let named = Named::new("tw-child");
+    let child = named.folder.path().join(&named.name);
+    let script = format!("{} 60 & echo started; wait", child.display());
+    let watched = watch(vec![Target::Command(vec!["sh".into(), "-c".into(), script])]);
+    let mut seen = Seen::default();
+    let its_name = format!("{} (PID", named.name);
+    watched.until(&mut seen, SOON, "the child", |seen| seen.said(ProcessFound, &its_name));
+    let processes = watched.watching.processes();
+    assert_eq!(processes.len(), 2, "{processes:?}");
+    watched.end(seen);
+    for process in processes {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.pid));
+        assert!(stat.is_err() || stat.unwrap().contains(") Z "), "{process:?} goes on");
+    }
+}
+
+#[test]
+fn how_a_command_ended_is_said() {
+    let watched = watch(vec![Target::Command(["sh", "-c", "exit 3"].map(String::from).to_vec())]);
+    let mut seen = Seen::default();
+    watched.until(&mut seen, SOON, "the exit code", |seen| seen.said(ProcessEnded, "exit code 3"));
+    watched.end(seen);
+}
+
+#[test]
+fn a_port_leads_to_the_process_that_listens_on_it() {
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let watched = watch(vec![Target::Port(listener.local_addr().unwrap().port())]);
+    let mut seen = Seen::default();
+    let own = format!("(PID {})", std::process::id());
+    watched.until(&mut seen, SOON, "this process", |seen| seen.said(ProcessFound, &own));
+    watched.end(seen);
+}
+
+#[test]
+fn what_cannot_be_watched_is_an_error_that_names_it() {
+    let open = |target| Local::open(WatchConfig { targets: vec![target], ..WatchConfig::default() });
+    let nobody = Command::new("true").stdin(Stdio::null()).spawn().unwrap();
+    let pid = nobody.id();
+    nobody.wait_with_output().unwrap();
+    assert!(matches!(open(Target::Pid(pid)), Err(WatchError::NoProcess(p)) if p == pid));
+    let error = open(Target::Command(vec!["/no/such/server".into()])).unwrap_err();
+    assert!(error.to_string().contains("/no/such/server"), "{error}");
+    let config = WatchConfig { period: Duration::ZERO, ..WatchConfig::default() };
+    assert!(matches!(Local::open(config), Err(WatchError::Period(_))));
+}
+
+#[test]
+fn threads_by_the_thousand_come_and_go() {
+    let watched = watch(vec![Target::Pid(std::process::id())]);
+    let mut seen = Seen::default();
+    watched.until(&mut seen, SOON, "this process", |seen| seen.max("process.threads", &[]).is_some());
+    let threads = |seen: &Seen| seen.samples("process.threads", &[]).last().map_or(0.0, |(_, value)| *value);
+    for _ in 0..2 {
+        let (hold, held) = std::sync::mpsc::channel::<()>();
+        let held = std::sync::Arc::new(std::sync::Mutex::new(held));
+        let crowd: Vec<_> = (0..1_000)
+            .map(|_| {
+                let held = held.clone();
+                std::thread::Builder::new().stack_size(64 * 1024).spawn(move || drop(held.lock())).unwrap()
+            })
+            .collect();
+        drop(hold);
+        crowd.into_iter().for_each(|thread| thread.join().unwrap());
+    }
+    let before = seen.samples("process.threads", &[]).len();
+    watched
+        .until(&mut seen, SOON, "another pass", |seen| seen.samples("process.threads", &[]).len() > before);
+    assert!(threads(&seen) > 0.0);
+    watched.end(seen);
+}
