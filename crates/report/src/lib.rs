@@ -32,5 +32,7 @@ pub mod csv;
 
 pub mod html;
 
+pub mod profile;
+
 #[cfg(test)]
 mod example;

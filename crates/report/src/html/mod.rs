@@ -7,11 +7,14 @@ use crate::summary::Summary;
 mod chart;
 mod charts;
 mod first_screen;
+mod flame;
+mod flame_page;
 mod glossary;
 mod markup;
 mod tables;
 mod timeline;
 
+pub use flame_page::page as profile_page;
 use markup::escape;
 
 /// The whole page.

@@ -1,0 +1,220 @@
+//! What a profile comes to: the time of each thread and function, and what changed between two moments.
+//!
+//! Self-time is the time in a function itself, without what it calls: it adds up to the whole, and needs no stacks.
+
+use super::{Family, Frame, Profile, ProfileMethod, Stack};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A function's own time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SymbolTime {
+    /// The function.
+    pub frame: Frame,
+    /// What kind of work it is, where its name tells.
+    pub family: Option<Family>,
+    /// Samples in it.
+    pub samples: u64,
+    /// Its share of the samples looked at, 0 to 1.
+    pub share: f64,
+}
+
+/// The time of the threads of one name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ThreadTime {
+    /// The name.
+    pub thread: String,
+    /// How many threads of that name were sampled.
+    pub threads: usize,
+    /// Samples.
+    pub samples: u64,
+    /// Their share of the samples looked at, 0 to 1.
+    pub share: f64,
+    /// CPU time together, in cores; `None` when thread states were sampled.
+    pub cores: Option<f64>,
+    /// Their functions, the longest first; shares are of these threads' time.
+    pub symbols: Vec<SymbolTime>,
+}
+
+/// The time of a kind of work.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FamilyTime {
+    /// The kind.
+    pub family: Family,
+    /// Share of the samples in functions of the kind itself, 0 to 1.
+    pub own_share: f64,
+    /// Share of the samples in such functions or in what they called, 0 to 1; never below [`Self::own_share`].
+    pub within_share: f64,
+}
+
+/// Where the time of a profile went.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SelfTime {
+    /// Samples looked at.
+    pub samples: u64,
+    /// CPU time in cores; `None` when thread states were sampled.
+    pub cores: Option<f64>,
+    /// Threads by name, the busiest first.
+    pub threads: Vec<ThreadTime>,
+    /// Functions over all threads, the longest first.
+    pub symbols: Vec<SymbolTime>,
+    /// Kinds of work that were met, the most first.
+    pub families: Vec<FamilyTime>,
+}
+
+/// The share of a function at two moments.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Change {
+    /// The function.
+    pub frame: Frame,
+    /// Its share of the samples before, 0 to 1.
+    pub before: f64,
+    /// Its share of the samples after.
+    pub after: f64,
+    /// Its CPU time before, in cores; 0 when thread states were sampled.
+    pub before_cores: f64,
+    /// Its CPU time after, in cores.
+    pub after_cores: f64,
+}
+
+impl SelfTime {
+    /// The time of all threads.
+    #[must_use]
+    pub fn of(profile: &Profile) -> Self {
+        Self::of_stacks(profile, |_| true)
+    }
+
+    /// The time of those threads that `wanted` picks, such as the one that is full.
+    #[must_use]
+    pub fn of_stacks(profile: &Profile, wanted: impl Fn(&Stack) -> bool) -> Self {
+        let stacks: Vec<&Stack> = profile.stacks.iter().filter(|stack| wanted(stack)).collect();
+        let samples: u64 = stacks.iter().map(|stack| u64::from(stack.count)).sum();
+        let mut by_name: BTreeMap<&str, Vec<&Stack>> = BTreeMap::new();
+        for stack in &stacks {
+            by_name.entry(&stack.thread).or_default().push(stack);
+        }
+        let mut threads: Vec<_> = by_name
+            .into_iter()
+            .map(|(name, stacks)| {
+                let own: u64 = stacks.iter().map(|stack| u64::from(stack.count)).sum();
+                ThreadTime {
+                    thread: name.to_owned(),
+                    threads: stacks.iter().map(|s| (s.pid, s.tid)).collect::<BTreeSet<_>>().len(),
+                    samples: own,
+                    share: ratio(own, samples),
+                    cores: profile.cores(own),
+                    symbols: symbols(profile, &stacks, own),
+                }
+            })
+            .collect();
+        threads.sort_by_key(|thread| std::cmp::Reverse(thread.samples));
+        Self {
+            samples,
+            cores: profile.cores(samples),
+            threads,
+            symbols: symbols(profile, &stacks, samples),
+            families: families(profile, &stacks, samples),
+        }
+    }
+
+    /// The share of a kind of work; zeros where none was met.
+    #[must_use]
+    pub fn family(&self, family: Family) -> FamilyTime {
+        let met = self.families.iter().find(|time| time.family == family);
+        met.cloned().unwrap_or(FamilyTime { family, own_share: 0.0, within_share: 0.0 })
+    }
+}
+
+impl Profile {
+    /// CPU time of so many samples, in cores; `None` when thread states were sampled, which say nothing of it.
+    #[must_use]
+    pub fn cores(&self, samples: u64) -> Option<f64> {
+        let possible = f64::from(self.frequency_hz) * self.duration_us as f64 / 1e6;
+        (self.method == ProfileMethod::CpuClock && possible > 0.0).then(|| samples as f64 / possible)
+    }
+
+    /// The frames of a stack, innermost first; numbers that refer to nothing are left out.
+    pub fn frames_of<'a>(&'a self, stack: &'a Stack) -> impl DoubleEndedIterator<Item = &'a Frame> + 'a {
+        stack.frames.iter().filter_map(|frame| self.frames.get(*frame as usize))
+    }
+}
+
+/// What changed by function from one profile to another, the greatest change first. Shares compare what the time went
+/// to; cores compare how much of it there was.
+#[must_use]
+pub fn compare(before: &Profile, after: &Profile) -> Vec<Change> {
+    let mut changes: BTreeMap<(String, String), Change> = BTreeMap::new();
+    for (profile, is_after) in [(before, false), (after, true)] {
+        for time in SelfTime::of(profile).symbols {
+            let key = (time.frame.symbol.clone(), time.frame.module.clone());
+            let change = changes.entry(key).or_insert_with(|| Change {
+                frame: time.frame,
+                before: 0.0,
+                after: 0.0,
+                before_cores: 0.0,
+                after_cores: 0.0,
+            });
+            let cores = profile.cores(time.samples).unwrap_or(0.0);
+            if is_after {
+                (change.after, change.after_cores) = (time.share, cores);
+            } else {
+                (change.before, change.before_cores) = (time.share, cores);
+            }
+        }
+    }
+    let mut changes: Vec<_> = changes.into_values().collect();
+    changes.sort_by(|a, b| (b.after - b.before).abs().total_cmp(&(a.after - a.before).abs()));
+    changes
+}
+
+fn ratio(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+fn symbols(profile: &Profile, stacks: &[&Stack], whole: u64) -> Vec<SymbolTime> {
+    let mut counts: BTreeMap<(&str, &str), (&Frame, u64)> = BTreeMap::new();
+    for stack in stacks {
+        let Some(leaf) = profile.frames_of(stack).next() else { continue };
+        counts.entry((&leaf.symbol, &leaf.module)).or_insert((leaf, 0)).1 += u64::from(stack.count);
+    }
+    let mut times: Vec<_> = counts
+        .into_values()
+        .map(|(frame, samples)| SymbolTime {
+            frame: frame.clone(),
+            family: Family::of(frame),
+            samples,
+            share: ratio(samples, whole),
+        })
+        .collect();
+    times.sort_by_key(|time| std::cmp::Reverse(time.samples));
+    times
+}
+
+fn families(profile: &Profile, stacks: &[&Stack], whole: u64) -> Vec<FamilyTime> {
+    let family_of: Vec<Option<Family>> = profile.frames.iter().map(Family::of).collect();
+    let mut counts: BTreeMap<Family, (u64, u64)> = BTreeMap::new();
+    for stack in stacks {
+        let family = |frame: &u32| family_of.get(*frame as usize).copied().flatten();
+        let within: BTreeSet<Family> = stack.frames.iter().filter_map(family).collect();
+        for met in within {
+            counts.entry(met).or_default().1 += u64::from(stack.count);
+        }
+        if let Some(own) = stack.frames.first().and_then(family) {
+            counts.entry(own).or_default().0 += u64::from(stack.count);
+        }
+    }
+    let mut times: Vec<_> = counts
+        .into_iter()
+        .map(|(family, (own, within))| FamilyTime {
+            family,
+            own_share: ratio(own, whole),
+            within_share: ratio(within, whole),
+        })
+        .collect();
+    times.sort_by(|a, b| b.within_share.total_cmp(&a.within_share));
+    times
+}
+
+#[cfg(test)]
+#[path = "self_time_tests.rs"]
+mod tests;

@@ -1,0 +1,27 @@
+for (const graph of document.querySelectorAll(".bars-of-time")) {
+  const bars = [...graph.querySelectorAll(".bar-of-time")];
+  const said = graph.closest("figure").querySelector(".chosen");
+  const place = (bar, name) => parseFloat(bar.dataset[name] ??= bar.getAttribute(name));
+  const choose = (chosen) => {
+    const left = place(chosen, "x"), width = place(chosen, "width"), top = place(chosen, "y");
+    for (const bar of bars) {
+      const from = Math.max(place(bar, "x"), left), to = Math.min(place(bar, "x") + place(bar, "width"), left + width);
+      // What calls the chosen function stays above it; what stands beside it goes.
+      bar.classList.toggle("aside", to - from < 1e-3 && bar !== chosen || (place(bar, "y") === top && bar !== chosen));
+      bar.setAttribute("x", (from - left) / width * 100 + "%");
+      bar.setAttribute("width", Math.max(to - from, 0) / width * 100 + "%");
+    }
+    say(chosen);
+  };
+  const say = (bar) => { said.textContent = bar ? bar.querySelector("title").textContent : ""; };
+  graph.addEventListener("click", (event) => {
+    const bar = event.target.closest(".bar-of-time");
+    if (bar) choose(bar);
+  });
+  graph.addEventListener("pointerover", (event) => say(event.target.closest(".bar-of-time")));
+  graph.addEventListener("focusin", (event) => say(event.target.closest(".bar-of-time")));
+  graph.addEventListener("keydown", (event) => {
+    if (event.key === "Enter") choose(event.target);
+    else if (event.key === "Escape") choose(bars[0]);
+  });
+}

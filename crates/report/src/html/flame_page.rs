@@ -1,0 +1,121 @@
+//! Profiles on a page: where the time went by thread and function, what kind of work it was, the flame graph, and what
+//! changed between two moments.
+
+use throng_observation::host::{Profile, ProfileMethod, SelfTime, compare};
+
+use super::flame;
+use super::markup::{escape, table};
+use crate::profile::{how, percent};
+
+/// Threads shown, functions of each, and changes.
+const THREADS: usize = 8;
+const FUNCTIONS: usize = 6;
+const CHANGES: usize = 20;
+
+/// A page of its own with these profiles; the last is compared with the first when there are several.
+#[must_use]
+pub fn page(title: &str, profiles: &[Profile]) -> String {
+    let title = escape(title);
+    [
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">",
+        "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">",
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
+         script-src 'unsafe-inline'; img-src data:\"><link rel=\"icon\" href=\"data:,\">",
+        &format!("<title>{title}</title><style>{}{}</style></head>", include_str!("page.css"), flame::STYLE),
+        &format!("<body><main><h1>{title}</h1>"),
+        &sections(profiles),
+        &format!("</main><script>{}</script></body></html>\n", flame::SCRIPT),
+    ]
+    .concat()
+}
+
+/// The same as parts of a page that has [`flame::STYLE`] and [`flame::SCRIPT`].
+pub(crate) fn sections(profiles: &[Profile]) -> String {
+    let mut out: String = profiles.iter().map(section).collect();
+    if let [first, .., last] = profiles
+        && first.method == last.method
+    {
+        out.push_str(&comparison(first, last));
+    }
+    out
+}
+
+fn section(profile: &Profile) -> String {
+    let time = SelfTime::of(profile);
+    let heading = if profile.moment.is_empty() { "Where the time went" } else { &profile.moment };
+    let mut out = format!(
+        "<section><h2>{}</h2><p class=\"over\">{}</p>",
+        escape(heading),
+        escape(&how(profile, &time))
+    );
+    if !profile.limits.is_empty() {
+        let items: String =
+            profile.limits.iter().map(|limit| format!("<li>{}</li>", escape(limit))).collect();
+        out.push_str(&format!("<ul class=\"notes\">{items}</ul>"));
+    }
+    let is_clock = profile.method == ProfileMethod::CpuClock;
+    let rows: Vec<Vec<String>> = time
+        .threads
+        .iter()
+        .take(THREADS)
+        .flat_map(|thread| {
+            thread.symbols.iter().take(FUNCTIONS).enumerate().map(move |(nth, symbol)| {
+                let (name, cores) = if nth > 0 {
+                    (String::new(), String::new())
+                } else {
+                    let name = match thread.threads {
+                        1 => thread.thread.clone(),
+                        many => format!("{} (of {many} threads)", thread.thread),
+                    };
+                    (name, thread.cores.map_or_else(|| percent(thread.share), |cores| format!("{cores:.2}")))
+                };
+                let family = symbol.family.map_or("", |family| family.words()).to_owned();
+                let frame = &symbol.frame;
+                vec![name, cores, percent(symbol.share), frame.symbol.clone(), frame.module.clone(), family]
+            })
+        })
+        .collect();
+    let second = if is_clock { "cores" } else { "of all" };
+    out.push_str(&table(&["thread", second, "of its time", "function", "file", "kind"], &rows));
+    let kinds: Vec<Vec<String>> = time
+        .families
+        .iter()
+        .filter(|time| time.within_share >= 0.005)
+        .map(|time| vec![time.family.words().to_owned(), percent(time.own_share), percent(time.within_share)])
+        .collect();
+    if !kinds.is_empty() {
+        out.push_str(&table(&["kind of work", "in its functions", "and what they called"], &kinds));
+    }
+    out.push_str(&flame::graph(profile));
+    out.push_str("</section>");
+    out
+}
+
+fn comparison(before: &Profile, after: &Profile) -> String {
+    let rows: Vec<Vec<String>> = compare(before, after)
+        .into_iter()
+        .filter(|change| (change.after - change.before).abs() >= 0.001)
+        .take(CHANGES)
+        .map(|change| {
+            let points = (change.after - change.before) * 100.0;
+            vec![
+                change.frame.symbol,
+                change.frame.module,
+                percent(change.before),
+                percent(change.after),
+                format!("{}{:.1}", if points < 0.0 { "-" } else { "" }, points.abs()),
+            ]
+        })
+        .collect();
+    let name = |profile: &Profile, other: &str| match profile.moment.as_str() {
+        "" => other.to_owned(),
+        moment => moment.to_owned(),
+    };
+    let heading = format!("What changed: {} to {}", name(before, "before"), name(after, "after"));
+    format!(
+        "<section><h2>{}</h2>{}{}</section>",
+        escape(&heading),
+        table(&["function", "file", "before", "after", "points"], &rows),
+        flame::comparison(before, after)
+    )
+}

@@ -1,0 +1,103 @@
+//! A profile in the terminal: threads by the CPU time they took, and the functions it went to.
+
+use std::fmt::Write as _;
+
+use throng_observation::host::{Change, Profile, ProfileMethod, SelfTime};
+
+/// Threads printed, and functions of each.
+const THREADS: usize = 12;
+const FUNCTIONS: usize = 8;
+/// Functions below this share of their thread are left out.
+const SHARE_MIN: f64 = 0.005;
+/// Longest name printed.
+const NAME_CHARS_MAX: usize = 70;
+
+/// The profile as a table.
+#[must_use]
+pub fn text(profile: &Profile) -> String {
+    let time = SelfTime::of(profile);
+    let mut out = format!("{}\n", how(profile, &time));
+    for limit in &profile.limits {
+        let _ = writeln!(out, "  note: {}", clean(limit, usize::MAX));
+    }
+    for thread in time.threads.iter().take(THREADS) {
+        let many =
+            if thread.threads > 1 { format!(" (of {} threads)", thread.threads) } else { String::new() };
+        let cores = thread.cores.map_or_else(String::new, |cores| format!("{cores:.2} cores, "));
+        let name = clean(&thread.thread, NAME_CHARS_MAX);
+        let _ = writeln!(out, "\n{name}{many}: {cores}{} of the samples", percent(thread.share));
+        for symbol in thread.symbols.iter().take(FUNCTIONS).filter(|symbol| symbol.share >= SHARE_MIN) {
+            let family = symbol.family.map_or_else(String::new, |family| format!("  {}", family.words()));
+            let (name, file) = (clean(&symbol.frame.symbol, NAME_CHARS_MAX), clean(&symbol.frame.module, 32));
+            let _ = writeln!(out, "  {:>7}  {name}  ({file}){family}", percent(symbol.share));
+        }
+    }
+    if let Some(hidden) = time.threads.len().checked_sub(THREADS).filter(|hidden| *hidden > 0) {
+        let _ = writeln!(out, "\n{hidden} further names of threads");
+    }
+    let kinds: Vec<String> = time
+        .families
+        .iter()
+        .filter(|family| family.within_share >= SHARE_MIN)
+        .map(|family| format!("{} {}", family.family.words(), percent(family.within_share)))
+        .collect();
+    if !kinds.is_empty() {
+        let _ = writeln!(out, "\nin or under {}", kinds.join(", "));
+    }
+    out
+}
+
+/// What changed, as a table: share before, share after, function.
+#[must_use]
+pub fn changes(changes: &[Change]) -> String {
+    let mut out = String::from("  before    after  function\n");
+    for change in changes.iter().filter(|change| (change.after - change.before).abs() >= 0.001).take(20) {
+        let (name, file) = (clean(&change.frame.symbol, NAME_CHARS_MAX), clean(&change.frame.module, 32));
+        let _ =
+            writeln!(out, " {:>7}  {:>7}  {name}  ({file})", percent(change.before), percent(change.after));
+    }
+    out
+}
+
+/// How and for how long was sampled, in a sentence.
+pub(crate) fn how(profile: &Profile, time: &SelfTime) -> String {
+    let seconds = profile.duration_us as f64 / 1e6;
+    let (samples, hz) = (time.samples, profile.frequency_hz);
+    let mut text = match profile.method {
+        ProfileMethod::CpuClock => {
+            format!(
+                "{seconds:.1} s at {hz} Hz on each CPU: {samples} samples, {:.2} cores",
+                time.cores.unwrap_or(0.0)
+            )
+        }
+        ProfileMethod::ThreadState => {
+            format!("{seconds:.1} s of thread states, looked at up to {hz} times a second: {samples} looks")
+        }
+    };
+    if profile.samples_lost > 0 {
+        let _ = write!(text, "; {} records of all processes were lost", profile.samples_lost);
+    }
+    text
+}
+
+/// A share in percent.
+pub(crate) fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+/// Names come from the watched programs: no control characters reach a terminal, and no name fills the screen.
+fn clean(name: &str, chars_max: usize) -> String {
+    let is_bad = |c: char| {
+        c.is_control() || ('\u{202a}'..='\u{202e}').contains(&c) || ('\u{2066}'..='\u{2069}').contains(&c)
+    };
+    let mut out: String =
+        name.chars().take(chars_max).map(|c| if is_bad(c) { '\u{fffd}' } else { c }).collect();
+    if name.chars().nth(chars_max).is_some() {
+        out.push('…');
+    }
+    out
+}
+
+#[cfg(test)]
+#[path = "profile_tests.rs"]
+pub(crate) mod tests;
