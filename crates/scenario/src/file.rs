@@ -21,6 +21,7 @@ struct File {
     crowd: OneOrMany<CohortFile>,
     #[schemars(default)]
     run: RunFile,
+    #[serde(skip_serializing_if = "StreamFile::is_empty")]
     #[schemars(default)]
     stream: StreamFile,
     /// What is watched while the crowd is in.
@@ -29,6 +30,7 @@ struct File {
     watch: Vec<WatchFile>,
     #[schemars(default)]
     output: OutputFile,
+    #[serde(skip_serializing_if = "CapsFile::is_empty")]
     #[schemars(default)]
     caps: CapsFile,
 }
@@ -289,6 +291,12 @@ struct ProfileTable {
     duration: Option<Duration>,
 }
 
+impl StreamFile {
+    fn is_empty(&self) -> bool {
+        self.video.is_none() && self.audio.is_none() && self.fps.is_none()
+    }
+}
+
 /// Where results go.
 #[derive(Default, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
@@ -320,6 +328,15 @@ struct CapsFile {
     /// Length of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     duration: Option<Duration>,
+}
+
+impl CapsFile {
+    fn is_empty(&self) -> bool {
+        self.users.is_none()
+            && self.joins_per_s.is_none()
+            && self.mbit_per_s.is_none()
+            && self.duration.is_none()
+    }
 }
 
 /// The JSON Schema (draft 2020-12) of the scenario file, for editors that know TOML.

@@ -39,7 +39,7 @@ pub(super) fn crowd(reader: &mut Reader, top: &mut Fields<'_>) -> (Vec<Cohort>, 
     }
     let mut names = HashSet::new();
     for (index, item) in items.iter().enumerate() {
-        let path = if is_list { format!("crowd.{index}") } else { "crowd".into() };
+        let path = if is_list { path_of(item, index) } else { "crowd".into() };
         let Some(mut fields) = reader.table(item, &path, "a table `[crowd]`") else { continue };
         let default_name = if items.len() > 1 { format!("crowd {}", index + 1) } else { "viewers".into() };
         let name_node = fields.get("name");
@@ -60,6 +60,18 @@ pub(super) fn crowd(reader: &mut Reader, top: &mut Fields<'_>) -> (Vec<Cohort>, 
         reader.finish(&fields);
     }
     (cohorts, places)
+}
+
+/// The path of a cohort in a list, by its name where it has one: so it is called in overrides and reports.
+fn path_of(item: &Node, index: usize) -> String {
+    let name = match &item.value {
+        Value::Table(entries) => entries.iter().find(|entry| entry.key == "name"),
+        _ => None,
+    };
+    match name.map(|entry| &entry.node.value) {
+        Some(Value::Text(name)) if (1..=64).contains(&name.chars().count()) => format!("crowd.{name}"),
+        _ => format!("crowd.{index}"),
+    }
 }
 
 fn cohort(reader: &mut Reader, fields: &mut Fields<'_>, name: String) -> Option<Cohort> {

@@ -18,10 +18,17 @@ pub(super) fn check(reader: &mut Reader, scenario: &Scenario, places: &Places) {
     times(reader, scenario, places);
     for (index, cohort) in scenario.crowd.iter().enumerate() {
         let place = |of: &[Option<Span>]| of.get(index).copied().flatten();
-        arrives_in_time(reader, cohort, scenario.run.duration, place(&places.arrival));
+        let late = latest([places.duration, place(&places.size), place(&places.arrival)]);
+        arrives_in_time(reader, cohort, scenario.run.duration, late);
         visits(reader, cohort, scenario.run.duration, place(&places.stay));
     }
     caps(reader, scenario, places);
+}
+
+/// Of places that are wrong together, the one that was laid over the others last: what the person just wrote. In the file
+/// alone, the last of them.
+fn latest(places: impl IntoIterator<Item = Option<Span>>) -> Option<Span> {
+    places.into_iter().flatten().max_by_key(|span| span.source)
 }
 
 fn times(reader: &mut Reader, scenario: &Scenario, places: &Places) {
@@ -88,7 +95,7 @@ fn caps(reader: &mut Reader, scenario: &Scenario, places: &Places) {
     };
     if let Some(cap) = caps.users.filter(|cap| users > u64::from(*cap)) {
         exceeded(
-            place(&places.size),
+            latest(places.size.iter().copied().chain([place(&places.size)])),
             format!("{users} users"),
             format!("{cap} users"),
             "users",

@@ -36,6 +36,7 @@ struct Places {
 /// Reads `text` with `overrides` laid over it.
 pub(crate) fn scenario(text: &str, overrides: &[Override]) -> Result<Scenario, ScenarioError> {
     let mut root = tree::parse(text).map_err(|problems| ScenarioError { problems })?;
+    let written_for = written_host(&root);
     let mut reader = Reader::new(Sources::new(text, overrides));
     for (index, over) in overrides.iter().enumerate() {
         if let Err((span, message, mend)) = tree::apply(&mut root, over, index + 1) {
@@ -43,7 +44,7 @@ pub(crate) fn scenario(text: &str, overrides: &[Override]) -> Result<Scenario, S
         }
     }
     let mut fields = Fields::new("", None, &root);
-    let target = target(&mut reader, &mut fields);
+    let target = target(&mut reader, &mut fields, written_for.as_deref());
     let (crowd, crowd_places) = crowd::crowd(&mut reader, &mut fields);
     let (run, run_places) = run(&mut reader, &mut fields);
     let (stream, video) = stream(&mut reader, &mut fields);
@@ -64,7 +65,23 @@ pub(crate) fn scenario(text: &str, overrides: &[Override]) -> Result<Scenario, S
     if reader.is_clean() { Ok(scenario) } else { Err(ScenarioError { problems: reader.into_problems() }) }
 }
 
-fn target(reader: &mut Reader, top: &mut Fields<'_>) -> Option<Target> {
+/// Host and port of the file's own `target.url`, before anything is laid over it.
+fn written_host(root: &[tree::Entry]) -> Option<String> {
+    let entry = |entries: &[tree::Entry], key: &str| {
+        entries.iter().find(|entry| entry.key == key).map(|entry| entry.node.value.clone())
+    };
+    let Some(Value::Table(target)) = entry(root, "target") else { return None };
+    let Some(Value::Text(url)) = entry(&target, "url") else { return None };
+    Target::parse(&url).ok().map(|target| host_of(&target))
+}
+
+fn host_of(target: &Target) -> String {
+    let (host, port) = target.host_and_port();
+    format!("{host}:{port}")
+}
+
+/// Reads `[target]`. A token of the file goes to no other host than the file's (`written_for`), whatever an override says.
+fn target(reader: &mut Reader, top: &mut Fields<'_>, written_for: Option<&str>) -> Option<Target> {
     let mut fields = reader.section(top, "target");
     let url = fields.get("url");
     if fields.lacks("url") {
@@ -79,7 +96,24 @@ fn target(reader: &mut Reader, top: &mut Fields<'_>) -> Option<Target> {
     let node = url?;
     let text = reader.text(node, "target.url", "a URL such as \"janus+ws://127.0.0.1:8188/streaming/1\"")?;
     match Target::parse(&text) {
-        Ok(target) => Some(Target { token, allow, tls_insecure, ..target }),
+        Ok(target) => {
+            let host = host_of(&target);
+            if let (Some(of_file), Some(written_for)) =
+                (token_node.filter(|n| n.span.source == 0), written_for)
+                && token.is_some()
+                && host != written_for
+            {
+                let message = format!("`target.token` was written for {written_for} and would go to {host}");
+                let mend =
+                    "add --set target.token=… with the token for this host, or --set target.token= for none";
+                reader.fail(
+                    Some(if node.span.source == 0 { of_file.span } else { node.span }),
+                    message,
+                    mend,
+                );
+            }
+            Some(Target { token, allow, tls_insecure, ..target })
+        }
         Err(error) => {
             let error = error.to_string();
             let (message, mend) =
@@ -93,6 +127,9 @@ fn target(reader: &mut Reader, top: &mut Fields<'_>) -> Option<Target> {
 fn token(reader: &mut Reader, node: &Node, path: &str) -> Option<TokenSource> {
     let mend = "write env:NAME or file:PATH to keep it out of this file, or the token itself";
     let text = reader.text(node, path, "text")?;
+    if text.is_empty() && node.span.source > 0 {
+        return None; // an override that takes the file's token away
+    }
     let source = TokenSource::parse(&text);
     let problem = match &source {
         TokenSource::Inline(secret) if secret.expose().contains(HIDDEN) => {

@@ -175,7 +175,7 @@ fn a_cohort_is_named_by_an_override_when_there_are_several() {
     let scenario = set(ome, &["crowd.posted-link.size=100", "crowd.0.size=10"]).unwrap();
     assert_eq!((scenario.crowd[0].size, scenario.crowd[1].size), (10, 100));
     let error = set(ome, &["crowd.size=10"]).unwrap_err().to_string();
-    assert!(error.contains("write `crowd.NAME.size`"), "{error}");
+    assert!(error.contains("write `crowd.audience.size` or `crowd.posted-link.size`"), "{error}");
 }
 
 #[test]
@@ -409,4 +409,42 @@ fn monstrous_texts_are_refused_without_harm() {
     }
     assert!(set(SMALL, &[&format!("a{}=1", ".a".repeat(100_000))]).is_err());
     assert!(set(SMALL, &[&format!("crowd.size={}", "[".repeat(100_000))]).is_err());
+}
+
+#[test]
+fn a_token_goes_to_the_host_that_it_was_written_for_and_to_no_other() {
+    let file =
+        "[target]\nurl = \"whep+http://127.0.0.1:7080/whep\"\ntoken = \"env:TOKEN\"\n[crowd]\nsize = 5\n";
+    let token = |sets: &[&str]| set(file, sets).map(|scenario| scenario.target.token.map(|t| t.to_string()));
+    let other = "target.url=whep+http://127.0.0.2:7080/whep";
+    assert_eq!(
+        token(&["target.url=whep+http://127.0.0.1:7080/other"]).unwrap().as_deref(),
+        Some("env:TOKEN")
+    );
+    assert_eq!(token(&[other, "target.token=env:OTHER"]).unwrap().as_deref(), Some("env:OTHER"));
+    assert_eq!(token(&[other, "target.token="]).unwrap(), None);
+    for url in [other, "target.url=whep+http://127.0.0.1:7081/whep"] {
+        let error = token(&[url]).unwrap_err().to_string();
+        for said in ["written for 127.0.0.1:7080", "in --set target.url", "--set target.token="] {
+            assert!(error.contains(said), "{error}");
+        }
+    }
+}
+
+#[test]
+fn errors_of_an_override_name_it_and_its_cohort() {
+    let ome = EXAMPLES[3].1;
+    for (written, says) in [
+        ("crowd.posted-link.size=0", "`crowd.posted-link.size` is not a whole number"),
+        ("crowd.audience.arrival.every=soon", "`crowd.audience.arrival.every`"),
+        ("crowd.0.stay=x", "`crowd.audience.stay"),
+        ("crowd.audience.szie=5", "in `crowd.audience`"),
+        ("crowd.nobody.size=5", "write `crowd.audience.size` or `crowd.posted-link.size`"),
+        ("run.duration=1s", "but the run ends at 1s"),
+        ("crowd.posted-link.size=9000", "posted-link would join at"),
+    ] {
+        let error = set(ome, &[written]).unwrap_err().to_string();
+        let origin = format!("--> in --set {}", written.split('=').next().unwrap());
+        assert!(error.contains(says) && error.contains(&origin), "{error}");
+    }
 }

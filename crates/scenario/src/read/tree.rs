@@ -233,9 +233,16 @@ fn set(
     match &mut entry.node.value {
         Value::Table(inner) => set(inner, rest, value, path_span, *first == "arrival"),
         Value::List(items) => {
+            let names = names(items);
             let (item, rest) = choose(items, rest).ok_or_else(|| {
-                let message = format!("there are several `{first}`, so one must be named");
-                (path_span, message, format!("write `{first}.NAME.{}`", rest.join(".")))
+                let (message, key) = match rest {
+                    [name, key @ ..] if !key.is_empty() => {
+                        (format!("there is no `{name}` in `{first}`"), key)
+                    }
+                    key => (format!("there are several `{first}`, so one must be named"), key),
+                };
+                let paths = names.iter().map(|name| format!("`{first}.{name}.{}`", key.join(".")));
+                (path_span, message, format!("write {}", paths.collect::<Vec<_>>().join(" or ")))
             })?;
             match &mut item.value {
                 Value::Table(inner) if !rest.is_empty() => set(inner, rest, value, path_span, false),
@@ -255,6 +262,18 @@ fn set(
             Ok(())
         }
     }
+}
+
+/// What each item of a list is called in a path: its `name`, or its index.
+fn names(items: &[Node]) -> Vec<String> {
+    let name = |node: &Node| match &node.value {
+        Value::Table(entries) => entries.iter().find(|entry| entry.key == "name").and_then(|entry| {
+            let Value::Text(name) = &entry.node.value else { return None };
+            Some(name.chars().take(64).collect())
+        }),
+        _ => None,
+    };
+    items.iter().enumerate().map(|(index, node)| name(node).unwrap_or_else(|| index.to_string())).collect()
 }
 
 /// The item of a list that a path means: by its `name`, by its index, or because it is the only one.
