@@ -195,6 +195,7 @@ fn media(run: &RunData, kind: MediaKind, figures: &KindFigures) -> Media {
         loss_ratio_p95: at(&figures.loss_ppm, 0.95, 1e6),
         fps_p50: at(&figures.fps_milli, 0.50, 1e3),
         fps_p5: at(&figures.fps_milli, 0.05, 1e3),
+        fps_p1: at(&figures.fps_milli, 0.01, 1e3),
         source_fps: figures.source_fps(),
         fps_good_ratio: (kind == MediaKind::Video && !figures.fps_milli.is_empty())
             .then(|| 1.0 - figures.below_source_fps as f64 / figures.fps_milli.count() as f64),

@@ -118,8 +118,11 @@ pub struct Media {
     pub loss_ratio_p95: Option<f64>,
     /// Median of decodable frames per second, over track-seconds; `null` for audio.
     pub fps_p50: Option<f64>,
-    /// 5th percentile of the same.
+    /// 5th percentile of the same: in one track-second of twenty it was lower.
     pub fps_p5: Option<f64>,
+    /// 1st percentile of the same.
+    #[serde(default)]
+    pub fps_p1: Option<f64>,
     /// Frames per second that the source's timestamps say.
     pub source_fps: Option<f64>,
     /// Share of track-seconds with at least 0.9 of the source's frame rate.

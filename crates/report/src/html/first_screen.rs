@@ -90,7 +90,11 @@ fn figures(summary: &Summary) -> String {
     ];
     if let Some(fps) = video.fps_p50 {
         let source = video.source_fps.map_or_else(String::new, |fps| format!(", source {fps:.1}"));
-        let low = video.fps_p5.map_or_else(String::new, |fps| format!("p5 {fps:.1}"));
+        let low = [("p5", video.fps_p5), ("p1", video.fps_p1)]
+            .into_iter()
+            .filter_map(|(name, fps)| Some(format!("{name} {:.1}", fps?)))
+            .collect::<Vec<_>>()
+            .join(", ");
         list.push(("frames per second, p50", format!("{fps:.1}"), format!("{low}{source}")));
         let frozen = video.freeze_ratio.map_or_else(|| "–".into(), percent);
         list.push(("time frozen", frozen, format!("{} freezes", video.freeze_count)));

@@ -22,13 +22,21 @@ pub(crate) fn escape(text: &str) -> String {
     out
 }
 
+/// In place of a time that was not reached and will not be.
+pub(crate) const NEVER: &str = "never";
+/// In place of a time that the end of the run cut off.
+pub(crate) const AFTER_THE_END: &str = "after the end";
+
+/// Longer than any figure with its unit: a sentence that begins with one.
+const FIGURE_CHARS_MAX: usize = 24;
+
 /// A table: header cells, then rows; cells are escaped. A column whose cells are all figures is set right.
 pub(crate) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     let is_figure = |column: usize| {
         rows.iter().filter_map(|row| row.get(column)).all(|cell| {
-            cell.is_empty()
-                || cell == "–"
-                || cell.starts_with(|c: char| c.is_ascii_digit() || c == '<' || c == '-')
+            let begins_as_one = cell.starts_with(|c: char| c.is_ascii_digit() || c == '<' || c == '-');
+            matches!(cell.as_str(), "" | "–" | NEVER | AFTER_THE_END)
+                || begins_as_one && cell.chars().count() <= FIGURE_CHARS_MAX
         })
     };
     let class = |column| if is_figure(column) { " class=\"n\"" } else { "" };

@@ -97,6 +97,27 @@ mod tests {
     }
 
     #[test]
+    fn only_viewers_with_trouble_are_called_the_worst() {
+        let rows = |run: &RunData| {
+            let page = page(run);
+            let section = page.split("<h2>Worst viewers</h2>").nth(1).expect("the section").to_owned();
+            section.split("<h2>").next().unwrap_or_default().matches("<tr>").count()
+        };
+        assert_eq!(rows(&example::healthy(20, 20)), 0);
+        assert!(rows(&example::degraded()) > 1);
+    }
+
+    #[test]
+    fn the_machine_and_the_scenario_are_told_as_a_person_would() {
+        let mut run = example::healthy(5, 10);
+        run.info.generator_host =
+            [("memory_bytes", "25276944384"), ("cores", "2")].map(|(k, v)| (k.into(), v.into())).into();
+        let page = page(&run);
+        assert!(page.contains("generator: memory") && page.contains("25.3 GB"), "{page}");
+        assert!(page.contains("generator: cores") && !page.contains("memory_bytes"));
+    }
+
+    #[test]
     fn limits_are_told_as_they_are_applied() {
         use throng_observation::limits::{LAG_P99_MS_MAX, WORKER_CPU_RATIO_MAX};
         let page = page(&example::healthy(10, 20));

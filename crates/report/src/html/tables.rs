@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use throng_observation::run::{RunData, TrackRow};
-use throng_observation::units::{bit_rate, duration_ms, percent};
+use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
 use throng_observation::{MediaKind, TrackCounters};
 
-use super::markup::{escape, table};
+use super::markup::{AFTER_THE_END, NEVER, escape, table};
 use crate::figures::loss_ratio;
 use crate::summary::{Media, Summary};
 
@@ -30,17 +30,19 @@ fn bar(name: &str, share: f64, text: &str, colour: u8) -> String {
 
 fn joins(summary: &Summary) -> String {
     let mut out = String::from("<h2>Joining</h2>");
-    let never = |ms: Option<f64>| ms.map_or_else(|| "never".into(), duration_ms);
     let rows: Vec<_> = [("transport up (connect)", &summary.connect), ("first frame", &summary.first_frame)]
         .into_iter()
         .map(|(name, time)| {
+            // Without failures a figure is only missing because the run was too short to know it.
+            let unknown = if time.failed > 0 { NEVER } else { AFTER_THE_END };
+            let at = |ms: Option<f64>| ms.map_or_else(|| unknown.into(), duration_ms);
             vec![
                 name.to_owned(),
                 time.reached.to_string(),
                 time.failed.to_string(),
-                never(time.ms_p50),
-                never(time.ms_p95),
-                never(time.ms_p99),
+                at(time.ms_p50),
+                at(time.ms_p95),
+                at(time.ms_p99),
                 time.ms_max.map_or_else(|| "–".into(), duration_ms),
             ]
         })
@@ -160,7 +162,7 @@ fn worst(run: &RunData) -> String {
         loss_ratio(&track.counters).unwrap_or(1.0) * 100.0 + frozen * 100.0 + delay_ms / 100.0
     };
     let mut by_participant: BTreeMap<_, (f64, &TrackRow)> = BTreeMap::new();
-    for track in &run.tracks {
+    for track in run.tracks.iter().filter(|track| is_troubled(track)) {
         let bad = badness(track);
         let entry = by_participant.entry(track.participant).or_insert((bad, track));
         if bad > entry.0 {
@@ -171,13 +173,28 @@ fn worst(run: &RunData) -> String {
     list.sort_by(|a, b| b.0.total_cmp(&a.0));
     list.truncate(WORST_MAX);
     if list.is_empty() {
-        return String::new();
+        let all_well = if run.tracks.is_empty() {
+            ""
+        } else {
+            "<h2>Worst viewers</h2><p>No viewer had trouble worth a line.</p>"
+        };
+        return all_well.into();
     }
     let rows: Vec<_> = list.into_iter().map(|(_, track)| worst_row(track)).collect();
     format!(
         "<h2>Worst viewers</h2>{}<p class=\"over\">By loss, freezes and delay of the worst track together.</p>",
         table(&["viewer", "track", "loss", "lost", "delay p95", "fps", "frozen", "payload"], &rows)
     )
+}
+
+/// Whether a person would notice something on this track, or nearly: packets lost for good, a freeze, or a twentieth of its
+/// frames later than a jitter buffer usually waits. A healthy track is no news, the least so the audio of a healthy viewer.
+fn is_troubled(track: &TrackRow) -> bool {
+    const LATE_US: u64 = 50_000;
+    track.counters.packets_lost > 0
+        || track.counters.freeze_us > 0
+        || track.counters.packets_received == 0
+        || track.relative_delay_us.quantile(0.95).is_some_and(|delay_us| delay_us > LATE_US)
 }
 
 fn worst_row(track: &TrackRow) -> Vec<String> {
@@ -198,6 +215,15 @@ fn worst_row(track: &TrackRow) -> Vec<String> {
     ]
 }
 
+/// One line of the machine's fingerprint: `memory_bytes`, `3221225472` as `memory`, `3.22 GB`.
+fn host_row(name: &str, value: &str) -> Vec<String> {
+    let (name, value) = match (name.replace("_bytes", ""), value.parse::<f64>()) {
+        (short, Ok(count)) if short != name => (short, bytes(count)),
+        (name, _) => (name, value.to_owned()),
+    };
+    vec![format!("generator: {}", name.replace("cpu", "CPU").replace('_', " ")), value]
+}
+
 fn about(run: &RunData, summary: &Summary) -> String {
     let clock = match summary.clock_error.bound_ms {
         Some(ms) => format!("at most {ms:.1} ms ({})", summary.clock_error.basis),
@@ -210,7 +236,7 @@ fn about(run: &RunData, summary: &Summary) -> String {
         vec!["ended".into(), summary.ending.clone()],
         vec!["clock error of one-way delays".into(), clock],
     ];
-    rows.extend(run.info.generator_host.iter().map(|(name, value)| vec![name.clone(), value.clone()]));
+    rows.extend(run.info.generator_host.iter().map(|(name, value)| host_row(name, value)));
     let mut out = format!("<h2>This run</h2>{}", table(&["", ""], &rows));
     if !run.info.scenario.is_empty() {
         let _ = write!(out, "<h3>Scenario as run</h3><pre>{}</pre>", escape(&run.info.scenario));
