@@ -1,6 +1,6 @@
 //! The command line: what each command takes, in the words that `--help` prints.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
@@ -67,7 +67,7 @@ pub(crate) struct Common {
     #[arg(long)]
     pub(crate) csv: bool,
     /// Threads that drive participants [default: by the crowd and the cores]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count)]
     pub(crate) workers: Option<usize>,
     /// The token of the target owner's consent proof, or env:NAME, or file:PATH; only public targets need one
     #[arg(long, value_name = "TOKEN")]
@@ -97,7 +97,7 @@ pub(crate) struct View {
     #[arg(long, conflicts_with = "target", value_name = "URL")]
     pub(crate) url: Option<String>,
     /// How many viewers
-    #[arg(short, default_value_t = 1)]
+    #[arg(short, default_value_t = 1, value_parser = viewers)]
     pub(crate) n: u32,
     /// One join each so long, such as 100ms
     #[arg(long, value_name = "TIME")]
@@ -150,11 +150,14 @@ pub(crate) struct Stage {
     /// Where HTTP listens; media uses the same address
     #[arg(long, default_value = "127.0.0.1:7080", value_name = "ADDRESS")]
     pub(crate) listen: SocketAddr,
+    /// Where media listens, when that is another address [default when HTTP listens on all: one of this machine's]
+    #[arg(long, value_name = "IP")]
+    pub(crate) media_ip: Option<IpAddr>,
     /// Allow an address that other machines can reach
     #[arg(long)]
     pub(crate) listen_any: bool,
     /// Threads that encrypt and send
-    #[arg(long, default_value_t = 1, value_name = "N")]
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = count)]
     pub(crate) workers: usize,
     /// Limit what leaves the stage, such as 40Mbit/s: queueing delay, then loss, as on a full line
     #[arg(long, value_name = "RATE")]
@@ -163,7 +166,7 @@ pub(crate) struct Stage {
     #[arg(long, default_value_t = 200, value_name = "MS")]
     pub(crate) egress_queue_ms: u32,
     /// Answer further viewers with 503
-    #[arg(long, default_value_t = 10_000, value_name = "N")]
+    #[arg(long, default_value_t = 10_000, value_name = "N", value_parser = count)]
     pub(crate) max_viewers: usize,
     /// Planted limit: further encryption passes over each packet, so that a worker is full at a lower load
     #[arg(long, default_value_t = 0, value_name = "N")]
@@ -182,7 +185,7 @@ pub(crate) struct Calibrate {
     #[arg(long, default_value = "standard", value_name = "CARD")]
     pub(crate) card: String,
     /// Stop at this many viewers
-    #[arg(long, default_value_t = 2_000, value_name = "N")]
+    #[arg(long, default_value_t = 2_000, value_name = "N", value_parser = viewers)]
     pub(crate) up_to: u32,
 }
 
@@ -199,4 +202,17 @@ pub(crate) enum Format {
     Scenario,
     /// summary.json
     Summary,
+}
+
+/// A number of viewers.
+fn viewers(text: &str) -> Result<u32, String> {
+    text.parse()
+        .ok()
+        .filter(|count| (1..=1_000_000).contains(count))
+        .ok_or_else(|| "write a whole number from 1 to 1000000, such as 50".into())
+}
+
+/// How many of something.
+fn count(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| "write a whole number, such as 2".into())
 }

@@ -1,7 +1,9 @@
 //! `throng stage`: the embedded media server, until it is told to stop.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
+use throng_engine::preflight::own_addresses;
 use throng_scenario::units;
 use throng_stage::{Card, Stage, StageConfig};
 
@@ -11,14 +13,22 @@ use crate::interrupt::Interrupt;
 use crate::{Stop, print};
 
 pub(crate) fn stage(command: &args::Stage) -> Result<Exit, Stop> {
-    let stage = Stage::start(config(command)?).map_err(|error| Stop::new(Exit::Usage, error))?;
+    let config = config(command)?;
+    let (media_ip, listens_anywhere) = (config.media_ip(), config.http_listen.ip().is_unspecified());
+    let stage = Stage::start(config).map_err(|error| Stop::new(Exit::Usage, error))?;
+    let watch = stage.whep_url();
+    let (publish, player) = (stage.whip_url(), stage.player_url());
     print(&format!(
-        "throng stage is playing\n  watch     {}\n  publish   {}\n  player    {}\n  fill it   throng view whep+{} -n 50\n",
-        stage.whep_url(),
-        stage.whip_url(),
-        stage.player_url(),
-        stage.whep_url(),
+        "throng stage is playing\n  watch     {watch}\n  publish   {publish}\n  player    {player}\n  fill it   throng view whep+{watch} -n 50\n",
     ));
+    if !media_ip.is_loopback() {
+        print(&format!("            (from another machine with --allow-target {media_ip})\n"));
+    }
+    if listens_anywhere {
+        print(&format!(
+            "  media     only on {media_ip}, whatever address HTTP is asked on; --media-ip chooses another\n"
+        ));
+    }
     let interrupt = Interrupt::listen().map_err(|error| Stop::new(Exit::Invalid, error))?;
     while !interrupt.is_set() {
         std::thread::sleep(Duration::from_millis(100));
@@ -41,6 +51,7 @@ fn config(command: &args::Stage) -> Result<StageConfig, Stop> {
     };
     Ok(StageConfig {
         http_listen: command.listen,
+        media_ip: command.media_ip.or_else(|| media_ip(command.listen.ip(), &own_addresses())),
         listen_any: command.listen_any,
         workers: command.workers,
         max_viewers: command.max_viewers,
@@ -52,8 +63,51 @@ fn config(command: &args::Stage) -> Result<StageConfig, Stop> {
     })
 }
 
+/// Where media goes when HTTP listens on every address: an ICE candidate names one, so it is one that other machines can
+/// reach, of the same family if there is one, and else loopback.
+fn media_ip(listen: IpAddr, own: &[IpAddr]) -> Option<IpAddr> {
+    if !listen.is_unspecified() {
+        return None;
+    }
+    let is_link_local = |ip: &IpAddr| match ip {
+        IpAddr::V4(v4) => v4.is_link_local(),
+        IpAddr::V6(v6) => v6.is_unicast_link_local(),
+    };
+    let reachable = || own.iter().filter(|ip| !ip.is_loopback() && !is_link_local(ip));
+    let same_family = reachable().find(|ip| ip.is_ipv4() == listen.is_ipv4());
+    // `[::]` takes IPv4 as well; `0.0.0.0` takes nothing else.
+    let found = same_family.or_else(|| reachable().find(|_| listen.is_ipv6()));
+    found.copied().or(Some(match listen {
+        IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::LOCALHOST),
+    }))
+}
+
 /// The test card of that name.
 pub(crate) fn card(name: &str) -> Result<Card, Stop> {
     Card::from_name(name)
         .ok_or_else(|| Stop::usage(format!("there is no test card `{name}`: standard or low")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn media_of_a_stage_that_listens_anywhere_goes_where_others_can_reach_it() {
+        let own = ["127.0.0.1", "169.254.1.1", "10.0.0.5", "::1", "fe80::1", "2001:db8::5"];
+        let own = own.map(|ip| ip.parse::<IpAddr>().unwrap());
+        for (listen, own, expect) in [
+            ("127.0.0.1", &own[..], None),
+            ("10.0.0.5", &own, None),
+            ("0.0.0.0", &own, Some("10.0.0.5")),
+            ("::", &own, Some("2001:db8::5")),
+            ("::", &own[..3], Some("10.0.0.5")),
+            ("0.0.0.0", &own[3..], Some("127.0.0.1")),
+            ("::", &[], Some("::1")),
+        ] {
+            let ip = media_ip(listen.parse().unwrap(), own);
+            assert_eq!(ip.map(|ip| ip.to_string()).as_deref(), expect, "{listen}");
+        }
+    }
 }

@@ -5,8 +5,11 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 /// How a stage is set up. [`StageConfig::default`] is an unlimited one on `127.0.0.1:7080` with one worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StageConfig {
-    /// Where HTTP listens; port 0 takes a free one. Media uses UDP ports of the kernel's choice on the same address.
+    /// Where HTTP listens; port 0 takes a free one.
     pub http_listen: SocketAddr,
+    /// The address on which media uses UDP ports of the kernel's choice, and which ICE candidates name; `None` is that of
+    /// HTTP.
+    pub media_ip: Option<IpAddr>,
     /// Allow an address that other machines can reach. Without it, anything but loopback is refused.
     pub listen_any: bool,
     /// Threads that encrypt and send, `stage-worker-0` and on; 1–64.
@@ -57,6 +60,7 @@ impl Default for StageConfig {
     fn default() -> Self {
         Self {
             http_listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7080),
+            media_ip: None,
             listen_any: false,
             workers: 1,
             max_viewers: 10_000,
@@ -76,8 +80,10 @@ pub enum StageError {
     #[error("{0} is reachable by other machines; set listen_any (--listen-any) to mean it")]
     NotLoopback(SocketAddr),
     /// ICE candidates name one address, so the stage needs one that packets can be sent to.
-    #[error("{0} is no address that a viewer could send to; name one of this machine's addresses")]
-    Unspecified(SocketAddr),
+    #[error(
+        "{0} is no address that a viewer could send media to; name one of this machine's (media_ip, --media-ip)"
+    )]
+    Unspecified(IpAddr),
     /// A figure is outside its range.
     #[error("{field} = {value} is outside {range}")]
     OutOfRange {
@@ -113,17 +119,25 @@ pub enum StageError {
 }
 
 impl StageConfig {
+    /// The address of media.
+    #[must_use]
+    pub fn media_ip(&self) -> IpAddr {
+        self.media_ip.unwrap_or_else(|| self.http_listen.ip())
+    }
+
     /// Checks what can be checked without a socket.
     ///
     /// # Errors
     /// The first thing that is wrong.
     pub fn validate(&self) -> Result<(), StageError> {
-        let ip = self.http_listen.ip();
-        if !ip.is_loopback() && !self.listen_any {
-            return Err(StageError::NotLoopback(self.http_listen));
+        let media_ip = self.media_ip();
+        if let Some(ip) = [self.http_listen.ip(), media_ip].iter().find(|ip| !ip.is_loopback())
+            && !self.listen_any
+        {
+            return Err(StageError::NotLoopback(SocketAddr::new(*ip, self.http_listen.port())));
         }
-        if ip.is_unspecified() {
-            return Err(StageError::Unspecified(self.http_listen));
+        if media_ip.is_unspecified() {
+            return Err(StageError::Unspecified(media_ip));
         }
         let within = |field, value: u64, low: u64, high: u64, range| {
             if (low..=high).contains(&value) {
@@ -160,6 +174,11 @@ mod tests {
         assert!(at("192.0.2.2:80", true).validate().is_ok());
         assert!(matches!(at("0.0.0.0:80", false).validate(), Err(StageError::NotLoopback(_))));
         assert!(matches!(at("0.0.0.0:80", true).validate(), Err(StageError::Unspecified(_))));
+        let with_media =
+            |address, media: &str| StageConfig { media_ip: media.parse().ok(), ..at(address, true) };
+        assert!(with_media("0.0.0.0:80", "192.0.2.2").validate().is_ok());
+        let hidden = StageConfig { listen_any: false, ..with_media("127.0.0.1:80", "192.0.2.2") };
+        assert!(matches!(hidden.validate(), Err(StageError::NotLoopback(_))));
     }
 
     #[test]

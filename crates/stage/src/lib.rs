@@ -48,7 +48,7 @@ mod stun;
 mod net;
 
 use std::io;
-use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
@@ -62,6 +62,7 @@ use crate::room::{Room, Worker};
 /// A running stage; stops when dropped.
 pub struct Stage {
     http_addr: SocketAddr,
+    media_ip: IpAddr,
     room: Arc<Room>,
     stop_clock: Arc<AtomicBool>,
     stop_http: watch::Sender<bool>,
@@ -84,20 +85,22 @@ impl Stage {
         let tracks = card::tracks().map_err(StageError::TestCard)?;
         let identity = peer::Identity::new().map_err(StageError::Crypto)?;
         let address = config.http_listen;
+        let media_ip = config.media_ip();
         let cannot_listen = |source| StageError::Listen { address, source };
         let listener = TcpListener::bind(address).map_err(cannot_listen)?;
         listener.set_nonblocking(true).map_err(cannot_listen)?;
         let http_addr = listener.local_addr().map_err(cannot_listen)?;
         let (workers, sockets): (Vec<Worker>, Vec<UdpSocket>) = (0..config.workers)
-            .map(|index| worker_at(address, index))
+            .map(|index| worker_at(media_ip, index))
             .collect::<io::Result<Vec<_>>>()
-            .map_err(cannot_listen)?
+            .map_err(|source| StageError::Listen { address: SocketAddr::new(media_ip, 0), source })?
             .into_iter()
             .unzip();
 
         let (stop_http, http_stopped) = watch::channel(false);
         let mut stage = Stage {
             http_addr,
+            media_ip,
             room: Arc::new(Room::new(config, identity, workers)),
             stop_clock: Arc::default(),
             stop_http,
@@ -173,7 +176,11 @@ impl Stage {
         let mut url = Url::parse("http://localhost/").expect("a constant URL");
         url.set_path(path);
         // Neither fails for an http URL.
-        let _ = url.set_ip_host(self.http_addr.ip());
+        let _ = url.set_ip_host(match self.http_addr.ip() {
+            // HTTP listens on every address of the machine: that of media is one of them.
+            any if any.is_unspecified() => self.media_ip,
+            ip => ip,
+        });
         let _ = url.set_port(Some(self.http_addr.port()));
         url
     }
@@ -192,8 +199,8 @@ impl Drop for Stage {
     }
 }
 
-fn worker_at(address: SocketAddr, index: usize) -> io::Result<(Worker, UdpSocket)> {
-    let socket = net::media_socket(address.ip())?;
+fn worker_at(ip: IpAddr, index: usize) -> io::Result<(Worker, UdpSocket)> {
+    let socket = net::media_socket(ip)?;
     let worker = Worker {
         inbox: Inbox::new()?,
         counters: stats::WorkerCounters::default(),
