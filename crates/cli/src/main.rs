@@ -7,6 +7,7 @@ mod exit;
 mod interrupt;
 mod live;
 mod oven;
+mod present;
 mod reach;
 mod report;
 mod run;

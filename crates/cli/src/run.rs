@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::net::IpAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant, SystemTime};
@@ -13,6 +14,7 @@ use throng_observation::RunTime;
 use throng_observation::run::{Ending, Row, RunInfo};
 use throng_protocol::casting::ViewerCasting;
 use throng_protocol::webrtc::viewer::Patience;
+use throng_report::ObjectiveResult;
 use throng_scenario::{Plan, Scenario};
 use throng_store::RunFolder;
 
@@ -20,6 +22,7 @@ use crate::args::Common;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::live::{Display, Plain, Quiet, Terminal};
+use crate::present::Present;
 use crate::reach::{self, Permission};
 use crate::report::{self, Wanted};
 use crate::sink::Sink;
@@ -31,14 +34,16 @@ const ROWS_WAITING_MAX: usize = 65_536;
 /// How often a person sees something new.
 const SHOW_EVERY: Duration = Duration::from_millis(250);
 
-/// How often `--until-missed` judges, and how much of the run it looks at.
+/// How often objectives are judged while the run goes on.
 const JUDGE_EVERY: Duration = Duration::from_secs(2);
-const JUDGED_SECONDS: i64 = 10;
 
 /// Plays `scenario` and reports; the exit code says how it ended.
 pub(crate) fn run(scenario: &Scenario, common: &Common) -> Result<Exit, Stop> {
     let interrupt = Interrupt::listen().map_err(|error| Stop::new(Exit::Invalid, error))?;
     let plan = scenario.plan();
+    if let Some(problem) = foreign_source(&plan) {
+        return Err(Stop::usage(problem));
+    }
     let permission = permission(&plan, common)?;
     let warnings = warnings(&plan);
     warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
@@ -46,13 +51,15 @@ pub(crate) fn run(scenario: &Scenario, common: &Common) -> Result<Exit, Stop> {
     let path = folder(scenario, common);
     // The folder comes first: a run that cannot be kept is not begun.
     let info = info(scenario, &plan, &permission, warnings);
+    let display = display(&plan, common);
+    let is_judged = !plan.objectives.is_empty() && (common.until_missed || display.shows_objectives());
+    let present = is_judged.then(|| Present::new(info.clone()));
     let mut writer = RunFolder::create(&path, &info).map_err(|error| Stop::new(Exit::Usage, error))?;
     let (handle, rows) = start(&plan, &permission, common)?;
     writer.starts_at(handle.started_at_unix_us()).map_err(|error| Stop::new(Exit::Invalid, error))?;
-    let sink = Sink::start(writer, rows).map_err(|error| Stop::new(Exit::Invalid, error))?;
+    let sink = Sink::start(writer, rows, present.clone()).map_err(|error| Stop::new(Exit::Invalid, error))?;
 
-    let quit =
-        watch(&handle, &interrupt, display(&plan, common), common.until_missed.then_some(path.as_path()));
+    let quit = watch(&handle, &interrupt, display, present.as_ref(), common.until_missed);
     let end = handle.wait();
     let ending = match (quit, &end.why) {
         (Quit::Broken, _) => {
@@ -117,38 +124,33 @@ fn watch(
     handle: &RunHandle,
     interrupt: &Interrupt,
     mut display: Box<dyn Display>,
-    judged: Option<&Path>,
+    present: Option<&Present>,
+    until_missed: bool,
 ) -> Quit {
     let (mut quit, mut is_stopping) = (Quit::Over, false);
     let mut judge_at = Instant::now() + JUDGE_EVERY;
+    let mut objectives = present.map(Present::judge).unwrap_or_default();
     while !handle.is_finished() {
-        let person_quits = display.show(&handle.live());
+        let person_quits = display.show(&handle.live(), &objectives);
         if !is_stopping && (person_quits || interrupt.is_set()) {
             handle.stop();
             is_stopping = true;
         }
-        if let Some(path) = judged
+        if let Some(present) = present
             && !is_stopping
             && Instant::now() >= judge_at
         {
             judge_at = Instant::now() + JUDGE_EVERY;
-            if is_missed(path) {
+            objectives = present.judge();
+            if until_missed && objectives.iter().any(ObjectiveResult::is_missed) {
                 handle.stop();
                 (quit, is_stopping) = (Quit::Broken, true);
             }
         }
         std::thread::sleep(SHOW_EVERY);
     }
-    display.show(&handle.live());
+    display.show(&handle.live(), &objectives);
     quit
-}
-
-/// Whether the last seconds of the run miss an objective.
-fn is_missed(path: &Path) -> bool {
-    let Ok(mut run) = RunFolder::read(path) else { return false };
-    let last = run.crowd.iter().map(|row| row.second).max().unwrap_or(0);
-    run.series.retain(|row| row.second > last - JUDGED_SECONDS);
-    report::summary(&run).objectives.iter().any(throng_report::ObjectiveResult::is_missed)
 }
 
 fn display(plan: &Plan, common: &Common) -> Box<dyn Display> {
@@ -171,16 +173,27 @@ pub(crate) fn warnings(plan: &Plan) -> Vec<String> {
         // A datagram socket and a signalling connection, as long as the slowest protocol keeps both.
         descriptors_each: 2,
         ports_each: 1,
-        source_ips: source_ips(plan).max(1),
+        source_ips: (source_ips(plan).len() as u64).max(1),
         receive_buffer_bytes: 1 << 20,
     };
-    throng_engine::preflight::preflight(&needs).iter().map(ToString::to_string).collect()
+    let limits = throng_engine::preflight::preflight(&needs);
+    limits.iter().map(ToString::to_string).chain(foreign_source(plan)).collect()
 }
 
-/// How many local addresses the plan deals to its participants.
-fn source_ips(plan: &Plan) -> u64 {
-    let addresses: BTreeSet<_> = plan.joins.iter().filter_map(|join| join.source_ip).collect();
-    addresses.len() as u64
+/// A source address that is not this host's: nobody who is dealt it could join.
+fn foreign_source(plan: &Plan) -> Option<String> {
+    let (address, why) = throng_engine::preflight::foreign_address(source_ips(plan))?;
+    let ours: Vec<_> = throng_engine::preflight::own_addresses().iter().map(ToString::to_string).collect();
+    Some(format!(
+        "source address {address} (--source-ip, source_ips) is not one of this host's: {why}\n  \
+         mend: use one of {}, or give it to an interface (`ip addr add {address} dev …`)",
+        ours.join(", ")
+    ))
+}
+
+/// The local addresses that the plan deals to its participants.
+fn source_ips(plan: &Plan) -> BTreeSet<IpAddr> {
+    plan.joins.iter().filter_map(|join| join.source_ip).collect()
 }
 
 fn config(plan: &Plan, permission: &Permission, tls: TlsOptions, workers: Option<usize>) -> RunConfig {

@@ -9,6 +9,8 @@ use throng_observation::RunTime;
 use throng_observation::run::{Ending, Row};
 use throng_store::{RunWriter, StoreError};
 
+use crate::present::Present;
+
 /// How often rows become durable.
 const COMMIT_EVERY: Duration = Duration::from_secs(1);
 
@@ -16,14 +18,23 @@ const COMMIT_EVERY: Duration = Duration::from_secs(1);
 pub(crate) struct Sink(JoinHandle<RunWriter>);
 
 impl Sink {
-    /// Writes what comes from `rows` until its sender is gone.
-    pub(crate) fn start(mut writer: RunWriter, rows: Receiver<Row>) -> std::io::Result<Self> {
+    /// Writes what comes from `rows` until its sender is gone; `present` sees it on the way.
+    pub(crate) fn start(
+        mut writer: RunWriter,
+        rows: Receiver<Row>,
+        present: Option<Present>,
+    ) -> std::io::Result<Self> {
         let thread = std::thread::Builder::new().name("store".into()).spawn(move || {
             let mut complaint = Complaint::default();
             let mut commit_at = Instant::now() + COMMIT_EVERY;
             loop {
                 match rows.recv_timeout(commit_at.saturating_duration_since(Instant::now())) {
-                    Ok(row) => writer.write(row),
+                    Ok(row) => {
+                        if let Some(present) = &present {
+                            present.take(&row);
+                        }
+                        writer.write(row);
+                    }
                     Err(RecvTimeoutError::Timeout) => {}
                     Err(RecvTimeoutError::Disconnected) => break,
                 }

@@ -153,6 +153,12 @@ pub fn own_addresses() -> Vec<IpAddr> {
     addresses
 }
 
+/// The first of `addresses` that no socket of this host can have as its own, with the system's words.
+#[must_use]
+pub fn foreign_address(addresses: impl IntoIterator<Item = IpAddr>) -> Option<(IpAddr, std::io::Error)> {
+    addresses.into_iter().find_map(|ip| Some((ip, std::net::UdpSocket::bind((ip, 0)).err()?)))
+}
+
 /// Local IPv4 addresses: in `fib_trie` an address (`|-- 10.0.0.1`) followed by `/32 host LOCAL`.
 #[must_use]
 pub fn parse_fib_trie(text: &str) -> Vec<IpAddr> {
@@ -221,6 +227,15 @@ mod tests {
             assert!(parse_fib_trie(rubbish).is_empty() && parse_if_inet6(rubbish).is_empty());
             assert_eq!(parse_port_range(rubbish), None);
         }
+    }
+
+    #[test]
+    fn an_address_of_somebody_else_is_found() {
+        let ip = |text: &str| text.parse::<IpAddr>().unwrap();
+        assert!(foreign_address([ip("127.0.0.1"), ip("127.9.9.9")]).is_none());
+        // TEST-NET-3 is on no host.
+        let (foreign, _) = foreign_address([ip("127.0.0.1"), ip("203.0.113.7")]).expect("not ours");
+        assert_eq!(foreign, ip("203.0.113.7"));
     }
 
     #[test]

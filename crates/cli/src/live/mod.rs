@@ -8,18 +8,25 @@ pub(crate) use plain::Plain;
 pub(crate) use terminal::Terminal;
 
 use throng_engine::Live;
+use throng_report::ObjectiveResult;
 
 /// Shows a run while it goes on.
 pub(crate) trait Display {
-    /// Shows the picture of the moment; called a few times a second. `true` when the person wants to end the run.
-    fn show(&mut self, live: &Live) -> bool;
+    /// Shows the picture of the moment, and what the objectives come to at present; called a few times a second. `true`
+    /// when the person wants to end the run.
+    fn show(&mut self, live: &Live, objectives: &[ObjectiveResult]) -> bool;
+
+    /// Whether it shows the objectives: judging them costs something.
+    fn shows_objectives(&self) -> bool {
+        false
+    }
 }
 
 /// Shows nothing.
 pub(crate) struct Quiet;
 
 impl Display for Quiet {
-    fn show(&mut self, _: &Live) -> bool {
+    fn show(&mut self, _: &Live, _: &[ObjectiveResult]) -> bool {
         false
     }
 }

@@ -7,6 +7,7 @@ use throng_engine::Live;
 use throng_engine::live::{KindFigures, Stage};
 use throng_observation::Quantiles;
 use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
+use throng_report::ObjectiveResult;
 
 use super::Display;
 
@@ -27,7 +28,7 @@ impl<W: Write> Plain<W> {
 }
 
 impl<W: Write> Display for Plain<W> {
-    fn show(&mut self, live: &Live) -> bool {
+    fn show(&mut self, live: &Live, _: &[ObjectiveResult]) -> bool {
         let Some(second) = live.second else { return false };
         if second >= self.next_s && live.stage != Stage::Finished {
             self.next_s = (second + 1) / self.every_s * self.every_s + self.every_s - 1;
@@ -144,8 +145,8 @@ mod tests {
         let mut out = Vec::new();
         let mut plain = Plain::new(&mut out, Duration::from_secs(5));
         for second in 0..=11 {
-            plain.show(&at(second));
-            plain.show(&at(second));
+            plain.show(&at(second), &[]);
+            plain.show(&at(second), &[]);
         }
         let text = String::from_utf8(out).unwrap();
         let blocks: Vec<_> = text.lines().filter(|line| line.starts_with("<Summary>")).collect();

@@ -1,4 +1,5 @@
-//! What the full-screen view shows: the crowd, four sparklines, the worst participants, the generator's health.
+//! What the full-screen view shows: the crowd, four sparklines, the objectives, the worst participants, the generator's
+//! health.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -9,24 +10,35 @@ use throng_engine::Live;
 use throng_engine::live::{KindFigures, ParticipantFigures, Point, Stage};
 use throng_observation::units::{bit_rate, bytes, percent};
 use throng_observation::{MediaKind, Quantiles};
+use throng_report::ObjectiveResult;
 
 const GOOD: Color = Color::Green;
 const BAD: Color = Color::Red;
 const QUIET: Color = Color::DarkGray;
 const ACCENT: Color = Color::Cyan;
 
-pub(super) fn draw(frame: &mut Frame<'_>, title: &str, live: &Live) {
-    let [head, crowd, charts, worst, health] = Layout::vertical([
+/// Objectives beyond these are in the report.
+const OBJECTIVES_MAX: usize = 8;
+/// With this many lines, charts get their full height.
+const ROOMY_LINES: u16 = 30;
+
+pub(super) fn draw(frame: &mut Frame<'_>, title: &str, live: &Live, objectives: &[ObjectiveResult]) {
+    let objectives = objectives.get(..OBJECTIVES_MAX).unwrap_or(objectives);
+    let objectives_height = if objectives.is_empty() { 0 } else { objectives.len() as u16 + 1 };
+    let is_roomy = frame.area().height >= ROOMY_LINES + objectives_height;
+    let [head, crowd, charts, judged, worst, health] = Layout::vertical([
         Constraint::Length(2),
-        Constraint::Length(5),
-        Constraint::Length(10),
-        Constraint::Min(4),
-        Constraint::Length(5),
+        Constraint::Length(4),
+        Constraint::Length(if is_roomy { 10 } else { 6 }),
+        Constraint::Length(objectives_height),
+        Constraint::Min(3),
+        Constraint::Length(4),
     ])
     .areas(frame.area());
     draw_head(frame, head, title, live);
     draw_crowd(frame, crowd, live);
     draw_charts(frame, charts, live);
+    draw_objectives(frame, judged, objectives);
     draw_worst(frame, worst, &live.worst);
     draw_health(frame, health, live);
 }
@@ -63,11 +75,11 @@ fn draw_crowd(frame: &mut Frame<'_>, area: Rect, live: &Live) {
     let [new, checking, connected, disconnected, failed, closed] = crowd.ice;
     let lines = vec![
         Line::from(vec![
-            Span::raw(format!("intended {:>5} of {:<5}  ", crowd.intended, crowd.planned)),
-            Span::styled(format!("connected {:>5}  ", crowd.connected), Style::new().fg(ACCENT)),
-            Span::styled(format!("playing {:>5}  ", crowd.playing), Style::new().fg(GOOD)),
-            figure_if(crowd.failed > 0, format!("failed {:>5}  ", crowd.failed)),
-            Span::raw(format!("left {:>5}", crowd.left)),
+            Span::raw(format!("intended {:>4} of {:<4}  ", crowd.intended, crowd.planned)),
+            Span::styled(format!("connected {:>4}  ", crowd.connected), Style::new().fg(ACCENT)),
+            Span::styled(format!("playing {:>4}  ", crowd.playing), Style::new().fg(GOOD)),
+            figure_if(crowd.failed > 0, format!("failed {:>4}  ", crowd.failed)),
+            Span::raw(format!("left {:>4}", crowd.left)),
         ]),
         Line::from(format!(
             "ICE  new {new}  checking {checking}  connected {connected}  disconnected {disconnected}  failed {failed}  closed {closed}"
@@ -93,11 +105,11 @@ fn failures(live: &Live) -> String {
 type Chart = (String, fn(&Point) -> f64, bool);
 
 fn draw_charts(frame: &mut Frame<'_>, area: Rect, live: &Live) {
-    let rows = Layout::vertical([Constraint::Length(5), Constraint::Length(5)]).split(area);
+    let rows = Layout::vertical([Constraint::Percentage(50), Constraint::Percentage(50)]).split(area);
     let kind = if live.video.tracks > 0 { &live.video } else { &live.audio };
     let charts: [Chart; 4] = [
         (
-            format!("Delay p95 {}", ms(kind.relative_delay_ms.map(|q| q.p95))),
+            format!("Delay p95 {}{}", ms(kind.relative_delay_ms.map(|q| q.p95)), one_way(kind)),
             |p| p.delay_ms_p95.unwrap_or(0.0),
             true,
         ),
@@ -135,6 +147,31 @@ fn draw_chart(frame: &mut Frame<'_>, area: Rect, title: &str, values: &[f64], hi
     frame.render_widget(chart, area);
 }
 
+/// What each objective comes to in the last seconds; joins since the start.
+fn draw_objectives(frame: &mut Frame<'_>, area: Rect, objectives: &[ObjectiveResult]) {
+    let lines: Vec<_> = objectives
+        .iter()
+        .map(|objective| {
+            let (sign, colour) = match objective.verdict.as_str() {
+                "met" => ("met     ", GOOD),
+                "missed" => ("MISSED  ", BAD),
+                _ => ("–       ", QUIET),
+            };
+            Line::from(vec![
+                Span::styled(sign, Style::new().fg(colour)),
+                Span::raw(format!("{:<34} ", objective.text)),
+                Span::styled(objective.measured_text.clone(), Style::new().fg(colour)),
+            ])
+        })
+        .collect();
+    frame.render_widget(Paragraph::new(lines).block(titled("Objectives at present")), area);
+}
+
+/// The absolute delay, where capture times tell it.
+fn one_way(kind: &KindFigures) -> String {
+    kind.absolute_delay_ms.map_or_else(String::new, |q| format!(", one-way p95 {}", ms(Some(q.p95))))
+}
+
 fn draw_worst(frame: &mut Frame<'_>, area: Rect, worst: &[ParticipantFigures]) {
     let head = Row::new(["viewer", "track", "loss", "fps", "delay max", "received in all", "lost in all"])
         .style(Style::new().fg(QUIET));
@@ -151,7 +188,7 @@ fn draw_worst(frame: &mut Frame<'_>, area: Rect, worst: &[ParticipantFigures]) {
             ])
         })
     });
-    let widths = [8, 12, 10, 8, 12, 16, 12].map(Constraint::Length);
+    let widths = [7, 11, 8, 6, 10, 15, 11].map(Constraint::Length);
     frame
         .render_widget(Table::new(rows, widths).header(head).block(titled("Worst in the last second")), area);
 }
@@ -216,9 +253,21 @@ mod tests {
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 
+    fn objectives() -> Vec<ObjectiveResult> {
+        [("video.loss < 1%", "7.83 %", "missed"), ("connect p99 < 3s", "60 ms", "met")]
+            .map(|(text, measured_text, verdict)| ObjectiveResult {
+                text: text.into(),
+                measured: None,
+                measured_text: measured_text.into(),
+                verdict: verdict.into(),
+                met: verdict == "met",
+            })
+            .into()
+    }
+
     fn drawn(live: &Live, width: u16, height: u16) -> String {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-        terminal.draw(|frame| draw(frame, "whep+http://127.0.0.1:7080/whep", live)).unwrap();
+        terminal.draw(|frame| draw(frame, "whep+http://127.0.0.1:7080/whep", live, &objectives())).unwrap();
         let buffer = terminal.backend().buffer().clone();
         (0..height)
             .map(|y| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>())
@@ -233,7 +282,26 @@ mod tests {
         live.failures.insert("ice".into(), 3);
         live.generator.limited = vec!["worker 0 used 97 % of its core".into()];
         let screen = drawn(&live, 110, 32);
-        for text in ["failed     3", "failures: ice 3", "over the limit: worker 0 used 97 % of its core"] {
+        for text in ["failed    3", "failures: ice 3", "over the limit: worker 0 used 97 % of its core"] {
+            assert!(screen.contains(text), "{text} is not on\n{screen}");
+        }
+    }
+
+    #[test]
+    fn objectives_and_one_way_delay_are_shown_on_the_smallest_usual_terminal() {
+        let mut live = Live::default();
+        live.video.tracks = 1;
+        let quantiles = Quantiles { count: 9, p50: 20.0, p95: 197.0, p99: 198.0, max: 199.0 };
+        live.video.absolute_delay_ms = Some(quantiles);
+        let screen = drawn(&live, 80, 24);
+        for text in [
+            "MISSED  video.loss < 1%",
+            "7.83 %",
+            "met     connect p99 < 3s",
+            "one-way p95 197 ms",
+            "left    0",
+            "healthy",
+        ] {
             assert!(screen.contains(text), "{text} is not on\n{screen}");
         }
     }

@@ -8,6 +8,7 @@ use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_ra
 use ratatui::Frame;
 use ratatui::backend::CrosstermBackend;
 use throng_engine::Live;
+use throng_report::ObjectiveResult;
 
 use super::{Display, screen};
 
@@ -35,11 +36,15 @@ impl Drop for Terminal {
 }
 
 impl Display for Terminal {
-    fn show(&mut self, live: &Live) -> bool {
+    fn show(&mut self, live: &Live, objectives: &[ObjectiveResult]) -> bool {
         let title = &self.title;
         // A terminal that cannot be drawn to must not end a run: the figures are in the run folder.
-        let _ = self.terminal.draw(|frame: &mut Frame<'_>| screen::draw(frame, title, live));
+        let _ = self.terminal.draw(|frame: &mut Frame<'_>| screen::draw(frame, title, live, objectives));
         wants_to_leave()
+    }
+
+    fn shows_objectives(&self) -> bool {
+        true
     }
 }
 
