@@ -6,7 +6,7 @@ need_build=(gcc:gcc libc6-dev:/usr/include/stdio.h)
 need_test=(
   "${need_build[@]}"
   janus:janus ffmpeg:ffmpeg chromium:chromium chromium-driver:chromedriver coturn:turnserver
-  nftables:nft iproute2:ip procps:ps
+  nftables:nft iproute2:ip procps:ps nginx-light:nginx
 )
 
 case "${1:-}" in

@@ -16,3 +16,4 @@ pub mod whep;
 pub mod chromium;
 pub mod coturn;
 pub mod janus;
+pub mod nginx;

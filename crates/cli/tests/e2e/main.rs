@@ -4,6 +4,7 @@
 
 mod throng;
 
+mod addresses;
 mod bad_servers;
 mod browser;
 mod command_line;
@@ -12,4 +13,5 @@ mod janus;
 mod link;
 mod oven_media_engine;
 mod page;
+mod proxy;
 mod stage;

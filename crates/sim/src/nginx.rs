@@ -1,0 +1,101 @@
+//! The real nginx (Debian's package) as what stands before many media servers: TLS and HTTP/2 towards viewers, plain
+//! HTTP/1.1 towards the server.
+
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use crate::stand::{Guarded, StandError, wait_for_port};
+
+/// Where Debian puts it, which is on the PATH of root only.
+const NGINX: &str = "/usr/sbin/nginx";
+
+/// A running nginx; it ends when dropped.
+#[derive(Debug)]
+pub struct Nginx {
+    _process: Guarded,
+    address: SocketAddr,
+    folder: TempDir,
+}
+
+impl Nginx {
+    /// Starts nginx on a free port of 127.0.0.1 with a certificate of its own, before the HTTP server at `upstream`.
+    ///
+    /// # Errors
+    /// When it cannot be started or does not come up; its log is part of the error.
+    pub fn before(upstream: &str) -> Result<Self, StandError> {
+        let folder = tempfile::tempdir()?;
+        let certified = rcgen::generate_simple_self_signed(["localhost".into(), "127.0.0.1".into()])
+            .map_err(|error| StandError::Said(error.to_string()))?;
+        fs::write(folder.path().join("cert.pem"), certified.cert.pem())?;
+        fs::write(folder.path().join("key.pem"), certified.signing_key.serialize_pem())?;
+        // Taken and given back: nginx cannot say which port the kernel chose.
+        let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
+        fs::write(folder.path().join("nginx.conf"), configuration(address, upstream))?;
+        let log = folder.path().join("error.log");
+        let written = fs::File::create(&log)?;
+        let mut command = Command::new(NGINX);
+        command.arg("-p").arg(folder.path()).args(["-c", "nginx.conf", "-e", "error.log"]);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(written);
+        let process = Guarded::start(&mut command)?;
+        if let Err(error) = wait_for_port("nginx", address, Duration::from_secs(10)) {
+            let log = fs::read_to_string(&log).unwrap_or_default();
+            return Err(StandError::Said(format!("{error}; its log:\n{log}")));
+        }
+        Ok(Self { _process: process, address, folder })
+    }
+
+    /// Whether it is installed. When not, the reason is printed for whoever reads the test's output.
+    #[must_use]
+    #[expect(clippy::print_stderr, reason = "a skipped test must say so where the test runner shows it")]
+    pub fn is_installed_for(test: &str) -> bool {
+        let is_installed = fs::exists(NGINX).unwrap_or(false);
+        if !is_installed {
+            eprintln!("SKIPPED {test}: nginx is not installed (scripts/setup.sh test)");
+        }
+        is_installed
+    }
+
+    /// Where it listens with TLS.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Its certificate (PEM), for clients that are to trust it.
+    #[must_use]
+    pub fn certificate(&self) -> PathBuf {
+        self.folder.path().join("cert.pem")
+    }
+
+    /// What it was asked so far, a line a request: `POST HTTP/2.0 201`.
+    ///
+    /// # Errors
+    /// When its log cannot be read.
+    pub fn requests(&self) -> Result<Vec<String>, StandError> {
+        let log = fs::read_to_string(self.folder.path().join("requests.log"))?;
+        Ok(log.lines().map(str::to_owned).collect())
+    }
+}
+
+fn configuration(address: SocketAddr, upstream: &str) -> String {
+    format!(
+        "daemon off; master_process off; pid nginx.pid;
+events {{ worker_connections 1024; }}
+http {{
+  log_format seen '$request_method $server_protocol $status';
+  access_log requests.log seen;
+  client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path f; uwsgi_temp_path u; scgi_temp_path s;
+  server {{
+    listen {address} ssl http2;
+    ssl_certificate cert.pem; ssl_certificate_key key.pem;
+    location / {{ proxy_pass {upstream}; proxy_http_version 1.1; }}
+  }}
+}}
+"
+    )
+}
