@@ -7,7 +7,7 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, Paragraph, Row, Sparkline, Table};
 use throng_engine::Live;
-use throng_engine::live::{KindFigures, ParticipantFigures, Point, Stage};
+use throng_engine::live::{KindFigures, Point, Stage, TrackFigures};
 use throng_observation::units::{bit_rate, bytes, percent};
 use throng_observation::{MediaKind, Quantiles};
 use throng_report::ObjectiveResult;
@@ -39,7 +39,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, title: &str, live: &Live, objectives: 
     draw_crowd(frame, crowd, live);
     draw_charts(frame, charts, live);
     draw_objectives(frame, judged, objectives);
-    draw_worst(frame, worst, &live.worst);
+    draw_worst(frame, worst, live);
     draw_health(frame, health, live);
 }
 
@@ -172,11 +172,25 @@ fn one_way(kind: &KindFigures) -> String {
     kind.absolute_delay_ms.map_or_else(String::new, |q| format!(", one-way p95 {}", ms(Some(q.p95))))
 }
 
-fn draw_worst(frame: &mut Frame<'_>, area: Rect, worst: &[ParticipantFigures]) {
+/// A track is worth a line when something was lost, came later than a jitter buffer usually waits, or frames are missing.
+fn is_troubled(track: &TrackFigures, source_fps: Option<f64>) -> bool {
+    const LATE_MS: f64 = 50.0;
+    let frames_are_missing =
+        track.kind == MediaKind::Video && source_fps.is_some_and(|source| track.fps < 0.9 * source);
+    track.loss_ratio > 0.0 || track.delay_ms_max.is_some_and(|ms| ms > LATE_MS) || frames_are_missing
+}
+
+fn draw_worst(frame: &mut Frame<'_>, area: Rect, live: &Live) {
+    let is_shown = |track: &&TrackFigures| is_troubled(track, live.video.source_fps);
+    let title = titled("Worst in the last second");
+    if !live.worst.iter().any(|participant| participant.tracks.iter().any(|track| is_shown(&track))) {
+        let text = if live.worst.is_empty() { "" } else { "nobody has trouble" };
+        return frame.render_widget(Paragraph::new(text).style(Style::new().fg(QUIET)).block(title), area);
+    }
     let head = Row::new(["viewer", "track", "loss", "fps", "delay max", "received in all", "lost in all"])
         .style(Style::new().fg(QUIET));
-    let rows = worst.iter().flat_map(|participant| {
-        participant.tracks.iter().map(move |track| {
+    let rows = live.worst.iter().flat_map(|participant| {
+        participant.tracks.iter().filter(is_shown).map(move |track| {
             Row::new([
                 format!("{}", participant.participant.0),
                 format!("{} {}", track.kind.key(), track.codec.name()),
@@ -189,8 +203,7 @@ fn draw_worst(frame: &mut Frame<'_>, area: Rect, worst: &[ParticipantFigures]) {
         })
     });
     let widths = [7, 11, 8, 6, 10, 15, 11].map(Constraint::Length);
-    frame
-        .render_widget(Table::new(rows, widths).header(head).block(titled("Worst in the last second")), area);
+    frame.render_widget(Table::new(rows, widths).header(head).block(title), area);
 }
 
 fn draw_health(frame: &mut Frame<'_>, area: Rect, live: &Live) {
@@ -252,6 +265,9 @@ mod tests {
     use super::*;
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
+    use throng_engine::live::ParticipantFigures;
+    use throng_observation::run::ParticipantId;
+    use throng_observation::{Codec, IceState, RunTime};
 
     fn objectives() -> Vec<ObjectiveResult> {
         [("video.loss < 1%", "7.83 %", "missed"), ("connect p99 < 3s", "60 ms", "met")]
@@ -285,6 +301,34 @@ mod tests {
         for text in ["failed    3", "failures: ice 3", "over the limit: worker 0 used 97 % of its core"] {
             assert!(screen.contains(text), "{text} is not on\n{screen}");
         }
+    }
+
+    #[test]
+    fn only_tracks_with_trouble_are_among_the_worst() {
+        let healthy = TrackFigures {
+            kind: MediaKind::Audio,
+            codec: Codec::Opus,
+            bitrate_bps: 48e3,
+            loss_ratio: 0.0,
+            fps: 0.0,
+            delay_ms_max: Some(4.0),
+            oven_delay_ms: None,
+            packets_received: 50,
+            packets_lost: 0,
+            wire_bytes: 6_000,
+        };
+        let lossy =
+            TrackFigures { kind: MediaKind::Video, codec: Codec::H264, loss_ratio: 0.2, ..healthy.clone() };
+        let viewer = |tracks| ParticipantFigures {
+            participant: ParticipantId(7),
+            ice: IceState::Connected,
+            intended_at: RunTime::default(),
+            tracks,
+        };
+        let screen = |tracks| drawn(&Live { worst: vec![viewer(tracks)], ..Live::default() }, 110, 40);
+        assert!(screen(vec![healthy.clone()]).contains("nobody has trouble"));
+        let mixed = screen(vec![healthy, lossy]);
+        assert!(mixed.contains("video H264") && !mixed.contains("audio opus"), "{mixed}");
     }
 
     #[test]
