@@ -10,11 +10,13 @@ use std::collections::BTreeMap;
 
 pub mod catalogue;
 mod profile;
+mod traffic;
 pub use profile::{Frame, Profile, ProfileMethod, Stack};
 mod family;
 pub use family::Family;
 mod self_time;
 pub use self_time::{Change, FamilyTime, SelfTime, SymbolTime, ThreadTime, compare};
+pub use traffic::{Explained, explained};
 
 /// A watched host, numbered in the order of the scenario's `[[watch]]`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -21,5 +21,6 @@ pub use seen::{Observation, Refused};
 
 pub mod host;
 pub mod limits;
+pub mod pack;
 pub mod run;
 pub mod units;

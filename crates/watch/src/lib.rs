@@ -16,3 +16,10 @@ mod find;
 mod sampler;
 
 pub mod profiler;
+
+mod seen;
+pub use seen::{Clock, Seen, SeenWriter, Value, clock_from};
+
+pub mod logs;
+pub mod packs;
+pub mod scrape;

@@ -1,0 +1,329 @@
+//! What is known of a server: what its threads do and which setting changes them, what its log lines mean, which of
+//! its figures matter. Data, read from a file by `watch` and kept with the run; the lookup is pure.
+
+use serde::{Deserialize, Serialize};
+
+/// The kernel keeps this many bytes of a thread's name (`TASK_COMM_LEN` less its NUL, include/linux/sched.h).
+pub const THREAD_NAME_BYTES_MAX: usize = 15;
+
+/// The knowledge of one server.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pack {
+    /// Its name, as its file's: `janus`.
+    pub pack: String,
+    /// The server's name for people.
+    pub title: String,
+    /// Where the knowledge is from: versions looked at, documents.
+    pub source: String,
+    /// Names of processes that it is of: [globs](glob_matches) on the name of a process or of its program.
+    #[serde(default)]
+    pub processes: Vec<String>,
+    /// What threads do; the first that matches a name counts.
+    #[serde(default, rename = "thread")]
+    pub threads: Vec<ThreadMeaning>,
+    /// Log lines that mean something.
+    #[serde(default, rename = "log")]
+    pub logs: Vec<LogPattern>,
+    /// Where the server can be asked for figures.
+    #[serde(default, rename = "endpoint")]
+    pub endpoints: Vec<KnownEndpoint>,
+    /// How requests in an access log are grouped; the first that matches counts.
+    #[serde(default, rename = "uri_group")]
+    pub uri_groups: Vec<UriGroupRule>,
+}
+
+/// What the threads of a name do, and what changes it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ThreadMeaning {
+    /// A [glob](glob_matches) on the thread's name, of which the kernel keeps [`THREAD_NAME_BYTES_MAX`] bytes.
+    pub name: String,
+    /// The pool they belong to: threads of one group share the same work.
+    pub group: String,
+    /// What they do, in a sentence.
+    pub meaning: String,
+    /// The setting that gives them more room, and the unit of the change.
+    #[serde(default)]
+    pub setting: Option<Setting>,
+    /// What to do where no setting helps, in a sentence.
+    #[serde(default)]
+    pub remedy: Option<String>,
+}
+
+/// A setting of a server.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Setting {
+    /// Its name as the server spells it.
+    pub name: String,
+    /// Where it stands: the file and the place within.
+    pub place: String,
+    /// What one more of it is: `thread`, `process`, `connection`.
+    pub unit: String,
+    /// The value that the server takes without it.
+    #[serde(default)]
+    pub default: Option<String>,
+    /// When to change it and how far, in a sentence.
+    #[serde(default)]
+    pub advice: Option<String>,
+}
+
+/// How bad a log line is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// It tells what goes on.
+    #[default]
+    Info,
+    /// Somebody may notice.
+    Warning,
+    /// Somebody does.
+    Error,
+}
+
+/// Log lines that mean something.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LogPattern {
+    /// Its name; the label `pattern` of its series.
+    pub id: String,
+    /// A regular expression (crate `regex`: linear time, no look-around) on the line.
+    pub pattern: String,
+    /// How bad it is.
+    #[serde(default)]
+    pub severity: Severity,
+    /// What it means, in a sentence.
+    pub meaning: String,
+    /// What it points to: the bottleneck that is seen this way.
+    #[serde(default)]
+    pub hint: Option<String>,
+    /// Values that stand in the line.
+    #[serde(default, rename = "value")]
+    pub values: Vec<LogValue>,
+}
+
+/// A value that stands in a log line.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LogValue {
+    /// The named group of the pattern that holds it.
+    pub group: String,
+    /// The metric that it is.
+    pub metric: String,
+    /// What it is counted in.
+    pub unit: crate::host::Unit,
+    /// What it means, in a sentence.
+    pub meaning: String,
+}
+
+/// What an endpoint speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EndpointKind {
+    /// The text formats of Prometheus and OpenMetrics.
+    #[default]
+    OpenMetrics,
+    /// The admin API of Janus, over HTTP or WebSocket.
+    JanusAdmin,
+    /// The REST API of OvenMediaEngine.
+    OvenMediaEngine,
+    /// nginx's `stub_status`.
+    NginxStatus,
+    /// lighttpd's `server-status?auto`.
+    LighttpdStatus,
+}
+
+/// Where a server can be asked for figures.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KnownEndpoint {
+    /// What it speaks.
+    pub kind: EndpointKind,
+    /// Where it usually is, on the server's own host.
+    pub url: String,
+    /// How to switch it on.
+    pub switch_on: String,
+    /// [Globs](glob_matches) on the names of metrics that are never kept, before [`Self::series`] is asked.
+    #[serde(default)]
+    pub deny: Vec<String>,
+    /// The metrics that are kept; all where there are none.
+    #[serde(default)]
+    pub series: Vec<KnownSeries>,
+}
+
+/// A metric of an endpoint that matters.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KnownSeries {
+    /// A [glob](glob_matches) on its name.
+    pub name: String,
+    /// What it means, in a sentence.
+    pub meaning: String,
+}
+
+/// Requests that belong together. All conditions that are given must hold.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UriGroupRule {
+    /// The group's name; the label `uri_group`.
+    pub group: String,
+    /// The path begins with it.
+    #[serde(default)]
+    pub prefix: Option<String>,
+    /// The path matches this regular expression.
+    #[serde(default)]
+    pub regex: Option<String>,
+    /// The answer has this status.
+    #[serde(default)]
+    pub status: Option<u16>,
+    /// What they are, in a sentence.
+    pub meaning: String,
+}
+
+impl Pack {
+    /// What the threads of this name do. A name longer than the kernel keeps is cut as the kernel cuts it.
+    #[must_use]
+    pub fn thread_meaning(&self, name: &str) -> Option<&ThreadMeaning> {
+        let name = as_the_kernel_cuts(name);
+        self.threads.iter().find(|meaning| glob_matches(&meaning.name, name))
+    }
+
+    /// Whether the process of this name (its `comm`, or its program's file name) is such a server.
+    #[must_use]
+    pub fn is_of_process(&self, name: &str) -> bool {
+        self.processes.iter().any(|glob| glob_matches(glob, name))
+    }
+
+    /// The log pattern of that name.
+    #[must_use]
+    pub fn log_pattern(&self, id: &str) -> Option<&LogPattern> {
+        self.logs.iter().find(|pattern| pattern.id == id)
+    }
+
+    /// What a scraped metric means.
+    #[must_use]
+    pub fn series_meaning(&self, metric: &str) -> Option<&str> {
+        let mut series = self.endpoints.iter().flat_map(|endpoint| &endpoint.series);
+        series.find(|series| glob_matches(&series.name, metric)).map(|series| series.meaning.as_str())
+    }
+
+    /// What a value read from the log means.
+    #[must_use]
+    pub fn log_value(&self, metric: &str) -> Option<&LogValue> {
+        self.logs.iter().flat_map(|pattern| &pattern.values).find(|value| value.metric == metric)
+    }
+}
+
+/// The packs that speak of a process, and those that speak of any (their `processes` is `*`) after them.
+pub fn packs_of_process<'a>(packs: &'a [Pack], name: &'a str) -> impl Iterator<Item = &'a Pack> {
+    let of_any = |pack: &&Pack| pack.processes.iter().any(|glob| glob == "*");
+    let special = packs.iter().filter(move |pack| !of_any(pack) && pack.is_of_process(name));
+    special.chain(packs.iter().filter(of_any))
+}
+
+fn as_the_kernel_cuts(name: &str) -> &str {
+    let mut end = name.len().min(THREAD_NAME_BYTES_MAX);
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    name.get(..end).unwrap_or(name)
+}
+
+/// Whether `glob` matches all of `text`: `*` stands for any run of bytes, `?` for one, anything else for itself.
+/// Its time is bounded by the product of both lengths.
+#[must_use]
+pub fn glob_matches(glob: &str, text: &str) -> bool {
+    let (glob, text) = (glob.as_bytes(), text.as_bytes());
+    let (mut g, mut t) = (0, 0);
+    // Where to take up again when what follows the last star does not fit: the star, and one more byte for it.
+    let mut retry: Option<(usize, usize)> = None;
+    while let Some(byte) = text.get(t) {
+        match glob.get(g) {
+            Some(b'*') => {
+                retry = Some((g + 1, t + 1));
+                g += 1;
+            }
+            Some(b'?') => (g, t) = (g + 1, t + 1),
+            Some(wanted) if wanted == byte => (g, t) = (g + 1, t + 1),
+            _ => match retry {
+                Some((after_star, next)) => {
+                    (g, t) = (after_star, next);
+                    retry = Some((after_star, next + 1));
+                }
+                None => return false,
+            },
+        }
+    }
+    glob.get(g..).unwrap_or_default().iter().all(|byte| *byte == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_glob_matches_the_whole_text() {
+        let cases = [
+            ("SW-*", "SW-WebRTC", true),
+            ("SW-*", "SW-", true),
+            ("SW-*", "AW-WebRTC", false),
+            ("*", "", true),
+            ("", "", true),
+            ("", "a", false),
+            ("a", "", false),
+            ("*_bucket", "http_request_duration_ms_bucket", true),
+            ("*_bucket", "http_bucket_total", false),
+            ("a*b*c", "a--b--b--c", true),
+            ("a*b*c", "a--b--b--", false),
+            ("hloop ?*", "hloop 12", true),
+            ("hloop ?*", "hloop ", false),
+            ("ü?", "üx", true),
+        ];
+        for (glob, text, expect) in cases {
+            assert_eq!(glob_matches(glob, text), expect, "{glob} on {text:?}");
+        }
+    }
+
+    #[test]
+    fn a_glob_of_stars_costs_no_more_than_the_product() {
+        assert!(!glob_matches(&"*a".repeat(200), &"a".repeat(199)));
+        assert!(!glob_matches(&format!("{}b", "*a".repeat(2_000)), &"a".repeat(20_000)));
+    }
+
+    fn pack(processes: &[&str], threads: &[(&str, &str)]) -> Pack {
+        let rule = |(name, group): &(&str, &str)| ThreadMeaning {
+            name: (*name).into(),
+            group: (*group).into(),
+            ..ThreadMeaning::default()
+        };
+        Pack {
+            processes: processes.iter().map(|name| (*name).into()).collect(),
+            threads: threads.iter().map(rule).collect(),
+            ..Pack::default()
+        }
+    }
+
+    #[test]
+    fn the_first_rule_that_matches_a_thread_counts() {
+        let pack = pack(&[], &[("SW-WebRTC*", "webrtc"), ("SW-*", "stream workers")]);
+        let group = |name| pack.thread_meaning(name).map(|meaning| meaning.group.as_str());
+        assert_eq!(group("SW-WebRTCPublis"), Some("webrtc"));
+        assert_eq!(group("SW-LLHLS"), Some("stream workers"));
+        assert_eq!(group("main"), None);
+    }
+
+    #[test]
+    fn a_name_is_looked_up_as_the_kernel_cuts_it() {
+        let pack = pack(&[], &[("SPRtcSignalling", "signalling")]);
+        assert!(pack.thread_meaning("SPRtcSignallingAndMore").is_some());
+        assert_eq!(as_the_kernel_cuts("ääääääääää"), "äääääää");
+    }
+
+    #[test]
+    fn a_pack_of_any_process_comes_last() {
+        let packs = [pack(&["*"], &[]), pack(&["janus"], &[]), pack(&["nginx"], &[])];
+        let found: Vec<_> = packs_of_process(&packs, "janus").map(|pack| &pack.processes[0]).collect();
+        assert_eq!(found, ["janus", "*"]);
+    }
+}

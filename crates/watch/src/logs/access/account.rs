@@ -1,0 +1,233 @@
+//! Counts the requests and bytes of one access log by second.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use throng_observation::RunTime;
+use throng_observation::host::{HostEventKind, Unit};
+
+use super::{Protocol, UriGroups, parse};
+use crate::logs::lines::Lines;
+use crate::logs::redact::shown;
+use crate::seen::{Seen, Value};
+
+/// How many lines of a second are read; further ones are counted only.
+pub const READ_LINES_MAX: u64 = 100_000;
+
+/// Counts the requests and bytes of one access log.
+///
+/// Series: `access.requests` (a second; labels `log`, `uri_group`, `status` as `2xx`, `protocol`), `access.bytes`
+/// (bytes a second; `log`, `uri_group`, `protocol`), `access.response_time` (mean, milliseconds; `log`, `uri_group`;
+/// where the log has it), `access.lines_unread` (a second; `log`): lines that are no access line, or beyond
+/// [`READ_LINES_MAX`]. A request is counted when the server wrote its line, at its end: the bytes of a WebSocket all
+/// come in the second in which it closes.
+#[derive(Debug)]
+pub struct AccessCounter {
+    log: String,
+    groups: Arc<UriGroups>,
+    lines: Lines,
+    since: RunTime,
+    second: Counts,
+    /// What has been written, so that a quiet second is a zero.
+    live: BTreeSet<(usize, u8, Protocol)>,
+    live_unread: bool,
+    told_unread: bool,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    lines: u64,
+    unread: u64,
+    first_unread: Option<String>,
+    requests: BTreeMap<(usize, u8, Protocol), u64>,
+    bytes: BTreeMap<(usize, Protocol), u64>,
+    /// By group: milliseconds and requests that had them.
+    durations: BTreeMap<usize, (f64, u64)>,
+}
+
+impl AccessCounter {
+    /// A counter of the log called `log`, from now on.
+    #[must_use]
+    pub fn new(log: impl Into<String>, groups: Arc<UriGroups>, now: RunTime) -> Self {
+        Self {
+            log: log.into(),
+            groups,
+            lines: Lines::default(),
+            since: now,
+            second: Counts::default(),
+            live: BTreeSet::new(),
+            live_unread: false,
+            told_unread: false,
+        }
+    }
+
+    /// Takes the next bytes of the log.
+    pub fn read(&mut self, bytes: &[u8]) {
+        let Self { lines, second, groups, .. } = self;
+        lines.push(bytes, |line| second.count(line.bytes, groups));
+    }
+
+    /// The log was replaced or has ended: what it holds without a line's end is a line.
+    pub fn finish(&mut self) {
+        let Self { lines, second, groups, .. } = self;
+        lines.finish(|line| second.count(line.bytes, groups));
+    }
+
+    /// What was counted since the last time. To be called about once a second; rates are over the time that passed.
+    pub fn tick(&mut self, now: RunTime) -> Vec<Seen> {
+        let seconds = now.millis_since(self.since) / 1e3;
+        if seconds <= 0.0 {
+            return Vec::new();
+        }
+        self.since = now;
+        let counts = std::mem::take(&mut self.second);
+        self.live.extend(counts.requests.keys());
+        let mut seen = Vec::new();
+        let mut value = |metric: &str, unit, labels: &[(&str, &str)], value: f64| {
+            let labels = [&[("log", self.log.as_str())], labels].concat();
+            seen.push(Seen::Value(Value::new(metric, unit, &labels, value)));
+        };
+        for key @ (group, class, protocol) in &self.live {
+            let count = counts.requests.get(key).copied().unwrap_or(0) as f64;
+            let status = if *class == 0 { "none".to_owned() } else { format!("{class}xx") };
+            let labels = [
+                ("uri_group", self.groups.name(*group)),
+                ("status", &status),
+                ("protocol", protocol.label()),
+            ];
+            value("access.requests", Unit::PerSecond, &labels, count / seconds);
+        }
+        let groups: BTreeSet<_> = self.live.iter().map(|(group, _, protocol)| (*group, *protocol)).collect();
+        for key @ (group, protocol) in groups {
+            let bytes = counts.bytes.get(&key).copied().unwrap_or(0) as f64;
+            let labels = [("uri_group", self.groups.name(group)), ("protocol", protocol.label())];
+            value("access.bytes", Unit::BytesPerSecond, &labels, bytes / seconds);
+        }
+        for (group, (milliseconds, requests)) in counts.durations {
+            let labels = [("uri_group", self.groups.name(group))];
+            value("access.response_time", Unit::Milliseconds, &labels, milliseconds / requests as f64);
+        }
+        if counts.unread > 0 || self.live_unread {
+            self.live_unread = true;
+            value("access.lines_unread", Unit::PerSecond, &[], counts.unread as f64 / seconds);
+        }
+        if let Some(line) = counts.first_unread.filter(|_| !std::mem::replace(&mut self.told_unread, true)) {
+            let detail = format!(
+                "the access log {}: not all its lines are combined or JSON access lines, the first: {line}. Requests of \
+                 such lines are not accounted; docs/watch-logs.md has a format that is read",
+                self.log
+            );
+            seen.push(Seen::Event(HostEventKind::CannotSee, detail));
+        }
+        seen
+    }
+}
+
+impl Counts {
+    fn count(&mut self, line: &[u8], groups: &UriGroups) {
+        self.lines += 1;
+        if self.lines > READ_LINES_MAX {
+            self.unread += 1;
+            return;
+        }
+        let Some(request) = parse(line) else {
+            self.unread += 1;
+            self.first_unread.get_or_insert_with(|| shown(line));
+            return;
+        };
+        let group = groups.of(&request);
+        let class = (request.status / 100) as u8;
+        *self.requests.entry((group, class, request.protocol)).or_default() += 1;
+        let bytes = self.bytes.entry((group, request.protocol)).or_default();
+        *bytes = bytes.saturating_add(request.bytes);
+        if let Some(duration) = request.duration_ms {
+            let (sum, count) = self.durations.entry(group).or_default();
+            *sum += duration;
+            *count += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packs;
+
+    fn counter() -> AccessCounter {
+        let packs = packs::built_in();
+        let rules = packs.iter().filter(|pack| ["peertube", "generic"].contains(&pack.pack.as_str()));
+        let groups = UriGroups::new(rules.flat_map(|pack| &pack.uri_groups)).unwrap();
+        AccessCounter::new("access", Arc::new(groups), RunTime(0))
+    }
+
+    fn value(seen: &[Seen], metric: &str, labels: &[(&str, &str)]) -> Option<f64> {
+        seen.iter().find_map(|seen| match seen {
+            Seen::Value(value) if value.metric == metric => {
+                let fits =
+                    labels.iter().all(|(name, label)| value.labels.get(*name).is_some_and(|l| l == label));
+                fits.then_some(value.value)
+            }
+            _ => None,
+        })
+    }
+
+    #[test]
+    fn bytes_and_requests_are_those_of_the_lines() {
+        let mut counter = counter();
+        let lines = [
+            (r#"x [t] "GET /plugins/livechat/ws/xmpp-websocket HTTP/1.1" 101 88000 "#, 10),
+            (r#"x [t] "GET /plugins/livechat/ws/xmpp-websocket HTTP/1.1" 502 157 "#, 6),
+            (r#"x [t] "GET /static/streaming-playlists/hls/u/0-1.ts HTTP/3.0" 200 500000 "#, 4),
+        ];
+        for (line, count) in lines {
+            for _ in 0..count {
+                counter.read(format!("{line}\n").as_bytes());
+            }
+        }
+        let seen = counter.tick(RunTime(2_000_000));
+        let chat = ("uri_group", "chat_websocket");
+        assert_eq!(
+            value(&seen, "access.requests", &[chat, ("status", "1xx"), ("protocol", "h1")]),
+            Some(5.0)
+        );
+        assert_eq!(value(&seen, "access.requests", &[chat, ("status", "5xx")]), Some(3.0));
+        assert_eq!(value(&seen, "access.bytes", &[chat]), Some((880_000.0 + 942.0) / 2.0));
+        assert_eq!(value(&seen, "access.bytes", &[("protocol", "h3")]), Some(1_000_000.0));
+        let quiet = counter.tick(RunTime(3_000_000));
+        assert_eq!(value(&quiet, "access.bytes", &[("protocol", "h3")]), Some(0.0));
+        assert_eq!(value(&quiet, "access.requests", &[chat, ("status", "5xx")]), Some(0.0));
+    }
+
+    #[test]
+    fn lines_of_another_format_are_counted_and_shown_once() {
+        let mut counter = counter();
+        counter.read(b"2026-11-20 GET / 200 token=hush\nanother\n");
+        let seen = counter.tick(RunTime(1_000_000));
+        assert_eq!(value(&seen, "access.lines_unread", &[]), Some(2.0));
+        let events: Vec<_> = seen.iter().filter(|seen| matches!(seen, Seen::Event(..))).collect();
+        assert_eq!(events.len(), 1);
+        assert!(format!("{events:?}").contains("GET / 200 token=…"));
+        counter.read(b"another\n");
+        assert!(!counter.tick(RunTime(2_000_000)).iter().any(|seen| matches!(seen, Seen::Event(..))));
+    }
+
+    #[test]
+    fn bytes_beyond_counting_do_not_overflow() {
+        let mut counter = counter();
+        let line = format!("x [t] \"GET /a.ts HTTP/1.1\" 200 {} \n", u64::MAX);
+        counter.read(line.as_bytes());
+        counter.read(line.as_bytes());
+        assert!(value(&counter.tick(RunTime(1)), "access.bytes", &[]).unwrap() > 0.0);
+    }
+
+    #[test]
+    fn mean_response_time_is_of_the_lines_that_have_it() {
+        let mut counter = counter();
+        for time in ["0.1", "0.3"] {
+            let line = format!(r#"{{"uri":"/a.ts","status":200,"bytes_sent":1,"request_time":{time}}}"#);
+            counter.read(format!("{line}\n").as_bytes());
+        }
+        let seen = counter.tick(RunTime(1_000_000));
+        assert!((value(&seen, "access.response_time", &[]).unwrap() - 200.0).abs() < 1e-9);
+    }
+}

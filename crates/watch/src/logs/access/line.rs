@@ -1,0 +1,295 @@
+//! A line of an access log: combined (nginx, lighttpd, Apache) or JSON (Caddy, nginx's `log_format … escape=json`).
+//! Which of the two it is, each line says by itself.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+
+/// A request that was answered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AccessLine<'a> {
+    /// The path, without scheme, host and query.
+    pub path: Cow<'a, str>,
+    /// The status of the answer; 0 where the log has none.
+    pub status: u16,
+    /// Bytes sent: the body, and the headers where the log counts them.
+    pub bytes: u64,
+    /// The version of HTTP.
+    pub protocol: Protocol,
+    /// From the request's first byte to the answer's last, milliseconds, where the log has it.
+    pub duration_ms: Option<f64>,
+}
+
+/// A version of HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Protocol {
+    /// HTTP/0.9, 1.0 and 1.1.
+    H1,
+    /// HTTP/2.
+    H2,
+    /// HTTP/3.
+    H3,
+    /// Not told, or another.
+    Other,
+}
+
+impl Protocol {
+    /// The label `protocol`.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::H1 => "h1",
+            Self::H2 => "h2",
+            Self::H3 => "h3",
+            Self::Other => "other",
+        }
+    }
+
+    fn of(text: &str) -> Self {
+        match text.strip_prefix("HTTP/") {
+            Some(version) if version.starts_with('1') || version.starts_with('0') => Self::H1,
+            Some("2" | "2.0") => Self::H2,
+            Some("3" | "3.0") => Self::H3,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// Reads a line; `None` where it is of neither form.
+#[must_use]
+pub fn parse(line: &[u8]) -> Option<AccessLine<'_>> {
+    let start = line.iter().position(|byte| !byte.is_ascii_whitespace())?;
+    match line.get(start..)? {
+        json @ [b'{', ..] => parse_json(json),
+        text => parse_combined(text),
+    }
+}
+
+/// `HOST IDENT USER [TIME] "METHOD URI PROTOCOL" STATUS BYTES …`: what follows the bytes is not looked at, so that
+/// formats which append fields are read too.
+fn parse_combined(line: &[u8]) -> Option<AccessLine<'_>> {
+    let after_time = after(line, b"] \"")?;
+    let (request, rest) = quoted(after_time)?;
+    let mut fields = rest.split(|byte| *byte == b' ').filter(|field| !field.is_empty());
+    let status = std::str::from_utf8(fields.next()?).ok()?.parse().ok().filter(|status| *status <= 999)?;
+    let bytes = match fields.next()? {
+        b"-" => 0,
+        digits => std::str::from_utf8(digits).ok()?.parse().ok()?,
+    };
+    let mut words = request.split(|byte| *byte == b' ');
+    let (_method, uri, protocol) = (words.next(), words.next(), words.next_back());
+    let uri = String::from_utf8_lossy(uri.unwrap_or_default());
+    let protocol = Protocol::of(&String::from_utf8_lossy(protocol.unwrap_or_default()));
+    Some(AccessLine { path: path_of(uri), status, bytes, protocol, duration_ms: None })
+}
+
+fn after<'a>(line: &'a [u8], mark: &[u8]) -> Option<&'a [u8]> {
+    let at = line.windows(mark.len()).position(|window| window == mark)?;
+    line.get(at + mark.len()..)
+}
+
+/// What stands before the closing quote, and what follows it. Servers write a quote within as `\"` or `\x22`.
+fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let mut escaped = false;
+    let end = text.iter().position(|byte| {
+        let ends = *byte == b'"' && !escaped;
+        escaped = *byte == b'\\' && !escaped;
+        ends
+    })?;
+    Some((text.get(..end)?, text.get(end + 1..)?))
+}
+
+/// Both shapes at once: Caddy's with a `request`, nginx's flat. Names are those of nginx's variables, of Caddy and of
+/// what people commonly write.
+#[derive(Deserialize)]
+struct Json<'a> {
+    #[serde(borrow)]
+    request: Option<Request<'a>>,
+    #[serde(borrow, alias = "request_uri", alias = "path", alias = "url")]
+    uri: Option<Cow<'a, str>>,
+    #[serde(default)]
+    status: Option<Number>,
+    #[serde(default, alias = "body_bytes_sent", alias = "size", alias = "bytes")]
+    bytes_sent: Option<Number>,
+    #[serde(borrow, alias = "server_protocol", alias = "proto")]
+    protocol: Option<Cow<'a, str>>,
+    /// Seconds.
+    #[serde(default, alias = "duration")]
+    request_time: Option<Number>,
+}
+
+/// Caddy's is an object; nginx's `$request` is `GET /x HTTP/1.1`.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Request<'a> {
+    Fields {
+        #[serde(borrow)]
+        uri: Cow<'a, str>,
+        #[serde(borrow, default)]
+        proto: Cow<'a, str>,
+    },
+    Line(#[serde(borrow)] Cow<'a, str>),
+}
+
+/// nginx users quote numbers as often as not.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Number {
+    Plain(f64),
+    Quoted(String),
+}
+
+impl Number {
+    fn value(&self) -> Option<f64> {
+        let value = match self {
+            Self::Plain(value) => *value,
+            Self::Quoted(text) => text.parse().ok()?,
+        };
+        (value.is_finite() && value >= 0.0).then_some(value)
+    }
+}
+
+fn parse_json(line: &[u8]) -> Option<AccessLine<'_>> {
+    let json: Json<'_> = serde_json::from_slice(line).ok()?;
+    let (uri, protocol) = match json.request {
+        Some(Request::Fields { uri, proto }) => (uri, Protocol::of(&proto)),
+        Some(Request::Line(request)) => {
+            let mut words = request.split(' ');
+            let (_method, uri, protocol) =
+                (words.next(), words.next()?, words.next_back().unwrap_or_default());
+            let protocol = Protocol::of(protocol);
+            (Cow::Owned(uri.to_owned()), protocol)
+        }
+        None => (json.uri?, Protocol::of(json.protocol.as_deref().unwrap_or_default())),
+    };
+    let status = json.status.and_then(|status| status.value()).filter(|status| *status <= 999.0)?;
+    Some(AccessLine {
+        path: path_of(uri),
+        status: status as u16,
+        bytes: json.bytes_sent.and_then(|bytes| bytes.value()).unwrap_or(0.0) as u64,
+        protocol,
+        duration_ms: json.request_time.and_then(|seconds| seconds.value()).map(|seconds| seconds * 1e3),
+    })
+}
+
+/// The path of a request target: without query and fragment, and without scheme and host (RFC 9112 3.2.2).
+fn path_of(uri: Cow<'_, str>) -> Cow<'_, str> {
+    let begins = match uri.find("://") {
+        Some(at) if !uri.starts_with('/') => {
+            uri.get(at + 3..).and_then(|rest| rest.find('/')).map_or(uri.len(), |slash| at + 3 + slash)
+        }
+        _ => 0,
+    };
+    let ends = uri.find(['?', '#']).unwrap_or(uri.len()).max(begins);
+    match uri {
+        Cow::Borrowed(uri) => Cow::Borrowed(uri.get(begins..ends).unwrap_or(uri)),
+        Cow::Owned(uri) => Cow::Owned(uri.get(begins..ends).unwrap_or(&uri).to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(line: &str, path: &str, status: u16, bytes: u64, protocol: Protocol) {
+        let got = parse(line.as_bytes()).unwrap_or_else(|| panic!("not read: {line}"));
+        assert_eq!(
+            (&*got.path, got.status, got.bytes, got.protocol),
+            (path, status, bytes, protocol),
+            "{line}"
+        );
+    }
+
+    #[test]
+    fn combined_lines_of_nginx_lighttpd_and_apache_are_read() {
+        check(
+            r#"127.0.0.1 - - [20/Nov/2026:10:00:00 +0000] "GET /hls/s1/0.ts HTTP/1.1" 200 221000 "-" "curl/7.88""#,
+            "/hls/s1/0.ts",
+            200,
+            221_000,
+            Protocol::H1,
+        );
+        check(
+            r#"::1 localhost:8082 - [20/Nov/2026:10:00:00 +0000] "GET /a.m3u8?_HLS_msn=1 HTTP/2.0" 304 - "" "x""#,
+            "/a.m3u8",
+            304,
+            0,
+            Protocol::H2,
+        );
+        check(
+            r#"10.0.0.1 - u [20/Nov/2026:10:00:00 +0000] "GET http://h:80/p/q#f HTTP/3.0" 101 12 "-" "-" 0.123 "up""#,
+            "/p/q",
+            101,
+            12,
+            Protocol::H3,
+        );
+        check(r#"1.2.3.4 - - [t] "GET /say\"hi\" HTTP/1.0" 404 1 "#, r#"/say\"hi\""#, 404, 1, Protocol::H1);
+        // What is no HTTP at all: nginx logs it with 400.
+        check(r#"1.2.3.4 - - [t] "\x16\x03\x01" 400 157 "-" "-""#, "", 400, 157, Protocol::Other);
+        check(r#"1.2.3.4 - - [t] "-" 408 0 "-" "-""#, "", 408, 0, Protocol::Other);
+    }
+
+    #[test]
+    fn json_lines_of_caddy_and_nginx_are_read() {
+        check(
+            r#"{"level":"info","ts":1.5,"logger":"http.log.access","msg":"handled request","request":{"remote_ip":"127.0.0.1","proto":"HTTP/3.0","method":"GET","host":"h","uri":"/vod/x.mp4?a=1","headers":{"A":["b"]}},"duration":0.25,"size":4600000,"status":206}"#,
+            "/vod/x.mp4",
+            206,
+            4_600_000,
+            Protocol::H3,
+        );
+        check(
+            r#"{"uri":"/a/b","status":"502","bytes_sent":"157","server_protocol":"HTTP/1.1","request_time":"0.004"}"#,
+            "/a/b",
+            502,
+            157,
+            Protocol::H1,
+        );
+        check(
+            r#" {"request":"GET /x?y HTTP/2.0","status":200,"body_bytes_sent":9}"#,
+            "/x",
+            200,
+            9,
+            Protocol::H2,
+        );
+        let timed = parse(br#"{"uri":"/","status":200,"request_time":0.25}"#).unwrap();
+        assert_eq!(timed.duration_ms, Some(250.0));
+    }
+
+    #[test]
+    fn what_is_no_access_line_is_refused_not_guessed() {
+        for line in [
+            "",
+            " ",
+            "{",
+            "{}",
+            "hello",
+            r#"[t] "GET / HTTP/1.1""#,
+            r#"[t] "GET / HTTP/1.1" 99999 1"#,
+            r#"[t] "GET / HTTP/1.1" 200 -5"#,
+            r#"{"uri":"/","status":-1}"#,
+            r#"{"uri":"/","status":1e300}"#,
+            r#"{"request":{"uri":7},"status":200}"#,
+            r#"] "unclosed 200 1"#,
+            r#"{"level":"info","msg":"serving"}"#,
+        ] {
+            assert_eq!(parse(line.as_bytes()), None, "{line}");
+        }
+        assert_eq!(parse(b"] \"\xff\xfe \xff HTTP/1.1\" 200 1").map(|line| line.status), Some(200));
+    }
+
+    #[test]
+    fn no_cut_or_changed_line_is_too_much() {
+        let line =
+            br#"{"request":{"proto":"HTTP/2.0","uri":"/vod/x.mp4"},"duration":0.25,"size":46,"status":206}"#;
+        let combined = br#"1.2.3.4 - - [t] "GET http://h/say\"hi HTTP/1.0" 404 1 "-" "x""#;
+        for text in [&line[..], &combined[..]] {
+            for end in 0..text.len() {
+                let _ = parse(&text[..end]);
+                let mut changed = text.to_vec();
+                changed[end] = changed[end].wrapping_mul(7).wrapping_add(end as u8);
+                let _ = parse(&changed);
+            }
+        }
+    }
+}

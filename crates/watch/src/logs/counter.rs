@@ -1,0 +1,276 @@
+//! Counts the lines of one log by pattern and second.
+
+use std::sync::Arc;
+
+use throng_observation::RunTime;
+use throng_observation::host::{HostEventKind, Unit};
+
+use super::lines::{Line, Lines};
+use super::patterns::Patterns;
+use super::redact::shown;
+use crate::seen::{Seen, Value};
+
+/// How many lines of a second are searched for patterns. What is beyond is counted, not searched: a server that
+/// writes a hundred thousand lines a second must not make its observer the busiest program of the host.
+pub const SEARCHED_LINES_MAX: u64 = 20_000;
+
+/// Counts the lines of one log.
+///
+/// Series, with labels `log` and `pattern`: `log.lines` (a second) by pattern, of which `any` counts all lines and
+/// `binary` those that are no text; `log.lines_unsearched` (a second), lines beyond [`SEARCHED_LINES_MAX`];
+/// `log.lines_cut` (a second), lines longer than [`LINE_BYTES_MAX`](super::LINE_BYTES_MAX); and each value that a
+/// pattern reads, the last of a second counting. The first line of each pattern is an event.
+#[derive(Debug)]
+pub struct LineCounter {
+    log: String,
+    patterns: Arc<Patterns>,
+    lines: Lines,
+    second: Counts,
+    since: RunTime,
+    /// By pattern: its first line was told.
+    told: Vec<bool>,
+    /// By series of `log.lines`, patterns first: a zero is written only after something else.
+    live: Vec<bool>,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    any: u64,
+    binary: u64,
+    cut: u64,
+    unsearched: u64,
+    by_pattern: Vec<u64>,
+    /// By pattern and value: the last.
+    values: Vec<Vec<Option<f64>>>,
+    first: Vec<(usize, String)>,
+}
+
+impl Counts {
+    fn of(patterns: &Patterns) -> Self {
+        Self {
+            by_pattern: vec![0; patterns.all().len()],
+            values: patterns.all().iter().map(|pattern| vec![None; pattern.values.len()]).collect(),
+            ..Self::default()
+        }
+    }
+}
+
+impl LineCounter {
+    /// A counter of the log called `log`, from now on.
+    #[must_use]
+    pub fn new(log: impl Into<String>, patterns: Arc<Patterns>, now: RunTime) -> Self {
+        let count = patterns.all().len();
+        Self {
+            log: log.into(),
+            second: Counts::of(&patterns),
+            lines: Lines::default(),
+            since: now,
+            told: vec![false; count],
+            live: vec![false; count + OTHERS],
+            patterns,
+        }
+    }
+
+    /// Takes the next bytes of the log.
+    pub fn read(&mut self, bytes: &[u8]) {
+        let Self { lines, patterns, second, told, .. } = self;
+        lines.push(bytes, |line| second.count(line, patterns, told));
+    }
+
+    /// The log was replaced or has ended: what it holds without a line's end is a line.
+    pub fn finish(&mut self) {
+        let Self { lines, patterns, second, told, .. } = self;
+        lines.finish(|line| second.count(line, patterns, told));
+    }
+
+    /// What was counted since the last time. To be called about once a second; rates are over the time that passed.
+    pub fn tick(&mut self, now: RunTime) -> Vec<Seen> {
+        let seconds = now.millis_since(self.since) / 1e3;
+        if seconds <= 0.0 {
+            return Vec::new();
+        }
+        self.since = now;
+        let counts = std::mem::replace(&mut self.second, Counts::of(&self.patterns));
+        let mut seen = Vec::new();
+        for (index, line) in counts.first {
+            let Some(pattern) = self.patterns.all().get(index) else { continue };
+            let detail = format!("{} ({}): {line}", pattern.id, pattern.meaning.trim_end_matches('.'));
+            seen.push(Seen::Event(HostEventKind::LogLine, detail));
+        }
+        let names = self.patterns.all().iter().map(|pattern| ("log.lines", Some(pattern.id.as_str())));
+        let others = [
+            ("log.lines", Some("any"), counts.any),
+            ("log.lines", Some("binary"), counts.binary),
+            ("log.lines_cut", None, counts.cut),
+            ("log.lines_unsearched", None, counts.unsearched),
+        ];
+        debug_assert_eq!(others.len(), OTHERS);
+        let counted = names.zip(counts.by_pattern).map(|((metric, pattern), count)| (metric, pattern, count));
+        for ((metric, pattern, count), live) in counted.chain(others).zip(&mut self.live) {
+            if count > 0 || *live {
+                let mut labels = vec![("log", self.log.as_str())];
+                labels.extend(pattern.map(|pattern| ("pattern", pattern)));
+                seen.push(Seen::Value(Value::new(metric, Unit::PerSecond, &labels, count as f64 / seconds)));
+                *live = true;
+            }
+        }
+        for (pattern, values) in self.patterns.all().iter().zip(counts.values) {
+            let read = pattern.values.iter().zip(values).filter_map(|(of, value)| Some((of, value?)));
+            let labels = [("log", self.log.as_str())];
+            seen.extend(read.map(|(of, value)| Seen::Value(Value::new(&of.metric, of.unit, &labels, value))));
+        }
+        seen
+    }
+}
+
+/// Series of lines that are not of a pattern.
+const OTHERS: usize = 4;
+
+impl Counts {
+    fn count(&mut self, line: Line<'_>, patterns: &Patterns, told: &mut [bool]) {
+        self.any += 1;
+        self.cut += u64::from(line.cut);
+        if line.bytes.contains(&0) {
+            self.binary += 1;
+            return;
+        }
+        if self.any > SEARCHED_LINES_MAX {
+            self.unsearched += 1;
+            return;
+        }
+        for index in patterns.of_line(line.bytes) {
+            if let Some(count) = self.by_pattern.get_mut(index) {
+                *count += 1;
+            }
+            if let Some(told) = told.get_mut(index).filter(|told| !**told) {
+                *told = true;
+                self.first.push((index, shown(line.bytes)));
+            }
+            let (Some(pattern), Some(values)) = (patterns.all().get(index), self.values.get_mut(index))
+            else {
+                continue;
+            };
+            for (value, number) in pattern.numbers(line.bytes) {
+                if let Some(value) = values.get_mut(value) {
+                    *value = Some(number);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packs;
+
+    fn counter(pack: &str) -> LineCounter {
+        let packs = packs::built_in();
+        let wanted = packs.iter().filter(|known| known.pack == pack || known.pack == "generic");
+        let patterns = Patterns::new(wanted.flat_map(|pack| &pack.logs)).unwrap();
+        LineCounter::new("log", Arc::new(patterns), RunTime(0))
+    }
+
+    /// The values of a tick by metric and pattern.
+    fn values(seen: &[Seen]) -> Vec<(String, f64)> {
+        let value = |seen: &Seen| match seen {
+            Seen::Value(value) => {
+                let pattern = value.labels.get("pattern").map(|p| format!("[{p}]")).unwrap_or_default();
+                Some((format!("{}{pattern}", value.metric), value.value))
+            }
+            Seen::Event(..) => None,
+        };
+        seen.iter().filter_map(value).collect()
+    }
+
+    fn value_of(seen: &[Seen], name: &str) -> Option<f64> {
+        values(seen).into_iter().find(|(known, _)| known == name).map(|(_, value)| value)
+    }
+
+    fn events(seen: &[Seen]) -> Vec<&str> {
+        seen.iter()
+            .filter_map(|s| if let Seen::Event(_, detail) = s { Some(detail.as_str()) } else { None })
+            .collect()
+    }
+
+    #[test]
+    fn the_line_of_the_school_is_counted_and_its_first_kept_whole() {
+        let mut counter = counter("janus");
+        for _ in 0..30 {
+            counter.read(b"[WARN] [8239821] Discarding too old outgoing packet (age=6597865us)\n");
+        }
+        let seen = counter.tick(RunTime(2_000_000));
+        assert_eq!(value_of(&seen, "log.lines[old_packet_discarded]"), Some(15.0));
+        assert_eq!(value_of(&seen, "log.lines[any]"), Some(15.0));
+        let events = events(&seen);
+        assert_eq!(events.len(), 1);
+        assert!(events[0].contains("Discarding too old outgoing packet (age=6597865us)"), "{}", events[0]);
+        // From then on only numbers; and quiet is said once, by zero.
+        counter.read(b"[WARN] [8239821] Discarding too old outgoing packet (age=1us)\n");
+        assert!(self::events(&counter.tick(RunTime(3_000_000))).is_empty());
+        assert_eq!(value_of(&counter.tick(RunTime(4_000_000)), "log.lines[old_packet_discarded]"), Some(0.0));
+    }
+
+    #[test]
+    fn the_last_value_of_a_second_counts() {
+        let mut counter = counter("ffmpeg");
+        counter.read(b"frame=  120 fps= 30 q=28.0 size=     512kB time=00:00:04.00 bitrate=1048.6kbits/s speed=1.01x\r");
+        counter.read(b"frame=  150 fps= 27 q=28.0 size=     640kB time=00:00:05.00 bitrate=1048.6kbits/s speed=0.892x    \r");
+        let seen = counter.tick(RunTime(1_000_000));
+        assert_eq!(value_of(&seen, "ffmpeg.speed"), Some(0.892));
+        assert_eq!(value_of(&seen, "ffmpeg.fps"), Some(27.0));
+    }
+
+    #[test]
+    fn a_flood_is_counted_and_only_its_beginning_searched() {
+        let mut counter = counter("janus");
+        let burst = b"[ERR] Too many open files\n".repeat(10_000);
+        for _ in 0..5 {
+            counter.read(&burst);
+        }
+        let seen = counter.tick(RunTime(1_000_000));
+        assert_eq!(value_of(&seen, "log.lines[any]"), Some(50_000.0));
+        assert_eq!(value_of(&seen, "log.lines_unsearched"), Some(50_000.0 - SEARCHED_LINES_MAX as f64));
+        assert_eq!(value_of(&seen, "log.lines[too_many_open_files]"), Some(SEARCHED_LINES_MAX as f64));
+    }
+
+    #[test]
+    fn binary_garbage_is_counted_as_such() {
+        let mut counter = counter("janus");
+        let mut noise: Vec<u8> =
+            (0..100_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 11) as u8).collect();
+        noise.extend(b"\n");
+        counter.read(&noise);
+        counter.read(b"\xff\xfe Too many open files \xff\n");
+        let seen = counter.tick(RunTime(1_000_000));
+        assert!(value_of(&seen, "log.lines[binary]").unwrap() > 0.0);
+        assert_eq!(value_of(&seen, "log.lines[too_many_open_files]"), Some(1.0));
+    }
+
+    #[test]
+    fn a_clock_that_stands_still_gives_nothing() {
+        let mut counter = counter("janus");
+        counter.read(b"x\n");
+        assert!(counter.tick(RunTime(0)).is_empty());
+        assert_eq!(value_of(&counter.tick(RunTime(500_000)), "log.lines[any]"), Some(2.0));
+    }
+
+    #[test]
+    fn patterns_that_cannot_work_are_refused_by_name() {
+        use throng_observation::pack::{LogPattern, LogValue};
+        let value = LogValue { group: "y".into(), metric: "a.b".into(), ..LogValue::default() };
+        let cases = [
+            ("broken", "(", vec![], "not a regular expression"),
+            ("look_around", "(?<=a)b", vec![], "not a regular expression"),
+            ("huge", "(?:a{1000}){1000}", vec![], "not a regular expression"),
+            ("any", "x", vec![], "the name is taken"),
+            ("group", "(?<x>.)", vec![value], "no group `y`"),
+        ];
+        for (id, pattern, values, expect) in cases {
+            let pattern =
+                LogPattern { id: id.into(), pattern: pattern.into(), values, ..LogPattern::default() };
+            let error = Patterns::new([&pattern]).unwrap_err().to_string();
+            assert!(error.contains(expect) && error.contains(id), "{error}");
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Follows a file as it grows: it may come late, be renamed away and made anew, be cut short, or vanish.
+
+use std::fs::File;
+use std::io::ErrorKind;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// How many bytes of a file are read at a time; what is more waits for the next time.
+const READ_BYTES_MAX: usize = 4 << 20;
+/// A file that runs this far ahead is followed from nearer its end: the reader never holds more than a part of it, and
+/// old lines are worth less than knowing what happens.
+const BEHIND_BYTES_MAX: u64 = 64 << 20;
+
+/// What following a file came to.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// The file was replaced or cut: lines that were begun will not be ended.
+    pub ended: bool,
+    /// Bytes that were skipped because the file grew faster than it could be read.
+    pub skipped_bytes: u64,
+    /// What is in the way, once for each new reason.
+    pub trouble: Option<String>,
+    /// The file can be read again after trouble.
+    pub recovered: bool,
+}
+
+/// Follows one file by its name.
+#[derive(Debug)]
+pub struct FileTail {
+    path: PathBuf,
+    file: Option<Open>,
+    /// Whether a file that is there at first is read from its end: its past is not the run's.
+    skip_past: bool,
+    trouble: Option<String>,
+    buffer: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Open {
+    file: File,
+    identity: (u64, u64),
+    offset: u64,
+}
+
+impl FileTail {
+    /// Follows the file of this name from its end, or from its beginning where it does not exist yet.
+    #[must_use]
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), file: None, skip_past: true, trouble: None, buffer: vec![0; 64 * 1024] }
+    }
+
+    /// The file's name.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Reads what has been written since the last time.
+    pub fn read(&mut self, mut each: impl FnMut(&[u8])) -> Progress {
+        let mut progress = Progress::default();
+        let mut budget = READ_BYTES_MAX;
+        let result = self.follow(&mut budget, &mut progress, &mut each);
+        match result {
+            Ok(()) => progress.recovered = self.trouble.take().is_some(),
+            Err(reason) => {
+                if self.trouble.as_ref() != Some(&reason) {
+                    progress.trouble = Some(reason.clone());
+                }
+                self.trouble = Some(reason);
+            }
+        }
+        // Whatever is made from here on was written during the run.
+        self.skip_past = false;
+        progress
+    }
+
+    fn follow(
+        &mut self,
+        budget: &mut usize,
+        progress: &mut Progress,
+        each: &mut impl FnMut(&[u8]),
+    ) -> Result<(), String> {
+        // The old file is read to its end before the new one: a rotated log goes on growing until the server is told.
+        self.read_open(budget, progress, each)?;
+        let there = std::fs::metadata(&self.path);
+        let replaced = match (&there, &self.file) {
+            (Ok(there), Some(open)) => open.identity != (there.dev(), there.ino()),
+            (Ok(_), None) => true,
+            (Err(error), _) if error.kind() == ErrorKind::NotFound => {
+                return Err(format!("{}: does not exist (yet); waiting for it", self.path.display()));
+            }
+            (Err(error), _) => return Err(self.in_the_way(error)),
+        };
+        if replaced && *budget > 0 {
+            progress.ended = self.file.take().is_some();
+            self.file = Some(self.open()?);
+            self.read_open(budget, progress, each)?;
+        }
+        Ok(())
+    }
+
+    fn open(&self) -> Result<Open, String> {
+        // Not waiting at a named pipe, whose opening blocks until somebody writes.
+        let not_blocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+        let file = std::fs::OpenOptions::new()
+            .read(true)
+            .custom_flags(not_blocking)
+            .open(&self.path)
+            .map_err(|error| self.in_the_way(&error))?;
+        let about = file.metadata().map_err(|error| self.in_the_way(&error))?;
+        if !about.is_file() {
+            return Err(format!("{}: no ordinary file; name the log file itself", self.path.display()));
+        }
+        let offset = if self.skip_past { about.len() } else { 0 };
+        Ok(Open { file, identity: (about.dev(), about.ino()), offset })
+    }
+
+    fn in_the_way(&self, error: &std::io::Error) -> String {
+        let mend = match error.kind() {
+            ErrorKind::PermissionDenied => {
+                "; let the watcher's user read it (often: add it to the group `adm`)"
+            }
+            _ => "",
+        };
+        format!("{}: {error}{mend}", self.path.display())
+    }
+
+    fn read_open(
+        &mut self,
+        budget: &mut usize,
+        progress: &mut Progress,
+        each: &mut impl FnMut(&[u8]),
+    ) -> Result<(), String> {
+        let Some(open) = &mut self.file else { return Ok(()) };
+        let size = open.file.metadata().map_or(open.offset, |about| about.len());
+        if size < open.offset {
+            // Cut short in place (logrotate's copytruncate): what follows is new.
+            open.offset = 0;
+            progress.ended = true;
+        }
+        if size - open.offset > BEHIND_BYTES_MAX {
+            let near_end = size - READ_BYTES_MAX as u64;
+            progress.skipped_bytes += near_end - open.offset;
+            open.offset = near_end;
+        }
+        while *budget > 0 {
+            let room = self.buffer.len().min(*budget);
+            let Some(buffer) = self.buffer.get_mut(..room) else { break };
+            match open.file.read_at(buffer, open.offset) {
+                Ok(0) => break,
+                Ok(count) => {
+                    each(buffer.get(..count).unwrap_or_default());
+                    open.offset += count as u64;
+                    *budget -= count;
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => {
+                    let reason = format!("{}: {error}", self.path.display());
+                    self.file = None;
+                    return Err(reason);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[path = "file_tests.rs"]
+mod tests;

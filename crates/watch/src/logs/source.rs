@@ -1,0 +1,132 @@
+//! Where log lines come from: a file, a pipe of a program that throng started, the journal of a unit.
+
+use std::io::Read;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+/// How a watched program's words reach us.
+#[derive(Debug)]
+pub enum LogSource {
+    /// A file, followed by name.
+    File(PathBuf),
+    /// The reading end of a pipe: standard output or standard error of a program. It is read all the time, so that the
+    /// program never waits for its observer.
+    Pipe(OwnedFd),
+    /// The journal of a systemd unit, through `journalctl`.
+    Journal {
+        /// The unit.
+        unit: String,
+        /// The program; `journalctl` unless it stands elsewhere.
+        program: PathBuf,
+    },
+}
+
+impl LogSource {
+    /// The journal of a unit.
+    pub fn journal(unit: impl Into<String>) -> Self {
+        Self::Journal { unit: unit.into(), program: "journalctl".into() }
+    }
+}
+
+/// Why a source cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// A unit's name that is none.
+    #[error("`{0}` is no name of a systemd unit")]
+    Unit(String),
+    /// The thread that reads cannot be started.
+    #[error("no thread to read the log: {0}")]
+    Thread(#[from] std::io::Error),
+}
+
+/// What waiting for bytes came to.
+pub(super) enum Waited {
+    /// Some came and were read.
+    Read(usize),
+    /// None came in time.
+    Quiet,
+    /// None will come.
+    Ended,
+}
+
+/// Waits for bytes up to `patience` and reads what there is, at most the buffer.
+pub(super) fn read_within(from: &mut (impl AsFd + Read), buffer: &mut [u8], patience: Duration) -> Waited {
+    let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(patience.subsec_nanos()) };
+    let ready = {
+        let mut fds = [PollFd::new(from, PollFlags::IN)];
+        poll(&mut fds, Some(&timeout))
+    };
+    match ready {
+        Ok(0) => Waited::Quiet,
+        Ok(_) => match from.read(buffer) {
+            Ok(0) => Waited::Ended,
+            Ok(count) => Waited::Read(count),
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    std::io::ErrorKind::Interrupted | std::io::ErrorKind::WouldBlock
+                ) =>
+            {
+                Waited::Quiet
+            }
+            Err(_) => Waited::Ended,
+        },
+        Err(rustix::io::Errno::INTR) => Waited::Quiet,
+        Err(_) => Waited::Ended,
+    }
+}
+
+/// A running `journalctl`; it ends when dropped.
+#[derive(Debug)]
+pub(super) struct Journal {
+    child: Child,
+    pub(super) lines: ChildStdout,
+    complaints: Option<ChildStderr>,
+}
+
+impl Journal {
+    /// Follows the journal of `unit` from now on.
+    pub(super) fn start(program: &PathBuf, unit: &str) -> Result<Self, String> {
+        let mut command = Command::new(program);
+        command
+            .args(["--follow", "--lines=0", "--output=cat", "--quiet", "--no-pager"])
+            .arg(format!("--unit={unit}"));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|error| {
+            format!(
+                "the journal of {unit}: {}: {error}; name the server's log file where there is no systemd",
+                program.display()
+            )
+        })?;
+        let Some(lines) = child.stdout.take() else { return Err(format!("the journal of {unit}: no pipe")) };
+        let complaints = child.stderr.take();
+        Ok(Self { child, lines, complaints })
+    }
+
+    /// Ends it and tells what it said of why.
+    pub(super) fn end(mut self) -> String {
+        let _ = self.child.kill();
+        let mut said = Vec::new();
+        if let Some(complaints) = self.complaints.take() {
+            let _ = complaints.take(4_096).read_to_end(&mut said);
+        }
+        super::shown(&said)
+    }
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Whether `unit` can be a unit's name (systemd.unit(5)): nothing that a program could take for an option or a path.
+pub(super) fn is_unit(unit: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b":-_.@\\".contains(&byte);
+    !unit.is_empty() && unit.len() <= 255 && !unit.starts_with('-') && unit.bytes().all(fits)
+}

@@ -1,0 +1,279 @@
+//! Reads the logs of a host while the run goes on: a thread a log, so that a pipe is emptied whatever else happens.
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use throng_observation::host::{HostEventKind, Unit};
+
+use super::access::{AccessCounter, UriGroups};
+use super::source::{Journal, Waited, is_unit, read_within};
+use super::{FileTail, LineCounter, LogSource, Patterns, SourceError};
+use crate::seen::{Clock, Seen, SeenWriter, Value};
+
+/// How often a file is looked at, and how long a pipe is waited for.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// How often counts are written.
+const WRITE_EVERY: Duration = Duration::from_secs(1);
+/// How long after its end the journal is asked for again, at first and at last.
+const JOURNAL_AGAIN_AFTER: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+
+/// What is read from a log.
+#[derive(Clone, Debug)]
+pub enum LogReader {
+    /// Lines are counted by pattern.
+    Lines(Arc<Patterns>),
+    /// Requests and bytes are counted by group of URIs.
+    Access(Arc<UriGroups>),
+}
+
+/// The readers of a host's logs; they end when it is dropped.
+#[derive(Debug, Default)]
+pub struct Tail {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Tail {
+    /// No logs yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reads one more log from now on. `log` names it in labels; `rows` is this reader's own way to the run.
+    ///
+    /// # Errors
+    /// When a unit's name is none, or no thread can be made. A log that cannot be read is no error: it is said in the
+    /// run, and tried again.
+    pub fn follow(
+        &mut self,
+        log: impl Into<String>,
+        source: LogSource,
+        reader: LogReader,
+        rows: SeenWriter,
+        clock: Clock,
+    ) -> Result<(), SourceError> {
+        if let LogSource::Journal { unit, .. } = &source
+            && !is_unit(unit)
+        {
+            return Err(SourceError::Unit(unit.clone()));
+        }
+        let log = log.into();
+        let counter = match reader {
+            LogReader::Lines(patterns) => Counter::Lines(LineCounter::new(log.clone(), patterns, clock())),
+            LogReader::Access(groups) => Counter::Access(AccessCounter::new(log.clone(), groups, clock())),
+        };
+        let writer = Writer {
+            log,
+            counter,
+            rows,
+            clock,
+            last: Instant::now(),
+            skipped_bytes: 0,
+            skipped_before: false,
+        };
+        // From the moment this returns, the file's lines count.
+        let stop = self.stop.clone();
+        let thread = std::thread::Builder::new().name("watch-log".into());
+        let thread = match source {
+            LogSource::File(path) => {
+                let mut file = FileTail::new(path);
+                let mut writer = writer;
+                writer.look(&mut file);
+                thread.spawn(move || follow_file(file, writer, &stop))?
+            }
+            LogSource::Pipe(fd) => thread.spawn(move || follow_pipe(fd, writer, &stop))?,
+            LogSource::Journal { unit, program } => {
+                thread.spawn(move || follow_journal(&program, &unit, writer, &stop))?
+            }
+        };
+        self.threads.push(thread);
+        Ok(())
+    }
+
+    /// Ends all readers, when what is there has been read and written. Dropping it does the same.
+    pub fn stop(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Tail {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+#[derive(Debug)]
+enum Counter {
+    Lines(LineCounter),
+    Access(AccessCounter),
+}
+
+impl Counter {
+    fn read(&mut self, bytes: &[u8]) {
+        match self {
+            Self::Lines(counter) => counter.read(bytes),
+            Self::Access(counter) => counter.read(bytes),
+        }
+    }
+
+    fn finish(&mut self) {
+        match self {
+            Self::Lines(counter) => counter.finish(),
+            Self::Access(counter) => counter.finish(),
+        }
+    }
+
+    fn tick(&mut self, now: throng_observation::RunTime) -> Vec<Seen> {
+        match self {
+            Self::Lines(counter) => counter.tick(now),
+            Self::Access(counter) => counter.tick(now),
+        }
+    }
+}
+
+/// A counter and its way to the run.
+struct Writer {
+    log: String,
+    counter: Counter,
+    rows: SeenWriter,
+    clock: Clock,
+    last: Instant,
+    skipped_bytes: u64,
+    skipped_before: bool,
+}
+
+impl Writer {
+    fn look(&mut self, file: &mut FileTail) {
+        let counter = &mut self.counter;
+        let progress = file.read(|bytes| counter.read(bytes));
+        if progress.ended {
+            self.counter.finish();
+        }
+        self.skipped_bytes += progress.skipped_bytes;
+        if let Some(trouble) = progress.trouble {
+            self.say(HostEventKind::CannotSee, format!("the log {}: {trouble}", self.log));
+        }
+        if progress.recovered {
+            self.say(HostEventKind::Watcher, format!("the log {} can be read again", self.log));
+        }
+    }
+
+    fn say(&mut self, kind: HostEventKind, detail: String) {
+        let now = (self.clock)();
+        self.rows.write(now, [Seen::Event(kind, detail)]);
+    }
+
+    fn write_when_due(&mut self) {
+        if self.last.elapsed() >= WRITE_EVERY {
+            self.write();
+        }
+    }
+
+    fn write(&mut self) {
+        let seconds = self.last.elapsed().as_secs_f64().max(1e-3);
+        self.last = Instant::now();
+        let now = (self.clock)();
+        let mut seen = self.counter.tick(now);
+        if self.skipped_bytes > 0 || self.skipped_before {
+            let rate = self.skipped_bytes as f64 / seconds;
+            let labels = [("log", self.log.as_str())];
+            seen.push(Seen::Value(Value::new("log.bytes_skipped", Unit::BytesPerSecond, &labels, rate)));
+            (self.skipped_before, self.skipped_bytes) = (true, 0);
+        }
+        self.rows.write(now, seen);
+    }
+
+    /// What is left is written, and nothing more is known from then on.
+    fn end(mut self) {
+        self.counter.finish();
+        self.write();
+        let now = (self.clock)();
+        self.rows.end(now);
+    }
+}
+
+fn follow_file(mut file: FileTail, mut writer: Writer, stop: &AtomicBool) {
+    loop {
+        // Asked before reading: what was written before the stop is read.
+        let last = stop.load(Ordering::Relaxed);
+        writer.look(&mut file);
+        if last {
+            break;
+        }
+        writer.write_when_due();
+        std::thread::park_timeout(LOOK_EVERY);
+    }
+    writer.end();
+}
+
+fn follow_pipe(fd: OwnedFd, mut writer: Writer, stop: &AtomicBool) {
+    let mut pipe = File::from(fd);
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        // A writer that never pauses must not keep the reader from its end.
+        let last = stop.load(Ordering::Relaxed);
+        match read_within(&mut pipe, &mut buffer, if last { Duration::ZERO } else { LOOK_EVERY }) {
+            Waited::Read(count) => writer.counter.read(buffer.get(..count).unwrap_or_default()),
+            Waited::Quiet if last => break,
+            Waited::Quiet => {}
+            Waited::Ended => break,
+        }
+        writer.write_when_due();
+        if last && writer.last.elapsed() >= LOOK_EVERY {
+            break;
+        }
+    }
+    writer.end();
+}
+
+fn follow_journal(program: &PathBuf, unit: &str, mut writer: Writer, stop: &AtomicBool) {
+    let mut buffer = vec![0; 64 * 1024];
+    let mut again_after = JOURNAL_AGAIN_AFTER.0;
+    let mut said = String::new();
+    while !stop.load(Ordering::Relaxed) {
+        let reason = match Journal::start(program, unit) {
+            Ok(mut journal) => {
+                while !stop.load(Ordering::Relaxed) {
+                    match read_within(&mut journal.lines, &mut buffer, LOOK_EVERY) {
+                        Waited::Read(count) => {
+                            again_after = JOURNAL_AGAIN_AFTER.0;
+                            writer.counter.read(buffer.get(..count).unwrap_or_default());
+                        }
+                        Waited::Quiet => {}
+                        Waited::Ended => break,
+                    }
+                    writer.write_when_due();
+                }
+                if stop.load(Ordering::Relaxed) {
+                    break;
+                }
+                format!("the journal of {unit}: journalctl ended: {}", journal.end())
+            }
+            Err(reason) => reason,
+        };
+        if reason != said {
+            writer.say(HostEventKind::CannotSee, reason.clone());
+            said = reason;
+        }
+        let waits_until = Instant::now() + again_after;
+        while Instant::now() < waits_until && !stop.load(Ordering::Relaxed) {
+            std::thread::park_timeout(LOOK_EVERY);
+            writer.write_when_due();
+        }
+        again_after = (again_after * 2).min(JOURNAL_AGAIN_AFTER.1);
+    }
+    writer.end();
+}

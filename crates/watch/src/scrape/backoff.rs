@@ -1,0 +1,90 @@
+//! When an endpoint is asked again, and what is said of one that cannot be read: once for each new reason, and when it
+//! answers again.
+
+use std::time::Duration;
+
+use throng_observation::host::HostEventKind;
+
+use crate::seen::Seen;
+
+/// An endpoint that fails is asked again no later than this.
+const AGAIN_WITHIN: Duration = Duration::from_secs(60);
+/// No more different reasons are said of an endpoint in a run: a lying one has many.
+const REASONS_MAX: u32 = 20;
+
+/// Whether an endpoint answers.
+#[derive(Debug)]
+pub(super) struct Backoff {
+    endpoint: String,
+    interval: Duration,
+    failures: u32,
+    reason: Option<String>,
+    reasons_said: u32,
+}
+
+impl Backoff {
+    pub(super) fn new(endpoint: String, interval: Duration) -> Self {
+        Self { endpoint, interval, failures: 0, reason: None, reasons_said: 0 }
+    }
+
+    /// How long after the beginning of one reading the next begins.
+    pub(super) fn pause(&self) -> Duration {
+        let longer = 2u32.saturating_pow(self.failures.min(10));
+        (self.interval * longer).min(AGAIN_WITHIN.max(self.interval))
+    }
+
+    /// It answered.
+    pub(super) fn succeeded(&mut self) -> Option<Seen> {
+        self.failures = 0;
+        let detail = format!("the endpoint {} can be read again", self.endpoint);
+        self.reason.take().map(|_| Seen::Event(HostEventKind::Watcher, detail))
+    }
+
+    /// It did not answer, or not what it should.
+    pub(super) fn failed(&mut self, reason: &str) -> Option<Seen> {
+        self.failures = self.failures.saturating_add(1);
+        if self.reason.as_deref() == Some(reason) {
+            return None;
+        }
+        self.reason = Some(reason.to_owned());
+        self.reasons_said += 1;
+        (self.reasons_said <= REASONS_MAX).then(|| {
+            Seen::cannot(format!(
+                "the endpoint {}: {reason}; it is asked again, less and less often",
+                self.endpoint
+            ))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failing_endpoint_is_asked_less_and_less_often_and_at_least_once_a_minute() {
+        let mut backoff = Backoff::new("e".into(), Duration::from_secs(5));
+        let mut pauses = vec![backoff.pause().as_secs()];
+        for _ in 0..20 {
+            backoff.failed("x");
+            pauses.push(backoff.pause().as_secs());
+        }
+        assert_eq!(pauses[..6], [5, 10, 20, 40, 60, 60]);
+        assert_eq!(pauses[20], 60);
+        backoff.succeeded();
+        assert_eq!(backoff.pause().as_secs(), 5);
+    }
+
+    #[test]
+    fn each_new_reason_is_said_once_and_the_end_of_trouble_too() {
+        let mut backoff = Backoff::new("e".into(), Duration::from_secs(1));
+        assert_eq!(backoff.succeeded(), None);
+        assert!(
+            backoff.failed("x").is_some() && backoff.failed("x").is_none() && backoff.failed("y").is_some()
+        );
+        assert!(matches!(backoff.succeeded(), Some(Seen::Event(HostEventKind::Watcher, _))));
+        assert_eq!(backoff.succeeded(), None);
+        let said = (0..100).filter(|n| backoff.failed(&n.to_string()).is_some()).count();
+        assert_eq!(said, REASONS_MAX as usize - 2);
+    }
+}

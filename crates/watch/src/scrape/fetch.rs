@@ -1,0 +1,317 @@
+//! Carries one question to an endpoint and its answer back, over HTTP or WebSocket, with TLS or without: to an address
+//! that may be asked, within a time, into a bounded buffer, following nobody elsewhere.
+
+use std::net::{IpAddr, SocketAddr};
+
+use futures_util::{SinkExt, StreamExt};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper::body::Bytes;
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper::{Method, Request, StatusCode, header};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use url::Url;
+
+use super::round::Ask;
+use super::scraper::{Allowed, Credentials, Endpoint};
+
+/// The longest answer that is taken.
+pub(super) const ANSWER_BYTES_MAX: usize = 8 << 20;
+
+/// Why an endpoint could not be asked, or did not answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FetchError {
+    /// Its name leads nowhere.
+    #[error("{host} cannot be resolved: {reason}")]
+    Resolve {
+        /// The name.
+        host: String,
+        /// Why.
+        reason: String,
+    },
+    /// The run may not ask it.
+    #[error("{0}")]
+    NotAllowed(String),
+    /// It does not take connections.
+    #[error("no connection to {address}: {reason}")]
+    Connect {
+        /// Where.
+        address: SocketAddr,
+        /// Why.
+        reason: String,
+    },
+    /// Its certificate is not trusted, or TLS failed otherwise.
+    #[error("TLS: {0}; pin a self-made certificate by its SHA-256 fingerprint")]
+    Tls(String),
+    /// It took too long.
+    #[error("no answer within {0} ms")]
+    TimedOut(u128),
+    /// It sends elsewhere. Whoever is asked must be named in the scenario.
+    #[error("it redirects to {0}, which is not followed; name the address that answers")]
+    Redirect(String),
+    /// It refuses.
+    #[error("it answers {status}{mend}")]
+    Status {
+        /// The status.
+        status: u16,
+        /// What to do, after a semicolon; empty where that is not known.
+        mend: &'static str,
+    },
+    /// It answers a page for people.
+    #[error("it answers with a web page (text/html), not with figures; look at the path")]
+    WebPage,
+    /// It answers without end.
+    #[error("its answer is longer than {ANSWER_BYTES_MAX} bytes")]
+    TooLong,
+    /// It does not speak what it should.
+    #[error("{0}")]
+    Protocol(String),
+}
+
+pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
+
+/// A connection to an endpoint, kept between questions.
+pub(super) enum Link {
+    Http { requests: SendRequest<Full<Bytes>>, driver: JoinHandle<()> },
+    WebSocket(Box<WebSocketStream<Box<dyn Stream>>>),
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        if let Self::Http { driver, .. } = self {
+            driver.abort();
+        }
+    }
+}
+
+impl Link {
+    /// Whether a further question can be sent.
+    pub(super) fn is_open(&self) -> bool {
+        match self {
+            Self::Http { requests, .. } => !requests.is_closed(),
+            Self::WebSocket(_) => true,
+        }
+    }
+
+    /// Connects to the first address of the endpoint's host that may be asked and takes the connection.
+    pub(super) async fn open(endpoint: &Endpoint, allowed: &Allowed) -> Result<Self, FetchError> {
+        let url = &endpoint.url;
+        let stream = connect(url, allowed).await?;
+        let stream: Box<dyn Stream> = match url.scheme() {
+            "https" | "wss" => {
+                let config = super::tls::client(endpoint.certificate_sha256).map_err(FetchError::Tls)?;
+                let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
+                let name = rustls::pki_types::ServerName::try_from(host)
+                    .map_err(|error| FetchError::Tls(error.to_string()))?;
+                let connector = tokio_rustls::TlsConnector::from(config);
+                Box::new(
+                    connector
+                        .connect(name, stream)
+                        .await
+                        .map_err(|error| FetchError::Tls(error.to_string()))?,
+                )
+            }
+            _ => Box::new(stream),
+        };
+        if matches!(url.scheme(), "ws" | "wss") {
+            return Self::web_socket(endpoint, stream).await;
+        }
+        let protocol = |error: hyper::Error| FetchError::Protocol(format!("HTTP: {error}"));
+        let (requests, connection) = handshake(TokioIo::new(stream)).await.map_err(protocol)?;
+        let driver = tokio::spawn(async move {
+            // What goes wrong here, the question that waits for it says.
+            let _ = connection.await;
+        });
+        Ok(Self::Http { requests, driver })
+    }
+
+    async fn web_socket(endpoint: &Endpoint, stream: Box<dyn Stream>) -> Result<Self, FetchError> {
+        let protocol = |error: tokio_tungstenite::tungstenite::Error| {
+            FetchError::Protocol(format!("WebSocket: {error}"))
+        };
+        let mut request = endpoint.url.as_str().into_client_request().map_err(protocol)?;
+        let subprotocol = header::HeaderValue::from_static("janus-admin-protocol");
+        request.headers_mut().insert(header::SEC_WEBSOCKET_PROTOCOL, subprotocol);
+        let mut config = WebSocketConfig::default();
+        config.max_message_size = Some(ANSWER_BYTES_MAX);
+        config.max_frame_size = Some(ANSWER_BYTES_MAX);
+        let (socket, _) = tokio_tungstenite::client_async_with_config(request, stream, Some(config))
+            .await
+            .map_err(protocol)?;
+        Ok(Self::WebSocket(Box::new(socket)))
+    }
+
+    /// Sends a question and takes its answer.
+    pub(super) async fn ask(&mut self, endpoint: &Endpoint, ask: &Ask) -> Result<Vec<u8>, FetchError> {
+        match self {
+            Self::Http { requests, .. } => ask_http(requests, endpoint, ask).await,
+            Self::WebSocket(socket) => ask_web_socket(socket, ask).await,
+        }
+    }
+}
+
+async fn connect(url: &Url, allowed: &Allowed) -> Result<TcpStream, FetchError> {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
+    let port = url.port_or_known_default().unwrap_or(80);
+    let unresolved = |reason: String| FetchError::Resolve { host: host.clone(), reason };
+    let addresses: Vec<SocketAddr> = match host.parse::<IpAddr>() {
+        Ok(address) => vec![SocketAddr::new(address, port)],
+        Err(_) => {
+            let found = tokio::net::lookup_host((host.as_str(), port)).await;
+            found.map_err(|error| unresolved(error.to_string()))?.take(16).collect()
+        }
+    };
+    let mut why = unresolved("no address".into());
+    for address in addresses {
+        // Asked of the very address that is connected to, so that a name cannot lead elsewhere in between.
+        if let Err(refusal) = allowed(address.ip()) {
+            why = FetchError::NotAllowed(refusal);
+            continue;
+        }
+        match TcpStream::connect(address).await {
+            Ok(stream) => {
+                let _ = stream.set_nodelay(true);
+                return Ok(stream);
+            }
+            Err(error) => why = FetchError::Connect { address, reason: error.to_string() },
+        }
+    }
+    Err(why)
+}
+
+async fn ask_http(
+    requests: &mut SendRequest<Full<Bytes>>,
+    endpoint: &Endpoint,
+    ask: &Ask,
+) -> Result<Vec<u8>, FetchError> {
+    let protocol = |error: &dyn std::fmt::Display| FetchError::Protocol(format!("HTTP: {error}"));
+    let request = request(endpoint, ask).map_err(|error| protocol(&error))?;
+    requests.ready().await.map_err(|error| protocol(&error))?;
+    let response = requests.send_request(request).await.map_err(|error| protocol(&error))?;
+    let status = response.status();
+    let text = |name| response.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let content_type = text(header::CONTENT_TYPE).to_ascii_lowercase();
+    if status.is_redirection() {
+        return Err(FetchError::Redirect(super::round::beginning(text(header::LOCATION))));
+    }
+    // An API that explains itself in JSON is listened to, whatever the status.
+    let explains = endpoint.kind == throng_observation::pack::EndpointKind::OvenMediaEngine
+        && content_type.starts_with("application/json");
+    if !status.is_success() && !explains {
+        let mend = match status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                "; give its credentials, or let it answer to this host's address"
+            }
+            StatusCode::NOT_FOUND => "; look at the path, and at the host name that the server serves",
+            _ => "",
+        };
+        return Err(FetchError::Status { status: status.as_u16(), mend });
+    }
+    if content_type.starts_with("text/html") {
+        return Err(FetchError::WebPage);
+    }
+    let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
+    match body {
+        Ok(body) => Ok(body.to_bytes().to_vec()),
+        Err(error) if error.is::<LengthLimitError>() => Err(FetchError::TooLong),
+        Err(error) => Err(protocol(&error)),
+    }
+}
+
+fn request(endpoint: &Endpoint, ask: &Ask) -> Result<Request<Full<Bytes>>, hyper::http::Error> {
+    let url = &endpoint.url;
+    let path = match (&ask.path, url.query()) {
+        (Some(path), _) => path.clone(),
+        (None, Some(query)) => format!("{}?{query}", url.path()),
+        (None, None) => url.path().to_owned(),
+    };
+    let host = match url.port() {
+        Some(port) => format!("{}:{port}", url.host_str().unwrap_or_default()),
+        None => url.host_str().unwrap_or_default().to_owned(),
+    };
+    let method = if ask.body.is_some() { Method::POST } else { Method::GET };
+    let mut request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header(header::HOST, host)
+        .header(header::USER_AGENT, concat!("throng/", env!("CARGO_PKG_VERSION")))
+        .header(
+            header::ACCEPT,
+            "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
+        );
+    if ask.body.is_some() {
+        request = request.header(header::CONTENT_TYPE, "application/json");
+    }
+    let authorization = match &endpoint.credentials {
+        // OvenMediaEngine's access token is the whole of what Basic encodes.
+        Credentials::Basic(pair) => Some(format!("Basic {}", base64(pair.as_bytes()))),
+        Credentials::Bearer(token) => Some(format!("Bearer {token}")),
+        Credentials::None | Credentials::Secret(_) => None,
+    };
+    if let Some(authorization) = authorization {
+        request = request.header(header::AUTHORIZATION, authorization);
+    }
+    request.body(Full::new(Bytes::from(ask.body.clone().unwrap_or_default())))
+}
+
+async fn ask_web_socket(
+    socket: &mut WebSocketStream<Box<dyn Stream>>,
+    ask: &Ask,
+) -> Result<Vec<u8>, FetchError> {
+    let protocol = |error: &dyn std::fmt::Display| FetchError::Protocol(format!("WebSocket: {error}"));
+    let question = ask.body.clone().unwrap_or_default();
+    socket.send(Message::text(question)).await.map_err(|error| protocol(&error))?;
+    loop {
+        match socket.next().await {
+            Some(Ok(message @ (Message::Text(_) | Message::Binary(_)))) => {
+                return Ok(message.into_data().to_vec());
+            }
+            Some(Ok(Message::Close(_))) | None => return Err(protocol(&"closed")),
+            Some(Ok(_)) => {}
+            Some(Err(error)) => return Err(protocol(&error)),
+        }
+    }
+}
+
+/// Base64 of RFC 4648 section 4.
+fn base64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let mut block = [0u8; 3];
+        block.iter_mut().zip(chunk).for_each(|(to, from)| *to = *from);
+        let bits = u32::from_be_bytes([0, block[0], block[1], block[2]]);
+        for index in 0..4 {
+            let letter = LETTERS[(bits >> (18 - 6 * index)) as usize & 63];
+            text.push(if index <= chunk.len() { char::from(letter) } else { '=' });
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_that_of_the_rfc() {
+        let cases = [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foobar", "Zm9vYmFy"),
+            ("ome-access-token", "b21lLWFjY2Vzcy10b2tlbg=="),
+        ];
+        for (plain, expect) in cases {
+            assert_eq!(base64(plain.as_bytes()), expect);
+        }
+    }
+}

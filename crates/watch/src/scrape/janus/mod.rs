@@ -1,0 +1,7 @@
+//! Janus's admin API (sessions, handles, what each sends) and the events that it posts.
+
+mod events;
+mod round;
+
+pub use events::{EventCounter, EventListener, ListenError};
+pub use round::JanusRound;

@@ -1,0 +1,307 @@
+//! One reading of Janus's admin API: its sessions, their handles, and what each handle sends.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use serde_json::{Value as Json, json};
+use throng_observation::RunTime;
+use throng_observation::host::Unit;
+
+use crate::scrape::rates::Rates;
+use crate::scrape::round::{Ask, NotUnderstood, labels};
+use crate::seen::{Seen, Value};
+
+/// Questions of one reading. Each costs Janus some tenths of a millisecond; with more handles than this only what the
+/// list of sessions says is told.
+const ASKS_MAX: usize = 1_000;
+
+/// One reading of the admin API.
+///
+/// Series, with the label `endpoint`: `janus.sessions`; `janus.handles` (by `plugin`); `janus.peer_connections` (by
+/// `state` of ICE); `janus.queued_packets`, packets that wait in the queues of all handles' sending threads;
+/// `janus.sent` and `janus.received`, RTP bytes a second over all handles; `janus.nacks_received`,
+/// `janus.retransmissions`, packets a second asked for again and sent again; `janus.handles_unasked`, handles or
+/// sessions beyond the bound.
+#[derive(Debug)]
+pub struct JanusRound {
+    secret: Option<String>,
+    asked: Option<Question>,
+    to_ask: VecDeque<Question>,
+    asks: usize,
+    sessions: usize,
+    unasked: usize,
+    handles: BTreeMap<String, u64>,
+    peer_connections: BTreeMap<String, u64>,
+    queued_packets: f64,
+    sent: f64,
+    received: f64,
+    /// By handle: what only grows.
+    counters: Vec<(u64, [f64; 2])>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Question {
+    Sessions,
+    Handles { session: u64 },
+    Handle { session: u64, handle: u64 },
+}
+
+const COUNTERS: [&str; 2] = ["janus.nacks_received", "janus.retransmissions"];
+
+impl JanusRound {
+    /// A reading with the admin secret, where Janus has one.
+    #[must_use]
+    pub fn new(secret: Option<&str>) -> Self {
+        Self {
+            secret: secret.map(str::to_owned),
+            asked: None,
+            to_ask: VecDeque::from([Question::Sessions]),
+            asks: 0,
+            sessions: 0,
+            unasked: 0,
+            handles: BTreeMap::new(),
+            peer_connections: BTreeMap::new(),
+            queued_packets: 0.0,
+            sent: 0.0,
+            received: 0.0,
+            counters: Vec::new(),
+        }
+    }
+
+    pub(in crate::scrape) fn ask(&mut self) -> Option<Ask> {
+        if self.asks >= ASKS_MAX {
+            self.unasked += self.to_ask.len();
+            self.to_ask.clear();
+        }
+        let question = self.to_ask.pop_front()?;
+        self.asks += 1;
+        self.asked = Some(question);
+        let mut body = match question {
+            Question::Sessions => json!({ "janus": "list_sessions" }),
+            Question::Handles { session } => json!({ "janus": "list_handles", "session_id": session }),
+            Question::Handle { session, handle } => {
+                json!({ "janus": "handle_info", "session_id": session, "handle_id": handle })
+            }
+        };
+        // Janus takes only requests that carry a transaction of their own.
+        body["transaction"] = json!(format!("throng-{}", self.asks));
+        if let Some(secret) = &self.secret {
+            body["admin_secret"] = json!(secret);
+        }
+        Some(Ask { path: None, body: Some(body.to_string()) })
+    }
+
+    pub(in crate::scrape) fn told(&mut self, answer: &[u8]) -> Result<(), NotUnderstood> {
+        let Some(asked) = self.asked.take() else { return Ok(()) };
+        let answer: Json = serde_json::from_slice(answer)
+            .map_err(|error| NotUnderstood(format!("the answer of Janus is no JSON: {error}")))?;
+        if answer["janus"] != "success" {
+            return match asked {
+                // Sessions and handles end while they are asked for (458, 459: no such session, no such handle).
+                Question::Handles { .. } | Question::Handle { .. }
+                    if matches!(answer["error"]["code"].as_u64(), Some(458 | 459)) =>
+                {
+                    Ok(())
+                }
+                _ => Err(refused(&answer)),
+            };
+        }
+        let ids = |name: &str| {
+            let ids = answer.get(name).and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default();
+            ids.iter().filter_map(Json::as_u64).collect::<Vec<_>>()
+        };
+        match asked {
+            Question::Sessions => {
+                let sessions = ids("sessions");
+                self.sessions = sessions.len();
+                self.to_ask.extend(sessions.into_iter().map(|session| Question::Handles { session }));
+            }
+            Question::Handles { session } => {
+                let handles = ids("handles").into_iter();
+                self.to_ask.extend(handles.map(|handle| Question::Handle { session, handle }));
+            }
+            Question::Handle { handle, .. } => self.handle(handle, &answer["info"]),
+        }
+        Ok(())
+    }
+
+    fn handle(&mut self, handle: u64, info: &Json) {
+        let plugin = short(&info["plugin"], "janus.plugin.");
+        *self.handles.entry(plugin).or_default() += 1;
+        self.queued_packets += number(&info["queued-packets"]);
+        // Older versions have `streams`, an array, in place of `webrtc`.
+        let webrtc = if info["webrtc"].is_object() { &info["webrtc"] } else { &info["streams"][0] };
+        if let Some(state) = webrtc["ice"]["state"].as_str() {
+            *self.peer_connections.entry(short(&Json::from(state), "")).or_default() += 1;
+        }
+        let mut counters = [0.0; 2];
+        for medium in webrtc["media"].as_object().into_iter().flat_map(|media| media.values()) {
+            let stats = &medium["stats"];
+            self.sent += number(&stats["out"]["bytes_lastsec"]);
+            self.received += number(&stats["in"]["bytes_lastsec"]);
+            counters[0] += number(&stats["out"]["nacks"]);
+            counters[1] += number(&stats["in"]["retransmissions"]);
+        }
+        self.counters.push((handle, counters));
+    }
+
+    pub(in crate::scrape) fn finish(self, at: RunTime, endpoint: &str, rates: &mut Rates) -> Vec<Seen> {
+        let value = |metric: &str, unit, more: &[(&str, &str)], value: f64| {
+            Seen::Value(Value { metric: metric.to_owned(), unit, labels: labels(endpoint, more), value })
+        };
+        let mut seen = vec![
+            value("janus.sessions", Unit::Count, &[], self.sessions as f64),
+            value("janus.handles_unasked", Unit::Count, &[], self.unasked as f64),
+        ];
+        if self.unasked > 0 {
+            return seen;
+        }
+        seen.push(value("janus.queued_packets", Unit::Count, &[], self.queued_packets));
+        seen.push(value("janus.sent", Unit::BytesPerSecond, &[], self.sent));
+        seen.push(value("janus.received", Unit::BytesPerSecond, &[], self.received));
+        for (plugin, count) in &self.handles {
+            seen.push(value("janus.handles", Unit::Count, &[("plugin", plugin)], *count as f64));
+        }
+        for (state, count) in &self.peer_connections {
+            seen.push(value("janus.peer_connections", Unit::Count, &[("state", state)], *count as f64));
+        }
+        // By handle, so that one that leaves does not look like a counter that went back.
+        for (index, metric) in COUNTERS.into_iter().enumerate() {
+            let grown = |(handle, counters): &(u64, [f64; 2])| {
+                let labels = BTreeMap::from([("handle".to_owned(), handle.to_string())]);
+                rates.counter(at, metric, &labels, counters.get(index).copied().unwrap_or(0.0))
+            };
+            let rate: f64 = self.counters.iter().filter_map(grown).sum();
+            seen.push(value(metric, Unit::PerSecond, &[], rate));
+        }
+        seen
+    }
+}
+
+fn refused(answer: &Json) -> NotUnderstood {
+    let reason = answer["error"]["reason"].as_str().unwrap_or("no reason");
+    let mend = match answer["error"]["code"].as_u64() {
+        Some(403) => "; give the admin_secret of janus.jcfg as the endpoint's secret",
+        _ => "",
+    };
+    NotUnderstood(format!("Janus refuses: {}{mend}", super::super::round::beginning(reason)))
+}
+
+fn number(value: &Json) -> f64 {
+    value.as_f64().filter(|value| value.is_finite() && *value >= 0.0).unwrap_or(0.0)
+}
+
+/// A word of Janus's as a label.
+fn short(value: &Json, prefix: &str) -> String {
+    let text = value.as_str().unwrap_or("none");
+    text.strip_prefix(prefix).unwrap_or(text).chars().filter(|c| !c.is_control()).take(40).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answers(round: &mut JanusRound, mut answer: impl FnMut(&Json) -> Json) {
+        while let Some(ask) = round.ask() {
+            let question: Json = serde_json::from_str(&ask.body.unwrap()).unwrap();
+            assert!(question["transaction"].is_string());
+            round.told(answer(&question).to_string().as_bytes()).unwrap();
+        }
+    }
+
+    fn janus(question: &Json, sessions: u64, nacks: u64) -> Json {
+        assert_eq!(question["admin_secret"], "hush");
+        match question["janus"].as_str().unwrap() {
+            "list_sessions" => json!({ "janus": "success", "sessions": (1..=sessions).collect::<Vec<_>>() }),
+            "list_handles" => {
+                json!({ "janus": "success", "handles": [question["session_id"].as_u64().unwrap() + 100] })
+            }
+            _ if question["handle_id"] == 102 => {
+                json!({ "janus": "error", "error": { "code": 459, "reason": "gone" } })
+            }
+            _ => json!({ "janus": "success", "info": {
+                "plugin": "janus.plugin.videoroom", "queued-packets": 3,
+                "webrtc": { "ice": { "state": "ready" }, "media": {
+                    "a": { "stats": { "in": { "bytes_lastsec": 5 }, "out": { "bytes_lastsec": 1000, "nacks": nacks } } },
+                    "v": { "stats": { "out": { "bytes_lastsec": 9000 } } } } } } }),
+        }
+    }
+
+    fn read(rates: &mut Rates, at: i64, sessions: u64, nacks: u64) -> Vec<(String, f64)> {
+        let mut round = JanusRound::new(Some("hush"));
+        answers(&mut round, |question| janus(question, sessions, nacks));
+        rates.begin();
+        let seen = round.finish(RunTime(at * 1_000_000), "e", rates);
+        rates.end();
+        let value = |seen: Seen| match seen {
+            Seen::Value(value) => {
+                let more = value
+                    .labels
+                    .iter()
+                    .filter(|(name, _)| *name != "endpoint")
+                    .map(|(_, v)| format!("[{v}]"));
+                (format!("{}{}", value.metric, more.collect::<String>()), value.value)
+            }
+            Seen::Event(..) => panic!("no event"),
+        };
+        seen.into_iter().map(value).collect()
+    }
+
+    #[test]
+    fn sessions_handles_and_what_they_send_are_summed() {
+        let mut rates = Rates::default();
+        let got = read(&mut rates, 0, 3, 10);
+        let of = |got: &[(String, f64)], name: &str| {
+            got.iter().find(|(known, _)| known == name).map(|(_, value)| *value)
+        };
+        assert_eq!(of(&got, "janus.sessions"), Some(3.0));
+        assert_eq!(of(&got, "janus.handles[videoroom]"), Some(2.0), "one ended while it was asked for");
+        assert_eq!(of(&got, "janus.sent"), Some(20_000.0));
+        assert_eq!(of(&got, "janus.queued_packets"), Some(6.0));
+        assert_eq!(of(&got, "janus.peer_connections[ready]"), Some(2.0));
+        let got = read(&mut rates, 5, 3, 20);
+        assert_eq!(of(&got, "janus.nacks_received"), Some(4.0));
+        // One handle leaves: the others' sum is no counter that went back.
+        let got = read(&mut rates, 10, 1, 25);
+        assert_eq!(of(&got, "janus.nacks_received"), Some(1.0));
+    }
+
+    #[test]
+    fn a_janus_with_very_many_sessions_is_not_asked_for_each() {
+        let got = read(&mut Rates::default(), 0, 2_000, 0);
+        assert_eq!(got[0], ("janus.sessions".to_owned(), 2_000.0));
+        assert!(got[1].1 > 900.0);
+        assert_eq!(got.len(), 2);
+    }
+
+    #[test]
+    fn a_wrong_secret_is_said_with_its_mend() {
+        let mut round = JanusRound::new(None);
+        round.ask();
+        let answer = br#"{"janus":"error","error":{"code":403,"reason":"Unauthorized request"}}"#;
+        let error = round.told(answer).unwrap_err().to_string();
+        assert!(error.contains("Unauthorized") && error.contains("admin_secret"));
+    }
+
+    #[test]
+    fn an_answer_of_any_other_shape_does_no_harm() {
+        for answer in [
+            "",
+            "[]",
+            "7",
+            "{}",
+            r#"{"janus":"success","sessions":{"a":1}}"#,
+            r#"{"janus":"success","sessions":[-1,"x",1e99]}"#,
+        ] {
+            let mut round = JanusRound::new(None);
+            round.ask();
+            let _ = round.told(answer.as_bytes());
+        }
+        let mut round = JanusRound::new(None);
+        round.handle(
+            1,
+            &json!({ "webrtc": { "media": [1], "ice": 7 }, "queued-packets": -5, "streams": "x" }),
+        );
+        round.handle(2, &Json::Null);
+        assert_eq!(round.queued_packets, 0.0);
+    }
+}

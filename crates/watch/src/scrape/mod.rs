@@ -1,0 +1,22 @@
+//! Figures that a server tells of itself while the crowd is in: Prometheus and OpenMetrics endpoints, Janus's admin API
+//! and event handler, OvenMediaEngine's REST API, status pages. Reading is told the time and handed bytes; [`Scraper`]
+//! owns the connections, and asks only addresses that the run may reach.
+
+mod backoff;
+mod fetch;
+mod filter;
+pub mod janus;
+mod openmetrics;
+mod oven_media_engine;
+mod rates;
+mod round;
+mod scraper;
+mod status_page;
+mod tls;
+
+pub use fetch::FetchError;
+pub use filter::Filter;
+pub use openmetrics::{Exposition, Kind, SAMPLES_MAX, Sample, parse};
+pub use rates::{Rates, SERIES_MAX};
+pub use round::{Ask, NotUnderstood, Round};
+pub use scraper::{Allowed, Credentials, Endpoint, EndpointError, INTERVAL_MIN, Scraper};

@@ -1,0 +1,245 @@
+//! Counters to rates: what a counter grew by over the time between two readings, also when the server began anew.
+
+use std::collections::{BTreeMap, HashMap};
+
+use throng_observation::RunTime;
+use throng_observation::host::Unit;
+
+use super::openmetrics::{Kind, Sample};
+use crate::seen::{Seen, Value};
+
+/// How many series of one endpoint are kept in mind.
+pub const SERIES_MAX: usize = 2_000;
+/// After this many readings without it a series is over.
+const MISSING_MAX: u32 = 3;
+
+type Key = (String, BTreeMap<String, String>);
+
+/// What is remembered of an endpoint's series between two readings.
+#[derive(Debug, Default)]
+pub struct Rates {
+    counters: HashMap<Key, Remembered>,
+    round: u32,
+    over_limit: u64,
+    resets: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Remembered {
+    value: f64,
+    at: RunTime,
+    round: u32,
+    unit: Unit,
+}
+
+impl Rates {
+    /// Begins a reading.
+    pub fn begin(&mut self) {
+        self.round = self.round.wrapping_add(1);
+    }
+
+    /// A counter's value: its rate since the last reading, `None` at the first.
+    ///
+    /// Where it went back the server (or a part of it) began anew: what it counts by now is what it grew by at least.
+    pub fn counter(
+        &mut self,
+        at: RunTime,
+        metric: &str,
+        labels: &BTreeMap<String, String>,
+        value: f64,
+    ) -> Option<f64> {
+        let (last, new) = self.remember(at, metric, labels, value, Unit::PerSecond)?;
+        let seconds = new.millis_since(last.at) / 1e3;
+        if seconds <= 0.0 {
+            return None;
+        }
+        let grown = if value < last.value {
+            self.resets += 1;
+            value
+        } else {
+            value - last.value
+        };
+        Some(grown / seconds)
+    }
+
+    fn remember(
+        &mut self,
+        at: RunTime,
+        metric: &str,
+        labels: &BTreeMap<String, String>,
+        value: f64,
+        unit: Unit,
+    ) -> Option<(Remembered, RunTime)> {
+        let now = Remembered { value, at, round: self.round, unit };
+        let key = (metric.to_owned(), labels.clone());
+        let is_full = self.counters.len() >= SERIES_MAX;
+        match self.counters.get_mut(&key) {
+            Some(remembered) => Some((std::mem::replace(remembered, now), at)),
+            None if is_full => {
+                self.over_limit += 1;
+                None
+            }
+            None => {
+                self.counters.insert(key, now);
+                None
+            }
+        }
+    }
+
+    /// The samples of an answer as values of the run: counters as rates, gauges as they are.
+    pub fn values(&mut self, at: RunTime, endpoint: &str, samples: &[Sample<'_>]) -> Vec<Seen> {
+        let mut seen = Vec::with_capacity(samples.len());
+        for sample in samples {
+            let mut labels: BTreeMap<String, String> =
+                sample.labels.iter().map(|(name, value)| ((*name).to_owned(), value.to_string())).collect();
+            labels.insert("endpoint".to_owned(), endpoint.to_owned());
+            let (unit, value) = match sample.kind {
+                Kind::Counter => {
+                    let unit = unit_of_rate(sample.name);
+                    let Some(rate) = self.counter(at, sample.name, &labels, sample.value) else { continue };
+                    (unit, rate)
+                }
+                Kind::Gauge => {
+                    let (unit, value) = gauge(sample.name, sample.value);
+                    let key = (sample.name.to_owned(), labels.clone());
+                    if self.counters.len() >= SERIES_MAX && !self.counters.contains_key(&key) {
+                        self.over_limit += 1;
+                        continue;
+                    }
+                    self.counters.insert(key, Remembered { value, at, round: self.round, unit });
+                    (unit, value)
+                }
+            };
+            seen.push(Seen::Value(Value { metric: sample.name.to_owned(), unit, labels, value }));
+        }
+        seen
+    }
+
+    /// Ends a reading: series that have been missing for a while are over.
+    pub fn end(&mut self) -> Vec<Seen> {
+        let mut over = Vec::new();
+        let round = self.round;
+        self.counters.retain(|key, remembered| {
+            let stays = round.wrapping_sub(remembered.round) < MISSING_MAX;
+            if !stays {
+                over.push(Seen::Value(Value {
+                    metric: key.0.clone(),
+                    unit: remembered.unit,
+                    labels: key.1.clone(),
+                    value: f64::NAN,
+                }));
+            }
+            stays
+        });
+        over
+    }
+
+    /// Values that were not kept because there are more than [`SERIES_MAX`] series; asked once, it begins at 0 again.
+    pub fn take_over_limit(&mut self) -> u64 {
+        std::mem::take(&mut self.over_limit)
+    }
+}
+
+/// What the rate of a counter is counted in, by the unit that its name ends in: seconds a second are a share of one.
+fn unit_of_rate(name: &str) -> Unit {
+    let name = name.strip_suffix("_total").or_else(|| name.strip_suffix("_sum")).unwrap_or(name);
+    match name {
+        name if name.ends_with("_bytes") => Unit::BytesPerSecond,
+        name if name.ends_with("_seconds") => Unit::Ratio,
+        _ => Unit::PerSecond,
+    }
+}
+
+/// What a gauge is counted in, and its value therein. Durations become milliseconds; moments (`…_time_seconds`) stay.
+fn gauge(name: &str, value: f64) -> (Unit, f64) {
+    let is_moment = ["_time_seconds", "_timestamp_seconds", "_created"].iter().any(|end| name.ends_with(end));
+    match name {
+        _ if is_moment => (Unit::Count, value),
+        name if name.ends_with("_bytes") => (Unit::Bytes, value),
+        name if name.ends_with("_ratio") => (Unit::Ratio, value),
+        name if name.ends_with("_seconds") => (Unit::Milliseconds, value * 1e3),
+        name if name.ends_with("_ms") || name.ends_with("_milliseconds") => (Unit::Milliseconds, value),
+        _ => (Unit::Count, value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scrape::parse;
+
+    fn second(second: i64) -> RunTime {
+        RunTime(second * 1_000_000)
+    }
+
+    fn values(rates: &mut Rates, at: i64, text: &str) -> Vec<(String, Unit, f64)> {
+        rates.begin();
+        let read = parse(text, |_| true);
+        let mut seen = rates.values(second(at), "e", &read.samples);
+        seen.extend(rates.end());
+        let value = |seen: Seen| match seen {
+            Seen::Value(value) => Some((value.metric, value.unit, value.value)),
+            Seen::Event(..) => None,
+        };
+        seen.into_iter().filter_map(value).collect()
+    }
+
+    #[test]
+    fn a_counter_is_a_rate_over_the_time_between_readings() {
+        let mut rates = Rates::default();
+        assert!(values(&mut rates, 0, "x_total 100").is_empty());
+        assert_eq!(values(&mut rates, 5, "x_total 150"), [("x_total".into(), Unit::PerSecond, 10.0)]);
+        assert_eq!(values(&mut rates, 7, "x_total 150"), [("x_total".into(), Unit::PerSecond, 0.0)]);
+        assert!(values(&mut rates, 7, "x_total 160").is_empty(), "no time has passed");
+    }
+
+    #[test]
+    fn a_server_that_began_anew_has_counted_what_it_counts() {
+        let mut rates = Rates::default();
+        values(&mut rates, 0, "x_total 1000");
+        assert_eq!(values(&mut rates, 2, "x_total 30")[0].2, 15.0);
+        assert_eq!(rates.resets, 1);
+    }
+
+    #[test]
+    fn units_follow_the_names() {
+        let mut rates = Rates::default();
+        let text = |n: f64| {
+            format!(
+                "process_cpu_seconds_total {n}\nsent_bytes_total {n}\nlag_seconds 0.05\nrss_bytes 7\nstart_time_seconds 1e9\nd_ms 3\nload_ratio 0.5\n"
+            )
+        };
+        values(&mut rates, 0, &text(0.0));
+        let got = values(&mut rates, 2, &text(1.0));
+        let of = |name: &str| {
+            got.iter().find(|(metric, ..)| metric == name).map(|(_, unit, value)| (*unit, *value))
+        };
+        assert_eq!(of("process_cpu_seconds_total"), Some((Unit::Ratio, 0.5)));
+        assert_eq!(of("sent_bytes_total"), Some((Unit::BytesPerSecond, 0.5)));
+        assert_eq!(of("lag_seconds"), Some((Unit::Milliseconds, 50.0)));
+        assert_eq!(of("rss_bytes"), Some((Unit::Bytes, 7.0)));
+        assert_eq!(of("start_time_seconds"), Some((Unit::Count, 1e9)));
+        assert_eq!(of("d_ms"), Some((Unit::Milliseconds, 3.0)));
+        assert_eq!(of("load_ratio"), Some((Unit::Ratio, 0.5)));
+    }
+
+    #[test]
+    fn a_series_that_is_gone_ends_and_is_forgotten() {
+        let mut rates = Rates::default();
+        values(&mut rates, 0, "x{room=\"a\"} 1");
+        for at in 1..i64::from(MISSING_MAX) {
+            assert!(values(&mut rates, at, "").is_empty());
+        }
+        let got = values(&mut rates, 9, "");
+        assert!(got.len() == 1 && got[0].2.is_nan());
+        assert!(rates.counters.is_empty());
+    }
+
+    #[test]
+    fn a_flood_of_series_is_bounded_and_counted() {
+        let mut rates = Rates::default();
+        let text: String = (0..SERIES_MAX + 7).map(|n| format!("x{{id=\"{n}\"}} 1\n")).collect();
+        assert_eq!(values(&mut rates, 0, &text).len(), SERIES_MAX);
+        assert_eq!((rates.take_over_limit(), rates.take_over_limit()), (7, 0));
+    }
+}

@@ -1,0 +1,190 @@
+//! One reading of an endpoint: what to ask next, and what the answers come to. Each kind of endpoint is such a
+//! conversation; who carries it (HTTP, WebSocket, a test) it does not know.
+
+use std::collections::BTreeMap;
+
+use throng_observation::RunTime;
+use throng_observation::pack::EndpointKind;
+
+use super::filter::Filter;
+use super::janus::JanusRound;
+use super::openmetrics::{Sample, parse};
+use super::oven_media_engine::OvenMediaEngineRound;
+use super::rates::{Rates, SERIES_MAX};
+use super::status_page;
+use crate::seen::Seen;
+
+/// A question.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ask {
+    /// The path, where it is another than that of the endpoint's address.
+    pub path: Option<String>,
+    /// What is posted; a question without it is a GET.
+    pub body: Option<String>,
+}
+
+/// An answer that is not what the endpoint's kind answers.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct NotUnderstood(pub String);
+
+/// One reading of an endpoint.
+#[derive(Debug)]
+pub enum Round {
+    /// A page of text: one question, one answer.
+    Page {
+        /// What the page is.
+        kind: EndpointKind,
+        /// It was asked for.
+        asked: bool,
+        /// The answer.
+        answer: Option<String>,
+    },
+    /// Janus's admin API.
+    Janus(JanusRound),
+    /// OvenMediaEngine's REST API.
+    OvenMediaEngine(OvenMediaEngineRound),
+}
+
+impl Round {
+    /// A reading of an endpoint of this kind; `secret` is what the kind itself carries in its questions.
+    #[must_use]
+    pub fn new(kind: EndpointKind, secret: Option<&str>) -> Self {
+        match kind {
+            EndpointKind::JanusAdmin => Self::Janus(JanusRound::new(secret)),
+            EndpointKind::OvenMediaEngine => Self::OvenMediaEngine(OvenMediaEngineRound::default()),
+            kind => Self::Page { kind, asked: false, answer: None },
+        }
+    }
+
+    /// What to ask next; `None` when all has been asked.
+    pub fn ask(&mut self) -> Option<Ask> {
+        match self {
+            Self::Page { asked, .. } => {
+                (!std::mem::replace(asked, true)).then_some(Ask { path: None, body: None })
+            }
+            Self::Janus(round) => round.ask(),
+            Self::OvenMediaEngine(round) => round.ask(),
+        }
+    }
+
+    /// Takes the answer to the last question.
+    ///
+    /// # Errors
+    /// When it is not what was asked for; the reading is over then.
+    pub fn told(&mut self, answer: &[u8]) -> Result<(), NotUnderstood> {
+        match self {
+            Self::Page { answer: kept, .. } => {
+                *kept = Some(String::from_utf8_lossy(answer).into_owned());
+                Ok(())
+            }
+            Self::Janus(round) => round.told(answer),
+            Self::OvenMediaEngine(round) => round.told(answer),
+        }
+    }
+
+    /// What the answers come to.
+    ///
+    /// # Errors
+    /// When a page is not what it should be.
+    pub fn finish(
+        self,
+        at: RunTime,
+        endpoint: &str,
+        filter: &Filter,
+        rates: &mut Rates,
+    ) -> Result<Vec<Seen>, NotUnderstood> {
+        rates.begin();
+        let mut seen = match self {
+            Self::Page { kind, answer, .. } => {
+                page(kind, &answer.unwrap_or_default(), at, endpoint, filter, rates)?
+            }
+            Self::Janus(round) => round.finish(at, endpoint, rates),
+            Self::OvenMediaEngine(round) => rates.values(at, endpoint, &round.samples()),
+        };
+        seen.extend(rates.end());
+        let over_limit = rates.take_over_limit();
+        if over_limit > 0 {
+            seen.push(Seen::cannot(format!(
+                "the endpoint {endpoint} has more than {SERIES_MAX} series that are allowed: {over_limit} values are not \
+                 kept; allow fewer metrics, or deny those with many labels"
+            )));
+        }
+        Ok(seen)
+    }
+}
+
+fn page(
+    kind: EndpointKind,
+    text: &str,
+    at: RunTime,
+    endpoint: &str,
+    filter: &Filter,
+    rates: &mut Rates,
+) -> Result<Vec<Seen>, NotUnderstood> {
+    let fixed = |samples: Option<Vec<Sample<'static>>>, page: &str| {
+        samples.ok_or_else(|| NotUnderstood(format!("the answer is not {page}: {}", beginning(text))))
+    };
+    let samples = match kind {
+        EndpointKind::NginxStatus => fixed(status_page::nginx(text), "the page of stub_status")?,
+        EndpointKind::LighttpdStatus => fixed(status_page::lighttpd(text), "the page of server-status?auto")?,
+        _ => {
+            let read = parse(text, |name| filter.keeps(name));
+            if read.bad_lines > 0 && read.samples.is_empty() {
+                let line = read.first_bad_line.unwrap_or_default();
+                return Err(NotUnderstood(format!(
+                    "the answer is no Prometheus or OpenMetrics text: {line}"
+                )));
+            }
+            read.samples
+        }
+    };
+    Ok(rates.values(at, endpoint, &samples))
+}
+
+/// The beginning of an answer, for a sentence.
+pub(super) fn beginning(text: &str) -> String {
+    crate::logs::shown(text.as_bytes()).chars().take(80).collect()
+}
+
+/// Labels with the endpoint's name.
+pub(super) fn labels(endpoint: &str, more: &[(&str, &str)]) -> BTreeMap<String, String> {
+    let more = more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    more.chain([("endpoint".to_owned(), endpoint.to_owned())]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(kind: EndpointKind, answer: &str) -> Result<Vec<Seen>, NotUnderstood> {
+        let mut round = Round::new(kind, None);
+        assert_eq!(round.ask(), Some(Ask { path: None, body: None }));
+        round.told(answer.as_bytes()).unwrap();
+        assert_eq!(round.ask(), None);
+        round.finish(RunTime(0), "e", &Filter::default(), &mut Rates::default())
+    }
+
+    #[test]
+    fn a_page_that_is_something_else_is_said_so() {
+        let kinds = [EndpointKind::OpenMetrics, EndpointKind::NginxStatus, EndpointKind::LighttpdStatus];
+        for kind in kinds {
+            let error = read(kind, "<html><body>login</body></html>").unwrap_err().to_string();
+            assert!(error.contains("login") || error.contains("<html>"), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_endpoint_without_series_is_no_error() {
+        assert_eq!(read(EndpointKind::OpenMetrics, "# EOF\n"), Ok(vec![]));
+    }
+
+    #[test]
+    fn a_flood_of_series_is_said() {
+        let flood: String = (0..=SERIES_MAX).map(|n| format!("x{{id=\"{n}\"}} 1\n")).collect();
+        let seen = read(EndpointKind::OpenMetrics, &flood).unwrap();
+        let said =
+            |seen: &Seen| matches!(seen, Seen::Event(_, detail) if detail.contains("more than 2000 series"));
+        assert!(seen.last().is_some_and(said));
+    }
+}

@@ -1,0 +1,169 @@
+use super::*;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use throng_observation::RunTime;
+use throng_observation::host::{HostEventKind, HostId, HostRow};
+
+/// A server that answers each connection's first request with these bytes, then closes it.
+fn server(answer: &'static [u8]) -> SocketAddr {
+    serve(move |mut stream| {
+        let mut request = [0; 4096];
+        let _ = stream.read(&mut request);
+        let _ = stream.write_all(answer);
+    })
+}
+
+fn serve(mut each: impl FnMut(std::net::TcpStream) + Send + 'static) -> SocketAddr {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || listener.incoming().flatten().for_each(&mut each));
+    address
+}
+
+fn clock() -> Clock {
+    let start = std::time::Instant::now();
+    Arc::new(move || RunTime::after_start(start.elapsed()))
+}
+
+fn anybody() -> Allowed {
+    Arc::new(|_| Ok(()))
+}
+
+fn start(
+    address: SocketAddr,
+    allowed: &Allowed,
+    change: impl FnOnce(&mut Endpoint),
+) -> (Scraper, Receiver<HostRow>) {
+    let url = format!("http://{address}/metrics");
+    let mut endpoint = Endpoint::new("e", &url, EndpointKind::OpenMetrics).unwrap();
+    endpoint.interval = INTERVAL_MIN;
+    change(&mut endpoint);
+    let (sender, receiver) = crate::rows::rows(1_000);
+    let writer = SeenWriter::new(HostId(0), sender);
+    (Scraper::start(vec![(endpoint, writer)], &clock(), allowed).unwrap(), receiver)
+}
+
+/// Waits for the first row that is looked for.
+fn wait<T>(receiver: &Receiver<HostRow>, mut wanted: impl FnMut(&HostRow) -> Option<T>) -> T {
+    let until = std::time::Instant::now() + Duration::from_secs(20);
+    loop {
+        match receiver.recv_timeout(until.saturating_duration_since(std::time::Instant::now())) {
+            Ok(row) => {
+                if let Some(found) = wanted(&row) {
+                    return found;
+                }
+            }
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => panic!("it did not come"),
+        }
+    }
+}
+
+fn trouble(row: &HostRow) -> Option<String> {
+    match row {
+        HostRow::Event(event) if event.kind == HostEventKind::CannotSee => Some(event.detail.clone()),
+        _ => None,
+    }
+}
+
+fn says(address: SocketAddr, expect: &str) {
+    let (_scraper, receiver) =
+        start(address, &anybody(), |endpoint| endpoint.timeout = Duration::from_secs(1));
+    let said = wait(&receiver, trouble);
+    assert!(said.contains(expect), "{said}");
+}
+
+#[test]
+fn what_is_wrong_with_an_endpoint_is_said() {
+    says(server(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 2\r\n\r\nhi"), "a web page");
+    says(
+        server(b"HTTP/1.1 302 Found\r\nLocation: http://192.0.2.9/x?token=y\r\nContent-Length: 0\r\n\r\n"),
+        "redirects to http://192.0.2.9/x?token=…",
+    );
+    says(server(b"HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n"), "401; give its credentials");
+    says(server(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nno met"), "no Prometheus or OpenMetrics text");
+    says(server(b"\x16\x03\x01\x02\x00garbage\r\n\r\n"), "HTTP:");
+    says(server(b""), "HTTP:");
+    says(server(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nx 1"), "HTTP:");
+    let hanging = serve(|stream| std::mem::forget(stream));
+    says(hanging, "no answer within 1000 ms");
+    let closed = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap();
+    says(closed, "no connection to 127.0.0.1");
+}
+
+#[test]
+fn an_answer_without_end_is_cut_off() {
+    let endless = serve(|mut stream| {
+        let _ = stream.read(&mut [0; 4096]);
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+        let chunk = format!("10000\r\n{}\r\n", "x".repeat(0x10000));
+        while stream.write_all(chunk.as_bytes()).is_ok() {}
+    });
+    let (_scraper, receiver) = start(endless, &anybody(), |_| {});
+    let said = wait(&receiver, trouble);
+    assert!(said.contains("longer than"), "{said}");
+}
+
+#[test]
+fn an_address_that_may_not_be_asked_is_not_connected_to() {
+    let (told, asked) = std::sync::mpsc::channel();
+    let address = serve(move |_| told.send(()).unwrap());
+    let nobody: Allowed = Arc::new(|address| Err(format!("{address} has not agreed")));
+    let (_scraper, receiver) = start(address, &nobody, |_| {});
+    assert!(wait(&receiver, trouble).contains("127.0.0.1 has not agreed"));
+    assert!(asked.try_recv().is_err());
+}
+
+#[test]
+fn one_endpoint_that_hangs_delays_no_other_and_one_that_recovers_is_said() {
+    let mut count = 0;
+    let address = serve(move |mut stream| {
+        let mut request = [0; 4096];
+        let _ = stream.read(&mut request);
+        count += 1;
+        let body = format!("x_total {}\ngauge 7\n", count * 10);
+        let status = if count == 2 { "503 Down" } else { "200 OK" };
+        let _ = write!(
+            stream,
+            "HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+    });
+    let hanging = serve(|stream| std::mem::forget(stream));
+    let endpoint = |name: &str, address| {
+        let mut endpoint =
+            Endpoint::new(name, &format!("http://{address}/"), EndpointKind::OpenMetrics).unwrap();
+        endpoint.interval = INTERVAL_MIN;
+        endpoint
+    };
+    let (sender, receiver) = crate::rows::rows(1_000);
+    let endpoints = [("hangs", hanging), ("answers", address)]
+        .map(|(name, address)| (endpoint(name, address), SeenWriter::new(HostId(0), sender.clone())));
+    let scraper = Scraper::start(endpoints.into(), &clock(), &anybody()).unwrap();
+    wait(&receiver, |row| matches!(row, HostRow::Series(series) if series.metric == "gauge").then_some(()));
+    wait(&receiver, |row| trouble(row).filter(|said| said.contains("answers: it answers 503")));
+    wait(&receiver, |row| matches!(row, HostRow::Sample(sample) if sample.value.is_nan()).then_some(()));
+    wait(&receiver, |row| {
+        matches!(row, HostRow::Event(event) if event.detail.contains("again")).then_some(())
+    });
+    wait(&receiver, |row| matches!(row, HostRow::Series(series) if series.metric == "x_total").then_some(()));
+    let stopping = std::time::Instant::now();
+    scraper.stop();
+    assert!(stopping.elapsed() < Duration::from_secs(3), "the one that hangs does not hold the end up");
+}
+
+#[test]
+fn credentials_show_nothing_of_themselves_and_do_not_belong_into_an_address() {
+    let shown = format!("{:?}", Credentials::Basic("hush".into()));
+    assert!(!shown.contains("hush"));
+    let cases = [
+        ("http://u:p@h/", EndpointKind::OpenMetrics, "credentials do not belong"),
+        ("ftp://h/", EndpointKind::OpenMetrics, "is not http"),
+        ("ws://h/", EndpointKind::OpenMetrics, "only Janus"),
+        ("nonsense", EndpointKind::OpenMetrics, "relative URL"),
+    ];
+    for (url, kind, expect) in cases {
+        let error = Endpoint::new("e", url, kind).unwrap_err().to_string();
+        assert!(error.contains(expect), "{url}: {error}");
+    }
+}
