@@ -7,6 +7,7 @@ need_test=(
   "${need_build[@]}"
   janus:janus ffmpeg:ffmpeg chromium:chromium chromium-driver:chromedriver coturn:turnserver
   nftables:nft iproute2:ip procps:ps nginx-light:nginx
+  lighttpd:lighttpd caddy:caddy prosody:prosody
 )
 
 case "${1:-}" in
@@ -33,7 +34,7 @@ if [[ $(id -u) -ne 0 ]]; then
 fi
 echo "Installing with apt${as_root:+ (by sudo)}: ${missing[*]}"
 
-# Janus and coturn are test fixtures here: their packaged services must not start and listen on every interface.
+# Servers are test fixtures here: their packaged services must not start and listen on every interface.
 policy=/usr/sbin/policy-rc.d
 if [[ ! -e $policy ]]; then
   printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee $policy >/dev/null

@@ -68,7 +68,7 @@ pub fn clock_from(zero: Instant) -> Clock {
 
 /// How many series one reader may make in a run: what a server's labels can cost us is bounded. Values of further ones
 /// count as dropped rows.
-pub const SERIES_MAX: usize = 4_000;
+pub(crate) const SERIES_MAX: usize = 4_000;
 
 /// A value that stays is written again after this long, so that a reader of the rows sees that it is still known.
 const REPEAT_AFTER: Duration = Duration::from_secs(60);

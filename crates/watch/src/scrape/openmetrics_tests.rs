@@ -14,9 +14,10 @@ fn one(line: &str) -> (String, Vec<(String, String)>, f64, Kind) {
 
 #[test]
 fn samples_of_both_formats_are_read() {
-    let labels =
-        |pairs: &[(&str, &str)]| pairs.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
-    let cases: &[(&str, &str, Vec<(String, String)>, f64)] = &[
+    let labels = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
+        pairs.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect()
+    };
+    let cases = [
         ("up 1", "up", vec![], 1.0),
         ("up\t1 1700000000000", "up", vec![], 1.0),
         ("x{a=\"b\"} 2.5e3", "x", labels(&[("a", "b")]), 2500.0),
@@ -28,7 +29,7 @@ fn samples_of_both_formats_are_read() {
     ];
     for (line, name, labels, value) in cases {
         let got = one(line);
-        assert_eq!((got.0.as_str(), &got.1, got.2), (*name, labels, *value), "{line}");
+        assert_eq!((got.0.as_str(), &got.1, got.2), (name, &labels, value), "{line}");
     }
 }
 
