@@ -23,3 +23,6 @@ pub use seen::{Clock, Seen, SeenWriter, Value, clock_from};
 pub mod logs;
 pub mod packs;
 pub mod scrape;
+
+mod told;
+pub use told::{Told, ToldConfig, ToldError, endpoint};

@@ -224,7 +224,7 @@ fn metrics(reader: &mut Reader, fields: &mut Fields<'_>) -> Vec<String> {
         // The part before `+` says what speaks there, as in a target's URL.
         let is_http = Url::parse(&text).is_ok_and(|url| {
             let scheme = url.scheme().rsplit('+').next().unwrap_or_default();
-            matches!(scheme, "http" | "https")
+            matches!(scheme, "http" | "https" | "ws" | "wss")
         });
         if is_http && text.len() <= TEXT_BYTES_MAX && urls.len() < LIST_MAX {
             urls.push(text);

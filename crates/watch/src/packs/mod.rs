@@ -86,6 +86,19 @@ pub fn with_folder(folder: &Path) -> Result<Vec<Pack>, PackError> {
     Ok(packs)
 }
 
+/// The packs of a server: the one of that name where one is given, else those of its processes' names (of the process,
+/// of its program, of its script); those of any server after them.
+#[must_use]
+pub fn of_server(packs: &[Pack], name: Option<&str>, processes: &[&str]) -> Vec<Pack> {
+    let of_any = |pack: &&Pack| pack.processes.iter().any(|glob| glob == "*");
+    let wanted = |pack: &&Pack| match name {
+        Some(name) => pack.pack == name,
+        None => processes.iter().any(|process| pack.is_of_process(process)),
+    };
+    let special = packs.iter().filter(|pack| !of_any(pack) && wanted(pack));
+    special.chain(packs.iter().filter(of_any)).cloned().collect()
+}
+
 fn read_folder(folder: &Path) -> Result<Vec<Pack>, PackError> {
     let unreadable = |path: &Path, reason: String| PackError::Unreadable { path: path.to_owned(), reason };
     let entries = std::fs::read_dir(folder).map_err(|error| unreadable(folder, error.to_string()))?;

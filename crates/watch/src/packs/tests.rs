@@ -92,6 +92,18 @@ fn packs_are_chosen_by_process() {
     }
 }
 
+#[test]
+fn a_server_has_the_packs_of_all_its_names_or_the_one_that_is_named() {
+    let packs = built_in();
+    let names = |name, processes: &[&str]| -> Vec<String> {
+        of_server(&packs, name, processes).into_iter().map(|pack| pack.pack).collect()
+    };
+    assert_eq!(names(None, &["lua5.4", "prosody"]), ["prosody", "generic"]);
+    assert_eq!(names(None, &["node", "ffmpeg"]), ["ffmpeg", "peertube", "generic"]);
+    assert_eq!(names(Some("janus"), &["node"]), ["janus", "generic"]);
+    assert_eq!(names(Some("none"), &["janus"]), ["generic"]);
+}
+
 const GOOD: &str = "pack = \"mine\"\ntitle = \"Mine\"\nsource = \"me\"\n";
 
 #[test]

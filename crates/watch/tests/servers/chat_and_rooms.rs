@@ -28,7 +28,12 @@ VirtualHost "localhost"
 Component "conference.localhost" "muc"
 "#
     );
-    let server = Server::start(&prosody, &["--config", "@/conf", "-F"], &[("conf", &config)], port);
+    let server = Server::start(
+        &prosody,
+        &["--config", "@/prosody.cfg.lua", "-F"],
+        &[("prosody.cfg.lua", &config)],
+        port,
+    );
     let mut watched = Watched::new();
     let url = format!("http://localhost:{port}/metrics");
     let _scraper = watched.scrape("prosody", EndpointKind::OpenMetrics, &url, Credentials::None);

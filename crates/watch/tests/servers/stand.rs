@@ -18,7 +18,7 @@ use throng_watch::scrape::{Allowed, Credentials, Endpoint, Filter, Scraper};
 use throng_watch::{Clock, RowSender, SeenWriter, clock_from, packs};
 
 /// The path of a program, also where ordinary users do not look; `None` is said.
-pub fn installed(program: &str, test: &str) -> Option<PathBuf> {
+pub(crate) fn installed(program: &str, test: &str) -> Option<PathBuf> {
     let path = std::env::var("PATH").unwrap_or_default();
     let folders = path.split(':').chain(["/usr/sbin", "/sbin"]).map(Path::new);
     let found = folders.map(|folder| folder.join(program)).find(|path| path.exists());
@@ -29,20 +29,20 @@ pub fn installed(program: &str, test: &str) -> Option<PathBuf> {
 }
 
 /// A port that was free a moment ago.
-pub fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
 }
 
 /// A program that ends when this is dropped.
-pub struct Server {
+pub(crate) struct Server {
     child: Child,
-    pub folder: tempfile::TempDir,
+    pub(crate) folder: tempfile::TempDir,
 }
 
 impl Server {
     /// Writes `files` into a folder (`@` in them and in the arguments is its path), starts the program there and waits
     /// until it takes connections.
-    pub fn start(program: &Path, arguments: &[&str], files: &[(&str, &str)], port: u16) -> Self {
+    pub(crate) fn start(program: &Path, arguments: &[&str], files: &[(&str, &str)], port: u16) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let here = folder.path().display().to_string();
         for (name, text) in files {
@@ -80,38 +80,38 @@ impl Drop for Server {
 }
 
 /// One request over HTTP/1.1; the answer's bytes.
-pub fn get(port: u16, path: &str) -> Vec<u8> {
+pub(crate) fn get(port: u16, path: &str) -> Vec<u8> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let mut stream = TcpStream::connect(address).unwrap();
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost:{port}\r\nConnection: close\r\n\r\n").unwrap();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).unwrap();
     answer
 }
 
 /// What a watcher made of a server.
-pub struct Watched {
+pub(crate) struct Watched {
     rows: RowSender,
     receiver: Receiver<HostRow>,
-    pub clock: Clock,
+    pub(crate) clock: Clock,
     series: BTreeMap<SeriesId, String>,
     values: Vec<(String, f64)>,
-    pub events: Vec<String>,
+    pub(crate) events: Vec<String>,
 }
 
 impl Watched {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let (rows, receiver) = throng_watch::rows(100_000);
         let clock = clock_from(Instant::now());
         Self { rows, receiver, clock, series: BTreeMap::new(), values: Vec::new(), events: Vec::new() }
     }
 
-    pub fn writer(&self) -> SeenWriter {
+    pub(crate) fn writer(&self) -> SeenWriter {
         SeenWriter::new(HostId(0), self.rows.clone())
     }
 
     /// Reads an access log with the groups of these packs.
-    pub fn access(&self, tail: &mut Tail, log: PathBuf, names: &[&str]) {
+    pub(crate) fn access(&self, tail: &mut Tail, log: PathBuf, names: &[&str]) {
         let packs = named(names);
         let groups = UriGroups::new(packs.iter().flat_map(|pack| &pack.uri_groups)).unwrap();
         let reader = LogReader::Access(Arc::new(groups));
@@ -119,7 +119,7 @@ impl Watched {
     }
 
     /// Reads a log with the patterns of these packs.
-    pub fn lines(&self, tail: &mut Tail, log: &str, source: LogSource, names: &[&str]) {
+    pub(crate) fn lines(&self, tail: &mut Tail, log: &str, source: LogSource, names: &[&str]) {
         let packs = named(names);
         let patterns = Patterns::new(packs.iter().flat_map(|pack| &pack.logs)).unwrap();
         let reader = LogReader::Lines(Arc::new(patterns));
@@ -127,12 +127,18 @@ impl Watched {
     }
 
     /// Asks an endpoint each half second, keeping what the pack says matters.
-    pub fn scrape(&self, pack: &str, kind: EndpointKind, url: &str, credentials: Credentials) -> Scraper {
+    pub(crate) fn scrape(
+        &self,
+        pack: &str,
+        kind: EndpointKind,
+        url: &str,
+        credentials: Credentials,
+    ) -> Scraper {
         self.asker(pack, kind, url, credentials)()
     }
 
     /// The same, to be begun where the endpoint can be reached.
-    pub fn asker(
+    pub(crate) fn asker(
         &self,
         pack: &str,
         kind: EndpointKind,
@@ -152,7 +158,7 @@ impl Watched {
     }
 
     /// Takes what has come.
-    pub fn take(&mut self) {
+    pub(crate) fn take(&mut self) {
         for row in self.receiver.try_iter() {
             match row {
                 HostRow::Series(series) => {
@@ -162,7 +168,7 @@ impl Watched {
                     self.series.insert(series.id, format!("{}[{}]", series.metric, labels.join(",")));
                 }
                 HostRow::Sample(sample) => {
-                    self.values.push((self.series[&sample.series].clone(), sample.value))
+                    self.values.push((self.series[&sample.series].clone(), sample.value));
                 }
                 HostRow::Event(event) => self.events.push(event.detail),
                 HostRow::Info(_) | HostRow::Profile(_) => {}
@@ -171,7 +177,7 @@ impl Watched {
     }
 
     /// The values of all series whose name and labels hold these words.
-    pub fn values(&mut self, words: &[&str]) -> Vec<f64> {
+    pub(crate) fn values(&mut self, words: &[&str]) -> Vec<f64> {
         self.take();
         let fits =
             |(name, value): &&(String, f64)| words.iter().all(|word| name.contains(word)) && !value.is_nan();
@@ -179,7 +185,7 @@ impl Watched {
     }
 
     /// The first value that is wanted, waited for.
-    pub fn wait(&mut self, words: &[&str], wanted: impl Fn(f64) -> bool) -> f64 {
+    pub(crate) fn wait(&mut self, words: &[&str], wanted: impl Fn(f64) -> bool) -> f64 {
         let until = Instant::now() + Duration::from_secs(15);
         loop {
             if let Some(value) = self.values(words).into_iter().find(|value| wanted(*value)) {
@@ -196,7 +202,7 @@ impl Watched {
     }
 }
 
-pub fn named(names: &[&str]) -> Vec<Pack> {
+pub(crate) fn named(names: &[&str]) -> Vec<Pack> {
     let all = packs::built_in();
     names.iter().map(|name| all.iter().find(|pack| pack.pack == *name).unwrap().clone()).collect()
 }

@@ -181,11 +181,13 @@ fn caddy_is_accounted_by_protocol_and_its_metrics_read() {
     let Some(caddy) = installed("caddy", "caddy") else { return };
     let (port, admin) = (free_port(), free_port());
     let config = format!(
-        "{{\n admin 127.0.0.1:{admin}\n auto_https off\n persist_config off\n default_bind 127.0.0.1\n servers {{\n  protocols h1 h2c\n  metrics\n }}\n}}\n\
+        "{{\n admin 127.0.0.1:{admin}\n auto_https off\n default_bind 127.0.0.1\n servers {{\n  protocols h1 h2c\n  metrics\n }}\n}}\n\
          http://127.0.0.1:{port}, http://localhost:{port} {{\n root * @\n file_server\n log {{\n  output file @/access.log\n }}\n}}\n"
     );
     let (segment, playlist) = site();
-    let files = [("Caddyfile", config.as_str()), ("a.ts", &segment), ("a.m3u8", &playlist)];
+    // Caddy makes its log with the first line: it would be said that it is not there yet.
+    let files =
+        [("Caddyfile", config.as_str()), ("a.ts", &segment), ("a.m3u8", &playlist), ("access.log", "")];
     let arguments = ["run", "--config", "@/Caddyfile", "--adapter", "caddyfile"];
     let server = Server::start(&caddy, &arguments, &files, port);
     let mut watched = Watched::new();

@@ -289,6 +289,58 @@ mod tests {
         assert_eq!(got.len(), expect.len());
     }
 
+    /// The status line that a request of these bytes gets.
+    fn answer_of(address: SocketAddr, request: &str) -> String {
+        use std::io::{Read, Write};
+        let mut stream = std::net::TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        let _ = stream.write_all(request.as_bytes());
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        String::from_utf8_lossy(&answer).lines().next().unwrap_or_default().to_owned()
+    }
+
+    fn listen(
+        allowed: &Allowed,
+    ) -> (EventListener, std::sync::mpsc::Receiver<throng_observation::host::HostRow>) {
+        let (rows, receiver) = crate::rows::rows(1_000);
+        let writer = SeenWriter::new(throng_observation::host::HostId(0), rows);
+        let clock = crate::seen::clock_from(std::time::Instant::now());
+        let anywhere = SocketAddr::from(([127, 0, 0, 1], 0));
+        (EventListener::start("janus", anywhere, writer, &clock, allowed).unwrap(), receiver)
+    }
+
+    #[test]
+    fn what_is_posted_becomes_a_series_and_what_is_no_event_is_refused() {
+        use throng_observation::host::HostRow;
+        let (listener, receiver) = listen(&(Arc::new(|_| Ok(())) as Allowed));
+        let post = |body: &str| {
+            let head = "POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length:";
+            answer_of(listener.address(), &format!("{head} {}\r\n\r\n{body}", body.len()))
+        };
+        let event = r#"[{"type":32,"subtype":2,"event":{"slow_link":"uplink"}}]"#;
+        assert_eq!(post(event), "HTTP/1.1 200 OK");
+        assert_eq!(post("no event"), "HTTP/1.1 400 Bad Request");
+        assert_eq!(post(&" ".repeat(BODY_BYTES_MAX + 1)), "HTTP/1.1 413 Payload Too Large");
+        let get = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+        assert_eq!(answer_of(listener.address(), get), "HTTP/1.1 405 Method Not Allowed");
+        drop(listener);
+        let slow_link = |row: HostRow| match row {
+            HostRow::Series(series) => {
+                series.labels.get("event").is_some_and(|event| event == "media_slow_link")
+            }
+            _ => false,
+        };
+        assert!(receiver.try_iter().any(slow_link));
+    }
+
+    #[test]
+    fn who_may_not_be_asked_may_not_tell() {
+        let (listener, _receiver) = listen(&(Arc::new(|_| Err("no".into())) as Allowed));
+        let post = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}";
+        assert_eq!(answer_of(listener.address(), post), "");
+    }
+
     #[test]
     fn what_is_no_event_is_refused_or_other_and_kinds_are_bounded() {
         let mut counter = EventCounter::new("e", RunTime(0));
