@@ -90,8 +90,11 @@ impl Rates {
     pub fn values(&mut self, at: RunTime, endpoint: &str, samples: &[Sample<'_>]) -> Vec<Seen> {
         let mut seen = Vec::with_capacity(samples.len());
         for sample in samples {
-            let mut labels: BTreeMap<String, String> =
-                sample.labels.iter().map(|(name, value)| ((*name).to_owned(), value.to_string())).collect();
+            // A label of the server's own that is called like ours keeps its value under the name that Prometheus gives it.
+            let name_of =
+                |name: &str| if name == "endpoint" { "exported_endpoint".into() } else { name.to_owned() };
+            let own = sample.labels.iter().map(|(name, value)| (name_of(name), value.to_string()));
+            let mut labels: BTreeMap<String, String> = own.collect();
             labels.insert("endpoint".to_owned(), endpoint.to_owned());
             let (unit, value) = match sample.kind {
                 Kind::Counter => {
@@ -233,6 +236,15 @@ mod tests {
         let got = values(&mut rates, 9, "");
         assert!(got.len() == 1 && got[0].2.is_nan());
         assert!(rates.counters.is_empty());
+    }
+
+    #[test]
+    fn a_label_called_like_ours_does_not_make_two_series_one() {
+        let mut rates = Rates::default();
+        let text = |a, b| format!("x_total{{endpoint=\"a\"}} {a}\nx_total{{endpoint=\"b\"}} {b}\n");
+        values(&mut rates, 0, &text(0, 100));
+        let got: Vec<_> = values(&mut rates, 1, &text(1, 102)).into_iter().map(|(.., rate)| rate).collect();
+        assert_eq!(got, [1.0, 2.0]);
     }
 
     #[test]
