@@ -1,9 +1,7 @@
 //! Gives participants sockets and the time, and collects what they see.
 //!
 //! ```text
-//! cli -> run(config, casting, rows) -> worker threads (driver)  -> collector -> rows, Live
-//!                                        ^ v
-//!                                      signalling thread (WebSocket, streams, HTTP)
+//! cli -> run(config, casting, rows) -> worker threads (driver, each with its signalling)  -> collector -> rows, Live
 //! ```
 
 mod config;

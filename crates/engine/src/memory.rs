@@ -1,7 +1,7 @@
 //! How the allocator lays out the memory of thousands of participants.
 
-/// Lets `workers` threads share as many arenas. By default glibc gives each thread its own, also the signalling thread,
-/// the collector and the store, and what one of them allocates and another frees leaves holes in each: a tenth of a
+/// Lets `workers` threads share as many arenas. By default glibc gives each thread its own, also the
+/// collector and the store, and what one of them allocates and another frees leaves holes in each: a tenth of a
 /// viewer's memory. Other allocators are left alone.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub(crate) fn share_arenas(workers: usize) {

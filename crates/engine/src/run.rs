@@ -16,7 +16,7 @@ use crate::control::{Control, Waker};
 use crate::driver::{BATCHES_MAX, Duty, Hub, HubConfig, Reports, Worker};
 use crate::live::Live;
 use crate::memory;
-use crate::signalling;
+use crate::signalling::Switchboard;
 use crate::sockets::{Dialler, Names, tls_config};
 
 /// Why a run could not start.
@@ -72,8 +72,7 @@ pub fn run(
     memory::share_arenas(workers);
     let wakers = (0..workers).map(|_| Waker::new().map(Arc::new)).collect::<Result<Vec<_>, _>>()?;
     let control = Arc::new(Control::new(wakers.clone()));
-    let dialler = dialler(&config)?;
-    let signalling = signalling::start(dialler, config.body_bytes_max, &wakers)?;
+    let dialler = Arc::new(dialler(&config)?);
     let clock = RunClock { start: Instant::now() + config.lead };
     let unix = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default() + config.lead;
     let live = Arc::new(Mutex::new(Live { ends_at: config.ends_at, ..Live::default() }));
@@ -84,7 +83,7 @@ pub fn run(
         live: Arc::clone(&live),
         control: Arc::clone(&control),
         collector: None,
-        threads: vec![signalling.thread],
+        threads: Vec::new(),
     };
     let collector = Collector::new(Desk {
         clock,
@@ -98,14 +97,17 @@ pub fn run(
         rows,
     });
     handle.collector = Some(spawn("collector", move || collector.run(&collected))?);
-    for (number, (inbox, waker)) in signalling.inboxes.into_iter().zip(wakers).enumerate() {
+    for (number, waker) in wakers.into_iter().enumerate() {
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(4).build()?;
+        let (switchboard, inbox) = Switchboard::new(Arc::clone(&dialler), config.body_bytes_max);
         let hub = HubConfig {
             worker: u16::try_from(number).unwrap_or(u16::MAX),
             reach: Arc::clone(&config.reach),
             receive_buffer_bytes: config.receive_buffer_bytes,
             grace: config.grace,
             waker,
-            ask: signalling.ask.clone(),
+            switchboard,
             reports: Reports::new(seen.clone()),
         };
         let joins = (0..).zip(config.joins.iter().copied()).skip(number).step_by(workers).collect();
@@ -118,8 +120,14 @@ pub fn run(
             control: Arc::clone(&control),
             inbox,
         };
-        let hub = Hub::new(hub)?;
-        handle.threads.push(spawn(&format!("worker-{number}"), move || Worker::new(duty, hub).run())?);
+        let hub = {
+            let _on_it = runtime.enter();
+            Hub::new(hub)?
+        };
+        handle.threads.push(spawn(&format!("worker-{number}"), move || {
+            runtime.block_on(Worker::new(duty, hub).run());
+            runtime.shutdown_timeout(BLOCKED_MAX);
+        })?);
     }
     if let Some(check) = config.consent {
         let ends_at = clock.instant(config.ends_at);
@@ -127,6 +135,9 @@ pub fn run(
     }
     Ok(handle)
 }
+
+/// How long a look-up of a name that is under way may hold the end of a run.
+const BLOCKED_MAX: Duration = Duration::from_millis(200);
 
 fn spawn<T: Send + 'static>(
     name: &str,

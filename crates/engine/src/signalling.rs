@@ -1,13 +1,13 @@
-//! The signalling thread: one tokio runtime for the WebSockets, streams and fetches of all participants.
+//! WebSockets, streams and fetches of a worker's participants, on the worker's own thread.
 //!
-//! Workers ask over one bounded queue; each open channel is a task with a bounded queue of its own; what happens goes
-//! back to the worker's inbox, and its waker is rung.
+//! The worker asks by a call; each open channel is a task with a bounded queue of its own; what happens comes back into
+//! the worker's inbox. Tasks run while the worker waits, so that a message passes from socket to participant and back
+//! without waking another thread: those wake-ups were most of what a join cost the kernel.
 
 use std::collections::HashMap;
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use throng_protocol::participant::{
@@ -16,15 +16,11 @@ use throng_protocol::participant::{
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc;
 
-use crate::control::Waker;
 use crate::sockets::http::{Pool, fetch};
 use crate::sockets::{Dialler, Host, Pipe, websocket};
 
 /// Messages that wait for a server that does not read; beyond it the channel is given up.
 const CHANNEL_QUEUE: usize = 256;
-
-/// Questions of all workers under way to the signalling thread.
-const ASK_QUEUE: usize = 4096;
 
 /// Events under way to one worker; servers wait (TCP) while it is full.
 const INBOX: usize = 4096;
@@ -32,22 +28,7 @@ const INBOX: usize = 4096;
 /// How long a closed channel may take to send what it still has.
 const GOODBYE: Duration = Duration::from_secs(2);
 
-/// A participant as the signalling thread knows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct SeatId {
-    pub(crate) worker: u16,
-    pub(crate) seat: u32,
-}
-
 /// What a worker asks for.
-#[derive(Debug)]
-pub(crate) struct Ask {
-    pub(crate) seat: SeatId,
-    /// The local address that the participant was dealt, if any.
-    pub(crate) source: Option<IpAddr>,
-    pub(crate) what: Want,
-}
-
 #[derive(Debug)]
 pub(crate) enum Want {
     Open(Channel, Box<Open>),
@@ -80,11 +61,10 @@ pub(crate) enum Tidings {
     Fetched(FetchId, Box<Result<Response, ChannelError>>),
 }
 
-/// The way back to one worker.
+/// The way back to a participant.
 #[derive(Clone)]
 struct Back {
     inbox: mpsc::Sender<Told>,
-    waker: Arc<Waker>,
     seat: u32,
 }
 
@@ -92,44 +72,15 @@ impl Back {
     async fn tell(&self, what: Tidings) {
         // A worker that is gone needs no answer.
         let _ = self.inbox.send(Told { seat: self.seat, what }).await;
-        self.waker.wake();
     }
 }
 
-/// The ends that workers hold.
-pub(crate) struct Signalling {
-    pub(crate) ask: mpsc::Sender<Ask>,
-    pub(crate) inboxes: Vec<mpsc::Receiver<Told>>,
-    pub(crate) thread: JoinHandle<()>,
-}
-
-/// Starts the thread; it ends when every sender of `ask` is gone.
-pub(crate) fn start(
-    dialler: Dialler,
-    body_bytes_max: usize,
-    wakers: &[Arc<Waker>],
-) -> io::Result<Signalling> {
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(4).build()?;
-    let (ask, asked) = mpsc::channel(ASK_QUEUE);
-    let (senders, inboxes): (Vec<_>, Vec<_>) = wakers.iter().map(|_| mpsc::channel(INBOX)).unzip();
-    let workers = senders.into_iter().zip(wakers.iter().cloned()).collect();
-    let switchboard =
-        Switchboard { dialler: Arc::new(dialler), body_bytes_max, workers, seats: HashMap::new() };
-    let thread = std::thread::Builder::new().name("signalling".into()).spawn(move || {
-        runtime.block_on(switchboard.serve(asked));
-        // Last goodbyes (close frames, DELETE) get a moment; a silent server does not hold the run.
-        runtime.block_on(async { tokio::time::sleep(Duration::from_millis(50)).await });
-        runtime.shutdown_timeout(Duration::from_millis(200));
-    })?;
-    Ok(Signalling { ask, inboxes, thread })
-}
-
-struct Switchboard {
+/// Carries the signalling of one worker's participants.
+pub(crate) struct Switchboard {
     dialler: Arc<Dialler>,
     body_bytes_max: usize,
-    workers: Vec<(mpsc::Sender<Told>, Arc<Waker>)>,
-    seats: HashMap<SeatId, Lines>,
+    inbox: mpsc::Sender<Told>,
+    seats: HashMap<u32, Lines>,
 }
 
 /// The lines of one participant.
@@ -140,27 +91,35 @@ struct Lines {
 }
 
 impl Switchboard {
-    async fn serve(mut self, mut asked: mpsc::Receiver<Ask>) {
-        while let Some(Ask { seat, source, what }) = asked.recv().await {
-            let Some((inbox, waker)) = self.workers.get(usize::from(seat.worker)) else { continue };
-            let back = Back { inbox: inbox.clone(), waker: Arc::clone(waker), seat: seat.seat };
-            match what {
-                Want::Open(channel, open) => self.open(seat, source, channel, *open, back),
-                Want::Send(channel, outgoing) => self.send(seat, channel, outgoing, back),
-                Want::Close(channel) => {
-                    if let Some(lines) = self.seats.get_mut(&seat) {
-                        lines.channels.retain(|(open, _)| *open != channel);
-                    }
+    /// A switchboard, and the inbox in which its worker finds what happened.
+    pub(crate) fn new(dialler: Arc<Dialler>, body_bytes_max: usize) -> (Self, mpsc::Receiver<Told>) {
+        let (inbox, told) = mpsc::channel(INBOX);
+        (Self { dialler, body_bytes_max, inbox, seats: HashMap::new() }, told)
+    }
+
+    /// Does what participant `seat`, which was dealt the local address `source`, asks for. To be called on a runtime.
+    pub(crate) fn ask(&mut self, seat: u32, source: Option<IpAddr>, want: Want) {
+        match want {
+            Want::Open(channel, open) => self.open(seat, source, channel, *open),
+            Want::Send(channel, outgoing) => self.send(seat, channel, outgoing),
+            Want::Close(channel) => {
+                if let Some(lines) = self.seats.get_mut(&seat) {
+                    lines.channels.retain(|(open, _)| *open != channel);
                 }
-                Want::Fetch(id, request) => self.fetch(seat, source, id, *request, back),
-                Want::Gone => {
-                    self.seats.remove(&seat);
-                }
+            }
+            Want::Fetch(id, request) => self.fetch(seat, source, id, *request),
+            Want::Gone => {
+                self.seats.remove(&seat);
             }
         }
     }
 
-    fn open(&mut self, seat: SeatId, source: Option<IpAddr>, channel: Channel, open: Open, back: Back) {
+    fn back(&self, seat: u32) -> Back {
+        Back { inbox: self.inbox.clone(), seat }
+    }
+
+    fn open(&mut self, seat: u32, source: Option<IpAddr>, channel: Channel, open: Open) {
+        let back = self.back(seat);
         let (sender, outgoing) = mpsc::channel(CHANNEL_QUEUE);
         let lines = self.seats.entry(seat).or_default();
         lines.channels.retain(|(open, _)| *open != channel);
@@ -173,7 +132,8 @@ impl Switchboard {
         });
     }
 
-    fn send(&mut self, seat: SeatId, channel: Channel, outgoing: Outgoing, back: Back) {
+    fn send(&mut self, seat: u32, channel: Channel, outgoing: Outgoing) {
+        let back = self.back(seat);
         let Some(lines) = self.seats.get_mut(&seat) else { return };
         let Some((_, sender)) = lines.channels.iter().find(|(open, _)| *open == channel) else { return };
         if let Err(mpsc::error::TrySendError::Full(_)) = sender.try_send(outgoing) {
@@ -183,7 +143,8 @@ impl Switchboard {
         }
     }
 
-    fn fetch(&mut self, seat: SeatId, source: Option<IpAddr>, id: FetchId, request: Request, back: Back) {
+    fn fetch(&mut self, seat: u32, source: Option<IpAddr>, id: FetchId, request: Request) {
+        let back = self.back(seat);
         let pool = self.seats.entry(seat).or_default().pool.clone();
         let (dialler, body_bytes_max) = (Arc::clone(&self.dialler), self.body_bytes_max);
         tokio::spawn(async move {

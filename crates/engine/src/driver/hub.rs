@@ -1,25 +1,29 @@
 //! What all seats of a worker use: readiness, buffers, timers, the ways to signalling and to the collector.
 
-use std::collections::VecDeque;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, epoll};
+use rustix::event::{Timespec, epoll};
 use throng_protocol::participant::{Channel, Transmit};
+use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 
+use super::alarm::Alarm;
 use super::reports::Reports;
 use super::timers::Timers;
 use crate::config::Reach;
 use crate::control::Waker;
-use crate::signalling::{Ask, SeatId, Want};
-use crate::sockets::{DatagramSocket, ReceiveBatch, Sources};
+use crate::signalling::{Switchboard, Told, Want};
+use crate::sockets::{DatagramSocket, ReceiveBatch, Sources, watched};
 
-/// Questions held back while the signalling thread is behind; beyond it a participant's question fails.
-const BACKLOG_MAX: usize = 65_536;
+/// Tidings taken before others are served.
+const TIDINGS_A_PASS: usize = 256;
+
+/// What is left to goodbyes when the last participant is gone.
+const LAST_GOODBYES: Duration = Duration::from_millis(50);
 
 /// The readiness event of the waker.
 pub(super) const WAKE: u64 = u64::MAX;
@@ -31,7 +35,7 @@ pub(crate) struct HubConfig {
     pub(crate) receive_buffer_bytes: usize,
     pub(crate) grace: Duration,
     pub(crate) waker: Arc<Waker>,
-    pub(crate) ask: mpsc::Sender<Ask>,
+    pub(crate) switchboard: Switchboard,
     pub(crate) reports: Reports,
 }
 
@@ -52,14 +56,14 @@ pub(crate) struct Hub {
     /// Bytes on the wire of what was sent, since last reported.
     pub(super) sent_bytes: u64,
     /// Sockets of participants that are joining, served at once.
-    eager: OwnedFd,
+    eager: AsyncFd<OwnedFd>,
     /// Sockets of participants that play, served each tick: what gathered meanwhile comes in one call. Edge-triggered,
     /// so that the kernel need not look again at each socket that was emptied: who does not empty one comes back to it.
     settled: OwnedFd,
     pub(super) settled_sockets: usize,
     pub(super) eager_sockets: usize,
-    ask: mpsc::Sender<Ask>,
-    backlog: VecDeque<Ask>,
+    alarm: Alarm,
+    switchboard: Switchboard,
 }
 
 /// What was lost, since last reported.
@@ -84,6 +88,7 @@ pub(super) enum Pace {
 }
 
 impl Hub {
+    /// To be called on the worker's runtime.
     pub(crate) fn new(config: HubConfig) -> io::Result<Self> {
         let eager = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let settled = epoll::create(epoll::CreateFlags::CLOEXEC)?;
@@ -101,23 +106,60 @@ impl Hub {
             outgoing: Vec::new(),
             drops: Drops::default(),
             sent_bytes: 0,
-            eager,
+            eager: watched(eager)?,
             settled,
             settled_sockets: 0,
             eager_sockets: 0,
-            ask: config.ask,
-            backlog: VecDeque::new(),
+            alarm: Alarm::new()?,
+            switchboard: config.switchboard,
         })
     }
 
-    /// Waits for joining participants' sockets or the waker, at most `timeout`; ready ones are appended to `ready`.
-    pub(super) fn wait_eager(&self, timeout: Duration, ready: &mut Vec<epoll::Event>) {
-        wait(&self.eager, timeout, ready);
+    /// Waits for joining participants' sockets, the waker or something in `inbox`, at most `timeout`; lets signalling
+    /// run meanwhile, and once in any case. Ready sockets are appended to `ready`, tidings to `told`.
+    pub(super) async fn wait(
+        &self,
+        timeout: Duration,
+        ready: &mut Vec<epoll::Event>,
+        inbox: &mut mpsc::Receiver<Told>,
+        told: &mut Vec<Told>,
+    ) {
+        tokio::task::yield_now().await;
+        if timeout.is_zero() {
+            poll(self.eager.get_ref(), ready);
+            while told.len() < TIDINGS_A_PASS
+                && let Ok(tidings) = inbox.try_recv()
+            {
+                told.push(tidings);
+            }
+            return;
+        }
+        self.alarm.set(timeout);
+        tokio::select! {
+            biased;
+            _ = inbox.recv_many(told, TIDINGS_A_PASS) => {}
+            () = self.eager_ready(ready) => {}
+            () = self.alarm.rings() => {}
+        }
+    }
+
+    async fn eager_ready(&self, ready: &mut Vec<epoll::Event>) {
+        // An epoll set that cannot be watched leaves the alarm, by which everything is looked at.
+        while let Ok(mut guard) = self.eager.readable().await {
+            let found = guard.try_io(|set| {
+                poll(set.get_ref(), ready);
+                if ready.is_empty() { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
+            });
+            if found.is_ok() {
+                return;
+            }
+        }
+        std::future::pending().await
     }
 
     /// Playing participants' sockets that have something.
     pub(super) fn poll_settled(&self, ready: &mut Vec<epoll::Event>) {
-        wait(&self.settled, Duration::ZERO, ready);
+        poll(&self.settled, ready);
     }
 
     pub(super) fn watch(
@@ -128,7 +170,7 @@ impl Hub {
         pace: Pace,
     ) -> io::Result<()> {
         let (set, count, flags) = match pace {
-            Pace::Eager => (&self.eager, &mut self.eager_sockets, epoll::EventFlags::IN),
+            Pace::Eager => (self.eager.get_ref(), &mut self.eager_sockets, epoll::EventFlags::IN),
             Pace::Settled => {
                 (&self.settled, &mut self.settled_sockets, epoll::EventFlags::IN | epoll::EventFlags::ET)
             }
@@ -141,59 +183,31 @@ impl Hub {
 
     pub(super) fn unwatch(&mut self, socket: &DatagramSocket, pace: Pace) {
         let (set, count) = match pace {
-            Pace::Eager => (&self.eager, &mut self.eager_sockets),
+            Pace::Eager => (self.eager.get_ref(), &mut self.eager_sockets),
             Pace::Settled => (&self.settled, &mut self.settled_sockets),
         };
         *count = count.saturating_sub(1);
         let _ = epoll::delete(set, socket.as_fd());
     }
 
-    /// Asks the signalling thread; false when it is hopelessly behind.
-    pub(super) fn ask(&mut self, seat: u32, source: Option<IpAddr>, what: Want) -> bool {
-        if self.backlog.len() >= BACKLOG_MAX && !matches!(what, Want::Gone) {
-            return false;
-        }
-        self.backlog.push_back(Ask { seat: SeatId { worker: self.worker, seat }, source, what });
-        self.ask_backlog();
-        true
+    /// Asks for signalling.
+    pub(super) fn ask(&mut self, seat: u32, source: Option<IpAddr>, want: Want) {
+        self.switchboard.ask(seat, source, want);
     }
 
-    /// Hands over what could not be asked before.
-    pub(super) fn ask_backlog(&mut self) {
-        while let Some(ask) = self.backlog.pop_front() {
-            match self.ask.try_send(ask) {
-                Ok(()) => {}
-                Err(mpsc::error::TrySendError::Full(ask)) => {
-                    self.backlog.push_front(ask);
-                    return;
-                }
-                Err(mpsc::error::TrySendError::Closed(_)) => {}
-            }
-        }
-    }
-
-    /// Hands over everything, waiting: at the end.
-    pub(super) fn finish(mut self) {
-        for ask in self.backlog.drain(..) {
-            let _ = self.ask.blocking_send(ask);
-        }
-        self.reports.finish();
+    /// Hands over what was seen, waiting: at the end. Last goodbyes (close frames, DELETE) get a moment; a silent server
+    /// does not hold the run.
+    pub(super) async fn finish(self) {
+        let Self { reports, switchboard, .. } = self;
+        reports.finish();
+        drop(switchboard);
+        tokio::time::sleep(LAST_GOODBYES).await;
     }
 }
 
-fn wait(set: &OwnedFd, timeout: Duration, ready: &mut Vec<epoll::Event>) {
+/// What is ready in `set` now.
+fn poll(set: &OwnedFd, ready: &mut Vec<epoll::Event>) {
     let no_wait = Timespec { tv_sec: 0, tv_nsec: 0 };
-    if !timeout.is_zero() {
-        // poll on the set waits to the microsecond; epoll_wait itself would round to a millisecond before Linux 5.11.
-        let timeout = Timespec {
-            tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: i64::from(timeout.subsec_nanos()),
-        };
-        let mut fds = [PollFd::new(set, PollFlags::IN)];
-        if !matches!(rustix::event::poll(&mut fds, Some(&timeout)), Ok(ready) if ready > 0) {
-            return;
-        }
-    }
     // Interrupted by a signal: the loop comes again.
     let _ = epoll::wait(set, rustix::buffer::spare_capacity(ready), Some(&no_wait));
 }

@@ -5,6 +5,8 @@ pub(crate) use reports::{BATCHES_MAX, Reports, Seen};
 
 mod timers;
 
+mod alarm;
+
 mod hub;
 pub(crate) use hub::{Hub, HubConfig};
 

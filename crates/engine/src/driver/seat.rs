@@ -212,19 +212,14 @@ impl Seat {
                 Output::Send(channel, transmit) => self.send(channel, transmit, now, hub),
                 Output::Observed(observation) => self.observed(now, observation, hub),
                 Output::Signal(channel, message) => {
-                    self.ask(now, Want::Send(channel, Outgoing::Message(message)), channel, hub);
+                    hub.ask(self.number, self.source_ip, Want::Send(channel, Outgoing::Message(message)));
                 }
                 Output::Open(channel, Open::Datagrams { toward }) => self.open(now, channel, toward, hub),
                 Output::Open(channel, open) => {
-                    self.ask(now, Want::Open(channel, Box::new(open)), channel, hub);
+                    hub.ask(self.number, self.source_ip, Want::Open(channel, Box::new(open)));
                 }
                 Output::Close(channel) => self.close(channel, now, hub),
-                Output::Fetch(id, request) => {
-                    if !hub.ask(self.number, self.source_ip, Want::Fetch(id, request)) {
-                        let result = Err(overloaded());
-                        self.participant.handle(now, Input::Fetched { fetch: id, result });
-                    }
-                }
+                Output::Fetch(id, request) => hub.ask(self.number, self.source_ip, Want::Fetch(id, request)),
                 Output::Ended(outcome) => {
                     self.flush(now, hub);
                     self.ended = Some(outcome);
@@ -308,16 +303,14 @@ impl Seat {
                 let line = self.sockets.remove(at);
                 hub.unwatch(&line.socket, self.pace);
             }
-            None => {
-                hub.ask(self.number, self.source_ip, Want::Close(channel));
-            }
+            None => hub.ask(self.number, self.source_ip, Want::Close(channel)),
         }
     }
 
     fn send(&mut self, channel: Channel, transmit: Transmit, now: Instant, hub: &mut Hub) {
         let Some(at) = self.sockets.iter().position(|line| line.channel == channel) else {
             let outgoing = Outgoing::Bytes(transmit.bytes);
-            return self.ask(now, Want::Send(channel, outgoing), channel, hub);
+            return hub.ask(self.number, self.source_ip, Want::Send(channel, outgoing));
         };
         if hub.outgoing.len() >= SEND_BATCH || hub.outgoing.last().is_some_and(|(last, _)| *last != at) {
             self.flush(now, hub);
@@ -354,12 +347,6 @@ impl Seat {
         hub.outgoing.clear();
     }
 
-    fn ask(&mut self, now: Instant, want: Want, channel: Channel, hub: &mut Hub) {
-        if !hub.ask(self.number, self.source_ip, want) {
-            self.participant.handle(now, Input::Closed { channel, why: overloaded() });
-        }
-    }
-
     /// Closes everything it holds and reports how it ended.
     pub(super) fn vacate(mut self, now: Instant, hub: &mut Hub) {
         for line in self.sockets.drain(..) {
@@ -371,8 +358,4 @@ impl Seat {
         });
         hub.reports.push(Seen::Ended { who: self.who, at: now, outcome });
     }
-}
-
-fn overloaded() -> ChannelError {
-    ChannelError::Generator("the signalling thread is behind".into())
 }

@@ -20,9 +20,6 @@ use crate::signalling::Told;
 /// Joins begun before others are served: making a participant takes about a millisecond of CPU.
 const JOINS_A_PASS: usize = 4;
 
-/// Signalling events taken before others are served.
-const TIDINGS_A_PASS: usize = 256;
-
 /// Sockets that one look at readiness may return.
 const READY_MAX: usize = 1024;
 
@@ -65,16 +62,20 @@ impl Worker {
         Self { duty, hub, seats: Vec::new(), living: 0, next_join: 0, leaving: false, unfinished: Vec::new() }
     }
 
-    /// Runs until its participants are gone and no more join.
-    pub(crate) fn run(mut self) {
+    /// Runs until its participants are gone and no more join. Only the wait is asynchronous: signalling runs in it, and
+    /// everything else is the plain loop that it seems to be.
+    pub(crate) async fn run(mut self) {
         let mut ready: Vec<epoll::Event> = Vec::with_capacity(READY_MAX);
+        let mut told: Vec<Told> = Vec::new();
         let mut now = Instant::now();
         let mut pulse = Pulse::begin(self.duty.clock, now);
         let mut tick = now;
         while !self.is_done() {
             let until = self.wakes_at(tick, now);
-            self.hub.wait_eager(until.saturating_duration_since(now), &mut ready);
+            let timeout = until.saturating_duration_since(now);
+            self.hub.wait(timeout, &mut ready, &mut self.duty.inbox, &mut told).await;
             now = Instant::now();
+            self.take(&mut told);
             self.serve(&mut ready);
             self.begin_joins(now);
             if now >= tick {
@@ -96,7 +97,7 @@ impl Worker {
         }
         let row = pulse.turn(self.duty.clock, now + Duration::from_secs(1), &mut self.hub);
         row.into_iter().for_each(|row| self.hub.reports.push(Seen::Health(row)));
-        self.hub.finish();
+        self.hub.finish().await;
     }
 
     fn is_done(&self) -> bool {
@@ -130,10 +131,7 @@ impl Worker {
             std::hint::black_box(seats.fold(0, |sum, seat| sum ^ seat.warm()));
             for event in group {
                 match event.data.u64() {
-                    WAKE => {
-                        self.hub.waker.rest();
-                        self.take_tidings();
-                    }
+                    WAKE => self.hub.waker.rest(),
                     data => {
                         let (seat, channel) = ((data >> 16) as u32, Channel((data & 0xffff) as u16));
                         self.receive(seat, channel);
@@ -158,13 +156,10 @@ impl Worker {
         }
     }
 
-    fn take_tidings(&mut self) {
-        for _ in 0..TIDINGS_A_PASS {
-            let Ok(Told { seat, what }) = self.duty.inbox.try_recv() else { return };
+    fn take(&mut self, told: &mut Vec<Told>) {
+        for Told { seat, what } in told.drain(..) {
             self.with(seat, |seat, hub| seat.told(Instant::now(), what, hub));
         }
-        // More may wait: come back at once, after others were served.
-        self.hub.waker.wake();
     }
 
     fn begin_joins(&mut self, now: Instant) {
@@ -204,7 +199,6 @@ impl Worker {
     }
 
     fn housekeep(&mut self, now: Instant, pulse: &mut Pulse) {
-        self.hub.ask_backlog();
         if !self.leaving && (now >= self.duty.ends_at || self.duty.control.stopped().is_some()) {
             self.leaving = true;
             for number in 0..self.seats.len() {

@@ -1,5 +1,5 @@
-//! Many datagrams a system call, with kernel arrival times: `recvmmsg` and `sendmmsg`. The only unsafe code of the
-//! crate, beside one word to the allocator.
+//! Many datagrams a system call, with kernel arrival times: `recvmmsg` and `sendmmsg`. With `watched`
+//! and one word to the allocator the only unsafe code of the crate.
 
 use std::io;
 use std::mem::{self, MaybeUninit};

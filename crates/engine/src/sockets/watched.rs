@@ -1,0 +1,15 @@
+//! Descriptors that are no sockets of the runtime's own, and yet are waited for on it.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+/// Lets the runtime that this is called on watch `descriptor` for something to be read.
+pub(crate) fn watched(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: an OwnedFd is open until it is dropped, which is with or after what is returned, and always gives the same
+    // number.
+    let watched = unsafe { AsyncFd::register_with_interest(descriptor, Interest::READABLE) };
+    watched.map_err(|error| error.into_parts().1)
+}
