@@ -9,7 +9,7 @@ use throng_sim::namespace::Namespace;
 
 use crate::generator::{Crowd, Generator, Kind, Programs};
 use crate::machine;
-use crate::process::Usage;
+use crate::process::{CoreTime, SERVER_CPU, Usage};
 use crate::stream::Stream;
 
 /// The share of the expected packets that a run must have received to count.
@@ -27,6 +27,8 @@ const JOINING_MAX: Duration = Duration::from_secs(9);
 pub struct Bench<'a> {
     /// The namespace of Janus and generators.
     pub namespace: &'a Namespace,
+    /// Janus's process.
+    pub server_pid: u32,
     /// What is watched.
     pub stream: &'a Stream,
     /// What is compared.
@@ -64,6 +66,11 @@ pub struct Playing {
     pub lost: Option<i64>,
     /// Resident memory at its end, kB.
     pub rss_kb: u64,
+    /// The share of one CPU that Janus used in it.
+    pub server_cpu_ratio: f64,
+    /// The share of it in which Janus's CPU, which feed and harness use as well, was not idle. Near 1 the server was
+    /// full, and what is missing of the packets says nothing about the generator.
+    pub server_core_busy_ratio: f64,
     /// Load average at its end.
     pub load: f64,
     /// What viewers failed of.
@@ -84,7 +91,12 @@ impl Playing {
         if self.connected < self.viewers {
             Some(format!("{} of {} viewers connected", self.connected, self.viewers))
         } else if !ratio.is_finite() || ratio < PACKETS_NEEDED {
-            Some(format!("{:.1} % of the expected packets", ratio * 100.0))
+            Some(format!(
+                "{:.1} % of the expected packets; Janus used {:.0} % of its CPU, which was busy for {:.0} %",
+                ratio * 100.0,
+                self.server_cpu_ratio * 100.0,
+                self.server_core_busy_ratio * 100.0,
+            ))
         } else {
             None
         }
@@ -152,9 +164,11 @@ impl Bench<'_> {
     pub fn playing(&self, kind: Kind, viewers: u32) -> Result<Playing> {
         let generator = self.playing_crowd(kind, viewers)?;
         let ended = || format!("{} ended early", kind.name());
+        let (server_before, core_before) = (Usage::of(self.server_pid)?, CoreTime::of(SERVER_CPU)?);
         let (before, fed_before) = (Usage::of(generator.pid()).with_context(ended)?, self.stream.count());
         std::thread::sleep(self.window);
         let (after, fed) = (Usage::of(generator.pid()).with_context(ended)?, self.stream.count());
+        let (server, core) = (Usage::of(self.server_pid)?, CoreTime::of(SERVER_CPU)?);
         let load = machine::load();
         // pion counts once a second: its next line closes the window.
         std::thread::sleep(Duration::from_millis(1_100));
@@ -171,6 +185,10 @@ impl Bench<'_> {
             expected_packets: fed.since(&fed_before).packets_per_s() * window_s * f64::from(viewers),
             lost: account.lost,
             rss_kb: after.rss_kb,
+            server_cpu_ratio: (server.cpu_us - server_before.cpu_us) as f64
+                / 1e6
+                / (server.at_s - server_before.at_s),
+            server_core_busy_ratio: core.busy_since(core_before),
             load,
             failures: account.failures,
         })

@@ -56,18 +56,20 @@ pub fn comparison(results: &Results) -> String {
         stream.audio_packets_per_s,
         stream.audio_packet_bytes,
     );
-    out += "| Viewers | Generator | µs/packet | of pion | kB/viewer | of pion | ms/join | of pion | of the floor | Runs |\n";
-    out += "|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|\n";
+    out += "| Viewers | Generator | µs/packet | of pion | kB/viewer | of pion | ms/join | of pion | of the floor | Janus, % | its CPU, % | Runs |\n";
+    out += "|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n";
     for viewers in results.sizes() {
         for kind in results.kinds() {
             out += &row(results, kind, viewers);
         }
         if let Some(floor) = results.floor_us(viewers) {
             let cell = spread(Some(floor), 2);
-            let _ = writeln!(out, "| {viewers} | floor | {cell} | | | | | | 1.00 | {} |", floor.count);
+            let _ = writeln!(out, "| {viewers} | floor | {cell} | | | | | | 1.00 | | | {} |", floor.count);
         }
     }
-    out += "\nEach cell: median (lowest to highest). *of pion*: of pion without RTCP · of pion with its default RTCP.\n";
+    out += "\nEach cell: median (lowest to highest). *of pion*: of pion without RTCP · of pion with its default RTCP. \
+            *Janus*: what it used of a CPU while they played; *its CPU*: how long that, which feed and harness share, was \
+            not idle.\n";
     out += &goals(results);
     let excluded = results.excluded();
     if excluded.is_empty() {
@@ -94,7 +96,7 @@ fn row(results: &Results, kind: Kind, viewers: u32) -> String {
     };
     let of_floor = own.us_per_packet.zip(results.floor_us(viewers));
     format!(
-        "| {viewers} | {} | {} | {} | {} | {} | {} | {} | {} | {} of {} |\n",
+        "| {viewers} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} of {} |\n",
         kind.name(),
         spread(own.us_per_packet, 2),
         against(|figures| figures.us_per_packet),
@@ -103,6 +105,8 @@ fn row(results: &Results, kind: Kind, viewers: u32) -> String {
         spread(own.ms_per_join, 2),
         against(|figures| figures.ms_per_join),
         of_floor.map_or(String::new(), |(own, floor)| format!("{:.2}", own.median / floor.median)),
+        spread(own.server_percent, 0),
+        spread(own.server_busy_percent, 0),
         own.us_per_packet.map_or(0, |spread| spread.count),
         own.runs,
     )

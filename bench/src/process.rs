@@ -72,6 +72,39 @@ fn rss_kb(pid: u32) -> Result<u64> {
     line.split_whitespace().next().and_then(|kb| kb.parse().ok()).context("VmRSS is not a number")
 }
 
+/// How a CPU had spent its time up to a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CoreTime {
+    idle: u64,
+    all: u64,
+}
+
+impl CoreTime {
+    /// Reads it of CPU number `cpu`.
+    ///
+    /// # Errors
+    /// When there is no such CPU.
+    pub fn of(cpu: usize) -> Result<Self> {
+        let text = fs::read_to_string("/proc/stat")?;
+        Self::parse(&text, cpu).with_context(|| format!("/proc/stat knows no CPU {cpu}"))
+    }
+
+    /// `cpu0 user nice system idle iowait irq softirq steal …` (proc_stat(5)); what follows is within user and nice.
+    fn parse(text: &str, cpu: usize) -> Option<Self> {
+        let name = format!("cpu{cpu} ");
+        let line = text.lines().find_map(|line| line.strip_prefix(&name))?;
+        let times: Vec<u64> = line.split_whitespace().take(8).map_while(|time| time.parse().ok()).collect();
+        Some(Self { idle: times.get(3)? + times.get(4)?, all: times.iter().sum() })
+    }
+
+    /// The share of the time since `earlier` in which it was not idle.
+    #[must_use]
+    pub fn busy_since(self, earlier: Self) -> f64 {
+        let all = self.all.saturating_sub(earlier.all).max(1) as f64;
+        1.0 - self.idle.saturating_sub(earlier.idle) as f64 / all
+    }
+}
+
 /// Binds this process, and what it starts from here on, to one CPU.
 ///
 /// # Errors
@@ -133,5 +166,20 @@ impl Drop for Running {
         // It may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cpu_is_busy_when_it_is_neither_idle_nor_waiting_for_a_disk() {
+        let at = |idle: u64| format!("cpu  9 9 9 9\ncpu0 0 0 0 0 0 0 0 0\ncpu1 10 0 20 {idle} 5 1 2 2 7 7\n");
+        let (before, after) = (CoreTime::parse(&at(60), 1).unwrap(), CoreTime::parse(&at(160), 1).unwrap());
+        assert_eq!(before, CoreTime { idle: 65, all: 100 });
+        assert!((after.busy_since(before) - 0.0).abs() < 1e-9);
+        assert!((after.busy_since(CoreTime { idle: 0, all: 0 }) - 0.175).abs() < 1e-9);
+        assert_eq!(CoreTime::parse(&at(1), 2), None);
     }
 }

@@ -67,6 +67,10 @@ pub struct Figures {
     pub kb_per_viewer: Option<Spread>,
     /// CPU time per join, milliseconds.
     pub ms_per_join: Option<Spread>,
+    /// The share of one CPU that Janus used while they played, percent; of all runs, also those that do not count.
+    pub server_percent: Option<Spread>,
+    /// The share of the time in which Janus's CPU was not idle, percent; of all runs.
+    pub server_busy_percent: Option<Spread>,
     /// Playing runs made.
     pub runs: usize,
 }
@@ -104,6 +108,8 @@ impl Results {
             ms_per_join: one.and_then(|one| {
                 Spread::of(crowd.map(|run| (run.cpu_us as f64 - one.median) / others / 1_000.0))
             }),
+            server_percent: Spread::of(all().map(|run| 100.0 * run.server_cpu_ratio)),
+            server_busy_percent: Spread::of(all().map(|run| 100.0 * run.server_core_busy_ratio)),
             runs: all().count(),
         }
     }

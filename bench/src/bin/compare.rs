@@ -98,11 +98,12 @@ fn main() -> Result<()> {
 
 fn on_janus(arguments: &Arguments, programs: &Programs, machine: Machine, folder: &Path) -> Result<()> {
     let namespace = Namespace::with_veth("bench", MEDIA)?;
-    let _janus = Janus::start(&namespace, MEDIA)?;
+    let janus = Janus::start(&namespace, MEDIA)?;
     let stream = Stream::start(&namespace, folder)?;
     std::thread::sleep(Duration::from_secs(2));
     let bench = Bench {
         namespace: &namespace,
+        server_pid: janus.pid(),
         stream: &stream,
         programs,
         every: Duration::from_millis(arguments.every_ms),
@@ -164,11 +165,13 @@ fn compare(arguments: &Arguments, bench: &Bench, machine: Machine) -> Result<Res
 fn played(bench: &Bench, kind: Kind, viewers: u32) -> Result<Playing> {
     let run = bench.playing(kind, viewers)?;
     println!(
-        "{viewers:>5} {:<34} {:>6.2} µs/packet {:>6} MB {:>6.1} % of packets, waited {:.0} %, load {:.1} {}",
+        "{viewers:>5} {:<34} {:>6.2} µs/packet {:>6} MB {:>6.1} % of packets, Janus {:.0} % (busy {:.0} %), waited {:.0} %, load {:.1} {}",
         kind.name(),
         run.us_per_packet(),
         run.rss_kb / 1024,
         100.0 * run.packets / run.expected_packets,
+        100.0 * run.server_cpu_ratio,
+        100.0 * run.server_core_busy_ratio,
         100.0 * run.waited_ratio,
         run.load,
         run.excluded().map_or(String::new(), |why| format!("EXCLUDED: {why}")),
