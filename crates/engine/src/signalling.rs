@@ -45,6 +45,15 @@ pub(crate) enum Outgoing {
     Bytes(Vec<u8>),
 }
 
+impl Outgoing {
+    fn into_message(self) -> Message {
+        match self {
+            Self::Message(message) => message,
+            Self::Bytes(bytes) => Message::Binary(bytes),
+        }
+    }
+}
+
 /// What a worker is told.
 #[derive(Debug)]
 pub(crate) struct Told {
@@ -190,14 +199,18 @@ async fn carry_messages(
     loop {
         tokio::select! {
             message = socket.receive() => back.tell(Tidings::Message(channel, message?)).await,
-            message = outgoing.recv() => match message {
-                Some(Outgoing::Message(message)) => socket.send(message).await?,
-                Some(Outgoing::Bytes(bytes)) => socket.send(Message::Binary(bytes)).await?,
-                None => {
+            first = outgoing.recv() => {
+                let Some(first) = first else {
                     let _ = tokio::time::timeout(GOODBYE, socket.close()).await;
                     return Ok(());
+                };
+                socket.feed(first.into_message()).await?;
+                // What a participant says in one breath (an answer, and that no more candidates come) is one segment.
+                while let Ok(more) = outgoing.try_recv() {
+                    socket.feed(more.into_message()).await?;
                 }
-            },
+                socket.flush().await?;
+            }
         }
     }
 }

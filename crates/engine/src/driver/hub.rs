@@ -154,7 +154,7 @@ impl Hub {
                 return;
             }
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     /// Playing participants' sockets that have something.

@@ -16,6 +16,12 @@ use super::{Dialler, Host, Pipe};
 /// The longest message taken from a server.
 const MESSAGE_BYTES_MAX: usize = 1 << 20;
 
+/// Read at a time. Most of what servers say is shorter; for a longer message the buffer grows.
+const READ_BYTES: usize = 1024;
+
+/// What gathers before it is written without being flushed.
+const WRITTEN_BYTES: usize = 4096;
+
 /// An open WebSocket.
 pub(crate) struct WebSocket {
     stream: WebSocketStream<Pipe>,
@@ -41,8 +47,8 @@ pub(crate) async fn open(
     let tls = secure.then_some((&dialler.tls, &host));
     let (pipe, mut opening) = dialler.dial(source, &host, port, tls).await?;
     let config = WebSocketConfig::default()
-        .read_buffer_size(4096)
-        .write_buffer_size(0)
+        .read_buffer_size(READ_BYTES)
+        .write_buffer_size(WRITTEN_BYTES)
         .max_write_buffer_size(MESSAGE_BYTES_MAX)
         .max_message_size(Some(MESSAGE_BYTES_MAX))
         .max_frame_size(Some(MESSAGE_BYTES_MAX));
@@ -94,12 +100,18 @@ impl WebSocket {
         }
     }
 
-    pub(crate) async fn send(&mut self, message: Message) -> Result<(), ChannelError> {
+    /// Puts a message into the line; [`Self::flush`] sends it.
+    pub(crate) async fn feed(&mut self, message: Message) -> Result<(), ChannelError> {
         let message = match message {
             Message::Text(text) => tungstenite::Message::text(text),
             Message::Binary(bytes) => tungstenite::Message::binary(bytes),
         };
-        self.stream.send(message).await.map_err(failure)
+        self.stream.feed(message).await.map_err(failure)
+    }
+
+    /// Sends what is in the line, all at once.
+    pub(crate) async fn flush(&mut self) -> Result<(), ChannelError> {
+        self.stream.flush().await.map_err(failure)
     }
 
     /// Says goodbye; what was sent before goes out first.

@@ -6,6 +6,7 @@ use std::cell::RefCell;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
+use dimpl::crypto::{Buf, HashAlgorithm, KeyProvider, SignatureAlgorithm, SigningKey};
 use str0m_proto::crypto::dtls::{
     DtlsCert, DtlsImplError, DtlsInstance, DtlsOutput, DtlsProvider, ProtocolVersion, SrtpProfile,
 };
@@ -76,17 +77,79 @@ pub fn shared() -> Result<&'static SharedCrypto, CryptoSetupError> {
 
 fn set_up() -> Result<SharedCrypto, CryptoSetupError> {
     let stock = str0m_aws_lc_rs::default_provider();
+    let dtls_crypto = str0m_aws_lc_rs::dimpl_crypto_provider();
+    static KEYS: OnceLock<SharedKeys> = OnceLock::new();
+    let keys = KEYS.get_or_init(|| SharedKeys { stock: dtls_crypto.key_provider, loaded: OnceLock::new() });
     // ICE has proven the return path before DTLS begins, which is all that a server cookie would prove.
     let configuration = dimpl::Config::builder()
         .use_server_cookie(false)
-        .with_crypto_provider(str0m_aws_lc_rs::dimpl_crypto_provider())
+        .with_crypto_provider(dimpl::crypto::CryptoProvider { key_provider: keys, ..dtls_crypto })
         .build()
         .map_err(|error| CryptoSetupError::Configuration(error.to_string()))?;
     static DTLS: OnceLock<SharedDtls> = OnceLock::new();
     let dtls_provider = DTLS
         .get_or_init(|| SharedDtls { stock: stock.dtls_provider, configuration: Arc::new(configuration) });
     let certificate = dtls_provider.generate_certificate().ok_or(CryptoSetupError::Certificate)?;
+    keys.share(&certificate.private_key).ok_or(CryptoSetupError::Certificate)?;
     Ok(SharedCrypto { provider: Arc::new(CryptoProvider { dtls_provider, ..stock }), certificate })
+}
+
+/// Loads private keys; the one that all sessions share is read and checked once, and not at every join.
+#[derive(Debug)]
+struct SharedKeys {
+    stock: &'static dyn KeyProvider,
+    loaded: OnceLock<(Vec<u8>, SharedKey)>,
+}
+
+impl SharedKeys {
+    /// Keeps the key that `der` holds; `None` when it holds none.
+    fn share(&self, der: &[u8]) -> Option<()> {
+        let key = self.stock.load_private_key(der).ok()?;
+        let shared = SharedKey {
+            algorithm: key.algorithm(),
+            hash: key.hash_algorithm(),
+            hashes: key.supported_hash_algorithms().into(),
+            key: Arc::new(Mutex::new(key)),
+        };
+        self.loaded.set((der.to_vec(), shared)).ok()
+    }
+}
+
+impl KeyProvider for SharedKeys {
+    fn load_private_key(&self, der: &[u8]) -> Result<Box<dyn SigningKey>, dimpl::CryptoError> {
+        match self.loaded.get() {
+            Some((shared, key)) if shared == der => Ok(Box::new(key.clone())),
+            _ => self.stock.load_private_key(der),
+        }
+    }
+}
+
+/// A handle on the key of the shared certificate. Signing takes some twenty microseconds once a join, so that threads
+/// seldom wait for one another.
+#[derive(Clone, Debug)]
+struct SharedKey {
+    key: Arc<Mutex<Box<dyn SigningKey>>>,
+    algorithm: SignatureAlgorithm,
+    hash: HashAlgorithm,
+    hashes: Arc<[HashAlgorithm]>,
+}
+
+impl SigningKey for SharedKey {
+    fn sign(&mut self, data: &[u8], hash: HashAlgorithm, out: &mut Buf) -> Result<(), dimpl::CryptoError> {
+        self.key.lock().unwrap_or_else(PoisonError::into_inner).sign(data, hash, out)
+    }
+
+    fn algorithm(&self) -> SignatureAlgorithm {
+        self.algorithm
+    }
+
+    fn hash_algorithm(&self) -> HashAlgorithm {
+        self.hash
+    }
+
+    fn supported_hash_algorithms(&self) -> &[HashAlgorithm] {
+        &self.hashes
+    }
 }
 
 /// Makes DTLS instances of one configuration.
