@@ -8,6 +8,9 @@ need_test=(
   janus:janus ffmpeg:ffmpeg chromium:chromium chromium-driver:chromedriver coturn:turnserver
   nftables:nft iproute2:ip procps:ps nginx-light:nginx
   lighttpd:lighttpd caddy:caddy prosody:prosody
+  python3-websockets:/usr/lib/python3/dist-packages/websockets
+  gstreamer1.0-plugins-base:/usr/lib/$(uname -m)-linux-gnu/gstreamer-1.0/libgstapp.so
+  gstreamer1.0-plugins-bad:/usr/lib/$(uname -m)-linux-gnu/gstreamer-1.0/libgstshm.so
 )
 
 case "${1:-}" in

@@ -29,6 +29,11 @@ pub(crate) enum Command {
     Stage(Stage),
     /// Find out how many viewers this machine can play before it is the limit itself
     Calibrate(Calibrate),
+    /// Measure what it costs to pass frames between two processes, by each transport there is
+    Ipc(Ipc),
+    /// A process of `throng ipc`
+    #[command(hide = true)]
+    IpcRole,
     /// Print the JSON Schema of a file format
     Schema(Schema),
 }
@@ -190,6 +195,65 @@ pub(crate) struct Calibrate {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Ipc {
+    /// What is passed: WIDTHxHEIGHT:FORMAT (i420, nv12, rgba, ...), or bytes such as 1200 or 3MB
+    #[arg(long, default_value = "1920x1080:i420", value_name = "FRAME", conflicts_with = "sizes")]
+    pub(crate) frame: String,
+    /// A file with a frame size a line instead; producers go round it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) sizes: Option<PathBuf>,
+    /// Frames a second that each producer offers [default: as fast as the transport takes them]
+    #[arg(long, value_name = "FPS", value_parser = positive)]
+    pub(crate) fps: Option<f64>,
+    /// Processes that send to the one that receives
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
+    pub(crate) producers: u8,
+    /// How long each transport is measured, such as 3s
+    #[arg(long = "for", default_value = "3s", value_name = "TIME")]
+    pub(crate) duration: String,
+    /// Measure everything so many times in turn; a row is the median of its rounds
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=99))]
+    pub(crate) rounds: u32,
+    /// Only these transports, such as --only ring,tcp
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) only: Vec<String>,
+    /// What the consumer does: edges (checks both edges, leaves the payload alone) or all (reads and checks every byte)
+    #[arg(long, default_value = "edges", value_name = "WHAT", value_parser = ["edges", "all"])]
+    pub(crate) read: String,
+    /// What a core costs an hour, in your currency
+    #[arg(long, default_value_t = 0.05, value_name = "PRICE", value_parser = not_negative)]
+    pub(crate) price_core_hour: f64,
+    /// For how many streams the year is priced
+    #[arg(long, default_value_t = 1000, value_name = "N")]
+    pub(crate) streams: u32,
+    /// Frames a second of a priced stream [default: that of --fps, or 30]
+    #[arg(long, value_name = "FPS", value_parser = positive)]
+    pub(crate) price_fps: Option<f64>,
+    /// The Python whose websockets package is measured [default: python3, then /usr/bin/python3]
+    #[arg(long, value_name = "PROGRAM")]
+    pub(crate) python: Option<PathBuf>,
+    /// Leave out the second, short pass that counts system calls
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Print ipc.json instead of the table
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Folder to put ipc.json and report.html into; made if it is not there
+    #[arg(short, long, value_name = "FOLDER")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if number > 0.0 && number <= 1e6 { Ok(number) } else { Err("must be above 0 and at most 1000000".into()) }
+}
+
+fn not_negative(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if (0.0..=1e9).contains(&number) { Ok(number) } else { Err("must be 0 to 1000000000".into()) }
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Schema {
     /// Which format
     #[arg(value_enum)]
@@ -202,6 +266,8 @@ pub(crate) enum Format {
     Scenario,
     /// summary.json
     Summary,
+    /// ipc.json
+    Ipc,
 }
 
 /// A number of viewers.

@@ -5,6 +5,7 @@ mod calibrate;
 mod check;
 mod exit;
 mod interrupt;
+mod ipc;
 mod live;
 mod oven;
 mod present;
@@ -40,6 +41,8 @@ fn main() -> ExitCode {
         Command::Report(command) => report::remake(&command),
         Command::Stage(command) => stage::stage(&command),
         Command::Calibrate(command) => calibrate::calibrate(&command),
+        Command::Ipc(command) => ipc::measure(&command),
+        Command::IpcRole => ipc::role(),
         Command::Schema(command) => schema(command.format),
     };
     done.unwrap_or_else(|stop| {
@@ -89,6 +92,7 @@ fn schema(format: Format) -> Result<Exit, Stop> {
     let schema = match format {
         Format::Scenario => throng_scenario::json_schema().to_value(),
         Format::Summary => throng_report::json_schema(),
+        Format::Ipc => throng_ipc::json_schema(),
     };
     print(&format!("{schema:#}\n"));
     Ok(Exit::Met)

@@ -18,8 +18,11 @@ pub(crate) struct Wanted {
     pub(crate) details: bool,
 }
 
-/// `throng report RUN`: makes everything again from run.db alone.
+/// `throng report RUN`: makes everything again from run.db alone, or from the ipc.json of `throng ipc`.
 pub(crate) fn remake(command: &args::Report) -> Result<Exit, Stop> {
+    if let Some(made) = crate::ipc::remake(command) {
+        return made;
+    }
     let wanted = Wanted { json: command.json, csv: command.csv, details: command.details };
     make(&command.run, &wanted).map_err(|error| {
         let exit = match error {

@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
+#[must_use]
 /// `text` with every character that HTML or an attribute gives a meaning replaced.
-pub(crate) fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -31,7 +32,7 @@ pub(crate) const AFTER_THE_END: &str = "after the end";
 const FIGURE_CHARS_MAX: usize = 24;
 
 /// A table: header cells, then rows; cells are escaped. A column whose cells are all figures is set right.
-pub(crate) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
+pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     let is_figure = |column: usize| {
         rows.iter().filter_map(|row| row.get(column)).all(|cell| {
             let begins_as_one = cell.starts_with(|c: char| c.is_ascii_digit() || c == '<' || c == '-');

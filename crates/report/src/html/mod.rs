@@ -11,6 +11,7 @@ mod flame;
 mod flame_page;
 mod glossary;
 mod markup;
+pub mod page;
 mod tables;
 mod timeline;
 

@@ -1,0 +1,144 @@
+//! `throng ipc`: what it costs to pass frames between two processes, on this machine and these sizes.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use throng_ipc::{Assumptions, FrameSize, FrameSizes, IpcReport, Launcher, Plan, Reading, Transport, Workload};
+use throng_scenario::units;
+use throng_store::RunFolder;
+
+use crate::args;
+use crate::exit::Exit;
+use crate::interrupt::Interrupt;
+use crate::{Stop, print, say};
+
+/// The measurement's own file in a folder.
+const RESULT: &str = "ipc.json";
+/// The longest list of sizes that is read.
+const SIZES_BYTES_MAX: u64 = 16 << 20;
+/// A stream's rate when none is said: that of most cameras.
+const FPS: f64 = 30.0;
+
+pub(crate) fn measure(command: &args::Ipc) -> Result<Exit, Stop> {
+    let plan = plan(command)?;
+    let folder = command.output.as_deref().map(make_folder).transpose()?;
+    let interrupt = Interrupt::listen().map_err(|error| Stop::new(Exit::Invalid, error))?;
+    let launcher =
+        Launcher { program: PathBuf::from("/proc/self/exe"), arguments: vec!["ipc-role".into()] };
+    let talks = std::io::stderr().is_terminal();
+    let report = throng_ipc::measure(&plan, &launcher, &|| interrupt.is_set(), &mut |transport, round| {
+        if talks {
+            say(&format!("measuring {} ({round}/{})", transport.name(), plan.rounds));
+        }
+    });
+    let written = folder.map(|folder| put(&folder, &report)).transpose();
+    show(&report, command.json);
+    // A disk without room for the files is no reason to keep the answer from whoever asked.
+    if let Some(page) = written?.filter(|_| !command.json) {
+        print(&format!("\nreport  {}\n", page.display()));
+    }
+    Ok(exit(&report))
+}
+
+/// A process of the measurement, started by the one above.
+#[expect(clippy::unnecessary_wraps, reason = "every command has this shape")]
+pub(crate) fn role() -> Result<Exit, Stop> {
+    Ok(if throng_ipc::play_role() { Exit::Met } else { Exit::Invalid })
+}
+
+/// `throng report FOLDER` for a folder of a measurement: makes the page again from `ipc.json`. `None` when the folder
+/// is not one.
+pub(crate) fn remake(command: &args::Report) -> Option<Result<Exit, Stop>> {
+    let path = command.run.join(RESULT);
+    let json = std::fs::read_to_string(&path).ok()?;
+    Some(IpcReport::from_json(&json).map_err(|error| Stop::usage(format!("{}: {error}", path.display()))).and_then(
+        |report| {
+            let folder = RunFolder::open(&command.run).map_err(|error| Stop::new(Exit::Usage, error))?;
+            let page = put(&folder, &report)?;
+            show(&report, command.json);
+            if !command.json {
+                print(&format!("\nreport  {}\n", page.display()));
+            }
+            Ok(exit(&report))
+        },
+    ))
+}
+
+fn show(report: &IpcReport, json: bool) {
+    print(&if json { report.to_json() } else { report.text() });
+}
+
+fn exit(report: &IpcReport) -> Exit {
+    if report.partial {
+        Exit::Interrupted
+    } else if report.has_failed_rows() || !report.has_figures() {
+        Exit::Invalid
+    } else {
+        Exit::Met
+    }
+}
+
+/// Made before anything is measured: that there is no room for the answer should be known first.
+fn make_folder(path: &Path) -> Result<RunFolder, Stop> {
+    if path.join(RESULT).exists() {
+        return Err(Stop::usage(format!("{} holds a measurement already: name another folder", path.display())));
+    }
+    std::fs::create_dir_all(path).map_err(|error| Stop::usage(format!("--output {}: {error}", path.display())))?;
+    RunFolder::open(path).map_err(|error| Stop::new(Exit::Usage, error))
+}
+
+/// Writes the report's files; the path of the page.
+fn put(folder: &RunFolder, report: &IpcReport) -> Result<PathBuf, Stop> {
+    let wrong = |error| Stop::new(Exit::Invalid, error);
+    folder.put(RESULT, report.to_json()).map_err(wrong)?;
+    folder.put("report.html", report.html()).map_err(wrong)
+}
+
+fn plan(command: &args::Ipc) -> Result<Plan, Stop> {
+    let duration = units::duration(&command.duration).map_err(|error| Stop::usage(format!("--for: {error}")))?;
+    if !(Duration::from_millis(100)..=Duration::from_secs(3600)).contains(&duration) {
+        return Err(Stop::usage("--for: 100ms to 1h can be measured"));
+    }
+    Ok(Plan {
+        transports: transports(&command.only)?,
+        workload: Workload { sizes: sizes(command)?, fps: command.fps, producers: command.producers },
+        reading: if command.read == "all" { Reading::All } else { Reading::Edges },
+        duration,
+        rounds: command.rounds,
+        inspect: !command.quick,
+        python: command.python.clone(),
+        assumptions: Assumptions {
+            price_core_hour: command.price_core_hour,
+            streams: command.streams,
+            fps: command.price_fps.or(command.fps).unwrap_or(FPS),
+        },
+    })
+}
+
+fn sizes(command: &args::Ipc) -> Result<FrameSizes, Stop> {
+    let Some(path) = &command.sizes else {
+        let frame = FrameSize::parse(&command.frame).map_err(|error| Stop::usage(format!("--frame: {error}")))?;
+        return Ok(frame.into());
+    };
+    let wrong = |error: String| Stop::usage(format!("--sizes {}: {error}", path.display()));
+    let bytes = std::fs::metadata(path).map_err(|error| wrong(error.to_string()))?.len();
+    if bytes > SIZES_BYTES_MAX {
+        return Err(wrong(format!("{bytes} bytes are too many for a list of sizes")));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    FrameSizes::read_list(&text).map_err(|error| wrong(error.to_string()))
+}
+
+/// The wanted transports in the order of the table, whatever order they were named in.
+fn transports(only: &[String]) -> Result<Vec<Transport>, Stop> {
+    let mut wanted = Vec::new();
+    for key in only {
+        let transport = Transport::of_key(key.trim()).ok_or_else(|| {
+            let known: Vec<_> = Transport::ALL.iter().map(|transport| transport.key()).collect();
+            Stop::usage(format!("--only: there is no transport `{key}`; there is {}", known.join(", ")))
+        })?;
+        wanted.push(transport);
+    }
+    Ok(Transport::ALL.into_iter().filter(|transport| only.is_empty() || wanted.contains(transport)).collect())
+}

@@ -1,0 +1,227 @@
+//! A role's process as its parent holds it: started, talked to, waited for with a limit, and never left behind.
+
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::RawFd;
+use std::os::unix::process::CommandExt;
+use std::process::{ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::role::{Order, Said, SystemCalls, Task};
+use crate::transport::{Doing, TransportError, gstreamer};
+
+/// The longest line that a role may say.
+const LINE_BYTES_MAX: u64 = 64 << 10;
+/// Lines of stderr that are kept for the reason of a failure.
+const STDERR_LINES: usize = 8;
+/// How often a wait looks whether a person wants to stop.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Why a wait for a role ended without what it waited for.
+pub(super) enum Ended {
+    /// A person or a signal asked to stop.
+    Stopped,
+    /// The role failed, or did not answer.
+    Failed(TransportError),
+}
+
+impl From<TransportError> for Ended {
+    fn from(error: TransportError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+pub(super) struct Child {
+    role: String,
+    process: std::process::Child,
+    orders: Option<ChildStdin>,
+    said: Receiver<Said>,
+    stderr: Arc<Mutex<VecDeque<String>>>,
+    calls: Option<Result<SystemCalls, String>>,
+}
+
+impl Child {
+    /// Starts `command` as a role that inherits `fds`, and gives it its task.
+    pub(super) fn start(
+        mut command: Command,
+        role: String,
+        fds: Vec<RawFd>,
+        task: &Task,
+    ) -> Result<Self, TransportError> {
+        let parent = rustix::process::getpid();
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // A Ctrl-C at the terminal is for the parent alone, which then ends its roles.
+        command.process_group(0);
+        // SAFETY: between fork and exec only system calls are made that are safe there; nothing is allocated.
+        unsafe {
+            command.pre_exec(move || {
+                rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+                // The parent may have died before the line above.
+                if rustix::process::getppid() != Some(parent) {
+                    return Err(rustix::io::Errno::SRCH.into());
+                }
+                for fd in &fds {
+                    // The number belongs to this role; every other descriptor closes at exec.
+                    if libc::fcntl(*fd, libc::F_SETFD, 0) == -1 {
+                        return Err(std::io::Error::last_os_error());
+                    }
+                }
+                Ok(())
+            });
+        }
+        let mut process = command.spawn().doing("starting a process")?;
+        let (to, said) = sync_channel(16);
+        if let Some(stdout) = process.stdout.take() {
+            std::thread::spawn(move || {
+                let mut lines = BufReader::new(stdout);
+                loop {
+                    let mut line = String::new();
+                    let read = lines.by_ref().take(LINE_BYTES_MAX).read_line(&mut line);
+                    if !matches!(read, Ok(1..)) {
+                        return;
+                    }
+                    // What is no answer (a library that prints) is passed over.
+                    if let Ok(said) = serde_json::from_str(&line)
+                        && to.send(said).is_err()
+                    {
+                        return;
+                    }
+                }
+            });
+        }
+        let stderr = Arc::new(Mutex::new(VecDeque::new()));
+        if let Some(from) = process.stderr.take() {
+            let kept = Arc::clone(&stderr);
+            std::thread::spawn(move || keep_last_lines(from, &kept));
+        }
+        let mut orders = process.stdin.take();
+        let mut line = serde_json::to_vec(task).unwrap_or_default();
+        line.push(b'\n');
+        let told = orders.as_mut().map_or(Ok(()), |orders| orders.write_all(&line));
+        let child = Self { role, process, orders, said, stderr, calls: None };
+        // From here on the process is ended whatever happens: it belongs to a value.
+        told.doing("telling a process its task")?;
+        Ok(child)
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Counts this process's system calls from the outside; for a role that cannot do so itself.
+    pub(super) fn count_system_calls(&mut self) {
+        self.calls = Some(SystemCalls::of(self.pid()));
+    }
+
+    pub(super) fn order(&mut self, order: &Order) -> Result<(), TransportError> {
+        let mut line = serde_json::to_vec(order).unwrap_or_default();
+        line.push(b'\n');
+        let told = self.orders.as_mut().map_or(Ok(()), |orders| orders.write_all(&line));
+        told.map_err(|error| self.failed(format!("took no order: {error}")))
+    }
+
+    /// Waits until the role is ready; where it listens, if it says so.
+    pub(super) fn ready(&mut self, limit: Duration, stop: &dyn Fn() -> bool) -> Result<Option<String>, Ended> {
+        loop {
+            if let Said::Ready { address } = self.next(limit, stop)? {
+                return Ok(address);
+            }
+        }
+    }
+
+    /// Waits until the role is done.
+    pub(super) fn done(
+        &mut self,
+        limit: Duration,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<crate::role::SideReport, Ended> {
+        let until = Instant::now() + limit;
+        loop {
+            match self.next(until.saturating_duration_since(Instant::now()), stop)? {
+                Said::Done(mut report) => {
+                    if let Some(calls) = &self.calls {
+                        report.system_calls = Some(calls.as_ref().map_err(Clone::clone).and_then(SystemCalls::count));
+                    }
+                    return Ok(report);
+                }
+                Said::Measuring => {
+                    if let Some(Ok(calls)) = &self.calls {
+                        calls.start();
+                    }
+                }
+                Said::Ready { .. } | Said::Failed { .. } => {}
+            }
+        }
+    }
+
+    fn next(&mut self, limit: Duration, stop: &dyn Fn() -> bool) -> Result<Said, Ended> {
+        let until = Instant::now() + limit;
+        loop {
+            match self.said.recv_timeout(LOOK.min(until.saturating_duration_since(Instant::now()))) {
+                Ok(Said::Failed { missing: true, reason }) => return Err(TransportError::Missing(reason).into()),
+                Ok(Said::Failed { missing: false, reason }) => return Err(self.failed(format!("says {reason}")).into()),
+                Ok(said) => return Ok(said),
+                Err(RecvTimeoutError::Disconnected) => return Err(self.died().into()),
+                Err(RecvTimeoutError::Timeout) if stop() => return Err(Ended::Stopped),
+                Err(RecvTimeoutError::Timeout) if Instant::now() >= until => {
+                    return Err(self.failed(format!("did not answer within {:.0} s", limit.as_secs_f64())).into());
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    fn died(&mut self) -> TransportError {
+        let how = self.process.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
+        self.failed(format!("ended early ({how})"))
+    }
+
+    fn failed(&self, mut reason: String) -> TransportError {
+        let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(last) = stderr.iter().rev().find(|line| !line.trim().is_empty()) {
+            reason = format!("{reason}; its last words: {}", last.trim());
+        }
+        TransportError::Role { role: self.role.clone(), reason }
+    }
+
+    /// Lets the role close its side, and ends it when it does not within `limit`.
+    pub(super) fn end(&mut self, limit: Duration) {
+        let _ = self.order(&Order::End);
+        let until = Instant::now() + limit;
+        while Instant::now() < until {
+            if let Ok(Some(_)) = self.process.try_wait() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        self.orders = None;
+        if let Ok(None) = self.process.try_wait() {
+            let _ = self.process.kill();
+            let _ = self.process.wait();
+            gstreamer::clean_after(self.process.id());
+        }
+    }
+}
+
+fn keep_last_lines(from: impl Read, kept: &Mutex<VecDeque<String>>) {
+    let mut lines = BufReader::new(from);
+    loop {
+        let mut line = Vec::new();
+        let read = lines.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line);
+        if !matches!(read, Ok(1..)) {
+            return;
+        }
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() == STDERR_LINES {
+            kept.pop_front();
+        }
+        kept.push_back(String::from_utf8_lossy(&line).into_owned());
+    }
+}

@@ -1,0 +1,134 @@
+//! Measures one transport after the other, round by round, and goes on when one of them cannot be measured.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::result::{Machine, Sides};
+use crate::{IpcReport, Launcher, Outcome, Plan, Reading, Row, Transport, TransportError};
+
+mod child;
+
+mod pass;
+
+mod python;
+
+use child::Ended;
+use pass::Pass;
+
+/// How long the pass lasts that counts system calls.
+const INSPECT: Duration = Duration::from_millis(1000);
+
+/// Measures what `plan` says. `stop` is asked often; once it says so, what was measured until then is the report.
+/// `progress` is told each transport before it is measured, with the round counted from 1.
+pub fn measure(
+    plan: &Plan,
+    launcher: &Launcher,
+    stop: &dyn Fn() -> bool,
+    progress: &mut dyn FnMut(Transport, u32),
+) -> IpcReport {
+    let mut bench = Bench { plan, launcher, stop, python: None, of: BTreeMap::new() };
+    for round in 1..=plan.rounds.max(1) {
+        for transport in &plan.transports {
+            if stop() {
+                break;
+            }
+            progress(*transport, round);
+            bench.measure(*transport);
+        }
+    }
+    if plan.inspect {
+        for transport in &plan.transports {
+            bench.inspect(*transport);
+        }
+    }
+    let rows = plan.transports.iter().filter_map(|transport| bench.row(*transport)).collect();
+    IpcReport::new(plan, Machine::read(), rows, stop())
+}
+
+/// What came of one transport.
+#[derive(Default)]
+struct Tried {
+    passes: Vec<Pass>,
+    inspected: Option<Pass>,
+    error: Option<TransportError>,
+}
+
+struct Bench<'a> {
+    plan: &'a Plan,
+    launcher: &'a Launcher,
+    stop: &'a dyn Fn() -> bool,
+    python: Option<python::Python>,
+    of: BTreeMap<Transport, Tried>,
+}
+
+impl Bench<'_> {
+    fn measure(&mut self, transport: Transport) {
+        if self.of.get(&transport).is_some_and(|tried| tried.error.is_some()) {
+            return;
+        }
+        let passed = self.pass(transport, self.plan.duration, false);
+        let tried = self.of.entry(transport).or_default();
+        match passed {
+            Ok(pass) => tried.passes.push(pass),
+            Err(Ended::Failed(error)) => tried.error = Some(error),
+            Err(Ended::Stopped) => {}
+        }
+    }
+
+    fn inspect(&mut self, transport: Transport) {
+        if (self.stop)() || self.of.get(&transport).is_none_or(|tried| tried.passes.is_empty()) {
+            return;
+        }
+        // The row has its figures already: what a failure here lacks is told where it would stand.
+        let passed = self.pass(transport, self.plan.duration.min(INSPECT), true).ok();
+        self.of.entry(transport).or_default().inspected = passed;
+    }
+
+    fn pass(&mut self, transport: Transport, measured: Duration, inspect: bool) -> Result<Pass, Ended> {
+        if transport.is_python() && self.python.is_none() {
+            self.python = Some(python::find(self.plan.python.as_ref())?);
+        }
+        let python = self.python.as_ref().map(|python| &python.program);
+        pass::run(self.plan, self.launcher, transport, python, measured, inspect, self.stop)
+    }
+
+    /// The row of a transport; `None` when it was not come to.
+    fn row(&mut self, transport: Transport) -> Option<Row> {
+        let tried = self.of.remove(&transport)?;
+        let note = self.note(transport);
+        let row = |outcome, reason, figures| Row {
+            transport,
+            name: transport.name().into(),
+            outcome,
+            reason,
+            note: note.clone(),
+            figures,
+        };
+        match tried.error {
+            Some(TransportError::Missing(reason)) => return Some(row(Outcome::Missing, Some(reason), None)),
+            Some(error) => return Some(row(Outcome::Failed, Some(error.to_string()), None)),
+            None => {}
+        }
+        let sides: Vec<_> =
+            tried.passes.into_iter().map(|pass| Sides { producers: pass.producers, consumer: pass.consumer }).collect();
+        let inspected = tried.inspected.map(|pass| Sides { producers: pass.producers, consumer: pass.consumer });
+        let figures = Sides::figures(&sides, inspected.as_ref(), self.plan)?;
+        Some(row(Outcome::Measured, None, Some(figures)))
+    }
+
+    /// What is to be known about a row beside its figures.
+    fn note(&self, transport: Transport) -> Option<String> {
+        match transport {
+            Transport::WebsocketPython => {
+                let version = self.python.as_ref().map(|python| python.version.clone())?;
+                Some(match self.plan.reading {
+                    Reading::Edges => version,
+                    Reading::All => format!("{version}; it reads by a checksum (adler32), in C"),
+                })
+            }
+            Transport::Fill => Some("no second process: the picture is written and nobody gets it".into()),
+            Transport::Memcpy => Some("no second process: one copy into a buffer of four frames".into()),
+            _ => None,
+        }
+    }
+}

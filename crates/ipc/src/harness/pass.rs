@@ -1,0 +1,166 @@
+//! One pass of one transport: its roles started, measured and ended.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use super::child::{Child, Ended};
+use crate::role::{Order, Part, SideReport, Task, now_ns, slots};
+use crate::transport::{self, End, Side, Wiring};
+use crate::{FRAME_BYTES_MIN, Launcher, Plan, Transport};
+
+/// How long a role may take to open its side: Python and GStreamer load many files, on a machine that may be busy.
+const READY_LIMIT: Duration = Duration::from_secs(30);
+/// How long the frames that wait in a transport may take after its time is over.
+const DRAIN_LIMIT: Duration = Duration::from_secs(20);
+/// How long a role may take to close.
+const END_LIMIT: Duration = Duration::from_secs(3);
+/// All roles begin so long after the last of them is ready.
+const START_AFTER_NS: u64 = 20_000_000;
+/// The warm-up: page tables, caches, pools and the ring's first laps.
+const WARM_UP: Duration = Duration::from_millis(500);
+/// Frames that a warm-up at a low rate holds at least.
+const WARM_UP_FRAMES: f64 = 5.0;
+const WARM_UP_MAX: Duration = Duration::from_secs(5);
+
+const PYTHON_CONSUMER: &str = include_str!("../role/consumer.py");
+
+/// What the sides of one pass measured.
+#[derive(Clone, Debug)]
+pub(super) struct Pass {
+    /// A floor has none.
+    pub(super) producers: Vec<SideReport>,
+    pub(super) consumer: SideReport,
+}
+
+/// Runs the roles of `transport` for `measured`.
+pub(super) fn run(
+    plan: &Plan,
+    launcher: &Launcher,
+    transport: Transport,
+    python: Option<&PathBuf>,
+    measured: Duration,
+    inspect: bool,
+    stop: &dyn Fn() -> bool,
+) -> Result<Pass, Ended> {
+    let producers = plan.workload.producers;
+    let mut wiring = transport::wire(transport, producers)?;
+    let cast = Cast { plan, launcher, transport, python, measured, inspect };
+    let limit = measured + WARM_UP_MAX + DRAIN_LIMIT;
+    if transport.is_floor() {
+        let mut floor = cast.start(Part::Floor, 0, Vec::new())?;
+        floor.ready(READY_LIMIT, stop)?;
+        floor.order(&Order::Go { start_ns: now_ns() + START_AFTER_NS })?;
+        let consumer = floor.done(limit, stop)?;
+        floor.end(END_LIMIT);
+        return Ok(Pass { producers: Vec::new(), consumer });
+    }
+    let mut consumer = cast.start(Part::Consumer, 0, wiring.consumer.clone())?;
+    let address = consumer.ready(READY_LIMIT, stop)?;
+    let mut senders = Vec::new();
+    for (producer, mut end) in (0..).zip(wiring.producers.clone()) {
+        end.address = end.address.or_else(|| address.clone());
+        senders.push(cast.start(Part::Producer, producer, vec![end])?);
+    }
+    // What this process keeps open would keep a pipe from ending when its producer dies.
+    close(&mut wiring);
+    for sender in &mut senders {
+        sender.ready(READY_LIMIT, stop)?;
+    }
+    let go = Order::Go { start_ns: now_ns() + START_AFTER_NS };
+    for sender in &mut senders {
+        sender.order(&go)?;
+    }
+    let pass = wait(&mut consumer, &mut senders, limit, stop)?;
+    // Consumers first: a producer that closes while its frames are in use would be the end of them.
+    consumer.end(END_LIMIT);
+    for sender in &mut senders {
+        sender.end(END_LIMIT);
+    }
+    Ok(pass)
+}
+
+/// Waits for all; when one fails, the others' silence is not what is told.
+fn wait(
+    consumer: &mut Child,
+    senders: &mut [Child],
+    limit: Duration,
+    stop: &dyn Fn() -> bool,
+) -> Result<Pass, Ended> {
+    let report = consumer.done(limit, stop);
+    let mut producers = Vec::new();
+    for sender in senders {
+        // When the consumer is done, the producer has been for longer.
+        let limit = if report.is_ok() { DRAIN_LIMIT } else { Duration::from_millis(200) };
+        match (sender.done(limit, stop), &report) {
+            (Ok(done), _) => producers.push(done),
+            (Err(ended), Ok(_)) => return Err(ended),
+            (Err(_), Err(_)) => {}
+        }
+    }
+    report.map(|consumer| Pass { producers, consumer })
+}
+
+fn close(wiring: &mut Wiring) {
+    wiring.fds.clear();
+}
+
+struct Cast<'a> {
+    plan: &'a Plan,
+    launcher: &'a Launcher,
+    transport: Transport,
+    python: Option<&'a PathBuf>,
+    measured: Duration,
+    inspect: bool,
+}
+
+impl Cast<'_> {
+    fn start(&self, part: Part, producer: u8, ends: Vec<End>) -> Result<Child, Ended> {
+        let workload = &self.plan.workload;
+        let frame_bytes_max = workload.sizes.max_bytes() as usize;
+        let smallest = if workload.sizes.distinct() == 1 { frame_bytes_max } else { FRAME_BYTES_MIN as usize };
+        let warm_up = workload.fps.map_or(0.0, |fps| WARM_UP_FRAMES / fps);
+        let warm_up = Duration::try_from_secs_f64(warm_up).unwrap_or(WARM_UP_MAX).clamp(WARM_UP, WARM_UP_MAX);
+        let fds = ends.iter().filter_map(|end| end.fd).collect();
+        let task = Task {
+            part,
+            side: Side {
+                transport: self.transport,
+                ends,
+                producers: workload.producers,
+                producer,
+                frame_bytes_max,
+                slots: slots(self.transport, frame_bytes_max, smallest),
+            },
+            sizes: workload.sizes.clone(),
+            fps: workload.fps,
+            reading: self.plan.reading,
+            warm_up_ns: warm_up.as_nanos() as u64,
+            measured_ns: self.measured.as_nanos() as u64,
+            inspect: self.inspect,
+        };
+        let python = self.python.filter(|_| part == Part::Consumer && self.transport.is_python());
+        let command = match python {
+            Some(python) => {
+                let mut command = Command::new(python);
+                command.args(["-c", PYTHON_CONSUMER]);
+                command
+            }
+            None => {
+                let mut command = Command::new(&self.launcher.program);
+                command.args(&self.launcher.arguments);
+                command
+            }
+        };
+        let role = match part {
+            Part::Producer => format!("producer {producer}"),
+            Part::Consumer => "consumer".into(),
+            Part::Floor => "process".into(),
+        };
+        let mut child = Child::start(command, role, fds, &task)?;
+        if python.is_some() && self.inspect {
+            child.count_system_calls();
+        }
+        Ok(child)
+    }
+}

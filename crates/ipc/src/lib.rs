@@ -1,0 +1,33 @@
+//! What it costs to pass media frames from one process to another, measured on this machine and on the user's own
+//! frame sizes: each transport there is, between real processes, in CPU, latency, system calls and money a year.
+//!
+//! [`Plan`] says what to measure; [`measure`] starts the processes through a [`Launcher`], one transport after the
+//! other, and gives an [`IpcReport`]; a started process calls [`play_role`].
+
+mod workload;
+pub use workload::{FRAME_BYTES_MAX, FRAME_BYTES_MIN, FrameSize, FrameSizes, Workload, WorkloadError};
+
+mod mark;
+
+mod transport;
+pub use transport::{Transport, TransportError};
+
+mod role;
+pub use role::play_role;
+
+mod plan;
+pub use plan::{Launcher, Plan, Reading};
+
+mod harness;
+pub use harness::measure;
+
+mod result;
+pub use result::{
+    Assumptions, IPC_VERSION, IpcReport, Latency, Measured, Outcome, Row, SystemCalls, json_schema,
+};
+
+mod cost;
+
+mod table;
+
+mod page;

@@ -1,0 +1,181 @@
+//! The receiving side: every frame is checked against what was sent, and all are accounted for.
+
+use super::{LatencyNs, Said, SideReport, Stage, Task, Window, latencies, now_ns};
+use crate::Reading;
+use crate::mark::{Kind, Mark, check_body};
+use crate::transport::{self, Received, Receiver, TransportError};
+
+pub(super) fn play(task: &Task, stage: &mut Stage) -> Result<(), TransportError> {
+    let window = Window::new(task.inspect);
+    let mut receivers = transport::receivers(&task.side)?;
+    stage.say(&Said::Ready { address: None })?;
+    // One receiver for all producers, or one for each: then each has a thread that waits for it.
+    let ends = if receivers.len() == 1 { task.side.producers } else { 1 };
+    let tallies = if let [receiver] = &mut receivers[..] {
+        vec![drain(&mut **receiver, ends, task, &window)?]
+    } else {
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = receivers
+                .iter_mut()
+                .map(|receiver| scope.spawn(|| drain(&mut **receiver, ends, task, &window)))
+                .collect();
+            let died = || TransportError::Library { doing: "receiving", reason: "a thread died".into() };
+            threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(died()))).collect::<Result<_, _>>()
+        })?
+    };
+    let mut report = SideReport::default();
+    window.end(&mut report);
+    merge(&tallies, &mut report)?;
+    stage.say(&Said::Done(report))?;
+    stage.end();
+    Ok(())
+}
+
+/// What came through one receiver.
+struct Tally {
+    frames: u64,
+    bytes: u64,
+    first_ns: u64,
+    last_ns: u64,
+    latency: hdrhistogram::Histogram<u64>,
+    /// For each producer: the sequence that its next frame must have.
+    next: Vec<u64>,
+    ended: u8,
+}
+
+fn merge(tallies: &[Tally], report: &mut SideReport) -> Result<(), TransportError> {
+    let mut latency = latencies()?;
+    for tally in tallies {
+        report.frames += tally.frames;
+        report.bytes += tally.bytes;
+        report.last_ns = report.last_ns.max(tally.last_ns);
+        // Whatever is beyond the bounds was counted at them already.
+        let _ = latency.add(&tally.latency);
+    }
+    report.first_ns = tallies.iter().map(|tally| tally.first_ns).filter(|ns| *ns != 0).min().unwrap_or(0);
+    report.latency = LatencyNs::of(&latency);
+    Ok(())
+}
+
+/// Receives until `ends` producers have said that they are done.
+fn drain(receiver: &mut dyn Receiver, ends: u8, task: &Task, window: &Window) -> Result<Tally, TransportError> {
+    let mut tally = Tally {
+        frames: 0,
+        bytes: 0,
+        first_ns: 0,
+        last_ns: 0,
+        latency: latencies()?,
+        next: vec![0; usize::from(task.side.producers)],
+        ended: 0,
+    };
+    let mut wrong = None;
+    while tally.ended < ends {
+        let received = receiver.receive(&mut |frame| {
+            if let Err(error) = tally.take(frame, task.reading, window) {
+                wrong.get_or_insert(error);
+            }
+        })?;
+        if let Some(error) = wrong.take() {
+            return Err(error);
+        }
+        if received == Received::Closed {
+            return Err(TransportError::Library {
+                doing: "receiving",
+                reason: format!("the producer's side closed after frame {:?}", tally.next),
+            });
+        }
+    }
+    Ok(tally)
+}
+
+impl Tally {
+    fn take(&mut self, frame: &[u8], reading: Reading, window: &Window) -> Result<(), TransportError> {
+        let damaged = |reason: String, mark: Option<&Mark>| TransportError::Frame {
+            producer: mark.map_or(0, |mark| mark.producer),
+            sequence: mark.map_or(0, |mark| mark.sequence),
+            reason,
+        };
+        let mark = Mark::read(frame).map_err(|damage| damaged(damage.to_string(), None))?;
+        if mark.kind == Kind::Measured {
+            if self.frames == 0 {
+                window.begin();
+                self.first_ns = now_ns();
+            }
+            self.frames += 1;
+            self.bytes += mark.bytes;
+            if mark.due_ns != 0 {
+                self.latency.saturating_record(now_ns().saturating_sub(mark.due_ns).max(1));
+            }
+        }
+        let Some(next) = self.next.get_mut(usize::from(mark.producer)) else {
+            return Err(damaged("there is no such producer".into(), Some(&mark)));
+        };
+        if mark.sequence != *next {
+            return Err(damaged(format!("frame {next} should have come"), Some(&mark)));
+        }
+        *next += 1;
+        if mark.kind == Kind::End {
+            self.last_ns = now_ns();
+            self.ended += 1;
+        } else if reading == Reading::All {
+            check_body(frame, &mark).map_err(|damage| damaged(damage.to_string(), Some(&mark)))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mark::{body_mut, fill, seed};
+
+    fn frame(kind: Kind, producer: u8, sequence: u64) -> Vec<u8> {
+        let mark = Mark { kind, producer, sequence, bytes: 100, seed: seed(producer, 0), due_ns: 1 };
+        let mut frame = vec![0; 100];
+        fill(body_mut(&mut frame), mark.seed);
+        mark.write(&mut frame);
+        frame
+    }
+
+    /// Takes the frames one after the other; what the first refused one is refused for.
+    fn take(frames: &[Vec<u8>]) -> Result<Tally, String> {
+        let mut tally = Tally {
+            frames: 0,
+            bytes: 0,
+            first_ns: 0,
+            last_ns: 0,
+            latency: latencies().unwrap(),
+            next: vec![0; 2],
+            ended: 0,
+        };
+        let window = Window::new(false);
+        for frame in frames {
+            tally.take(frame, Reading::All, &window).map_err(|error| error.to_string())?;
+        }
+        Ok(tally)
+    }
+
+    #[test]
+    fn warm_up_and_end_are_not_measured() {
+        let frames =
+            [frame(Kind::WarmUp, 0, 0), frame(Kind::Measured, 0, 1), frame(Kind::Measured, 1, 0), frame(Kind::End, 0, 2)];
+        let tally = take(&frames).unwrap();
+        assert_eq!((tally.frames, tally.bytes, tally.ended, tally.next), (2, 200, 1, vec![3, 1]));
+    }
+
+    #[test]
+    fn what_is_lost_repeated_or_changed_is_named() {
+        let mut changed = frame(Kind::Measured, 1, 1);
+        changed[60] ^= 1;
+        for (frames, says) in [
+            (vec![frame(Kind::WarmUp, 0, 0), frame(Kind::Measured, 0, 2)], "producer 0, frame 2: frame 1 should"),
+            (vec![frame(Kind::WarmUp, 0, 0), frame(Kind::WarmUp, 0, 0)], "producer 0, frame 0: frame 1 should"),
+            (vec![frame(Kind::WarmUp, 1, 0), changed], "producer 1, frame 1: byte 60 is not"),
+            (vec![frame(Kind::WarmUp, 2, 0)], "no such producer"),
+            (vec![vec![0; 100]], "its head is not a frame's"),
+        ] {
+            let error = take(&frames).err().unwrap();
+            assert!(error.contains(says), "{error}");
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! The frames that a producer sends, kept in memory: enough of them that large ones come from memory and not from a
+//! cache, as those of a decoder do.
+
+use crate::mark::{self, HEAD_BYTES, Mark, TAIL_BYTES};
+use crate::transport::{Transport, splice_slots};
+
+/// More than the last level cache of most machines.
+const POOL_BYTES: usize = 64 << 20;
+/// GStreamer holds up to four frames at a time; none of them may be written meanwhile.
+const SLOTS_MIN: usize = 6;
+const SLOTS_MAX: usize = 512;
+const PAGE_BYTES: usize = 4096;
+
+/// How many frames a producer keeps.
+pub(crate) fn slots(transport: Transport, frame_bytes_max: usize, frame_bytes_min: usize) -> usize {
+    let slots = (POOL_BYTES / frame_bytes_max.max(1)).clamp(SLOTS_MIN, SLOTS_MAX);
+    if transport == Transport::Vmsplice { slots.max(splice_slots(frame_bytes_min)) } else { slots }
+}
+
+/// Frames of one producer, each in its slot.
+pub(super) struct Pool {
+    memory: Vec<u8>,
+    /// Where the first slot begins, so that slots begin with a page.
+    first: usize,
+    stride: usize,
+    producer: u8,
+    /// How long the last frame of each slot was: its tail lies in what a longer one has for its body.
+    lengths: Vec<usize>,
+}
+
+impl Pool {
+    pub(super) fn new(producer: u8, slots: usize, frame_bytes_max: usize) -> Self {
+        let align = if frame_bytes_max >= PAGE_BYTES { PAGE_BYTES } else { 64 };
+        let stride = frame_bytes_max.next_multiple_of(align);
+        let memory = vec![0; stride * slots + PAGE_BYTES];
+        let first = memory.as_ptr().align_offset(PAGE_BYTES).min(PAGE_BYTES);
+        let mut pool = Self { memory, first, stride, producer, lengths: vec![frame_bytes_max; slots] };
+        for slot in 0..slots {
+            let seed = mark::seed(producer, slot as u64);
+            mark::fill(mark::body_mut(pool.slot_mut(slot, frame_bytes_max)), seed);
+        }
+        pool
+    }
+
+    fn slot_mut(&mut self, slot: usize, bytes: usize) -> &mut [u8] {
+        let at = self.first + slot * self.stride;
+        self.memory.get_mut(at..at + bytes.min(self.stride)).unwrap_or_default()
+    }
+
+    /// Which slot frame number `sequence` lies in, and its seed.
+    pub(super) fn place(&self, sequence: u64) -> (usize, u64) {
+        let slot = (sequence % self.lengths.len().max(1) as u64) as usize;
+        (slot, mark::seed(self.producer, slot as u64))
+    }
+
+    /// The frame of that slot, marked.
+    pub(super) fn frame(&mut self, slot: usize, mark: &Mark) -> &[u8] {
+        let bytes = mark.bytes as usize;
+        let last = self.lengths.get(slot).copied().unwrap_or(bytes);
+        if bytes != last {
+            let stride = self.stride;
+            let body = mark::body_mut(self.slot_mut(slot, stride));
+            let end = last.saturating_sub(HEAD_BYTES);
+            mark::refill(body, mark.seed, end.saturating_sub(TAIL_BYTES)..end);
+            if let Some(length) = self.lengths.get_mut(slot) {
+                *length = bytes;
+            }
+        }
+        let frame = self.slot_mut(slot, bytes);
+        mark.write(frame);
+        frame
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mark::Kind;
+
+    #[test]
+    fn frames_of_changing_sizes_are_whole() {
+        let mut pool = Pool::new(1, 3, 5000);
+        for (sequence, bytes) in [5000, 48, 49, 5000, 100, 60, 4999, 5000, 3000, 64, 5000].into_iter().enumerate() {
+            let (slot, seed) = pool.place(sequence as u64);
+            let mark = Mark {
+                kind: Kind::Measured,
+                producer: 1,
+                sequence: sequence as u64,
+                bytes,
+                seed,
+                due_ns: 0,
+            };
+            let frame = pool.frame(slot, &mark);
+            assert_eq!(Mark::read(frame), Ok(mark));
+            assert_eq!(mark::check_body(frame, &mark), Ok(()), "{sequence}");
+        }
+    }
+
+    #[test]
+    fn a_pool_is_larger_than_a_cache_and_never_too_large() {
+        for (bytes, expect) in [(64, 512), (1200, 512), (3_110_400, 21), (200 << 20, 6)] {
+            assert_eq!(slots(Transport::Tcp, bytes, bytes), expect);
+        }
+        assert!(slots(Transport::Vmsplice, 5 << 20, 48) * (5 << 20) < 2 << 30);
+    }
+}

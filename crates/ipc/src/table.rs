@@ -1,0 +1,185 @@
+//! The table on the terminal: one screen that holds the whole answer.
+
+use std::fmt::Write as _;
+
+use crate::cost::{self, byte_rate, duration_us, figure, grouped};
+use crate::{IpcReport, Measured, Outcome, Reading, Row};
+
+/// What stands where there is no figure.
+const NONE: &str = "-";
+
+/// The columns with what each row has in them; the first is set left, the others right.
+pub(crate) const COLUMNS: [&str; 9] = [
+    "transport",
+    "CPU s/GB",
+    "send + receive",
+    "throughput",
+    "CPU/frame",
+    "p50",
+    "p99",
+    "max",
+    "calls/frame",
+];
+
+impl IpcReport {
+    /// What is printed when the measurement is over.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut out = format!("{}\n\n", self.headline);
+        let _ = writeln!(out, "{}", self.circumstances());
+        let mut rows = vec![self.columns()];
+        rows.extend(self.rows.iter().filter_map(|row| Some(self.cells(row, row.figures.as_ref()?))));
+        out.push('\n');
+        align(&mut out, &rows);
+        for row in &self.rows {
+            match (row.outcome, &row.reason, &row.note) {
+                (Outcome::Measured, _, Some(note)) => {
+                    let _ = writeln!(out, "  {}: {note}", row.name);
+                }
+                (Outcome::Missing, Some(reason), _) => {
+                    let _ = writeln!(out, "  {}: not here: {reason}", row.name);
+                }
+                (Outcome::Failed, Some(reason), _) => {
+                    let _ = writeln!(out, "  {}: FAILED: {reason}", row.name);
+                }
+                _ => {}
+            }
+        }
+        for remark in self.remarks() {
+            let _ = writeln!(out, "  {remark}");
+        }
+        out
+    }
+
+    /// What was measured, and where, in a line or two.
+    pub(crate) fn circumstances(&self) -> String {
+        let passed = &self.workload;
+        let sizes = match passed.sizes {
+            1 => format!("frames of {} B", grouped(passed.frame_bytes_mean)),
+            sizes => format!(
+                "{} sizes, mean {} B, largest {} B",
+                grouped(sizes as f64),
+                grouped(passed.frame_bytes_mean),
+                grouped(f64::from(passed.frame_bytes_max))
+            ),
+        };
+        let rate = match passed.fps {
+            Some(fps) => format!("{} fps offered", figure(fps)),
+            None => "as fast as they go".into(),
+        };
+        let producers = match passed.producers {
+            1 => "1 producer".into(),
+            producers => format!("{producers} producers"),
+        };
+        let reading = match passed.reading {
+            Reading::Edges => "payload checked at its edges and left alone",
+            Reading::All => "every byte read once and checked",
+        };
+        let rounds = match passed.rounds {
+            1 => String::new(),
+            rounds => format!(", median of {rounds} rounds"),
+        };
+        let machine = &self.machine;
+        format!(
+            "{sizes}, {rate}, {producers}, {reading}; {} s each{rounds}\n{}, {} cores, Linux {}, load {}",
+            figure(passed.duration_s),
+            machine.cpu.as_deref().unwrap_or("unknown processor"),
+            machine.cores.map_or_else(|| NONE.into(), |cores| cores.to_string()),
+            machine.kernel.as_deref().unwrap_or(NONE),
+            machine.load_1m.map_or_else(|| NONE.into(), figure),
+        )
+    }
+
+    pub(crate) fn columns(&self) -> Vec<String> {
+        let money = format!("{} streams/year", grouped(f64::from(self.assumptions.streams)));
+        COLUMNS.map(str::to_owned).into_iter().chain([money]).collect()
+    }
+
+    pub(crate) fn cells(&self, row: &Row, figures: &Measured) -> Vec<String> {
+        let latency = |value: fn(&crate::Latency) -> f64| {
+            figures.latency.as_ref().map_or_else(|| NONE.into(), |latency| duration_us(value(latency)))
+        };
+        let is_floor = row.transport.is_floor();
+        let sides = if is_floor {
+            NONE.into()
+        } else {
+            format!("{} + {}", figure(figures.cpu_s_per_gb_producer), figure(figures.cpu_s_per_gb_consumer))
+        };
+        let calls = figures.system_calls.as_ref().and_then(crate::SystemCalls::per_frame);
+        vec![
+            row.name.clone(),
+            figure(figures.cpu_s_per_gb),
+            sides,
+            byte_rate(figures.bytes_per_second),
+            duration_us(figures.cpu_us_per_frame),
+            latency(|latency| latency.us_p50),
+            latency(|latency| latency.us_p99),
+            latency(|latency| latency.us_max),
+            calls.map_or_else(|| NONE.into(), figure),
+            if is_floor { NONE.into() } else { grouped(figures.cost_a_year) },
+        ]
+    }
+
+    /// What a reader must know to read the figures right.
+    pub(crate) fn remarks(&self) -> Vec<String> {
+        let mut remarks = Vec::new();
+        if self.partial {
+            remarks.push("Ended early: what is not in the table was not measured.".into());
+        }
+        remarks.push(match self.workload.fps {
+            Some(_) => "Latency is from the time a frame was due until the consumer has all of it.".into(),
+            None => "Latency as fast as it goes is the time a frame waits in a full transport; give --fps for that of a \
+                     stream."
+                .to_owned(),
+        });
+        for (row, figures) in self.passed().filter(|(_, figures)| figures.frames_not_sent > 0) {
+            remarks.push(format!(
+                "{} was too slow for the offered rate: {} frames were due and not sent.",
+                row.name,
+                grouped(figures.frames_not_sent as f64)
+            ));
+        }
+        if let Some(late) = self.late_producer() {
+            remarks.push(late);
+        }
+        let missing = self.passed().find_map(|(_, figures)| figures.system_calls.as_ref()?.missing.as_ref());
+        if let Some(missing) = missing {
+            remarks.push(format!("System calls were not counted: {missing}."));
+        }
+        remarks.push(cost::formula(self.workload.frame_bytes_mean, &self.assumptions));
+        remarks
+    }
+
+    /// When the producer woke late, that is part of every latency: it is said, not left to be found.
+    fn late_producer(&self) -> Option<String> {
+        let late = |figures: &Measured| Some(figures.handed_over_late?.us_p99);
+        let (row, us) = self
+            .passed()
+            .filter_map(|(row, figures)| Some((row, late(figures)?)))
+            .max_by(|a, b| a.1.total_cmp(&b.1))?;
+        Some(format!(
+            "Producers handed frames over up to {} late (p99, worst at {}); that is in the latency.",
+            duration_us(us),
+            row.name
+        ))
+    }
+}
+
+/// Columns under each other, two spaces apart.
+fn align(out: &mut String, rows: &[Vec<String>]) {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|c| c.chars().count()).max();
+    let widths: Vec<_> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
+    for row in rows {
+        let mut line = String::new();
+        for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
+            let _ = if column == 0 {
+                write!(line, "{cell:<width$}")
+            } else {
+                write!(line, "  {cell:>width$}")
+            };
+        }
+        let _ = writeln!(out, "{}", line.trim_end());
+    }
+    out.push('\n');
+}

@@ -1,0 +1,119 @@
+//! iceoryx2, publish-subscribe without loss: the producer's copy goes into a loaned sample, the consumer uses it in
+//! place. A notification wakes the consumer for each frame; without it the consumer would burn a core by polling.
+
+use core::time::Duration;
+
+use iceoryx2::port::backpressure_strategy::BackpressureStrategy;
+use iceoryx2::port::listener::Listener;
+use iceoryx2::port::notifier::Notifier;
+use iceoryx2::port::publisher::Publisher;
+use iceoryx2::port::subscriber::Subscriber;
+use iceoryx2::prelude::*;
+
+use super::{End, Outgoing, Received, Receiver, Sender, Side, TransportError, Wiring};
+
+/// Samples that may wait for the consumer.
+const QUEUE_FRAMES: usize = 4;
+
+type Service = ipc_threadsafe::Service;
+
+pub(super) fn wire(wiring: &mut Wiring) -> Result<(), TransportError> {
+    // Services are named on the whole machine; the process and the count make the name this measurement's own.
+    static MEASUREMENTS: core::sync::atomic::AtomicU32 = core::sync::atomic::AtomicU32::new(0);
+    let name = match wiring.consumer.first().and_then(|end| end.address.clone()) {
+        Some(name) => name,
+        None => {
+            let count = MEASUREMENTS.fetch_add(1, core::sync::atomic::Ordering::Relaxed);
+            let name = format!("throng-ipc-{}-{count}", std::process::id());
+            wiring.consumer.push(End { fd: None, address: Some(name.clone()) });
+            name
+        }
+    };
+    wiring.producers.push(End { fd: None, address: Some(name) });
+    Ok(())
+}
+
+fn failed(error: impl core::fmt::Debug) -> TransportError {
+    TransportError::Library { doing: "using iceoryx2", reason: format!("{error:?}") }
+}
+
+fn node() -> Result<Node<Service>, TransportError> {
+    set_log_level(LogLevel::Error);
+    NodeBuilder::new().create::<Service>().map_err(failed)
+}
+
+fn name(side: &Side) -> Result<ServiceName, TransportError> {
+    ServiceName::new(side.end()?.address()?).map_err(failed)
+}
+
+struct Loans {
+    publisher: Publisher<Service, [u8], ()>,
+    notifier: Notifier<Service>,
+    _node: Node<Service>,
+}
+
+pub(super) fn open_sender(side: &Side) -> Result<Box<dyn Sender>, TransportError> {
+    let (node, name) = (node()?, name(side)?);
+    let service = node
+        .service_builder(&name)
+        .publish_subscribe::<[u8]>()
+        .enable_safe_overflow(false)
+        .subscriber_max_buffer_size(QUEUE_FRAMES)
+        .max_publishers(usize::from(side.producers).max(1))
+        .open_or_create()
+        .map_err(failed)?;
+    let event = node.service_builder(&name).event().open_or_create().map_err(failed)?;
+    let publisher = service
+        .publisher_builder()
+        .initial_max_slice_len(side.frame_bytes_max)
+        .max_loaned_samples(1)
+        .backpressure_strategy(BackpressureStrategy::RetryUntilDelivered)
+        .create()
+        .map_err(failed)?;
+    let notifier = event.notifier_builder().create().map_err(failed)?;
+    Ok(Box::new(Loans { publisher, notifier, _node: node }))
+}
+
+impl Sender for Loans {
+    fn send(&mut self, frame: &Outgoing<'_>) -> Result<(), TransportError> {
+        let sample = self.publisher.loan_slice_uninit(frame.bytes.len()).map_err(failed)?;
+        sample.write_from_slice(frame.bytes).send().map_err(failed)?;
+        self.notifier.notify().map_err(failed)?;
+        Ok(())
+    }
+}
+
+struct Samples {
+    subscriber: Subscriber<Service, [u8], ()>,
+    listener: Listener<Service>,
+    _node: Node<Service>,
+}
+
+pub(super) fn open_receiver(side: &Side) -> Result<Vec<Box<dyn Receiver>>, TransportError> {
+    let (node, name) = (node()?, name(side)?);
+    let service = node
+        .service_builder(&name)
+        .publish_subscribe::<[u8]>()
+        .enable_safe_overflow(false)
+        .subscriber_max_buffer_size(QUEUE_FRAMES)
+        .max_publishers(usize::from(side.producers).max(1))
+        .open_or_create()
+        .map_err(failed)?;
+    let event = node.service_builder(&name).event().open_or_create().map_err(failed)?;
+    let subscriber = service.subscriber_builder().create().map_err(failed)?;
+    let listener = event.listener_builder().create().map_err(failed)?;
+    Ok(vec![Box::new(Samples { subscriber, listener, _node: node })])
+}
+
+impl Receiver for Samples {
+    fn receive(&mut self, take: &mut dyn FnMut(&[u8])) -> Result<Received, TransportError> {
+        loop {
+            if let Some(sample) = self.subscriber.receive().map_err(failed)? {
+                take(sample.payload());
+                return Ok(Received::Frame);
+            }
+            // A notification that came before the wait ends it at once.
+            self.listener.timed_wait(|_| {}, Duration::from_millis(50)).map_err(failed)?;
+        }
+    }
+}

@@ -1,0 +1,389 @@
+//! The transports: one file each behind two small traits. Everything else is the same for all of them.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+mod stream;
+
+mod seqpacket;
+
+mod vmsplice;
+pub(crate) use vmsplice::slots as splice_slots;
+
+mod websocket;
+
+pub(crate) mod gstreamer;
+
+#[cfg(feature = "iceoryx2")]
+mod iceoryx;
+
+/// How frames get from one process to another. The names are stable: they are what `--only` takes and what `ipc.json`
+/// holds.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transport {
+    /// One process copies each frame once in its own memory: the floor of whatever copies.
+    Memcpy,
+    /// One process writes each frame once: what a producer that writes in place pays in any case.
+    Fill,
+    /// GStreamer's `shmsink` and `shmsrc`, used from both processes through its libraries.
+    GstreamerShm,
+    /// iceoryx2, publish-subscribe with a notification for each frame.
+    Iceoryx2,
+    /// A pipe, gifted no pages: the producer's pages are referenced by `vmsplice`, the consumer copies them out.
+    Vmsplice,
+    /// A pipe of 1 MiB.
+    Pipe,
+    /// A Unix stream socket.
+    UnixStream,
+    /// A Unix socket of records: frames are cut into packets of 128 KiB.
+    UnixSeqpacket,
+    /// TCP over loopback.
+    Tcp,
+    /// WebSocket over loopback without masking, a message in one fragment; consumer in Rust (tungstenite).
+    WebsocketUnmasked,
+    /// WebSocket over loopback as a browser sends it: masked, in fragments of 131,072 bytes; consumer in Rust
+    /// (tungstenite).
+    Websocket,
+    /// The same, with the consumer in Python (`websockets`).
+    WebsocketPython,
+}
+
+impl Transport {
+    /// All of them, in the order of the table: floors first, then by how often a byte is touched.
+    pub const ALL: [Self; 12] = [
+        Self::Memcpy,
+        Self::Fill,
+        Self::GstreamerShm,
+        Self::Iceoryx2,
+        Self::Vmsplice,
+        Self::Pipe,
+        Self::UnixStream,
+        Self::UnixSeqpacket,
+        Self::Tcp,
+        Self::WebsocketUnmasked,
+        Self::Websocket,
+        Self::WebsocketPython,
+    ];
+
+    /// The stable name, as in `ipc.json` and `--only`.
+    #[must_use]
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Memcpy => "memcpy",
+            Self::Fill => "fill",
+            Self::GstreamerShm => "gstreamer-shm",
+            Self::Iceoryx2 => "iceoryx2",
+            Self::Vmsplice => "vmsplice",
+            Self::Pipe => "pipe",
+            Self::UnixStream => "unix-stream",
+            Self::UnixSeqpacket => "unix-seqpacket",
+            Self::Tcp => "tcp",
+            Self::WebsocketUnmasked => "websocket-unmasked",
+            Self::Websocket => "websocket",
+            Self::WebsocketPython => "websocket-python",
+        }
+    }
+
+    /// What a table calls it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Memcpy => "memcpy (floor, one process)",
+            Self::Fill => "write once (floor, one process)",
+            Self::GstreamerShm => "GStreamer shm",
+            Self::Iceoryx2 => "iceoryx2",
+            Self::Vmsplice => "pipe + vmsplice",
+            Self::Pipe => "pipe",
+            Self::UnixStream => "Unix stream",
+            Self::UnixSeqpacket => "Unix seqpacket",
+            Self::Tcp => "TCP loopback",
+            Self::WebsocketUnmasked => "WebSocket unmasked",
+            Self::Websocket => "WebSocket",
+            Self::WebsocketPython => "WebSocket to Python",
+        }
+    }
+
+    /// The transport of that [`key`](Self::key).
+    #[must_use]
+    pub fn of_key(key: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|transport| transport.key() == key)
+    }
+
+    /// Whether one process does all, so that there is nobody to pass anything to.
+    pub(crate) fn is_floor(self) -> bool {
+        matches!(self, Self::Memcpy | Self::Fill)
+    }
+
+    /// Whether the consumer is a Python process.
+    pub(crate) fn is_python(self) -> bool {
+        self == Self::WebsocketPython
+    }
+}
+
+/// Why a transport could not be measured.
+#[derive(Debug, thiserror::Error)]
+pub enum TransportError {
+    /// The machine has not got what it needs; says what to install or to allow.
+    #[error("{0}")]
+    Missing(String),
+    /// A system call failed.
+    #[error("{doing}: {error}")]
+    System {
+        /// What it was for.
+        doing: &'static str,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// What it is built on said no.
+    #[error("{doing}: {reason}")]
+    Library {
+        /// What it was for.
+        doing: &'static str,
+        /// What the library said.
+        reason: String,
+    },
+    /// A frame did not arrive as it was sent.
+    #[error("producer {producer}, frame {sequence}: {reason}")]
+    Frame {
+        /// Counted from 0.
+        producer: u8,
+        /// Counted from 0.
+        sequence: u64,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A process of the measurement did not do its part.
+    #[error("the {role} {reason}")]
+    Role {
+        /// Which one.
+        role: String,
+        /// What it did.
+        reason: String,
+    },
+}
+
+/// Says what an `io::Result` was for.
+pub(crate) trait Doing<T> {
+    fn doing(self, doing: &'static str) -> Result<T, TransportError>;
+}
+
+impl<T, E: Into<io::Error>> Doing<T> for Result<T, E> {
+    fn doing(self, doing: &'static str) -> Result<T, TransportError> {
+        self.map_err(|error| TransportError::System { doing, error: error.into() })
+    }
+}
+
+/// A frame to be sent.
+pub(crate) struct Outgoing<'a> {
+    /// The frame as it lies in the producer's memory, marked.
+    pub(crate) bytes: &'a [u8],
+    /// Which slot of the producer's pool it lies in; a slot is used again when all others were.
+    pub(crate) slot: usize,
+}
+
+/// The producer's side of a transport.
+pub(crate) trait Sender {
+    /// Hands one frame over; waits while the transport is full.
+    fn send(&mut self, frame: &Outgoing<'_>) -> Result<(), TransportError>;
+}
+
+/// What [`Receiver::receive`] came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Received {
+    /// A frame was given.
+    Frame,
+    /// The other side is gone.
+    Closed,
+}
+
+/// The consumer's side of a transport; one for each producer, or one for all.
+pub(crate) trait Receiver: Send {
+    /// Waits for a frame and gives it where it lies: in shared memory, or in a buffer of the receiver's.
+    fn receive(&mut self, take: &mut dyn FnMut(&[u8])) -> Result<Received, TransportError>;
+}
+
+/// What a role has in its hands when it starts: an inherited descriptor, an address, or both.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct End {
+    pub(crate) fd: Option<RawFd>,
+    pub(crate) address: Option<String>,
+}
+
+/// What a role needs to know to open its side.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Side {
+    pub(crate) transport: Transport,
+    /// A producer has one; a consumer one for each producer, or one for all.
+    pub(crate) ends: Vec<End>,
+    pub(crate) producers: u8,
+    /// Which of them; 0 for a consumer.
+    pub(crate) producer: u8,
+    /// The largest frame, bytes.
+    pub(crate) frame_bytes_max: usize,
+    /// How many slots a producer keeps its frames in.
+    pub(crate) slots: usize,
+}
+
+impl Side {
+    fn end(&self) -> Result<&End, TransportError> {
+        self.ends.first().ok_or(TransportError::Library {
+            doing: "opening the transport",
+            reason: "the role was given nothing to open".into(),
+        })
+    }
+}
+
+impl End {
+    /// Takes the inherited descriptor; it must be taken once.
+    fn take_fd(&self) -> Result<OwnedFd, TransportError> {
+        use std::os::fd::FromRawFd;
+        let fd = self.fd.filter(|fd| *fd > 2).ok_or(TransportError::Library {
+            doing: "opening the transport",
+            reason: "the role was given no descriptor".into(),
+        })?;
+        // SAFETY: the process was started with this descriptor for this use, and nothing else in it knows the number.
+        Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    }
+
+    fn address(&self) -> Result<&str, TransportError> {
+        self.address.as_deref().ok_or(TransportError::Library {
+            doing: "opening the transport",
+            reason: "the role was given no address".into(),
+        })
+    }
+}
+
+/// What the harness prepares before it starts the roles.
+#[derive(Default)]
+pub(crate) struct Wiring {
+    /// For each producer.
+    pub(crate) producers: Vec<End>,
+    /// For the consumer.
+    pub(crate) consumer: Vec<End>,
+    /// Descriptors that the ends name; closed in this process once the roles have them.
+    pub(crate) fds: Vec<OwnedFd>,
+    /// Where sockets with names lie; removed with all that is in it.
+    pub(crate) folder: Option<tempfile::TempDir>,
+}
+
+impl Wiring {
+    /// Adds a connected pair: the producer's descriptor, then the consumer's.
+    fn pair(&mut self, producer: OwnedFd, consumer: OwnedFd) {
+        let end = |fd: &OwnedFd| End { fd: Some(fd.as_raw_fd()), address: None };
+        self.producers.push(end(&producer));
+        self.consumer.push(end(&consumer));
+        self.fds.extend([producer, consumer]);
+    }
+}
+
+/// Prepares what both sides of `transport` meet at.
+pub(crate) fn wire(transport: Transport, producers: u8) -> Result<Wiring, TransportError> {
+    let mut wiring = Wiring::default();
+    for _ in 0..producers {
+        match transport {
+            Transport::Memcpy | Transport::Fill => {}
+            Transport::Vmsplice | Transport::Pipe => stream::pipe(&mut wiring)?,
+            Transport::UnixStream => stream::unix(&mut wiring)?,
+            Transport::UnixSeqpacket => seqpacket::pair(&mut wiring)?,
+            Transport::Tcp | Transport::WebsocketUnmasked | Transport::Websocket => stream::tcp(&mut wiring)?,
+            // The Python process listens and says where.
+            Transport::WebsocketPython => wiring.producers.push(End::default()),
+            Transport::GstreamerShm => gstreamer::wire(&mut wiring)?,
+            Transport::Iceoryx2 => wire_iceoryx(&mut wiring)?,
+        }
+    }
+    Ok(wiring)
+}
+
+/// Opens the producer's side.
+pub(crate) fn sender(side: &Side) -> Result<Box<dyn Sender>, TransportError> {
+    Ok(match side.transport {
+        Transport::Memcpy | Transport::Fill => return Err(no_peer()),
+        Transport::Vmsplice => Box::new(vmsplice::Splicer::open(side)?),
+        Transport::Pipe | Transport::UnixStream | Transport::Tcp => Box::new(stream::Writer::open(side)?),
+        Transport::UnixSeqpacket => Box::new(seqpacket::Writer::open(side)?),
+        Transport::WebsocketUnmasked | Transport::Websocket | Transport::WebsocketPython => {
+            Box::new(websocket::Client::open(side)?)
+        }
+        Transport::GstreamerShm => Box::new(gstreamer::Sink::open(side)?),
+        Transport::Iceoryx2 => open_iceoryx_sender(side)?,
+    })
+}
+
+/// Opens the consumer's side.
+pub(crate) fn receivers(side: &Side) -> Result<Vec<Box<dyn Receiver>>, TransportError> {
+    if side.transport == Transport::Iceoryx2 {
+        return open_iceoryx_receiver(side);
+    }
+    side.ends
+        .iter()
+        .map(|end| {
+            Ok(match side.transport {
+                Transport::Vmsplice | Transport::Pipe | Transport::UnixStream | Transport::Tcp => {
+                    Box::new(stream::Reader::open(end, side)?) as Box<dyn Receiver>
+                }
+                Transport::UnixSeqpacket => Box::new(seqpacket::Reader::open(end, side)?),
+                Transport::WebsocketUnmasked | Transport::Websocket => {
+                    Box::new(websocket::Server::open(end, side)?)
+                }
+                Transport::GstreamerShm => Box::new(gstreamer::Source::open(end)?),
+                Transport::Memcpy | Transport::Fill | Transport::WebsocketPython | Transport::Iceoryx2 => {
+                    return Err(no_peer());
+                }
+            })
+        })
+        .collect()
+}
+
+fn no_peer() -> TransportError {
+    TransportError::Library { doing: "opening the transport", reason: "this role has no such side".into() }
+}
+
+#[cfg(feature = "iceoryx2")]
+use iceoryx::{open_receiver as open_iceoryx_receiver, open_sender as open_iceoryx_sender, wire as wire_iceoryx};
+
+#[cfg(not(feature = "iceoryx2"))]
+mod without_iceoryx {
+    use super::{Receiver, Sender, Side, TransportError, Wiring};
+
+    fn missing() -> TransportError {
+        TransportError::Missing("built without it: build with `--features iceoryx2`".into())
+    }
+
+    pub(super) fn wire_iceoryx(_: &mut Wiring) -> Result<(), TransportError> {
+        Err(missing())
+    }
+
+    pub(super) fn open_iceoryx_sender(_: &Side) -> Result<Box<dyn Sender>, TransportError> {
+        Err(missing())
+    }
+
+    pub(super) fn open_iceoryx_receiver(_: &Side) -> Result<Vec<Box<dyn Receiver>>, TransportError> {
+        Err(missing())
+    }
+}
+#[cfg(not(feature = "iceoryx2"))]
+use without_iceoryx::{open_iceoryx_receiver, open_iceoryx_sender, wire_iceoryx};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_transport_has_one_stable_key() {
+        let mut keys: Vec<_> = Transport::ALL.iter().map(|t| t.key()).collect();
+        for transport in Transport::ALL {
+            assert_eq!(Transport::of_key(transport.key()), Some(transport));
+            assert_eq!(serde_json::to_value(transport).unwrap(), transport.key());
+        }
+        keys.sort_unstable();
+        keys.dedup();
+        assert_eq!(keys.len(), Transport::ALL.len());
+    }
+}

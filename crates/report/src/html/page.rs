@@ -1,0 +1,64 @@
+//! The frame and the pieces of a page, for results that are no run: the same house style, the same safety.
+
+use std::fmt::Write as _;
+
+pub use super::markup::{escape, table};
+
+/// A whole page around `body`, which must be escaped already; `title` is escaped here. It may load nothing.
+#[must_use]
+pub fn document(title: &str, body: &str) -> String {
+    [HEAD, &escape(title), STYLE, include_str!("page.css"), BODY, body, "</main></body></html>\n"].concat()
+}
+
+const HEAD: &str = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+    <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
+    <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">\
+    <link rel=\"icon\" href=\"data:,\"><title>";
+const STYLE: &str = "</title><style>";
+const BODY: &str = "</style></head><body><main>";
+
+/// A bar of a bar chart.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bar {
+    /// What it stands for.
+    pub name: String,
+    /// Its length; what is not above 0 has none.
+    pub value: f64,
+    /// How the value reads.
+    pub text: String,
+    /// 1–6: the colour, by its place in the palette.
+    pub colour: u8,
+}
+
+/// Bars under each other, the longest over the whole width.
+#[must_use]
+pub fn bars(bars: &[Bar]) -> String {
+    let longest = bars.iter().map(|bar| bar.value).filter(|value| value.is_finite()).fold(0.0, f64::max);
+    let mut out = String::from("<div class=\"bars\">");
+    for bar in bars {
+        let share = if longest > 0.0 { (bar.value / longest * 100.0).clamp(0.0, 100.0) } else { 0.0 };
+        let _ = write!(
+            out,
+            "<div class=\"bar c{}\"><span>{}</span><i style=\"width:{share:.1}%\"></i><b>{}</b></div>",
+            bar.colour.clamp(1, 6),
+            escape(&bar.name),
+            escape(&bar.text)
+        );
+    }
+    out.push_str("</div>");
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_share_one_scale_and_hostile_names_stay_text() {
+        let bar = |name: &str, value| Bar { name: name.into(), value, text: "<1>".into(), colour: 9 };
+        let chart = bars(&[bar("<b>", 10.0), bar("half", 5.0), bar("none", f64::NAN)]);
+        assert!(chart.contains("width:100.0%") && chart.contains("width:50.0%"), "{chart}");
+        assert!(!chart.contains("<b>&lt;b") && chart.contains("&lt;b&gt;") && chart.contains("c6"), "{chart}");
+        assert!(!document("<script>", "").contains("<script>"));
+    }
+}
