@@ -4,7 +4,9 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use throng_ipc::{Assumptions, FrameSize, FrameSizes, IpcReport, Launcher, Plan, Reading, Transport, Workload};
+use throng_ipc::{
+    Assumptions, FrameSize, FrameSizes, IpcReport, Launcher, Plan, Reading, Transport, Workload,
+};
 use throng_scenario::units;
 use throng_store::RunFolder;
 
@@ -24,8 +26,7 @@ pub(crate) fn measure(command: &args::Ipc) -> Result<Exit, Stop> {
     let plan = plan(command)?;
     let folder = command.output.as_deref().map(make_folder).transpose()?;
     let interrupt = Interrupt::listen().map_err(|error| Stop::new(Exit::Invalid, error))?;
-    let launcher =
-        Launcher { program: PathBuf::from("/proc/self/exe"), arguments: vec!["ipc-role".into()] };
+    let launcher = Launcher { program: PathBuf::from("/proc/self/exe"), arguments: vec!["ipc-role".into()] };
     let talks = std::io::stderr().is_terminal();
     let report = throng_ipc::measure(&plan, &launcher, &|| interrupt.is_set(), &mut |transport, round| {
         if talks {
@@ -52,17 +53,19 @@ pub(crate) fn role() -> Result<Exit, Stop> {
 pub(crate) fn remake(command: &args::Report) -> Option<Result<Exit, Stop>> {
     let path = command.run.join(RESULT);
     let json = std::fs::read_to_string(&path).ok()?;
-    Some(IpcReport::from_json(&json).map_err(|error| Stop::usage(format!("{}: {error}", path.display()))).and_then(
-        |report| {
-            let folder = RunFolder::open(&command.run).map_err(|error| Stop::new(Exit::Usage, error))?;
-            let page = put(&folder, &report)?;
-            show(&report, command.json);
-            if !command.json {
-                print(&format!("\nreport  {}\n", page.display()));
-            }
-            Ok(exit(&report))
-        },
-    ))
+    Some(
+        IpcReport::from_json(&json)
+            .map_err(|error| Stop::usage(format!("{}: {error}", path.display())))
+            .and_then(|report| {
+                let folder = RunFolder::open(&command.run).map_err(|error| Stop::new(Exit::Usage, error))?;
+                let page = put(&folder, &report)?;
+                show(&report, command.json);
+                if !command.json {
+                    print(&format!("\nreport  {}\n", page.display()));
+                }
+                Ok(exit(&report))
+            }),
+    )
 }
 
 fn show(report: &IpcReport, json: bool) {
@@ -82,9 +85,13 @@ fn exit(report: &IpcReport) -> Exit {
 /// Made before anything is measured: that there is no room for the answer should be known first.
 fn make_folder(path: &Path) -> Result<RunFolder, Stop> {
     if path.join(RESULT).exists() {
-        return Err(Stop::usage(format!("{} holds a measurement already: name another folder", path.display())));
+        return Err(Stop::usage(format!(
+            "{} holds a measurement already: name another folder",
+            path.display()
+        )));
     }
-    std::fs::create_dir_all(path).map_err(|error| Stop::usage(format!("--output {}: {error}", path.display())))?;
+    std::fs::create_dir_all(path)
+        .map_err(|error| Stop::usage(format!("--output {}: {error}", path.display())))?;
     RunFolder::open(path).map_err(|error| Stop::new(Exit::Usage, error))
 }
 
@@ -96,7 +103,8 @@ fn put(folder: &RunFolder, report: &IpcReport) -> Result<PathBuf, Stop> {
 }
 
 fn plan(command: &args::Ipc) -> Result<Plan, Stop> {
-    let duration = units::duration(&command.duration).map_err(|error| Stop::usage(format!("--for: {error}")))?;
+    let duration =
+        units::duration(&command.duration).map_err(|error| Stop::usage(format!("--for: {error}")))?;
     if !(Duration::from_millis(100)..=Duration::from_secs(3600)).contains(&duration) {
         return Err(Stop::usage("--for: 100ms to 1h can be measured"));
     }
@@ -118,7 +126,8 @@ fn plan(command: &args::Ipc) -> Result<Plan, Stop> {
 
 fn sizes(command: &args::Ipc) -> Result<FrameSizes, Stop> {
     let Some(path) = &command.sizes else {
-        let frame = FrameSize::parse(&command.frame).map_err(|error| Stop::usage(format!("--frame: {error}")))?;
+        let frame =
+            FrameSize::parse(&command.frame).map_err(|error| Stop::usage(format!("--frame: {error}")))?;
         return Ok(frame.into());
     };
     let wrong = |error: String| Stop::usage(format!("--sizes {}: {error}", path.display()));

@@ -41,6 +41,11 @@ pub(crate) fn figure(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
+/// Money: whole, but for sums that would then be nothing.
+pub(crate) fn money(value: f64) -> String {
+    if value.abs() < 99.95 { figure(value) } else { grouped(value) }
+}
+
 /// A whole number with its thousands set apart.
 pub(crate) fn grouped(value: f64) -> String {
     let digits = format!("{:.0}", value.abs());
@@ -106,7 +111,9 @@ mod tests {
             assert_eq!(figure(value), text);
         }
         assert_eq!((grouped(-0.2), grouped(-1234.0)), ("0".into(), "-1,234".into()));
-        for (us, text) in [(0.51, "510 ns"), (12.34, "12.3 us"), (1500.0, "1.5 ms"), (2e6, "2 s"), (999.9, "1 ms")] {
+        for (us, text) in
+            [(0.51, "510 ns"), (12.34, "12.3 us"), (1500.0, "1.5 ms"), (2e6, "2 s"), (999.9, "1 ms")]
+        {
             assert_eq!(duration_us(us), text);
         }
         assert_eq!((byte_rate(93.312e6), byte_rate(12.4e9)), ("93.3 MB/s".into(), "12.4 GB/s".into()));

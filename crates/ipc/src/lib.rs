@@ -26,6 +26,9 @@ pub use result::{
     Assumptions, IPC_VERSION, IpcReport, Latency, Measured, Outcome, Row, SystemCalls, json_schema,
 };
 
+mod spent;
+pub use spent::{FunctionShare, TimeSpent};
+
 mod cost;
 
 mod table;

@@ -14,6 +14,7 @@ const MAGIC: u32 = 0x6d72_6854;
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Words that are worked on side by side, so that the compiler can use the widest registers.
 const LANES: usize = 8;
+const BLOCK_BYTES: usize = LANES * 8;
 
 /// What a frame is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,9 +81,8 @@ impl Mark {
         let short = Damage::Short(frame.len());
         let Some((head, rest)) = frame.split_first_chunk::<HEAD_BYTES>() else { return Err(short) };
         let Some((_, tail)) = rest.split_last_chunk::<TAIL_BYTES>() else { return Err(short) };
-        let word = |at: usize| {
-            head.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes)
-        };
+        let word =
+            |at: usize| head.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes);
         let kind = match head[4] {
             0 => Kind::WarmUp,
             1 => Kind::Measured,
@@ -128,14 +128,15 @@ fn body(frame: &[u8]) -> &[u8] {
 /// Fills a body: a write of every byte, as fast as memory takes it.
 pub(crate) fn fill(body: &mut [u8], seed: u64) {
     let mut words = words(seed);
-    let mut blocks = body.chunks_exact_mut(LANES * 8);
-    for block in &mut blocks {
-        for (place, word) in block.chunks_exact_mut(8).zip(&words) {
-            place.copy_from_slice(&word.to_le_bytes());
+    let (blocks, rest) = body.as_chunks_mut::<BLOCK_BYTES>();
+    for block in blocks {
+        let (places, _) = block.as_chunks_mut::<8>();
+        for (place, word) in places.iter_mut().zip(&words) {
+            *place = word.to_le_bytes();
         }
         advance(&mut words);
     }
-    for (place, byte) in blocks.into_remainder().iter_mut().zip(words.iter().flat_map(|w| w.to_le_bytes())) {
+    for (place, byte) in rest.iter_mut().zip(words.iter().flat_map(|w| w.to_le_bytes())) {
         *place = byte;
     }
 }
@@ -155,15 +156,16 @@ pub(crate) fn check_body(frame: &[u8], mark: &Mark) -> Result<(), Damage> {
     let body = body(frame);
     let mut words = words(mark.seed);
     let mut wrong = [0u64; LANES];
-    let mut blocks = body.chunks_exact(LANES * 8);
-    for block in &mut blocks {
-        for ((lane, came), word) in wrong.iter_mut().zip(block.chunks_exact(8)).zip(&words) {
-            *lane |= came.try_into().map_or(1, u64::from_le_bytes) ^ word;
+    let (blocks, rest) = body.as_chunks::<BLOCK_BYTES>();
+    for block in blocks {
+        let (came, _) = block.as_chunks::<8>();
+        for ((lane, came), word) in wrong.iter_mut().zip(came).zip(&words) {
+            *lane |= u64::from_le_bytes(*came) ^ word;
         }
         advance(&mut words);
     }
-    let rest = blocks.remainder().iter().zip(words.iter().flat_map(|w| w.to_le_bytes()));
-    let is_right = wrong.iter().all(|lane| *lane == 0) && rest.into_iter().all(|(came, sent)| *came == sent);
+    let mut rest = rest.iter().zip(words.iter().flat_map(|w| w.to_le_bytes()));
+    let is_right = wrong.iter().all(|lane| *lane == 0) && rest.all(|(came, sent)| *came == sent);
     if is_right { Ok(()) } else { Err(Damage::Body(first_wrong(body, mark.seed))) }
 }
 
@@ -220,7 +222,9 @@ mod tests {
             match Mark::read(&changed) {
                 Err(_) => assert!(at < HEAD_BYTES || at >= 300 - TAIL_BYTES, "{at}"),
                 // Head fields that only the harness can judge: producer, the zeros, and when it was due.
-                Ok(read) if at < HEAD_BYTES => assert!((5..8).contains(&at) || at >= 32 || read != mark, "{at}"),
+                Ok(read) if at < HEAD_BYTES => {
+                    assert!((5..8).contains(&at) || at >= 32 || read != mark, "{at}")
+                }
                 Ok(read) => assert_eq!(check_body(&changed, &read), Err(Damage::Body(at))),
             }
         }

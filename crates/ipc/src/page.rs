@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use throng_report::html::page::{self, Bar, escape};
 
-use crate::cost::{byte_rate, duration_us, figure, grouped};
+use crate::cost::{byte_rate, duration_us, figure, grouped, money};
 use crate::{IpcReport, Measured, Outcome, Row};
 
 impl IpcReport {
@@ -34,13 +34,15 @@ impl IpcReport {
         }));
         let streams = grouped(f64::from(self.assumptions.streams));
         body.push_str(&self.chart(&format!("What {streams} streams cost a year"), 2, |figures| {
-            (figures.cost_a_year, grouped(figures.cost_a_year))
+            (figures.cost_a_year, money(figures.cost_a_year))
         }));
         body.push_str(&self.chart("Throughput", 3, |figures| {
             (figures.bytes_per_second, byte_rate(figures.bytes_per_second))
         }));
         body.push_str(&self.chart("Latency, 99th percentile", 5, |figures| {
-            figures.latency.map_or((0.0, "–".into()), |latency| (latency.us_p99, duration_us(latency.us_p99)))
+            figures
+                .latency
+                .map_or((0.0, "–".into()), |latency| (latency.us_p99, duration_us(latency.us_p99)))
         }));
         body.push_str("<h2>All figures</h2>");
         let columns = self.columns();
@@ -48,6 +50,12 @@ impl IpcReport {
         let rows: Vec<_> =
             self.rows.iter().filter_map(|row| Some(self.cells(row, row.figures.as_ref()?))).collect();
         body.push_str(&page::table(&columns, &rows));
+        let spent: Vec<_> = self.spent().map(|(name, functions)| vec![name.to_owned(), functions]).collect();
+        if !spent.is_empty() {
+            body.push_str("<h2>Where the time goes</h2>");
+            body.push_str(&page::table(&["transport", "innermost functions, of all its processes"], &spent));
+        }
+        body.push_str("<h2>How to read this</h2>");
         for note in self.notes() {
             let _ = write!(body, "<p class=\"over\">{}</p>", escape(&note));
         }
@@ -63,7 +71,12 @@ impl IpcReport {
             .map(|(row, figures)| {
                 let (value, text) = figure(figures);
                 // Floors are what the others are held against, not rivals.
-                Bar { name: row.name.clone(), value, text, colour: if row.transport.is_floor() { 6 } else { colour } }
+                Bar {
+                    name: row.name.clone(),
+                    value,
+                    text,
+                    colour: if row.transport.is_floor() { 6 } else { colour },
+                }
             })
             .collect();
         format!("<h2>{}</h2>{}", escape(title), page::bars(&bars))
@@ -71,6 +84,11 @@ impl IpcReport {
 
     fn notes(&self) -> Vec<String> {
         let of_row = |row: &Row| Some(format!("{}: {}", row.name, row.note.as_ref()?));
-        self.rows.iter().filter(|row| row.figures.is_some()).filter_map(of_row).chain(self.remarks()).collect()
+        self.rows
+            .iter()
+            .filter(|row| row.figures.is_some())
+            .filter_map(of_row)
+            .chain(self.remarks())
+            .collect()
     }
 }

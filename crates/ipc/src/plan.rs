@@ -32,8 +32,8 @@ pub struct Plan {
     pub duration: Duration,
     /// How often all of them are measured, one after the other; a row is the median of its rounds.
     pub rounds: u32,
-    /// Whether a second, short pass counts system calls; counting slows every system call down, so it is not done in
-    /// the pass that is measured.
+    /// Whether a second, short pass counts system calls and samples where the time goes; both disturb, so they are not
+    /// done in the pass that is measured.
     pub inspect: bool,
     /// The Python to use for the Python consumer; `None` looks for one that has `websockets`.
     pub python: Option<PathBuf>,

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::role::{LatencyNs, SideReport};
-use crate::{Plan, Reading, Transport, cost};
+use crate::{Plan, Reading, TimeSpent, Transport, cost};
 
 /// The version of `ipc.json`'s shape. Keys are only ever added within a version.
 pub const IPC_VERSION: u32 = 1;
@@ -137,6 +137,8 @@ pub struct Measured {
     pub context_switches_per_frame: f64,
     /// System calls; `null` when they were not counted.
     pub system_calls: Option<SystemCalls>,
+    /// Where the time went; `null` when it was not looked into.
+    pub time_spent: Option<TimeSpent>,
     /// Cores that one stream keeps busy at the assumed rate.
     pub cores_per_stream: f64,
     /// What all streams cost a year, in the currency of the price.
@@ -246,8 +248,10 @@ impl Sides {
             kernel_ratio: (split_ns > 0).then(|| system_ns as f64 / split_ns as f64),
             latency: received.latency.map(Latency::of),
             handed_over_late: late.map(Latency::of),
-            context_switches_per_frame: sides.all().map(|side| side.context_switches).sum::<u64>() as f64 / frames,
+            context_switches_per_frame: sides.all().map(|side| side.context_switches).sum::<u64>() as f64
+                / frames,
             system_calls: inspected.map(Self::system_calls),
+            time_spent: None,
             cores_per_stream,
             cost_a_year: cost::a_year(cores_per_stream, &plan.assumptions),
         })
@@ -333,7 +337,10 @@ impl IpcReport {
 
     /// Rows that have figures, floors left out.
     pub(crate) fn passed(&self) -> impl Iterator<Item = (&Row, &Measured)> {
-        self.rows.iter().filter(|row| !row.transport.is_floor()).filter_map(|row| Some((row, row.figures.as_ref()?)))
+        self.rows
+            .iter()
+            .filter(|row| !row.transport.is_floor())
+            .filter_map(|row| Some((row, row.figures.as_ref()?)))
     }
 
     /// Whether a transport was tried and failed.
@@ -349,7 +356,8 @@ impl IpcReport {
     }
 
     fn sentence(&self) -> String {
-        let by_cpu = |a: &(&Row, &Measured), b: &(&Row, &Measured)| a.1.cpu_s_per_gb.total_cmp(&b.1.cpu_s_per_gb);
+        let by_cpu =
+            |a: &(&Row, &Measured), b: &(&Row, &Measured)| a.1.cpu_s_per_gb.total_cmp(&b.1.cpu_s_per_gb);
         match (self.passed().max_by(by_cpu), self.passed().min_by(by_cpu)) {
             (Some((dear, most)), Some((cheap, least))) if dear.transport != cheap.transport => format!(
                 "{} takes {} times the CPU of {}: {} streams cost {} a year by the one, {} by the other",
@@ -357,8 +365,8 @@ impl IpcReport {
                 cost::figure(most.cpu_s_per_gb / least.cpu_s_per_gb.max(f64::MIN_POSITIVE)),
                 cheap.name,
                 cost::grouped(f64::from(self.assumptions.streams)),
-                cost::grouped(most.cost_a_year),
-                cost::grouped(least.cost_a_year),
+                cost::money(most.cost_a_year),
+                cost::money(least.cost_a_year),
             ),
             (Some((row, figures)), _) => {
                 format!("{} takes {} CPU seconds per GB", row.name, cost::figure(figures.cpu_s_per_gb))
@@ -378,7 +386,9 @@ impl Machine {
         });
         Self {
             cpu,
-            cores: std::thread::available_parallelism().ok().and_then(|cores| u32::try_from(cores.get()).ok()),
+            cores: std::thread::available_parallelism()
+                .ok()
+                .and_then(|cores| u32::try_from(cores.get()).ok()),
             kernel: read("/proc/sys/kernel/osrelease").map(|text| text.trim().to_owned()),
             load_1m: read("/proc/loadavg").and_then(|text| text.split(' ').next()?.parse().ok()),
         }

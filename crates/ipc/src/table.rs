@@ -2,14 +2,17 @@
 
 use std::fmt::Write as _;
 
-use crate::cost::{self, byte_rate, duration_us, figure, grouped};
-use crate::{IpcReport, Measured, Outcome, Reading, Row};
+use crate::cost::{self, byte_rate, duration_us, figure, grouped, money};
+use crate::{IpcReport, Measured, Outcome, Reading, Row, TimeSpent};
 
 /// What stands where there is no figure.
 const NONE: &str = "-";
 
+/// Functions that are named for a transport.
+const FUNCTIONS: usize = 3;
+
 /// The columns with what each row has in them; the first is set left, the others right.
-pub(crate) const COLUMNS: [&str; 9] = [
+pub(crate) const COLUMNS: [&str; 11] = [
     "transport",
     "CPU s/GB",
     "send + receive",
@@ -19,6 +22,8 @@ pub(crate) const COLUMNS: [&str; 9] = [
     "p99",
     "max",
     "calls/frame",
+    "copying",
+    "masking",
 ];
 
 impl IpcReport {
@@ -31,6 +36,14 @@ impl IpcReport {
         rows.extend(self.rows.iter().filter_map(|row| Some(self.cells(row, row.figures.as_ref()?))));
         out.push('\n');
         align(&mut out, &rows);
+        let spent: Vec<_> = self.spent().map(|(name, functions)| vec![name.to_owned(), functions]).collect();
+        if !spent.is_empty() {
+            out.push_str("where the time goes\n");
+            for row in spent {
+                let _ = writeln!(out, "  {}", row.join(": "));
+            }
+            out.push('\n');
+        }
         for row in &self.rows {
             match (row.outcome, &row.reason, &row.note) {
                 (Outcome::Measured, _, Some(note)) => {
@@ -105,6 +118,10 @@ impl IpcReport {
         } else {
             format!("{} + {}", figure(figures.cpu_s_per_gb_producer), figure(figures.cpu_s_per_gb_consumer))
         };
+        let spent = |ratio: fn(&TimeSpent) -> f64| {
+            let sampled = figures.time_spent.as_ref().filter(|spent| spent.samples > 0);
+            sampled.map_or_else(|| NONE.into(), |spent| format!("{:.0} %", ratio(spent) * 100.0))
+        };
         let calls = figures.system_calls.as_ref().and_then(crate::SystemCalls::per_frame);
         vec![
             row.name.clone(),
@@ -116,8 +133,21 @@ impl IpcReport {
             latency(|latency| latency.us_p99),
             latency(|latency| latency.us_max),
             calls.map_or_else(|| NONE.into(), figure),
-            if is_floor { NONE.into() } else { grouped(figures.cost_a_year) },
+            spent(|spent| spent.copying_ratio),
+            spent(|spent| spent.masking_ratio),
+            if is_floor { NONE.into() } else { money(figures.cost_a_year) },
         ]
+    }
+
+    /// For each transport that was looked into: the functions its processes were in most.
+    pub(crate) fn spent(&self) -> impl Iterator<Item = (&str, String)> {
+        self.rows.iter().filter_map(|row| {
+            let spent = row.figures.as_ref()?.time_spent.as_ref().filter(|spent| spent.samples > 0)?;
+            let functions = spent.functions.iter().take(FUNCTIONS);
+            let functions: Vec<_> =
+                functions.map(|f| format!("{:.0} % {}", f.ratio * 100.0, short(&f.function))).collect();
+            Some((row.name.as_str(), functions.join(", ")))
+        })
     }
 
     /// What a reader must know to read the figures right.
@@ -146,6 +176,10 @@ impl IpcReport {
         if let Some(missing) = missing {
             remarks.push(format!("System calls were not counted: {missing}."));
         }
+        let missing = self.passed().find_map(|(_, figures)| figures.time_spent.as_ref()?.missing.as_ref());
+        if let Some(missing) = missing {
+            remarks.push(format!("Where the time goes is not known in full: {missing}."));
+        }
         remarks.push(cost::formula(self.workload.frame_bytes_mean, &self.assumptions));
         remarks
     }
@@ -165,21 +199,57 @@ impl IpcReport {
     }
 }
 
+/// A function's name with the last of its path, and without what its type arguments say at length:
+/// `Server::receive` of `<throng_ipc::websocket::Server as throng_ipc::Receiver>::receive`.
+fn short(function: &str) -> String {
+    let last = |path: &str, count: usize| {
+        let path = path.split(['<', '(']).next().unwrap_or(path);
+        let parts: Vec<_> = path.split("::").collect();
+        parts.get(parts.len().saturating_sub(count)..).unwrap_or_default().join("::")
+    };
+    match function.strip_prefix('<').and_then(|rest| rest.split_once(" as ")) {
+        Some((owner, method)) => {
+            format!("{}::{}", last(owner, 1), method.rsplit("::").next().unwrap_or(method))
+        }
+        None => last(function, 2),
+    }
+}
+
 /// Columns under each other, two spaces apart.
 fn align(out: &mut String, rows: &[Vec<String>]) {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|c| c.chars().count()).max();
+    let width =
+        |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|c| c.chars().count()).max();
     let widths: Vec<_> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
     for row in rows {
         let mut line = String::new();
         for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
-            let _ = if column == 0 {
-                write!(line, "{cell:<width$}")
-            } else {
-                write!(line, "  {cell:>width$}")
-            };
+            let _ =
+                if column == 0 { write!(line, "{cell:<width$}") } else { write!(line, "  {cell:>width$}") };
         }
         let _ = writeln!(out, "{}", line.trim_end());
     }
     out.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_functions_are_short_and_tell_whose_they_are() {
+        for (function, name) in [
+            ("__memcpy_avx512_unaligned_erms", "__memcpy_avx512_unaligned_erms"),
+            ("throng_ipc::mark::fill", "mark::fill"),
+            ("core::ptr::swap<&mut [u8]>", "ptr::swap"),
+            (
+                "<throng_ipc::transport::websocket::Server as throng_ipc::transport::Receiver>::receive",
+                "Server::receive",
+            ),
+            ("<a::B<c::D> as e::F>::g", "B::g"),
+            ("", ""),
+        ] {
+            assert_eq!(short(function), name);
+        }
+    }
 }

@@ -19,7 +19,9 @@ const SIZES_MAX: usize = 100_000;
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum WorkloadError {
     /// Not a frame size.
-    #[error("`{0}` is no frame size: write WIDTHxHEIGHT:FORMAT such as 1920x1080:i420, or bytes such as 1200 or 3MB")]
+    #[error(
+        "`{0}` is no frame size: write WIDTHxHEIGHT:FORMAT such as 1920x1080:i420, or bytes such as 1200 or 3MB"
+    )]
     Frame(String),
     /// A pixel format that is not known.
     #[error("`{format}` is no known pixel format: use one of {known}")]
@@ -100,8 +102,10 @@ impl FrameSize {
         if let Some((geometry, format)) = text.split_once(':') {
             let (width, height) = geometry.split_once('x').ok_or_else(unreadable)?;
             let side = |text: &str| text.parse::<NonZeroU32>().map(|side| u64::from(side.get())).ok();
-            let (width, height) =
-                side(width).zip(side(height)).filter(|(w, h)| *w <= 65_536 && *h <= 65_536).ok_or_else(unreadable)?;
+            let (width, height) = side(width)
+                .zip(side(height))
+                .filter(|(w, h)| *w <= 65_536 && *h <= 65_536)
+                .ok_or_else(unreadable)?;
             return Self::bytes(picture_bytes(width, height, format)?);
         }
         let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
@@ -129,10 +133,7 @@ impl FrameSize {
 fn picture_bytes(width: u64, height: u64, format: &str) -> Result<u64, WorkloadError> {
     let wanted = format.to_ascii_lowercase();
     let bits = FORMATS.iter().find(|(name, _)| *name == wanted).map(|(_, bits)| *bits).ok_or_else(|| {
-        WorkloadError::Format {
-            format: format.to_owned(),
-            known: FORMATS.map(|(name, _)| name).join(", "),
-        }
+        WorkloadError::Format { format: format.to_owned(), known: FORMATS.map(|(name, _)| name).join(", ") }
     })?;
     let chroma = width.div_ceil(2) * height.div_ceil(2) * 2;
     let half_chroma = width.div_ceil(2) * height * 2;

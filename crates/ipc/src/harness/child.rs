@@ -123,7 +123,11 @@ impl Child {
     }
 
     /// Waits until the role is ready; where it listens, if it says so.
-    pub(super) fn ready(&mut self, limit: Duration, stop: &dyn Fn() -> bool) -> Result<Option<String>, Ended> {
+    pub(super) fn ready(
+        &mut self,
+        limit: Duration,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Option<String>, Ended> {
         loop {
             if let Said::Ready { address } = self.next(limit, stop)? {
                 return Ok(address);
@@ -142,7 +146,8 @@ impl Child {
             match self.next(until.saturating_duration_since(Instant::now()), stop)? {
                 Said::Done(mut report) => {
                     if let Some(calls) = &self.calls {
-                        report.system_calls = Some(calls.as_ref().map_err(Clone::clone).and_then(SystemCalls::count));
+                        report.system_calls =
+                            Some(calls.as_ref().map_err(Clone::clone).and_then(SystemCalls::count));
                     }
                     return Ok(report);
                 }
@@ -160,13 +165,19 @@ impl Child {
         let until = Instant::now() + limit;
         loop {
             match self.said.recv_timeout(LOOK.min(until.saturating_duration_since(Instant::now()))) {
-                Ok(Said::Failed { missing: true, reason }) => return Err(TransportError::Missing(reason).into()),
-                Ok(Said::Failed { missing: false, reason }) => return Err(self.failed(format!("says {reason}")).into()),
+                Ok(Said::Failed { missing: true, reason }) => {
+                    return Err(TransportError::Missing(reason).into());
+                }
+                Ok(Said::Failed { missing: false, reason }) => {
+                    return Err(self.failed(format!("says {reason}")).into());
+                }
                 Ok(said) => return Ok(said),
                 Err(RecvTimeoutError::Disconnected) => return Err(self.died().into()),
                 Err(RecvTimeoutError::Timeout) if stop() => return Err(Ended::Stopped),
                 Err(RecvTimeoutError::Timeout) if Instant::now() >= until => {
-                    return Err(self.failed(format!("did not answer within {:.0} s", limit.as_secs_f64())).into());
+                    return Err(self
+                        .failed(format!("did not answer within {:.0} s", limit.as_secs_f64()))
+                        .into());
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }

@@ -15,7 +15,7 @@ mod python;
 use child::Ended;
 use pass::Pass;
 
-/// How long the pass lasts that counts system calls.
+/// How long the pass lasts that counts system calls and samples stacks.
 const INSPECT: Duration = Duration::from_millis(1000);
 
 /// Measures what `plan` says. `stop` is asked often; once it says so, what was measured until then is the report.
@@ -109,10 +109,16 @@ impl Bench<'_> {
             Some(error) => return Some(row(Outcome::Failed, Some(error.to_string()), None)),
             None => {}
         }
-        let sides: Vec<_> =
-            tried.passes.into_iter().map(|pass| Sides { producers: pass.producers, consumer: pass.consumer }).collect();
-        let inspected = tried.inspected.map(|pass| Sides { producers: pass.producers, consumer: pass.consumer });
-        let figures = Sides::figures(&sides, inspected.as_ref(), self.plan)?;
+        let sides: Vec<_> = tried
+            .passes
+            .into_iter()
+            .map(|pass| Sides { producers: pass.producers, consumer: pass.consumer })
+            .collect();
+        let (inspected, spent) = tried.inspected.map_or((None, None), |pass| {
+            (Some(Sides { producers: pass.producers, consumer: pass.consumer }), pass.spent)
+        });
+        let mut figures = Sides::figures(&sides, inspected.as_ref(), self.plan)?;
+        figures.time_spent = spent;
         Some(row(Outcome::Measured, None, Some(figures)))
     }
 

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use super::child::{Child, Ended};
 use crate::role::{Order, Part, SideReport, Task, now_ns, slots};
+use crate::spent::Sampling;
 use crate::transport::{self, End, Side, Wiring};
-use crate::{FRAME_BYTES_MIN, Launcher, Plan, Transport};
+use crate::{FRAME_BYTES_MIN, Launcher, Plan, TimeSpent, Transport};
 
 /// How long a role may take to open its side: Python and GStreamer load many files, on a machine that may be busy.
 const READY_LIMIT: Duration = Duration::from_secs(30);
@@ -31,6 +32,8 @@ pub(super) struct Pass {
     /// A floor has none.
     pub(super) producers: Vec<SideReport>,
     pub(super) consumer: SideReport,
+    /// Where the time went; only of a pass that is looked into.
+    pub(super) spent: Option<TimeSpent>,
 }
 
 /// Runs the roles of `transport` for `measured`.
@@ -51,9 +54,11 @@ pub(super) fn run(
         let mut floor = cast.start(Part::Floor, 0, Vec::new())?;
         floor.ready(READY_LIMIT, stop)?;
         floor.order(&Order::Go { start_ns: now_ns() + START_AFTER_NS })?;
+        let sampling = cast.sample(&[&floor]);
         let consumer = floor.done(limit, stop)?;
+        let spent = sampling.map(Sampling::spent);
         floor.end(END_LIMIT);
-        return Ok(Pass { producers: Vec::new(), consumer });
+        return Ok(Pass { producers: Vec::new(), consumer, spent });
     }
     let mut consumer = cast.start(Part::Consumer, 0, wiring.consumer.clone())?;
     let address = consumer.ready(READY_LIMIT, stop)?;
@@ -71,7 +76,10 @@ pub(super) fn run(
     for sender in &mut senders {
         sender.order(&go)?;
     }
-    let pass = wait(&mut consumer, &mut senders, limit, stop)?;
+    let sampling = cast.sample(&senders.iter().chain([&consumer]).collect::<Vec<_>>());
+    let mut pass = wait(&mut consumer, &mut senders, limit, stop)?;
+    // The roles are still there: the names of their functions are found in them.
+    pass.spent = sampling.map(Sampling::spent);
     // Consumers first: a producer that closes while its frames are in use would be the end of them.
     consumer.end(END_LIMIT);
     for sender in &mut senders {
@@ -98,7 +106,7 @@ fn wait(
             (Err(_), Err(_)) => {}
         }
     }
-    report.map(|consumer| Pass { producers, consumer })
+    report.map(|consumer| Pass { producers, consumer, spent: None })
 }
 
 fn close(wiring: &mut Wiring) {
@@ -115,12 +123,25 @@ struct Cast<'a> {
 }
 
 impl Cast<'_> {
+    /// Begins to sample the roles when their warm-up is over; nothing in a pass that is measured.
+    fn sample(&self, roles: &[&Child]) -> Option<Sampling> {
+        if !self.inspect {
+            return None;
+        }
+        std::thread::sleep(Duration::from_nanos(START_AFTER_NS) + self.warm_up());
+        Some(Sampling::start(self.transport, &roles.iter().map(|role| role.pid()).collect::<Vec<_>>()))
+    }
+
+    fn warm_up(&self) -> Duration {
+        let warm_up = self.plan.workload.fps.map_or(0.0, |fps| WARM_UP_FRAMES / fps);
+        Duration::try_from_secs_f64(warm_up).unwrap_or(WARM_UP_MAX).clamp(WARM_UP, WARM_UP_MAX)
+    }
+
     fn start(&self, part: Part, producer: u8, ends: Vec<End>) -> Result<Child, Ended> {
         let workload = &self.plan.workload;
         let frame_bytes_max = workload.sizes.max_bytes() as usize;
-        let smallest = if workload.sizes.distinct() == 1 { frame_bytes_max } else { FRAME_BYTES_MIN as usize };
-        let warm_up = workload.fps.map_or(0.0, |fps| WARM_UP_FRAMES / fps);
-        let warm_up = Duration::try_from_secs_f64(warm_up).unwrap_or(WARM_UP_MAX).clamp(WARM_UP, WARM_UP_MAX);
+        let smallest =
+            if workload.sizes.distinct() == 1 { frame_bytes_max } else { FRAME_BYTES_MIN as usize };
         let fds = ends.iter().filter_map(|end| end.fd).collect();
         let task = Task {
             part,
@@ -135,7 +156,7 @@ impl Cast<'_> {
             sizes: workload.sizes.clone(),
             fps: workload.fps,
             reading: self.plan.reading,
-            warm_up_ns: warm_up.as_nanos() as u64,
+            warm_up_ns: self.warm_up().as_nanos() as u64,
             measured_ns: self.measured.as_nanos() as u64,
             inspect: self.inspect,
         };

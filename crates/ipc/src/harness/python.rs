@@ -9,12 +9,16 @@ use crate::TransportError;
 #[derive(Clone, Debug)]
 pub(super) struct Python {
     pub(super) program: PathBuf,
-    /// `Python 3.11.2, websockets 10.4`.
+    /// `Python 3.11.2, websockets 10.4 with its C extension`.
     pub(super) version: String,
 }
 
-const ASK: &str = "import platform, websockets; \
-                   print('Python', platform.python_version() + ', websockets', websockets.__version__)";
+/// Whether its C extension is there decides by how much masking costs.
+const ASK: &str = "
+import importlib.util, platform, websockets
+c = importlib.util.find_spec('websockets.speedups') is not None
+print('Python', platform.python_version() + ', websockets', websockets.__version__, 'with' if c else 'without', 'its C extension')
+";
 
 /// The wanted one; else the first of those on the path and of the system that has the package.
 pub(super) fn find(wanted: Option<&PathBuf>) -> Result<Python, TransportError> {

@@ -20,7 +20,10 @@ pub(super) fn play(task: &Task, stage: &mut Stage) -> Result<(), TransportError>
                 .map(|receiver| scope.spawn(|| drain(&mut **receiver, ends, task, &window)))
                 .collect();
             let died = || TransportError::Library { doing: "receiving", reason: "a thread died".into() };
-            threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(died()))).collect::<Result<_, _>>()
+            threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap_or_else(|_| Err(died())))
+                .collect::<Result<_, _>>()
         })?
     };
     let mut report = SideReport::default();
@@ -58,7 +61,12 @@ fn merge(tallies: &[Tally], report: &mut SideReport) -> Result<(), TransportErro
 }
 
 /// Receives until `ends` producers have said that they are done.
-fn drain(receiver: &mut dyn Receiver, ends: u8, task: &Task, window: &Window) -> Result<Tally, TransportError> {
+fn drain(
+    receiver: &mut dyn Receiver,
+    ends: u8,
+    task: &Task,
+    window: &Window,
+) -> Result<Tally, TransportError> {
     let mut tally = Tally {
         frames: 0,
         bytes: 0,
@@ -157,8 +165,12 @@ mod tests {
 
     #[test]
     fn warm_up_and_end_are_not_measured() {
-        let frames =
-            [frame(Kind::WarmUp, 0, 0), frame(Kind::Measured, 0, 1), frame(Kind::Measured, 1, 0), frame(Kind::End, 0, 2)];
+        let frames = [
+            frame(Kind::WarmUp, 0, 0),
+            frame(Kind::Measured, 0, 1),
+            frame(Kind::Measured, 1, 0),
+            frame(Kind::End, 0, 2),
+        ];
         let tally = take(&frames).unwrap();
         assert_eq!((tally.frames, tally.bytes, tally.ended, tally.next), (2, 200, 1, vec![3, 1]));
     }
@@ -168,8 +180,14 @@ mod tests {
         let mut changed = frame(Kind::Measured, 1, 1);
         changed[60] ^= 1;
         for (frames, says) in [
-            (vec![frame(Kind::WarmUp, 0, 0), frame(Kind::Measured, 0, 2)], "producer 0, frame 2: frame 1 should"),
-            (vec![frame(Kind::WarmUp, 0, 0), frame(Kind::WarmUp, 0, 0)], "producer 0, frame 0: frame 1 should"),
+            (
+                vec![frame(Kind::WarmUp, 0, 0), frame(Kind::Measured, 0, 2)],
+                "producer 0, frame 2: frame 1 should",
+            ),
+            (
+                vec![frame(Kind::WarmUp, 0, 0), frame(Kind::WarmUp, 0, 0)],
+                "producer 0, frame 0: frame 1 should",
+            ),
             (vec![frame(Kind::WarmUp, 1, 0), changed], "producer 1, frame 1: byte 60 is not"),
             (vec![frame(Kind::WarmUp, 2, 0)], "no such producer"),
             (vec![vec![0; 100]], "its head is not a frame's"),

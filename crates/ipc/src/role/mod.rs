@@ -130,10 +130,8 @@ impl LatencyNs {
 
 /// Room for latencies of up to a minute with three digits; longer ones count as a minute.
 fn latencies() -> Result<hdrhistogram::Histogram<u64>, TransportError> {
-    hdrhistogram::Histogram::new_with_bounds(1, 60_000_000_000, 3).map_err(|error| TransportError::Library {
-        doing: "making a histogram",
-        reason: error.to_string(),
-    })
+    hdrhistogram::Histogram::new_with_bounds(1, 60_000_000_000, 3)
+        .map_err(|error| TransportError::Library { doing: "making a histogram", reason: error.to_string() })
 }
 
 /// Plays the role that stdin tells; returns when it is over. The answer is whether it went well.
@@ -173,7 +171,9 @@ impl Stage {
     fn go(&mut self) -> Result<u64, TransportError> {
         match self.read()? {
             Order::Go { start_ns } => Ok(start_ns),
-            Order::End => Err(TransportError::Library { doing: "waiting for the start", reason: "ended".into() }),
+            Order::End => {
+                Err(TransportError::Library { doing: "waiting for the start", reason: "ended".into() })
+            }
         }
     }
 

@@ -80,16 +80,12 @@ mod tests {
     #[test]
     fn frames_of_changing_sizes_are_whole() {
         let mut pool = Pool::new(1, 3, 5000);
-        for (sequence, bytes) in [5000, 48, 49, 5000, 100, 60, 4999, 5000, 3000, 64, 5000].into_iter().enumerate() {
+        for (sequence, bytes) in
+            [5000, 48, 49, 5000, 100, 60, 4999, 5000, 3000, 64, 5000].into_iter().enumerate()
+        {
             let (slot, seed) = pool.place(sequence as u64);
-            let mark = Mark {
-                kind: Kind::Measured,
-                producer: 1,
-                sequence: sequence as u64,
-                bytes,
-                seed,
-                due_ns: 0,
-            };
+            let mark =
+                Mark { kind: Kind::Measured, producer: 1, sequence: sequence as u64, bytes, seed, due_ns: 0 };
             let frame = pool.frame(slot, &mark);
             assert_eq!(Mark::read(frame), Ok(mark));
             assert_eq!(mark::check_body(frame, &mark), Ok(()), "{sequence}");

@@ -36,7 +36,8 @@ pub(super) fn play(task: &Task, stage: &mut Stage) -> Result<(), TransportError>
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
     stage.say(&Said::Ready { address: None })?;
     let start_ns = stage.go()?;
-    let mut run = Run { task, pool: &mut pool, sender: &mut *sender, window: &window, sequence: 0, kind: Kind::WarmUp };
+    let mut run =
+        Run { task, pool: &mut pool, sender: &mut *sender, window: &window, sequence: 0, kind: Kind::WarmUp };
     let mut report = match task.fps {
         Some(fps) => run.offer(fps, start_ns, stage)?,
         None => run.flood(start_ns, stage)?,
@@ -128,7 +129,12 @@ impl Run<'_> {
     }
 
     /// Begins the measurement with its first frame.
-    fn enter(&mut self, kind: Kind, report: &mut SideReport, stage: &mut Stage) -> Result<(), TransportError> {
+    fn enter(
+        &mut self,
+        kind: Kind,
+        report: &mut SideReport,
+        stage: &mut Stage,
+    ) -> Result<(), TransportError> {
         if kind == Kind::Measured && self.kind == Kind::WarmUp {
             stage.say(&Said::Measuring)?;
             self.kind = kind;
@@ -147,7 +153,7 @@ impl Run<'_> {
         let producer = self.task.side.producer;
         let mark = Mark { kind, producer, sequence: self.sequence, bytes: bytes as u64, seed, due_ns };
         let bytes = self.pool.frame(slot, &mark);
-        self.sender.send(&Outgoing { bytes, slot })?;
+        self.sender.send(&Outgoing { mark, bytes, slot })?;
         self.sequence += 1;
         Ok(())
     }

@@ -45,7 +45,8 @@ impl SystemCalls {
     /// Of a process that has one thread so far; 0 is this process.
     pub(crate) fn of(pid: u32) -> Result<Self, String> {
         let id = TRACEPOINT.into_iter().map(std::fs::read_to_string).find_map(Result::ok);
-        let id = id.ok_or("the tracepoint raw_syscalls cannot be read: it takes root and a mounted tracefs")?;
+        let id =
+            id.ok_or("the tracepoint raw_syscalls cannot be read: it takes root and a mounted tracefs")?;
         let attr = Attr {
             kind: PERF_TYPE_TRACEPOINT,
             size: size_of::<Attr>() as u32,
@@ -100,7 +101,7 @@ mod tests {
             calls.start();
             let before = calls.count();
             for _ in 0..1000 {
-                rustix::process::getppid();
+                let _ = rustix::process::getppid();
             }
             Ok((before, calls.count()))
         })

@@ -22,7 +22,8 @@ pub(super) fn wire(wiring: &mut Wiring) -> Result<(), TransportError> {
     if wiring.folder.is_none() {
         // What is missing is said before any process is started for it.
         Library::open()?;
-        wiring.folder = Some(tempfile::Builder::new().prefix("throng-ipc-").tempdir().doing("making a folder")?);
+        wiring.folder =
+            Some(tempfile::Builder::new().prefix("throng-ipc-").tempdir().doing("making a folder")?);
     }
     let folder = wiring.folder.as_ref().map(|folder| folder.path().to_owned()).unwrap_or_default();
     let socket = folder.join(format!("shm-{}", wiring.producers.len())).to_string_lossy().into_owned();
@@ -107,8 +108,9 @@ impl Library {
         let open = |name: &CStr| {
             // SAFETY: the name is a C string; a library that runs code when it is loaded is what its owner installed.
             let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
-            NonNull::new(handle)
-                .ok_or_else(|| TransportError::Missing(format!("{} is not here: {PACKAGES}", name.to_string_lossy())))
+            NonNull::new(handle).ok_or_else(|| {
+                TransportError::Missing(format!("{} is not here: {PACKAGES}", name.to_string_lossy()))
+            })
         };
         let (core, app) = (open(c"libgstreamer-1.0.so.0")?, open(c"libgstapp-1.0.so.0")?);
         macro_rules! symbol {
@@ -117,7 +119,9 @@ impl Library {
                 let address = unsafe { libc::dlsym($library.as_ptr(), $name.as_ptr()) };
                 if address.is_null() {
                     let name = $name.to_string_lossy();
-                    return Err(TransportError::Missing(format!("GStreamer has no {name}: 1.20 or newer is needed")));
+                    return Err(TransportError::Missing(format!(
+                        "GStreamer has no {name}: 1.20 or newer is needed"
+                    )));
                 }
                 // SAFETY: the function of that name has the signature of the field, by GStreamer's reference.
                 unsafe { std::mem::transmute::<*mut c_void, _>(address) }
@@ -176,7 +180,8 @@ impl Pipeline {
 
     fn play(&self) -> Result<(), TransportError> {
         // SAFETY: the pipeline is alive.
-        if unsafe { (self.library.element_set_state)(self.pipeline.as_ptr(), STATE_PLAYING) } == STATE_CHANGE_FAILURE
+        if unsafe { (self.library.element_set_state)(self.pipeline.as_ptr(), STATE_PLAYING) }
+            == STATE_CHANGE_FAILURE
         {
             return Err(failed("starting a GStreamer pipeline", "it does not start"));
         }
@@ -199,7 +204,9 @@ fn reason(error: *mut GError) -> String {
     // SAFETY: what GStreamer left there is null or an error whose message is null or a C string.
     let message = unsafe { error.as_ref() }.map(|error| error.message).filter(|message| !message.is_null());
     // SAFETY: see above.
-    message.map_or("nothing more".into(), |message| unsafe { CStr::from_ptr(message) }.to_string_lossy().into_owned())
+    message.map_or("nothing more".into(), |message| {
+        unsafe { CStr::from_ptr(message) }.to_string_lossy().into_owned()
+    })
 }
 
 /// The producer's pipeline. `shmsink` copies each frame into its shared memory on a thread of its own; at most four

@@ -6,6 +6,10 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::mark::Mark;
+
+mod ring;
+
 mod stream;
 
 mod seqpacket;
@@ -22,15 +26,17 @@ mod iceoryx;
 
 /// How frames get from one process to another. The names are stable: they are what `--only` takes and what `ipc.json`
 /// holds.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Transport {
     /// One process copies each frame once in its own memory: the floor of whatever copies.
     Memcpy,
     /// One process writes each frame once: what a producer that writes in place pays in any case.
     Fill,
+    /// Our ring in shared memory: one copy into it, used in place.
+    Ring,
+    /// Our ring: the producer writes each frame where the consumer reads it, so nothing is copied.
+    RingInPlace,
     /// GStreamer's `shmsink` and `shmsrc`, used from both processes through its libraries.
     GstreamerShm,
     /// iceoryx2, publish-subscribe with a notification for each frame.
@@ -56,9 +62,11 @@ pub enum Transport {
 
 impl Transport {
     /// All of them, in the order of the table: floors first, then by how often a byte is touched.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::Memcpy,
         Self::Fill,
+        Self::RingInPlace,
+        Self::Ring,
         Self::GstreamerShm,
         Self::Iceoryx2,
         Self::Vmsplice,
@@ -77,6 +85,8 @@ impl Transport {
         match self {
             Self::Memcpy => "memcpy",
             Self::Fill => "fill",
+            Self::RingInPlace => "ring-in-place",
+            Self::Ring => "ring",
             Self::GstreamerShm => "gstreamer-shm",
             Self::Iceoryx2 => "iceoryx2",
             Self::Vmsplice => "vmsplice",
@@ -96,6 +106,8 @@ impl Transport {
         match self {
             Self::Memcpy => "memcpy (floor, one process)",
             Self::Fill => "write once (floor, one process)",
+            Self::RingInPlace => "ring, written in place",
+            Self::Ring => "ring",
             Self::GstreamerShm => "GStreamer shm",
             Self::Iceoryx2 => "iceoryx2",
             Self::Vmsplice => "pipe + vmsplice",
@@ -181,6 +193,7 @@ impl<T, E: Into<io::Error>> Doing<T> for Result<T, E> {
 
 /// A frame to be sent.
 pub(crate) struct Outgoing<'a> {
+    pub(crate) mark: Mark,
     /// The frame as it lies in the producer's memory, marked.
     pub(crate) bytes: &'a [u8],
     /// Which slot of the producer's pool it lies in; a slot is used again when all others were.
@@ -289,6 +302,7 @@ pub(crate) fn wire(transport: Transport, producers: u8) -> Result<Wiring, Transp
         match transport {
             Transport::Memcpy | Transport::Fill => {}
             Transport::Vmsplice | Transport::Pipe => stream::pipe(&mut wiring)?,
+            Transport::Ring | Transport::RingInPlace => ring::wire(&mut wiring)?,
             Transport::UnixStream => stream::unix(&mut wiring)?,
             Transport::UnixSeqpacket => seqpacket::pair(&mut wiring)?,
             Transport::Tcp | Transport::WebsocketUnmasked | Transport::Websocket => stream::tcp(&mut wiring)?,
@@ -305,6 +319,7 @@ pub(crate) fn wire(transport: Transport, producers: u8) -> Result<Wiring, Transp
 pub(crate) fn sender(side: &Side) -> Result<Box<dyn Sender>, TransportError> {
     Ok(match side.transport {
         Transport::Memcpy | Transport::Fill => return Err(no_peer()),
+        Transport::Ring | Transport::RingInPlace => Box::new(ring::Writer::open(side)?),
         Transport::Vmsplice => Box::new(vmsplice::Splicer::open(side)?),
         Transport::Pipe | Transport::UnixStream | Transport::Tcp => Box::new(stream::Writer::open(side)?),
         Transport::UnixSeqpacket => Box::new(seqpacket::Writer::open(side)?),
@@ -318,8 +333,11 @@ pub(crate) fn sender(side: &Side) -> Result<Box<dyn Sender>, TransportError> {
 
 /// Opens the consumer's side.
 pub(crate) fn receivers(side: &Side) -> Result<Vec<Box<dyn Receiver>>, TransportError> {
-    if side.transport == Transport::Iceoryx2 {
-        return open_iceoryx_receiver(side);
+    // These have one receiver for all producers.
+    match side.transport {
+        Transport::Iceoryx2 => return open_iceoryx_receiver(side),
+        Transport::Ring | Transport::RingInPlace => return Ok(vec![Box::new(ring::Reader::open(side)?)]),
+        _ => {}
     }
     side.ends
         .iter()
@@ -333,9 +351,12 @@ pub(crate) fn receivers(side: &Side) -> Result<Vec<Box<dyn Receiver>>, Transport
                     Box::new(websocket::Server::open(end, side)?)
                 }
                 Transport::GstreamerShm => Box::new(gstreamer::Source::open(end)?),
-                Transport::Memcpy | Transport::Fill | Transport::WebsocketPython | Transport::Iceoryx2 => {
-                    return Err(no_peer());
-                }
+                Transport::Memcpy
+                | Transport::Fill
+                | Transport::WebsocketPython
+                | Transport::Iceoryx2
+                | Transport::Ring
+                | Transport::RingInPlace => return Err(no_peer()),
             })
         })
         .collect()
@@ -346,7 +367,9 @@ fn no_peer() -> TransportError {
 }
 
 #[cfg(feature = "iceoryx2")]
-use iceoryx::{open_receiver as open_iceoryx_receiver, open_sender as open_iceoryx_sender, wire as wire_iceoryx};
+use iceoryx::{
+    open_receiver as open_iceoryx_receiver, open_sender as open_iceoryx_sender, wire as wire_iceoryx,
+};
 
 #[cfg(not(feature = "iceoryx2"))]
 mod without_iceoryx {

@@ -79,7 +79,8 @@ impl Receiver for Reader {
         while filled < whole {
             let Some(rest) = frame.get_mut(filled..whole) else { break };
             let record = self.record(&mut [IoSliceMut::new(rest)])?;
-            filled += record.ok_or_else(|| broken(format!("it ended {filled} bytes into a frame of {whole}")))?;
+            filled +=
+                record.ok_or_else(|| broken(format!("it ended {filled} bytes into a frame of {whole}")))?;
         }
         take(frame.get(..whole).unwrap_or_default());
         self.frame = frame;

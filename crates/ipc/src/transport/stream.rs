@@ -65,7 +65,9 @@ impl Sender for Writer {
         let mut parts = &mut parts[..];
         while !parts.is_empty() {
             match self.0.write_vectored(parts) {
-                Ok(0) => return Err(std::io::Error::from(std::io::ErrorKind::WriteZero)).doing("writing a frame"),
+                Ok(0) => {
+                    return Err(std::io::Error::from(std::io::ErrorKind::WriteZero)).doing("writing a frame");
+                }
                 Ok(written) => IoSlice::advance_slices(&mut parts, written),
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error).doing("writing a frame"),
@@ -100,12 +102,12 @@ impl Receiver for Reader {
         }
         let length = u64::from_le_bytes(length);
         let most = self.frame.len();
-        let frame = usize::try_from(length).ok().and_then(|length| self.frame.get_mut(..length)).ok_or_else(|| {
-            TransportError::Library {
+        let frame = usize::try_from(length).ok().and_then(|length| self.frame.get_mut(..length)).ok_or_else(
+            || TransportError::Library {
                 doing: "reading a frame",
                 reason: format!("its length says {length} bytes, the largest frame has {most}"),
-            }
-        })?;
+            },
+        )?;
         self.from.read_exact(frame).doing("reading a frame")?;
         take(frame);
         Ok(Received::Frame)

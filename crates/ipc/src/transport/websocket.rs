@@ -3,8 +3,8 @@
 
 use std::net::TcpStream;
 
-use tungstenite::protocol::frame::coding::{Data, OpCode};
 use tungstenite::protocol::frame::Frame;
+use tungstenite::protocol::frame::coding::{Data, OpCode};
 use tungstenite::protocol::{Role, WebSocketConfig};
 use tungstenite::{Bytes, Message, WebSocket};
 
@@ -61,7 +61,8 @@ impl Sender for Client {
             // SAFETY: `write` copies the payload into the socket's own buffer (that is where it masks) and drops it
             // before it returns, so nothing outlives `fragment`. A `Bytes` made by copying would add a pass that no
             // browser makes.
-            let payload: &'static [u8] = unsafe { std::slice::from_raw_parts(fragment.as_ptr(), fragment.len()) };
+            let payload: &'static [u8] =
+                unsafe { std::slice::from_raw_parts(fragment.as_ptr(), fragment.len()) };
             let is_last = fragments.peek().is_none();
             let part = Frame::message(Bytes::from_static(payload), OpCode::Data(opcode), is_last);
             self.socket.write(Message::Frame(part)).map_err(|error| failed("sending a frame", error))?;

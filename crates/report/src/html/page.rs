@@ -58,7 +58,10 @@ mod tests {
         let bar = |name: &str, value| Bar { name: name.into(), value, text: "<1>".into(), colour: 9 };
         let chart = bars(&[bar("<b>", 10.0), bar("half", 5.0), bar("none", f64::NAN)]);
         assert!(chart.contains("width:100.0%") && chart.contains("width:50.0%"), "{chart}");
-        assert!(!chart.contains("<b>&lt;b") && chart.contains("&lt;b&gt;") && chart.contains("c6"), "{chart}");
+        assert!(
+            !chart.contains("<b>&lt;b") && chart.contains("&lt;b&gt;") && chart.contains("c6"),
+            "{chart}"
+        );
         assert!(!document("<script>", "").contains("<script>"));
     }
 }

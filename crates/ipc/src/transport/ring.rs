@@ -1,0 +1,107 @@
+//! Our own ring in shared memory, a lane for each producer: the frame is copied into it, or written where it will be
+//! read. The consumer uses every frame in place.
+
+use std::time::Duration;
+
+use throng_ring::{Consumer, Event, FrameInfo, Policy, Producer, RingError, RingOptions};
+
+use super::{Doing, Outgoing, Received, Receiver, Sender, Side, Transport, TransportError, Wiring};
+use crate::mark::{body_mut, fill};
+
+/// Frames that a ring has room for: more would only be more memory to go through.
+const FRAMES: usize = 4;
+/// A ring of small frames is as large as a pipe, so that waking up is as rare.
+const BYTES_MIN: usize = 1 << 20;
+const DESCRIPTORS: u32 = 4096;
+/// Longer than any other part of a measurement may take: nothing is ever dropped.
+const TIMEOUT: Duration = Duration::from_secs(15);
+
+pub(super) fn wire(wiring: &mut Wiring) -> Result<(), TransportError> {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+    let (producer, consumer) =
+        socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+            .doing("making a hand-over socket")?;
+    wiring.pair(producer, consumer);
+    Ok(())
+}
+
+fn failed(doing: &'static str) -> impl FnOnce(RingError) -> TransportError {
+    move |error| TransportError::Library { doing, reason: error.to_string() }
+}
+
+pub(super) struct Writer {
+    producer: Producer,
+    in_place: bool,
+}
+
+impl Writer {
+    pub(super) fn open(side: &Side) -> Result<Self, TransportError> {
+        let mut producer = Producer::join(side.end()?.take_fd()?).map_err(failed("joining the ring"))?;
+        producer.set_policy(Policy::Wait { timeout: TIMEOUT });
+        Ok(Self { producer, in_place: side.transport == Transport::RingInPlace })
+    }
+}
+
+impl Sender for Writer {
+    fn send(&mut self, frame: &Outgoing<'_>) -> Result<(), TransportError> {
+        let info = FrameInfo { timestamp_ns: frame.mark.due_ns, ..FrameInfo::default() };
+        let is_sent = if self.in_place {
+            match self.producer.claim(frame.bytes.len(), &info).map_err(failed("claiming room"))? {
+                Some(mut claim) => {
+                    let bytes = claim.bytes_mut();
+                    fill(body_mut(bytes), frame.mark.seed);
+                    frame.mark.write(bytes);
+                    claim.commit().map_err(failed("committing a frame"))?;
+                    true
+                }
+                None => false,
+            }
+        } else {
+            self.producer.send(frame.bytes, &info).map_err(failed("sending a frame"))?
+        };
+        let late =
+            || TransportError::Library { doing: "sending a frame", reason: "the ring stayed full".into() };
+        is_sent.then_some(()).ok_or_else(late)
+    }
+}
+
+pub(super) struct Reader {
+    consumer: Consumer,
+    left: u8,
+    producers: u8,
+}
+
+impl Reader {
+    pub(super) fn open(side: &Side) -> Result<Self, TransportError> {
+        let mut consumer = Consumer::new().map_err(failed("making a ring's consumer"))?;
+        let bytes = side.frame_bytes_max.saturating_mul(FRAMES).max(BYTES_MIN);
+        let options = RingOptions::with_size(bytes, DESCRIPTORS).prefault(true);
+        for end in &side.ends {
+            consumer.accept(end.take_fd()?, &options).map_err(failed("making a ring"))?;
+        }
+        Ok(Self { consumer, left: 0, producers: side.producers })
+    }
+}
+
+impl Receiver for Reader {
+    fn receive(&mut self, take: &mut dyn FnMut(&[u8])) -> Result<Received, TransportError> {
+        loop {
+            if let Some(frame) = self.consumer.peek() {
+                let payload = self.consumer.payload(frame.id).map_err(failed("reading a frame"))?;
+                // SAFETY: the producers are processes of this program, and they write nothing that they have committed.
+                take(unsafe { payload.as_slice() });
+                self.consumer.release(frame.id).map_err(failed("releasing a frame"))?;
+                return Ok(Received::Frame);
+            }
+            match self.consumer.next_event() {
+                Some(Event::LaneCorrupt { error, .. }) => return Err(failed("reading the ring")(error)),
+                Some(Event::ProducerLeft { .. }) => self.left += 1,
+                Some(_) => {}
+                None if self.left >= self.producers => return Ok(Received::Closed),
+                None => {
+                    self.consumer.wait(Duration::from_millis(200)).map_err(failed("waiting for a frame"))?;
+                }
+            }
+        }
+    }
+}

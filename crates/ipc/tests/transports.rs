@@ -1,0 +1,122 @@
+//! Every transport passes frames between real processes, all of them as they were sent.
+
+use std::time::Duration;
+
+use throng_ipc::{
+    Assumptions, FrameSize, FrameSizes, IpcReport, Launcher, Outcome, Plan, Reading, Transport, Workload,
+    measure,
+};
+
+fn plan(transports: Vec<Transport>, sizes: FrameSizes) -> Plan {
+    Plan {
+        transports,
+        workload: Workload { sizes, fps: None, producers: 1 },
+        reading: Reading::All,
+        duration: Duration::from_millis(100),
+        rounds: 1,
+        inspect: false,
+        python: None,
+        assumptions: Assumptions { price_core_hour: 0.05, streams: 1000, fps: 30.0 },
+    }
+}
+
+fn run(plan: &Plan) -> IpcReport {
+    let launcher = Launcher { program: env!("CARGO_BIN_EXE_ipc-role").into(), arguments: Vec::new() };
+    measure(plan, &launcher, &|| false, &mut |_, _| {})
+}
+
+/// All frames came; what this machine lacks is named and skipped only there.
+#[track_caller]
+fn assert_all_came(report: &IpcReport, plan: &Plan) {
+    assert_eq!(report.rows.len(), plan.transports.len());
+    for row in &report.rows {
+        match (row.outcome, &row.figures) {
+            (Outcome::Measured, Some(figures)) => {
+                assert!(figures.frames > 0 && figures.bytes > 0, "{}", row.name);
+                assert!(figures.cpu_s_per_gb > 0.0 && figures.bytes_per_second > 0.0, "{}", row.name);
+            }
+            (Outcome::Missing, None) => {
+                let may_be_missing =
+                    [Transport::Iceoryx2, Transport::GstreamerShm, Transport::WebsocketPython]
+                        .contains(&row.transport);
+                let reason = row.reason.as_deref().unwrap_or_default();
+                assert!(may_be_missing && !reason.is_empty(), "{}: {reason}", row.name);
+                eprintln!("skipped: {}: {reason}", row.name);
+            }
+            _ => panic!("{}: {:?}", row.name, row.reason),
+        }
+    }
+}
+
+/// Sizes on both sides of what transports cut at, and of pages, in one stream.
+#[test]
+fn every_transport_passes_frames_of_all_sizes_whole_and_in_order() {
+    let sizes = "48\n49\n4096\n131072\n131073\n100\n65535\n1200\n300001\n";
+    let mut plan = plan(Transport::ALL.to_vec(), FrameSizes::read_list(sizes).unwrap());
+    plan.inspect = true;
+    let report = run(&plan);
+    assert_all_came(&report, &plan);
+    let calls = report.rows.iter().filter_map(|row| row.figures.as_ref()?.system_calls.as_ref());
+    for calls in calls {
+        assert!(calls.per_frame().is_some() || calls.missing.is_some());
+    }
+}
+
+#[test]
+fn three_producers_at_an_offered_rate_are_all_accounted_for() {
+    let transports =
+        [Transport::Ring, Transport::Tcp, Transport::Websocket, Transport::UnixSeqpacket].to_vec();
+    let mut plan = plan(transports, FrameSize::bytes(20_000).unwrap().into());
+    plan.workload.producers = 3;
+    plan.workload.fps = Some(50.0);
+    plan.duration = Duration::from_millis(400);
+    let report = run(&plan);
+    assert_all_came(&report, &plan);
+    for row in &report.rows {
+        let figures = row.figures.as_ref().unwrap();
+        // 3 producers x 50 fps x 0.4 s; whatever a busy machine kept from being sent is told.
+        let due = figures.frames + figures.frames_not_sent;
+        assert!((59..=61).contains(&due), "{}: {due} frames", row.name);
+        assert!(figures.latency.is_some() && figures.handed_over_late.is_some(), "{}", row.name);
+    }
+}
+
+#[test]
+fn a_program_that_plays_no_role_is_a_failed_row_and_the_others_go_on() {
+    let plan = plan(vec![Transport::Tcp, Transport::Pipe], FrameSize::bytes(1000).unwrap().into());
+    let launcher = Launcher { program: "/bin/false".into(), arguments: Vec::new() };
+    let report = measure(&plan, &launcher, &|| false, &mut |_, _| {});
+    assert_eq!(report.rows.len(), 2);
+    for row in &report.rows {
+        assert_eq!(row.outcome, Outcome::Failed);
+        let reason = row.reason.as_deref().unwrap_or_default();
+        assert!(reason.contains("consumer"), "{reason}");
+    }
+    assert!(report.has_failed_rows() && !report.has_figures());
+}
+
+#[test]
+fn what_was_measured_before_a_stop_is_kept() {
+    let plan = plan(
+        vec![Transport::Pipe, Transport::Tcp, Transport::UnixStream],
+        FrameSize::bytes(1000).unwrap().into(),
+    );
+    let launcher = Launcher { program: env!("CARGO_BIN_EXE_ipc-role").into(), arguments: Vec::new() };
+    let is_stopped = std::cell::Cell::new(false);
+    let report = measure(&plan, &launcher, &|| is_stopped.get(), &mut |transport, _| {
+        is_stopped.set(transport == Transport::Tcp);
+    });
+    let measured: Vec<_> =
+        report.rows.iter().filter(|row| row.figures.is_some()).map(|row| row.transport).collect();
+    assert!(report.partial && measured == [Transport::Pipe], "{measured:?}");
+}
+
+#[test]
+fn a_python_without_the_package_is_named() {
+    let mut plan = plan(vec![Transport::WebsocketPython], FrameSize::bytes(1000).unwrap().into());
+    plan.python = Some("/bin/false".into());
+    let report = run(&plan);
+    let row = &report.rows[0];
+    assert_eq!(row.outcome, Outcome::Missing);
+    assert!(row.reason.as_deref().unwrap_or_default().contains("/bin/false has no package websockets"));
+}
