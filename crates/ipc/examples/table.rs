@@ -1,6 +1,6 @@
 //! The table of `throng ipc` from this crate alone: builds in a moment, for work on the transports.
 //!
-//! `cargo run --release -p throng-ipc --example table -- [FRAME [SECONDS [FPS|- [TRANSPORTS]]]]`
+//! `cargo run --release -p throng-ipc --example table -- [FRAME [SECONDS [FPS|- [TRANSPORTS|- [ROUNDS [PYTHON]]]]]]`
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -17,7 +17,9 @@ fn main() -> ExitCode {
     let Ok(frame) = FrameSize::parse(&frame) else { return ExitCode::from(2) };
     let seconds = arguments.next().and_then(|seconds| seconds.parse().ok()).unwrap_or(2.0);
     let fps: Option<f64> = arguments.next().and_then(|fps| fps.parse().ok());
-    let only: Option<String> = arguments.next();
+    let only = arguments.next().filter(|only| only != "-");
+    let rounds = arguments.next().and_then(|rounds| rounds.parse().ok()).unwrap_or(1);
+    let python = arguments.next().map(Into::into);
     let is_wanted =
         |t: &Transport| only.as_ref().is_none_or(|only| only.split(',').any(|key| key == t.key()));
     let plan = Plan {
@@ -25,9 +27,9 @@ fn main() -> ExitCode {
         workload: Workload { sizes: frame.into(), fps, producers: 1 },
         reading: Reading::Edges,
         duration: Duration::from_secs_f64(seconds),
-        rounds: 1,
+        rounds,
         inspect: true,
-        python: None,
+        python,
         assumptions: Assumptions { price_core_hour: 0.05, streams: 1000, fps: fps.unwrap_or(30.0) },
     };
     let launcher = Launcher { program: "/proc/self/exe".into(), arguments: vec!["role".into()] };

@@ -52,13 +52,26 @@ fn assert_all_came(report: &IpcReport, plan: &Plan) {
 #[test]
 fn every_transport_passes_frames_of_all_sizes_whole_and_in_order() {
     let sizes = "48\n49\n4096\n131072\n131073\n100\n65535\n1200\n300001\n";
-    let mut plan = plan(Transport::ALL.to_vec(), FrameSizes::read_list(sizes).unwrap());
+    let plan = plan(Transport::ALL.to_vec(), FrameSizes::read_list(sizes).unwrap());
+    assert_all_came(&run(&plan), &plan);
+}
+
+/// A pipe takes a `write` for each frame at least; a copy within a process takes none.
+#[test]
+fn system_calls_are_counted_or_the_missing_right_is_named() {
+    let transports = [Transport::Memcpy, Transport::Pipe, Transport::WebsocketPython].to_vec();
+    let mut plan = plan(transports, FrameSize::bytes(300_000).unwrap().into());
     plan.inspect = true;
     let report = run(&plan);
     assert_all_came(&report, &plan);
-    let calls = report.rows.iter().filter_map(|row| row.figures.as_ref()?.system_calls.as_ref());
-    for calls in calls {
+    for figures in report.rows.iter().filter_map(|row| row.figures.as_ref()) {
+        let (calls, spent) = (figures.system_calls.as_ref().unwrap(), figures.time_spent.as_ref().unwrap());
         assert!(calls.per_frame().is_some() || calls.missing.is_some());
+        assert!(spent.samples > 0 || spent.missing.is_some());
+    }
+    let per_frame = |row: usize| report.rows[row].figures.as_ref()?.system_calls.as_ref()?.per_frame();
+    if let (Some(copy), Some(pipe)) = (per_frame(0), per_frame(1)) {
+        assert!(copy < 1.0 && pipe >= 2.0, "{copy} {pipe}");
     }
 }
 

@@ -79,7 +79,7 @@ impl Bench<'_> {
         if (self.stop)() || self.of.get(&transport).is_none_or(|tried| tried.passes.is_empty()) {
             return;
         }
-        // The row has its figures already: what a failure here lacks is told where it would stand.
+        // The row has its figures already; a failure here leaves out the columns of this pass alone.
         let passed = self.pass(transport, self.plan.duration.min(INSPECT), true).ok();
         self.of.entry(transport).or_default().inspected = passed;
     }

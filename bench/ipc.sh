@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# What each transport between two processes costs, and the ratios that the ring is held to (docs/ipc.md): measured in
+# one run, the median of its rounds. Arguments: PYTHON with `websockets` and its C extension (optional).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+target=${CARGO_TARGET_DIR:-target}
+python=${1:+--python $1}
+cargo build --release --locked -p throng-cli --features iceoryx2
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+
+ratios() { # FOLDER RATIO...: each is ring-row other-row limit
+  python3 - "$@" <<'PY'
+import json, sys
+rows = {r["transport"]: r["figures"] for r in json.load(open(sys.argv[1] + "/ipc.json"))["rows"]}
+for ratio in sys.argv[2:]:
+    ours, theirs, limit = ratio.split()
+    a, b = rows.get(ours), rows.get(theirs)
+    if not a or not b:
+        print(f"  {ours} / {theirs}: not measured")
+        continue
+    value = a["cpu_s_per_gb"] / b["cpu_s_per_gb"]
+    print(f"  {ours} / {theirs} = {value:.3f} (at most {limit}): {'held' if value <= float(limit) else 'MISSED'}")
+PY
+}
+
+measure() { # NAME ARGUMENTS
+  echo "== throng ipc ${*:2}"
+  # shellcheck disable=SC2086 # no Python is no argument
+  "$target/release/throng" ipc "${@:2}" $python -o "$out/$1"
+}
+
+measure video --frame 1920x1080:i420 --for 2s --rounds 5
+ratios "$out/video" "ring memcpy 1.1" "ring-in-place memcpy 0.3" "ring websocket 0.125" "ring websocket-python 0.1" \
+  "ring unix-stream 0.45" "ring iceoryx2 1.1"
+measure paced --frame 1920x1080:i420 --fps 30 --for 5s --rounds 3
+for bytes in 64 1200 4096; do
+  measure "small-$bytes" --frame "$bytes" --for 1s --rounds 3 --quick \
+    --only memcpy,ring,iceoryx2,pipe,unix-stream,tcp,websocket
+  ratios "$out/small-$bytes" "ring iceoryx2 0.2"
+done
+measure three --frame 1920x1080:i420 --producers 3 --for 2s --rounds 3 --quick

@@ -1,0 +1,135 @@
+//! Which transports there are, in the order of the table.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How frames get from one process to another. The names are stable: they are what `--only` takes and what `ipc.json`
+/// holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transport {
+    /// One process copies each frame once in its own memory: the floor of whatever copies.
+    Memcpy,
+    /// One process writes each frame once: what a producer that writes in place pays in any case.
+    Fill,
+    /// Our ring in shared memory: one copy into it, used in place.
+    Ring,
+    /// Our ring: the producer writes each frame where the consumer reads it, so nothing is copied.
+    RingInPlace,
+    /// GStreamer's `shmsink` and `shmsrc`, used from both processes through its libraries.
+    GstreamerShm,
+    /// iceoryx2, publish-subscribe with a notification for each frame.
+    Iceoryx2,
+    /// A pipe, gifted no pages: the producer's pages are referenced by `vmsplice`, the consumer copies them out.
+    Vmsplice,
+    /// A pipe of 1 MiB.
+    Pipe,
+    /// A Unix stream socket.
+    UnixStream,
+    /// A Unix socket of records: frames are cut into packets of 128 KiB.
+    UnixSeqpacket,
+    /// TCP over loopback.
+    Tcp,
+    /// WebSocket over loopback without masking, a message in one fragment; consumer in Rust (tungstenite).
+    WebsocketUnmasked,
+    /// WebSocket over loopback as a browser sends it: masked, in fragments of 131,072 bytes; consumer in Rust
+    /// (tungstenite).
+    Websocket,
+    /// The same, with the consumer in Python (`websockets`).
+    WebsocketPython,
+}
+
+impl Transport {
+    /// All of them, in the order of the table: floors first, then by how often a byte is touched.
+    pub const ALL: [Self; 14] = [
+        Self::Memcpy,
+        Self::Fill,
+        Self::RingInPlace,
+        Self::Ring,
+        Self::GstreamerShm,
+        Self::Iceoryx2,
+        Self::Vmsplice,
+        Self::Pipe,
+        Self::UnixStream,
+        Self::UnixSeqpacket,
+        Self::Tcp,
+        Self::WebsocketUnmasked,
+        Self::Websocket,
+        Self::WebsocketPython,
+    ];
+
+    /// The stable name, as in `ipc.json` and `--only`.
+    #[must_use]
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Memcpy => "memcpy",
+            Self::Fill => "fill",
+            Self::RingInPlace => "ring-in-place",
+            Self::Ring => "ring",
+            Self::GstreamerShm => "gstreamer-shm",
+            Self::Iceoryx2 => "iceoryx2",
+            Self::Vmsplice => "vmsplice",
+            Self::Pipe => "pipe",
+            Self::UnixStream => "unix-stream",
+            Self::UnixSeqpacket => "unix-seqpacket",
+            Self::Tcp => "tcp",
+            Self::WebsocketUnmasked => "websocket-unmasked",
+            Self::Websocket => "websocket",
+            Self::WebsocketPython => "websocket-python",
+        }
+    }
+
+    /// What a table calls it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Memcpy => "memcpy (floor, one process)",
+            Self::Fill => "write once (floor, one process)",
+            Self::RingInPlace => "ring, written in place",
+            Self::Ring => "ring",
+            Self::GstreamerShm => "GStreamer shm",
+            Self::Iceoryx2 => "iceoryx2",
+            Self::Vmsplice => "pipe + vmsplice",
+            Self::Pipe => "pipe",
+            Self::UnixStream => "Unix stream",
+            Self::UnixSeqpacket => "Unix seqpacket",
+            Self::Tcp => "TCP loopback",
+            Self::WebsocketUnmasked => "WebSocket unmasked",
+            Self::Websocket => "WebSocket",
+            Self::WebsocketPython => "WebSocket to Python",
+        }
+    }
+
+    /// The transport of that [`key`](Self::key).
+    #[must_use]
+    pub fn of_key(key: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|transport| transport.key() == key)
+    }
+
+    /// Whether one process does all, so that there is nobody to pass anything to.
+    pub(crate) fn is_floor(self) -> bool {
+        matches!(self, Self::Memcpy | Self::Fill)
+    }
+
+    /// Whether the consumer is a Python process.
+    pub(crate) fn is_python(self) -> bool {
+        self == Self::WebsocketPython
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_transport_has_one_stable_key() {
+        let mut keys: Vec<_> = Transport::ALL.iter().map(|t| t.key()).collect();
+        for transport in Transport::ALL {
+            assert_eq!(Transport::of_key(transport.key()), Some(transport));
+            assert_eq!(serde_json::to_value(transport).unwrap(), transport.key());
+        }
+        keys.sort_unstable();
+        keys.dedup();
+        assert_eq!(keys.len(), Transport::ALL.len());
+    }
+}
