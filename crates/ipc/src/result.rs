@@ -226,7 +226,9 @@ impl Sides {
         let sides = *order.get(order.len().saturating_sub(1) / 2)?;
         let (producer, consumer) = sides.cpu_s_per_gb();
         let received = &sides.consumer;
-        let seconds = received.last_ns.saturating_sub(received.first_ns).max(1) as f64 / 1e9;
+        // From the first frame's leaving: a transport so slow that a single one came has no time between frames.
+        let left_ns = sides.producers.iter().map(|side| side.first_ns).min().unwrap_or(received.first_ns);
+        let seconds = received.last_ns.saturating_sub(left_ns).max(1) as f64 / 1e9;
         let frames = received.frames as f64;
         let bytes_per_frame = received.bytes as f64 / frames;
         let system_ns: u64 = sides.all().map(|side| side.system_ns).sum();

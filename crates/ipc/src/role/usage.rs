@@ -43,7 +43,7 @@ pub(crate) struct Window {
 impl Window {
     /// To be made before the role starts any thread, so that the threads' system calls are counted.
     pub(crate) fn new(inspect: bool) -> Self {
-        Self { calls: inspect.then(|| SystemCalls::of_self()), start: std::sync::OnceLock::new() }
+        Self { calls: inspect.then(SystemCalls::of_self), start: std::sync::OnceLock::new() }
     }
 
     /// Begins; once, whoever of the threads comes first. The answer is whether it was this one.

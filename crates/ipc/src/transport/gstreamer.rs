@@ -201,12 +201,13 @@ impl Drop for Pipeline {
 }
 
 fn reason(error: *mut GError) -> String {
-    // SAFETY: what GStreamer left there is null or an error whose message is null or a C string.
-    let message = unsafe { error.as_ref() }.map(|error| error.message).filter(|message| !message.is_null());
-    // SAFETY: see above.
-    message.map_or("nothing more".into(), |message| {
-        unsafe { CStr::from_ptr(message) }.to_string_lossy().into_owned()
-    })
+    // SAFETY: what GStreamer left there is null, or an error that lives on.
+    let message = unsafe { error.as_ref() }.map_or(std::ptr::null(), |error| error.message);
+    if message.is_null() {
+        return "nothing more".into();
+    }
+    // SAFETY: an error's message is a C string.
+    unsafe { CStr::from_ptr(message) }.to_string_lossy().into_owned()
 }
 
 /// The producer's pipeline. `shmsink` copies each frame into its shared memory on a thread of its own; at most four
