@@ -10,8 +10,11 @@ pub use rows::{RowSender, rows};
 mod local;
 pub use local::{Local, WatchConfig, WatchError, WatchedProcess, Watching};
 
+pub mod remote;
+
 pub mod proc;
 
+mod commands;
 mod find;
 mod sampler;
 

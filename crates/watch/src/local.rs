@@ -1,16 +1,14 @@
 //! Watching the host that this process runs on.
 
 use std::io;
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::sync::PoisonError;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process_group, waitid};
 use throng_observation::host::{HostEventKind, HostId};
 
+use crate::commands::Commands;
 use crate::find::Finder;
 use crate::rows::RowSender;
 use crate::sampler::cost::Pace;
@@ -84,15 +82,13 @@ pub struct WatchedProcess {
 
 /// The shortest period that is accepted.
 const PERIOD_MIN: Duration = Duration::from_millis(10);
-/// How long a command may take to end after it was asked to.
-const COMMAND_ENDS_WITHIN: Duration = Duration::from_secs(5);
 
 /// This host, ready to be watched: commands are started, nothing is read yet.
 #[derive(Debug)]
 pub struct Local {
     config: WatchConfig,
     finder: Finder,
-    commands: Vec<Started>,
+    commands: Commands,
 }
 
 impl Local {
@@ -101,27 +97,28 @@ impl Local {
     /// # Errors
     /// When a command cannot be started, or a PID is not there.
     pub fn open(config: WatchConfig) -> Result<Self, WatchError> {
-        if let Some(period) =
-            [Some(config.period), config.fast_period].into_iter().flatten().find(|p| *p < PERIOD_MIN)
-        {
+        let commands = Commands::start(&config.targets)?;
+        Self::open_with(config, &commands)
+    }
+
+    /// As [`Self::open`], with commands that run already; they go on until the last who knows them is gone.
+    pub(crate) fn open_with(config: WatchConfig, commands: &Commands) -> Result<Self, WatchError> {
+        let periods = [Some(config.period), config.fast_period];
+        if let Some(period) = periods.into_iter().flatten().find(|period| *period < PERIOD_MIN) {
             return Err(WatchError::Period(period));
         }
         let mut finder = Finder::new(config.targets.clone())?;
-        let mut commands = Vec::new();
         for (place, target) in config.targets.iter().enumerate() {
-            match target {
-                Target::Pid(pid) if !std::path::Path::new(&format!("/proc/{pid}")).exists() => {
-                    return Err(WatchError::NoProcess(*pid));
-                }
-                Target::Command(words) => {
-                    let started = Started::start(words)?;
-                    finder.started(place, started.child.id());
-                    commands.push(started);
-                }
-                _ => {}
+            if let Target::Pid(pid) = target
+                && !std::path::Path::new(&format!("/proc/{pid}")).exists()
+            {
+                return Err(WatchError::NoProcess(*pid));
+            }
+            if let Some(group) = commands.group(place) {
+                finder.started(place, group);
             }
         }
-        Ok(Self { config, finder, commands })
+        Ok(Self { config, finder, commands: commands.clone() })
     }
 
     /// Begins to read on a thread of its own. Rows are of `host`, their times count from `zero`.
@@ -131,28 +128,24 @@ impl Local {
     pub fn begin(self, host: HostId, zero: Instant, rows: RowSender) -> Result<Watching, WatchError> {
         let Self { config, finder, commands } = self;
         let shown = Shown::default();
-        let out = Out { rows, host, zero };
-        let name = config.name.unwrap_or_else(|| {
-            std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned()
-        });
+        let out = Out { rows, host, zero, netns: None };
+        let name = config.name.unwrap_or_else(host_name);
         let pace =
             Pace { slow: config.period, fast: config.fast_period.filter(|fast| *fast < config.period) };
         let settings =
             Settings { name, pace, hot_threads: config.hot_threads, cpu_max: config.cpu_ratio_max };
         let (stop, stopped) = mpsc::channel::<()>();
         let (its_out, its_shown) = (out.clone(), shown.clone());
-        let commands = Arc::new(Mutex::new(commands));
+        let mut told = Vec::new();
         let its_commands = commands.clone();
         let thread = std::thread::Builder::new().name("watch".into()).spawn(move || {
             let mut sampler = Sampler::new(settings, its_out.clone(), finder, its_shown);
             sampler.run(|wait| {
-                let mut commands = its_commands.lock().unwrap_or_else(PoisonError::into_inner);
-                commands.iter_mut().for_each(|command| command.tell_end(&its_out));
-                drop(commands);
+                its_commands.tell_ends(&its_out, &mut told);
                 !matches!(stopped.recv_timeout(wait), Err(RecvTimeoutError::Timeout))
             });
         })?;
-        Ok(Watching { out, shown, stop: Some(stop), thread: Some(thread), commands })
+        Ok(Watching { out, shown, stop: Some(stop), thread: Some(thread), commands: Some(commands) })
     }
 }
 
@@ -163,7 +156,7 @@ pub struct Watching {
     shown: Shown,
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
-    commands: Arc<Mutex<Vec<Started>>>,
+    commands: Option<Commands>,
 }
 
 impl Watching {
@@ -188,7 +181,7 @@ impl Watching {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-        self.commands.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.commands = None;
     }
 }
 
@@ -198,64 +191,7 @@ impl Drop for Watching {
     }
 }
 
-/// A command that was started in a process group of its own; the whole group ends when this is dropped.
-#[derive(Debug)]
-struct Started {
-    name: String,
-    child: Child,
-    has_ended: bool,
-}
-
-impl Started {
-    fn start(words: &[String]) -> Result<Self, WatchError> {
-        let fail = |error| WatchError::Start { command: words.join(" "), error };
-        let (program, arguments) = words
-            .split_first()
-            .ok_or_else(|| fail(io::Error::new(io::ErrorKind::InvalidInput, "the command is empty")))?;
-        let mut command = Command::new(program);
-        command.args(arguments).stdin(Stdio::null()).process_group(0);
-        Ok(Self { name: program.clone(), child: command.spawn().map_err(fail)?, has_ended: false })
-    }
-
-    /// Says once how the command ended.
-    fn tell_end(&mut self, out: &Out) {
-        let Some(status) = self.status().filter(|_| !self.has_ended) else { return };
-        self.has_ended = true;
-        let how = match (status.exit_status(), status.terminating_signal()) {
-            (Some(code), _) => format!("with exit code {code}"),
-            (None, Some(signal)) => format!("by signal {signal}"),
-            (None, None) => "for no known reason".into(),
-        };
-        let detail = format!("the command {} (PID {}) ended {how}", self.name, self.child.id());
-        out.event(Instant::now(), HostEventKind::ProcessEnded, detail);
-    }
-
-    /// How it ended, if it has. It is left to be waited for, so that its PID, which names the group, stays its own.
-    fn status(&self) -> Option<WaitIdStatus> {
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        waitid(WaitId::Pid(self.pid()?), options).ok().flatten()
-    }
-
-    fn pid(&self) -> Option<Pid> {
-        Pid::from_raw(i32::try_from(self.child.id()).ok()?)
-    }
-
-    fn signal(&self, signal: Signal) {
-        if let Some(group) = self.pid() {
-            let _ = kill_process_group(group, signal);
-        }
-    }
-}
-
-impl Drop for Started {
-    fn drop(&mut self) {
-        // Also when the command itself is over: what it left behind in its group ends as well.
-        self.signal(Signal::TERM);
-        let until = Instant::now() + COMMAND_ENDS_WITHIN;
-        while self.status().is_none() && Instant::now() < until {
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        self.signal(Signal::KILL);
-        let _ = self.child.wait();
-    }
+/// This host's name.
+pub(crate) fn host_name() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned()
 }

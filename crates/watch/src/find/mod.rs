@@ -14,6 +14,7 @@ use crate::sampler::threads::DirBuffer;
 use crate::target::Target;
 
 mod port;
+pub(crate) use port::sockets as sockets_of;
 
 /// Processes that are kept in mind; on a machine with more, those beyond are looked at in every pass.
 const KNOWN_MAX: usize = 65_536;
@@ -75,6 +76,11 @@ impl Finder {
         if let Some(place) = self.groups.get_mut(target) {
             *place = Some(group);
         }
+    }
+
+    /// Looks at a process anew: it became another program.
+    pub(crate) fn forget(&mut self, pid: u32) {
+        self.known.remove(&pid);
     }
 
     /// The processes that are meant and not `watched` yet. `watched` tells of a process whether it is watched, and if

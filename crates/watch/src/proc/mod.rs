@@ -19,6 +19,7 @@ pub mod status;
 pub mod net_dev;
 pub mod net_snmp;
 pub mod net_sockets;
+pub mod netlink;
 pub mod sockstat;
 pub mod softnet_stat;
 

@@ -1,5 +1,6 @@
 //! A series on its way: announced once, then written whenever its value changes.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use throng_observation::RunTime;
@@ -14,6 +15,8 @@ pub(crate) struct Out {
     pub(crate) rows: RowSender,
     pub(crate) host: HostId,
     pub(crate) zero: Instant,
+    /// A further label of every series: which network namespace, where there is more than one.
+    pub(crate) netns: Option<Arc<str>>,
 }
 
 impl Out {
@@ -68,7 +71,7 @@ impl Meter {
         let at = out.at(at);
         if self.series.is_none() || self.limit != of.limit {
             let id = self.series.unwrap_or_else(|| out.rows.new_series());
-            if !out.rows.send(HostRow::Series(series(id, out.host, of))) {
+            if !out.rows.send(HostRow::Series(series(id, out, of))) {
                 return; // again with the next value
             }
             let is_new = self.series.is_none();
@@ -113,13 +116,14 @@ impl Meter {
     }
 }
 
-fn series(id: SeriesId, host: HostId, of: &Of<'_>) -> HostSeries {
+fn series(id: SeriesId, out: &Out, of: &Of<'_>) -> HostSeries {
+    let netns = out.netns.iter().map(|name| ("netns", &**name));
     HostSeries {
         id,
-        host,
+        host: out.host,
         metric: of.metric.name.to_owned(),
         unit: of.metric.unit,
-        labels: of.labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+        labels: of.labels.iter().copied().chain(netns).map(|(n, v)| (n.to_owned(), v.to_owned())).collect(),
         limit: of.limit,
     }
 }
@@ -158,6 +162,11 @@ impl Rate {
         }
     }
 
+    /// Sets the reading before.
+    pub(crate) fn begin(&mut self, at: Instant, count: u64) {
+        self.counter.begin(at, count);
+    }
+
     pub(crate) fn end(&mut self, out: &Out, at: Instant) {
         self.meter.end(out, at);
         self.counter = Counter::default();
@@ -173,7 +182,7 @@ mod tests {
 
     fn out(capacity: usize) -> (Out, std::sync::mpsc::Receiver<HostRow>) {
         let (rows, receiver) = rows(capacity);
-        (Out { rows, host: HostId(3), zero: Instant::now() }, receiver)
+        (Out { rows, host: HostId(3), zero: Instant::now(), netns: None }, receiver)
     }
 
     fn samples(receiver: &std::sync::mpsc::Receiver<HostRow>) -> Vec<(i64, f64)> {

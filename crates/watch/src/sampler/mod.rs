@@ -10,25 +10,33 @@ use throng_observation::host::{HostEventKind, catalogue as metric};
 use crate::find::{Finder, Found, command_line};
 use crate::local::WatchedProcess;
 
+mod cgroup;
 pub(crate) mod cost;
 mod facts;
 pub(crate) mod files;
 mod machine;
 pub(crate) mod meter;
+mod namespace;
+mod net;
 mod process;
+mod sockets;
 pub(crate) mod threads;
 mod units;
 
+use cgroup::Cgroup;
 use cost::{Budget, Pace, thread_cpu};
 use files::{Blind, MEND_RIGHTS, Reader};
 use machine::Machine;
 use meter::{Meter, Of, Out, Rate};
+use net::Net;
 use process::Process;
 use threads::is_gone;
 use units::Units;
 
 /// Watched processes beyond this are said and left out.
 const PROCESSES_MAX: usize = 1024;
+/// Network namespaces and control groups beyond this are left out.
+const PLACES_MAX: usize = 16;
 /// What folders are read into.
 const DIR_BYTES: usize = 32 * 1024;
 /// Descriptors left for everything else.
@@ -61,6 +69,8 @@ pub(crate) struct Sampler {
     units: Units,
     machine: Machine,
     processes: HashMap<u32, Process>,
+    nets: Vec<Net>,
+    cgroups: Vec<Cgroup>,
     /// Whether each target had a process once, so that its loss is told from its absence.
     missed: Vec<bool>,
     /// Threads that may still be opened.
@@ -70,6 +80,9 @@ pub(crate) struct Sampler {
     pace: Pace,
     budget: Budget,
     own: Own,
+    pass: u32,
+    /// Datagrams were dropped since the last whole pass.
+    has_drops: bool,
     facts: BTreeMap<String, String>,
 }
 
@@ -101,11 +114,15 @@ impl Sampler {
             units: Units::of_this_kernel(),
             machine,
             processes: HashMap::new(),
+            nets: Vec::new(),
+            cgroups: Vec::new(),
             missed: vec![false; targets],
             room: threads_room(),
             hot: Vec::with_capacity(settings.hot_threads),
             shares: Vec::new(),
             own: Own::default(),
+            pass: 0,
+            has_drops: false,
             facts: BTreeMap::new(),
             settings,
             out,
@@ -113,7 +130,7 @@ impl Sampler {
     }
 
     /// Reads until `is_over`.
-    pub(crate) fn run(&mut self, is_over: impl Fn(Duration) -> bool) {
+    pub(crate) fn run(&mut self, mut is_over: impl FnMut(Duration) -> bool) {
         let mut slow_at = Instant::now();
         self.tell_host();
         loop {
@@ -141,21 +158,23 @@ impl Sampler {
 
     /// Everything.
     fn slow_pass(&mut self) {
+        self.pass = self.pass.wrapping_add(1);
         self.find();
         let mut ended = Vec::new();
         let Self { processes, out, reader, blind, dir, units, room, .. } = self;
         for process in processes.values_mut() {
             if let Err(error) = process.read(out, reader, blind, dir, units, room) {
                 if is_gone(&error) {
-                    ended.push(process.pid);
+                    ended.push((process.pid, error));
                 } else {
                     let what = format!("{} (PID {})", process.name, process.pid);
                     blind.say(out, &what, &error.to_string(), MEND_RIGHTS);
                 }
             }
         }
-        ended.into_iter().for_each(|pid| self.lose(pid));
+        ended.into_iter().for_each(|(pid, why)| self.lose(pid, &why));
         self.machine.read(&self.out, &mut self.reader, true);
+        self.read_places();
         self.choose_hot();
         for (pid, tid) in &self.hot {
             if let Some(process) = self.processes.get_mut(pid) {
@@ -172,6 +191,53 @@ impl Sampler {
             }
         }
         self.machine.read(&self.out, &mut self.reader, false);
+        for net in &mut self.nets {
+            self.has_drops |= net.read(&net.out(&self.out), &mut self.reader, &self.units, false);
+        }
+    }
+
+    /// The network namespaces and control groups that watched processes are in; without any process, this one's
+    /// namespace.
+    fn read_places(&mut self) {
+        self.open_places();
+        let mut has_drops = std::mem::take(&mut self.has_drops);
+        for net in &mut self.nets {
+            let out = net.out(&self.out);
+            has_drops |= net.read(&out, &mut self.reader, &self.units, true);
+            let inside = self.processes.values().filter(|process| process.namespace == Some(net.namespace));
+            let names = inside.map(|process| (process.pid, process.name.to_string())).collect();
+            net.sockets.read(&out, &mut self.reader, &mut self.blind, has_drops, &names);
+        }
+        for cgroup in &mut self.cgroups {
+            cgroup.read(&self.out, &mut self.reader, &self.units);
+        }
+    }
+
+    /// Opens the places of processes that are new. Those of processes that ended stay: a server that restarts is back
+    /// in a moment, and the kernel's counters go on.
+    fn open_places(&mut self) {
+        let (nets, cgroups) = (&mut self.nets, &mut self.cgroups);
+        let (out, reader, blind) = (&self.out, &mut self.reader, &mut self.blind);
+        for process in self.processes.values_mut().filter(|process| process.is_to_place(self.pass)) {
+            let pid = process.pid;
+            let namespace = namespace::of(pid).unwrap_or(0);
+            process.namespace = Some(namespace);
+            if namespace != 0 && !nets.iter().any(|net| net.namespace == namespace) && nets.len() < PLACES_MAX
+            {
+                let label = (!nets.is_empty()).then_some(&*process.name);
+                nets.push(Net::open(pid, namespace, label, out, blind));
+            }
+            let path = cgroup::of(reader, pid);
+            if let Some(path) = path.filter(|path| !cgroups.iter().any(|cgroup| cgroup.path == *path))
+                && cgroups.len() < PLACES_MAX
+            {
+                cgroups.push(Cgroup::open(pid, path, out, reader, blind));
+            }
+        }
+        if nets.is_empty() && self.finder.targets().is_empty() {
+            let own = std::process::id();
+            nets.push(Net::open(own, namespace::of(own).unwrap_or(0), None, out, blind));
+        }
     }
 
     fn find(&mut self) {
@@ -214,10 +280,14 @@ impl Sampler {
         }
     }
 
-    fn lose(&mut self, pid: u32) {
+    fn lose(&mut self, pid: u32, why: &std::io::Error) {
         let Some(mut process) = self.processes.remove(&pid) else { return };
         self.room += process.end(&self.out);
-        let detail = format!("{} (PID {pid})", process.name);
+        self.nets.iter_mut().for_each(|net| net.sockets.end(&self.out, pid));
+        self.finder.forget(pid);
+        // A file that is gone says that the process is; anything else is worth a word.
+        let why = if why.raw_os_error().is_some() { String::new() } else { format!(": {why}") };
+        let detail = format!("{} (PID {pid}){why}", process.name);
         self.out.event(Instant::now(), HostEventKind::ProcessEnded, detail);
         if let Some(missed) = self.missed.get_mut(process.target) {
             *missed = false;

@@ -17,6 +17,11 @@ use crate::proc::{io as proc_io, limits, stat, statm};
 /// Limits may be changed while a process runs; descriptors are counted as often where counting is dear.
 const SLOW_EVERY: Duration = Duration::from_secs(5);
 
+/// A process may become another program, or be moved to another control group, soon after it started.
+const SETTLES: Duration = Duration::from_secs(30);
+/// In so many passes it is looked up once more where a settled process is.
+const LOOK_PASSES: u32 = 16;
+
 /// A process that is read.
 #[derive(Debug)]
 pub(crate) struct Process {
@@ -27,7 +32,10 @@ pub(crate) struct Process {
     pub(crate) with_descendants: bool,
     /// For which target it is watched.
     pub(crate) target: usize,
+    /// Its network namespace, once it was looked up; 0 when that may not be seen.
+    pub(crate) namespace: Option<u64>,
     started_ticks: u64,
+    opened_at: Instant,
     stat: File,
     statm: File,
     io: Option<File>,
@@ -64,7 +72,9 @@ impl Process {
             name: name.into(),
             with_descendants,
             target,
+            namespace: None,
             started_ticks,
+            opened_at: Instant::now(),
             stat: file,
             statm: File::open(format!("/proc/{pid}/statm"))?,
             io,
@@ -118,6 +128,10 @@ impl Process {
         if stat.state == b'Z' || stat.state == b'X' {
             return Err(ended("it is a zombie"));
         }
+        // A process that was found between its fork and its exec, or as `ip netns exec`, gets its name now.
+        if self.opened_at.elapsed() < SETTLES && stat.name != self.name.as_bytes() {
+            return Err(ended("it became another program"));
+        }
         if stat.started_ticks != self.started_ticks {
             return Err(ended("its PID belongs to another process"));
         }
@@ -167,6 +181,13 @@ impl Process {
                 Of::labelled(&metric::PROCESS_FDS, &labels).limit(self.fd_limit.map(|limit| limit as f64));
             self.meters.fds.put(out, now, count as f64, &of);
         }
+    }
+
+    /// Whether it is to be looked up where the process is.
+    pub(crate) fn is_to_place(&self, pass: u32) -> bool {
+        self.namespace.is_none()
+            || self.opened_at.elapsed() < SETTLES
+            || self.pid.wrapping_add(pass).is_multiple_of(LOOK_PASSES)
     }
 
     /// Ends every series of the process; tells how many threads were read.

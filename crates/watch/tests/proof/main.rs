@@ -2,5 +2,7 @@
 
 mod seen;
 
+mod limits;
 mod processes;
+mod remote;
 mod threads;

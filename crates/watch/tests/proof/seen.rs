@@ -59,7 +59,7 @@ impl Watched {
 }
 
 impl Seen {
-    fn take(&mut self, row: HostRow) {
+    pub(crate) fn take(&mut self, row: HostRow) {
         match row {
             HostRow::Series(series) => drop(self.series.insert(series.id, series)),
             HostRow::Sample(sample) => {

@@ -1,0 +1,72 @@
+//! The agent: prints by what runs know it, and serves them until it is stopped.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use throng_watch::remote::{Agent, AgentConfig};
+
+use super::arguments::Watch;
+use crate::exit::Exit;
+use crate::interrupt::Interrupt;
+use crate::{Stop, print, reach, say};
+
+/// Serves until a signal.
+pub(super) fn serve(command: &Watch, listen: SocketAddr, interrupt: &Interrupt) -> Result<Exit, Stop> {
+    let token = match &command.token {
+        Some(text) => reach::secret(text)?.expose().to_owned(),
+        None => new_token()?,
+    };
+    let config = AgentConfig {
+        listen,
+        token: token.clone(),
+        is_tls: !command.no_tls,
+        watch: command.config()?,
+        consent: command.consent()?,
+    };
+    let agent = Agent::start(config).map_err(|error| Stop::new(Exit::Usage, error))?;
+    print(&said(command, &agent, &token));
+    let mut sessions = 0;
+    while !interrupt.is_set() && agent.is_running() {
+        std::thread::sleep(Duration::from_millis(100));
+        let now = agent.sessions();
+        if now != sessions {
+            say(&format!("{now} {} connected", if now == 1 { "run is" } else { "runs are" }));
+            sessions = now;
+        }
+    }
+    let refused = agent.refused();
+    drop(agent);
+    if refused > 0 {
+        say(&format!("{refused} connections were refused"));
+    }
+    Ok(Exit::Met)
+}
+
+/// What a person copies into the scenario of the run.
+fn said(command: &Watch, agent: &Agent, token: &str) -> String {
+    let address = agent.address();
+    let scheme = if agent.fingerprint().is_some() { "tls" } else { "tcp" };
+    let mut text = format!("throng watch is ready: {}\n  agent        {scheme}://{address}\n", command.title());
+    // A token that was given is not repeated: whoever gave it knows it.
+    if command.token.is_none() {
+        text += &format!("  token        {token}\n");
+    }
+    if let Some(fingerprint) = agent.fingerprint() {
+        text += &format!("  fingerprint  {fingerprint}\n");
+    }
+    if !command.allow_load.is_empty() {
+        let ports: Vec<_> = command.allow_load.iter().map(ToString::to_string).collect();
+        text += &format!("  load allowed on port {} while this runs; Ctrl-C ends every run\n", ports.join(", "));
+    }
+    text
+}
+
+/// 128 bits from the kernel.
+fn new_token() -> Result<String, Stop> {
+    use std::io::Read;
+    let mut bytes = [0; 16];
+    std::fs::File::open("/dev/urandom")
+        .and_then(|mut random| random.read_exact(&mut bytes))
+        .map_err(|error| Stop::usage(format!("no token can be made ({error}); give one with --token")))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}

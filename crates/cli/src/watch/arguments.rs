@@ -1,0 +1,133 @@
+//! The words of `throng watch`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use throng_scenario::units;
+use throng_watch::{Target, WatchConfig};
+use throng_watch::remote::Consent;
+
+use crate::Stop;
+
+#[derive(Debug, Args)]
+pub(crate) struct Watch {
+    /// Processes of this name, with their descendants; repeatable. Without any target the machine alone is watched
+    #[arg(long, value_name = "NAME")]
+    pub(crate) process: Vec<String>,
+    /// Processes of this systemd unit; repeatable
+    #[arg(long, value_name = "UNIT")]
+    pub(crate) unit: Vec<String>,
+    /// Processes of this control group; repeatable
+    #[arg(long, value_name = "PATH")]
+    pub(crate) cgroup: Vec<String>,
+    /// This process alone; repeatable
+    #[arg(long, value_name = "PID")]
+    pub(crate) pid: Vec<String>,
+    /// Who listens on this port; repeatable
+    #[arg(long, value_name = "PORT")]
+    pub(crate) port: Vec<String>,
+    /// How long, such as 60s [default: until Ctrl-C]
+    #[arg(long = "for", value_name = "TIME", conflicts_with = "listen")]
+    pub(crate) lasts: Option<String>,
+    /// Write everything into this file (SQLite, the host tables of run.db)
+    #[arg(short, long, value_name = "FILE", conflicts_with = "listen")]
+    pub(crate) output: Option<PathBuf>,
+    /// How often everything is read; the hot threads and main figures come each 100 ms
+    #[arg(long, value_name = "TIME", default_value = "1s")]
+    pub(crate) every: String,
+    /// Plain lines even on a terminal
+    #[arg(long)]
+    pub(crate) plain: bool,
+    /// Print nothing before the end
+    #[arg(short, long, conflicts_with = "plain")]
+    pub(crate) quiet: bool,
+    /// Be the agent of runs on other machines: listen here
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) listen: Option<SocketAddr>,
+    /// What runs must know: a token of 16 characters or more, or env:NAME, or file:PATH [default: one is made]
+    #[arg(long, value_name = "TOKEN", requires = "listen")]
+    pub(crate) token: Option<String>,
+    /// Without TLS; on loopback alone
+    #[arg(long, requires = "listen")]
+    pub(crate) no_tls: bool,
+    /// Agree to load on this port of this host while the agent runs; repeatable
+    #[arg(long, value_name = "PORT", requires = "listen")]
+    pub(crate) allow_load: Vec<u16>,
+    /// Agree to no more than so many users
+    #[arg(long, value_name = "N", requires = "allow_load")]
+    pub(crate) max_users: Option<u32>,
+    /// Agree to no more joins than this, such as 5/s
+    #[arg(long, value_name = "RATE", requires = "allow_load")]
+    pub(crate) max_joins: Option<String>,
+    /// Agree to no more than this, such as 100Mbit/s
+    #[arg(long, value_name = "RATE", requires = "allow_load")]
+    pub(crate) max_bit_rate: Option<String>,
+    /// Agree to no longer a run than this, such as 30m
+    #[arg(long, value_name = "TIME", requires = "allow_load")]
+    pub(crate) max_duration: Option<String>,
+    /// A command to start and to watch; it ends with the watcher
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
+}
+
+impl Watch {
+    /// What is watched.
+    pub(crate) fn config(&self) -> Result<WatchConfig, Stop> {
+        let period = time("--every", &self.every)?;
+        Ok(WatchConfig { targets: self.targets()?, period, ..WatchConfig::default() })
+    }
+
+    pub(crate) fn duration(&self) -> Result<Option<Duration>, Stop> {
+        self.lasts.as_deref().map(|text| time("--for", text)).transpose()
+    }
+
+    /// What is watched, for a person.
+    pub(crate) fn title(&self) -> String {
+        let names: Vec<_> = self.targets().unwrap_or_default().iter().map(ToString::to_string).collect();
+        if names.is_empty() { "this host".into() } else { names.join(", ") }
+    }
+
+    /// What load is agreed to.
+    pub(crate) fn consent(&self) -> Result<Option<Consent>, Stop> {
+        if self.allow_load.is_empty() {
+            return Ok(None);
+        }
+        let bad = |flag: &'static str| move |error: units::UnitError| Stop::usage(format!("{flag}: {error}"));
+        let joins = self.max_joins.as_deref().map(units::rate_per_s).transpose().map_err(bad("--max-joins"))?;
+        let bits = self.max_bit_rate.as_deref().map(units::bit_rate).transpose().map_err(bad("--max-bit-rate"))?;
+        let lasts = self.max_duration.as_deref().map(|text| time("--max-duration", text)).transpose()?;
+        Ok(Some(Consent {
+            ports: self.allow_load.clone(),
+            users_max: self.max_users,
+            joins_per_s_max: joins,
+            mbit_per_s_max: bits.map(|bits| bits / 1e6),
+            duration_s_max: lasts.map(|lasts| lasts.as_secs()),
+        }))
+    }
+
+    fn targets(&self) -> Result<Vec<Target>, Stop> {
+        let kinds = [
+            ("process", &self.process),
+            ("unit", &self.unit),
+            ("cgroup", &self.cgroup),
+            ("pid", &self.pid),
+            ("port", &self.port),
+        ];
+        let mut targets = Vec::new();
+        for (kind, texts) in kinds {
+            for text in texts {
+                targets.push(Target::parse(kind, text).map_err(Stop::usage)?);
+            }
+        }
+        if !self.command.is_empty() {
+            targets.push(Target::Command(self.command.clone()));
+        }
+        Ok(targets)
+    }
+}
+
+fn time(flag: &str, text: &str) -> Result<Duration, Stop> {
+    units::duration(text).map_err(|error| Stop::usage(format!("{flag}: {error}")))
+}

@@ -1,0 +1,116 @@
+//! `throng watch`: what a server's host does, for a person, into a file, or as the agent that a run elsewhere asks.
+
+mod agent;
+pub(crate) mod arguments;
+mod figures;
+mod screen;
+mod view;
+
+use std::path::Path;
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use throng_observation::RunTime;
+use throng_observation::host::{HostId, HostRow};
+use throng_observation::run::{Ending, Row};
+use throng_store::{HostFile, RunWriter};
+use throng_watch::{Local, RowSender};
+
+use self::arguments::Watch;
+use self::figures::Figures;
+use self::view::View;
+use crate::exit::Exit;
+use crate::interrupt::Interrupt;
+use crate::{Stop, print, say};
+
+/// Rows that may wait for the file and the view.
+const ROWS_WAITING_MAX: usize = 65_536;
+const SHOW_EVERY: Duration = Duration::from_millis(250);
+const COMMIT_EVERY: Duration = Duration::from_secs(1);
+
+/// Watches this host.
+pub(crate) fn watch(command: &Watch) -> Result<Exit, Stop> {
+    let interrupt = Interrupt::listen().map_err(|error| Stop::new(Exit::Invalid, error))?;
+    match command.listen {
+        Some(listen) => agent::serve(command, listen, &interrupt),
+        None => here(command, &interrupt),
+    }
+}
+
+/// For a person, and into a file when one is named.
+fn here(command: &Watch, interrupt: &Interrupt) -> Result<Exit, Stop> {
+    let lasts = command.duration()?;
+    let local = Local::open(command.config()?).map_err(|error| Stop::new(Exit::Target, error))?;
+    let (rows, received) = throng_watch::rows(ROWS_WAITING_MAX);
+    let zero = Instant::now();
+    let mut file = command.output.as_deref().map(File::create).transpose()?;
+    let mut view = View::new(command.plain, command.quiet, &command.title());
+    let watching = local
+        .begin(HostId(0), zero, rows.clone())
+        .map_err(|error| Stop::new(Exit::Invalid, error))?;
+
+    let mut figures = Figures::default();
+    let mut is_over = false;
+    while !is_over {
+        std::thread::sleep(SHOW_EVERY);
+        is_over = interrupt.is_set() || lasts.is_some_and(|lasts| zero.elapsed() >= lasts);
+        take(&received, &mut figures, file.as_mut());
+        is_over |= view.show(&figures, zero.elapsed());
+    }
+    watching.stop();
+    take(&received, &mut figures, file.as_mut());
+    drop(view);
+    print(&figures.table(zero.elapsed(), rows.dropped()));
+    let Some(file) = file else { return Ok(Exit::Met) };
+    file.finish(zero, &rows)
+}
+
+fn take(received: &Receiver<HostRow>, figures: &mut Figures, mut file: Option<&mut File<'_>>) {
+    for row in received.try_iter() {
+        figures.take(&row);
+        if let Some(file) = &mut file {
+            file.writer.write(Row::Host(row));
+        }
+    }
+    if let Some(file) = file {
+        file.commit();
+    }
+}
+
+/// The file that rows go into.
+struct File<'a> {
+    path: &'a Path,
+    writer: RunWriter,
+    committed_at: Instant,
+}
+
+impl<'a> File<'a> {
+    fn create(path: &'a Path) -> Result<Self, Stop> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let started_at = i64::try_from(now.as_micros()).unwrap_or(i64::MAX);
+        let writer = HostFile::create(path, env!("CARGO_PKG_VERSION"), started_at)
+            .map_err(|error| Stop::new(Exit::Usage, error))?;
+        Ok(Self { path, writer, committed_at: Instant::now() })
+    }
+
+    fn commit(&mut self) {
+        if self.committed_at.elapsed() < COMMIT_EVERY {
+            return;
+        }
+        self.committed_at = Instant::now();
+        if let Err(error) = self.writer.commit() {
+            say(&format!("{} cannot be written at the moment: {error}", self.path.display()));
+        }
+    }
+
+    fn finish(self, zero: Instant, rows: &RowSender) -> Result<Exit, Stop> {
+        let lost = self.writer.rows_lost() + rows.dropped();
+        let ended_at = RunTime::after_start(zero.elapsed());
+        self.writer.finish(Ending::Complete, ended_at).map_err(|error| Stop::new(Exit::Invalid, error))?;
+        say(&format!("written to {}", self.path.display()));
+        if lost > 0 {
+            say(&format!("{lost} rows came too fast and are missing from it"));
+        }
+        Ok(Exit::Met)
+    }
+}

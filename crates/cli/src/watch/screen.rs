@@ -1,0 +1,142 @@
+//! The full-screen view of a watched host: CPU, the hottest threads, what goes wrong, the watcher's own cost.
+
+use std::time::Duration;
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, Borders, Paragraph, Row, Sparkline, Table};
+use throng_observation::units::{bytes, percent};
+
+use super::figures::Figures;
+
+const BAD: Color = Color::Red;
+const QUIET: Color = Color::DarkGray;
+const ACCENT: Color = Color::Cyan;
+/// A thread above this share of its core is near its end.
+const FULL: f64 = 0.9;
+
+pub(super) fn draw(frame: &mut Frame<'_>, title: &str, figures: &Figures, at: Duration) {
+    let [head, host, chart, threads, wrong, own] = Layout::vertical([
+        Constraint::Length(1),
+        Constraint::Length(4),
+        Constraint::Length(5),
+        Constraint::Min(5),
+        Constraint::Length(6),
+        Constraint::Length(2),
+    ])
+    .areas(frame.area());
+    let line = Line::from(vec![
+        Span::styled("throng watch ", Style::new().add_modifier(Modifier::BOLD)),
+        Span::raw(title.to_owned()),
+        Span::styled(format!("  {:.0} s  ", at.as_secs_f64()), Style::new().fg(ACCENT)),
+        Span::styled("q ends", Style::new().fg(QUIET)),
+    ]);
+    frame.render_widget(Paragraph::new(line), head);
+    draw_host(frame, host, figures);
+    draw_chart(frame, chart, figures);
+    draw_threads(frame, threads, figures);
+    draw_wrong(frame, wrong, figures);
+    draw_own(frame, own, figures);
+}
+
+fn draw_host(frame: &mut Frame<'_>, area: Rect, figures: &Figures) {
+    let now = |metric: &str| figures.one(metric).map_or(0.0, |figure| figure.now);
+    let sum = |metric: &str| figures.of(metric).map(|figure| figure.now).filter(|now| !now.is_nan()).sum::<f64>();
+    let lines = vec![
+        Line::from(format!(
+            "CPU {:.2} cores (user {:.2}, system {:.2}, softirq {:.2}, iowait {:.2}, steal {:.2})   waiting for CPU {}, memory {}, I/O {}",
+            now("host.cpu.busy"),
+            now("host.cpu.user"),
+            now("host.cpu.system"),
+            now("host.cpu.softirq"),
+            now("host.cpu.iowait"),
+            now("host.cpu.steal"),
+            percent(now("host.pressure.cpu.some")),
+            percent(now("host.pressure.memory.some")),
+            percent(now("host.pressure.io.some")),
+        )),
+        Line::from(format!(
+            "memory available {}   disk read {}/s, written {}/s   UDP {:.0} in, {:.0} out a second   TCP {:.0} connections",
+            bytes(now("host.memory.available")),
+            bytes(sum("disk.read_bytes")),
+            bytes(sum("disk.write_bytes")),
+            now("udp.in_datagrams"),
+            now("udp.out_datagrams"),
+            now("tcp.established"),
+        )),
+        Line::from(format!(
+            "interfaces: received {}/s, sent {}/s",
+            bytes(sum("nic.rx_bytes")),
+            bytes(sum("nic.tx_bytes"))
+        )),
+    ];
+    frame.render_widget(Paragraph::new(lines).block(titled("Host")), area);
+}
+
+fn draw_chart(frame: &mut Frame<'_>, area: Rect, figures: &Figures) {
+    let cores = figures.one("host.cpu.busy").and_then(|figure| figure.of.limit).unwrap_or(1.0).max(1.0);
+    let width = area.width.saturating_sub(2) as usize;
+    let skipped = figures.busy.len().saturating_sub(width);
+    // Sparkline takes integers: thousandths of all cores keep the shape.
+    let seen = figures.busy.iter().skip(skipped).map(|busy| (busy / cores * 1000.0).max(0.0) as u64);
+    let title = format!("Cores busy, of {cores:.0}");
+    let chart = Sparkline::default()
+        .data(seen.collect::<Vec<_>>())
+        .max(1000)
+        .style(Style::new().fg(Color::Green))
+        .block(titled(&title));
+    frame.render_widget(chart, area);
+}
+
+fn draw_threads(frame: &mut Frame<'_>, area: Rect, figures: &Figures) {
+    let head = Row::new(["thread", "process", "tid", "CPU", "max", "waits for CPU"]).style(Style::new().fg(QUIET));
+    let rows = figures.threads().into_iter().take(area.height as usize).map(|thread| {
+        let row = Row::new([
+            thread.label("thread").to_owned(),
+            thread.label("process").to_owned(),
+            thread.label("tid").to_owned(),
+            percent(thread.now),
+            percent(thread.max),
+            percent(figures.wait_of(thread)),
+        ]);
+        if thread.now > FULL { row.style(Style::new().fg(BAD)) } else { row }
+    });
+    let widths = [18, 18, 10, 10, 10, 14].map(Constraint::Length);
+    frame.render_widget(Table::new(rows, widths).header(head).block(titled("Threads")), area);
+}
+
+fn draw_wrong(frame: &mut Frame<'_>, area: Rect, figures: &Figures) {
+    let errors = figures.errors().into_iter().map(|(what, worst)| format!("{what}: at most {worst:.1}"));
+    let bad = errors.chain(figures.near_limits()).map(|text| Line::styled(text, Style::new().fg(BAD)));
+    let events = figures.events.iter().rev().map(|event| Line::from(event.detail.clone()));
+    let lines: Vec<_> = bad.chain(events).take(area.height as usize).collect();
+    frame.render_widget(Paragraph::new(lines).block(titled("Errors, limits, happenings")), area);
+}
+
+fn draw_own(frame: &mut Frame<'_>, area: Rect, figures: &Figures) {
+    let cost = figures.one("watcher.cpu").map_or(0.0, |figure| figure.now);
+    let rss = figures.one("watcher.rss").map_or(0.0, |figure| figure.now);
+    let line = format!("{:.2} % of a core, {}", cost * 100.0, bytes(rss));
+    frame.render_widget(Paragraph::new(line).block(titled("This watcher")), area);
+}
+
+fn titled(title: &str) -> Block<'_> {
+    Block::new().borders(Borders::TOP).border_style(Style::new().fg(QUIET)).title(format!(" {title} "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+
+    #[test]
+    fn any_size_of_terminal_is_drawn() {
+        for (width, height) in [(1, 1), (20, 5), (80, 24), (300, 80)] {
+            let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+            terminal.draw(|frame| draw(frame, "this host", &Figures::default(), Duration::ZERO)).unwrap();
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! What a person sees while watching: a full screen on a terminal, a line each few seconds elsewhere.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use throng_observation::units::percent;
+
+use super::figures::Figures;
+use super::screen;
+use crate::live::Screen;
+use crate::say;
+
+/// How often a plain line comes.
+const LINE_EVERY: Duration = Duration::from_secs(5);
+
+/// The way things are shown.
+pub(super) enum View {
+    Full { screen: Screen, title: String },
+    Lines { next: Duration, told: usize },
+    Quiet,
+}
+
+impl View {
+    pub(super) fn new(is_plain: bool, is_quiet: bool, title: &str) -> Self {
+        if is_quiet {
+            return Self::Quiet;
+        }
+        if !is_plain && std::io::stdout().is_terminal() {
+            match Screen::take() {
+                Ok(screen) => return Self::Full { screen, title: title.to_owned() },
+                Err(error) => say(&format!("no full-screen view on this terminal: {error}")),
+            }
+        }
+        Self::Lines { next: LINE_EVERY, told: 0 }
+    }
+
+    /// Shows the moment; `true` when the person wants to end.
+    pub(super) fn show(&mut self, figures: &Figures, at: Duration) -> bool {
+        match self {
+            Self::Full { screen, title } => {
+                screen.draw(|frame| screen::draw(frame, title, figures, at));
+                Screen::wants_to_leave()
+            }
+            Self::Lines { next, told } => {
+                if at >= *next {
+                    *next = at + LINE_EVERY;
+                    for event in figures.events.iter().skip(*told) {
+                        say(&format!("{:>5.0} s  {}", event.at.as_secs_f64(), event.detail));
+                    }
+                    *told = figures.events.len();
+                    say(&line(figures, at));
+                }
+                false
+            }
+            Self::Quiet => false,
+        }
+    }
+}
+
+fn line(figures: &Figures, at: Duration) -> String {
+    let now = |metric: &str| figures.one(metric).map_or(0.0, |figure| figure.now);
+    let hottest: Vec<_> = figures
+        .threads()
+        .into_iter()
+        .take(3)
+        .map(|thread| format!("{} {}", thread.label("thread"), percent(thread.now)))
+        .collect();
+    let host = figures.one("host.cpu.busy");
+    format!(
+        "{:>5.0} s  host {:.2} of {:.0} cores, waiting for CPU {}, for I/O {}  threads: {}",
+        at.as_secs_f64(),
+        host.map_or(0.0, |figure| figure.now),
+        host.and_then(|figure| figure.of.limit).unwrap_or(0.0),
+        percent(now("host.pressure.cpu.some")),
+        percent(now("host.pressure.io.some")),
+        if hottest.is_empty() { "none ran".into() } else { hottest.join(", ") },
+    )
+}

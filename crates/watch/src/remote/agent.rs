@@ -1,0 +1,269 @@
+//! The agent: listens beside the server, lets in who knows the token, and gives each a session of its own.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio_rustls::TlsAcceptor;
+
+use super::Fingerprint;
+use super::session::{Session, refuse};
+use super::tls;
+use super::wire::Consent;
+use crate::commands::Commands;
+use crate::local::{Local, WatchConfig, WatchError};
+
+/// What an agent does.
+#[derive(Clone, Debug)]
+pub struct AgentConfig {
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// What every client must know.
+    pub token: String,
+    /// Whether it speaks TLS; without, only on loopback.
+    pub is_tls: bool,
+    /// What is watched. Clients cannot change it: it is the owner's to say.
+    pub watch: WatchConfig,
+    /// What load the owner agrees to while the agent runs.
+    pub consent: Option<Consent>,
+}
+
+/// Why an agent could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// The token could be guessed.
+    #[error("a token has at least {TOKEN_CHARACTERS_MIN} characters; leave it out and one is made")]
+    Token,
+    /// Without TLS anybody between could read and forge.
+    #[error("{0} is not loopback: without TLS an agent listens on loopback alone")]
+    Plain(SocketAddr),
+    /// The address cannot be listened on.
+    #[error("cannot listen on {0}: {1}")]
+    Listen(SocketAddr, io::Error),
+    /// No certificate could be made.
+    #[error("cannot make a certificate: {0}")]
+    Certificate(String),
+    /// What is to be watched cannot be.
+    #[error(transparent)]
+    Watch(#[from] WatchError),
+    /// The machine did not give a thread or a runtime.
+    #[error("cannot run an agent: {0}")]
+    Host(#[from] io::Error),
+}
+
+const TOKEN_CHARACTERS_MIN: usize = 16;
+
+/// Connections that have not shown the token yet, at a time and in a second.
+const STRANGERS_MAX: usize = 16;
+const STRANGERS_PER_S_MAX: u32 = 20;
+/// Runs that are served at a time; each has a sampler.
+const SESSIONS_MAX: usize = 4;
+/// TLS and the token together.
+const HELLO_WITHIN: Duration = Duration::from_secs(5);
+/// Who does not know the token is answered no sooner.
+const REFUSED_AFTER: Duration = Duration::from_millis(500);
+
+/// How long the end of an agent may take to be told.
+const GOODBYE_WITHIN: Duration = Duration::from_secs(1);
+
+/// A running agent; it ends when dropped, and its clients see that at once.
+#[derive(Debug)]
+pub struct Agent {
+    address: SocketAddr,
+    fingerprint: Option<Fingerprint>,
+    counts: Arc<Counts>,
+    stop: watch::Sender<bool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    strangers: AtomicUsize,
+    sessions: AtomicUsize,
+    refused: AtomicUsize,
+}
+
+/// What all connections share.
+struct Shared {
+    config: AgentConfig,
+    commands: Commands,
+    tls: Option<TlsAcceptor>,
+    counts: Arc<Counts>,
+    stop: watch::Receiver<bool>,
+}
+
+impl Agent {
+    /// Starts the commands among the targets, and listens.
+    ///
+    /// # Errors
+    /// When it cannot, or the configuration is not safe.
+    pub fn start(config: AgentConfig) -> Result<Self, AgentError> {
+        if config.token.chars().count() < TOKEN_CHARACTERS_MIN {
+            return Err(AgentError::Token);
+        }
+        if !config.is_tls && !config.listen.ip().is_loopback() {
+            return Err(AgentError::Plain(config.listen));
+        }
+        let (tls, fingerprint) = if config.is_tls {
+            let (config, fingerprint) = tls::server().map_err(AgentError::Certificate)?;
+            (Some(TlsAcceptor::from(config)), Some(fingerprint))
+        } else {
+            (None, None)
+        };
+        let commands = Commands::start(&config.watch.targets)?;
+        // That watching is possible is found out now, not when a run comes.
+        drop(Local::open_with(config.watch.clone(), &commands)?);
+        let listener = std::net::TcpListener::bind(config.listen)
+            .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
+            .map_err(|error| AgentError::Listen(config.listen, error))?;
+        let address = listener.local_addr()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let (stop, stopped) = watch::channel(false);
+        let counts = Arc::new(Counts::default());
+        let shared = Arc::new(Shared { config, commands, tls, counts: counts.clone(), stop: stopped });
+        let thread = std::thread::Builder::new().name("watch-agent".into()).spawn(move || {
+            runtime.block_on(listen(listener, shared));
+            runtime.shutdown_timeout(Duration::from_secs(1));
+        })?;
+        Ok(Self { address, fingerprint, counts, stop, thread: Some(thread) })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// By which clients know it; `None` without TLS.
+    #[must_use]
+    pub fn fingerprint(&self) -> Option<Fingerprint> {
+        self.fingerprint
+    }
+
+    /// Runs that are connected.
+    #[must_use]
+    pub fn sessions(&self) -> usize {
+        self.counts.sessions.load(Relaxed)
+    }
+
+    /// Connections that were refused: a wrong token, no token in time, or too many.
+    #[must_use]
+    pub fn refused(&self) -> usize {
+        self.counts.refused.load(Relaxed)
+    }
+
+    /// Whether it still runs.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = self.stop.send(true);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// One count up, and down again when it goes.
+struct Counted(Arc<Counts>, fn(&Counts) -> &AtomicUsize);
+
+impl Counted {
+    /// `None` when there are so many already.
+    fn enter(counts: &Arc<Counts>, of: fn(&Counts) -> &AtomicUsize, max: usize) -> Option<Self> {
+        if of(counts).fetch_add(1, Relaxed) >= max {
+            of(counts).fetch_sub(1, Relaxed);
+            return None;
+        }
+        Some(Self(counts.clone(), of))
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.1(&self.0).fetch_sub(1, Relaxed);
+    }
+}
+
+async fn listen(listener: std::net::TcpListener, shared: Arc<Shared>) {
+    let Ok(listener) = TcpListener::from_std(listener) else { return };
+    let (mut second, mut in_second) = (Instant::now(), 0_u32);
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = stopped(shared.stop.clone()) => break,
+        };
+        let Ok((stream, _)) = accepted else {
+            // Out of descriptors, or the peer has gone already.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            continue;
+        };
+        if second.elapsed() >= Duration::from_secs(1) {
+            (second, in_second) = (Instant::now(), 0);
+        }
+        in_second = in_second.saturating_add(1);
+        let stranger = Counted::enter(&shared.counts, |counts| &counts.strangers, STRANGERS_MAX);
+        match stranger.filter(|_| in_second <= STRANGERS_PER_S_MAX) {
+            Some(stranger) => drop(tokio::spawn(meet(stream, stranger, shared.clone()))),
+            None => {
+                // Closed without a word: a flood gets no work out of us.
+                shared.counts.refused.fetch_add(1, Relaxed);
+            }
+        }
+    }
+    // Those who are served are told, within a moment.
+    let until = Instant::now() + GOODBYE_WITHIN;
+    while shared.counts.sessions.load(Relaxed) > 0 && Instant::now() < until {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Lets a connection show the token, and serves it.
+async fn meet(stream: TcpStream, stranger: Counted, shared: Arc<Shared>) {
+    let _ = stream.set_nodelay(true);
+    let known = tokio::time::timeout(HELLO_WITHIN, async {
+        match &shared.tls {
+            Some(tls) => Session::hello(Box::new(tls.accept(stream).await?), &shared.config.token).await,
+            None => Session::hello(Box::new(stream), &shared.config.token).await,
+        }
+    });
+    let refused = || shared.counts.refused.fetch_add(1, Relaxed);
+    let mut session = match known.await {
+        Ok(Ok(Ok(session))) => session,
+        Ok(Ok(Err((mut stream, why)))) => {
+            refused();
+            tokio::time::sleep(REFUSED_AFTER).await;
+            refuse(&mut stream, &why).await;
+            return;
+        }
+        Ok(Err(_)) | Err(_) => {
+            refused();
+            return;
+        }
+    };
+    drop(stranger);
+    let Some(_seat) = Counted::enter(&shared.counts, |counts| &counts.sessions, SESSIONS_MAX) else {
+        refused();
+        return session.refuse(&format!("{SESSIONS_MAX} runs are served already")).await;
+    };
+    let config = &shared.config;
+    let is_stopped = tokio::select! {
+        _ = session.serve(&config.watch, &shared.commands, config.consent.clone()) => false,
+        () = stopped(shared.stop.clone()) => true,
+    };
+    if is_stopped {
+        session.refuse("the agent was stopped").await;
+    }
+}
+
+async fn stopped(mut stop: watch::Receiver<bool>) {
+    let _ = stop.wait_for(|stop| *stop).await;
+}

@@ -1,0 +1,167 @@
+//! TLS between a run and an agent: a certificate that the agent makes itself, known by its fingerprint.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use aws_lc_rs::{constant_time, digest};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, aws_lc_rs as provider, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, ServerConfig, SignatureScheme, version};
+
+/// The SHA-256 of an agent's certificate, by which a run knows it. Written as 64 hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Fingerprint([u8; 32]);
+
+/// A text that is no fingerprint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a fingerprint is 64 hexadecimal digits, as the agent prints them when it starts")]
+pub struct FingerprintError;
+
+impl Fingerprint {
+    fn of(certificate: &CertificateDer<'_>) -> Self {
+        Self(sha256(certificate))
+    }
+}
+
+impl FromStr for Fingerprint {
+    type Err = FingerprintError;
+
+    fn from_str(text: &str) -> Result<Self, FingerprintError> {
+        let digits: Vec<u8> = text
+            .chars()
+            .filter(|c| *c != ':')
+            .map(|c| c.to_digit(16).map(|digit| digit as u8))
+            .collect::<Option<_>>()
+            .ok_or(FingerprintError)?;
+        let bytes: Vec<u8> =
+            digits.chunks_exact(2).map(|pair| pair.iter().fold(0, |a, d| a << 4 | d)).collect();
+        let is_whole = digits.len() == 64;
+        bytes.try_into().ok().filter(|_| is_whole).map(Self).ok_or(FingerprintError)
+    }
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Whether two texts are the same, in a time that does not tell where they differ.
+pub(crate) fn is_same(a: &str, b: &str) -> bool {
+    // The digests are of one length whatever the texts' are.
+    constant_time::verify_slices_are_equal(&sha256(a.as_bytes()), &sha256(b.as_bytes())).is_ok()
+}
+
+fn sha256(bytes: &[u8]) -> [u8; 32] {
+    let mut out = [0; 32];
+    let digest = digest::digest(&digest::SHA256, bytes);
+    out.iter_mut().zip(digest.as_ref()).for_each(|(to, from)| *to = *from);
+    out
+}
+
+/// A new certificate and what an agent answers TLS with.
+pub(crate) fn server() -> Result<(Arc<ServerConfig>, Fingerprint), String> {
+    let made =
+        rcgen::generate_simple_self_signed(vec!["throng-watch".to_owned()]).map_err(|e| e.to_string())?;
+    let certificate = made.cert.der().clone();
+    let fingerprint = Fingerprint::of(&certificate);
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
+    let config = ServerConfig::builder_with_provider(Arc::new(provider::default_provider()))
+        .with_protocol_versions(&[&version::TLS13])
+        .map_err(|e| e.to_string())?
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], key)
+        .map_err(|e| e.to_string())?;
+    Ok((Arc::new(config), fingerprint))
+}
+
+/// What a run asks TLS with: the certificate of this fingerprint, whatever else it says.
+pub(crate) fn client(fingerprint: Fingerprint) -> Result<Arc<ClientConfig>, String> {
+    let crypto = Arc::new(provider::default_provider());
+    let verifier = Arc::new(Pinned { fingerprint, crypto: Arc::clone(&crypto) });
+    let config = ClientConfig::builder_with_provider(crypto)
+        .with_protocol_versions(&[&version::TLS13])
+        .map_err(|e| e.to_string())?
+        .dangerous()
+        .with_custom_certificate_verifier(verifier)
+        .with_no_client_auth();
+    Ok(Arc::new(config))
+}
+
+/// Accepts the one certificate that is known. Its name and dates say nothing: it is known by itself. That whoever
+/// answers holds its key is checked as ever.
+#[derive(Debug)]
+struct Pinned {
+    fingerprint: Fingerprint,
+    crypto: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for Pinned {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let theirs = Fingerprint::of(end_entity);
+        if theirs == self.fingerprint {
+            return Ok(ServerCertVerified::assertion());
+        }
+        Err(rustls::Error::General(format!("its certificate has the fingerprint {theirs}")))
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, cert, signature, &self.crypto.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, cert, signature, &self.crypto.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.crypto.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fingerprint_reads_as_it_is_written() {
+        let (_, fingerprint) = server().unwrap();
+        assert_eq!(fingerprint.to_string().parse(), Ok(fingerprint));
+        let with_colons: Vec<_> = fingerprint.0.iter().map(|byte| format!("{byte:02X}")).collect();
+        assert_eq!(with_colons.join(":").parse(), Ok(fingerprint));
+        for text in ["", "ab", &"g".repeat(64), &"a".repeat(63), &"a".repeat(65), &"ä".repeat(32)] {
+            assert_eq!(text.parse::<Fingerprint>(), Err(FingerprintError), "{text}");
+        }
+    }
+
+    #[test]
+    fn tokens_are_the_same_only_when_they_are() {
+        assert!(is_same("secret", "secret"));
+        assert!(!is_same("secret", "secret "));
+        assert!(!is_same("", "x"));
+    }
+}

@@ -1,0 +1,309 @@
+//! The control groups of watched processes: CPU and quota, memory, tasks, I/O; versions 1 and 2, mixed as they are.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use throng_observation::host::catalogue::{self as metric, Metric};
+
+use super::files::{Blind, Reader};
+use super::machine::PressureFiles;
+use super::meter::{Meter, Of, Out, Rate};
+use super::units::Units;
+use crate::proc::cgroup_files::{self, CpuStat};
+use crate::proc::{cgroup, mountinfo, scan};
+
+/// A control group that is read.
+#[derive(Debug)]
+pub(crate) struct Cgroup {
+    /// Its path, by which it is told.
+    pub(crate) path: String,
+    cpu: Option<Cpu>,
+    memory: Option<Memory>,
+    pids: Option<(File, PathBuf)>,
+    io: Option<(File, bool)>,
+    pressure: Option<PressureFiles>,
+    meters: Box<Meters>,
+}
+
+#[derive(Debug)]
+struct Cpu {
+    stat: File,
+    folder: PathBuf,
+    /// Version 1 keeps usage in a hierarchy of its own: nanoseconds, and ticks by mode.
+    usage: Option<File>,
+    modes: Option<File>,
+    is_v2: bool,
+}
+
+#[derive(Debug)]
+struct Memory {
+    usage: File,
+    limit: PathBuf,
+    hits: Option<File>,
+    oom: Option<File>,
+    is_v2: bool,
+}
+
+#[derive(Debug, Default)]
+struct Meters {
+    cpu: [Rate; 3],
+    throttled: Rate,
+    throttled_periods: Meter,
+    before: Option<(u64, u64)>,
+    memory: Meter,
+    hits: Rate,
+    oom: Rate,
+    pids: Meter,
+    io: [Rate; 2],
+}
+
+const PRESSURE: [(&str, [&Metric; 2]); 3] = [
+    ("cpu", [&metric::CGROUP_PRESSURE_CPU_SOME, &metric::CGROUP_PRESSURE_CPU_FULL]),
+    ("memory", [&metric::CGROUP_PRESSURE_MEMORY_SOME, &metric::CGROUP_PRESSURE_MEMORY_FULL]),
+    ("io", [&metric::CGROUP_PRESSURE_IO_SOME, &metric::CGROUP_PRESSURE_IO_FULL]),
+];
+
+/// Which group a process is in, as one name: the one that bounds its CPU, else its memory, its tasks, or anything.
+/// The root of all hierarchies is the machine, which is read by itself; in a container it is the container's group.
+pub(crate) fn of(reader: &mut Reader, pid: u32) -> Option<String> {
+    let text = reader.path(&format!("/proc/{pid}/cgroup")).ok()?;
+    let paths =
+        ["cpu", "memory", "pids", ""].map(|controller| cgroup::path_of(text, controller).map(|m| m.path));
+    let below_root = paths.iter().flatten().find(|path| **path != "/");
+    let is_container = || Path::new("/sys/fs/cgroup/cpu.max").exists();
+    below_root.copied().or_else(|| is_container().then_some("/")).map(str::to_owned)
+}
+
+impl Cgroup {
+    /// Opens the group of `pid`; what a kernel does not have is left out.
+    pub(crate) fn open(pid: u32, path: String, out: &Out, reader: &mut Reader, blind: &mut Blind) -> Self {
+        let groups = reader.path(&format!("/proc/{pid}/cgroup")).map(<[u8]>::to_vec).unwrap_or_default();
+        let mounts = reader.path("/proc/self/mountinfo").map(<[u8]>::to_vec).unwrap_or_default();
+        // Version 1 may have a process in a different group of each hierarchy; one name stands for one group.
+        let folder = |controller: &str| folder(&groups, &mounts, controller, &path);
+        let v2 = folder("").filter(|(path, is_v2)| *is_v2 && path.join("cgroup.procs").exists());
+        let open = |path: PathBuf| File::open(path).ok();
+        let cpu = folder("cpu").and_then(|(cpu, is_v2)| {
+            let accounts = folder("cpuacct").filter(|(_, is_v2)| !is_v2).map(|(path, _)| path);
+            Some(Cpu {
+                stat: open(cpu.join("cpu.stat"))?,
+                usage: accounts.as_ref().and_then(|path| open(path.join("cpuacct.usage"))),
+                modes: accounts.as_ref().and_then(|path| open(path.join("cpuacct.stat"))),
+                folder: cpu,
+                is_v2,
+            })
+        });
+        let memory = folder("memory").and_then(|(path, is_v2)| {
+            let (usage, limit, hits, oom) = if is_v2 {
+                ("memory.current", "memory.max", "memory.events", "memory.events")
+            } else {
+                ("memory.usage_in_bytes", "memory.limit_in_bytes", "memory.failcnt", "memory.oom_control")
+            };
+            Some(Memory {
+                usage: open(path.join(usage))?,
+                limit: path.join(limit),
+                hits: open(path.join(hits)),
+                oom: open(path.join(oom)),
+                is_v2,
+            })
+        });
+        let pids = folder("pids")
+            .and_then(|(path, _)| Some((open(path.join("pids.current"))?, path.join("pids.max"))));
+        let io = folder(if v2.is_some() && folder("blkio").is_none_or(|(_, is_v2)| is_v2) {
+            "io"
+        } else {
+            "blkio"
+        });
+        let io = io.and_then(|(path, is_v2)| {
+            let name = if is_v2 { "io.stat" } else { "blkio.throttle.io_service_bytes" };
+            Some((open(path.join(name))?, is_v2))
+        });
+        let pressure = v2.filter(|(path, _)| path.join("cpu.pressure").exists()).map(|(path, _)| {
+            let before = format!("{}/", path.display());
+            PressureFiles::open(out, blind, &before, ".pressure", &PRESSURE)
+        });
+        Self { path, cpu, memory, pids, io, pressure, meters: Box::default() }
+    }
+
+    /// Reads the group; a file that is gone gives nothing.
+    pub(crate) fn read(&mut self, out: &Out, reader: &mut Reader, units: &Units) {
+        let labels = [("cgroup", &*self.path)];
+        let meters = &mut *self.meters;
+        if let Some(cpu) = &self.cpu {
+            cpu.read(out, reader, units, meters, &labels);
+        }
+        if let Some(memory) = &self.memory {
+            memory.read(out, reader, meters, &labels);
+        }
+        if let Some((current, max)) = &self.pids
+            && let Some(count) = level(reader, current)
+        {
+            let max = reader.path(&max.to_string_lossy()).ok().and_then(cgroup_files::level);
+            let of = Of::labelled(&metric::CGROUP_PIDS, &labels).limit(max.map(|max| max as f64));
+            meters.pids.put(out, Instant::now(), count as f64, &of);
+        }
+        if let Some((file, is_v2)) = &self.io
+            && let Ok(text) = reader.all(file)
+        {
+            let (read, written) =
+                if *is_v2 { cgroup_files::io_stat(text) } else { cgroup_files::blkio_bytes(text) };
+            let [reads, writes] = &mut meters.io;
+            let now = Instant::now();
+            reads.put(out, now, read, 1.0, &Of::labelled(&metric::CGROUP_READ_BYTES, &labels));
+            writes.put(out, now, written, 1.0, &Of::labelled(&metric::CGROUP_WRITE_BYTES, &labels));
+        }
+        if let Some(pressure) = &mut self.pressure {
+            pressure.read(out, reader, &labels);
+        }
+    }
+}
+
+impl Cpu {
+    fn read(
+        &self,
+        out: &Out,
+        reader: &mut Reader,
+        units: &Units,
+        meters: &mut Meters,
+        labels: &[(&str, &str)],
+    ) {
+        let quota = self.quota(reader);
+        let Ok(text) = reader.one(&self.stat) else { return };
+        let now = Instant::now();
+        let CpuStat { usage_us, user_us, system_us, periods, throttled_periods, throttled_us } =
+            cgroup_files::cpu_stat(text);
+        let of = |kind| Of::labelled(kind, labels).limit(quota);
+        let kinds = [&metric::CGROUP_CPU, &metric::CGROUP_CPU_USER, &metric::CGROUP_CPU_SYSTEM];
+        for ((rate, us), kind) in meters.cpu.iter_mut().zip([usage_us, user_us, system_us]).zip(kinds) {
+            if let Some(us) = us {
+                rate.put(out, now, us, 1e-6, &of(kind));
+            }
+        }
+        if let Some(us) = throttled_us {
+            meters.throttled.put(out, now, us, 1e-6, &Of::labelled(&metric::CGROUP_THROTTLED, labels));
+        }
+        if let (Some(periods), Some(throttled)) = (periods, throttled_periods)
+            && let Some((periods_before, throttled_before)) = meters.before.replace((periods, throttled))
+        {
+            let passed = periods.saturating_sub(periods_before);
+            let held = throttled.saturating_sub(throttled_before);
+            let share = if passed == 0 { 0.0 } else { held as f64 / passed as f64 };
+            let of = Of::labelled(&metric::CGROUP_THROTTLED_PERIODS, labels).limit(Some(1.0));
+            meters.throttled_periods.put(out, now, share, &of);
+        }
+        let [all, user, system] = &mut meters.cpu;
+        if let Some(ns) = self.usage.as_ref().and_then(|file| level(reader, file)) {
+            all.put(out, now, ns, 1e-9, &of(&metric::CGROUP_CPU));
+        }
+        if let Some(Ok(text)) = self.modes.as_ref().map(|file| reader.one(file)) {
+            let modes = [
+                (user, &b"user"[..], &metric::CGROUP_CPU_USER),
+                (system, b"system", &metric::CGROUP_CPU_SYSTEM),
+            ];
+            for (rate, name, kind) in modes {
+                if let Some(ticks) = scan::find(text, name) {
+                    rate.put(out, now, ticks, units.tick_seconds, &of(kind));
+                }
+            }
+        }
+    }
+
+    fn quota(&self, reader: &mut Reader) -> Option<f64> {
+        let mut file =
+            |name: &str| reader.path(&self.folder.join(name).to_string_lossy()).map(<[u8]>::to_vec).ok();
+        if self.is_v2 {
+            cgroup_files::cpu_max(&file("cpu.max")?)
+        } else {
+            cgroup_files::cfs_quota(&file("cpu.cfs_quota_us")?, &file("cpu.cfs_period_us")?)
+        }
+    }
+}
+
+impl Memory {
+    fn read(&self, out: &Out, reader: &mut Reader, meters: &mut Meters, labels: &[(&str, &str)]) {
+        let limit = reader.path(&self.limit.to_string_lossy()).ok().and_then(cgroup_files::level);
+        let now = Instant::now();
+        if let Some(bytes) = level(reader, &self.usage) {
+            let of = Of::labelled(&metric::CGROUP_MEMORY, labels).limit(limit.map(|limit| limit as f64));
+            meters.memory.put(out, now, bytes as f64, &of);
+        }
+        if let Some(Ok(text)) = self.hits.as_ref().map(|file| reader.one(file)) {
+            let hits = if self.is_v2 { scan::find(text, b"max") } else { cgroup_files::level(text) };
+            if let Some(hits) = hits {
+                meters.hits.put(
+                    out,
+                    now,
+                    hits,
+                    1.0,
+                    &Of::labelled(&metric::CGROUP_MEMORY_LIMIT_HITS, labels),
+                );
+            }
+        }
+        if let Some(Ok(text)) = self.oom.as_ref().map(|file| reader.one(file))
+            && let Some(kills) = scan::find(text, b"oom_kill")
+        {
+            meters.oom.put(out, now, kills, 1.0, &Of::labelled(&metric::CGROUP_MEMORY_OOM_KILLS, labels));
+        }
+    }
+}
+
+fn level(reader: &mut Reader, file: &File) -> Option<u64> {
+    cgroup_files::level(reader.one(file).ok()?)
+}
+
+/// Where the files of a process's group are for `controller`, and whether they are of version 2. A container sees its
+/// own part of the hierarchy as the mount's root.
+fn folder(groups: &[u8], mounts: &[u8], controller: &str, path: &str) -> Option<(PathBuf, bool)> {
+    let of_v2 = || cgroup::parse(groups).find(|membership| membership.controllers.is_empty());
+    let membership = if controller.is_empty() { of_v2() } else { cgroup::path_of(groups, controller) }?;
+    if membership.path != path {
+        return None;
+    }
+    let is_v2 = membership.controllers.is_empty();
+    let mount = mountinfo::parse(mounts).find(|mount| {
+        mount.is_v2 == is_v2 && (is_v2 || mount.options.split(',').any(|option| option == controller))
+    })?;
+    let below = membership.path.strip_prefix(mount.root.trim_end_matches('/')).unwrap_or(membership.path);
+    let folder = Path::new(mount.point).join(below.trim_start_matches('/'));
+    // The path comes from the kernel, but `..` in it (a group outside the container) leads nowhere that is meant.
+    (!below.contains("..") && !mount.point.contains('\\')).then_some((folder, is_v2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_found_in_every_mixture_of_hierarchies() {
+        let v1 = b"30 23 0:26 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n\
+                   31 23 0:27 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
+        let v2 = b"25 23 0:22 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n";
+        let inside = b"25 23 0:22 /docker/ab /sys/fs/cgroup ro - cgroup cgroup rw,cpu\n";
+        for (groups, mounts, controller, path, expect) in [
+            (
+                &b"4:cpu,cpuacct:/a\n0::/b\n"[..],
+                &v1[..],
+                "cpu",
+                "/a",
+                Some(("/sys/fs/cgroup/cpu,cpuacct/a", false)),
+            ),
+            (b"4:cpu,cpuacct:/a\n0::/b\n", v1, "", "/b", Some(("/sys/fs/cgroup/unified/b", true))),
+            (b"4:cpu,cpuacct:/a\n0::/b\n", v1, "", "/a", None), // the other hierarchy's group
+            (
+                b"0::/a.slice/b.service\n",
+                v2,
+                "cpu",
+                "/a.slice/b.service",
+                Some(("/sys/fs/cgroup/a.slice/b.service", true)),
+            ),
+            (b"4:cpu:/docker/ab/c\n", inside, "cpu", "/docker/ab/c", Some(("/sys/fs/cgroup/c", false))),
+            (b"0::/../other\n", v2, "cpu", "/../other", None),
+            (b"", v2, "cpu", "/", None),
+            (b"0::/a\n", b"", "cpu", "/a", None),
+        ] {
+            let expect = expect.map(|(path, is_v2)| (PathBuf::from(path), is_v2));
+            assert_eq!(folder(groups, mounts, controller, path), expect, "{}", scan::text(groups));
+        }
+    }
+}

@@ -1,0 +1,406 @@
+//! The network as the server sees it: interfaces, protocols and their errors, queues, in its own namespace.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::sync::Arc;
+use std::time::Instant;
+
+use throng_observation::host::catalogue::{self as metric, Metric};
+
+use super::files::{Blind, MEND_RIGHTS, Reader};
+use super::meter::{Meter, Of, Out, Rate};
+use super::namespace::{self, Inside, Limits, Netlink};
+use super::sockets::Sockets;
+use super::units::Units;
+use crate::proc::net_dev::{self, Interface};
+use crate::proc::sockstat::SockStat;
+use crate::proc::{net_snmp, netlink, scan, softnet_stat};
+
+/// Interfaces and queueing disciplines beyond this are left out.
+const INTERFACES_MAX: usize = 256;
+
+/// Protocol and name in the paired files, name in `snmp6`, metric.
+type Known = (&'static [u8], &'static [u8], &'static [u8], &'static Metric);
+
+/// Counters of `snmp`, `snmp6` and `netstat`.
+const COUNTERS: [Known; 26] = [
+    (b"Udp", b"InDatagrams", b"Udp6InDatagrams", &metric::UDP_IN_DATAGRAMS),
+    (b"Udp", b"OutDatagrams", b"Udp6OutDatagrams", &metric::UDP_OUT_DATAGRAMS),
+    (b"Udp", b"NoPorts", b"Udp6NoPorts", &metric::UDP_NO_PORTS),
+    (b"Udp", b"InErrors", b"Udp6InErrors", &metric::UDP_IN_ERRORS),
+    (b"Udp", b"RcvbufErrors", b"Udp6RcvbufErrors", &metric::UDP_RCVBUF_ERRORS),
+    (b"Udp", b"SndbufErrors", b"Udp6SndbufErrors", &metric::UDP_SNDBUF_ERRORS),
+    (b"Udp", b"MemErrors", b"Udp6MemErrors", &metric::UDP_MEM_ERRORS),
+    (b"Udp", b"InCsumErrors", b"Udp6InCsumErrors", &metric::UDP_CHECKSUM_ERRORS),
+    (b"Tcp", b"ActiveOpens", b"", &metric::TCP_ACTIVE_OPENS),
+    (b"Tcp", b"PassiveOpens", b"", &metric::TCP_PASSIVE_OPENS),
+    (b"Tcp", b"AttemptFails", b"", &metric::TCP_ATTEMPT_FAILS),
+    (b"Tcp", b"EstabResets", b"", &metric::TCP_RESETS_RECEIVED),
+    (b"Tcp", b"OutRsts", b"", &metric::TCP_RESETS_SENT),
+    (b"Tcp", b"RetransSegs", b"", &metric::TCP_SEGMENTS_RETRANSMITTED),
+    (b"Tcp", b"OutSegs", b"", &metric::TCP_SEGMENTS_OUT),
+    (b"TcpExt", b"ListenOverflows", b"", &metric::TCP_LISTEN_OVERFLOWS),
+    (b"TcpExt", b"ListenDrops", b"", &metric::TCP_LISTEN_DROPS),
+    (b"TcpExt", b"TCPBacklogDrop", b"", &metric::TCP_BACKLOG_DROPS),
+    (b"TcpExt", b"TCPRcvQDrop", b"", &metric::TCP_RECEIVE_QUEUE_DROPS),
+    (b"TcpExt", b"TCPZeroWindowDrop", b"", &metric::TCP_ZERO_WINDOW_DROPS),
+    (b"TcpExt", b"PruneCalled", b"", &metric::TCP_PRUNE_CALLED),
+    (b"TcpExt", b"TCPReqQFullDrop", b"", &metric::TCP_SYN_QUEUE_DROPS),
+    (b"TcpExt", b"TCPMemoryPressures", b"", &metric::TCP_MEMORY_PRESSURES),
+    (b"TcpExt", b"TCPTimeouts", b"", &metric::TCP_TIMEOUTS),
+    (b"TcpExt", b"TCPLostRetransmit", b"", &metric::TCP_LOST_RETRANSMITS),
+    (b"TcpExt", b"TCPAbortOnMemory", b"", &metric::TCP_ABORTS_ON_MEMORY),
+];
+/// The first are UDP's, which are read at every pass.
+const UDP_COUNTERS: usize = 8;
+/// Where datagrams dropped for want of room stand among them.
+const UDP_DROPS: [usize; 2] = [4, 6];
+
+/// A network namespace with watched processes in it.
+#[derive(Debug)]
+pub(crate) struct Net {
+    /// Its number.
+    pub(crate) namespace: u64,
+    /// By which its series are told from those of the first namespace.
+    label: Option<Arc<str>>,
+    files: Files,
+    limits: Limits,
+    is_own: bool,
+    counters: [Rate; COUNTERS.len()],
+    udp_drops_before: Option<u64>,
+    interfaces: HashMap<Box<[u8]>, Nic>,
+    levels: [Meter; 8],
+    softnet: HashMap<u32, ([Rate; 4], Meter)>,
+    conntrack: ([Rate; 3], Meter),
+    qdiscs: HashMap<(u32, u32), ([Rate; 3], [Meter; 2])>,
+    names: HashMap<u32, String>,
+    pub(crate) sockets: Sockets,
+}
+
+#[derive(Debug)]
+struct Files {
+    dev: Option<File>,
+    snmp: Option<File>,
+    snmp6: Option<File>,
+    netstat: Option<File>,
+    sockstat: [Option<File>; 2],
+    softnet: Option<File>,
+    conntrack_stat: Option<File>,
+    conntrack_count: Option<File>,
+    route: Option<Netlink>,
+}
+
+#[derive(Debug, Default)]
+struct Nic {
+    rates: [Rate; 9],
+    bits_per_s: Option<f64>,
+}
+
+impl Net {
+    /// Opens the namespace of `pid`.
+    pub(crate) fn open(pid: u32, namespace: u64, label: Option<&str>, out: &Out, blind: &mut Blind) -> Self {
+        let with_softnet = label.is_none();
+        let inside = namespace::open(pid).unwrap_or_else(|error| {
+            let what = format!("the network namespace of PID {pid} from within");
+            blind.say(
+                out,
+                &what,
+                &error.to_string(),
+                "run the watcher as root, or inside it (ip netns exec)",
+            );
+            let no = || Err(std::io::Error::from(error.kind()));
+            Inside { route: no(), sockets: no(), conntrack_count: None, limits: Limits::default() }
+        });
+        let mut open = |name: &str| blind.open(out, &format!("/proc/{pid}/net/{name}"), MEND_RIGHTS);
+        let optional = |name: &str| File::open(format!("/proc/{pid}/net/{name}")).ok();
+        let files = Files {
+            dev: open("dev"),
+            snmp: open("snmp"),
+            netstat: open("netstat"),
+            sockstat: [open("sockstat"), optional("sockstat6")],
+            softnet: with_softnet.then(|| open("softnet_stat")).flatten(),
+            // Missing without IPv6, or without connection tracking.
+            snmp6: optional("snmp6"),
+            conntrack_stat: optional("stat/nf_conntrack"),
+            conntrack_count: inside.conntrack_count,
+            route: inside.route.ok(),
+        };
+        Self {
+            namespace,
+            label: label.map(Arc::from),
+            files,
+            is_own: namespace::of(std::process::id()).is_ok_and(|own| own == namespace),
+            sockets: Sockets::new(pid, inside.sockets.ok(), inside.limits.ports),
+            limits: inside.limits,
+            counters: Default::default(),
+            udp_drops_before: None,
+            interfaces: HashMap::new(),
+            levels: Default::default(),
+            softnet: HashMap::new(),
+            conntrack: Default::default(),
+            qdiscs: HashMap::new(),
+            names: HashMap::new(),
+        }
+    }
+
+    /// Where its rows go.
+    pub(crate) fn out(&self, out: &Out) -> Out {
+        Out { netns: self.label.clone(), ..out.clone() }
+    }
+
+    /// Reads the namespace; `true` when datagrams were dropped since the pass before.
+    pub(crate) fn read(&mut self, out: &Out, reader: &mut Reader, units: &Units, is_slow: bool) -> bool {
+        if let Some(Ok(text)) = self.files.dev.as_ref().map(|file| reader.all(file)) {
+            read_interfaces(&mut self.interfaces, out, text, self.is_own);
+        }
+        let dropped = self.read_counters(out, reader, is_slow);
+        if let Some(Ok(text)) = self.files.softnet.as_ref().map(|file| reader.all(file)) {
+            read_softnet(&mut self.softnet, out, text);
+        }
+        if is_slow {
+            self.read_levels(out, reader, units);
+            self.read_conntrack(out, reader);
+            self.read_qdiscs(out);
+        }
+        dropped
+    }
+
+    fn read_counters(&mut self, out: &Out, reader: &mut Reader, is_slow: bool) -> bool {
+        let mut sums = [None::<u64>; COUNTERS.len()];
+        let mut established = None;
+        let wanted = if is_slow { COUNTERS.len() } else { UDP_COUNTERS };
+        let mut add = |is_it: &dyn Fn(&Known) -> bool, value: u64| {
+            if let Some(place) = COUNTERS.iter().take(wanted).position(is_it)
+                && let Some(sum) = sums.get_mut(place)
+            {
+                *sum = Some(sum.unwrap_or(0).saturating_add(value));
+            }
+        };
+        if let Some(Ok(text)) = self.files.snmp.as_ref().map(|file| reader.one(file)) {
+            for (protocol, name, value) in net_snmp::parse(text) {
+                if protocol == b"Tcp" && name == b"CurrEstab" {
+                    established = Some(value);
+                }
+                add(&|(p, n, ..)| *p == protocol && *n == name, value);
+            }
+        }
+        if let Some(Ok(text)) = self.files.snmp6.as_ref().map(|file| reader.one(file)) {
+            let udp = net_snmp::parse6(text).filter(|(name, _)| name.starts_with(b"Udp6"));
+            udp.for_each(|(name, value)| add(&|(_, _, n, _)| *n == name, value));
+        }
+        if is_slow && let Some(Ok(text)) = self.files.netstat.as_ref().map(|file| reader.one(file)) {
+            let ours = net_snmp::parse(text).filter(|(protocol, ..)| *protocol == b"TcpExt");
+            ours.for_each(|(protocol, name, value)| add(&|(p, n, ..)| *p == protocol && *n == name, value));
+        }
+        let now = Instant::now();
+        for ((rate, sum), (.., kind)) in self.counters.iter_mut().zip(sums).zip(COUNTERS) {
+            if let Some(sum) = sum {
+                rate.put(out, now, sum, 1.0, &Of::host(kind));
+            }
+        }
+        if let (Some(established), Some(meter)) = (established.filter(|_| is_slow), self.levels.first_mut()) {
+            meter.put(out, now, established as f64, &Of::host(&metric::TCP_ESTABLISHED));
+        }
+        let drops = UDP_DROPS.iter().filter_map(|place| sums.get(*place).copied().flatten()).sum();
+        self.udp_drops_before.replace(drops).is_some_and(|before| drops > before)
+    }
+
+    fn read_levels(&mut self, out: &Out, reader: &mut Reader, units: &Units) {
+        let mut stat = SockStat::default();
+        for file in self.files.sockstat.iter().flatten() {
+            if let Ok(text) = reader.one(file) {
+                stat.read(text);
+            }
+        }
+        if self.files.sockstat.iter().flatten().next().is_none() {
+            return;
+        }
+        let now = Instant::now();
+        let page = units.page_bytes as f64;
+        let limits = &self.limits;
+        let figures = [
+            (stat.udp_in_use as f64, None, &metric::UDP_SOCKETS),
+            (stat.udp_pages as f64 * page, limits.udp_pages_max.map(|n| n * page), &metric::UDP_MEMORY),
+            (stat.tcp_in_use as f64, None, &metric::TCP_SOCKETS),
+            (stat.tcp_time_wait as f64, limits.time_wait_max, &metric::TCP_TIME_WAIT),
+            (stat.tcp_orphans as f64, limits.orphans_max, &metric::TCP_ORPHANS),
+            (stat.tcp_pages as f64 * page, limits.tcp_pages_max.map(|n| n * page), &metric::TCP_MEMORY),
+        ];
+        for (meter, (value, limit, kind)) in self.levels.iter_mut().skip(1).zip(figures) {
+            meter.put(out, now, value, &Of::host(kind).limit(limit));
+        }
+    }
+
+    fn read_conntrack(&mut self, out: &Out, reader: &mut Reader) {
+        let (rates, entries) = &mut self.conntrack;
+        if let Some(Ok(text)) = self.files.conntrack_count.as_ref().map(|file| reader.one(file))
+            && let Some(count) = scan::number(text.trim_ascii())
+        {
+            let of = Of::host(&metric::CONNTRACK_ENTRIES).limit(self.limits.conntrack_max);
+            entries.put(out, Instant::now(), count as f64, &of);
+        }
+        if let Some(Ok(text)) = self.files.conntrack_stat.as_ref().map(|file| reader.all(file)) {
+            // A line of names, then a line of hexadecimal figures for each CPU.
+            let mut lines = scan::lines(text);
+            let names: Vec<&[u8]> = lines.next().map(|line| scan::fields(line).collect()).unwrap_or_default();
+            let mut sums = [0_u64; 3];
+            let kinds: [(&[u8], &Metric); 3] = [
+                (b"insert_failed", &metric::CONNTRACK_INSERT_FAILED),
+                (b"drop", &metric::CONNTRACK_DROPS),
+                (b"early_drop", &metric::CONNTRACK_EARLY_DROPS),
+            ];
+            for line in lines {
+                for (name, figure) in names.iter().zip(scan::fields(line)) {
+                    let place = kinds.iter().position(|(wanted, _)| wanted == name);
+                    if let Some(sum) = place.and_then(|place| sums.get_mut(place)) {
+                        *sum = sum.saturating_add(scan::hexadecimal(figure).unwrap_or(0));
+                    }
+                }
+            }
+            let now = Instant::now();
+            for ((rate, sum), (_, kind)) in rates.iter_mut().zip(sums).zip(kinds) {
+                rate.put(out, now, sum, 1.0, &Of::host(kind));
+            }
+        }
+    }
+
+    fn read_qdiscs(&mut self, out: &Out) {
+        const GET_QDISC: u16 = 38;
+        let Some(route) = &mut self.files.route else { return };
+        let (names, qdiscs) = (&self.names, &mut self.qdiscs);
+        let mut has_unknown = false;
+        let asked = route.dump(&netlink::dump_request(GET_QDISC, 20), |message| {
+            let is_it = message.kind == netlink::NEW_QDISC;
+            let Some(qdisc) = netlink::qdisc(message.payload).filter(|q| is_it && q.kind != b"noqueue")
+            else {
+                return;
+            };
+            let Some(interface) = names.get(&qdisc.interface) else {
+                has_unknown = true;
+                return;
+            };
+            let key = (qdisc.interface, qdisc.handle);
+            if qdiscs.len() < INTERFACES_MAX || qdiscs.contains_key(&key) {
+                let (rates, levels) = qdiscs.entry(key).or_default();
+                read_qdisc(rates, levels, out, interface, &qdisc);
+            }
+        });
+        if asked.is_err() {
+            self.files.route = None;
+        } else if has_unknown {
+            self.learn_names();
+        }
+    }
+
+    /// The names of interfaces, by index.
+    fn learn_names(&mut self) {
+        const GET_LINK: u16 = 18;
+        let Some(route) = &mut self.files.route else { return };
+        let mut names = HashMap::new();
+        let asked = route.dump(&netlink::dump_request(GET_LINK, 16), |message| {
+            if let Some((index, name)) = netlink::link(message.payload)
+                && names.len() < INTERFACES_MAX
+            {
+                names.insert(index, scan::text(name));
+            }
+        });
+        if asked.is_ok() {
+            self.names = names;
+        }
+    }
+}
+
+fn read_interfaces(interfaces: &mut HashMap<Box<[u8]>, Nic>, out: &Out, text: &[u8], is_own: bool) {
+    for interface in net_dev::parse(text) {
+        if interface.rx.packets == 0 && interface.tx.packets == 0 {
+            continue; // never used
+        }
+        if !interfaces.contains_key(interface.name) {
+            if interfaces.len() >= INTERFACES_MAX {
+                continue;
+            }
+            let bits_per_s = is_own.then(|| line_rate(interface.name)).flatten();
+            interfaces.insert(interface.name.into(), Nic { bits_per_s, ..Nic::default() });
+        }
+        if let Some(nic) = interfaces.get_mut(interface.name) {
+            nic.read(out, &interface);
+        }
+    }
+}
+
+/// The speed of an interface; virtual ones say -1, or nothing. `/sys` shows those of the namespace it was mounted in.
+fn line_rate(name: &[u8]) -> Option<f64> {
+    let name = std::str::from_utf8(name).ok().filter(|name| !name.contains('/'))?;
+    let text = std::fs::read(format!("/sys/class/net/{name}/speed")).ok()?;
+    scan::number(text.trim_ascii()).filter(|mbit| *mbit > 0).map(|mbit| mbit as f64 * 1e6)
+}
+
+impl Nic {
+    fn read(&mut self, out: &Out, interface: &Interface<'_>) {
+        let now = Instant::now();
+        let name = scan::text(interface.name);
+        let labels = [("interface", &*name)];
+        let (rx, tx) = (&interface.rx, &interface.tx);
+        let limit = self.bits_per_s.map(|bits| bits / 8.0);
+        let figures = [
+            (rx.bytes, limit, &metric::NIC_RX_BYTES),
+            (tx.bytes, limit, &metric::NIC_TX_BYTES),
+            (rx.packets, None, &metric::NIC_RX_PACKETS),
+            (tx.packets, None, &metric::NIC_TX_PACKETS),
+            (rx.errors, None, &metric::NIC_RX_ERRORS),
+            (tx.errors, None, &metric::NIC_TX_ERRORS),
+            (rx.dropped, None, &metric::NIC_RX_DROPPED),
+            (tx.dropped, None, &metric::NIC_TX_DROPPED),
+            (rx.fifo, None, &metric::NIC_RX_FIFO),
+        ];
+        for (rate, (count, limit, kind)) in self.rates.iter_mut().zip(figures) {
+            rate.put(out, now, count, 1.0, &Of::labelled(kind, &labels).limit(limit));
+        }
+    }
+}
+
+fn read_softnet(cpus: &mut HashMap<u32, ([Rate; 4], Meter)>, out: &Out, text: &[u8]) {
+    let now = Instant::now();
+    for cpu in softnet_stat::parse(text) {
+        let (rates, backlog) = cpus.entry(cpu.cpu).or_default();
+        let number = cpu.cpu.to_string();
+        let labels = [("cpu", &*number)];
+        let figures = [
+            (cpu.processed, &metric::SOFTNET_PROCESSED),
+            (cpu.dropped, &metric::SOFTNET_DROPPED),
+            (cpu.time_squeeze, &metric::SOFTNET_TIME_SQUEEZE),
+            (cpu.flow_limit, &metric::SOFTNET_FLOW_LIMIT),
+        ];
+        for (rate, (count, kind)) in rates.iter_mut().zip(figures) {
+            rate.put(out, now, count, 1.0, &Of::labelled(kind, &labels));
+        }
+        if let Some(packets) = cpu.backlog {
+            backlog.put(out, now, packets as f64, &Of::labelled(&metric::SOFTNET_BACKLOG, &labels));
+        }
+    }
+}
+
+fn read_qdisc(
+    rates: &mut [Rate; 3],
+    levels: &mut [Meter; 2],
+    out: &Out,
+    interface: &str,
+    qdisc: &netlink::Qdisc<'_>,
+) {
+    let now = Instant::now();
+    let (kind, handle) = (scan::text(qdisc.kind), format!("{:x}:", qdisc.handle >> 16));
+    let labels = [("interface", interface), ("qdisc", &*kind), ("handle", &*handle)];
+    let counts = [
+        (qdisc.drops, &metric::QDISC_DROPS),
+        (qdisc.overlimits, &metric::QDISC_OVERLIMITS),
+        (qdisc.requeues, &metric::QDISC_REQUEUES),
+    ];
+    for (rate, (count, kind)) in rates.iter_mut().zip(counts) {
+        rate.put(out, now, count.into(), 1.0, &Of::labelled(kind, &labels));
+    }
+    let waiting =
+        [(qdisc.bytes, &metric::QDISC_BACKLOG_BYTES), (qdisc.packets, &metric::QDISC_BACKLOG_PACKETS)];
+    for (meter, (value, kind)) in levels.iter_mut().zip(waiting) {
+        meter.put(out, now, value.into(), &Of::labelled(kind, &labels));
+    }
+}

@@ -1,0 +1,318 @@
+//! Whose sockets drop datagrams, hold full queues, or use up the ports: asked of the kernel only when there is cause.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::time::{Duration, Instant};
+
+use throng_observation::host::catalogue as metric;
+
+use super::files::{Blind, Reader};
+use super::meter::{Meter, Of, Out, Rate};
+use super::namespace::Netlink;
+use crate::find::sockets_of;
+use crate::proc::net_sockets::{self, TCP_LISTEN};
+use crate::proc::netlink::{self, Socket, SocketMemory};
+
+/// How often sockets are looked at without cause.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
+/// Looking for owners may take this share of the time.
+const OWNERS_SHARE: u32 = 200;
+/// Series, sockets and peers that are kept in mind.
+const SERIES_MAX: usize = 512;
+const SOCKETS_MAX: usize = 65_536;
+
+const INET: u8 = 2;
+const INET6: u8 = 10;
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+const LISTENING: u32 = 1 << 10;
+/// All but listening (10) and closed (7).
+const CONNECTED: u32 = 0xfff & !(1 << 10) & !(1 << 7);
+
+/// A port of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    pid: u32,
+    port: u16,
+    is_udp: bool,
+}
+
+/// The sockets of a network namespace.
+#[derive(Debug)]
+pub(crate) struct Sockets {
+    /// Whose files show the namespace where netlink does not.
+    pid: u32,
+    diag: Option<Netlink>,
+    ports: Option<(u16, u16)>,
+    owners: HashMap<u32, u32>,
+    owners_at: Option<Instant>,
+    look_at: Option<Instant>,
+    is_dropping: bool,
+    /// Drops of each socket as last seen.
+    seen: HashMap<u32, u32>,
+    is_first: bool,
+    by_key: HashMap<Key, Meters>,
+    ephemeral: Meter,
+}
+
+#[derive(Debug, Default)]
+struct Meters {
+    total_drops: u64,
+    drops: Rate,
+    queue: Meter,
+}
+
+/// What a port's sockets show together.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    dropped: u64,
+    queue: u32,
+    limit: u32,
+}
+
+impl Sockets {
+    pub(crate) fn new(pid: u32, diag: Option<Netlink>, ports: Option<(u16, u16)>) -> Self {
+        Self {
+            pid,
+            diag,
+            ports,
+            owners: HashMap::new(),
+            owners_at: None,
+            look_at: None,
+            is_dropping: false,
+            seen: HashMap::new(),
+            is_first: true,
+            by_key: HashMap::new(),
+            ephemeral: Meter::default(),
+        }
+    }
+
+    /// Looks at listening sockets, and at those for datagrams when some were `dropped`; `processes` are the watched
+    /// ones of this namespace.
+    pub(crate) fn read(
+        &mut self,
+        out: &Out,
+        reader: &mut Reader,
+        blind: &mut Blind,
+        dropped: bool,
+        processes: &HashMap<u32, String>,
+    ) {
+        let now = Instant::now();
+        let is_due = self.look_at.is_none_or(|at| now >= at);
+        if is_due {
+            self.look_at = Some(now + LOOK_EVERY);
+            self.read_ephemeral(out);
+        }
+        if is_due || dropped {
+            self.learn_owners(now, processes);
+        }
+        self.read_listening(out, reader, processes);
+        // Once more after the last drop, so that the rate returns to nothing.
+        if is_due || dropped || self.is_dropping {
+            self.is_dropping = dropped;
+            self.read_datagrams(out, reader, blind, processes);
+        }
+    }
+
+    /// Which process holds which socket. Many descriptors are dear to look through, so it is done the less often.
+    fn learn_owners(&mut self, now: Instant, processes: &HashMap<u32, String>) {
+        if self.owners_at.is_some_and(|at| now < at) {
+            return;
+        }
+        self.owners.clear();
+        for pid in processes.keys() {
+            for inode in sockets_of(*pid) {
+                if let Ok(inode) = u32::try_from(inode)
+                    && self.owners.len() < SOCKETS_MAX
+                {
+                    self.owners.insert(inode, *pid);
+                }
+            }
+        }
+        self.owners_at = Some(now + (now.elapsed() * OWNERS_SHARE).max(Duration::from_secs(1)));
+    }
+
+    fn read_listening(&mut self, out: &Out, reader: &mut Reader, processes: &HashMap<u32, String>) {
+        let mut sums: HashMap<Key, Sum> = HashMap::new();
+        let owners = &self.owners;
+        let mut add = |socket: &Socket| {
+            let Some(pid) = owners.get(&socket.inode) else { return };
+            let sum = sums.entry(Key { pid: *pid, port: socket.port, is_udp: false }).or_default();
+            if socket.receive_queue >= sum.queue {
+                (sum.queue, sum.limit) = (socket.receive_queue, socket.send_queue);
+            }
+        };
+        if dump(self.diag.as_mut(), TCP, LISTENING, &mut add).is_err() {
+            for socket in from_files(reader, self.pid, ["tcp", "tcp6"], |s| s.state == TCP_LISTEN) {
+                add(&socket);
+            }
+        }
+        for (key, sum) in sums {
+            let Some(meters) = meters(&mut self.by_key, key) else { continue };
+            tell(key, processes, |labels| {
+                let limit = (sum.limit > 0).then_some(f64::from(sum.limit));
+                let of = Of::labelled(&metric::SOCKET_ACCEPT_QUEUE, labels).limit(limit);
+                meters.queue.put(out, Instant::now(), sum.queue.into(), &of);
+            });
+        }
+    }
+
+    fn read_datagrams(
+        &mut self,
+        out: &Out,
+        reader: &mut Reader,
+        blind: &mut Blind,
+        processes: &HashMap<u32, String>,
+    ) {
+        let mut sums: HashMap<Key, Sum> = HashMap::new();
+        let mut alive = HashSet::new();
+        let (owners, seen, is_first) = (&self.owners, &mut self.seen, self.is_first);
+        let mut add = |socket: &Socket| {
+            let Some(memory) = socket.memory else { return };
+            let before = seen.get(&socket.inode).copied();
+            if memory.drops > 0 && seen.len() < SOCKETS_MAX {
+                seen.insert(socket.inode, memory.drops);
+                alive.insert(socket.inode);
+            }
+            // What a socket had dropped before watching began is not this run's; a socket that came since is.
+            let before = before.unwrap_or(if is_first { memory.drops } else { 0 });
+            let pid = owners.get(&socket.inode).copied().unwrap_or(0);
+            let sum = sums.entry(Key { pid, port: socket.port, is_udp: true }).or_default();
+            sum.dropped += u64::from(memory.drops.saturating_sub(before));
+            if memory.received >= sum.queue {
+                (sum.queue, sum.limit) = (memory.received, memory.receive_limit);
+            }
+        };
+        if let Err(error) = dump(self.diag.as_mut(), UDP, u32::MAX, &mut add) {
+            let mend =
+                "load the module udp_diag, or run the watcher as root; /proc/P/net/udp is read instead";
+            blind.say(out, "queues of UDP sockets by netlink", &error.to_string(), mend);
+            for socket in from_files(reader, self.pid, ["udp", "udp6"], |_| true) {
+                add(&socket);
+            }
+        }
+        self.seen.retain(|inode, _| alive.contains(inode));
+        self.is_first = false;
+        for (key, sum) in sums {
+            // Thousands of ports may never stir; those that drop or are half full are told.
+            let is_worth_it = sum.dropped > 0 || sum.queue > sum.limit / 2;
+            if !is_worth_it && !self.by_key.contains_key(&key) {
+                continue;
+            }
+            let Some(meters) = meters(&mut self.by_key, key) else { continue };
+            let now = Instant::now();
+            if meters.total_drops == 0 && sum.dropped > 0 {
+                meters.drops.begin(
+                    self.look_at.map_or(now, |at| at - LOOK_EVERY).min(now - Duration::from_secs(1)),
+                    0,
+                );
+            }
+            meters.total_drops += sum.dropped;
+            tell(key, processes, |labels| {
+                meters.drops.put(
+                    out,
+                    now,
+                    meters.total_drops,
+                    1.0,
+                    &Of::labelled(&metric::SOCKET_DROPS, labels),
+                );
+                let limit = (sum.limit > 0).then_some(f64::from(sum.limit));
+                let of = Of::labelled(&metric::SOCKET_RECEIVE_QUEUE, labels).limit(limit);
+                meters.queue.put(out, now, sum.queue.into(), &of);
+            });
+        }
+    }
+
+    /// Local ports in use toward the peer that uses most: TCP needs another port for each connection to the same peer.
+    fn read_ephemeral(&mut self, out: &Out) {
+        let Some((low, high)) = self.ports else { return };
+        let mut by_peer: HashMap<([u8; 16], u16), u32> = HashMap::new();
+        let mut add = |socket: &Socket| {
+            let key = (socket.peer_address, socket.peer_port);
+            if (low..=high).contains(&socket.port)
+                && (by_peer.len() < SOCKETS_MAX || by_peer.contains_key(&key))
+            {
+                *by_peer.entry(key).or_default() += 1;
+            }
+        };
+        if dump(self.diag.as_mut(), TCP, CONNECTED, &mut add).is_ok() {
+            let most = by_peer.values().copied().max().unwrap_or(0);
+            let limit = f64::from(high - low) + 1.0;
+            let of = Of::host(&metric::TCP_EPHEMERAL_PORTS).limit(Some(limit));
+            self.ephemeral.put(out, Instant::now(), most.into(), &of);
+        }
+    }
+
+    /// Ends what a process's sockets had.
+    pub(crate) fn end(&mut self, out: &Out, pid: u32) {
+        let now = Instant::now();
+        self.by_key.retain(|key, meters| {
+            if key.pid == pid {
+                meters.drops.end(out, now);
+                meters.queue.end(out, now);
+            }
+            key.pid != pid
+        });
+        self.owners.retain(|_, owner| *owner != pid);
+    }
+}
+
+fn meters(by_key: &mut HashMap<Key, Meters>, key: Key) -> Option<&mut Meters> {
+    if by_key.len() >= SERIES_MAX && !by_key.contains_key(&key) {
+        return None;
+    }
+    Some(by_key.entry(key).or_default())
+}
+
+/// Names a port for `put`. Sockets of nobody that is watched are told as well: they fill the same buffers.
+fn tell(key: Key, processes: &HashMap<u32, String>, put: impl FnOnce(&[(&str, &str)])) {
+    let (pid, port) = (key.pid.to_string(), key.port.to_string());
+    let process = processes.get(&key.pid).map_or("(not watched)", String::as_str);
+    let protocol = if key.is_udp { "udp" } else { "tcp" };
+    put(&[("process", process), ("pid", &pid), ("port", &port), ("protocol", protocol)]);
+}
+
+fn dump(
+    diag: Option<&mut Netlink>,
+    protocol: u8,
+    states: u32,
+    add: &mut dyn FnMut(&Socket),
+) -> io::Result<()> {
+    let diag = diag.ok_or(io::ErrorKind::PermissionDenied)?;
+    for family in [INET, INET6] {
+        diag.dump(&netlink::socket_request(family, protocol, states), |message| {
+            if let Some(socket) = netlink::socket(message.payload) {
+                add(&socket);
+            }
+        })?;
+    }
+    Ok(())
+}
+
+/// The same from the text files: without the limits of queues.
+fn from_files(
+    reader: &mut Reader,
+    pid: u32,
+    files: [&str; 2],
+    is_it: impl Fn(&net_sockets::Socket) -> bool,
+) -> Vec<Socket> {
+    let mut sockets = Vec::new();
+    for file in files {
+        let Ok(text) = reader.path(&format!("/proc/{pid}/net/{file}")) else { continue };
+        let clip = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
+        let all = net_sockets::parse(text).filter(|socket| is_it(socket)).map(|socket| Socket {
+            port: socket.port,
+            peer_port: socket.peer_port,
+            receive_queue: clip(socket.rx_queue),
+            inode: clip(socket.inode),
+            memory: socket.drops.map(|drops| SocketMemory {
+                received: clip(socket.rx_queue),
+                receive_limit: 0,
+                drops: clip(drops),
+            }),
+            ..Socket::default()
+        });
+        sockets.extend(all);
+    }
+    sockets
+}

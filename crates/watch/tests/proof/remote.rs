@@ -1,0 +1,213 @@
+//! An agent and its runs: who is let in, what comes over, and what happens when either end misbehaves.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
+
+use throng_observation::host::{HostEventKind, HostId, HostRow};
+use throng_sim::namespace::Namespace;
+use throng_sim::requires_root;
+use throng_watch::remote::{Agent, AgentConfig, AgentError, Consent, Remote, RemoteConfig, RemoteError};
+use throng_watch::{Target, WatchConfig};
+
+use crate::seen::Seen;
+
+const TOKEN: &str = "0123456789abcdef";
+const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
+fn config(listen: SocketAddr, is_tls: bool) -> AgentConfig {
+    let targets = vec![Target::Pid(std::process::id())];
+    let watch = WatchConfig { targets, name: Some("stand".into()), ..WatchConfig::default() };
+    let consent = Some(Consent { ports: vec![8188], users_max: Some(9), ..Consent::default() });
+    AgentConfig { listen, token: TOKEN.into(), is_tls, watch, consent }
+}
+
+fn client(agent: &Agent) -> RemoteConfig {
+    RemoteConfig {
+        address: agent.address().to_string(),
+        token: TOKEN.into(),
+        fingerprint: agent.fingerprint(),
+    }
+}
+
+fn begin(remote: Remote, host: u8) -> (throng_watch::remote::RemoteWatching, Receiver<HostRow>, Instant) {
+    let (sender, rows) = throng_watch::rows(65_536);
+    let zero = Instant::now();
+    (remote.begin(HostId(host), None, zero, sender), rows, zero)
+}
+
+fn until(seen: &mut Seen, rows: &Receiver<HostRow>, what: &str, is_enough: impl Fn(&Seen) -> bool) {
+    let until = Instant::now() + Duration::from_secs(20);
+    while !is_enough(seen) {
+        match rows.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            Ok(row) => seen.take(row),
+            Err(_) => panic!("{what} was not seen; {seen:#?}"),
+        }
+    }
+}
+
+#[test]
+fn rows_come_over_with_this_runs_host_times_and_numbers() {
+    let agent = Agent::start(config(LOOPBACK, true)).unwrap();
+    let remote = Remote::connect(&client(&agent)).unwrap();
+    assert_eq!((remote.name(), remote.targets().len()), ("stand", 1));
+    assert_eq!(remote.consent().unwrap().ports, [8188]);
+    let (watching, rows, zero) = begin(remote, 5);
+    let mut seen = Seen::default();
+    until(&mut seen, &rows, "threads", |seen| seen.samples("process.threads", &[]).len() > 1);
+    until(&mut seen, &rows, "the host", |seen| {
+        seen.info.as_ref().is_some_and(|info| info.clock_error_us < 100_000)
+    });
+    assert!(seen.find("process.threads", &[]).all(|series| series.host == HostId(5)));
+    let info = seen.info.clone().unwrap();
+    assert_eq!((info.host, &*info.name), (HostId(5), "stand"));
+    // Both ends have one clock here, so the times must be true within the stated error.
+    let (now, error) = (zero.elapsed().as_secs_f64(), watching.clock_error_us() as f64 / 1e6);
+    let last = seen.samples("host.procs_running", &[]).last().unwrap().0;
+    assert!(last <= now + error && last > -1.0, "a sample of {last} s at {now} s, error {error}");
+    assert_eq!(agent.sessions(), 1);
+    watching.stop();
+}
+
+#[test]
+fn who_does_not_know_the_token_or_the_certificate_is_refused() {
+    let agent = Agent::start(config(LOOPBACK, true)).unwrap();
+    let right = client(&agent);
+    let wrong_token = RemoteConfig { token: "0123456789abcdeX".into(), ..right.clone() };
+    let error = Remote::connect(&wrong_token).unwrap_err();
+    assert!(matches!(&error, RemoteError::Refused { why, .. } if why.contains("token")), "{error}");
+    let other = Agent::start(config(LOOPBACK, true)).unwrap();
+    let wrong_certificate = RemoteConfig { fingerprint: other.fingerprint(), ..right.clone() };
+    let error = Remote::connect(&wrong_certificate).unwrap_err();
+    let theirs = agent.fingerprint().unwrap().to_string();
+    assert!(matches!(&error, RemoteError::Certificate { why, .. } if why.contains(&theirs)), "{error}");
+    let no_tls = RemoteConfig { fingerprint: None, ..right.clone() };
+    assert!(Remote::connect(&no_tls).is_err());
+    assert!(agent.refused() >= 2);
+    assert!(Remote::connect(&right).is_ok(), "the right one is let in afterwards");
+}
+
+#[test]
+fn an_agent_that_would_not_be_safe_does_not_start() {
+    let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+    assert!(matches!(Agent::start(config(any, false)), Err(AgentError::Plain(_))));
+    let short = AgentConfig { token: "short".into(), ..config(LOOPBACK, true) };
+    assert!(matches!(Agent::start(short), Err(AgentError::Token)));
+    let nowhere = SocketAddr::from(([192, 0, 2, 1], 9));
+    assert!(matches!(Agent::start(config(nowhere, true)), Err(AgentError::Listen(..))));
+}
+
+#[test]
+fn the_loss_of_an_agent_is_known_at_once_and_its_return_too() {
+    let agent = Agent::start(config(LOOPBACK, false)).unwrap();
+    let listen = agent.address();
+    let remote = Remote::connect(&client(&agent)).unwrap();
+    let presence = remote.presence();
+    let (watching, rows, _) = begin(remote, 0);
+    let mut seen = Seen::default();
+    until(&mut seen, &rows, "rows", |seen| seen.max("process.threads", &[]).is_some());
+    assert!(presence.is_present());
+    let stopped_at = Instant::now();
+    drop(agent);
+    while presence.is_present() {
+        assert!(stopped_at.elapsed() < Duration::from_secs(4), "the loss was not seen");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    until(&mut seen, &rows, "the loss", |seen| seen.said(HostEventKind::Watcher, "was stopped"));
+    let again = Agent::start(config(listen, false)).unwrap();
+    until(&mut seen, &rows, "the return", |seen| seen.said(HostEventKind::Watcher, "is back"));
+    let series = |seen: &Seen| seen.find("process.threads", &[]).count();
+    until(&mut seen, &rows, "rows again", |seen| series(seen) == 2);
+    let ended = seen.samples("process.threads", &[]).iter().any(|(_, value)| value.is_nan());
+    assert!(ended && presence.is_present());
+    watching.stop();
+    drop(again);
+}
+
+#[test]
+fn a_flood_a_silent_client_and_rubbish_do_not_keep_the_right_one_out() {
+    let agent = Agent::start(config(LOOPBACK, false)).unwrap();
+    // Silent ones take the places of strangers until their time is over.
+    let silent: Vec<_> = (0..40).filter_map(|_| TcpStream::connect(agent.address()).ok()).collect();
+    for rubbish in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0xff; 64], &[0, 0, 0, 0, 7], b""] {
+        if let Ok(mut stream) = TcpStream::connect(agent.address()) {
+            let _ = stream.write_all(rubbish);
+        }
+    }
+    assert!(agent.refused() > 0 || !silent.is_empty());
+    drop(silent);
+    let until = Instant::now() + Duration::from_secs(10);
+    let remote = loop {
+        match Remote::connect(&client(&agent)) {
+            Ok(remote) => break remote,
+            Err(error) => assert!(Instant::now() < until, "{error}"),
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    assert!(remote.is_present() && agent.is_running());
+}
+
+/// A frame as a client sends it.
+fn frame(json: &str) -> Vec<u8> {
+    let mut bytes = u32::try_from(json.len()).unwrap().to_le_bytes().to_vec();
+    bytes.push(1);
+    bytes.extend(json.as_bytes());
+    bytes
+}
+
+#[test]
+fn a_run_that_takes_nothing_any_more_loses_rows_and_then_its_place() {
+    let mut config = config(LOOPBACK, false);
+    config.watch.period = Duration::from_millis(20);
+    config.watch.fast_period = None;
+    config.watch.cpu_ratio_max = 10.0;
+    let agent = Agent::start(config).unwrap();
+    let mut stream = TcpStream::connect(agent.address()).unwrap();
+    stream.write_all(&frame(&format!(r#"{{"Hello":{{"version":1,"token":"{TOKEN}"}}}}"#))).unwrap();
+    stream.write_all(&frame(r#""Begin""#)).unwrap();
+    let mut welcome = [0; 64];
+    stream.read_exact(&mut welcome).unwrap();
+    // Pings alone keep the session, but nothing is read: the buffers of the kernel fill, then the queue.
+    let until = Instant::now() + Duration::from_secs(25);
+    while agent.sessions() > 0 {
+        assert!(Instant::now() < until, "the session goes on");
+        let _ = stream.write_all(&frame(r#"{"Ping":{"number":1}}"#));
+        std::thread::sleep(Duration::from_millis(100));
+        if Instant::now() + Duration::from_secs(12) > until {
+            break; // the kernel's buffers may hold more than this watcher says
+        }
+    }
+    assert!(agent.is_running());
+    assert!(Remote::connect(&client(&agent)).is_ok());
+}
+
+#[test]
+fn an_agent_in_another_network_namespace_is_reached_by_tls_and_token_alone() {
+    if !requires_root("an_agent_in_another_network_namespace_is_reached_by_tls_and_token_alone") {
+        return;
+    }
+    let (here, there) = (Ipv4Addr::new(10, 73, 9, 1), Ipv4Addr::new(10, 73, 9, 2));
+    let (ours, theirs) = Namespace::pair("watch", here, there).unwrap();
+    let agent = theirs.enter(|| Agent::start(config((there, 0).into(), true))).unwrap().unwrap();
+    let right = client(&agent);
+    ours.enter(|| {
+        let plain = RemoteConfig { fingerprint: None, ..right.clone() };
+        assert!(matches!(Remote::connect(&plain), Err(RemoteError::Plain(_))));
+        let stranger = RemoteConfig { token: "another-token-of-16".into(), ..right.clone() };
+        assert!(matches!(Remote::connect(&stranger), Err(RemoteError::Refused { .. })));
+        // Nothing is said in the clear: neither the token nor what is watched can be read by TCP alone.
+        let mut plain = TcpStream::connect(agent.address()).unwrap();
+        plain.write_all(&frame(&format!(r#"{{"Hello":{{"version":1,"token":"{TOKEN}"}}}}"#))).unwrap();
+        let mut answer = Vec::new();
+        let _ = plain.read_to_end(&mut answer);
+        assert!(!String::from_utf8_lossy(&answer).contains("Welcome"), "{answer:?}");
+        let remote = Remote::connect(&right).unwrap();
+        assert_eq!(remote.peer().ip(), there);
+        let (watching, rows, _) = begin(remote, 0);
+        let mut seen = Seen::default();
+        until(&mut seen, &rows, "rows", |seen| seen.max("process.threads", &[]).is_some());
+        watching.stop();
+    })
+    .unwrap();
+}
