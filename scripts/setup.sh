@@ -7,7 +7,7 @@ need_test=(
   "${need_build[@]}"
   janus:janus ffmpeg:ffmpeg chromium:chromium chromium-driver:chromedriver coturn:turnserver
   nftables:nft iproute2:ip procps:ps nginx-light:nginx
-  lighttpd:lighttpd caddy:caddy prosody:prosody
+  lighttpd:lighttpd caddy:caddy prosody:prosody sysstat:pidstat util-linux:losetup
   python3-websockets:/usr/lib/python3/dist-packages/websockets
   gstreamer1.0-plugins-base:/usr/lib/$(uname -m)-linux-gnu/gstreamer-1.0/libgstapp.so
   gstreamer1.0-plugins-bad:/usr/lib/$(uname -m)-linux-gnu/gstreamer-1.0/libgstshm.so

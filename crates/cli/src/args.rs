@@ -34,6 +34,8 @@ pub(crate) enum Command {
     /// A process of `throng ipc`
     #[command(hide = true)]
     IpcRole,
+    /// Watch what this host and its processes and threads do; --listen makes it the agent of runs elsewhere
+    Watch(crate::watch::arguments::Watch),
     /// Print the JSON Schema of a file format
     Schema(Schema),
 }

@@ -15,6 +15,7 @@ mod run;
 mod scenario;
 mod sink;
 mod stage;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
         Command::Calibrate(command) => calibrate::calibrate(&command),
         Command::Ipc(command) => ipc::measure(&command),
         Command::IpcRole => ipc::role(),
+        Command::Watch(command) => watch::watch(&command),
         Command::Schema(command) => schema(command.format),
     };
     done.unwrap_or_else(|stop| {

@@ -41,7 +41,7 @@ mod share;
 pub use share::{Share, ShareError};
 
 pub mod consent;
-pub use consent::{ConsentProof, ConsentProofError, Permit, Reach, Refusal};
+pub use consent::{AgentProof, AgentProofError, ConsentProof, ConsentProofError, Permit, Reach, Refusal};
 
 mod read;
 pub mod units;

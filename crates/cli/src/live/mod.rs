@@ -5,7 +5,7 @@ mod screen;
 mod terminal;
 
 pub(crate) use plain::Plain;
-pub(crate) use terminal::Terminal;
+pub(crate) use terminal::{Screen, Terminal};
 
 use throng_engine::Live;
 use throng_report::ObjectiveResult;

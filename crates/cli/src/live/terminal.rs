@@ -13,21 +13,35 @@ use throng_report::ObjectiveResult;
 use super::{Display, screen};
 
 /// The terminal in raw mode on its alternate screen; both are undone on drop, also when the run panics.
-pub(crate) struct Terminal {
-    terminal: ratatui::Terminal<CrosstermBackend<Stdout>>,
-    title: String,
-}
+pub(crate) struct Screen(ratatui::Terminal<CrosstermBackend<Stdout>>);
 
-impl Terminal {
+impl Screen {
     /// Takes the terminal.
-    pub(crate) fn take(title: String) -> io::Result<Self> {
+    pub(crate) fn take() -> io::Result<Self> {
         enable_raw_mode()?;
         crossterm::execute!(io::stdout(), EnterAlternateScreen)?;
-        Ok(Self { terminal: ratatui::Terminal::new(CrosstermBackend::new(io::stdout()))?, title })
+        Ok(Self(ratatui::Terminal::new(CrosstermBackend::new(io::stdout()))?))
+    }
+
+    /// Draws a picture. A terminal that cannot be drawn to must not end what is shown: the figures are kept elsewhere.
+    pub(crate) fn draw(&mut self, picture: impl FnOnce(&mut Frame<'_>)) {
+        let _ = self.0.draw(picture);
+    }
+
+    /// Whether the person asked to end. Raw mode swallows Ctrl-C, so it is read as a key like `q`.
+    pub(crate) fn wants_to_leave() -> bool {
+        while event::poll(Duration::ZERO).unwrap_or(false) {
+            let Ok(Event::Key(key)) = event::read() else { continue };
+            let control_c = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
+            if key.kind != KeyEventKind::Release && (control_c || key.code == KeyCode::Char('q')) {
+                return true;
+            }
+        }
+        false
     }
 }
 
-impl Drop for Terminal {
+impl Drop for Screen {
     fn drop(&mut self) {
         // Nothing better can be done when giving the terminal back fails.
         let _ = crossterm::execute!(io::stdout(), LeaveAlternateScreen);
@@ -35,27 +49,27 @@ impl Drop for Terminal {
     }
 }
 
+/// The view of a run.
+pub(crate) struct Terminal {
+    screen: Screen,
+    title: String,
+}
+
+impl Terminal {
+    /// Takes the terminal.
+    pub(crate) fn take(title: String) -> io::Result<Self> {
+        Ok(Self { screen: Screen::take()?, title })
+    }
+}
+
 impl Display for Terminal {
     fn show(&mut self, live: &Live, objectives: &[ObjectiveResult]) -> bool {
         let title = &self.title;
-        // A terminal that cannot be drawn to must not end a run: the figures are in the run folder.
-        let _ = self.terminal.draw(|frame: &mut Frame<'_>| screen::draw(frame, title, live, objectives));
-        wants_to_leave()
+        self.screen.draw(|frame| screen::draw(frame, title, live, objectives));
+        Screen::wants_to_leave()
     }
 
     fn shows_objectives(&self) -> bool {
         true
     }
-}
-
-/// Raw mode swallows Ctrl-C, so it is read as a key like `q`.
-fn wants_to_leave() -> bool {
-    while event::poll(Duration::ZERO).unwrap_or(false) {
-        let Ok(Event::Key(key)) = event::read() else { continue };
-        let control_c = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
-        if key.kind != KeyEventKind::Release && (control_c || key.code == KeyCode::Char('q')) {
-            return true;
-        }
-    }
-    false
 }

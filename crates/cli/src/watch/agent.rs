@@ -46,7 +46,8 @@ pub(super) fn serve(command: &Watch, listen: SocketAddr, interrupt: &Interrupt) 
 fn said(command: &Watch, agent: &Agent, token: &str) -> String {
     let address = agent.address();
     let scheme = if agent.fingerprint().is_some() { "tls" } else { "tcp" };
-    let mut text = format!("throng watch is ready: {}\n  agent        {scheme}://{address}\n", command.title());
+    let mut text =
+        format!("throng watch is ready: {}\n  agent        {scheme}://{address}\n", command.title());
     // A token that was given is not repeated: whoever gave it knows it.
     if command.token.is_none() {
         text += &format!("  token        {token}\n");
@@ -56,7 +57,8 @@ fn said(command: &Watch, agent: &Agent, token: &str) -> String {
     }
     if !command.allow_load.is_empty() {
         let ports: Vec<_> = command.allow_load.iter().map(ToString::to_string).collect();
-        text += &format!("  load allowed on port {} while this runs; Ctrl-C ends every run\n", ports.join(", "));
+        text +=
+            &format!("  load allowed on port {} while this runs; Ctrl-C ends every run\n", ports.join(", "));
     }
     text
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use clap::Args;
 use throng_scenario::units;
-use throng_watch::{Target, WatchConfig};
 use throng_watch::remote::Consent;
+use throng_watch::{Target, WatchConfig};
 
 use crate::Stop;
 
@@ -95,8 +95,10 @@ impl Watch {
             return Ok(None);
         }
         let bad = |flag: &'static str| move |error: units::UnitError| Stop::usage(format!("{flag}: {error}"));
-        let joins = self.max_joins.as_deref().map(units::rate_per_s).transpose().map_err(bad("--max-joins"))?;
-        let bits = self.max_bit_rate.as_deref().map(units::bit_rate).transpose().map_err(bad("--max-bit-rate"))?;
+        let joins =
+            self.max_joins.as_deref().map(units::rate_per_s).transpose().map_err(bad("--max-joins"))?;
+        let bits =
+            self.max_bit_rate.as_deref().map(units::bit_rate).transpose().map_err(bad("--max-bit-rate"))?;
         let lasts = self.max_duration.as_deref().map(|text| time("--max-duration", text)).transpose()?;
         Ok(Some(Consent {
             ports: self.allow_load.clone(),

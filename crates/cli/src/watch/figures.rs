@@ -133,7 +133,8 @@ impl Figures {
         ];
         let worst = |name: &'static str| {
             self.of(name).filter(|figure| figure.max > 0.0).map(move |figure| {
-                let labels: Vec<_> = figure.of.labels.iter().map(|(name, value)| format!("{name} {value}")).collect();
+                let labels: Vec<_> =
+                    figure.of.labels.iter().map(|(name, value)| format!("{name} {value}")).collect();
                 (format!("{name} {}", labels.join(", ")).trim_end().to_owned(), figure.max)
             })
         };
@@ -142,8 +143,14 @@ impl Figures {
 
     /// Levels near what cannot be passed: what, level, limit.
     pub(super) fn near_limits(&self) -> Vec<String> {
-        const LEVELS: [&str; 6] =
-            ["process.fds", "udp.memory", "tcp.memory", "conntrack.entries", "tcp.ephemeral_ports", "cgroup.memory"];
+        const LEVELS: [&str; 6] = [
+            "process.fds",
+            "udp.memory",
+            "tcp.memory",
+            "conntrack.entries",
+            "tcp.ephemeral_ports",
+            "cgroup.memory",
+        ];
         let near = |name: &'static str| {
             self.of(name).filter_map(move |figure| {
                 let limit = figure.of.limit.filter(|limit| figure.max > limit * 0.8)?;
@@ -160,7 +167,11 @@ impl Figures {
         let mut text = format!("Watched for {end_s:.0} s\n");
         if let Some(busy) = self.one("host.cpu.busy") {
             let cores = busy.of.limit.unwrap_or(0.0);
-            text += &format!("  host         {:.2} of {cores:.0} cores busy, at most {:.2}\n", busy.mean(end_s), busy.max);
+            text += &format!(
+                "  host         {:.2} of {cores:.0} cores busy, at most {:.2}\n",
+                busy.mean(end_s),
+                busy.max
+            );
         }
         for process in self.of("process.cpu") {
             let pid = process.label("pid");
@@ -215,7 +226,14 @@ mod tests {
     fn series(id: u32, metric: &str, unit: Unit, limit: Option<f64>) -> HostRow {
         let labels = [("process", "janus"), ("thread", "hloop 1"), ("pid", "7"), ("tid", "8")];
         let labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-        HostRow::Series(HostSeries { id: SeriesId(id), metric: metric.into(), unit, labels, limit, ..HostSeries::default() })
+        HostRow::Series(HostSeries {
+            id: SeriesId(id),
+            metric: metric.into(),
+            unit,
+            labels,
+            limit,
+            ..HostSeries::default()
+        })
     }
 
     fn sample(id: u32, second: i64, value: f64) -> HostRow {

@@ -45,9 +45,8 @@ fn here(command: &Watch, interrupt: &Interrupt) -> Result<Exit, Stop> {
     let zero = Instant::now();
     let mut file = command.output.as_deref().map(File::create).transpose()?;
     let mut view = View::new(command.plain, command.quiet, &command.title());
-    let watching = local
-        .begin(HostId(0), zero, rows.clone())
-        .map_err(|error| Stop::new(Exit::Invalid, error))?;
+    let watching =
+        local.begin(HostId(0), zero, rows.clone()).map_err(|error| Stop::new(Exit::Invalid, error))?;
 
     let mut figures = Figures::default();
     let mut is_over = false;

@@ -43,7 +43,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, title: &str, figures: &Figures, at: Du
 
 fn draw_host(frame: &mut Frame<'_>, area: Rect, figures: &Figures) {
     let now = |metric: &str| figures.one(metric).map_or(0.0, |figure| figure.now);
-    let sum = |metric: &str| figures.of(metric).map(|figure| figure.now).filter(|now| !now.is_nan()).sum::<f64>();
+    let sum =
+        |metric: &str| figures.of(metric).map(|figure| figure.now).filter(|now| !now.is_nan()).sum::<f64>();
     let lines = vec![
         Line::from(format!(
             "CPU {:.2} cores (user {:.2}, system {:.2}, softirq {:.2}, iowait {:.2}, steal {:.2})   waiting for CPU {}, memory {}, I/O {}",
@@ -91,7 +92,8 @@ fn draw_chart(frame: &mut Frame<'_>, area: Rect, figures: &Figures) {
 }
 
 fn draw_threads(frame: &mut Frame<'_>, area: Rect, figures: &Figures) {
-    let head = Row::new(["thread", "process", "tid", "CPU", "max", "waits for CPU"]).style(Style::new().fg(QUIET));
+    let head =
+        Row::new(["thread", "process", "tid", "CPU", "max", "waits for CPU"]).style(Style::new().fg(QUIET));
     let rows = figures.threads().into_iter().take(area.height as usize).map(|thread| {
         let row = Row::new([
             thread.label("thread").to_owned(),

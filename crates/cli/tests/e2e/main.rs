@@ -15,3 +15,4 @@ mod oven_media_engine;
 mod page;
 mod proxy;
 mod stage;
+mod watch;

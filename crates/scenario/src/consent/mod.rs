@@ -6,6 +6,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::network::Network;
 
+mod agent;
+pub use agent::{AgentProof, AgentProofError};
+
 mod proof;
 pub use proof::{ConsentProof, ConsentProofError, DNS_LABEL, WELL_KNOWN_PATH};
 
@@ -99,6 +102,12 @@ impl Reach {
     /// ([`ConsentProof::validate`]); it is named here so that nobody adds addresses without having one.
     pub fn prove(&mut self, _proof: &ConsentProof, addresses: impl IntoIterator<Item = IpAddr>) {
         self.proven.extend(addresses.into_iter().map(|address| address.to_canonical()));
+    }
+
+    /// Adds the address at which an agent of its owner answers; the caller has validated the proof
+    /// ([`AgentProof::validate`]) and withdraws it when the agent goes.
+    pub fn prove_by_agent(&mut self, proof: &AgentProof) {
+        self.proven.insert(proof.answered_at.to_canonical());
     }
 
     /// Takes back all proofs: consent was withdrawn or has expired.

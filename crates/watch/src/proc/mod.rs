@@ -26,3 +26,6 @@ pub mod softnet_stat;
 pub mod cgroup;
 pub mod cgroup_files;
 pub mod mountinfo;
+
+#[cfg(test)]
+mod recorded_tests;

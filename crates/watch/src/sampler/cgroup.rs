@@ -18,12 +18,19 @@ use crate::proc::{cgroup, mountinfo, scan};
 pub(crate) struct Cgroup {
     /// Its path, by which it is told.
     pub(crate) path: String,
+    files: Files,
+    meters: Box<Meters>,
+}
+
+#[derive(Debug)]
+struct Files {
+    /// `/proc/P/cgroup` of the process by which they were found.
+    membership: Vec<u8>,
     cpu: Option<Cpu>,
     memory: Option<Memory>,
     pids: Option<(File, PathBuf)>,
     io: Option<(File, bool)>,
     pressure: Option<PressureFiles>,
-    meters: Box<Meters>,
 }
 
 #[derive(Debug)]
@@ -76,12 +83,28 @@ pub(crate) fn of(reader: &mut Reader, pid: u32) -> Option<String> {
 }
 
 impl Cgroup {
-    /// Opens the group of `pid`; what a kernel does not have is left out.
+    /// Opens the group of `pid`.
     pub(crate) fn open(pid: u32, path: String, out: &Out, reader: &mut Reader, blind: &mut Blind) -> Self {
+        Self { files: Files::open(pid, &path, out, reader, blind), path, meters: Box::default() }
+    }
+
+    /// Opens what is new, if `pid` is in other groups than when the files were opened: version 1 moves a process into
+    /// one hierarchy after the other.
+    pub(crate) fn follow(&mut self, pid: u32, out: &Out, reader: &mut Reader, blind: &mut Blind) {
+        let membership = reader.path(&format!("/proc/{pid}/cgroup"));
+        if membership.is_ok_and(|text| text != self.files.membership) {
+            self.files = Files::open(pid, &self.path, out, reader, blind);
+        }
+    }
+}
+
+impl Files {
+    /// Opens the files of the group; what a kernel does not have is left out.
+    fn open(pid: u32, path: &str, out: &Out, reader: &mut Reader, blind: &mut Blind) -> Self {
         let groups = reader.path(&format!("/proc/{pid}/cgroup")).map(<[u8]>::to_vec).unwrap_or_default();
         let mounts = reader.path("/proc/self/mountinfo").map(<[u8]>::to_vec).unwrap_or_default();
         // Version 1 may have a process in a different group of each hierarchy; one name stands for one group.
-        let folder = |controller: &str| folder(&groups, &mounts, controller, &path);
+        let folder = |controller: &str| folder(&groups, &mounts, controller, path);
         let v2 = folder("").filter(|(path, is_v2)| *is_v2 && path.join("cgroup.procs").exists());
         let open = |path: PathBuf| File::open(path).ok();
         let cpu = folder("cpu").and_then(|(cpu, is_v2)| {
@@ -123,27 +146,29 @@ impl Cgroup {
             let before = format!("{}/", path.display());
             PressureFiles::open(out, blind, &before, ".pressure", &PRESSURE)
         });
-        Self { path, cpu, memory, pids, io, pressure, meters: Box::default() }
+        Self { membership: groups, cpu, memory, pids, io, pressure }
     }
+}
 
+impl Cgroup {
     /// Reads the group; a file that is gone gives nothing.
     pub(crate) fn read(&mut self, out: &Out, reader: &mut Reader, units: &Units) {
         let labels = [("cgroup", &*self.path)];
         let meters = &mut *self.meters;
-        if let Some(cpu) = &self.cpu {
+        if let Some(cpu) = &self.files.cpu {
             cpu.read(out, reader, units, meters, &labels);
         }
-        if let Some(memory) = &self.memory {
+        if let Some(memory) = &self.files.memory {
             memory.read(out, reader, meters, &labels);
         }
-        if let Some((current, max)) = &self.pids
+        if let Some((current, max)) = &self.files.pids
             && let Some(count) = level(reader, current)
         {
             let max = reader.path(&max.to_string_lossy()).ok().and_then(cgroup_files::level);
             let of = Of::labelled(&metric::CGROUP_PIDS, &labels).limit(max.map(|max| max as f64));
             meters.pids.put(out, Instant::now(), count as f64, &of);
         }
-        if let Some((file, is_v2)) = &self.io
+        if let Some((file, is_v2)) = &self.files.io
             && let Ok(text) = reader.all(file)
         {
             let (read, written) =
@@ -153,7 +178,7 @@ impl Cgroup {
             reads.put(out, now, read, 1.0, &Of::labelled(&metric::CGROUP_READ_BYTES, &labels));
             writes.put(out, now, written, 1.0, &Of::labelled(&metric::CGROUP_WRITE_BYTES, &labels));
         }
-        if let Some(pressure) = &mut self.pressure {
+        if let Some(pressure) = &mut self.files.pressure {
             pressure.read(out, reader, &labels);
         }
     }

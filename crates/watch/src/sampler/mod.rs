@@ -227,11 +227,12 @@ impl Sampler {
                 let label = (!nets.is_empty()).then_some(&*process.name);
                 nets.push(Net::open(pid, namespace, label, out, blind));
             }
-            let path = cgroup::of(reader, pid);
-            if let Some(path) = path.filter(|path| !cgroups.iter().any(|cgroup| cgroup.path == *path))
-                && cgroups.len() < PLACES_MAX
-            {
-                cgroups.push(Cgroup::open(pid, path, out, reader, blind));
+            let Some(path) = cgroup::of(reader, pid) else { continue };
+            let has_room = cgroups.len() < PLACES_MAX;
+            match cgroups.iter_mut().find(|cgroup| cgroup.path == path) {
+                Some(cgroup) => cgroup.follow(pid, out, reader, blind),
+                None if has_room => cgroups.push(Cgroup::open(pid, path, out, reader, blind)),
+                None => {}
             }
         }
         if nets.is_empty() && self.finder.targets().is_empty() {

@@ -1,0 +1,146 @@
+//! `throng watch`: by itself, as an agent, and beside a real Janus.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use throng_observation::host::HostData;
+use throng_sim::janus::{self, Janus};
+use throng_sim::namespace::Namespace;
+use throng_sim::requires_root;
+use throng_store::HostFile;
+
+use crate::throng::{Running, THRONG, alone, plain};
+
+/// The integral of a metric over the series that `is_it`, from the first sample to the last.
+fn sum(host: &HostData, metric: &str, from_s: f64, to_s: f64, is_it: impl Fn(&str) -> bool) -> f64 {
+    let of = |series: &&throng_observation::host::HostSeries| {
+        series.metric == metric && series.labels.get("process").is_some_and(|name| is_it(name))
+    };
+    let mut total = 0.0;
+    for series in host.series.iter().filter(of) {
+        let samples: Vec<_> = host.samples.iter().filter(|sample| sample.series == series.id).collect();
+        for pair in samples.windows(2) {
+            let (from, to) = (pair[0].at.as_secs_f64().max(from_s), pair[1].at.as_secs_f64().min(to_s));
+            if !pair[1].value.is_nan() && to > from {
+                total += (to - from) * pair[1].value;
+            }
+        }
+    }
+    total
+}
+
+#[test]
+fn the_threads_of_a_real_janus_are_named_and_sum_to_its_process() {
+    if !requires_root("the_threads_of_a_real_janus_are_named_and_sum_to_its_process") {
+        return;
+    }
+    let _alone = alone();
+    let address = Ipv4Addr::new(10, 74, 1, 1);
+    let namespace = Namespace::with_veth("watch-janus", address).unwrap();
+    let server = Janus::start(&namespace, address).unwrap();
+    let _feed = server.feed().unwrap();
+    let target = format!("janus+ws://127.0.0.1:{}/streaming/{}", janus::PORT, janus::H264);
+    let viewers = Running::start(
+        Some(&namespace),
+        &["view", &target, "-n", "8", "--every", "100ms", "--for", "16s", "--quiet"],
+    );
+    std::thread::sleep(Duration::from_secs(3));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("host.db");
+    let pid = server.pid().to_string();
+    let said = plain(&["watch", "--pid", &pid, "--for", "10s", "--quiet", "-o", file.to_str().unwrap()]);
+    let table = String::from_utf8_lossy(&said.stdout).into_owned();
+    assert!(said.status.success(), "{table}{}", String::from_utf8_lossy(&said.stderr));
+    viewers.wait();
+    let host = HostFile::read(&file).unwrap().host;
+    let names: Vec<_> = host
+        .series
+        .iter()
+        .filter(|series| series.metric == "thread.cpu")
+        .filter_map(|series| series.labels.get("thread"))
+        .collect();
+    assert!(names.iter().any(|name| name.starts_with("hloop")), "{names:?}\n{table}");
+    let is_janus = |name: &str| name == "janus";
+    let (threads, process) =
+        (sum(&host, "thread.cpu", 1.5, 9.5, is_janus), sum(&host, "process.cpu", 1.5, 9.5, is_janus));
+    assert!(process > 0.05, "Janus did nothing: {process} s\n{table}");
+    // Two percent, and the tick in which the kernel tells a process's time at both ends.
+    assert!(
+        (threads - process).abs() < 0.02 * process + 0.02,
+        "threads {threads} s, process {process} s\n{table}"
+    );
+}
+
+/// An agent that ends with the test.
+struct Agent {
+    child: Child,
+    address: String,
+    token: String,
+}
+
+impl Agent {
+    fn start() -> Self {
+        let mut command = Command::new(THRONG);
+        command.args(["watch", "--listen", "127.0.0.1:0", "--allow-load", "8188", "--", "sleep", "60"]);
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut find = |key: &str| loop {
+            let line = lines.next().unwrap().unwrap();
+            if let Some(value) = line.trim().strip_prefix(key) {
+                break value.trim().to_owned();
+            }
+        };
+        let address = find("agent").trim_start_matches("tls://").to_owned();
+        let token = find("token");
+        assert_eq!(find("fingerprint").len(), 64);
+        Self { child, address, token }
+    }
+
+    fn peak_resident_kib(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmHWM")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = Command::new("kill").arg(self.child.id().to_string()).status();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn an_agent_under_a_flood_stays_up_and_small() {
+    let _alone = alone();
+    let mut agent = Agent::start();
+    assert_eq!(agent.token.len(), 32);
+    let mut held = Vec::new();
+    for round in 0..300_u32 {
+        if let Ok(mut stream) = TcpStream::connect(&agent.address) {
+            let _ = stream.write_all(&vec![round as u8; 32 * 1024]);
+            held.push(stream);
+        }
+    }
+    assert!(agent.child.try_wait().unwrap().is_none(), "the agent is gone");
+    let peak = agent.peak_resident_kib();
+    assert!(peak < 48 * 1024, "the flood took {peak} KiB");
+}
+
+#[test]
+fn what_cannot_be_watched_is_said_before_anything_begins() {
+    for (args, word) in [
+        (&["watch", "--port", "0"][..], "1 to 65535"),
+        (&["watch", "--pid", "4194305"], "no process with PID"),
+        (&["watch", "--for", "x"], "--for"),
+        (&["watch", "--listen", "0.0.0.0:0", "--no-tls"], "not loopback"),
+        (&["watch", "--listen", "127.0.0.1:0", "--token", "short"], "16 characters"),
+        (&["watch", "--allow-load", "1"], "--listen"),
+    ] {
+        let said = plain(args);
+        let text = String::from_utf8_lossy(&said.stderr).into_owned();
+        assert!(!said.status.success() && text.contains(word), "{args:?}: {text}");
+    }
+}
