@@ -55,6 +55,10 @@ pub(crate) struct Common {
     /// Override a value of the scenario, such as crowd.size=50; repeatable
     #[arg(long, value_name = "PATH=VALUE")]
     pub(crate) set: Vec<String>,
+    /// Watch the server too: process=janus, unit=…, cgroup=…, pid=…, port=8188 or command=…, and more with commas, such as
+    /// every=200ms,profile=full,logs=/var/log/janus.log; repeatable
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) watch: Vec<String>,
     /// What must hold, such as "video.loss p95 < 1%"; repeatable
     #[arg(long, value_name = "OBJECTIVE")]
     pub(crate) objective: Vec<String>,

@@ -16,6 +16,8 @@ mod scenario;
 mod sink;
 mod stage;
 mod watch;
+mod watched_now;
+mod watchers;
 
 use std::process::ExitCode;
 

@@ -92,6 +92,12 @@ impl Permission {
         Arc::new(move |address| reach.permits(address).is_ok())
     }
 
+    /// The same guard for what is asked beside the target: a refusal is a sentence.
+    pub(crate) fn may_ask(&self) -> Arc<dyn Fn(IpAddr) -> Result<(), String> + Send + Sync> {
+        let reach = self.reach.clone();
+        Arc::new(move |address| reach.permits(address).map(drop).map_err(|refusal| refusal.to_string()))
+    }
+
     /// The target's signalling address, as resolved.
     pub(crate) fn server(&self) -> Option<SocketAddr> {
         Some(self.server)

@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::time::{Duration, Instant, SystemTime};
 
 use throng_engine::{Casting, Guards, Join, RunConfig, RunHandle, TlsOptions};
@@ -26,6 +26,7 @@ use crate::present::Present;
 use crate::reach::{self, Permission};
 use crate::report::{self, Wanted};
 use crate::sink::Sink;
+use crate::watchers::{self, Watchers};
 use crate::{Stop, say};
 
 /// Rows that may wait for the store; a second of a thousand participants is a few.
@@ -51,16 +52,27 @@ pub(crate) fn run(scenario: &Scenario, common: &Common) -> Result<Exit, Stop> {
     let path = folder(scenario, common);
     // The folder comes first: a run that cannot be kept is not begun.
     let info = info(scenario, &plan, &permission, warnings);
+    say_baseline(&plan);
     let display = display(&plan, common);
-    let is_judged = !plan.objectives.is_empty() && (common.until_missed || display.shows_objectives());
+    let is_judged = !plan.objectives.is_empty()
+        && (common.until_missed || display.shows_objectives() || watchers::wait_for_failure(&plan));
     let present = is_judged.then(|| Present::new(info.clone()));
     let mut writer = RunFolder::create(&path, &info).map_err(|error| Stop::new(Exit::Usage, error))?;
-    let (handle, rows) = start(&plan, &permission, common)?;
+    let (handle, rows, rows_in) = start(&plan, &permission, common)?;
+    let mut watchers = Watchers::start(
+        &plan,
+        handle.started_at(),
+        rows_in,
+        &permission.may_ask(),
+        !display.shows_objectives(),
+    );
     writer.starts_at(handle.started_at_unix_us()).map_err(|error| Stop::new(Exit::Invalid, error))?;
     let sink = Sink::start(writer, rows, present.clone()).map_err(|error| Stop::new(Exit::Invalid, error))?;
 
-    let quit = watch(&handle, &interrupt, display, present.as_ref(), common.until_missed);
+    let judged = Judged { present: present.as_ref(), ends_run: common.until_missed };
+    let quit = watch(&handle, &interrupt, display, &judged, &mut watchers);
     let end = handle.wait();
+    watchers.stop();
     let ending = match (quit, &end.why) {
         (Quit::Broken, _) => {
             say("an objective was missed: the run ended there, as asked");
@@ -87,18 +99,18 @@ pub(crate) fn permission(plan: &Plan, common: &Common) -> Result<Permission, Sto
     reach::permission(plan, common.consent_token.as_deref(), &tls(plan, common)?)
 }
 
-/// Starts to play the plan; what it sees comes from the receiver.
+/// Starts to play the plan; what it sees comes from the receiver, and what watchers see may be sent to it too.
 pub(crate) fn start(
     plan: &Plan,
     permission: &Permission,
     common: &Common,
-) -> Result<(RunHandle, Receiver<Row>), Stop> {
+) -> Result<(RunHandle, Receiver<Row>, SyncSender<Row>), Stop> {
     let config = config(plan, permission, tls(plan, common)?, common.workers);
     let casting = casting(plan, permission)?;
     let (rows_in, rows) = mpsc::sync_channel(ROWS_WAITING_MAX);
-    let handle =
-        throng_engine::run(config, casting, rows_in).map_err(|error| Stop::new(Exit::Invalid, error))?;
-    Ok((handle, rows))
+    let handle = throng_engine::run(config, casting, rows_in.clone())
+        .map_err(|error| Stop::new(Exit::Invalid, error))?;
+    Ok((handle, rows, rows_in))
 }
 
 /// How TLS servers are judged.
@@ -119,38 +131,62 @@ enum Quit {
     Broken,
 }
 
-/// Shows the run until it is over; a person, a signal or a missed objective may end it early.
+/// The objectives while the run goes on.
+struct Judged<'a> {
+    present: Option<&'a Present>,
+    /// Whether a missed objective ends the run.
+    ends_run: bool,
+}
+
+/// Shows the run until it is over; a person, a signal or a missed objective may end it early. Profiles are taken at their
+/// moments.
 fn watch(
     handle: &RunHandle,
     interrupt: &Interrupt,
     mut display: Box<dyn Display>,
-    present: Option<&Present>,
-    until_missed: bool,
+    judged: &Judged<'_>,
+    watchers: &mut Watchers,
 ) -> Quit {
-    let (mut quit, mut is_stopping) = (Quit::Over, false);
+    let (mut quit, mut is_stopping, mut has_failed) = (Quit::Over, false, false);
     let mut judge_at = Instant::now() + JUDGE_EVERY;
-    let mut objectives = present.map(Present::judge).unwrap_or_default();
+    let mut objectives = judged.present.map(Present::judge).unwrap_or_default();
     while !handle.is_finished() {
-        let person_quits = display.show(&handle.live(), &objectives);
+        let person_quits = display.show(&handle.live(), &objectives, &watchers.figures());
         if !is_stopping && (person_quits || interrupt.is_set()) {
             handle.stop();
             is_stopping = true;
         }
-        if let Some(present) = present
+        if let Some(present) = judged.present
             && !is_stopping
             && Instant::now() >= judge_at
         {
             judge_at = Instant::now() + JUDGE_EVERY;
             objectives = present.judge();
-            if until_missed && objectives.iter().any(ObjectiveResult::is_missed) {
+            has_failed |= objectives.iter().any(ObjectiveResult::is_missed);
+            if judged.ends_run && has_failed {
                 handle.stop();
                 (quit, is_stopping) = (Quit::Broken, true);
             }
         }
+        if !is_stopping {
+            watchers.look(has_failed);
+        }
         std::thread::sleep(SHOW_EVERY);
     }
-    display.show(&handle.live(), &objectives);
+    display.show(&handle.live(), &objectives, &watchers.figures());
     quit
+}
+
+/// Says that a watched run begins with a look at the idle server.
+fn say_baseline(plan: &Plan) {
+    if let [first, more @ ..] = plan.watch.as_slice() {
+        let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+        let seconds = watchers::BASELINE.as_secs();
+        say(&format!(
+            "watching {}{more}: the idle server for {seconds} s, then the crowd comes",
+            first.label()
+        ));
+    }
 }
 
 fn display(plan: &Plan, common: &Common) -> Box<dyn Display> {
@@ -205,13 +241,16 @@ fn config(plan: &Plan, permission: &Permission, tls: TlsOptions, workers: Option
         source_ip: join.source_ip,
     };
     let joins = plan.joins.iter().map(join).collect();
+    let usual = RunConfig::new(joins, RunTime::after_start(plan.duration), permission.reach());
+    let lead = if plan.watch.is_empty() { usual.lead } else { watchers::BASELINE };
     RunConfig {
         workers,
         tls,
         consent: permission.consent_check(),
         guards: Guards { mbit_per_s_max: permission.mbit_per_s_max(), ..Guards::default() },
         cohorts: u16::try_from(plan.cohorts.len()).unwrap_or(u16::MAX),
-        ..RunConfig::new(joins, RunTime::after_start(plan.duration), permission.reach())
+        lead,
+        ..usual
     }
 }
 

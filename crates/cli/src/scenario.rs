@@ -56,6 +56,7 @@ fn overrides(common: &Common) -> Result<Vec<Override>, Stop> {
         allow: common.allow_target.clone(),
         source_ips: common.source_ip.clone(),
         objectives: common.objective.clone(),
+        watch: common.watch.clone(),
         folder: common.output.as_ref().map(|path| path.display().to_string()),
         csv: common.csv,
         set: parse_sets(&common.set)?,

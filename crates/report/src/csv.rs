@@ -1,5 +1,9 @@
-//! `series.csv` and `participants.csv` (RFC 4180): a header line, then a line a row. Absent figures are empty.
+//! `series.csv`, `participants.csv` and `server.csv` (RFC 4180): a header line, then a line a row. Absent figures are empty.
 
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
+
+use throng_observation::host::{HostId, HostSeries, SeriesId, Unit};
 use throng_observation::run::{ParticipantRow, RunData, SeriesRow};
 use throng_observation::{Distribution, Outcome, Phase, RunTime};
 
@@ -64,6 +68,47 @@ pub fn series(run: &RunData) -> String {
 pub fn participants(run: &RunData) -> String {
     let rows = run.participants.iter().map(|row| participant_row(run, row));
     table(&PARTICIPANT_COLUMNS, rows)
+}
+
+/// The columns of [`server`]; labels are `name=value` with `;` between them.
+pub const SERVER_COLUMNS: [&str; 6] = ["at_s", "host", "metric", "labels", "unit", "value"];
+
+/// A line for every sample of every series of the watched hosts; see [`SERVER_COLUMNS`]. An empty value ends a series.
+#[must_use]
+pub fn server(run: &RunData) -> String {
+    let names: BTreeMap<HostId, &str> =
+        run.host.hosts.iter().map(|info| (info.host, info.name.as_str())).collect();
+    let series: HashMap<SeriesId, &HostSeries> =
+        run.host.series.iter().map(|series| (series.id, series)).collect();
+    let mut out = table(&SERVER_COLUMNS, std::iter::empty());
+    // What a series is stays the same over all its samples, which may be millions.
+    for samples in run.host.samples.chunk_by(|a, b| a.series == b.series) {
+        let Some(of) = samples.first().and_then(|first| series.get(&first.series)) else { continue };
+        let labels: Vec<_> = of.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let host = names.get(&of.host).map_or_else(|| of.host.0.to_string(), |name| (*name).to_owned());
+        let fixed: Vec<_> =
+            [&host, &of.metric, &labels.join(";")].into_iter().map(|cell| quoted(cell)).collect();
+        let fixed = fixed.join(",");
+        let unit = unit(of.unit);
+        for sample in samples {
+            let at_s = sample.at.as_secs_f64();
+            let value = number(Some(sample.value).filter(|value| value.is_finite()));
+            // Writing to a String cannot fail.
+            let _ = write!(out, "{at_s},{fixed},{unit},{value}\r\n");
+        }
+    }
+    out
+}
+
+fn unit(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Count => "count",
+        Unit::PerSecond => "per_second",
+        Unit::Bytes => "bytes",
+        Unit::BytesPerSecond => "bytes_per_second",
+        Unit::Ratio => "ratio",
+        Unit::Milliseconds => "milliseconds",
+    }
 }
 
 fn series_row(run: &RunData, row: &SeriesRow) -> Vec<String> {
@@ -157,6 +202,15 @@ mod tests {
         ] {
             assert_eq!(quoted(cell), expect);
         }
+    }
+
+    #[test]
+    fn a_server_has_a_line_for_each_sample() {
+        let run = crate::server::tests::watched();
+        let csv = server(&run);
+        assert_eq!(csv.lines().count(), run.host.samples.len() + 1);
+        let line = csv.lines().nth(1).unwrap();
+        assert_eq!(line, "-3.97,media one,thread.cpu,pid=4000;process=janus;thread=hloop 1;tid=4012,ratio,0");
     }
 
     #[test]

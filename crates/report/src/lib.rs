@@ -7,8 +7,9 @@
 
 mod summary;
 pub use summary::{
-    ClockSummary, FailureExample, Generator, Media, ObjectiveResult, Participants, PhaseTime, RunOutcome,
-    SUMMARY_VERSION, Summary, TimeTo, json_schema,
+    ClockSummary, FailureExample, Generator, HottestThread, Media, NetworkInterface, ObjectiveResult,
+    Participants, PhaseTime, RunOutcome, SUMMARY_VERSION, Server, ServerProcess, Summary, TimeTo,
+    json_schema,
 };
 
 mod summarise;
@@ -23,6 +24,9 @@ mod health;
 mod judge;
 
 mod headline;
+
+mod server;
+pub use server::PACKS_FACT;
 
 pub mod text;
 

@@ -11,7 +11,7 @@ use crate::figures::{CONNECTED, Figures, KindFigures, PLAYING};
 use crate::summary::{
     ClockSummary, FailureExample, Media, Participants, PhaseTime, RunOutcome, SUMMARY_VERSION, Summary,
 };
-use crate::{headline, health, judge};
+use crate::{headline, health, judge, server};
 
 /// What `run` comes to, held against `objectives`; media figures leave the first `warm_up` out.
 #[must_use]
@@ -53,6 +53,7 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
         received_bps_max,
         generator: health::examine(run, by_second.connected_seconds, by_second.connected_max),
         events: events(run),
+        server: server::summarise(run),
         failures: failures.iter().map(|(reason, example)| (reason.clone(), example.count)).collect(),
         failure_examples: failures.into_values().collect(),
         objectives: objectives.iter().map(|objective| judge::judge(objective, &figures)).collect(),

@@ -64,6 +64,9 @@ pub struct Summary {
     /// What else happened and how often, by the stable key of the event: `refused_ice_candidate`, `refused_redirect`,
     /// `refused_send`, `odd_rtcp`, `goodbye_unanswered`, `abort`, …
     pub events: BTreeMap<String, u64>,
+    /// The watched hosts, in the order of the scenario; empty when nothing was watched.
+    #[serde(default)]
+    pub server: Vec<Server>,
     /// Every objective with what was measured.
     pub objectives: Vec<ObjectiveResult>,
     /// How far absolute delays may be off.
@@ -263,6 +266,130 @@ pub struct Generator {
     pub rows_lost: u64,
     /// The worst second's share of CPU time stolen by the hypervisor.
     pub steal_ratio_max: Option<f64>,
+}
+
+/// A watched host over the run. Shares of CPU time are of one core: 1 is a whole core.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Server {
+    /// Its name: the scenario's, else the host name.
+    pub name: String,
+    /// Online CPUs.
+    pub cpus: Option<f64>,
+    /// CPU of the whole host, cores: median over the run.
+    pub cpu_p50: Option<f64>,
+    /// The most of the same.
+    pub cpu_max: Option<f64>,
+    /// The watched processes, by what they used; at most 20.
+    pub processes: Vec<ServerProcess>,
+    /// Threads seen over the run.
+    pub threads: u64,
+    /// CPU time of the threads together ÷ that of their processes: near 1 when no thread was missed.
+    pub threads_cpu_ratio: Option<f64>,
+    /// The thread that used most CPU over the run.
+    pub hottest_thread: Option<HottestThread>,
+    /// Largest resident memory of a process, bytes.
+    pub rss_bytes_max: Option<f64>,
+    /// Network interfaces that carried anything, the busiest first.
+    pub network: Vec<NetworkInterface>,
+    /// Packets dropped by interfaces, queueing disciplines and the kernel's backlog, over the run.
+    pub nic_drops: Option<u64>,
+    /// Datagrams dropped because a socket's receive buffer was full.
+    pub udp_receive_buffer_errors: Option<u64>,
+    /// Datagrams not sent because a socket's send buffer was full.
+    pub udp_send_buffer_errors: Option<u64>,
+    /// TCP segments sent again.
+    pub tcp_segments_retransmitted: Option<u64>,
+    /// Connections dropped because a listen queue was full.
+    pub tcp_listen_overflows: Option<u64>,
+    /// Most open file descriptors of a process.
+    pub open_fds_max: Option<f64>,
+    /// Their limit.
+    pub open_fds_limit: Option<f64>,
+    /// The longest mean time of disk requests, milliseconds.
+    pub disk_await_ms_max: Option<f64>,
+    /// Most cores idle while a task waited for I/O.
+    pub iowait_max: Option<f64>,
+    /// Most cores wanted and not given by the hypervisor.
+    pub steal_max: Option<f64>,
+    /// Largest share of the periods of its quota in which the control group was held back.
+    pub throttled_ratio_max: Option<f64>,
+    /// Largest share of time that some task waited for a CPU (PSI).
+    pub pressure_cpu_max: Option<f64>,
+    /// The same for memory.
+    pub pressure_memory_max: Option<f64>,
+    /// The same for block I/O.
+    pub pressure_io_max: Option<f64>,
+    /// Log lines by pattern.
+    pub log_lines: BTreeMap<String, u64>,
+    /// Share of what the interfaces sent that no access log tells of.
+    pub unexplained_tx_ratio: Option<f64>,
+    /// The moments of which there is a profile.
+    pub profiles: Vec<String>,
+    /// For how much of the run it was seen, seconds.
+    pub watched_s: f64,
+    /// What the watcher itself cost, of one core.
+    pub watcher_cpu_ratio: Option<f64>,
+    /// The watcher's peak resident memory, bytes.
+    pub watcher_rss_bytes: Option<u64>,
+    /// How far its times may be off the run's, milliseconds.
+    pub clock_error_ms: Option<f64>,
+    /// What could not be seen and why; at most 20.
+    pub not_seen: Vec<String>,
+}
+
+/// A watched process. CPU is in cores.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ServerProcess {
+    /// Its name.
+    pub name: String,
+    /// Its number.
+    pub pid: u32,
+    /// CPU time, seconds.
+    pub cpu_s: f64,
+    /// Median over the time it lived.
+    pub cpu_p50: f64,
+    /// The most.
+    pub cpu_max: f64,
+    /// Largest resident memory, bytes.
+    pub rss_bytes_max: Option<f64>,
+}
+
+/// The thread that used most CPU. A thread cannot use more than 1.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HottestThread {
+    /// Its name.
+    pub name: String,
+    /// Its process.
+    pub process: String,
+    /// Its number.
+    pub tid: u32,
+    /// Median share of one core over the time it lived.
+    pub cpu_p50: f64,
+    /// The most.
+    pub cpu_max: f64,
+    /// 95th percentile of the share of time that it was ready and waited for a CPU.
+    pub run_queue_wait_p95: Option<f64>,
+    /// What it does, where a knowledge pack says so.
+    pub meaning: Option<String>,
+    /// Which setting changes it, or what else helps.
+    pub mend: Option<String>,
+}
+
+/// A network interface, bits per second as it counts them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct NetworkInterface {
+    /// Its name.
+    pub name: String,
+    /// Most sent.
+    pub tx_bps_max: f64,
+    /// Mean sent.
+    pub tx_bps_mean: f64,
+    /// Most received.
+    pub rx_bps_max: f64,
+    /// Mean received.
+    pub rx_bps_mean: f64,
+    /// Its speed, where one is known.
+    pub line_rate_bps: Option<f64>,
 }
 
 /// One example of a kind of failure.

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
 
-use crate::summary::{ClockSummary, Media, Summary, TimeTo, one_way_basis};
+use crate::summary::{ClockSummary, Media, Server, Summary, TimeTo, one_way_basis};
 
 /// About fifteen lines: the answer, the objectives, the figures that matter. Plain text, newline at the end.
 #[must_use]
@@ -50,6 +50,9 @@ pub fn summary(summary: &Summary) -> String {
     }
     if let Some(one_way) = one_way_line(&summary.video, &summary.clock_error) {
         line(&mut out, "one-way", &one_way);
+    }
+    for server in &summary.server {
+        server_lines(&mut out, server, summary.server.len() > 1);
     }
     line(&mut out, "generator", &generator(summary));
     if !summary.events.is_empty() {
@@ -127,6 +130,67 @@ fn one_way_line(media: &Media, clock: &ClockSummary) -> Option<String> {
     Some(line)
 }
 
+/// What a watched host did, 3 to 5 lines.
+fn server_lines(out: &mut String, server: &Server, is_one_of_several: bool) {
+    let name = if is_one_of_several { format!("{}: ", server.name) } else { String::new() };
+    let processes: Vec<_> = server
+        .processes
+        .iter()
+        .take(3)
+        .map(|process| {
+            let memory = process.rss_bytes_max.map_or_else(String::new, |rss| format!(", {}", bytes(rss)));
+            format!(
+                "{} CPU p50 {}, max {}{memory}",
+                process.name,
+                percent(process.cpu_p50),
+                percent(process.cpu_max)
+            )
+        })
+        .collect();
+    let processes = if processes.is_empty() { "no process was seen".into() } else { processes.join("; ") };
+    line(out, "server", &format!("{name}{processes}"));
+    if let Some(thread) = &server.hottest_thread {
+        let meaning = thread.meaning.as_ref().map_or_else(String::new, |meaning| format!(": {meaning}"));
+        let (p50, max) = (percent(thread.cpu_p50), percent(thread.cpu_max));
+        line(
+            out,
+            "",
+            &format!(
+                "hottest thread {} (tid {}): p50 {p50} of a core, max {max}{meaning}",
+                thread.name, thread.tid
+            ),
+        );
+        if let Some(mend) = thread.mend.as_ref().filter(|_| thread.cpu_max > FULL_THREAD_RATIO) {
+            line(out, "", &format!("to give it room: {mend}"));
+        }
+    }
+    let mut network = Vec::new();
+    if let Some(busiest) = server.network.first() {
+        let rate = busiest.line_rate_bps.map_or_else(String::new, |rate| format!(" of {}", bit_rate(rate)));
+        let (tx, rx) = (bit_rate(busiest.tx_bps_max), bit_rate(busiest.rx_bps_max));
+        network.push(format!("{} sent at most {tx}{rate}, received {rx}", busiest.name));
+    }
+    let dropped = [
+        ("packets dropped", server.nic_drops),
+        ("UDP receive buffer errors", server.udp_receive_buffer_errors),
+        ("UDP send buffer errors", server.udp_send_buffer_errors),
+    ];
+    let counted =
+        dropped.into_iter().filter_map(|(what, count)| Some(format!("{} {what}", count.filter(|n| *n > 0)?)));
+    network.extend(counted);
+    if !network.is_empty() {
+        line(out, "", &network.join(", "));
+    }
+    for why in server.not_seen.iter().take(1) {
+        let more = server.not_seen.len() - 1;
+        let more = if more > 0 { format!(" (and {more} more, see the report)") } else { String::new() };
+        line(out, "", &format!("not seen: {why}{more}"));
+    }
+}
+
+/// From here on a thread is as good as full.
+const FULL_THREAD_RATIO: f64 = 0.8;
+
 fn generator(summary: &Summary) -> String {
     let health = &summary.generator;
     let mut said = if health.limited { "WAS THE LIMIT" } else { "was not the limit" }.to_owned();
@@ -150,6 +214,18 @@ mod tests {
         assert!(text.starts_with("Objectives missed: video.loss p95 < 1%"), "{text}");
         assert!(text.contains(" by in-media mark; clock error at most 2.0 ms"), "{text}");
         assert!(text.lines().count() <= 19 && text.contains("100 intended, 97 connected"), "{text}");
+    }
+
+    #[test]
+    fn a_watched_server_takes_three_to_five_lines() {
+        let run = crate::server::tests::watched();
+        let lines = |run| super::summary(&summarise(run, &[], Duration::ZERO)).lines().count();
+        let text = super::summary(&summarise(&run, &[], Duration::ZERO));
+        let more = lines(&run) - lines(&example::degraded());
+        assert!((3..=5).contains(&more), "{text}");
+        assert!(text.contains("hottest thread hloop 1 (tid 4012)"), "{text}");
+        assert!(text.contains("to give it room: event_loops"), "{text}");
+        assert!(text.contains("168 UDP receive buffer errors"), "{text}");
     }
 
     #[test]

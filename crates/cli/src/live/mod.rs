@@ -10,11 +10,14 @@ pub(crate) use terminal::{Screen, Terminal};
 use throng_engine::Live;
 use throng_report::ObjectiveResult;
 
+use crate::watched_now::ServerFigures;
+
 /// Shows a run while it goes on.
 pub(crate) trait Display {
-    /// Shows the picture of the moment, and what the objectives come to at present; called a few times a second. `true`
+    /// Shows the picture of the moment, what the objectives come to at present, and what the watched
+    /// hosts do; called a few times a second. `true`
     /// when the person wants to end the run.
-    fn show(&mut self, live: &Live, objectives: &[ObjectiveResult]) -> bool;
+    fn show(&mut self, live: &Live, objectives: &[ObjectiveResult], servers: &[ServerFigures]) -> bool;
 
     /// Whether it shows the objectives: judging them costs something.
     fn shows_objectives(&self) -> bool {
@@ -26,7 +29,7 @@ pub(crate) trait Display {
 pub(crate) struct Quiet;
 
 impl Display for Quiet {
-    fn show(&mut self, _: &Live, _: &[ObjectiveResult]) -> bool {
+    fn show(&mut self, _: &Live, _: &[ObjectiveResult], _: &[ServerFigures]) -> bool {
         false
     }
 }

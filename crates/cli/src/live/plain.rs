@@ -10,6 +10,7 @@ use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
 use throng_report::ObjectiveResult;
 
 use super::Display;
+use crate::watched_now::ServerFigures;
 
 /// Writes a summary block each `every` of run time.
 pub(crate) struct Plain<W: Write> {
@@ -28,19 +29,19 @@ impl<W: Write> Plain<W> {
 }
 
 impl<W: Write> Display for Plain<W> {
-    fn show(&mut self, live: &Live, _: &[ObjectiveResult]) -> bool {
+    fn show(&mut self, live: &Live, _: &[ObjectiveResult], servers: &[ServerFigures]) -> bool {
         let Some(second) = live.second else { return false };
         if second >= self.next_s && live.stage != Stage::Finished {
             self.next_s = (second + 1) / self.every_s * self.every_s + self.every_s - 1;
             // A closed pipe must not end the run; the figures are in the run folder.
-            let _ = self.out.write_all(block(live, second, &mut self.failed_shown).as_bytes());
+            let _ = self.out.write_all(block(live, servers, second, &mut self.failed_shown).as_bytes());
             let _ = self.out.flush();
         }
         false
     }
 }
 
-fn block(live: &Live, second: i64, failed_shown: &mut u32) -> String {
+fn block(live: &Live, servers: &[ServerFigures], second: i64, failed_shown: &mut u32) -> String {
     let crowd = &live.crowd;
     let [new, checking, connected, disconnected, failed, closed] = crowd.ice;
     let mut text = format!(
@@ -63,6 +64,10 @@ fn block(live: &Live, second: i64, failed_shown: &mut u32) -> String {
         if kind.tracks > 0 {
             text += &kind_lines(name, kind, second);
         }
+    }
+    for server in servers {
+        let name = if servers.len() > 1 { format!("{}: ", server.name) } else { String::new() };
+        text += &format!("  server     {name}{}\n", server.line());
     }
     let process = &live.generator.process;
     text += &format!(
@@ -160,9 +165,16 @@ mod tests {
         live.video.tracks = 1;
         live.video.absolute_delay_basis = Some(CaptureBasis::SenderReport);
         live.video.clock_disagrees_ratio = Some(0.6);
-        let text = block(&live, 0, &mut 0);
+        let text = block(&live, &[], 0, &mut 0);
         assert!(text.contains("one-way delay below zero, by RTCP SR (the server's own clock"), "{text}");
         assert!(text.contains("clocks disagree: 60"), "{text}");
+    }
+
+    #[test]
+    fn a_watched_server_has_its_line() {
+        let servers = [ServerFigures { name: "sfu".into(), cpu: Some(0.5), ..ServerFigures::default() }];
+        let text = block(&at(0), &servers, 0, &mut 0);
+        assert!(text.contains("  server     CPU 50.0 % of a core, hottest thread –"), "{text}");
     }
 
     #[test]
@@ -171,7 +183,7 @@ mod tests {
         live.crowd.failed = 2;
         live.failures.insert("http_404".into(), 2);
         let mut shown = 0;
-        assert!(block(&live, 0, &mut shown).contains("failures   http_404 2"));
-        assert!(!block(&live, 1, &mut shown).contains("failures   http_404"));
+        assert!(block(&live, &[], 0, &mut shown).contains("failures   http_404 2"));
+        assert!(!block(&live, &[], 1, &mut shown).contains("failures   http_404"));
     }
 }

@@ -12,26 +12,39 @@ use throng_observation::units::{bit_rate, bytes, percent};
 use throng_observation::{MediaKind, Quantiles};
 use throng_report::ObjectiveResult;
 
+use crate::watched_now::ServerFigures;
+
 const GOOD: Color = Color::Green;
 const BAD: Color = Color::Red;
 const QUIET: Color = Color::DarkGray;
 const ACCENT: Color = Color::Cyan;
+/// A thread that uses so much of its core is as good as full.
+const FULL_THREAD_RATIO: f64 = 0.9;
 
 /// Objectives beyond these are in the report.
 const OBJECTIVES_MAX: usize = 8;
 /// With this many lines, charts get their full height.
 const ROOMY_LINES: u16 = 30;
 
-pub(super) fn draw(frame: &mut Frame<'_>, title: &str, live: &Live, objectives: &[ObjectiveResult]) {
+pub(super) fn draw(
+    frame: &mut Frame<'_>,
+    title: &str,
+    live: &Live,
+    objectives: &[ObjectiveResult],
+    servers: &[ServerFigures],
+) {
+    // A title and a line each; no room where nothing is watched.
+    let servers_height = if servers.is_empty() { 0 } else { servers.len() as u16 + 1 };
     let objectives = objectives.get(..OBJECTIVES_MAX).unwrap_or(objectives);
     let objectives_height = if objectives.is_empty() { 0 } else { objectives.len() as u16 + 1 };
-    let is_roomy = frame.area().height >= ROOMY_LINES + objectives_height;
-    let [head, crowd, charts, judged, worst, health] = Layout::vertical([
+    let is_roomy = frame.area().height >= ROOMY_LINES + objectives_height + servers_height;
+    let [head, crowd, charts, judged, worst, watched, health] = Layout::vertical([
         Constraint::Length(2),
         Constraint::Length(4),
         Constraint::Length(if is_roomy { 10 } else { 6 }),
         Constraint::Length(objectives_height),
         Constraint::Min(3),
+        Constraint::Length(servers_height),
         Constraint::Length(4),
     ])
     .areas(frame.area());
@@ -40,7 +53,21 @@ pub(super) fn draw(frame: &mut Frame<'_>, title: &str, live: &Live, objectives: 
     draw_charts(frame, charts, live);
     draw_objectives(frame, judged, objectives);
     draw_worst(frame, worst, live);
+    draw_servers(frame, watched, servers);
     draw_health(frame, health, live);
+}
+
+fn draw_servers(frame: &mut Frame<'_>, area: Rect, servers: &[ServerFigures]) {
+    let line = |server: &ServerFigures| {
+        let is_full = server.hottest.as_ref().is_some_and(|(_, cpu)| *cpu > FULL_THREAD_RATIO);
+        let style = if is_full { Style::new().fg(BAD) } else { Style::new() };
+        let name = if servers.len() > 1 { format!("{}: ", server.name) } else { String::new() };
+        Line::styled(format!("{name}{}", server.line()), style)
+    };
+    if !servers.is_empty() {
+        let lines: Vec<Line<'_>> = servers.iter().map(line).collect();
+        frame.render_widget(Paragraph::new(lines).block(titled("The server")), area);
+    }
 }
 
 fn draw_head(frame: &mut Frame<'_>, area: Rect, title: &str, live: &Live) {
@@ -282,8 +309,13 @@ mod tests {
     }
 
     fn drawn(live: &Live, width: u16, height: u16) -> String {
+        drawn_with(live, &[], width, height)
+    }
+
+    fn drawn_with(live: &Live, servers: &[ServerFigures], width: u16, height: u16) -> String {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-        terminal.draw(|frame| draw(frame, "whep+http://127.0.0.1:7080/whep", live, &objectives())).unwrap();
+        let title = "whep+http://127.0.0.1:7080/whep";
+        terminal.draw(|frame| draw(frame, title, live, &objectives(), servers)).unwrap();
         let buffer = terminal.backend().buffer().clone();
         (0..height)
             .map(|y| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>())
@@ -348,6 +380,14 @@ mod tests {
         ] {
             assert!(screen.contains(text), "{text} is not on\n{screen}");
         }
+    }
+
+    #[test]
+    fn a_watched_server_has_its_line() {
+        let hottest = Some(("hloop 1".to_owned(), 0.97));
+        let servers = [ServerFigures { cpu: Some(1.2), hottest, ..ServerFigures::default() }];
+        let screen = drawn_with(&Live::default(), &servers, 110, 32);
+        assert!(screen.contains("CPU 120.0 % of a core, hottest thread hloop 1 97.0 %"), "{screen}");
     }
 
     #[test]

@@ -11,6 +11,7 @@ use throng_engine::Live;
 use throng_report::ObjectiveResult;
 
 use super::{Display, screen};
+use crate::watched_now::ServerFigures;
 
 /// The terminal in raw mode on its alternate screen; both are undone on drop, also when the run panics.
 pub(crate) struct Screen(ratatui::Terminal<CrosstermBackend<Stdout>>);
@@ -63,9 +64,9 @@ impl Terminal {
 }
 
 impl Display for Terminal {
-    fn show(&mut self, live: &Live, objectives: &[ObjectiveResult]) -> bool {
+    fn show(&mut self, live: &Live, objectives: &[ObjectiveResult], servers: &[ServerFigures]) -> bool {
         let title = &self.title;
-        self.screen.draw(|frame| screen::draw(frame, title, live, objectives));
+        self.screen.draw(|frame| screen::draw(frame, title, live, objectives, servers));
         Screen::wants_to_leave()
     }
 

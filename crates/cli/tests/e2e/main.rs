@@ -16,3 +16,4 @@ mod page;
 mod proxy;
 mod stage;
 mod watch;
+mod watched_run;

@@ -7,7 +7,7 @@ use throng_sim::chromium::Chromium;
 use throng_sim::namespace::Namespace;
 use throng_sim::requires_root;
 
-use crate::throng::{Stage, alone, run};
+use crate::throng::{Ran, Stage, alone, run};
 
 /// Errors that the page has met so far; the listener is put in before the page's own script runs.
 const LISTEN: &str = "globalThis.met = [];
@@ -26,30 +26,44 @@ fn the_report_opens_in_a_browser_without_an_error() {
         None,
         &["view", &stage.target(), "-n", "5", "--every", "100ms", "--for", "5s", "--warm-up", "1s"],
     );
-    let page = ran.folder().join("report.html");
-
     let namespace = Namespace::with_veth("page", Ipv4Addr::new(10, 78, 0, 1)).unwrap();
-    let mut browser = Chromium::start(&namespace).unwrap();
+    let mut browser = opened(&namespace, &ran);
+    let fetched = browser.evaluate("performance.getEntriesByType('resource').length").unwrap();
+    assert_eq!(fetched, serde_json::json!(0), "the page fetches something");
+    let charts = browser.evaluate("document.querySelectorAll('svg').length").unwrap();
+    assert!(charts.as_u64() >= Some(6), "{charts} charts\n{ran}");
+    fits(&mut browser, "report");
+}
+
+/// The run's page in a browser, once it has met no error.
+pub(crate) fn opened(namespace: &Namespace, ran: &Ran) -> Chromium {
+    let page = ran.folder().join("report.html");
+    let mut browser = Chromium::start(namespace).unwrap();
     browser.ask("Page.enable", &serde_json::json!({})).unwrap();
     browser.ask("Page.addScriptToEvaluateOnNewDocument", &serde_json::json!({ "source": LISTEN })).unwrap();
     browser.load(&format!("file://{}", page.display())).unwrap();
     let met = browser.evaluate("globalThis.met").unwrap();
     assert_eq!(met, serde_json::json!([]), "the page met errors");
-    let fetched = browser.evaluate("performance.getEntriesByType('resource').length").unwrap();
-    assert_eq!(fetched, serde_json::json!(0), "the page fetches something");
-    let charts = browser.evaluate("document.querySelectorAll('svg').length").unwrap();
-    assert!(charts.as_u64() >= Some(6), "{charts} charts\n{ran}");
-    for width in [1200, 360] {
+    browser
+}
+
+/// The page is no wider than a screen or a phone; pictures of both are kept, and of the screen in the dark.
+pub(crate) fn fits(browser: &mut Chromium, name: &str) {
+    for (width, scheme) in [(1200, "light"), (360, "light"), (1200, "dark")] {
         let size = serde_json::json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500 });
         browser.ask("Emulation.setDeviceMetricsOverride", &size).unwrap();
+        let scheme_set =
+            serde_json::json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
+        browser.ask("Emulation.setEmulatedMedia", &scheme_set).unwrap();
         let overflow = browser.evaluate("document.documentElement.scrollWidth - innerWidth").unwrap();
         assert!(overflow.as_i64() <= Some(0), "at {width} px the page is {overflow} px too wide");
-        keep_screenshot(&mut browser, width);
+        let dark = if scheme == "dark" { "-dark" } else { "" };
+        keep_screenshot(browser, &format!("{name}-{width}{dark}"));
     }
 }
 
 /// Screenshots lie under target/screenshots, for people to look at.
-fn keep_screenshot(browser: &mut Chromium, width: u32) {
+fn keep_screenshot(browser: &mut Chromium, name: &str) {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("../screenshots");
     let picture = browser
         .ask("Page.captureScreenshot", &serde_json::json!({ "format": "png", "captureBeyondViewport": true }))
@@ -57,7 +71,7 @@ fn keep_screenshot(browser: &mut Chromium, width: u32) {
     std::fs::create_dir_all(&folder).unwrap();
     let bytes = decode_base64(picture["data"].as_str().unwrap_or_default());
     assert!(bytes.starts_with(b"\x89PNG"), "not a picture");
-    std::fs::write(folder.join(format!("report-{width}.png")), bytes).unwrap();
+    std::fs::write(folder.join(format!("{name}.png")), bytes).unwrap();
 }
 
 fn decode_base64(text: &str) -> Vec<u8> {

@@ -1,6 +1,7 @@
 //! Line charts over the run's time. The lines are SVG stretched to the width there is; all text is HTML beside it, so
 //! that it keeps its size on a phone and on paper.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use super::markup::escape;
@@ -14,9 +15,27 @@ pub(crate) enum Scale {
     Percent,
 }
 
+impl Scale {
+    /// A value as the axis and the crosshair write it.
+    pub(crate) fn show(self, value: f64) -> String {
+        let (value, sign) = match self {
+            Self::Plain => (value, ""),
+            Self::Percent => (value * 100.0, " %"),
+        };
+        let digits = match value.abs() {
+            0.0 => 0,
+            a if a < 0.095 => 3,
+            a if a < 0.995 => 2,
+            a if a < 9.95 && value.fract() != 0.0 => 1,
+            _ => 0,
+        };
+        format!("{value:.digits$}{sign}")
+    }
+}
+
 /// One line of a chart.
 pub(crate) struct Line {
-    pub(crate) name: &'static str,
+    pub(crate) name: Cow<'static, str>,
     /// 1–6: the colour, by its place in the palette.
     pub(crate) colour: u8,
     /// A reference (source rate, limit, offered) is drawn dashed.
@@ -26,12 +45,12 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    pub(crate) fn solid(name: &'static str, colour: u8, values: Vec<Option<f64>>) -> Self {
-        Self { name, colour, dashed: false, values }
+    pub(crate) fn solid(name: impl Into<Cow<'static, str>>, colour: u8, values: Vec<Option<f64>>) -> Self {
+        Self { name: name.into(), colour, dashed: false, values }
     }
 
-    pub(crate) fn dashed(name: &'static str, colour: u8, values: Vec<Option<f64>>) -> Self {
-        Self { name, colour, dashed: true, values }
+    pub(crate) fn dashed(name: impl Into<Cow<'static, str>>, colour: u8, values: Vec<Option<f64>>) -> Self {
+        Self { name: name.into(), colour, dashed: true, values }
     }
 }
 
@@ -67,7 +86,7 @@ impl Chart<'_> {
         let mut out = format!("<figure class=\"chart\">{heading}<p class=\"legend\">");
         for line in &lines {
             let dash = if line.dashed { " dashed" } else { "" };
-            let _ = write!(out, "<span class=\"key{dash} c{}\">{}</span>", line.colour, escape(line.name));
+            let _ = write!(out, "<span class=\"key{dash} c{}\">{}</span>", line.colour, escape(&line.name));
         }
         let _ = write!(out, "</p><div class=\"plot\" data-points=\"{}\">", escape(&self.data(&lines)));
         self.draw(&mut out, &lines, top, step, highest);
@@ -93,7 +112,7 @@ impl Chart<'_> {
     }
 
     fn draw(&self, out: &mut String, lines: &[&Line], top: f64, step: f64, highest: f64) {
-        let names: Vec<_> = lines.iter().map(|line| line.name).collect();
+        let names: Vec<_> = lines.iter().map(|line| line.name.as_ref()).collect();
         let _ = write!(
             out,
             "<svg viewBox=\"0 0 1000 100\" preserveAspectRatio=\"none\" role=\"img\"><title>{}</title><desc>{} over \
@@ -147,30 +166,17 @@ impl Chart<'_> {
         let first = self.seconds.first().copied().unwrap_or(0);
         let (_, step) = axis(self.span_s());
         let step = step.max(1.0);
-        for tick in ticks(self.span_s(), step) {
-            let at = tick / self.span_s() * 100.0;
+        // Round seconds are labelled, also where the axis begins before the run.
+        let from = (first as f64 / step).ceil() * step;
+        for tick in ticks(self.span_s() + first as f64 - from, step).map(|tick| from + tick) {
+            let at = (tick - first as f64) / self.span_s() * 100.0;
             let unit = if tick == 0.0 { " s" } else { "" };
-            let _ = write!(
-                out,
-                "<span class=\"x\" style=\"left:{at:.1}%\">{:.0}{unit}</span>",
-                first as f64 + tick
-            );
+            let _ = write!(out, "<span class=\"x\" style=\"left:{at:.1}%\">{tick:.0}{unit}</span>");
         }
     }
 
     fn show(&self, value: f64) -> String {
-        let (value, sign) = match self.scale {
-            Scale::Plain => (value, ""),
-            Scale::Percent => (value * 100.0, " %"),
-        };
-        let digits = match value.abs() {
-            0.0 => 0,
-            a if a < 0.095 => 3,
-            a if a < 0.995 => 2,
-            a if a < 9.95 && value.fract() != 0.0 => 1,
-            _ => 0,
-        };
-        format!("{value:.digits$}{sign}")
+        self.scale.show(value)
     }
 
     /// What the crosshair reads: seconds, names, colours and values.
@@ -190,7 +196,7 @@ impl Chart<'_> {
 }
 
 /// The top of an axis that holds `highest`, and the step of its ticks: 1, 2 or 5 times a power of ten.
-fn axis(highest: f64) -> (f64, f64) {
+pub(super) fn axis(highest: f64) -> (f64, f64) {
     if highest.is_nan() || highest <= 0.0 {
         return (1.0, 1.0);
     }
@@ -202,7 +208,7 @@ fn axis(highest: f64) -> (f64, f64) {
     ((highest / step * 1.02).ceil() * step, step)
 }
 
-fn ticks(top: f64, step: f64) -> impl Iterator<Item = f64> {
+pub(super) fn ticks(top: f64, step: f64) -> impl Iterator<Item = f64> {
     (0..=12).map(move |i| f64::from(i) * step).take_while(move |tick| *tick <= top * 1.0001)
 }
 

@@ -121,21 +121,27 @@ fn delay(time: &Timeline, of: impl Fn(&Point, f64) -> Option<f64>) -> Vec<Line> 
         .collect()
 }
 
+/// What the viewers received, Mbit/s on the wire.
+pub(super) fn received_mbit(p: &Point) -> Option<f64> {
+    let bytes = p.video.counters.wire_bytes + p.audio.counters.wire_bytes;
+    (p.video.is_present || p.audio.is_present).then(|| bytes as f64 * 8.0 / 1e6 / p.seconds.max(1) as f64)
+}
+
 /// Offered is what the playing viewers get when all is well: the best sustained rate of one (the 90th percentile over
-/// the run, so that a burst of key frames does not count) times how many were connected.
-fn bitrate(time: &Timeline) -> String {
-    let received = |p: &Point| {
-        let bytes = p.video.counters.wire_bytes + p.audio.counters.wire_bytes;
-        (p.video.is_present || p.audio.is_present).then(|| bytes as f64 * 8.0 / 1e6 / p.seconds.max(1) as f64)
-    };
+/// the run, so that a burst of key frames does not count) times how many were connected. Mbit/s on the wire.
+pub(super) fn offered_mbit(time: &Timeline) -> Vec<Option<f64>> {
     let connected = |p: &Point| p.crowd.map(|sums| sums[1].max(sums[2])).filter(|count| *count > 0.0);
     let mut each: Vec<f64> = time
         .points
         .iter()
-        .filter_map(|p| Some(received(p)? / p.crowd.map(|s| s[2]).filter(|n| *n > 0.0)?))
+        .filter_map(|p| Some(received_mbit(p)? / p.crowd.map(|s| s[2]).filter(|n| *n > 0.0)?))
         .collect();
     each.sort_by(f64::total_cmp);
     let sustained = each.get(each.len() * 9 / 10).copied();
+    time.each(|p| Some(connected(p)? * sustained?))
+}
+
+fn bitrate(time: &Timeline) -> String {
     Chart {
         title: "Bitrate, offered against delivered",
         unit: "Mbit/s on the wire",
@@ -143,8 +149,8 @@ fn bitrate(time: &Timeline) -> String {
         scale: Scale::Plain,
         seconds: &time.starts,
         lines: vec![
-            Line::dashed("offered", 6, time.each(|p| Some(connected(p)? * sustained?))),
-            Line::solid("delivered", 1, time.each(received)),
+            Line::dashed("offered", 6, offered_mbit(time)),
+            Line::solid("delivered", 1, time.each(received_mbit)),
         ],
     }
     .render()

@@ -42,10 +42,13 @@ pub(crate) fn sections(profiles: &[Profile]) -> String {
 
 fn section(profile: &Profile) -> String {
     let time = SelfTime::of(profile);
-    let heading = if profile.moment.is_empty() { "Where the time went" } else { &profile.moment };
+    let heading = match profile.moment.as_str() {
+        "" => "Where the time went".to_owned(),
+        moment => format!("Where the time went: {moment}"),
+    };
     let mut out = format!(
         "<section><h2>{}</h2><p class=\"over\">{}</p>",
-        escape(heading),
+        escape(&heading),
         escape(&how(profile, &time))
     );
     if !profile.limits.is_empty() {

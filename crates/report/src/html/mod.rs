@@ -12,6 +12,8 @@ mod flame_page;
 mod glossary;
 mod markup;
 pub mod page;
+mod server;
+mod stack;
 mod tables;
 mod timeline;
 
@@ -22,6 +24,8 @@ use markup::escape;
 #[must_use]
 pub fn render(run: &RunData, summary: &Summary) -> String {
     let title = escape(&format!("throng: {}", summary.headline));
+    let has_profiles = !run.host.profiles.is_empty();
+    let (style, script) = if has_profiles { (flame::STYLE, flame::SCRIPT) } else { ("", "") };
     [
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">",
         "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">",
@@ -29,12 +33,13 @@ pub fn render(run: &RunData, summary: &Summary) -> String {
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
          script-src 'unsafe-inline'; img-src data:\">",
         "<link rel=\"icon\" href=\"data:,\">",
-        &format!("<title>{title}</title><style>{}</style></head><body><main>", include_str!("page.css")),
+        &format!("<title>{title}</title><style>{}{style}</style></head><body><main>", include_str!("page.css")),
         &first_screen::render(summary),
         &charts::render(run, summary),
+        &server::render(run),
         &tables::render(run, summary),
         &glossary::render(),
-        &format!("</main><script>{}</script></body></html>\n", include_str!("page.js")),
+        &format!("</main><script>{}{script}</script></body></html>\n", include_str!("page.js")),
     ]
     .concat()
 }
@@ -116,6 +121,29 @@ mod tests {
         let page = page(&run);
         assert!(page.contains("generator: memory") && page.contains("25.3 GB"), "{page}");
         assert!(page.contains("generator: cores") && !page.contains("memory_bytes"));
+    }
+
+    #[test]
+    fn what_the_server_did_stands_beside_what_the_viewers_had() {
+        let run = crate::server::tests::watched();
+        let page = page(&run);
+        for text in [
+            "<h2>The server</h2>",
+            "The busiest thread was <b>hloop 1</b> of janus (tid 4012)",
+            "CPU by thread against viewers",
+            "What the viewers had: delay",
+            "event_loops (janus.jcfg: general), default 0: As many as cores",
+            "old_packet_discarded",
+            "of what the interfaces sent is in no access log",
+            "srtp_protect",
+            "janus_ice_outgoing_traffic_handle&lt;Some &amp; thing&gt;",
+            "What could not be seen",
+            "at most 0.4 ms",
+            "janus_sessions",
+        ] {
+            assert!(page.contains(text), "{text}");
+        }
+        assert!(!page.contains("NaN") && !page.contains("inf "));
     }
 
     #[test]

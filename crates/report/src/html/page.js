@@ -10,6 +10,7 @@
     const times = plot.data.t;
     const second = times[0] + share * (times[times.length - 1] - times[0]);
     for (const { node, data } of plots) {
+      if (data.x !== plot.data.x) continue;
       const span = Math.max(1, data.t[data.t.length - 1] - data.t[0]);
       let index = 0;
       data.t.forEach((t, i) => { if (Math.abs(t - second) < Math.abs(data.t[index] - second)) index = i; });
@@ -22,7 +23,7 @@
       const tip = document.createElement("div");
       tip.className = "tip";
       const head = document.createElement("div");
-      head.textContent = data.t[index] + " s";
+      head.textContent = data.t[index] + " " + (data.x || "s");
       tip.append(head);
       for (const line of data.lines) {
         const row = document.createElement("div");

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use throng_observation::run::{RunData, SeriesRow};
 use throng_observation::{Distribution, MediaKind, OneWayDelay, TrackCounters};
 
-use crate::health;
+use crate::server::Grid;
+use crate::{health, server};
 
 /// Points of a chart: more than a screen has pixels for is only weight.
 pub(crate) const POINTS_MAX: i64 = 600;
@@ -59,6 +60,8 @@ impl Timeline {
     pub(crate) fn of(run: &RunData) -> Self {
         let seconds = || run.crowd.iter().map(|r| r.second).chain(run.series.iter().map(|r| r.second));
         let (first, last) = (seconds().min().unwrap_or(0), seconds().max().unwrap_or(-1));
+        // Watched hosts are seen from before the crowd comes: all charts of a page share that axis.
+        let first = server::first_second(run).map_or(first, |second| first.min(second));
         let width = ((last - first) / POINTS_MAX + 1).max(1);
         let count = if last < first { 0 } else { ((last - first) / width + 1) as usize };
         let mut points: Vec<Point> = (0..count).map(|_| Point::default()).collect();
@@ -105,6 +108,19 @@ impl Timeline {
             if let Some(point) = points.get_mut(place(second)) {
                 point.crowd = Some(sums);
             }
+        }
+    }
+
+    /// The same points for the series of a host.
+    pub(crate) fn grid(&self) -> Grid {
+        let width_s = match self.starts.as_slice() {
+            [first, second, ..] => second - first,
+            _ => 1,
+        };
+        Grid {
+            first_us: self.starts.first().copied().unwrap_or(0).saturating_mul(1_000_000),
+            width_us: width_s.max(1).saturating_mul(1_000_000),
+            count: self.starts.len(),
         }
     }
 

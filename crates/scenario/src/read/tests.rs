@@ -60,10 +60,11 @@ command = ["/usr/sbin/nginx", "-g", "daemon off;"]
 const SMALL: &str = "[target]\nurl = \"whep+http://127.0.0.1:7080/whep\"\n[crowd]\nsize = 5\n";
 
 /// Every example of the repository, by its name.
-const EXAMPLES: [(&str, &str); 4] = [
+const EXAMPLES: [(&str, &str); 5] = [
     ("stage", include_str!("../../../../examples/stage-viewers.toml")),
     ("janus", include_str!("../../../../examples/janus-viewers.toml")),
     ("whep", include_str!("../../../../examples/whep-viewers.toml")),
+    ("janus watched", include_str!("../../../../examples/janus-watched.toml")),
     ("ome", include_str!("../../../../examples/ome-viewers.toml")),
 ];
 

@@ -1,0 +1,110 @@
+//! Watching the server while the crowd is in: threads by name, their sum, the page; and what must never end a run.
+
+use std::net::Ipv4Addr;
+
+use serde_json::Value;
+use throng_sim::janus::Janus;
+use throng_sim::namespace::Namespace;
+use throng_sim::requires_root;
+
+use crate::page;
+use crate::throng::{Stage, alone, figure, run};
+
+const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
+
+fn names(run: &throng_observation::run::RunData, metric: &str, label: &str) -> Vec<String> {
+    let of = run.host.series.iter().filter(|series| series.metric == metric);
+    of.filter_map(|series| series.labels.get(label).cloned()).collect()
+}
+
+#[test]
+fn twenty_viewers_on_janus_are_seen_thread_by_thread() {
+    if !requires_root("twenty_viewers_on_janus_are_seen_thread_by_thread") {
+        return;
+    }
+    let _alone = alone();
+    let namespace = Namespace::with_veth("janus", ADDRESS).unwrap();
+    let janus = Janus::start(&namespace, ADDRESS).unwrap();
+    let feed = janus.feed().unwrap();
+    let url = "janus+ws://127.0.0.1:8188/streaming/1";
+    let crowd = ["view", url, "-n", "20", "--every", "100ms", "--for", "12s", "--warm-up", "3s", "--csv"];
+    let watch = ["--watch", "process=janus,profile=baseline,profile=full"];
+    let ran = run(Some(&namespace), &[&crowd[..], &watch].concat()).expect_code(0);
+    drop(feed);
+    assert!(ran.stderr.contains("watching process janus: the idle server for 5 s"), "{ran}");
+    assert!(ran.stderr.contains("  server     CPU "), "{ran}");
+
+    let summary = ran.summary();
+    let server = &summary["server"][0];
+    let process = &server["processes"][0];
+    assert_eq!(
+        (&process["name"], figure(process, "pid") as u32),
+        (&Value::from("janus"), janus.pid()),
+        "{ran}"
+    );
+    // Threads are counted in nanoseconds, the process in ticks of 10 ms.
+    let ratio = figure(server, "threads_cpu_ratio");
+    assert!((ratio - 1.0).abs() < 0.02, "the threads come to {ratio} of their process\n{server:#}");
+    let hottest = server["hottest_thread"]["name"].as_str().unwrap_or_default();
+    assert!(!hottest.is_empty() && figure(server, "rss_bytes_max") > 1e6, "{server:#}");
+    assert!(figure(server, "network.0.tx_bps_max") > 1e6, "{server:#}");
+
+    let run = throng_store::RunFolder::read(ran.folder()).unwrap();
+    let threads = names(&run, "thread.cpu", "thread");
+    for known in ["hloop", "mp "] {
+        assert!(threads.iter().any(|name| name.starts_with(known)), "no {known} among {threads:?}");
+    }
+    assert!(run.host.samples.iter().any(|sample| sample.at.as_secs_f64() < -1.0), "the idle server was seen");
+    let moments: Vec<&str> = run.host.profiles.iter().map(|profile| profile.moment.as_str()).collect();
+    assert_eq!(moments, ["baseline", "full"], "{:?}", run.host.events);
+    assert!(std::fs::read_to_string(ran.folder().join("server.csv")).unwrap().contains("thread.cpu"));
+
+    let mut browser = page::opened(&namespace, &ran);
+    for text in ["The server", "CPU by thread", "What the viewers had: delay", "The hottest threads"] {
+        let said = browser.evaluate(&format!("document.body.innerText.includes('{text}')")).unwrap();
+        assert_eq!(said, Value::Bool(true), "the page does not say {text}\n{ran}");
+    }
+    page::fits(&mut browser, "watched");
+}
+
+#[test]
+fn the_one_worker_of_a_full_stage_is_named() {
+    let _alone = alone();
+    let stage = Stage::start(None, "127.0.0.1:0", &["--workers", "1", "--work-per-packet", "400"]);
+    let port = stage.whep.rsplit(':').next().and_then(|rest| rest.split('/').next()).unwrap().to_owned();
+    let crowd = ["view", &stage.target(), "-n", "12", "--every", "100ms", "--for", "8s", "--warm-up", "2s"];
+    let ran = run(None, &[&crowd[..], &["--watch", &format!("port={port}")]].concat());
+    let summary = ran.summary();
+    let hottest = &summary["server"][0]["hottest_thread"];
+    assert!(hottest["name"].as_str().is_some_and(|name| name.contains("worker")), "{hottest:#}\n{ran}");
+    assert!(figure(hottest, "cpu_max") > 0.5, "{hottest:#}\n{ran}");
+    assert!(ran.stdout.contains("hottest thread"), "{ran}");
+}
+
+#[test]
+fn a_watcher_that_cannot_see_is_a_warning_and_never_the_end_of_a_run() {
+    let _alone = alone();
+    let stage = Stage::start(None, "127.0.0.1:0", &[]);
+    let crowd = ["view", &stage.target(), "-n", "3", "--every", "100ms", "--for", "4s"];
+    let watch = ["--watch", "pid=2147483647", "--watch", "process=no-such-process,profile=full"];
+    let ran = run(None, &[&crowd[..], &watch].concat()).expect_code(0);
+    let summary = ran.summary();
+    assert!(ran.stderr.contains("warning: pid 2147483647 is not watched"), "{ran}");
+    assert_eq!(figure(&summary, "events.watch_failed"), 1.0, "{ran}");
+    assert_eq!(figure(&summary, "participants.playing"), 3.0, "{ran}");
+    let not_seen = summary["server"][1]["not_seen"].to_string();
+    assert!(not_seen.contains("no-such-process"), "{not_seen}\n{ran}");
+}
+
+#[test]
+fn a_command_is_started_watched_and_ended_with_the_run() {
+    let _alone = alone();
+    let stage = Stage::start(None, "127.0.0.1:0", &[]);
+    let crowd = ["view", &stage.target(), "-n", "2", "--every", "100ms", "--for", "4s"];
+    let marker = "86399.5";
+    let ran =
+        run(None, &[&crowd[..], &["--watch", &format!("command=sleep {marker}")]].concat()).expect_code(0);
+    assert_eq!(ran.summary()["server"][0]["processes"][0]["name"], "sleep", "{ran}");
+    let left = std::process::Command::new("pgrep").args(["-f", &format!("sleep {marker}")]).output().unwrap();
+    assert!(left.stdout.is_empty(), "the command is still there");
+}

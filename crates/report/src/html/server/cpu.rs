@@ -1,0 +1,144 @@
+//! Where the CPU time went: threads stacked over time and over users, and the hottest threads by name.
+
+use std::collections::BTreeMap;
+
+use throng_observation::units::percent;
+
+use super::super::markup::table;
+use super::super::stack::{Layer, Stack};
+use super::Scene;
+
+/// Groups of threads with a colour of their own; the others are one.
+const GROUPS_MAX: usize = 5;
+/// Threads of the table.
+const THREADS_MAX: usize = 12;
+/// Colours from the bottom of a stack up; the last is for what is left.
+const COLOURS: [u8; 6] = [1, 4, 3, 2, 5, 6];
+
+/// CPU by group of threads over the run.
+pub(super) fn over_time(scene: &Scene<'_>) -> String {
+    let layers = layers(scene);
+    let ratio = threads_of_processes(scene);
+    let note = match ratio {
+        Some(ratio) => format!(
+            "Threads of one kind together. Dashed: the processes as the kernel counts them; the threads come to {} of it.",
+            percent(ratio)
+        ),
+        None => "Threads of one kind together.".into(),
+    };
+    Stack {
+        title: "CPU by thread",
+        unit: "cores",
+        note: &note,
+        x_unit: "s",
+        x: &scene.time.starts,
+        layers,
+        whole: processes(scene).map(|values| ("processes".to_owned(), values)),
+    }
+    .render()
+}
+
+/// The same over the number of viewers: which kind of thread grows with them.
+pub(super) fn over_users(scene: &Scene<'_>) -> String {
+    let mut points_by_users: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
+    let most = scene.time.points.iter().filter_map(|p| p.crowd.map(|sums| sums[2])).fold(0.0, f64::max);
+    // A hundred places are as many as can be told apart.
+    let step = (most / 100.0).ceil().max(1.0);
+    for (index, point) in scene.time.points.iter().enumerate() {
+        if let Some(sums) = point.crowd {
+            let users = (sums[2] / step).round() * step;
+            points_by_users.entry(users as i64).or_default().push(index);
+        }
+    }
+    if points_by_users.len() < 3 {
+        return String::new();
+    }
+    let mean = |values: &[Option<f64>], points: &[usize]| {
+        let known: Vec<f64> = points.iter().filter_map(|at| values.get(*at).copied().flatten()).collect();
+        (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+    };
+    let by_users =
+        |values: &[Option<f64>]| points_by_users.values().map(|points| mean(values, points)).collect();
+    let layers =
+        layers(scene).into_iter().map(|layer| Layer { values: by_users(&layer.values), ..layer }).collect();
+    let users: Vec<i64> = points_by_users.keys().copied().collect();
+    Stack {
+        title: "CPU by thread against viewers",
+        unit: "cores",
+        note: "Mean over all moments with as many viewers playing. What grows faster than the viewers is what ends first.",
+        x_unit: "viewers",
+        x: &users,
+        layers,
+        whole: processes(scene).map(|values| ("processes".to_owned(), by_users(&values))),
+    }
+    .render()
+}
+
+fn layers(scene: &Scene<'_>) -> Vec<Layer> {
+    scene
+        .threads
+        .groups(scene.grid, scene.knowledge, GROUPS_MAX)
+        .into_iter()
+        .zip(COLOURS)
+        .filter(|(group, _)| group.cpu_s > 0.0)
+        .map(|(group, colour)| {
+            let count = if group.count > 1 { format!(" ({})", group.count) } else { String::new() };
+            Layer { name: format!("{}{count}", group.name), colour, values: group.cores }
+        })
+        .collect()
+}
+
+fn processes(scene: &Scene<'_>) -> Option<Vec<Option<f64>>> {
+    let list = scene.host.metric("process.cpu");
+    let mut sums = vec![None; scene.grid.count];
+    list.iter().for_each(|process| process.add_to(scene.grid, &mut sums));
+    (!list.is_empty()).then_some(sums)
+}
+
+fn threads_of_processes(scene: &Scene<'_>) -> Option<f64> {
+    let processes = scene.host.total("process.cpu").filter(|total| *total > 0.0)?;
+    Some(scene.threads.cpu_s() / processes)
+}
+
+/// The threads that did most, with what they are and what would give them room.
+pub(super) fn hottest(scene: &Scene<'_>) -> String {
+    let busy: Vec<_> = scene.threads.0.iter().filter(|thread| thread.cpu_s > 0.0).collect();
+    if busy.is_empty() {
+        return String::new();
+    }
+    let (mut is_any_known, mut told) = (false, std::collections::BTreeSet::new());
+    let rows: Vec<Vec<String>> = busy
+        .iter()
+        .take(THREADS_MAX)
+        .map(|thread| {
+            let known = scene.knowledge.thread(thread.process, thread.name);
+            is_any_known |= known.is_some();
+            // What a kind of threads does is told once.
+            let known = known.filter(|_| told.insert(scene.knowledge.group(thread.process, thread.name)));
+            vec![
+                thread.name.to_owned(),
+                thread.tid.to_owned(),
+                percent(thread.cpu_p50),
+                percent(thread.cpu_max),
+                format!("{:.2} s", thread.cpu_s),
+                thread.wait_p95.map_or_else(|| "–".into(), percent),
+                known.map(|known| known.meaning.clone()).unwrap_or_default(),
+                known.map(crate::server::ThreadMeaning::mend).unwrap_or_default(),
+            ]
+        })
+        .collect();
+    let head =
+        ["thread", "tid", "CPU p50", "CPU max", "CPU time", "waited p95", "what it does", "what changes it"];
+    let (head, rows) = if is_any_known {
+        (head.to_vec(), rows)
+    } else {
+        let short = rows.into_iter().map(|row| row.into_iter().take(6).collect()).collect();
+        (head.iter().take(6).copied().collect(), short)
+    };
+    format!(
+        "<h3>The hottest threads</h3><div class=\"meanings\">{}</div><p class=\"over\">{} threads did anything. CPU is of one core, which is all that a \
+         thread can have; waited: share of the time that it was ready and another one had the CPU.</p>",
+        table(&head, &rows),
+        busy.len()
+    )
+}

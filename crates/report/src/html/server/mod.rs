@@ -1,0 +1,306 @@
+//! The watched hosts: what the server did while the viewers had what they had.
+
+use std::fmt::Write as _;
+
+use throng_observation::host::HostEventKind;
+use throng_observation::run::RunData;
+use throng_observation::units::{bytes, percent};
+
+use super::chart::{Chart, Line, Scale};
+use super::markup::{escape, table};
+use super::timeline::{Point, Timeline};
+use crate::server::{Accounts, Grid, Host, Knowledge, Threads, hosts};
+
+mod cpu;
+mod resources;
+
+/// What all parts of the section draw from.
+struct Scene<'a> {
+    host: &'a Host<'a>,
+    threads: &'a Threads<'a>,
+    knowledge: &'a Knowledge,
+    time: &'a Timeline,
+    grid: Grid,
+}
+
+/// The sections of all hosts; nothing where nothing was watched.
+pub(crate) fn render(run: &RunData) -> String {
+    if run.host.series.is_empty() && run.host.events.is_empty() {
+        return String::new();
+    }
+    let time = Timeline::of(run);
+    let hosts = hosts(run);
+    hosts.iter().map(|host| section(host, &time, hosts.len() > 1)).collect()
+}
+
+fn section(host: &Host<'_>, time: &Timeline, is_one_of_several: bool) -> String {
+    let (threads, knowledge) = (Threads::of(host), Knowledge::of(host.info));
+    let scene = Scene { host, threads: &threads, knowledge: &knowledge, time, grid: time.grid() };
+    let title = if is_one_of_several { format!("The server {}", host.name()) } else { "The server".into() };
+    let mut out = format!("<h2>{}</h2>", escape(&title));
+    out += &lead(&scene);
+    out += &format!("<div class=\"wall\">{}{}</div>", cpu::over_time(&scene), experience(time));
+    out += &cpu::over_users(&scene);
+    out += &cpu::hottest(&scene);
+    out += &format!("<div class=\"charts\">{}</div>", resources::charts(&scene).concat());
+    out += &log_lines(&scene);
+    out += &accounts(host);
+    out += &profiles(host);
+    out += &further(host);
+    out += &watcher(host);
+    out
+}
+
+/// What the section comes to, before its charts.
+fn lead(scene: &Scene<'_>) -> String {
+    let mut out = String::new();
+    if let Some(hottest) = scene.threads.hottest() {
+        let _ = write!(
+            out,
+            "<p>The busiest thread was <b>{}</b> of {} (tid {}): {} of one core in the median, {} at most; a thread \
+             cannot have more than one core.",
+            escape(hottest.name),
+            escape(hottest.process),
+            escape(hottest.tid),
+            percent(hottest.cpu_p50),
+            percent(hottest.cpu_max),
+        );
+        if let Some(known) = scene.knowledge.thread(hottest.process, hottest.name) {
+            let _ = write!(out, " It does this: {}.", escape(&known.meaning));
+        }
+        out.push_str("</p>");
+    }
+    let ended = scene.host.said(HostEventKind::ProcessEnded);
+    let ended: Vec<_> =
+        ended.map(|event| format!("{:.1} s: {}", event.at.as_secs_f64(), event.detail)).collect();
+    if !ended.is_empty() {
+        out.push_str("<ul class=\"notes\">");
+        for line in ended.iter().take(10) {
+            let _ = write!(out, "<li>{}</li>", escape(line));
+        }
+        out.push_str("</ul>");
+    }
+    out
+}
+
+/// What the viewers had, on the same axis right beneath.
+fn experience(time: &Timeline) -> String {
+    let ms = |p: &Point| p.video.relative.quantile(0.95).or_else(|| p.audio.relative.quantile(0.95));
+    let loss = |p: &Point| {
+        let tracks = if p.video.is_present { &p.video } else { &p.audio };
+        tracks.is_present.then(|| tracks.counters.loss_ratio()).flatten()
+    };
+    let thin = |title, unit, scale, lines| {
+        let chart = Chart { title, unit, note: "", scale, seconds: &time.starts, lines };
+        format!("<div class=\"thin\">{}</div>", chart.render())
+    };
+    [
+        thin(
+            "What the viewers had: delay",
+            "ms above each track's own floor, p95",
+            Scale::Plain,
+            vec![Line::solid("delay", 4, time.each(|p| ms(p).map(|us| us as f64 / 1e3)))],
+        ),
+        thin(
+            "What the viewers had: packet loss",
+            "of packets expected",
+            Scale::Percent,
+            vec![Line::solid("loss", 2, time.each(loss))],
+        ),
+        thin(
+            "Viewers",
+            "playing",
+            Scale::Plain,
+            vec![Line::solid("playing", 3, time.each(|p| p.crowd.map(|sums| sums[2])))],
+        ),
+    ]
+    .concat()
+}
+
+fn log_lines(scene: &Scene<'_>) -> String {
+    let host = scene.host;
+    let mut counted: Vec<(&str, f64)> = host
+        .metric("log.lines")
+        .iter()
+        .map(|series| (series.label("pattern"), series.integral(host.window).unwrap_or(0.0)))
+        .filter(|(_, count)| *count >= 0.5)
+        .collect();
+    counted.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let rows: Vec<Vec<String>> = counted
+        .iter()
+        .map(|(pattern, count)| {
+            let known = scene.knowledge.log(pattern);
+            vec![
+                (*pattern).to_owned(),
+                format!("{count:.0}"),
+                known.map(|known| known.meaning.clone()).unwrap_or_default(),
+                known.and_then(|known| known.hint.clone()).unwrap_or_default(),
+            ]
+        })
+        .collect();
+    let first = host.said(HostEventKind::LogLine).take(20);
+    let first: Vec<_> =
+        first.map(|e| vec![format!("{:.1} s", e.at.as_secs_f64()), e.detail.clone()]).collect();
+    let mut out = String::new();
+    if !rows.is_empty() {
+        out += &format!("<h3>Log lines</h3>{}", table(&["pattern", "lines", "meaning", "points to"], &rows));
+    }
+    if !first.is_empty() {
+        out += &format!("<h3>The first of each pattern</h3>{}", table(&["at", "line"], &first));
+    }
+    out
+}
+
+/// Groups of the table; what is left is summed up.
+const URI_GROUPS_MAX: usize = 30;
+
+fn accounts(host: &Host<'_>) -> String {
+    let Some(accounts) = Accounts::of(host) else { return String::new() };
+    let total: f64 = accounts.groups.iter().map(|group| group.bytes).sum();
+    let list = |counts: &std::collections::BTreeMap<String, f64>| {
+        let parts: Vec<_> = counts.iter().map(|(name, count)| format!("{name} {count:.0}")).collect();
+        parts.join(", ")
+    };
+    let rows: Vec<Vec<String>> = accounts
+        .groups
+        .iter()
+        .take(URI_GROUPS_MAX)
+        .map(|group| {
+            vec![
+                group.name.clone(),
+                bytes(group.bytes),
+                percent(group.bytes / total.max(1.0)),
+                format!("{:.0}", group.requests),
+                list(&group.by_status),
+                list(&group.by_protocol),
+            ]
+        })
+        .collect();
+    let note = match accounts.unexplained_ratio {
+        Some(ratio) => format!("{} of what the interfaces sent is in no access log.", percent(ratio)),
+        None => "How much of what the interfaces sent is in no access log is not known.".into(),
+    };
+    format!(
+        "<h3>Accounts by URI</h3>{}<p class=\"over\">{}</p>",
+        table(&["URIs", "sent", "share", "requests", "status", "protocol"], &rows),
+        escape(&note)
+    )
+}
+
+/// Where the time went at each moment that was profiled, and what changed.
+fn profiles(host: &Host<'_>) -> String {
+    let profiles: Vec<_> = host.profiles.iter().map(|profile| (*profile).clone()).collect();
+    if profiles.is_empty() {
+        return String::new();
+    }
+    format!("<div class=\"profiles\">{}</div>", super::flame_page::sections(&profiles))
+}
+
+/// Series of endpoints and logs that have no chart of their own.
+const FURTHER_MAX: usize = 100;
+
+fn further(host: &Host<'_>) -> String {
+    let is_ours = |metric: &str| {
+        throng_observation::host::catalogue::find(metric).is_some()
+            || [
+                "thread.",
+                "process.",
+                "host.",
+                "core.",
+                "disk.",
+                "nic.",
+                "qdisc.",
+                "softnet.",
+                "udp.",
+                "tcp.",
+                "socket.",
+                "conntrack.",
+                "cgroup.",
+                "watcher.",
+                "log.",
+                "access.",
+            ]
+            .iter()
+            .any(|room| metric.starts_with(room))
+    };
+    let further: Vec<_> = host
+        .metrics()
+        .into_iter()
+        .filter(|(metric, _)| !is_ours(metric))
+        .flat_map(|(_, list)| list.iter())
+        .filter_map(|series| Some((series, series.mean(host.window)?, series.max(host.window)?)))
+        .collect();
+    let figure = |value: f64| Scale::Plain.show(value);
+    let rows: Vec<Vec<String>> = further
+        .iter()
+        .take(FURTHER_MAX)
+        .map(|(series, mean, max)| {
+            let labels: Vec<_> =
+                series.series.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            vec![series.series.metric.clone(), labels.join(" "), figure(*mean), figure(*max)]
+        })
+        .collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let left = further.len().saturating_sub(FURTHER_MAX);
+    let more =
+        if left > 0 { format!("<p class=\"over\">{left} more are in run.db.</p>") } else { String::new() };
+    format!(
+        "<details><summary>Further series of the server ({})</summary>{}{more}</details>",
+        further.len(),
+        table(&["metric", "of", "mean", "max"], &rows)
+    )
+}
+
+/// What the watcher cost, how far its clock may be off, and what it could not see.
+fn watcher(host: &Host<'_>) -> String {
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    if let Some(info) = host.info {
+        let seconds = host.window.seconds();
+        if info.watcher_cpu_us > 0 && seconds > 0.0 {
+            let share = percent(info.watcher_cpu_us as f64 / 1e6 / seconds);
+            rows.push(vec!["its own CPU".into(), format!("{share} of one core")]);
+        }
+        if info.watcher_rss_bytes > 0 {
+            rows.push(vec!["its own memory".into(), bytes(info.watcher_rss_bytes as f64)]);
+        }
+        let error = match info.clock_error_us {
+            0 => "none: the same host and clock".into(),
+            us => format!("at most {:.1} ms", us as f64 / 1e3),
+        };
+        rows.push(vec!["clock error".into(), error]);
+        for (name, value) in info.facts.iter().filter(|(name, _)| *name != crate::server::PACKS_FACT) {
+            rows.push(vec![name.clone(), value.clone()]);
+        }
+    }
+    let said = |kind: HostEventKind| {
+        host.said(kind)
+            .take(30)
+            .map(|event| vec![format!("{:.1} s", event.at.as_secs_f64()), event.detail.clone()])
+    };
+    let mut out = String::new();
+    let not_seen: Vec<_> = said(HostEventKind::CannotSee).collect();
+    if !not_seen.is_empty() {
+        out += &format!(
+            "<h3>What could not be seen</h3>{}",
+            table(&["at", "what, why, and the mend"], &not_seen)
+        );
+    }
+    let happened: Vec<_> = [
+        HostEventKind::ProcessFound,
+        HostEventKind::ProcessEnded,
+        HostEventKind::Watcher,
+        HostEventKind::RateLowered,
+        HostEventKind::Mark,
+    ]
+    .into_iter()
+    .flat_map(said)
+    .collect();
+    out += &format!(
+        "<details><summary>The watcher, the host and its settings</summary>{}{}</details>",
+        table(&["", ""], &rows),
+        if happened.is_empty() { String::new() } else { table(&["at", "what happened"], &happened) }
+    );
+    out
+}

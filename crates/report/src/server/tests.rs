@@ -1,0 +1,266 @@
+//! A watched host made up for tests, and the laws of what is asked of one.
+
+use std::collections::BTreeMap;
+
+use throng_observation::RunTime;
+use throng_observation::host::*;
+use throng_observation::run::RunData;
+
+use super::*;
+use crate::example;
+
+const PACK: &str = r#"[{"pack":"janus","title":"Janus","source":"x","processes":["janus"],
+  "thread":[{"name":"hloop *","group":"hloop","meaning":"Sends to viewers",
+    "setting":{"name":"event_loops","place":"janus.jcfg: general","unit":"thread","default":"0","advice":"As many as cores"}},
+    {"name":"mp *","group":"streaming mountpoints","meaning":"Hands packets to viewers"}],
+  "log":[{"id":"old_packet_discarded","pattern":"x","meaning":"A packet waited too long","hint":"hloop is full"}]}]"#;
+
+/// Builds rows as a watcher sends them.
+#[derive(Default)]
+pub(crate) struct Rows(HostData);
+
+impl Rows {
+    pub(crate) fn series(
+        &mut self,
+        metric: &str,
+        unit: Unit,
+        labels: &[(&str, &str)],
+        limit: Option<f64>,
+        values: impl IntoIterator<Item = (i64, f64)>,
+    ) {
+        let id = SeriesId(self.0.series.len() as u32);
+        let labels = labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        self.0.series.push(HostSeries { id, host: HostId(0), metric: metric.into(), unit, labels, limit });
+        self.0.samples.extend(values.into_iter().map(|(at_us, value)| HostSample {
+            series: id,
+            at: RunTime(at_us),
+            value,
+        }));
+    }
+
+    fn thread(&mut self, name: &str, tid: u32, cpu: impl Fn(i64) -> f64) {
+        let tid = tid.to_string();
+        let labels = [("process", "janus"), ("pid", "4000"), ("tid", tid.as_str()), ("thread", name)];
+        let each = |value: &dyn Fn(i64) -> f64| {
+            (-4..60).map(|second| (second * 1_000_000 + 30_000, value(second))).collect::<Vec<_>>()
+        };
+        self.series("thread.cpu", Unit::Ratio, &labels, Some(1.0), each(&cpu));
+        let wait = each(&|second| (cpu(second) - 0.7).max(0.0) / 2.0);
+        self.series("thread.run_queue_wait", Unit::Ratio, &labels, None, wait);
+    }
+
+    fn host(&mut self, metric: &str, unit: Unit, limit: Option<f64>, value: impl Fn(i64) -> f64) {
+        let each = (-4..60).map(|second| (second * 1_000_000 + 30_000, value(second)));
+        self.series(metric, unit, &[], limit, each.collect::<Vec<_>>());
+    }
+
+    pub(crate) fn event(&mut self, at_s: i64, kind: HostEventKind, detail: &str) {
+        let (host, at, detail) = (HostId(0), RunTime(at_s * 1_000_000), detail.to_owned());
+        self.0.events.push(HostEvent { host, at, kind, detail });
+    }
+}
+
+fn profile(moment: &str, hot: u32) -> Profile {
+    let frame = |symbol: &str, module: &str| Frame { symbol: symbol.into(), module: module.into() };
+    let stack = |thread: &str, frames: &[u32], count| Stack {
+        pid: 4000,
+        tid: 4012,
+        thread: thread.into(),
+        frames: frames.into(),
+        count,
+    };
+    Profile {
+        host: HostId(0),
+        moment: moment.into(),
+        started_at: RunTime(30_000_000),
+        duration_us: 10_000_000,
+        frequency_hz: 99,
+        method: ProfileMethod::CpuClock,
+        frames: vec![
+            frame("srtp_protect", "libsrtp2.so.1"),
+            frame("janus_ice_outgoing_traffic_handle<Some & thing>", "janus"),
+            frame("g_main_loop_run", "libglib-2.0.so.0"),
+            frame("udp_sendmsg", "[kernel]"),
+        ],
+        stacks: vec![
+            stack("hloop 1", &[0, 1, 2], hot),
+            stack("hloop 1", &[3, 1, 2], 300),
+            stack("mp 1", &[], 40),
+            stack("mp 1", &[99, 2], 5),
+        ],
+        samples_lost: 3,
+        limits: vec!["no kernel symbols: kernel.kptr_restrict is 2".into()],
+    }
+}
+
+/// The run that degrades, watched: one sending thread fills its core from second 38 on.
+pub(crate) fn watched() -> RunData {
+    let mut rows = Rows::default();
+    let load =
+        |second: i64| (second.clamp(0, 10) as f64 / 10.0) * 0.5 + (second - 38).clamp(0, 10) as f64 * 0.048;
+    rows.thread("hloop 1", 4012, load);
+    (2..9).for_each(|n| rows.thread(&format!("hloop {n}"), 4012 + n, |second| load(second) * 0.1));
+    rows.thread("mp 1", 4030, |second| load(second) * 0.3);
+    rows.thread("janus", 4000, |_| 0.001);
+    rows.thread("ws thread", 4040, |second| if second < 10 { 0.04 } else { 0.002 });
+    let labels = [("process", "janus"), ("pid", "4000")];
+    let each = |value: &dyn Fn(i64) -> f64| {
+        (-4..60).map(|second| (second * 1_000_000 + 30_000, value(second))).collect::<Vec<_>>()
+    };
+    let all = |second: i64| load(second) * 2.0 + 0.001 + if second < 10 { 0.04 } else { 0.002 };
+    rows.series("process.cpu", Unit::Ratio, &labels, None, each(&all));
+    rows.series("process.rss", Unit::Bytes, &labels, None, each(&|s| 40e6 + s.max(0) as f64 * 1e5));
+    rows.series(
+        "process.fds",
+        Unit::Count,
+        &labels,
+        Some(1_024.0),
+        each(&|s| 40.0 + s.clamp(0, 10) as f64 * 30.0),
+    );
+    rows.host("host.cpu.user", Unit::Ratio, Some(2.0), |s| load(s) * 1.4);
+    rows.host("host.cpu.system", Unit::Ratio, Some(2.0), |s| load(s) * 0.5);
+    rows.host("host.cpu.busy", Unit::Ratio, Some(2.0), |s| load(s) * 1.9);
+    rows.host("host.cpu.iowait", Unit::Ratio, Some(2.0), |_| 0.0);
+    rows.host("host.pressure.cpu.some", Unit::Ratio, None, |s| (load(s) - 0.6).max(0.0));
+    rows.host("udp.rcvbuf_errors", Unit::PerSecond, None, |s| if s > 45 { 12.0 } else { 0.0 });
+    let lo = [("interface", "eth0")];
+    rows.series(
+        "nic.tx_bytes",
+        Unit::BytesPerSecond,
+        &lo,
+        Some(125e6),
+        each(&|s| s.clamp(0, 10) as f64 * 1.4e6),
+    );
+    rows.series("nic.rx_bytes", Unit::BytesPerSecond, &lo, Some(125e6), each(&|_| 2e4));
+    rows.series("disk.read_bytes", Unit::BytesPerSecond, &[("device", "vda")], None, each(&|_| 1e5));
+    let pattern = [("pattern", "old_packet_discarded")];
+    rows.series("log.lines", Unit::PerSecond, &pattern, None, each(&|s| if s > 40 { 31.0 } else { 0.0 }));
+    for (group, protocol, bytes) in [("chat", "h1", 9e6), ("playlists", "h2", 1e6)] {
+        let labels = [("uri_group", group), ("protocol", protocol)];
+        rows.series(
+            "access.bytes",
+            Unit::BytesPerSecond,
+            &labels,
+            None,
+            each(&|s| if s < 0 { 0.0 } else { bytes }),
+        );
+        let labels = [("uri_group", group), ("protocol", protocol), ("status", "2xx")];
+        rows.series("access.requests", Unit::PerSecond, &labels, None, each(&|_| 20.0));
+    }
+    rows.series(
+        "janus_sessions",
+        Unit::Count,
+        &[("endpoint", "admin")],
+        None,
+        each(&|s| s.clamp(0, 100) as f64),
+    );
+    rows.event(-4, HostEventKind::ProcessFound, "janus (PID 4000)");
+    rows.event(41, HostEventKind::LogLine, "Discarding too old outgoing packet (age=6597865us)");
+    rows.event(-4, HostEventKind::CannotSee, "/proc/4000/io: permission denied; run as root");
+    rows.0.profiles = vec![profile("baseline", 20), profile("fail", 900)];
+    let facts = BTreeMap::from([
+        ("kernel".into(), "6.18".into()),
+        ("net.core.rmem_max".into(), "212992".into()),
+        (PACKS_FACT.into(), PACK.into()),
+    ]);
+    rows.0.hosts.push(HostInfo {
+        host: HostId(0),
+        name: "media one".into(),
+        facts,
+        clock_error_us: 400,
+        watcher_cpu_us: 310_000,
+        watcher_rss_bytes: 9 << 20,
+    });
+    RunData { host: rows.0, ..example::degraded() }
+}
+
+fn one(unit: Unit, values: &[(i64, f64)]) -> RunData {
+    let mut rows = Rows::default();
+    rows.series("m", unit, &[], None, values.iter().map(|(at_s, value)| (at_s * 1_000_000, *value)));
+    RunData { host: rows.0, ..RunData::default() }
+}
+
+#[test]
+fn a_rate_tells_of_the_time_before_its_sample_and_a_level_of_the_time_after() {
+    let window = Window { from_us: 0, until_us: 3_000_000 };
+    let values = [(1, 1.0), (2, 3.0), (3, 5.0)];
+    let of = |unit| {
+        let run = one(unit, &values);
+        let hosts = hosts(&run);
+        hosts[0].metric("m")[0].integral(window)
+    };
+    assert_eq!(of(Unit::Ratio), Some(9.0));
+    assert_eq!(of(Unit::Count), Some(4.0));
+}
+
+#[test]
+fn a_value_holds_until_the_next_and_nothing_is_known_after_its_end() {
+    let run = one(Unit::Count, &[(0, 2.0), (10, f64::NAN), (20, 4.0), (30, 4.0)]);
+    let hosts = hosts(&run);
+    let (series, window) = (hosts[0].metric("m")[0], Window { from_us: 0, until_us: 30_000_000 });
+    assert_eq!((series.integral(window), series.mean(window)), (Some(60.0), Some(3.0)));
+    assert_eq!((series.max(window), series.quantile(window, 0.5)), (Some(4.0), Some(2.0)));
+    let grid = Grid { first_us: 0, width_us: 5_000_000, count: 6 };
+    assert_eq!(series.on(grid), [Some(2.0), Some(2.0), None, None, Some(4.0), Some(4.0)]);
+    let mut sums = vec![None; 6];
+    series.add_to(grid, &mut sums);
+    assert_eq!(sums, series.on(grid));
+}
+
+#[test]
+fn the_summary_names_the_thread_that_was_full() {
+    let run = watched();
+    let server = &summarise(&run)[0];
+    let hottest = server.hottest_thread.as_ref().unwrap();
+    assert_eq!((hottest.name.as_str(), hottest.tid), ("hloop 1", 4012));
+    assert!((hottest.cpu_max - 0.98).abs() < 1e-9 && hottest.cpu_p50 > 0.4, "{hottest:?}");
+    assert_eq!(hottest.meaning.as_deref(), Some("Sends to viewers"));
+    assert!(hottest.mend.as_deref().is_some_and(|mend| mend.contains("event_loops (janus.jcfg: general)")));
+    let sum = server.threads_cpu_ratio.unwrap();
+    assert!((sum - 1.0).abs() < 0.02, "{sum}");
+    assert_eq!(server.udp_receive_buffer_errors, Some(12 * 14));
+    assert_eq!(server.log_lines.get("old_packet_discarded"), Some(&(31 * 19)));
+    assert_eq!((server.open_fds_max, server.open_fds_limit), (Some(340.0), Some(1_024.0)));
+    assert_eq!(server.network[0].line_rate_bps, Some(1e9));
+    assert_eq!(server.profiles, ["baseline", "fail"]);
+    assert!(server.unexplained_tx_ratio.is_some_and(|ratio| (0.0..0.3).contains(&ratio)));
+    assert_eq!(server.not_seen.len(), 1);
+}
+
+#[test]
+fn the_others_are_counted_together() {
+    let run = watched();
+    let (hosts, grid) = (hosts(&run), Grid { first_us: 0, width_us: 1_000_000, count: 60 });
+    let threads = Threads::of(&hosts[0]);
+    let groups = threads.groups(grid, &Knowledge::of(hosts[0].info), 2);
+    let named: Vec<_> = groups.iter().map(|group| (group.name.as_str(), group.count)).collect();
+    assert_eq!(named, [("hloop", 8), ("mp 1", 1), ("2 others", 2)]);
+    let sum: f64 = groups.iter().map(|group| group.cpu_s).sum();
+    assert!((sum - threads.cpu_s()).abs() < 1e-9, "nothing is left out");
+}
+
+#[test]
+fn any_rows_are_borne() {
+    let mut rows = Rows::default();
+    let extreme =
+        [(i64::MIN, 1.0), (-1, f64::INFINITY), (0, f64::NEG_INFINITY), (5, 1e308), (i64::MAX, 1e308)];
+    for metric in ["thread.cpu", "process.cpu", "nic.tx_bytes", "access.bytes", "host.cpu.busy", "log.lines"]
+    {
+        for unit in [Unit::Ratio, Unit::Count] {
+            rows.series(metric, unit, &[("thread", "\"<b>"), ("tid", "x")], Some(f64::NAN), extreme);
+        }
+    }
+    rows.series("m", Unit::Count, &[], None, []);
+    rows.event(i64::MAX / 2_000_000, HostEventKind::ProcessEnded, "<script>");
+    rows.0.samples.push(HostSample { series: SeriesId(4_000), at: RunTime(0), value: 1.0 });
+    rows.0.samples.push(HostSample { series: SeriesId(0), at: RunTime(-7), value: 1.0 });
+    rows.0.profiles.push(Profile { stacks: Vec::new(), ..profile("x", 0) });
+    for base in [RunData::default(), example::degraded()] {
+        let run = RunData { host: rows.0.clone(), ..base };
+        let summary = crate::summarise(&run, &[], std::time::Duration::ZERO);
+        let page = crate::html::render(&run, &summary);
+        assert_eq!(page.matches("<script>").count(), 1, "the page's own");
+        assert!(!page.contains("NaN") && !page.contains("<b>\""), "{page}");
+        assert!(!crate::text::summary(&summary).is_empty() && !crate::csv::server(&run).is_empty());
+    }
+}
