@@ -150,8 +150,8 @@ mod tests {
         let mut out = Vec::new();
         let mut plain = Plain::new(&mut out, Duration::from_secs(5));
         for second in 0..=11 {
-            plain.show(&at(second), &[]);
-            plain.show(&at(second), &[]);
+            plain.show(&at(second), &[], &[]);
+            plain.show(&at(second), &[], &[]);
         }
         let text = String::from_utf8(out).unwrap();
         let blocks: Vec<_> = text.lines().filter(|line| line.starts_with("<Summary>")).collect();
