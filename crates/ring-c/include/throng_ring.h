@@ -1,0 +1,393 @@
+/* Media frames between processes without copies: C interface of throng-ring. Linux.
+ *
+ * Handles are opaque and belong to one thread at a time. Calls answer a ThrongRingStatus: 0 done, positive nothing
+ * there, negative an error that throng_ring_error_message() explains. No pointer argument may be NULL unless it says
+ * so; one that is gives THRONG_RING_STATUS_NULL_POINTER.
+ *
+ * Made by cbindgen: do not edit. crates/ring-c/tests/header.rs says how to make it anew. */
+
+#ifndef THRONG_RING_H
+#define THRONG_RING_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+// Mark of a frame: decodable without frames before it.
+#define THRONG_RING_KEYFRAME 1
+
+// Mark of a frame: no other frame refers to it.
+#define THRONG_RING_DISPOSABLE 2
+
+// Mark of a frame: frames of its stream are missing before it. Set by the library after a drop.
+#define THRONG_RING_DISCONTINUITY 4
+
+// Mark of a frame: the stream ends with it.
+#define THRONG_RING_END_OF_STREAM 8
+
+// Mark of a frame: its producer knows that the content is damaged.
+#define THRONG_RING_DAMAGED 16
+
+// What a call came to. Zero is success, positive is "nothing there", negative is an error that
+// throng_ring_error_message() explains.
+enum ThrongRingStatus
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  // Done.
+  THRONG_RING_STATUS_OK = 0,
+  // There is no frame, event or room (yet), or the time ran out.
+  THRONG_RING_STATUS_EMPTY = 1,
+  // The back-pressure policy dropped the frame, and counted it.
+  THRONG_RING_STATUS_DROPPED = 2,
+  // A pointer argument was NULL.
+  THRONG_RING_STATUS_NULL_POINTER = -1,
+  // An argument is out of its range.
+  THRONG_RING_STATUS_INVALID_ARGUMENT = -2,
+  // The system refused something; the message has its error.
+  THRONG_RING_STATUS_SYSTEM = -3,
+  // What was handed over is no valid ring: no memfd, seals missing, wrong magic, version or size.
+  THRONG_RING_STATUS_NOT_A_RING = -4,
+  // The frame can never fit, or a commit named more bytes than were claimed.
+  THRONG_RING_STATUS_TOO_LARGE = -5,
+  // The consumer has gone: join a new one, or end.
+  THRONG_RING_STATUS_CONSUMER_GONE = -6,
+  // Shared words contradict each other, or the consumer closed the lane because they did.
+  THRONG_RING_STATUS_CORRUPT = -7,
+  // A frame, claim or lane that is not (or no longer) open.
+  THRONG_RING_STATUS_NOT_OPEN = -8,
+  // The ring has another consumer, or all its producer rows are taken.
+  THRONG_RING_STATUS_IN_USE = -9,
+  // A defect of this library, stopped at the border.
+  THRONG_RING_STATUS_INTERNAL = -10,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum ThrongRingStatus ThrongRingStatus;
+#else
+typedef int32_t ThrongRingStatus;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+// What happens to a frame when there is no room.
+enum ThrongRingPolicy
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  // Wait, and drop it after the timeout.
+  THRONG_RING_POLICY_WAIT = 0,
+  // Drop it.
+  THRONG_RING_POLICY_DROP_NEWEST = 1,
+  // Drop the oldest frames of the lane that the consumer does not hold.
+  THRONG_RING_POLICY_DROP_OLDEST = 2,
+  // Drop it, and then all of its stream until a key frame fits.
+  THRONG_RING_POLICY_DROP_UNTIL_KEYFRAME = 3,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum ThrongRingPolicy ThrongRingPolicy;
+#else
+typedef int32_t ThrongRingPolicy;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+// What an event says.
+enum ThrongRingEventKind
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  // All processes of a session are gone; what they had committed is still delivered.
+  THRONG_RING_EVENT_KIND_PRODUCER_LEFT = 0,
+  // A producer wrote nonsense over the ring's words. The lane is closed; held frames of it stay valid.
+  THRONG_RING_EVENT_KIND_LANE_CORRUPT = 1,
+  // Nobody is left on the lane, all of it was released, and its memory is given back.
+  THRONG_RING_EVENT_KIND_LANE_ENDED = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum ThrongRingEventKind ThrongRingEventKind;
+#else
+typedef int32_t ThrongRingEventKind;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+// Reads the frames of all its producers. To be used by one thread at a time.
+typedef struct ThrongRingConsumer ThrongRingConsumer;
+
+// A handle that puts frames into a ring. To be used by one thread at a time; throng_ring_producer_another() makes one
+// for another thread.
+typedef struct ThrongRingProducer ThrongRingProducer;
+
+// What a producer says about a frame. The ring carries it and looks only at `stream` and the key frame mark.
+typedef struct ThrongRingFrameInfo {
+  // When it is to be shown or was captured; ns on a clock on which both sides agree.
+  uint64_t timestamp_ns;
+  // Anything else in a word.
+  uint64_t user_data;
+  // Which of the producer's streams (track, participant) it belongs to.
+  uint32_t stream;
+  // What it is, in the application's numbers.
+  uint16_t kind;
+  // Its marks: THRONG_RING_KEYFRAME and so on, or-ed.
+  uint16_t flags;
+} ThrongRingFrameInfo;
+
+// Room in the ring to write a frame into, in place.
+typedef struct ThrongRingClaim {
+  // Where to write: contiguous, aligned to 64 bytes; valid until commit or abort and as long as the producer.
+  uint8_t *data;
+  // Bytes that may be written there.
+  uintptr_t len;
+  // Name of the claim, for commit and abort.
+  uint64_t id;
+} ThrongRingClaim;
+
+// Size of a lane: at least `frames` frames of `frame_bytes` each.
+typedef struct ThrongRingOptions {
+  // Bytes of a large frame.
+  uintptr_t frame_bytes;
+  // How many of them fit at a time; three or four for raw video. At least 2.
+  uint32_t frames;
+  // Non-zero: reserve all memory when the lane is made.
+  uint32_t prefault;
+} ThrongRingOptions;
+
+// A frame that the consumer holds.
+typedef struct ThrongRingFrame {
+  // Its bytes, in shared memory: contiguous, aligned to 64 bytes, valid until it is released. A hostile producer can
+  // still change them: copy what decisions hang on.
+  const uint8_t *data;
+  // How many bytes.
+  uintptr_t len;
+  // Name of the frame, for throng_ring_consumer_release().
+  uint64_t id;
+  // Number within its producer's stream, from 0. Dropped frames count, so that a gap is a loss.
+  uint64_t sequence;
+  // What the producer said about it.
+  struct ThrongRingFrameInfo info;
+  // Lane that it came from.
+  uint32_t lane;
+  // Which of the lane's producer handles committed it.
+  uint32_t producer;
+} ThrongRingFrame;
+
+// What happened beside frames.
+typedef struct ThrongRingEvent {
+  // A ThrongRingEventKind, or another number from a later version.
+  int32_t kind;
+  // The lane.
+  uint32_t lane;
+  // ProducerLeft: the session within the lane, else 0.
+  uint32_t session;
+  // ProducerLeft: 1 if its producers were freed, 0 if they died and what they had claimed is put aside.
+  uint32_t clean;
+  // LaneEnded: frames that were released, else 0.
+  uint64_t delivered_frames;
+  // LaneEnded: frames that policies dropped, else 0.
+  uint64_t dropped_frames;
+  // LaneEnded: claims of dead producers that were put aside, else 0.
+  uint64_t abandoned_claims;
+} ThrongRingEvent;
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+// What went wrong in this thread's latest call that failed, and what to do about it; "" if none failed. UTF-8. Valid
+// until this thread's next failing call.
+const char *throng_ring_error_message(void);
+
+// Version of this library, such as "0.1.0". Static.
+const char *throng_ring_version(void);
+
+// Joins at a socket path where a consumer accepts.
+//
+// # Safety
+// `path` is a C string, `out` valid for writes.
+ThrongRingStatus throng_ring_producer_connect(const char *path, struct ThrongRingProducer **out);
+
+// Joins through a connected Unix socket: the descriptor of an invitation, inherited or received by SCM_RIGHTS. The
+// descriptor belongs to the library from here on, also if this fails for another reason than a NULL or a negative
+// argument.
+//
+// # Safety
+// `fd` is open and not used elsewhere, `out` valid for writes.
+ThrongRingStatus throng_ring_producer_join(int fd,
+                                           struct ThrongRingProducer **out);
+
+// Joins through the socket that this process inherited, whose number stands in the environment variable
+// THRONG_RING_FD. To be called once.
+//
+// # Safety
+// `out` is valid for writes.
+ThrongRingStatus throng_ring_producer_join_inherited(struct ThrongRingProducer **out);
+
+// One more handle on the same lane, for another thread.
+//
+// # Safety
+// `producer` is a handle of this library that no other thread uses, `out` valid for writes.
+ThrongRingStatus throng_ring_producer_another(const struct ThrongRingProducer *producer,
+                                              struct ThrongRingProducer **out);
+
+// What happens from here on when there is no room: a ThrongRingPolicy. A new handle drops the newest. `timeout_ns` is
+// for Wait; UINT64_MAX is for ever.
+//
+// # Safety
+// `producer` is a handle of this library that no other thread uses.
+ThrongRingStatus throng_ring_producer_set_policy(struct ThrongRingProducer *producer,
+                                                 int32_t policy,
+                                                 uint64_t timeout_ns);
+
+// Bytes of the largest frame that this ring takes: half of it. 0 if `producer` is NULL.
+//
+// # Safety
+// `producer` is NULL or a handle of this library.
+uintptr_t throng_ring_producer_frame_bytes_max(const struct ThrongRingProducer *producer);
+
+// Claims room for `len` bytes, to be written in place and then committed or aborted. Dropped if the policy drops it.
+// `info` may be NULL: all zeros.
+//
+// # Safety
+// `producer` is a handle of this library that no other thread uses, `info` NULL or valid, `out` valid for writes.
+ThrongRingStatus throng_ring_producer_claim(struct ThrongRingProducer *producer,
+                                            uintptr_t len,
+                                            const struct ThrongRingFrameInfo *info,
+                                            struct ThrongRingClaim *out);
+
+// Makes the first `len` bytes of a claim visible to the consumer, and wakes it if it sleeps. `len` may be less than
+// was claimed; if it is more, the claim is aborted.
+//
+// # Safety
+// `producer` is a handle of this library that no other thread uses.
+ThrongRingStatus throng_ring_producer_commit(struct ThrongRingProducer *producer,
+                                             uint64_t claim_id,
+                                             uintptr_t len);
+
+// Gives a claim up. The consumer sees a gap in the stream's sequence, and nothing else.
+//
+// # Safety
+// `producer` is a handle of this library that no other thread uses.
+ThrongRingStatus throng_ring_producer_abort(struct ThrongRingProducer *producer, uint64_t claim_id);
+
+// Copies a frame into the ring. Dropped if the policy drops it. `info` may be NULL; `data` too if `len` is 0.
+//
+// # Safety
+// `producer` is a handle of this library that no other thread uses, `data` valid for `len` bytes and not within the
+// ring, `info` NULL or valid.
+ThrongRingStatus throng_ring_producer_send(struct ThrongRingProducer *producer,
+                                           const uint8_t *data,
+                                           uintptr_t len,
+                                           const struct ThrongRingFrameInfo *info);
+
+// For event loops: Ok if a claim of `len` bytes would find room; Empty if not, and then the descriptor of
+// throng_ring_producer_room_fd() becomes readable when there may be.
+//
+// # Safety
+// `producer` is a handle of this library that no other thread uses.
+ThrongRingStatus throng_ring_producer_poll_room(struct ThrongRingProducer *producer,
+                                                uintptr_t len);
+
+// The eventfd of throng_ring_producer_poll_room(); it stays the library's. -1 if `producer` is NULL.
+//
+// # Safety
+// `producer` is NULL or a handle of this library.
+int throng_ring_producer_room_fd(const struct ThrongRingProducer *producer);
+
+// Closes a handle; open claims are aborted. NULL is nothing.
+//
+// # Safety
+// `producer` is NULL or a handle of this library that nobody uses any more.
+void throng_ring_producer_free(struct ThrongRingProducer *producer);
+
+// A consumer without lanes.
+//
+// # Safety
+// `out` is valid for writes.
+ThrongRingStatus throng_ring_consumer_new(struct ThrongRingConsumer **out);
+
+// Makes a lane, and a socket to give to the producer process: inherited (its number in the environment variable
+// THRONG_RING_FD, close-on-exec removed) or sent over a socket of the caller's (SCM_RIGHTS). The socket `*fd` is the
+// caller's to close, once the producer has it.
+//
+// # Safety
+// `consumer` is a handle of this library that no other thread uses, `options` valid, `lane` NULL or valid for writes,
+// `fd` valid for writes.
+ThrongRingStatus throng_ring_consumer_add_lane(struct ThrongRingConsumer *consumer,
+                                               const struct ThrongRingOptions *options,
+                                               uint32_t *lane,
+                                               int *fd);
+
+// Makes a lane for whoever is at the other end of a connected Unix socket (from accept(2)), where
+// throng_ring_producer_connect() or _join() is called. The descriptor belongs to the library from here on, also if this
+// fails for another reason than a NULL or a negative argument. `lane` may be NULL.
+//
+// # Safety
+// `consumer` is a handle of this library that no other thread uses, `fd` open and not used elsewhere, `options` valid,
+// `lane` NULL or valid for writes.
+ThrongRingStatus throng_ring_consumer_accept(struct ThrongRingConsumer *consumer,
+                                             int fd,
+                                             const struct ThrongRingOptions *options,
+                                             uint32_t *lane);
+
+// Sleeps until there may be a frame or an event: Ok; or Empty after `timeout_ns`. No system call if there is something.
+//
+// # Safety
+// `consumer` is a handle of this library that no other thread uses.
+ThrongRingStatus throng_ring_consumer_wait(struct ThrongRingConsumer *consumer,
+                                           uint64_t timeout_ns);
+
+// The next frame of any lane: Ok, or Empty. It stays where it is until it is released; any number may be held.
+//
+// # Safety
+// `consumer` is a handle of this library that no other thread uses, `out` valid for writes.
+ThrongRingStatus throng_ring_consumer_peek(struct ThrongRingConsumer *consumer,
+                                           struct ThrongRingFrame *out);
+
+// Gives a frame back, in any order. Its bytes are not to be read after this.
+//
+// # Safety
+// `consumer` is a handle of this library that no other thread uses.
+ThrongRingStatus throng_ring_consumer_release(struct ThrongRingConsumer *consumer,
+                                              uint64_t frame_id);
+
+// The next event: Ok, or Empty. Ended lanes are cleaned up here, so call it now and then.
+//
+// # Safety
+// `consumer` is a handle of this library that no other thread uses, `out` valid for writes.
+ThrongRingStatus throng_ring_consumer_next_event(struct ThrongRingConsumer *consumer,
+                                                 struct ThrongRingEvent *out);
+
+// For event loops: Ok if throng_ring_consumer_event_fd() becomes readable with the next frame or event; Empty, and
+// nothing is armed, if there is something already.
+//
+// # Safety
+// `consumer` is a handle of this library that no other thread uses.
+ThrongRingStatus throng_ring_consumer_arm(struct ThrongRingConsumer *consumer);
+
+// The descriptor to poll for reading after throng_ring_consumer_arm(); it stays the library's. -1 if NULL.
+//
+// # Safety
+// `consumer` is NULL or a handle of this library.
+int throng_ring_consumer_event_fd(const struct ThrongRingConsumer *consumer);
+
+// To be called after the descriptor became readable; then peek.
+//
+// # Safety
+// `consumer` is a handle of this library that no other thread uses.
+ThrongRingStatus throng_ring_consumer_process_events(struct ThrongRingConsumer *consumer);
+
+// Closes a consumer and its lanes; frames that it held are not to be read any more. NULL is nothing.
+//
+// # Safety
+// `consumer` is NULL or a handle of this library that nobody uses any more.
+void throng_ring_consumer_free(struct ThrongRingConsumer *consumer);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* THRONG_RING_H */

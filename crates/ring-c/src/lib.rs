@@ -1,0 +1,12 @@
+//! C interface of throng-ring: opaque handles, status codes with a message, and no panic or exception across the border.
+//! `include/throng_ring.h` is made from these files by cbindgen; a test keeps it current.
+
+mod consumer;
+mod producer;
+mod status;
+mod types;
+
+pub use consumer::*;
+pub use producer::*;
+pub use status::*;
+pub use types::*;
