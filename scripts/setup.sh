@@ -6,7 +6,7 @@ need_build=(gcc:gcc libc6-dev:/usr/include/stdio.h)
 need_test=(
   "${need_build[@]}"
   janus:janus ffmpeg:ffmpeg chromium:chromium chromium-driver:chromedriver coturn:turnserver
-  nftables:nft iproute2:ip procps:ps nginx-light:nginx
+  nftables:nft iproute2:ip procps:ps nginx-light:nginx python3-venv:python3
   lighttpd:lighttpd caddy:caddy prosody:prosody sysstat:pidstat util-linux:losetup
   python3-websockets:/usr/lib/python3/dist-packages/websockets
   gstreamer1.0-plugins-base:/usr/lib/$(uname -m)-linux-gnu/gstreamer-1.0/libgstapp.so

@@ -7,3 +7,4 @@ if [[ $(id -u) -ne 0 ]]; then
   echo "Tests that need network namespaces are skipped without root; each says so."
 fi
 cargo test --workspace --locked
+scripts/ring-python.sh

@@ -1,0 +1,28 @@
+//! Python interface of throng-ring: frames and claims are buffers over shared memory, guarded so that no view outlives
+//! what it shows.
+
+mod consumer;
+mod producer;
+
+use pyo3::prelude::*;
+
+pyo3::create_exception!(
+    _native,
+    RingError,
+    pyo3::exceptions::PyOSError,
+    "A call on a ring failed; says what to do."
+);
+
+fn raised(error: throng_ring::RingError) -> PyErr {
+    RingError::new_err(error.to_string())
+}
+
+/// The compiled part of the package `throng_ring`.
+#[pymodule]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<consumer::Consumer>()?;
+    module.add_class::<consumer::Frame>()?;
+    module.add_class::<producer::Producer>()?;
+    module.add_class::<producer::Claim>()?;
+    module.add("RingError", module.py().get_type::<RingError>())
+}

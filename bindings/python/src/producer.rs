@@ -1,0 +1,225 @@
+//! The producer, and claims as writable buffers.
+
+use std::ffi::c_int;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use pyo3::exceptions::{PyBufferError, PyValueError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use throng_ring::{ClaimToken, Flags, FrameInfo, Policy};
+
+use crate::consumer::{adopt, fill};
+use crate::raised;
+
+type Shared = Arc<Mutex<throng_ring::Producer>>;
+
+fn lock(shared: &Shared) -> MutexGuard<'_, throng_ring::Producer> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Puts frames into a ring.
+#[pyclass(frozen, module = "throng_ring")]
+pub(crate) struct Producer {
+    shared: Shared,
+}
+
+impl Producer {
+    fn joined(producer: Result<throng_ring::Producer, throng_ring::RingError>) -> PyResult<Self> {
+        Ok(Self { shared: Arc::new(Mutex::new(producer.map_err(raised)?)) })
+    }
+}
+
+#[pymethods]
+impl Producer {
+    /// Joins at a socket path where a consumer accepts.
+    #[staticmethod]
+    fn connect(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        Self::joined(py.detach(|| throng_ring::Producer::connect(path)))
+    }
+
+    /// Joins through a connected Unix socket; its descriptor belongs to the producer from here on.
+    #[staticmethod]
+    fn join(py: Python<'_>, fd: c_int) -> PyResult<Self> {
+        let socket = adopt(fd)?;
+        Self::joined(py.detach(|| throng_ring::Producer::join(socket)))
+    }
+
+    /// Joins through the inherited socket whose number stands in THRONG_RING_FD. To be called once.
+    #[staticmethod]
+    fn join_inherited(py: Python<'_>) -> PyResult<Self> {
+        Self::joined(py.detach(throng_ring::Producer::join_inherited))
+    }
+
+    /// What happens when there is no room: "wait" (at most `timeout` seconds), "drop_newest", "drop_oldest" or
+    /// "drop_until_keyframe".
+    #[pyo3(signature = (policy, timeout=1.0))]
+    fn set_policy(&self, policy: &str, timeout: f64) -> PyResult<()> {
+        let policy = match policy {
+            "wait" => Policy::Wait {
+                timeout: Duration::try_from_secs_f64(timeout)
+                    .map_err(|_| PyValueError::new_err("timeout is in seconds, from 0"))?,
+            },
+            "drop_newest" => Policy::DropNewest,
+            "drop_oldest" => Policy::DropOldest,
+            "drop_until_keyframe" => Policy::DropUntilKeyframe,
+            other => {
+                return Err(PyValueError::new_err(format!(
+                    "there is no policy {other:?}: wait, drop_newest, drop_oldest or drop_until_keyframe"
+                )));
+            }
+        };
+        lock(&self.shared).set_policy(policy);
+        Ok(())
+    }
+
+    /// Bytes of the largest frame that this ring takes.
+    #[getter]
+    fn frame_bytes_max(&self) -> usize {
+        lock(&self.shared).frame_bytes_max()
+    }
+
+    /// Claims room for `len` bytes, to be written in place; None if the policy drops the frame.
+    #[pyo3(signature = (len, *, stream=0, kind=0, flags=0, timestamp_ns=0, user_data=0))]
+    fn claim(
+        &self,
+        py: Python<'_>,
+        len: usize,
+        stream: u32,
+        kind: u16,
+        flags: u16,
+        timestamp_ns: u64,
+        user_data: u64,
+    ) -> PyResult<Option<Claim>> {
+        let info = FrameInfo { stream, kind, flags: Flags(flags), timestamp_ns, user_data };
+        let token = py.detach(|| lock(&self.shared).claim_token(len, &info)).map_err(raised)?;
+        let open = |token| Claim {
+            shared: Arc::clone(&self.shared),
+            len,
+            open: Mutex::new(Open { token: Some(token), views: 0, given_up: false }),
+        };
+        Ok(token.map(open))
+    }
+}
+
+struct Open {
+    /// None once committed or aborted.
+    token: Option<ClaimToken>,
+    views: usize,
+    /// To be aborted as soon as no view is open.
+    given_up: bool,
+}
+
+/// Room in the ring, a writable buffer. As a context manager it commits at the end of the block, and aborts if an
+/// exception leaves it.
+#[pyclass(frozen, module = "throng_ring")]
+pub(crate) struct Claim {
+    shared: Shared,
+    len: usize,
+    open: Mutex<Open>,
+}
+
+impl Claim {
+    fn open(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn give_up(&self, open: &mut Open) {
+        open.given_up = true;
+        if open.views == 0
+            && let Some(token) = open.token.take()
+        {
+            // Fails only if the ring's words were overwritten; the next claim says so.
+            let _ = lock(&self.shared).abort(token);
+        }
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        let mut open = self.open();
+        self.give_up(&mut open);
+    }
+}
+
+#[pymethods]
+impl Claim {
+    fn __len__(&self) -> usize {
+        self.len
+    }
+
+    /// A new writable memoryview of the room.
+    #[getter]
+    fn data<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, pyo3::types::PyMemoryView>> {
+        pyo3::types::PyMemoryView::from(slf.as_any())
+    }
+
+    /// Makes the frame (its first `len` bytes) visible. BufferError while a view of it is open: whoever writes later
+    /// would write into what the consumer reads.
+    #[pyo3(signature = (len=None))]
+    fn commit(&self, len: Option<usize>) -> PyResult<()> {
+        let mut open = self.open();
+        if open.views > 0 {
+            return Err(PyBufferError::new_err(
+                "a view of the claim is open: release the memoryview (delete the array) before the commit",
+            ));
+        }
+        let closed = || PyValueError::new_err("the claim was committed or aborted before");
+        let token = if open.given_up { None } else { open.token.take() }.ok_or_else(closed)?;
+        lock(&self.shared).commit(token, len.unwrap_or(self.len)).map_err(raised)
+    }
+
+    /// Gives the room up, at the latest when the last view of it is released.
+    fn abort(&self) {
+        let mut open = self.open();
+        self.give_up(&mut open);
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        kind: Py<PyAny>,
+        _value: Py<PyAny>,
+        _traceback: Py<PyAny>,
+    ) -> PyResult<()> {
+        if !kind.is_none(py) {
+            self.abort();
+            return Ok(());
+        }
+        let is_open = {
+            let open = self.open();
+            open.token.is_some() && !open.given_up
+        };
+        if is_open { self.commit(None).inspect_err(|_| self.abort()) } else { Ok(()) }
+    }
+
+    // SAFETY (of the slot): Python passes a `view` to fill in, and gives it back to `__releasebuffer__` once.
+    unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+        let claim = slf.get();
+        let mut open = claim.open();
+        let token = if open.given_up { None } else { open.token.as_ref() };
+        let Some(start) = token.map(ClaimToken::as_ptr) else {
+            return Err(PyBufferError::new_err(
+                "the claim was committed or aborted: its room is not ours any more",
+            ));
+        };
+        // SAFETY: claimed for `len` bytes; a commit or abort waits until no view is open.
+        unsafe { fill(&slf, view, start, claim.len, false, flags)? };
+        open.views += 1;
+        Ok(())
+    }
+
+    // SAFETY (of the slot): only called for views that `__getbuffer__` filled in.
+    unsafe fn __releasebuffer__(&self, _view: *mut ffi::Py_buffer) {
+        let mut open = self.open();
+        open.views = open.views.saturating_sub(1);
+        if open.given_up {
+            self.give_up(&mut open);
+        }
+    }
+}

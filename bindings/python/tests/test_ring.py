@@ -1,0 +1,226 @@
+"""The package as a user sees it: views and their guards in one process, and real producers in others.
+
+Run by scripts/ring-python.sh, which names the C producer in THRONG_RING_C_PRODUCER if there is a compiler.
+"""
+
+import asyncio
+import gc
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+import throng_ring
+from throng_ring import Consumer, Producer, RingError
+
+try:
+    import numpy
+except ImportError:
+    numpy = None
+
+EXAMPLES = pathlib.Path(__file__).parent.parent / "examples"
+FRAMES, BYTES = 100, 40_000
+
+
+def expected(n):
+    return bytes((31 * n + i) % 251 for i in range(BYTES))
+
+
+def pair(frames=4):
+    consumer = Consumer()
+    lane, fd = consumer.add_lane(frame_bytes=BYTES, frames=frames)
+    return consumer, Producer.join(fd)
+
+
+def send(producer, data, **info):
+    with producer.claim(len(data), **info) as claim:
+        claim.data[:] = data
+
+
+class Views(unittest.TestCase):
+    def test_a_frame_arrives_as_it_was_written(self):
+        consumer, producer = pair()
+        send(producer, b"hello", stream=3, kind=9, flags=throng_ring.KEYFRAME, timestamp_ns=77, user_data=1 << 60)
+        self.assertTrue(consumer.wait(0))
+        with consumer.peek() as frame:
+            self.assertEqual((frame.stream, frame.kind, frame.flags, frame.timestamp_ns), (3, 9, 1, 77))
+            self.assertEqual((frame.user_data, frame.sequence, len(frame)), (1 << 60, 0, 5))
+            self.assertEqual(bytes(frame), b"hello")
+            self.assertTrue(frame.data.readonly)
+            with self.assertRaises(TypeError):
+                frame.data[0] = 1
+        self.assertIsNone(consumer.peek())
+        self.assertEqual(consumer.held, 0)
+
+    def test_room_is_given_back_with_the_last_view(self):
+        consumer, producer = pair()
+        send(producer, b"kept")
+        frame = consumer.peek()
+        view = memoryview(frame)
+        part = view[1:3]
+        frame.release()
+        self.assertEqual((consumer.held, bytes(part)), (1, b"ep"))
+        with self.assertRaises(BufferError):
+            memoryview(frame)
+        view.release()
+        self.assertEqual(consumer.held, 1)
+        part.release()
+        self.assertEqual(consumer.held, 0)
+        frame.release()
+
+    def test_a_view_keeps_frame_and_memory_alive(self):
+        consumer, producer = pair()
+        send(producer, b"alive")
+        view = memoryview(consumer.peek())
+        del consumer, producer
+        gc.collect()
+        self.assertEqual(bytes(view), b"alive")
+
+    def test_a_forgotten_frame_is_given_back(self):
+        consumer, producer = pair()
+        send(producer, b"x")
+        consumer.peek()
+        gc.collect()
+        self.assertEqual(consumer.held, 0)
+
+    def test_several_frames_may_be_held_and_released_in_any_order(self):
+        consumer, producer = pair()
+        for n in range(3):
+            send(producer, bytes([n]))
+        frames = [consumer.peek() for _ in range(3)]
+        frames[1].release()
+        self.assertEqual([bytes(frames[0]), bytes(frames[2]), consumer.held], [b"\0", b"\2", 2])
+
+    def test_a_commit_waits_for_no_view_but_refuses(self):
+        consumer, producer = pair()
+        claim = producer.claim(8)
+        view = memoryview(claim)
+        with self.assertRaisesRegex(BufferError, "view of the claim is open"):
+            claim.commit()
+        view[:] = b"12345678"
+        view.release()
+        claim.commit(4)
+        with self.assertRaises(BufferError):
+            memoryview(claim)
+        with self.assertRaisesRegex(ValueError, "committed or aborted"):
+            claim.commit()
+        self.assertEqual(bytes(consumer.peek()), b"1234")
+
+    def test_an_exception_aborts_the_claim_and_leaves_a_gap(self):
+        consumer, producer = pair()
+        with self.assertRaises(ZeroDivisionError), producer.claim(8):
+            1 / 0
+        send(producer, b"next")
+        with consumer.peek() as frame:
+            self.assertEqual((frame.sequence, bytes(frame)), (1, b"next"))
+            self.assertTrue(frame.flags & throng_ring.DISCONTINUITY)
+
+    def test_what_does_not_fit_is_dropped_or_refused(self):
+        consumer, producer = pair()
+        with self.assertRaisesRegex(RingError, "never fits"):
+            producer.claim(producer.frame_bytes_max + 1)
+        claims = [producer.claim(BYTES) for _ in range(10)]
+        self.assertIsNone(claims[-1])
+        with self.assertRaisesRegex(ValueError, "there is no policy"):
+            producer.set_policy("hope")
+
+    @unittest.skipIf(numpy is None, "NumPy is not installed")
+    def test_numpy_reads_and_writes_in_place(self):
+        consumer, producer = pair()
+        with producer.claim(16) as claim:
+            numpy.frombuffer(claim, numpy.uint8)[:] = 7
+        array = numpy.frombuffer(consumer.peek(), numpy.uint8)
+        self.assertEqual((array.sum(), array.flags.writeable, array.flags.owndata), (112, False, False))
+        self.assertEqual(consumer.held, 1, "the array holds the frame")
+        del array
+        self.assertEqual(consumer.held, 0)
+
+
+class Waiting(unittest.TestCase):
+    def test_frames_are_released_by_one_thread_while_another_waits(self):
+        consumer, producer = pair()
+        send(producer, b"first")
+        frame = consumer.peek()
+        waiter = threading.Thread(target=consumer.wait, args=(60,))
+        waiter.start()
+        frame.release()
+        self.assertEqual(consumer.held, 0)
+        send(producer, b"second")
+        waiter.join()
+        self.assertEqual(bytes(consumer.peek()), b"second")
+
+    def test_asyncio_gets_all_frames_and_the_end(self):
+        consumer, producer = pair()
+
+        async def collect():
+            got = []
+            async for frame in throng_ring.frames(consumer):
+                got.append(bytes(frame))
+            return got
+
+        def produce():
+            nonlocal producer
+            producer.set_policy("wait", timeout=60)
+            for n in range(50):
+                send(producer, bytes([n]) * 20_000)
+            producer = None
+
+        thread = threading.Thread(target=produce)
+        thread.start()
+        got = asyncio.run(asyncio.wait_for(collect(), 60))
+        thread.join()
+        self.assertEqual(got, [bytes([n]) * 20_000 for n in range(50)])
+
+
+class Processes(unittest.TestCase):
+    def read_all(self, consumer):
+        n = 0
+        while consumer.lanes():
+            self.assertTrue(consumer.wait(60), "nothing came for a minute")
+            while (frame := consumer.peek()) is not None:
+                with frame:
+                    self.assertEqual((frame.sequence, frame.stream, frame.user_data), (n, 7, n))
+                    self.assertEqual(frame.timestamp_ns, n * 1_000_000_000 // 30)
+                    self.assertTrue(bytes(frame) == expected(n), f"bytes of frame {n}")
+                n += 1
+            while (event := consumer.next_event()) is not None:
+                self.assertTrue(event.get("clean", True), event)
+        self.assertEqual(n, FRAMES)
+
+    def inherited(self, command):
+        consumer = Consumer()
+        _, fd = consumer.add_lane(frame_bytes=BYTES, frames=4)
+        environment = {**os.environ, "THRONG_RING_FD": str(fd)}
+        child = subprocess.Popen([*command, str(FRAMES), str(BYTES)], pass_fds=[fd], env=environment)
+        os.close(fd)
+        self.read_all(consumer)
+        self.assertEqual(child.wait(), 0)
+
+    def test_a_python_producer_that_inherits_the_ring(self):
+        self.inherited([sys.executable, EXAMPLES / "producer.py"])
+
+    @unittest.skipUnless("THRONG_RING_C_PRODUCER" in os.environ, "THRONG_RING_C_PRODUCER is not set")
+    def test_a_c_producer_that_inherits_the_ring(self):
+        self.inherited([os.environ["THRONG_RING_C_PRODUCER"]])
+
+    def test_the_examples_find_each_other_by_a_path(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{folder}/socket"
+            consumer = subprocess.Popen(
+                [sys.executable, EXAMPLES / "consumer.py", path, str(BYTES)], stdout=subprocess.PIPE, text=True
+            )
+            self.assertEqual(consumer.stdout.readline(), "listening\n")
+            subprocess.run([sys.executable, EXAMPLES / "producer.py", str(FRAMES), str(BYTES), path], check=True)
+            lines = consumer.stdout.read().splitlines()
+            consumer.stdout.close()
+            self.assertEqual(consumer.wait(), 0)
+        sums = [f"frame {n} of stream 7: {BYTES} bytes, sum {sum(expected(n))}" for n in range(FRAMES)]
+        self.assertEqual(lines, [*sums, f"ended: {FRAMES} delivered, 0 dropped"])
+
+
+if __name__ == "__main__":
+    unittest.main()
