@@ -12,7 +12,7 @@ use throng_engine::{Casting, Guards, Join, RunConfig, RunHandle, TlsOptions};
 use throng_media::quality::WallClock;
 use throng_observation::RunTime;
 use throng_observation::run::{Ending, Row, RunInfo};
-use throng_protocol::casting::ViewerCasting;
+use throng_protocol::casting;
 use throng_protocol::webrtc::viewer::Patience;
 use throng_report::ObjectiveResult;
 use throng_scenario::{Plan, Scenario};
@@ -256,7 +256,7 @@ fn config(plan: &Plan, permission: &Permission, tls: TlsOptions, workers: Option
 
 fn casting(plan: &Plan, permission: &Permission) -> Result<Arc<dyn Casting>, Stop> {
     let unix_ns = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
-    let casting = ViewerCasting {
+    let casting = casting::Casting {
         endpoint: plan.target.endpoint.clone(),
         token: plan
             .target
@@ -271,7 +271,11 @@ fn casting(plan: &Plan, permission: &Permission) -> Result<Arc<dyn Casting>, Sto
         seed: 0,
         patience: Patience::default(),
     };
-    Ok(Arc::new(move |join: &Join| casting.viewer(join.participant.0)))
+    let roles = plan.roles.clone();
+    Ok(Arc::new(move |join: &Join| {
+        let role = roles.get(usize::from(join.cohort.0)).cloned().unwrap_or_default();
+        casting.participant(join.participant.0, &role)
+    }))
 }
 
 fn info(scenario: &Scenario, plan: &Plan, permission: &Permission, warnings: Vec<String>) -> RunInfo {

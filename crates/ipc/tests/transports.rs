@@ -1,4 +1,5 @@
 //! Every transport passes frames between real processes, all of them as they were sent.
+#![expect(clippy::print_stderr, reason = "a transport that is passed over says so")]
 
 use std::time::Duration;
 

@@ -15,3 +15,7 @@ pub mod quality;
 pub mod container;
 
 pub mod packetise;
+
+pub mod source;
+
+pub mod card;

@@ -18,9 +18,7 @@ pub struct Mark {
 pub const MARK_UUID: [u8; 16] =
     [b't', b'h', b'r', b'o', b'n', b'g', 0x4d, 0x61, 0xb2, 0xc5, 0x3e, 0x91, 0xf7, 0x4a, 0xd8, 0x6b];
 
-/// 96 bits, seven to a byte.
-const NUMBERS_LEN: usize = 14;
-const PAYLOAD_LEN: usize = MARK_UUID.len() + NUMBERS_LEN;
+const PAYLOAD_LEN: usize = MARK_UUID.len() + Mark::NUMBERS_LEN;
 /// SEI payload type "user data unregistered".
 const USER_DATA_UNREGISTERED: u8 = 5;
 /// RBSP trailing bits.
@@ -33,6 +31,8 @@ const H264_SEI: u8 = 6;
 const H265_PREFIX_SEI: u8 = 39;
 
 impl Mark {
+    /// Length of [`Self::numbers`]: 96 bits, seven to a byte.
+    pub const NUMBERS_LEN: usize = 14;
     /// Bytes of a complete H.264 NAL unit with a mark.
     pub const H264_NAL_LEN: usize = 1 + 2 + PAYLOAD_LEN + 1;
     /// Bytes of a complete H.265 NAL unit with a mark.
@@ -55,11 +55,16 @@ impl Mark {
     fn write_message(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&[USER_DATA_UNREGISTERED, PAYLOAD_LEN as u8]);
         out.extend_from_slice(&MARK_UUID);
-        let bits = u128::from(self.frame) << 64 | u128::from(self.captured_unix_ns);
-        for place in (0..NUMBERS_LEN).rev() {
-            out.push(0x80 | (bits >> (7 * place)) as u8);
-        }
+        out.extend_from_slice(&self.numbers());
         out.push(TRAILING);
+    }
+
+    /// The bytes that differ from mark to mark; they stand right behind [`MARK_UUID`], so that media which is packetised
+    /// once can be marked anew each time it is sent.
+    #[must_use]
+    pub fn numbers(&self) -> [u8; Self::NUMBERS_LEN] {
+        let bits = u128::from(self.frame) << 64 | u128::from(self.captured_unix_ns);
+        std::array::from_fn(|index| 0x80 | (bits >> (7 * (Self::NUMBERS_LEN - 1 - index))) as u8)
     }
 
     /// The mark in an H.264 NAL unit; `None` at the cost of one comparison when it is not SEI.

@@ -32,6 +32,21 @@ pub(crate) fn words(bytes: &[u8]) -> impl ExactSizeIterator<Item = u32> + Clone 
     bytes.chunks_exact(4).map(|word| u32_at(word, 0).unwrap_or_default())
 }
 
+/// A leb128 value has at most eight bytes (AV1 section 4.10.5).
+const LEB128_LEN_MAX: usize = 8;
+
+/// A leb128 number and what follows it; `None` when it does not end, or does not fit.
+pub(crate) fn leb128(bytes: &[u8]) -> Option<(usize, &[u8])> {
+    let mut value = 0_u64;
+    for (index, &byte) in bytes.iter().take(LEB128_LEN_MAX).enumerate() {
+        value |= u64::from(byte & 0x7f) << (7 * index);
+        if byte & 0x80 == 0 {
+            return Some((usize::try_from(value).ok()?, bytes.get(index + 1..)?));
+        }
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -48,5 +63,11 @@ mod tests {
             assert_eq!(u64_at(&bytes, at), None);
         }
         assert_eq!(words(&bytes[..7]).collect::<Vec<_>>(), [0x0102_0304]);
+    }
+
+    #[test]
+    fn leb128_is_little_endian_in_sevens() {
+        assert_eq!(leb128(&[0xe5, 0x8e, 0x26, 9]), Some((624_485, &[9][..])));
+        assert_eq!(leb128(&[]), None);
     }
 }

@@ -16,6 +16,9 @@ pub use capture::{CaptureBasis, OneWayDelay};
 mod track;
 pub use track::{Codec, MediaKind, TrackCounters, TrackId, TrackInterval, TrackTotals};
 
+mod sent;
+pub use sent::{SentCounters, SentInterval};
+
 mod seen;
 pub use seen::{Observation, Refused};
 

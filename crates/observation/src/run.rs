@@ -5,7 +5,7 @@
 use crate::host::{HostData, HostRow};
 use crate::{
     Codec, Distribution, FailureReason, IceState, MediaKind, OneWayDelay, Outcome, Phase, RunTime,
-    TrackCounters, TrackId,
+    SentCounters, TrackCounters, TrackId,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -138,6 +138,21 @@ pub struct SeriesRow {
     pub source_fps_milli: Option<u32>,
 }
 
+/// What all tracks of one kind that a cohort sends did in one second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SentRow {
+    /// The second, since the start of the run.
+    pub second: i64,
+    /// Which cohort.
+    pub cohort: CohortId,
+    /// Audio or video.
+    pub kind: MediaKind,
+    /// Distinct tracks that reported in this second.
+    pub tracks: u32,
+    /// Sums over those tracks.
+    pub counters: SentCounters,
+}
+
 /// A participant's life and how it ended. Times are absent for phases not reached.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ParticipantRow {
@@ -193,6 +208,10 @@ pub struct TrackRow {
     pub kind: MediaKind,
     /// What it is coded with.
     pub codec: Codec,
+    /// Who sent it last: the name by which a conference knows them.
+    pub from: Option<String>,
+    /// When its first complete and decodable frame came.
+    pub first_frame_at: Option<RunTime>,
     /// Sums over its life.
     pub counters: TrackCounters,
     /// Relative delay of its frames, microseconds.
@@ -260,6 +279,8 @@ pub enum Row {
     Crowd(CrowdRow),
     /// The tracks of a second.
     Series(Box<SeriesRow>),
+    /// The tracks that were sent in a second.
+    Sent(SentRow),
     /// A participant; a later row of the same participant replaces it.
     Participant(Box<ParticipantRow>),
     /// A track; a later row of the same track replaces it.
@@ -285,6 +306,8 @@ pub struct RunData {
     pub crowd: Vec<CrowdRow>,
     /// Tracks by second, cohort and kind.
     pub series: Vec<SeriesRow>,
+    /// Sent tracks by second, cohort and kind.
+    pub sent: Vec<SentRow>,
     /// Every participant.
     pub participants: Vec<ParticipantRow>,
     /// Every track.

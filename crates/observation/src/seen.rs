@@ -1,6 +1,6 @@
 //! What a participant tells of itself.
 
-use crate::{Codec, IceState, MediaKind, Phase, TrackId, TrackInterval};
+use crate::{Codec, IceState, MediaKind, Phase, SentInterval, TrackId, TrackInterval};
 use std::net::SocketAddr;
 use std::time::Instant;
 
@@ -20,6 +20,23 @@ pub enum Observation {
         /// What it is coded with.
         codec: Codec,
     },
+    /// Who sends what a track receives, from here on: the name by which a conference knows them; `None` while nobody
+    /// does.
+    TrackFrom {
+        /// Id within the participant.
+        track: TrackId,
+        /// The sender's name.
+        from: Option<String>,
+    },
+    /// The first complete and decodable frame of a track (packet of audio) arrived.
+    TrackFirstFrame {
+        /// Id within the participant.
+        track: TrackId,
+        /// When it was complete.
+        at: Instant,
+    },
+    /// What a sent track did in the interval that just ended.
+    Sent(Box<SentInterval>),
     /// What a track did in the interval that just ended.
     Interval(Box<TrackInterval>),
     /// It was told to leave, said goodbye, and the server did not answer in time.

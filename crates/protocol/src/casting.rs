@@ -2,18 +2,25 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
+use throng_media::card::{self, Rung};
 use throng_media::quality::WallClock;
-use throng_scenario::{Endpoint, Mountpoint};
+use throng_scenario::{Endpoint, JanusId, Role, Secret, Subscribe};
 use url::{Host, Url};
 
 use crate::participant::Participant;
+use crate::signalling::janus::Subscribing;
+use crate::signalling::room::{Attention, Heed, RoomSignalling};
 use crate::signalling::{Signalling, janus, ome, whep};
+use crate::webrtc::Outgoing;
+use crate::webrtc::member::{Member, MemberOptions};
+use crate::webrtc::session::MediaToSend;
 use crate::webrtc::viewer::{MayReach, Patience, Viewer, ViewerOptions};
 
-/// Everything that the viewers of one target share.
+/// Everything that the participants of one target share.
 #[derive(Clone)]
-pub struct ViewerCasting {
+pub struct Casting {
     /// Where to watch what.
     pub endpoint: Endpoint,
     /// Bearer token (WHEP, OvenMediaEngine) or Janus `token`, as read from where the scenario says.
@@ -31,61 +38,153 @@ pub struct ViewerCasting {
     pub patience: Patience,
 }
 
-impl ViewerCasting {
-    /// The viewer of number `number`.
+impl Casting {
+    /// The participant of number `number` in a cohort of `role`.
     #[must_use]
-    pub fn viewer(&self, number: u32) -> Box<dyn Participant> {
-        let options = ViewerOptions {
+    pub fn participant(&self, number: u32, role: &Role) -> Box<dyn Participant> {
+        match &self.endpoint {
+            Endpoint::JanusVideoRoom { url, room, pin } => self
+                .member(number, role, |attention| self.video_room(number, role, attention, (url, room, pin))),
+            Endpoint::OvenMediaEngine { url } => self.viewer(number, self.ome(url)),
+            Endpoint::Janus { url, mountpoint, pin } => {
+                self.viewer(number, self.streaming(url, mountpoint, pin.as_ref()))
+            }
+            Endpoint::Whep { url } => self.viewer(number, self.whep(url)),
+        }
+    }
+
+    fn viewer_options(&self, number: u32) -> ViewerOptions {
+        ViewerOptions {
             may_reach: Arc::clone(&self.may_reach),
             clock: self.clock,
             toward: self.server.or_else(|| named_address(self.url())),
             // An odd multiplier spreads neighbouring numbers over all seeds.
             seed: self.seed.wrapping_add(u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
             patience: self.patience,
+        }
+    }
+
+    fn member(
+        &self,
+        number: u32,
+        role: &Role,
+        signalling: impl FnOnce(Attention) -> Box<dyn RoomSignalling>,
+    ) -> Box<dyn Participant> {
+        let viewer = self.viewer_options(number);
+        let heed = |subscribe: Subscribe| match subscribe {
+            Subscribe::All => Heed::All,
+            Subscribe::Nobody => Heed::Nobody,
         };
-        Box::new(Viewer::new(self.signalling(), options))
+        let attention = Attention { audio: heed(role.audio), video: heed(role.video) };
+        let options = MemberOptions {
+            may_reach: viewer.may_reach,
+            clock: viewer.clock,
+            toward: viewer.toward,
+            seed: viewer.seed,
+            patience: viewer.patience,
+            outgoing: outgoing(role, number),
+        };
+        Box::new(Member::new(signalling(attention), options))
+    }
+
+    fn video_room(
+        &self,
+        number: u32,
+        role: &Role,
+        attention: Attention,
+        (url, room, pin): (&Url, &JanusId, &Option<Secret>),
+    ) -> Box<dyn RoomSignalling> {
+        let receives = role.video != Subscribe::Nobody || role.audio != Subscribe::Nobody;
+        let way =
+            if role.connection_per_feed { Subscribing::HandlePerFeed } else { Subscribing::Multistream };
+        Box::new(janus::VideoRoom::new(janus::VideoRoomConfig {
+            url: url.clone(),
+            room: room.clone(),
+            pin: pin.as_ref().map(|pin| pin.expose().to_owned()),
+            display: member_name(number),
+            publishes: role.publish.is_some(),
+            subscribes: receives.then_some(way),
+            attention,
+            new_room: None,
+            session: self.janus_session(),
+        }))
+    }
+
+    fn janus_session(&self) -> janus::SessionConfig {
+        janus::SessionConfig {
+            token: self.token.clone(),
+            answer_within: self.patience.signalling,
+            ..janus::SessionConfig::default()
+        }
     }
 
     fn url(&self) -> &Url {
         match &self.endpoint {
-            Endpoint::OvenMediaEngine { url } | Endpoint::Janus { url, .. } | Endpoint::Whep { url } => url,
+            Endpoint::OvenMediaEngine { url }
+            | Endpoint::Janus { url, .. }
+            | Endpoint::JanusVideoRoom { url, .. }
+            | Endpoint::Whep { url } => url,
         }
     }
 
-    fn signalling(&self) -> Box<dyn Signalling> {
-        match &self.endpoint {
-            Endpoint::OvenMediaEngine { url } => {
-                let mut config = ome::Config::new(url.clone());
-                config.answer_within = self.patience.signalling;
-                let bearer = |token: &String| ("Authorization".to_owned(), format!("Bearer {token}"));
-                config.headers.extend(self.token.as_ref().map(bearer));
-                Box::new(ome::Ome::new(config))
-            }
-            Endpoint::Janus { url, mountpoint, pin } => Box::new(janus::Streaming::new(janus::Config {
-                url: url.clone(),
-                mountpoint: match mountpoint {
-                    Mountpoint::Number(id) => janus::MountpointId::Number(*id),
-                    Mountpoint::Text(id) => janus::MountpointId::Text(id.clone()),
-                },
-                pin: pin.as_ref().map(|pin| pin.expose().to_owned()),
-                session: janus::SessionConfig {
-                    token: self.token.clone(),
-                    answer_within: self.patience.signalling,
-                    ..janus::SessionConfig::default()
-                },
-            })),
-            Endpoint::Whep { url } => {
-                let mut config = whep::Config::new(url.clone());
-                config.token.clone_from(&self.token);
-                config.answer_within = self.patience.signalling;
-                let may_reach = Arc::clone(&self.may_reach);
-                // A name is judged by the driver, by the address that it resolves to.
-                config.may_reach =
-                    Arc::new(move |url| named_address(url).is_none_or(|place| may_reach(place.ip())));
-                Box::new(whep::Whep::new(config))
-            }
-        }
+    fn viewer(&self, number: u32, signalling: Box<dyn Signalling>) -> Box<dyn Participant> {
+        Box::new(Viewer::new(signalling, self.viewer_options(number)))
     }
+
+    fn ome(&self, url: &Url) -> Box<dyn Signalling> {
+        let mut config = ome::Config::new(url.clone());
+        config.answer_within = self.patience.signalling;
+        let bearer = |token: &String| ("Authorization".to_owned(), format!("Bearer {token}"));
+        config.headers.extend(self.token.as_ref().map(bearer));
+        Box::new(ome::Ome::new(config))
+    }
+
+    fn streaming(&self, url: &Url, mountpoint: &JanusId, pin: Option<&Secret>) -> Box<dyn Signalling> {
+        Box::new(janus::Streaming::new(janus::Config {
+            url: url.clone(),
+            mountpoint: match mountpoint {
+                JanusId::Number(id) => janus::MountpointId::Number(*id),
+                JanusId::Text(id) => janus::MountpointId::Text(id.clone()),
+            },
+            pin: pin.map(|pin| pin.expose().to_owned()),
+            session: self.janus_session(),
+        }))
+    }
+
+    fn whep(&self, url: &Url) -> Box<dyn Signalling> {
+        let mut config = whep::Config::new(url.clone());
+        config.token.clone_from(&self.token);
+        config.answer_within = self.patience.signalling;
+        let may_reach = Arc::clone(&self.may_reach);
+        // A name is judged by the driver, by the address that it resolves to.
+        config.may_reach = Arc::new(move |url| named_address(url).is_none_or(|place| may_reach(place.ip())));
+        Box::new(whep::Whep::new(config))
+    }
+}
+
+/// The name by which the others of a conference know participant `number`.
+#[must_use]
+pub fn member_name(number: u32) -> String {
+    format!("throng-{number}")
+}
+
+/// What a participant of that role sends. Everybody begins elsewhere in the loop, so that a class does not send its key
+/// frames all at once.
+fn outgoing(role: &Role, number: u32) -> Vec<Outgoing> {
+    let Some(publish) = &role.publish else { return Vec::new() };
+    let rung = publish.video.as_deref().and_then(Rung::from_name);
+    let pictures = rung.and_then(|rung| card::picture(rung, publish.codec).ok());
+    let sound = if publish.audio { card::speech().ok() } else { None };
+    let offset = Duration::from_millis(u64::from(number % 30) * 100);
+    [sound, pictures]
+        .into_iter()
+        .flatten()
+        .map(|clip| Outgoing {
+            media: MediaToSend { kind: clip.kind(), rids: Vec::new() },
+            ladders: vec![vec![clip]],
+            offset,
+        })
+        .collect()
 }
 
 /// The address that a URL names without resolving anything.
@@ -104,7 +203,7 @@ fn named_address(url: &Url) -> Option<SocketAddr> {
 mod tests {
     use super::*;
     use crate::participant::{Input, Open, Output};
-    use std::time::{Duration, Instant};
+    use std::time::Instant;
 
     #[test]
     fn each_endpoint_gets_a_viewer_that_opens_its_signalling() {
@@ -115,14 +214,14 @@ mod tests {
             (
                 Endpoint::Janus {
                     url: url("ws://10.0.0.1:8188/"),
-                    mountpoint: Mountpoint::Number(1),
+                    mountpoint: JanusId::Number(1),
                     pin: None,
                 },
                 true,
             ),
             (Endpoint::Whep { url: url("http://10.0.0.1/whep") }, false),
         ] {
-            let casting = ViewerCasting {
+            let casting = Casting {
                 endpoint,
                 token: Some("t".into()),
                 may_reach: Arc::new(|_| true),
@@ -131,7 +230,7 @@ mod tests {
                 seed: 1,
                 patience: Patience { signalling: Duration::from_secs(3), ..Patience::default() },
             };
-            let mut viewer = casting.viewer(4);
+            let mut viewer = casting.participant(4, &Role::default());
             viewer.handle(now, Input::Start { intended_at: now });
             let mut opened = Vec::new();
             loop {

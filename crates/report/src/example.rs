@@ -184,6 +184,8 @@ fn build(n: u32, seconds: i64, degraded: bool, kinds: &[MediaKind]) -> RunData {
                 track: TrackId(index as u16),
                 kind: *kind,
                 codec: if *kind == MediaKind::Video { Codec::H264 } else { Codec::Opus },
+                from: None,
+                first_frame_at: None,
                 counters: video_counters(strain, seconds.unsigned_abs()),
                 relative_delay_us: spread(6_000 + (strain * 200_000.0) as u64, 400),
                 absolute_delay: OneWayDelay::default(),

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::arrival::ArrivalKind;
 use crate::churn::StayTime;
+use crate::role::{Role, Subscribe};
 use crate::scenario::{Caps, Cohort, Scenario};
 use crate::units::{write_bit_rate, write_duration};
 use crate::watch::{Moment, ProfileWish, Watch, Watched};
@@ -49,7 +50,8 @@ enum OneOrMany<T> {
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct TargetFile {
-    /// `ws(s)://HOST:3333/APP/STREAM` (OvenMediaEngine), `janus+ws(s)://HOST:8188/streaming/ID`, `whep+http(s)://…`.
+    /// `ws(s)://HOST:3333/APP/STREAM` (OvenMediaEngine), `janus+ws(s)://HOST:8188/streaming/ID` or
+    /// `…/videoroom/ID`, `whep+http(s)://…`.
     #[schemars(regex(
         pattern = r"^([Ww][Ss][Ss]?|[Jj][Aa][Nn][Uu][Ss]\+[Ww][Ss][Ss]?|[Ww][Hh][Ee][Pp]\+[Hh][Tt][Tt][Pp][Ss]?)://"
     ))]
@@ -86,6 +88,81 @@ struct CohortFile {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default, with = "OneOrMany<String>")]
     source_ips: Vec<String>,
+    /// What participants of a conference send: `"none"` or a table; a 240p picture and sound when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    publish: Option<PublishFile>,
+    /// Whom they receive: `"all"`, `"none"` or a table; all when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subscribe: Option<SubscribeFile>,
+    /// They receive each of the others on a peer connection of its own.
+    #[schemars(default)]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    connection_per_feed: bool,
+}
+
+/// What a participant of a conference sends.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+enum PublishFile {
+    /// Nothing.
+    Word(Nothing),
+    /// A picture of the test card, sound, or both.
+    Table(PublishTable),
+}
+
+/// `none`.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Nothing {
+    /// Nothing.
+    None,
+}
+
+/// A picture of the test card, sound, or both.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct PublishTable {
+    /// The picture's size, such as `240p`; no picture when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^(144p|180p|240p|360p|720p)$"))]
+    video: Option<String>,
+    /// `vp8` or `h264`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^(vp8|h264)$"))]
+    codec: Option<String>,
+    /// Sound like speech; sent when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    audio: Option<bool>,
+}
+
+/// Whom a participant of a conference receives.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+enum SubscribeFile {
+    /// Pictures and sound alike.
+    Word(Whom),
+    /// Each for itself.
+    Table(SubscribeTable),
+}
+
+/// Whom.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Whom {
+    /// Everybody.
+    All,
+    /// Nobody.
+    None,
+}
+
+/// Whom to see and whom to hear.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct SubscribeTable {
+    /// Whom to see.
+    video: Option<Whom>,
+    /// Whom to hear.
+    audio: Option<Whom>,
 }
 
 /// When participants arrive: exactly one way.
@@ -462,6 +539,31 @@ fn cohort(cohort: &Cohort) -> CohortFile {
             StayFile::Table(StayTable { exactly, mean, seed, rejoin: stay.rejoin })
         }),
         source_ips: cohort.source_ips.iter().map(ToString::to_string).collect(),
+        publish: cohort.role.as_ref().map(publish),
+        subscribe: cohort.role.as_ref().map(|role| {
+            if role.video == role.audio {
+                return SubscribeFile::Word(whom(role.video));
+            }
+            let (video, audio) = (Some(whom(role.video)), Some(whom(role.audio)));
+            SubscribeFile::Table(SubscribeTable { video, audio })
+        }),
+        connection_per_feed: cohort.role.as_ref().is_some_and(|role| role.connection_per_feed),
+    }
+}
+
+fn publish(role: &Role) -> PublishFile {
+    let Some(publish) = &role.publish else { return PublishFile::Word(Nothing::None) };
+    PublishFile::Table(PublishTable {
+        video: publish.video.clone(),
+        codec: Some(publish.codec.name().to_ascii_lowercase()),
+        audio: Some(publish.audio),
+    })
+}
+
+fn whom(subscribe: Subscribe) -> Whom {
+    match subscribe {
+        Subscribe::All => Whom::All,
+        Subscribe::Nobody => Whom::None,
     }
 }
 

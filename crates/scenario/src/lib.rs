@@ -9,7 +9,7 @@ mod problem;
 pub use problem::{Origin, Place, Problem, ScenarioError};
 
 mod target;
-pub use target::{Endpoint, Mountpoint, Protocol, Target, TargetError, TokenSource};
+pub use target::{Endpoint, JanusId, Protocol, Target, TargetError, TokenSource};
 
 mod secret;
 pub use secret::Secret;
@@ -25,6 +25,9 @@ pub use arrival::Arrival;
 
 mod watch;
 pub use watch::{Agent, Moment, ProfileWish, Watch, Watched};
+
+mod role;
+pub use role::{CARD_SIZES, Publish, Role, Subscribe};
 
 mod churn;
 pub use churn::{Stay, StayTime};

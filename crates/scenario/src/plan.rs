@@ -9,6 +9,7 @@ use throng_observation::run::{CohortId, ParticipantId};
 
 use crate::arrival::Arrival;
 use crate::objective::Objective;
+use crate::role::Role;
 use crate::scenario::{Caps, Cohort, RunTimes, Scenario, Stream};
 use crate::share::Share;
 use crate::target::Target;
@@ -21,6 +22,8 @@ pub struct Plan {
     pub target: Target,
     /// Names of the cohorts by `CohortId`.
     pub cohorts: Vec<String>,
+    /// What the participants of each cohort do in a conference, by `CohortId`.
+    pub roles: Vec<Role>,
     /// The joins in the order of their moments; in the whole plan the participant's id is the index.
     pub joins: Vec<Join>,
     /// How long the run lasts, from its first intended join until everybody is asked to leave.
@@ -134,6 +137,7 @@ impl Plan {
         let mut plan = Self {
             target: scenario.target.clone(),
             cohorts: scenario.crowd.iter().map(|cohort| cohort.name.clone()).collect(),
+            roles: scenario.crowd.iter().map(|cohort| cohort.role.clone().unwrap_or_default()).collect(),
             joins,
             duration,
             warm_up,

@@ -10,6 +10,7 @@ use crate::objective::Objective;
 use crate::plan::Plan;
 use crate::problem::ScenarioError;
 use crate::read;
+use crate::role::Role;
 use crate::target::Target;
 use crate::watch::{self, Watch};
 
@@ -47,6 +48,8 @@ pub struct Cohort {
     pub stay: Option<Stay>,
     /// Local addresses that participants are dealt in turn; empty lets the kernel choose.
     pub source_ips: Vec<AddressRange>,
+    /// What its participants do in a conference; `None` where the file says nothing of it.
+    pub role: Option<Role>,
 }
 
 /// How long the run lasts, counted from the first intended join.

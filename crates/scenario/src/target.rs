@@ -28,6 +28,8 @@ pub enum Protocol {
     OvenMediaEngine,
     /// Janus Streaming plugin over WebSocket: `janus+ws(s)://HOST:8188/streaming/ID`.
     Janus,
+    /// Janus VideoRoom plugin over WebSocket: `janus+ws(s)://HOST:8188/videoroom/ROOM`.
+    JanusVideoRoom,
     /// WebRTC-HTTP egress protocol: `whep+http(s)://…`.
     Whep,
 }
@@ -39,6 +41,7 @@ impl Protocol {
         match self {
             Protocol::OvenMediaEngine => "OvenMediaEngine",
             Protocol::Janus => "Janus Streaming",
+            Protocol::JanusVideoRoom => "Janus VideoRoom",
             Protocol::Whep => "WHEP",
         }
     }
@@ -57,8 +60,17 @@ pub enum Endpoint {
         /// `ws:` or `wss:` of the Janus WebSocket transport; path `/` unless `?path=` says otherwise.
         url: Url,
         /// The mountpoint to watch.
-        mountpoint: Mountpoint,
+        mountpoint: JanusId,
         /// The mountpoint's PIN, from `?pin=`.
+        pin: Option<Secret>,
+    },
+    /// Janus VideoRoom: a conference, whose participants send and receive.
+    JanusVideoRoom {
+        /// `ws:` or `wss:` of the Janus WebSocket transport; path `/` unless `?path=` says otherwise.
+        url: Url,
+        /// The room to join.
+        room: JanusId,
+        /// The room's PIN, from `?pin=`.
         pin: Option<Secret>,
     },
     /// WHEP.
@@ -68,20 +80,20 @@ pub enum Endpoint {
     },
 }
 
-/// The id of a Janus Streaming mountpoint. Janus uses numbers unless it is configured with `string_ids`.
+/// The id of a Janus Streaming mountpoint or of a VideoRoom. Janus uses numbers unless it is configured with `string_ids`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Mountpoint {
+pub enum JanusId {
     /// The usual numeric id.
     Number(u64),
     /// The id of a Janus with `string_ids = true`.
     Text(String),
 }
 
-impl fmt::Display for Mountpoint {
+impl fmt::Display for JanusId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Mountpoint::Number(id) => id.fmt(f),
-            Mountpoint::Text(id) => id.fmt(f),
+            JanusId::Number(id) => id.fmt(f),
+            JanusId::Text(id) => id.fmt(f),
         }
     }
 }
@@ -173,6 +185,7 @@ impl Target {
         match self.endpoint {
             Endpoint::OvenMediaEngine { .. } => Protocol::OvenMediaEngine,
             Endpoint::Janus { .. } => Protocol::Janus,
+            Endpoint::JanusVideoRoom { .. } => Protocol::JanusVideoRoom,
             Endpoint::Whep { .. } => Protocol::Whep,
         }
     }
@@ -181,7 +194,10 @@ impl Target {
     #[must_use]
     pub fn url(&self) -> &Url {
         match &self.endpoint {
-            Endpoint::OvenMediaEngine { url } | Endpoint::Janus { url, .. } | Endpoint::Whep { url } => url,
+            Endpoint::OvenMediaEngine { url }
+            | Endpoint::Janus { url, .. }
+            | Endpoint::JanusVideoRoom { url, .. }
+            | Endpoint::Whep { url } => url,
         }
     }
 
@@ -214,26 +230,31 @@ impl Target {
             Endpoint::OvenMediaEngine { url } => without_secrets(url),
             Endpoint::Whep { url } => format!("whep+{}", without_secrets(url)),
             Endpoint::Janus { url, mountpoint, pin } => {
-                let mut base = url.clone();
-                base.set_path("/streaming");
-                base.set_query(None);
-                // An id may hold characters that end a path segment, so the URL type writes it.
-                if let Ok(mut segments) = base.path_segments_mut() {
-                    segments.push(&mountpoint.to_string());
-                }
-                let mut queries = Vec::new();
-                if url.path() != "/" {
-                    queries.push(format!("path={}", url.path()));
-                }
-                if pin.is_some() {
-                    queries.push(format!("pin={HIDDEN}"));
-                }
-                let query =
-                    if queries.is_empty() { String::new() } else { format!("?{}", queries.join("&")) };
-                format!("janus+{}{query}", without_secrets(&base))
+                janus_url(url, "/streaming", mountpoint, pin.is_some())
             }
+            Endpoint::JanusVideoRoom { url, room, pin } => janus_url(url, "/videoroom", room, pin.is_some()),
         }
     }
+}
+
+/// A Janus target as the scenario writes it.
+fn janus_url(url: &Url, plugin: &str, id: &JanusId, has_pin: bool) -> String {
+    let mut base = url.clone();
+    base.set_path(plugin);
+    base.set_query(None);
+    // An id may hold characters that end a path segment, so the URL type writes it.
+    if let Ok(mut segments) = base.path_segments_mut() {
+        segments.push(&id.to_string());
+    }
+    let mut queries = Vec::new();
+    if url.path() != "/" {
+        queries.push(format!("path={}", url.path()));
+    }
+    if has_pin {
+        queries.push(format!("pin={HIDDEN}"));
+    }
+    let query = if queries.is_empty() { String::new() } else { format!("?{}", queries.join("&")) };
+    format!("janus+{}{query}", without_secrets(&base))
 }
 
 /// Query parameters that carry no secret: OvenMediaEngine's choice of transport.
@@ -297,8 +318,8 @@ impl Endpoint {
 
     fn janus(written: &Url) -> Result<Self, TargetError> {
         let wrong = || TargetError::Path {
-            protocol: Protocol::Janus.name(),
-            needs: "the mountpoint's id in the path",
+            protocol: "Janus",
+            needs: "a mountpoint or a room in the path, `/streaming/ID` or `/videoroom/ID`",
             example: "janus+ws://127.0.0.1:8188/streaming/1",
         };
         let decoded = |part: &str| {
@@ -307,18 +328,26 @@ impl Endpoint {
             url::form_urlencoded::parse(escaped.as_bytes()).next().map(|(_, value)| value.into_owned())
         };
         let parts: Vec<&str> = written.path_segments().map(Iterator::collect).unwrap_or_default();
-        let id = match parts.as_slice() {
-            ["streaming", id] | ["streaming", id, ""] if !id.is_empty() => decoded(id).ok_or_else(wrong)?,
+        let (plugin, id) = match parts.as_slice() {
+            [plugin @ ("streaming" | "videoroom"), id] | [plugin @ ("streaming" | "videoroom"), id, ""]
+                if !id.is_empty() =>
+            {
+                (*plugin, decoded(id).ok_or_else(wrong)?)
+            }
             _ => return Err(wrong()),
         };
-        let mountpoint = id.parse().map_or(Mountpoint::Text(id), Mountpoint::Number);
+        let id = id.parse().map_or(JanusId::Text(id), JanusId::Number);
         let parameter =
             |name| written.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value.into_owned());
         let mut url = written.clone();
         url.set_path(&parameter("path").unwrap_or_default());
         url.set_query(None);
         url.set_fragment(None);
-        Ok(Self::Janus { url, mountpoint, pin: parameter("pin").map(Secret::new) })
+        let pin = parameter("pin").map(Secret::new);
+        Ok(match plugin {
+            "videoroom" => Self::JanusVideoRoom { url, room: id, pin },
+            _ => Self::Janus { url, mountpoint: id, pin },
+        })
     }
 }
 
@@ -380,10 +409,10 @@ mod tests {
     #[test]
     fn janus_mountpoints_are_numbers_or_text_and_may_have_a_pin() {
         for (text, expect) in [
-            ("janus+ws://h/streaming/7", Mountpoint::Number(7)),
-            ("janus+ws://h/streaming/seven", Mountpoint::Text("seven".into())),
-            ("janus+ws://h/streaming/a%20b+c", Mountpoint::Text("a b+c".into())),
-            ("janus+ws://h/streaming/a&b", Mountpoint::Text("a&b".into())),
+            ("janus+ws://h/streaming/7", JanusId::Number(7)),
+            ("janus+ws://h/streaming/seven", JanusId::Text("seven".into())),
+            ("janus+ws://h/streaming/a%20b+c", JanusId::Text("a b+c".into())),
+            ("janus+ws://h/streaming/a&b", JanusId::Text("a&b".into())),
         ] {
             let Endpoint::Janus { mountpoint, .. } = target(text).endpoint else { panic!("{text}") };
             assert_eq!(mountpoint, expect);

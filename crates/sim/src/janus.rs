@@ -1,4 +1,4 @@
-//! The real Janus (Debian's package) with two Streaming mountpoints, in a namespace of its own, fed by ffmpeg.
+//! The real Janus (Debian's package) with Streaming mountpoints and a VideoRoom, in a namespace of its own, fed by ffmpeg.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -27,6 +27,9 @@ pub const VP8: u64 = 2;
 pub const H264_WITH_PIN: u64 = 3;
 /// The PIN of [`H264_WITH_PIN`].
 pub const PIN: &str = "sesame";
+
+/// The VideoRoom: VP8 or H.264 and Opus, for up to a hundred publishers.
+pub const ROOM: u64 = 1234;
 
 /// Frames per second of both feeds.
 pub const FEED_FPS: u32 = 30;
@@ -125,6 +128,31 @@ impl<'a> Janus<'a> {
         Ok(handles)
     }
 
+    /// How many sessions and handles there are.
+    ///
+    /// # Errors
+    /// As [`Self::admin`].
+    pub fn open_ends(&self) -> Result<(usize, usize), StandError> {
+        let sessions = list(&self.admin("list_sessions", &json!({}))?, "sessions");
+        let handles = sessions.iter().map(|session| {
+            // A session that ended since it was listed has none.
+            let answer = self.admin("list_handles", &json!({ "session_id": session }));
+            answer.map_or(0, |answer| list(&answer, "handles").len())
+        });
+        Ok((sessions.len(), handles.sum()))
+    }
+
+    /// How many UDP ports Janus holds for media.
+    ///
+    /// # Errors
+    /// When the namespace's socket table cannot be read.
+    pub fn media_ports(&self) -> Result<usize, StandError> {
+        let table = fs::read_to_string(format!("/proc/{}/net/udp", self.pid()))?;
+        let port =
+            |line: &str| u16::from_str_radix(line.split_whitespace().nth(1)?.rsplit_once(':')?.1, 16).ok();
+        Ok(table.lines().skip(1).filter_map(port).filter(|port| (20_000..30_000).contains(port)).count())
+    }
+
     /// The bytes of media that Janus says it has sent over all handles, by its own counters.
     ///
     /// # Errors
@@ -206,7 +234,7 @@ fn configure(folder: &TempDir, media_address: Ipv4Addr) -> std::io::Result<()> {
 }}
 media: {{ rtp_port_range = "20000-29999" }}
 nat: {{ ice_enforce_list = "{media_address}"  ignore_mdns = true }}
-plugins: {{ disable = "libjanus_audiobridge.so,libjanus_duktape.so,libjanus_lua.so,libjanus_nosip.so,libjanus_sip.so,libjanus_textroom.so,libjanus_videocall.so,libjanus_voicemail.so,libjanus_recordplay.so,libjanus_echotest.so,libjanus_videoroom.so" }}
+plugins: {{ disable = "libjanus_audiobridge.so,libjanus_duktape.so,libjanus_lua.so,libjanus_nosip.so,libjanus_sip.so,libjanus_textroom.so,libjanus_videocall.so,libjanus_voicemail.so,libjanus_recordplay.so,libjanus_echotest.so" }}
 transports: {{ disable = "libjanus_http.so,libjanus_mqtt.so,libjanus_nanomsg.so,libjanus_pfunix.so,libjanus_rabbitmq.so" }}
 loggers: {{ disable = "libjanus_jsonlog.so" }}
 "#
@@ -235,6 +263,11 @@ admin: {{ admin_ws = true  admin_ws_port = {ADMIN_PORT}  admin_ws_ip = "127.0.0.
         mountpoint(VP8, 5012, 5014, r#""vp8""#, ""),
         mountpoint(H264_WITH_PIN, 5022, 5024, h264, &format!("pin = \"{PIN}\"")),
     ];
+    let rooms = format!(
+        "general: {{ }}\nroom-{ROOM}: {{ description = \"lesson\"  publishers = 100  bitrate = 0  fir_freq = 0 \
+         videocodec = \"vp8,h264\"  audiocodec = \"opus\"  record = false }}\n"
+    );
+    fs::write(folder.path().join("janus.plugin.videoroom.jcfg"), rooms)?;
     fs::write(folder.path().join("janus.jcfg"), core)?;
     fs::write(folder.path().join("janus.transport.websockets.jcfg"), websockets)?;
     fs::write(folder.path().join("janus.plugin.streaming.jcfg"), streaming.concat())

@@ -112,7 +112,7 @@ pub enum StageError {
     },
     /// The built-in test card is damaged.
     #[error("test card: {0}")]
-    TestCard(String),
+    TestCard(throng_media::source::ClipError),
     /// Cryptography could not be set up.
     #[error("cryptography: {0}")]
     Crypto(String),

@@ -81,6 +81,7 @@ fn read_all(db: &Connection) -> rusqlite::Result<RunData> {
             "second, cohort, kind DESC",
             rows::read_series,
         )?,
+        sent: list(db, "sent", &schema::SENT, "second, cohort, kind DESC", rows::read_sent)?,
         participants: list(db, "participant", &schema::PARTICIPANT, "participant", rows::read_participant)?,
         tracks: list(
             db,

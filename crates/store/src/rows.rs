@@ -3,12 +3,12 @@
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, Transaction, params, params_from_iter};
 use throng_observation::run::{
-    CohortId, CrowdRow, Ending, EventRow, GeneratorRow, ParticipantId, ParticipantRow, RunInfo, SeriesRow,
-    TrackRow,
+    CohortId, CrowdRow, Ending, EventRow, GeneratorRow, ParticipantId, ParticipantRow, RunInfo, SentRow,
+    SeriesRow, TrackRow,
 };
 use throng_observation::{
     CaptureBasis, Codec, Distribution, Failure, FailureReason, MediaKind, OneWayDelay, Outcome, Phase,
-    RunTime, TrackCounters, TrackId,
+    RunTime, SentCounters, TrackCounters, TrackId,
 };
 
 use crate::waiting::Waiting;
@@ -91,6 +91,7 @@ pub(crate) fn put_ending(db: &Connection, ending: Ending, ended_at: RunTime) -> 
 pub(crate) fn put_all(db: &Transaction<'_>, waiting: &Waiting) -> rusqlite::Result<()> {
     put(db, "crowd", &schema::CROWD, &waiting.crowd, crowd)?;
     put(db, "series", &with_counters(&schema::SERIES), &waiting.series, series)?;
+    put(db, "sent", &schema::SENT, &waiting.sent, sent)?;
     put(db, "participant", &schema::PARTICIPANT, waiting.participants.values(), participant)?;
     put(db, "track", &with_counters(&schema::TRACK), waiting.tracks.values(), track)?;
     put(db, "generator", &schema::GENERATOR, &waiting.generator, generator)?;
@@ -149,6 +150,26 @@ fn series(row: &SeriesRow) -> Vec<Value> {
     values
 }
 
+fn sent(row: &SentRow) -> Vec<Value> {
+    let c = &row.counters;
+    vec![
+        row.second.into(),
+        i64::from(row.cohort.0).into(),
+        row.kind.key().to_owned().into(),
+        i64::from(row.tracks).into(),
+        int(c.packets_sent),
+        int(c.payload_bytes),
+        int(c.wire_bytes),
+        int(c.retransmitted_packets),
+        int(c.retransmitted_bytes),
+        int(c.frames_sent),
+        int(c.key_frames_sent),
+        int(c.nack_received),
+        int(c.pli_received),
+        int(c.fir_received),
+    ]
+}
+
 fn participant(row: &ParticipantRow) -> Vec<Value> {
     let (outcome, reason, detail) = match &row.outcome {
         None => (None, None, None),
@@ -177,6 +198,8 @@ fn track(row: &TrackRow) -> Vec<Value> {
         i64::from(row.track.0).into(),
         row.kind.key().to_owned().into(),
         row.codec.name().to_owned().into(),
+        opt(row.from.clone()),
+        opt(row.first_frame_at.map(RunTime::as_micros)),
         opt(row.fps),
         opt(row.jitter_us.map(i64::from)),
         opt(row.oven_delay_us.map(i64::from)),
@@ -346,6 +369,29 @@ pub(crate) fn read_series(row: &Row<'_>) -> rusqlite::Result<SeriesRow> {
     })
 }
 
+/// Reads a row of `sent`.
+pub(crate) fn read_sent(row: &Row<'_>) -> rusqlite::Result<SentRow> {
+    let mut c = Cells::of(row);
+    Ok(SentRow {
+        second: c.take()?,
+        cohort: CohortId(c.take()?),
+        kind: c.kind()?.unwrap_or(MediaKind::Video),
+        tracks: c.take()?,
+        counters: SentCounters {
+            packets_sent: c.count()?,
+            payload_bytes: c.count()?,
+            wire_bytes: c.count()?,
+            retransmitted_packets: c.count()?,
+            retransmitted_bytes: c.count()?,
+            frames_sent: c.count()?,
+            key_frames_sent: c.count()?,
+            nack_received: c.count()?,
+            pli_received: c.count()?,
+            fir_received: c.count()?,
+        },
+    })
+}
+
 /// Reads a row of `participant`.
 pub(crate) fn read_participant(row: &Row<'_>) -> rusqlite::Result<ParticipantRow> {
     let mut c = Cells::of(row);
@@ -377,6 +423,7 @@ pub(crate) fn read_track(row: &Row<'_>) -> rusqlite::Result<TrackRow> {
     let (participant, track) = (ParticipantId(c.take()?), TrackId(c.take()?));
     let kind = c.kind()?.unwrap_or(MediaKind::Video);
     let codec = Codec::from_name(&c.take::<String>()?);
+    let (from, first_frame_at) = (c.take()?, c.take::<Option<i64>>()?.map(RunTime));
     let (fps, jitter_us, oven_delay_us) = (c.take()?, c.take()?, c.take()?);
     let (relative_delay_us, absolute_delay) = (c.distribution()?, c.one_way()?);
     let counters = c.counters()?;
@@ -385,6 +432,8 @@ pub(crate) fn read_track(row: &Row<'_>) -> rusqlite::Result<TrackRow> {
         track,
         kind,
         codec,
+        from,
+        first_frame_at,
         counters,
         relative_delay_us,
         absolute_delay,

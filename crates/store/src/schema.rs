@@ -63,6 +63,24 @@ pub(crate) const SERIES: [&str; 14] = [
     "oven_delay_us",
 ];
 
+/// Columns of `sent`.
+pub(crate) const SENT: [&str; 14] = [
+    "second",
+    "cohort",
+    "kind",
+    "tracks",
+    "packets_sent",
+    "payload_bytes",
+    "wire_bytes",
+    "retransmitted_packets",
+    "retransmitted_bytes",
+    "frames_sent",
+    "key_frames_sent",
+    "nack_received",
+    "pli_received",
+    "fir_received",
+];
+
 /// Columns of `participant`; a phase's column is its key with `_us`.
 pub(crate) const PARTICIPANT: [&str; 17] = [
     "participant",
@@ -85,11 +103,13 @@ pub(crate) const PARTICIPANT: [&str; 17] = [
 ];
 
 /// Columns of `track` before its counters.
-pub(crate) const TRACK: [&str; 11] = [
+pub(crate) const TRACK: [&str; 13] = [
     "participant",
     "track",
     "kind",
     "codec",
+    "sender",
+    "first_frame_us",
     "fps",
     "jitter_us",
     "oven_delay_us",
@@ -177,11 +197,12 @@ pub(crate) fn create() -> String {
          CREATE TABLE series (second INTEGER NOT NULL, cohort INTEGER NOT NULL, kind TEXT, tracks INTEGER NOT NULL,
              tracks_below_source_fps INTEGER NOT NULL, source_fps_milli INTEGER, relative_delay_us BLOB,
              absolute_delay_us BLOB, capture_basis TEXT, absolute_delay_negative INTEGER NOT NULL, jitter_us BLOB, fps_milli BLOB, loss_ppm BLOB, oven_delay_us BLOB, {counters});
+         CREATE TABLE sent (second INTEGER NOT NULL, cohort INTEGER NOT NULL, kind TEXT NOT NULL, {sent});
          CREATE TABLE participant (participant INTEGER PRIMARY KEY, cohort INTEGER NOT NULL,
              intended_us INTEGER NOT NULL, ended_us INTEGER, outcome TEXT, failure_reason TEXT, failure_detail TEXT,
              local_address TEXT, {phases});
          CREATE TABLE track (participant INTEGER NOT NULL, track INTEGER NOT NULL, kind TEXT NOT NULL,
-             codec TEXT NOT NULL, fps REAL, jitter_us INTEGER, oven_delay_us INTEGER, relative_delay_us BLOB,
+             codec TEXT NOT NULL, sender TEXT, first_frame_us INTEGER, fps REAL, jitter_us INTEGER, oven_delay_us INTEGER, relative_delay_us BLOB,
              absolute_delay_us BLOB, capture_basis TEXT, absolute_delay_negative INTEGER NOT NULL, {counters},
              PRIMARY KEY (participant, track)) WITHOUT ROWID;
          CREATE TABLE generator (second INTEGER NOT NULL, worker INTEGER, cpu_us INTEGER NOT NULL,
@@ -192,6 +213,7 @@ pub(crate) fn create() -> String {
          CREATE TABLE event (at_us INTEGER NOT NULL, participant INTEGER, kind TEXT NOT NULL,
              count INTEGER NOT NULL, detail TEXT NOT NULL);{CREATE_HOST}",
         crowd = integers(&CROWD),
+        sent = integers(SENT.get(3..).unwrap_or_default()),
         phases = PARTICIPANT.iter().skip(8).map(|n| format!("{n} INTEGER")).collect::<Vec<_>>().join(", "),
     )
 }

@@ -7,7 +7,7 @@ use throng_observation::host::{
     HostEvent, HostId, HostInfo, HostRow, HostSample, HostSeries, Profile, SeriesId,
 };
 use throng_observation::run::{
-    CrowdRow, EventRow, GeneratorRow, ParticipantId, ParticipantRow, Row, SeriesRow, TrackRow,
+    CrowdRow, EventRow, GeneratorRow, ParticipantId, ParticipantRow, Row, SentRow, SeriesRow, TrackRow,
 };
 
 /// Most rows of each kind that is only ever appended. A commit a second meets some tens of them; this many is
@@ -29,6 +29,7 @@ const PROFILES_MAX: usize = 16;
 pub(crate) struct Waiting {
     pub(crate) crowd: Vec<CrowdRow>,
     pub(crate) series: Vec<SeriesRow>,
+    pub(crate) sent: Vec<SentRow>,
     pub(crate) generator: Vec<GeneratorRow>,
     pub(crate) events: Vec<EventRow>,
     pub(crate) participants: BTreeMap<ParticipantId, ParticipantRow>,
@@ -53,6 +54,7 @@ impl Waiting {
         match row {
             Row::Crowd(row) => append(&mut self.crowd, row),
             Row::Series(row) => append(&mut self.series, *row),
+            Row::Sent(row) => append(&mut self.sent, row),
             Row::Generator(row) => append(&mut self.generator, row),
             Row::Event(row) => append(&mut self.events, row),
             Row::Participant(row) => replace(&mut self.participants, row.participant, *row),
@@ -70,6 +72,7 @@ impl Waiting {
     pub(crate) fn len(&self) -> usize {
         self.crowd.len()
             + self.series.len()
+            + self.sent.len()
             + self.generator.len()
             + self.events.len()
             + self.participants.len()

@@ -87,6 +87,8 @@ fn track(id: u32) -> TrackRow {
         track: TrackId(1),
         kind: MediaKind::Audio,
         codec: Codec::Opus,
+        from: None,
+        first_frame_at: None,
         counters: counters(),
         relative_delay_us: distribution(100),
         absolute_delay: OneWayDelay::from_parts(Some(CaptureBasis::SenderReport), distribution(50), 7),

@@ -8,6 +8,7 @@ mod addresses;
 mod bad_servers;
 mod browser;
 mod command_line;
+mod conference;
 mod cut_off;
 mod janus;
 mod link;

@@ -44,6 +44,8 @@ struct Track {
     id: TrackId,
     kind: MediaKind,
     codec: Codec,
+    from: Option<Box<str>>,
+    first_frame_at: Option<RunTime>,
     counters: TrackCounters,
     relative_delay_us: Option<Box<Distribution>>,
     absolute_delay: Option<Box<OneWayDelay>>,
@@ -178,6 +180,19 @@ impl Member {
         }
     }
 
+    /// Who sends it from here on; while nobody does, who sent it last stands.
+    pub(super) fn track_from(&mut self, id: TrackId, from: Option<String>) {
+        if let (Some(track), Some(from)) = (self.tracks.iter_mut().find(|track| track.id == id), from) {
+            track.from = Some(from.into_boxed_str());
+        }
+    }
+
+    pub(super) fn track_first_frame(&mut self, id: TrackId, at: RunTime) {
+        if let Some(track) = self.tracks.iter_mut().find(|track| track.id == id) {
+            track.first_frame_at.get_or_insert(at);
+        }
+    }
+
     pub(super) fn interval(&mut self, interval: &TrackInterval) {
         if !self.tracks.iter().any(|track| track.id == interval.track) {
             self.track_opened(interval.track, interval.kind, Codec::Other);
@@ -242,6 +257,8 @@ impl Track {
             id,
             kind,
             codec,
+            from: None,
+            first_frame_at: None,
             counters: TrackCounters::default(),
             relative_delay_us: None,
             absolute_delay: None,
@@ -274,6 +291,8 @@ impl Track {
             track: self.id,
             kind: self.kind,
             codec: self.codec,
+            from: self.from.as_deref().map(str::to_owned),
+            first_frame_at: self.first_frame_at,
             counters: self.counters,
             relative_delay_us: self.relative_delay_us.as_deref().cloned().unwrap_or_default(),
             absolute_delay: self.absolute_delay.as_deref().cloned().unwrap_or_default(),

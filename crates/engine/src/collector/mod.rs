@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 
 use throng_observation::run::{Ending, EventRow, GeneratorRow, Row};
 use throng_observation::{
-    Distribution, Failure, FailureReason, Observation, Outcome, Phase, Refused, RunTime, TrackInterval,
+    Distribution, Failure, FailureReason, Observation, Outcome, Phase, Refused, RunTime, SentInterval,
+    TrackInterval,
 };
 
 use crate::clock::RunClock;
@@ -187,6 +188,17 @@ impl Collector {
                 }
             }
             Observation::Interval(interval) => self.interval(who, &interval),
+            Observation::TrackFrom { track, from } => {
+                if let Some(member) = self.members.get_mut(who as usize) {
+                    member.track_from(track, from);
+                }
+            }
+            Observation::TrackFirstFrame { track, at } => {
+                if let Some(member) = self.members.get_mut(who as usize) {
+                    member.track_first_frame(track, clock.run_time(at));
+                }
+            }
+            Observation::Sent(interval) => self.sent(who, &interval),
             Observation::Refused(what, to) => {
                 let kind = match what {
                     Refused::IceCandidate => "refused_ice_candidate",
@@ -219,6 +231,13 @@ impl Collector {
             }
         }
         member.interval(interval);
+    }
+
+    fn sent(&mut self, who: u32, interval: &SentInterval) {
+        let Some(member) = self.members.get(who as usize) else { return };
+        let ended_at = self.desk.clock.run_time(interval.ended_at);
+        let second = RunTime(ended_at.0 - LEFTOVER_US).second().max(self.open);
+        self.seconds.sent(second, who, member.cohort(), interval);
     }
 
     fn ended(&mut self, who: u32, at: Instant, outcome: &Outcome) {
@@ -321,6 +340,7 @@ impl Collector {
         picture::health(&mut self.picture, &health);
         closed.crowd.into_iter().for_each(|row| self.write(Row::Crowd(row)));
         closed.series.into_iter().for_each(|row| self.write(Row::Series(Box::new(row))));
+        closed.sent.into_iter().for_each(|row| self.write(Row::Sent(row)));
         health.into_iter().for_each(|row| self.write(Row::Generator(row)));
         self.publish();
     }

@@ -1,9 +1,9 @@
 //! The seconds of a run that are still open, and the crowd's totals up to the last one that was closed.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use throng_observation::run::{CohortId, CrowdRow, SeriesRow};
-use throng_observation::{MediaKind, TrackCounters, TrackId, TrackInterval};
+use throng_observation::run::{CohortId, CrowdRow, SentRow, SeriesRow};
+use throng_observation::{MediaKind, SentCounters, SentInterval, TrackCounters, TrackId, TrackInterval};
 
 /// Open seconds, by number.
 pub(super) struct Seconds {
@@ -27,6 +27,13 @@ pub(super) struct Change {
 struct Open {
     crowd: BTreeMap<u16, Change>,
     series: BTreeMap<(u16, MediaKind), Sums>,
+    sent: BTreeMap<(u16, MediaKind), SentSums>,
+}
+
+#[derive(Default)]
+struct SentSums {
+    counters: SentCounters,
+    tracks: HashSet<(u32, TrackId)>,
 }
 
 #[derive(Default)]
@@ -53,6 +60,7 @@ const RATE_STRETCH_US_MIN: u64 = 500_000;
 pub(super) struct Closed {
     pub(super) crowd: Vec<CrowdRow>,
     pub(super) series: Vec<SeriesRow>,
+    pub(super) sent: Vec<SentRow>,
 }
 
 impl Seconds {
@@ -79,11 +87,20 @@ impl Seconds {
         sums.tracks.entry((who, interval.track)).or_default().add(interval);
     }
 
+    /// Adds what a sent track of participant number `who` did to the second in which it mostly lies.
+    pub(super) fn sent(&mut self, second: i64, who: u32, cohort: CohortId, interval: &SentInterval) {
+        let open = self.open.entry(second).or_default();
+        let sums = open.sent.entry((cohort.0, interval.kind)).or_default();
+        sums.counters += interval.counters;
+        sums.tracks.insert((who, interval.track));
+    }
+
     /// Closes `second` and everything before it; `intended` says how many joins of a cohort have come.
     pub(super) fn close(&mut self, second: i64, intended: impl Fn(u16) -> u32) -> Closed {
         let later = self.open.split_off(&(second + 1));
         let mut playing = vec![0; usize::from(self.cohorts)];
         let mut series: BTreeMap<(u16, MediaKind), Sums> = BTreeMap::new();
+        let mut sent: BTreeMap<(u16, MediaKind), SentSums> = BTreeMap::new();
         for (number, open) in std::mem::replace(&mut self.open, later) {
             for (cohort, change) in open.crowd {
                 let cohort = usize::from(cohort);
@@ -95,6 +112,7 @@ impl Seconds {
                 }
             }
             series.extend(open.series);
+            sent.extend(open.sent);
         }
         let crowd =
             (0..self.cohorts).zip(&self.totals).zip(playing).map(|((cohort, total), playing)| CrowdRow {
@@ -114,7 +132,14 @@ impl Seconds {
             kind: Some(kind),
             ..sums.finish(kind)
         });
-        Closed { crowd: crowd.collect(), series: series.collect() }
+        let sent = sent.into_iter().map(|((cohort, kind), sums)| SentRow {
+            second,
+            cohort: CohortId(cohort),
+            kind,
+            tracks: u32::try_from(sums.tracks.len()).unwrap_or(u32::MAX),
+            counters: sums.counters,
+        });
+        Closed { crowd: crowd.collect(), series: series.collect(), sent: sent.collect() }
     }
 }
 

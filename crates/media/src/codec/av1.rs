@@ -4,14 +4,13 @@
 use throng_observation::Codec;
 
 use super::{CodecError, DependencyReader, PayloadFacts};
+use crate::octets::leb128;
 
 const SEQUENCE_HEADER: u8 = 1;
 const FRAME_HEADER: u8 = 3;
 const FRAME: u8 = 6;
 const METADATA: u8 = 5;
 const TEMPORAL_DELIMITER: u8 = 2;
-/// A leb128 value has at most eight bytes (AV1 section 4.10.5).
-const LEB128_LEN_MAX: usize = 8;
 
 /// Reads payloads of one stream.
 #[derive(Clone, Debug, Default)]
@@ -134,18 +133,6 @@ impl<'a> Obu<'a> {
     }
 }
 
-/// A leb128 number and what follows it; `None` when it does not end, or does not fit.
-fn leb128(bytes: &[u8]) -> Option<(usize, &[u8])> {
-    let mut value = 0_u64;
-    for (index, &byte) in bytes.iter().take(LEB128_LEN_MAX).enumerate() {
-        value |= u64::from(byte & 0x7f) << (7 * index);
-        if byte & 0x80 == 0 {
-            return Some((usize::try_from(value).ok()?, bytes.get(index + 1..)?));
-        }
-    }
-    None
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -206,11 +193,5 @@ mod tests {
         assert!(facts.starts_frame && facts.ends_frame && !facts.key_frame);
         assert_eq!(facts.picture_id, Some((7, 16)));
         assert!(reader.read(&[0x10, 0x20, 0], Some(&[0xc0])).is_err());
-    }
-
-    #[test]
-    fn leb128_is_little_endian_in_sevens() {
-        assert_eq!(leb128(&[0xe5, 0x8e, 0x26, 9]), Some((624_485, &[9][..])));
-        assert_eq!(leb128(&[]), None);
     }
 }

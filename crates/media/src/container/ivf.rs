@@ -105,10 +105,10 @@ fn read_frame(rest: &[u8]) -> Result<IvfFrame<'_>, usize> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn file(frames: &[&[u8]]) -> Vec<u8> {
+    pub(crate) fn file(frames: &[&[u8]]) -> Vec<u8> {
         let mut file = b"DKIF\0\0\x20\0VP80".to_vec();
         file.extend([0x80, 2, 0x68, 1]); // 640 × 360
         file.extend([30, 0, 0, 0, 1, 0, 0, 0]);

@@ -1,6 +1,8 @@
-//! Readers of the simple files that coded media is kept in: Annex-B byte streams, IVF, Ogg. Bytes in, borrowed frames
-//! out; one format, one file.
+//! Readers of the files that coded media is kept in: Annex-B byte streams, IVF, Ogg, and recorded RTP (Janus `.mjr`,
+//! pcap). Bytes in, borrowed frames out; one format, one file.
 
 pub mod annexb;
 pub mod ivf;
+pub mod mjr;
 pub mod ogg;
+pub mod pcap;

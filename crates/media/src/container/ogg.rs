@@ -174,10 +174,10 @@ impl OpusHead {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn page(serial: u32, flags: u8, segments: &[u8], body: &[u8]) -> Vec<u8> {
+    pub(crate) fn page(serial: u32, flags: u8, segments: &[u8], body: &[u8]) -> Vec<u8> {
         let mut page = [&CAPTURE[..], &[0, flags], &[0; 8], &serial.to_le_bytes(), &[0; 8]].concat();
         page.push(segments.len() as u8);
         page.extend_from_slice(segments);

@@ -3,9 +3,12 @@
 //! Payloads of one frame are of equal length but for the last, so that a sender can hand them to the kernel as one
 //! segmented send (UDP GSO).
 
+pub mod av1;
 pub mod h264;
+pub mod h265;
 pub mod opus;
 pub mod vp8;
+pub mod vp9;
 
 /// How many bytes each of the fewest equal pieces of at most `piece_max` has, for `len` bytes; at least 1.
 fn even_piece(len: usize, piece_max: usize) -> usize {

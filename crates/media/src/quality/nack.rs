@@ -146,7 +146,7 @@ mod tests {
         let mut list = NackList::new(8);
         list.missing(5, 1, 0);
         assert_eq!(list.next_timeout_ms(), Some(10));
-        assert_eq!(take(&mut list, 9), []);
+        assert_eq!(take(&mut list, 9), [0_u16; 0]);
         assert!(!list.arrived(5), "it had not been asked for");
         assert_eq!((take(&mut list, 10), list.next_timeout_ms()), (vec![], None));
     }

@@ -48,6 +48,6 @@ mod tests {
         let mut samples = Samples::default();
         (0..5000).for_each(|i| samples.push(i));
         assert_eq!(samples.take(), (0..MOST).collect::<Vec<_>>());
-        assert_eq!(samples.take(), []);
+        assert_eq!(samples.take(), [0_usize; 0]);
     }
 }

@@ -10,6 +10,7 @@ mod waiting;
 
 pub mod janus;
 pub mod ome;
+pub mod room;
 pub mod whep;
 
 #[cfg(test)]

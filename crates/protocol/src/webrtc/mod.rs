@@ -11,6 +11,15 @@ pub mod sdp;
 
 pub mod receiver;
 
+pub mod sender;
+
+mod agreed;
+
+mod connection;
+pub use connection::Outgoing;
+
+pub mod member;
+
 mod payload;
 
 mod feedback;

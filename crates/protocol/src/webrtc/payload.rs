@@ -72,6 +72,11 @@ impl Assignments {
         by_mid.or_else(|| self.declared.iter().find(|(known, _)| *known == ssrc).map(|(_, section)| *section))
     }
 
+    /// `a=mid` of a section.
+    pub(super) fn mid(&self, section: u16) -> Option<&str> {
+        self.mids.get(usize::from(section)).map(String::as_str)
+    }
+
     /// What `payload_type` means, in `section` when that is known.
     pub(super) fn find(&self, payload_type: u8, section: Option<u16>) -> Option<&Assignment> {
         let mut of_type = self.list.iter().filter(|assignment| assignment.payload_type == payload_type);

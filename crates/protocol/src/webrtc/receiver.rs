@@ -63,6 +63,7 @@ pub(super) struct Track {
     pub(super) kind: MediaKind,
     pub(super) duty: Duty,
     payloads: PayloadReader,
+    first_frame_told: bool,
 }
 
 /// What can be odd about what the peer sends; each is told once.
@@ -172,12 +173,12 @@ impl Receiver {
         arrived_at: Instant,
         wire_bytes: u32,
     ) {
-        let (at, retransmitted) = match role {
+        let (at_track, retransmitted) = match role {
             Role::Media(at) => (at, false),
             Role::Retransmission(at) => (at, true),
             Role::Ignored => return,
         };
-        let Some(track) = self.tracks.get_mut(at) else { return };
+        let Some(track) = self.tracks.get_mut(at_track) else { return };
         let Ok(payload) = header.payload(plain) else {
             track.meter.discarded();
             return self.odd(Oddity::BadRtp, "rtp", "padding is longer than the payload");
@@ -213,6 +214,13 @@ impl Receiver {
         if !self.first_packet_seen {
             self.first_packet_seen = true;
             self.observed.push(Observation::Reached(Phase::FirstPacket, arrived_at));
+        }
+        if !track.first_frame_told
+            && let Some(at) = track.meter.first_frame_at()
+        {
+            track.first_frame_told = true;
+            let id = TrackId(self.first_track.saturating_add(at_track as u16));
+            self.observed.push(Observation::TrackFirstFrame { track: id, at });
         }
         let counts = track.kind == MediaKind::Video || !self.assignments.expects_video;
         if !self.first_frame_seen
@@ -278,6 +286,7 @@ impl Receiver {
             kind: assignment.kind,
             duty: Duty::of(assignment.feedback),
             payloads: PayloadReader::new(assignment.codec),
+            first_frame_told: false,
         });
         self.observed.push(Observation::TrackOpened {
             track,
@@ -390,6 +399,17 @@ impl Receiver {
         self.observed.drain(..)
     }
 
+    /// The tracks that were opened.
+    pub(super) fn track_ids(&self) -> impl Iterator<Item = TrackId> + '_ {
+        (0..self.tracks.len()).map(|at| TrackId(self.first_track.saturating_add(at as u16)))
+    }
+
+    /// `a=mid` of a track's media section.
+    pub(super) fn mid_of(&self, track: TrackId) -> Option<&str> {
+        let at = track.0.checked_sub(self.first_track)?;
+        self.assignments.mid(self.tracks.get(usize::from(at))?.section)
+    }
+
     /// How many tracks were opened.
     #[must_use]
     pub fn track_count(&self) -> usize {
@@ -418,7 +438,7 @@ pub struct ReceiverOptions {
 }
 
 /// The first moment after `now` that is a whole number of seconds after `origin`.
-fn next_second(origin: Instant, now: Instant) -> Instant {
+pub(super) fn next_second(origin: Instant, now: Instant) -> Instant {
     let passed = now.saturating_duration_since(origin).as_secs();
     origin + Duration::from_secs(passed.saturating_add(1))
 }

@@ -8,12 +8,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 use str0m::change::{SdpAnswer, SdpOffer, SdpPendingOffer};
-use str0m::media::{Direction as MediaDirection, MediaKind as StrMediaKind};
+use str0m::media::{Direction as MediaDirection, MediaKind as StrMediaKind, Simulcast, SimulcastLayer};
 use str0m::net::{Protocol, Receive};
 use str0m::rtp::Extension;
 use str0m::{Candidate, Event, IceConnectionState, Input, Output, Rtc, RtcConfig};
 use throng_media::rtp::{PacketKind, classify};
-use throng_observation::IceState;
+use throng_observation::{Codec, IceState, MediaKind};
 
 use super::crypto::{self, CryptoSetupError, KeySlot};
 use super::sdp::{Description, SDP_BYTES_MAX, without_candidates};
@@ -40,6 +40,15 @@ pub enum SessionError {
     /// Offer and answer came out of order.
     #[error("{0}")]
     Order(&'static str),
+}
+
+/// A section of media to send.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MediaToSend {
+    /// Audio or video.
+    pub kind: MediaKind,
+    /// Names of its simulcast layers, the lowest rate first; empty without simulcast.
+    pub rids: Vec<String>,
 }
 
 /// What a session wants, or tells.
@@ -69,6 +78,8 @@ pub enum SessionOutput {
 pub struct Negotiated {
     /// What the answer says: payload types, feedback and extensions that may be used.
     pub answer: Description,
+    /// What our side says: the SSRCs that we send from.
+    pub local: Description,
     /// What the peer's side says: the SSRCs that it will send from, and its candidates.
     pub remote: Description,
 }
@@ -78,6 +89,8 @@ pub struct Session {
     rtc: Box<Rtc>,
     keys: KeySlot,
     pending: Option<SdpPendingOffer>,
+    /// What the pending offer says.
+    offered: Description,
     /// The keys were handed out.
     keyed: bool,
 }
@@ -101,7 +114,48 @@ impl Session {
 
     fn build(configuration: RtcConfig, now: Instant) -> Result<Self, SessionError> {
         let (rtc, keys) = crypto::with_key_slot(|| Box::new(configuration.build(now)));
-        Ok(Self { rtc, keys, pending: None, keyed: false })
+        Ok(Self { rtc, keys, pending: None, offered: Description::default(), keyed: false })
+    }
+
+    /// A session that sends, in the one codec of each kind that its media has.
+    ///
+    /// # Errors
+    /// As [`Self::viewer`].
+    pub fn publisher(now: Instant, codecs: &[Codec]) -> Result<Self, SessionError> {
+        let has = |codec| codecs.contains(&codec);
+        let configuration = configuration()?
+            .clear_codecs()
+            .enable_opus(has(Codec::Opus), false)
+            .enable_pcmu(has(Codec::Pcmu), false)
+            .enable_pcma(has(Codec::Pcma), false)
+            .enable_h264(has(Codec::H264))
+            .enable_h265(has(Codec::H265))
+            .enable_vp8(has(Codec::Vp8))
+            .enable_vp9(has(Codec::Vp9))
+            .enable_av1(has(Codec::Av1));
+        Self::build(configuration, now)
+    }
+
+    /// Makes an offer to send `media`, a section each.
+    ///
+    /// # Errors
+    /// [`SessionError::Order`] when there is nothing to offer.
+    pub fn create_sending_offer(&mut self, media: &[MediaToSend]) -> Result<String, SessionError> {
+        let mut change = self.rtc.sdp_api();
+        for media in media {
+            let kind = match media.kind {
+                MediaKind::Audio => StrMediaKind::Audio,
+                MediaKind::Video => StrMediaKind::Video,
+            };
+            let layers: Vec<_> = media.rids.iter().map(|rid| SimulcastLayer::new(rid)).collect();
+            let simulcast = (!layers.is_empty()).then(|| Simulcast { send: layers, recv: Vec::new() });
+            change.add_media(kind, MediaDirection::SendOnly, None, None, simulcast);
+        }
+        let (offer, pending) = change.apply().ok_or(SessionError::Order("nothing to offer"))?;
+        self.pending = Some(pending);
+        let text = offer.to_sdp_string();
+        self.offered = Description::parse(&text);
+        Ok(text)
     }
 
     /// Makes an offer to receive one audio and one video stream.
@@ -147,7 +201,7 @@ impl Session {
             rtc.sdp_api().accept_answer(pending, answer).map_err(|error| error.to_string())
         })?;
         let remote = Description::parse(text);
-        Ok(Negotiated { answer: remote.clone(), remote })
+        Ok(Negotiated { answer: remote.clone(), local: std::mem::take(&mut self.offered), remote })
     }
 
     /// Takes the peer's offer, first or later, and makes our answer. As with [`Self::accept_answer`] the candidates in
@@ -163,7 +217,8 @@ impl Session {
             rtc.sdp_api().accept_offer(offer).map_err(|error| error.to_string())
         })?;
         let answer = answer.to_sdp_string();
-        let negotiated = Negotiated { answer: Description::parse(&answer), remote: Description::parse(text) };
+        let local = Description::parse(&answer);
+        let negotiated = Negotiated { answer: local.clone(), local, remote: Description::parse(text) };
         Ok((answer, negotiated))
     }
 

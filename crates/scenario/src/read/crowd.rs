@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::fields::{Fields, Reader};
 use super::tree::{Node, Span, Value};
-use super::{is_text, place_of, ranges};
+use super::{is_text, place_of, ranges, role};
 use crate::arrival::{ArrivalKind, Burst, Every, Poisson, Ramp};
 use crate::churn::{Stay, StayTime};
 use crate::scenario::Cohort;
@@ -88,7 +88,8 @@ fn cohort(reader: &mut Reader, fields: &mut Fields<'_>, name: String) -> Option<
     let stay_path = fields.path_of("stay");
     let stay = fields.get("stay").and_then(|node| stay(reader, node, &stay_path));
     let source_ips = ranges(reader, fields);
-    Some(Cohort { name, size: size?, arrival: arrival?, stay, source_ips })
+    let role = role::role(reader, fields);
+    Some(Cohort { name, size: size?, arrival: arrival?, stay, source_ips, role })
 }
 
 const ARRIVAL: &str = "a table such as { every = \"100ms\" }, { ramp = \"60s\" }, { burst = { size = 50, every = \"10s\" } } or { poisson = { rate = \"5/s\", seed = 7 } }";

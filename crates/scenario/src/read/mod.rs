@@ -14,6 +14,7 @@ mod fields;
 use fields::{Fields, Reader};
 mod crowd;
 mod limits;
+mod role;
 #[cfg(test)]
 mod tests;
 mod watch;

@@ -16,8 +16,8 @@ use str0m::{Candidate, Event, Input, Output, Rtc, RtcConfig};
 use throng_media::container::{annexb, ogg::OggReader};
 use throng_sim::ome::MediaPeer;
 
-static H264: &[u8] = include_bytes!("../../../../stage/media/card-640x360-30.h264");
-static OPUS: &[u8] = include_bytes!("../../../../stage/media/card.opus.ogg");
+static H264: &[u8] = include_bytes!("../../../../media/clips/card-360p.h264");
+static OPUS: &[u8] = include_bytes!("../../../../media/clips/tone.opus.ogg");
 
 /// Frames per second of the clip.
 pub(crate) const FPS: u32 = 30;

@@ -1,8 +1,10 @@
 //! Janus WebRTC server over its WebSocket API: [`session`] is the core (transactions, handles, keepalive),
-//! [`streaming`] the viewer of a Streaming mountpoint.
+//! [`streaming`] the viewer of a Streaming mountpoint, [`videoroom`] the participant of a conference.
 
 pub mod session;
 pub mod streaming;
+pub mod videoroom;
 
 pub use session::SessionConfig;
 pub use streaming::{Config, MountpointId, Streaming};
+pub use videoroom::{Config as VideoRoomConfig, NewRoom, Subscribing, VideoRoom};

@@ -2,6 +2,7 @@
 
 mod janus;
 mod ome;
+mod videoroom;
 mod whep;
 
 use std::time::{Duration, Instant};

@@ -1,0 +1,210 @@
+//! One sender's place in a clip.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Clip;
+
+/// Plays a clip in a loop: timestamps, frame numbers and picture ids go on from turn to turn, and over jumps.
+#[derive(Clone, Debug)]
+pub struct Player {
+    clip: Arc<Clip>,
+    place: usize,
+    /// Units of the clock from the start to the next frame.
+    ticks: u64,
+    number: u32,
+    base_layer_index: u8,
+}
+
+/// A frame as one sender sends it at one time: enough to write its packets, now or again. Small, so that a sender can
+/// remember what it sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlayedFrame {
+    place: u32,
+    number: u32,
+    base_layer_index: u8,
+    /// RTP timestamp, counted from 0 at the start.
+    pub timestamp: u32,
+}
+
+impl PlayedFrame {
+    pub(super) fn place(&self) -> usize {
+        self.place as usize
+    }
+
+    /// Its number since the start, wrapping at 2^32.
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    pub(super) fn base_layer_index(&self) -> u8 {
+        self.base_layer_index
+    }
+}
+
+impl Player {
+    /// A player at the start of `clip`.
+    #[must_use]
+    pub fn new(clip: Arc<Clip>) -> Self {
+        Self { clip, place: 0, ticks: 0, number: 0, base_layer_index: 0 }
+    }
+
+    /// The same, `offset` into the loop, at the key frame from there on: senders of one clip need not send their large
+    /// frames all at once.
+    #[must_use]
+    pub fn starting_at(clip: Arc<Clip>, offset: Duration) -> Self {
+        let ticks = ticks(offset, clip.clock_rate()) % clip.ticks();
+        let place = clip.key_frame_from(clip.place_at(ticks));
+        Self { place, ..Self::new(clip) }
+    }
+
+    /// What it plays.
+    #[must_use]
+    pub fn clip(&self) -> &Arc<Clip> {
+        &self.clip
+    }
+
+    /// When the next frame is due, after the start.
+    #[must_use]
+    pub fn next_due(&self) -> Duration {
+        let (rate, ticks) = (u64::from(self.clip.clock_rate()), self.ticks);
+        // In two parts, so that no product overflows in any run.
+        Duration::from_secs(ticks / rate) + Duration::from_nanos(ticks % rate * 1_000_000_000 / rate)
+    }
+
+    /// The next frame; the one after it becomes due.
+    pub fn advance(&mut self) -> PlayedFrame {
+        if self.clip.is_base(self.place) {
+            self.base_layer_index = self.base_layer_index.wrapping_add(1);
+        }
+        let frame = self.skip_to_next();
+        self.number = self.number.wrapping_add(1);
+        frame
+    }
+
+    /// Lets the next frame pass unsent: time goes on, numbers do not.
+    pub fn skip(&mut self) {
+        self.skip_to_next();
+    }
+
+    fn skip_to_next(&mut self) -> PlayedFrame {
+        let frame = PlayedFrame {
+            place: self.place as u32,
+            number: self.number,
+            base_layer_index: self.base_layer_index,
+            timestamp: self.ticks as u32,
+        };
+        let (at, next) = (self.clip.at(self.place), self.place + 1);
+        let step = if next < self.clip.frame_count() {
+            self.place = next;
+            self.clip.at(next).saturating_sub(at)
+        } else {
+            self.place = 0;
+            self.clip.ticks().saturating_sub(at)
+        };
+        self.ticks += step.max(1);
+        frame
+    }
+
+    /// Makes the next frame a key frame, as an encoder would that was asked for one: the picture jumps to the loop's next
+    /// key frame, the time does not.
+    pub fn request_key_frame(&mut self) {
+        self.place = self.clip.key_frame_from(self.place);
+    }
+
+    /// Goes on with another clip of the same codec, from the key frame nearest after the same place of its loop.
+    pub fn switch_to(&mut self, clip: Arc<Clip>) {
+        let (at, from, to) = (self.clip.at(self.place), self.clip.ticks(), clip.ticks());
+        let ticks = (u128::from(at) * u128::from(to) / u128::from(from.max(1))) as u64;
+        self.place = clip.key_frame_from(clip.place_at(ticks));
+        self.clip = clip;
+    }
+}
+
+fn ticks(duration: Duration, clock_rate: u32) -> u64 {
+    u64::try_from(duration.as_nanos() * u128::from(clock_rate) / 1_000_000_000).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::clip::ClipBuilder;
+    use super::*;
+    use throng_observation::Codec;
+
+    /// VP8 payloads of four bytes: descriptor with a wide picture id, and a byte of the frame.
+    fn clip(keys: &[bool], step: u64) -> Arc<Clip> {
+        let mut builder = ClipBuilder::new(Codec::Vp8, 90_000);
+        for (index, key) in keys.iter().enumerate() {
+            let payloads = [[0x90, 0x80, 0x80, 0, u8::from(!key)], [0x80, 0x80, 0x80, 0, 9]];
+            let payloads = payloads.iter().map(|payload| &payload[..]);
+            builder.frame(1_000 + index as u64 * step, *key, true, payloads).unwrap();
+        }
+        Arc::new(builder.finish(step).unwrap())
+    }
+
+    #[test]
+    fn loops_go_on_in_time_and_in_picture_ids() {
+        let clip = clip(&[true, false, false], 3_000);
+        let mut player = Player::new(Arc::clone(&clip));
+        let mut payload = Vec::new();
+        for number in 0..70_000_u32 {
+            assert_eq!(player.next_due(), Duration::from_nanos(u64::from(number) * 100_000_000 / 3));
+            let frame = player.advance();
+            assert_eq!((frame.number(), frame.timestamp), (number, number * 3_000));
+            assert_eq!(clip.is_key(&frame), number % 3 == 0);
+            payload.clear();
+            assert!(clip.write_payload(&frame, 1, 0, &mut payload));
+            let [high, low] = (number as u16 & 0x7fff).to_be_bytes();
+            assert_eq!(payload, [0x80, 0x80, 0x80 | high, low, 9]);
+            assert!(!clip.write_payload(&frame, 2, 0, &mut payload));
+        }
+    }
+
+    #[test]
+    fn a_key_frame_comes_at_once_when_asked_for() {
+        let clip = clip(&[true, false, false, true, false], 3_000);
+        let mut player = Player::new(Arc::clone(&clip));
+        player.advance();
+        player.request_key_frame();
+        let frame = player.advance();
+        assert!(clip.is_key(&frame));
+        assert_eq!((frame.number(), frame.timestamp), (1, 3_000));
+        // The second key frame was played: the one after it is the last of the loop, then it begins again.
+        assert!(!clip.is_key(&player.advance()));
+        assert!(clip.is_key(&player.advance()));
+    }
+
+    #[test]
+    fn a_switch_begins_with_a_key_frame_and_keeps_the_time() {
+        let (low, high) =
+            (clip(&[true, false, true, false], 6_000), clip(&[true, false, false, true], 6_000));
+        let mut player = Player::new(low);
+        player.advance();
+        player.switch_to(Arc::clone(&high));
+        let frame = player.advance();
+        assert!(high.is_key(&frame));
+        assert_eq!((frame.timestamp, frame.number()), (6_000, 1));
+    }
+
+    #[test]
+    fn skipped_frames_leave_no_gap_in_numbers() {
+        let clip = clip(&[true, false], 3_000);
+        let mut player = Player::new(clip);
+        player.advance();
+        (0..7).for_each(|_| player.skip());
+        let frame = player.advance();
+        assert_eq!((frame.number(), frame.timestamp), (1, 8 * 3_000));
+    }
+
+    #[test]
+    fn starting_elsewhere_begins_with_a_key_frame_at_time_zero() {
+        let clip = clip(&[true, false, false, true, false, false], 3_000);
+        for (ms, second_key) in [(0, false), (20, true), (90, true), (150, false), (100_020, true)] {
+            let mut player = Player::starting_at(Arc::clone(&clip), Duration::from_millis(ms));
+            let frame = player.advance();
+            assert!(clip.is_key(&frame) && frame.timestamp == 0, "{ms}");
+            assert_eq!(frame.place() == 3, second_key, "{ms}");
+        }
+    }
+}

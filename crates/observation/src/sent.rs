@@ -1,0 +1,68 @@
+//! What a track that a participant sends was seen to do. Names follow W3C webrtc-stats (`RTCOutboundRtpStreamStats`,
+//! `RTCRemoteInboundRtpStreamStats`) where it has one.
+
+use crate::{Codec, MediaKind, TrackId};
+use serde::{Deserialize, Serialize};
+use std::ops::AddAssign;
+use std::time::Instant;
+
+/// Sums over a stretch of time; all add up over time and over tracks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SentCounters {
+    /// RTP packets sent, repeats left out (W3C `packetsSent` less `retransmittedPacketsSent`).
+    pub packets_sent: u64,
+    /// Payload bytes of those packets.
+    pub payload_bytes: u64,
+    /// Bytes of those packets as SRTP, without UDP and IP headers.
+    pub wire_bytes: u64,
+    /// Packets sent again (W3C `retransmittedPacketsSent`).
+    pub retransmitted_packets: u64,
+    /// Their bytes as SRTP.
+    pub retransmitted_bytes: u64,
+    /// Frames of video, packets of audio (W3C `framesSent`).
+    pub frames_sent: u64,
+    /// Key frames among them (W3C `keyFramesEncoded`).
+    pub key_frames_sent: u64,
+    /// NACK messages received (W3C `nackCount`).
+    pub nack_received: u64,
+    /// PLI messages received (W3C `pliCount`).
+    pub pli_received: u64,
+    /// FIR messages received (W3C `firCount`).
+    pub fir_received: u64,
+}
+
+impl AddAssign for SentCounters {
+    fn add_assign(&mut self, other: Self) {
+        self.packets_sent += other.packets_sent;
+        self.payload_bytes += other.payload_bytes;
+        self.wire_bytes += other.wire_bytes;
+        self.retransmitted_packets += other.retransmitted_packets;
+        self.retransmitted_bytes += other.retransmitted_bytes;
+        self.frames_sent += other.frames_sent;
+        self.key_frames_sent += other.key_frames_sent;
+        self.nack_received += other.nack_received;
+        self.pli_received += other.pli_received;
+        self.fir_received += other.fir_received;
+    }
+}
+
+/// What a sent track did since the last interval.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SentInterval {
+    /// Which of the participant's sent tracks; numbered apart from those that it receives.
+    pub track: TrackId,
+    /// Audio or video.
+    pub kind: MediaKind,
+    /// What it is coded with.
+    pub codec: Codec,
+    /// When the interval ended.
+    pub ended_at: Instant,
+    /// Sums over the interval.
+    pub counters: SentCounters,
+    /// Round-trip time by the receiver's last report (RFC 3550 section 6.4.1), seconds.
+    pub round_trip_s: Option<f64>,
+    /// Share of packets that the receiver's last report says were lost.
+    pub remote_loss_ratio: Option<f64>,
+    /// Bits per second that the sender may send, by REMB and loss.
+    pub allowed_bps: f64,
+}

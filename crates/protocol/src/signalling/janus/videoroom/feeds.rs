@@ -1,0 +1,72 @@
+//! Who publishes in the room.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use throng_observation::MediaKind;
+
+use super::said::{self, LIST_MAX, Publisher};
+use crate::signalling::room::Attention;
+
+/// The publishers of a room but for ourselves.
+#[derive(Debug, Default)]
+pub(super) struct Feeds {
+    feeds: BTreeMap<String, Feed>,
+}
+
+/// One publisher.
+#[derive(Debug)]
+pub(super) struct Feed {
+    /// Its id as Janus wrote it.
+    pub(super) id: Value,
+    pub(super) name: String,
+    /// Streams by mid; a Janus before 1.0 names none.
+    pub(super) streams: Vec<(String, MediaKind)>,
+}
+
+impl Feeds {
+    /// Takes in who publishes (anew).
+    pub(super) fn published(&mut self, publishers: Vec<Publisher>) {
+        for publisher in publishers {
+            let Some(key) = said::key(&publisher.id) else { continue };
+            if self.feeds.len() >= LIST_MAX && !self.feeds.contains_key(&key) {
+                return;
+            }
+            let streams = publisher.streams.iter().take(LIST_MAX).filter(|stream| !stream.disabled);
+            let mut streams: Vec<_> =
+                streams.filter_map(|s| Some((s.mid.clone()?, said::kind(&s.kind)?))).collect();
+            if publisher.streams.is_empty() {
+                let old = [
+                    (publisher.audio_codec, "0", MediaKind::Audio),
+                    (publisher.video_codec, "1", MediaKind::Video),
+                ];
+                streams.extend(
+                    old.into_iter()
+                        .filter(|(codec, ..)| codec.is_some())
+                        .map(|(_, mid, kind)| (mid.to_owned(), kind)),
+                );
+            }
+            let name = publisher.display.unwrap_or_else(|| key.clone());
+            self.feeds.insert(key, Feed { id: publisher.id, name, streams });
+        }
+    }
+
+    /// Somebody stopped publishing, or left.
+    pub(super) fn gone(&mut self, id: &Value) -> Option<String> {
+        let key = said::key(id)?;
+        self.feeds.remove(&key).map(|_| key)
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<&Feed> {
+        self.feeds.get(key)
+    }
+
+    /// The (feed, mid) pairs that `attention` wants.
+    pub(super) fn wanted(&self, attention: &Attention) -> std::collections::BTreeSet<(String, String)> {
+        let pairs = self.feeds.iter().flat_map(|(key, feed)| {
+            let streams = feed.streams.iter().filter(|(_, kind)| attention.wants(&feed.name, *kind));
+            streams.map(move |(mid, _)| (key.clone(), mid.clone()))
+        });
+        pairs.collect()
+    }
+}

@@ -1,0 +1,519 @@
+//! Janus VideoRoom: a participant that publishes on one handle and receives the others on one more (multistream), or on
+//! one for each of them. One WebSocket and one Janus session a participant.
+//!
+//! Source: the documentation of the VideoRoom plugin, Janus 1.x.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use serde_json::{Value, json};
+use throng_observation::{Failure, FailureReason};
+
+use self::config::room_json;
+use self::feeds::Feeds;
+use self::said::Said;
+use self::subscriber::{Step, Subscribers};
+use super::session::{Handle, Heard, Jsep, SERVER, Session};
+use crate::participant::{Message, Open, Why};
+use crate::signalling::room::{PeerId, RoomInput, RoomOutput, RoomSignalling};
+use crate::signalling::said::{broken, excerpt, session_description};
+use crate::signalling::waiting::{GOODBYE_WITHIN, Waiting};
+
+mod config;
+mod feeds;
+mod said;
+mod subscriber;
+
+pub use config::{Config, NewRoom, Subscribing};
+
+const SUBPROTOCOL: &str = "janus-protocol";
+const PLUGIN: &str = "janus.plugin.videoroom";
+/// `JANUS_VIDEOROOM_ERROR_ROOM_EXISTS`.
+const ROOM_EXISTS: i64 = 427;
+/// `JANUS_VIDEOROOM_ERROR_NO_SUCH_FEED`: who was to be received is gone already.
+const NO_SUCH_FEED: i64 = 428;
+
+/// A participant of a VideoRoom.
+pub struct VideoRoom {
+    config: Config,
+    session: Session<Ask>,
+    state: State,
+    /// The handle that joins and publishes.
+    publisher: Option<Handle>,
+    feeds: Feeds,
+    subscribers: Subscribers,
+    /// This participant made the room, and destroys it.
+    made_room: bool,
+    outputs: VecDeque<RoomOutput>,
+}
+
+/// What a request of ours was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ask {
+    Attach,
+    CreateRoom,
+    Join,
+    Publish,
+    AttachSubscriber(PeerId),
+    /// `join`, `update` or `start` of a subscriber.
+    Subscriber(PeerId),
+    DetachSubscriber(PeerId),
+    /// What nobody waits for: the session's end follows.
+    Farewell,
+    Destroy,
+}
+
+#[derive(Debug)]
+enum State {
+    Idle,
+    Opening(Waiting),
+    /// Until the room let us in.
+    Entering,
+    /// In the room.
+    Present,
+    Leaving(Waiting),
+    Over,
+}
+
+impl VideoRoom {
+    /// A participant who has not joined yet.
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        let session = Session::new(config.session.clone());
+        let subscribers = Subscribers::new(config.subscribes, config.attention.clone());
+        Self {
+            config,
+            session,
+            state: State::Idle,
+            publisher: None,
+            feeds: Feeds::default(),
+            subscribers,
+            made_room: false,
+            outputs: VecDeque::new(),
+        }
+    }
+
+    fn say(&mut self, message: Message) {
+        self.outputs.push_back(RoomOutput::Signal(message));
+    }
+
+    fn odd(&mut self, detail: impl Into<String>) {
+        self.outputs.push_back(RoomOutput::Odd(detail.into()));
+    }
+
+    fn fail(&mut self, failure: Failure) {
+        self.state = State::Over;
+        self.outputs.push_back(RoomOutput::Failed(failure));
+    }
+
+    fn ask(&mut self, now: Instant, handle: Handle, body: Value, jsep: Option<&Jsep>, ask: (Ask, Why)) {
+        let message = self.session.message(now, handle, body, jsep, ask);
+        self.say(message);
+    }
+
+    fn heard(&mut self, now: Instant, message: &Message) -> Result<(), Failure> {
+        match self.session.heard(now, message)? {
+            Heard::Created => {
+                let attach = self.session.attach(now, PLUGIN, Ask::Attach);
+                self.say(attach);
+            }
+            Heard::Attached(Ask::Attach, handle) => self.attached(now, handle),
+            Heard::Attached(Ask::AttachSubscriber(peer), handle) => {
+                self.subscribers.attached(peer, handle);
+                self.pursue(now);
+            }
+            Heard::Plugin { handle, answers, data, jsep } => {
+                return self.plugin(now, handle, answers, data, jsep);
+            }
+            Heard::Refused(ask, code, reason) => return self.refused(ask, code, &reason),
+            Heard::Done(Ask::Destroy) => self.goodbye(),
+            Heard::Trickle(handle, Some(candidate)) => {
+                if let Some(peer) = self.peer_of(handle) {
+                    self.outputs.push_back(RoomOutput::RemoteCandidate(peer, candidate));
+                }
+            }
+            Heard::HungUp(handle, reason) => return self.hung_up(handle, &reason),
+            Heard::Detached(handle) => self.detached(handle)?,
+            Heard::SessionTimedOut => {
+                let detail = "Janus dropped the session: it heard nothing from us in time";
+                return Err(Failure::new(FailureReason::SignallingClosed, detail));
+            }
+            Heard::Odd(detail) => self.odd(detail),
+            // Trouble on the link shows in the meters; media events say what was published.
+            Heard::Attached(..)
+            | Heard::Done(_)
+            | Heard::Trickle(_, None)
+            | Heard::WebRtcUp(_)
+            | Heard::SlowLink(..)
+            | Heard::Media(_)
+            | Heard::Nothing => {}
+        }
+        Ok(())
+    }
+
+    fn attached(&mut self, now: Instant, handle: Handle) {
+        self.publisher = Some(handle);
+        match &self.config.new_room {
+            Some(room) => {
+                let body = room.request(&self.config.room, self.config.pin.as_deref());
+                self.ask(now, handle, body, None, (Ask::CreateRoom, "Janus: the room after create"));
+            }
+            None => self.join(now, handle),
+        }
+    }
+
+    fn join(&mut self, now: Instant, handle: Handle) {
+        let mut body = json!({
+            "request": "join", "ptype": "publisher", "room": room_json(&self.config.room), "display": self.config.display,
+        });
+        if let (Some(pin), Some(body)) = (&self.config.pin, body.as_object_mut()) {
+            body.insert("pin".into(), json!(pin));
+        }
+        self.ask(now, handle, body, None, (Ask::Join, "Janus: the event after join"));
+    }
+
+    fn plugin(
+        &mut self,
+        now: Instant,
+        handle: Handle,
+        answers: Option<Ask>,
+        data: Value,
+        jsep: Option<Jsep>,
+    ) -> Result<(), Failure> {
+        let said: Said = serde_json::from_value(data)
+            .map_err(|e| broken(SERVER, format!("an event of the VideoRoom plugin is malformed: {e}")))?;
+        if let Some(code) = said.error_code {
+            return self.plugin_refused(now, answers, code, &said.error.unwrap_or_default());
+        }
+        if answers == Some(Ask::CreateRoom) {
+            self.made_room = true;
+            self.join(now, handle);
+            return Ok(());
+        }
+        if said.videoroom == "destroyed" {
+            return Err(Failure::new(FailureReason::MediaLost, "the room was destroyed"));
+        }
+        if let Some(peer) = self.subscribers.peer_of(handle) {
+            return self.subscriber_said(now, peer, &said, jsep);
+        }
+        if said.kicked.is_some() || said.reason.as_deref() == Some("kicked") {
+            return Err(Failure::new(FailureReason::Refused, "the room threw this participant out"));
+        }
+        if said.videoroom == "joined" {
+            self.joined(&said);
+        }
+        if let Some(jsep) = jsep {
+            let sdp = session_description(SERVER, "the answer", jsep.sdp)?;
+            self.outputs.push_back(RoomOutput::RemoteAnswer(PeerId::PUBLISHER, sdp));
+        }
+        for id in [&said.unpublished, &said.leaving].into_iter().flatten() {
+            self.gone(now, id);
+        }
+        self.feeds.published(said.publishers);
+        self.pursue(now);
+        Ok(())
+    }
+
+    fn joined(&mut self, said: &Said) {
+        if !matches!(self.state, State::Entering) {
+            return self.odd(format!("{SERVER}: joined twice"));
+        }
+        self.state = State::Present;
+        self.subscribers.private_id = said.private_id;
+        self.outputs.push_back(RoomOutput::Joined);
+        if self.config.publishes {
+            self.outputs.push_back(RoomOutput::WantOffer(PeerId::PUBLISHER));
+        }
+    }
+
+    fn publish(&mut self, now: Instant, sdp: String) {
+        let Some(handle) = self.publisher.filter(|_| matches!(self.state, State::Present)) else { return };
+        let jsep = Jsep { kind: "offer".into(), sdp };
+        let body = json!({ "request": "publish", "display": self.config.display });
+        self.ask(now, handle, body, Some(&jsep), (Ask::Publish, "Janus: the answer to publish"));
+    }
+
+    fn gone(&mut self, now: Instant, id: &Value) {
+        let Some(key) = self.feeds.gone(id) else { return };
+        for (peer, handle) in self.subscribers.gone(&key) {
+            self.outputs.push_back(RoomOutput::ClosePeer(peer));
+            if let Some(handle) = handle {
+                let detach = self.session.detach(now, handle, Ask::DetachSubscriber(peer));
+                self.say(detach);
+            }
+        }
+    }
+
+    /// What a subscriber's handle said.
+    fn subscriber_said(
+        &mut self,
+        now: Instant,
+        peer: PeerId,
+        said: &Said,
+        jsep: Option<Jsep>,
+    ) -> Result<(), Failure> {
+        let has_list = matches!(said.videoroom.as_str(), "attached" | "updated");
+        if has_list && !said.streams.is_empty() {
+            let streams = self.subscribers.streams(peer, &said.streams, &self.feeds);
+            self.outputs.push_back(RoomOutput::Streams(peer, streams));
+        }
+        match jsep {
+            Some(jsep) if jsep.kind == "offer" => {
+                let sdp = session_description(SERVER, "the offer", jsep.sdp)?;
+                self.subscribers.offered(peer);
+                self.outputs.push_back(RoomOutput::RemoteOffer(peer, sdp));
+            }
+            Some(jsep) => {
+                return Err(broken(SERVER, format!("jsep of type {} to a subscriber", excerpt(&jsep.kind))));
+            }
+            // `started`, or an update that changed nothing.
+            None if has_list || said.started.is_some() => self.subscribers.settled(peer),
+            None => {}
+        }
+        self.pursue(now);
+        Ok(())
+    }
+
+    fn start(&mut self, now: Instant, peer: PeerId, sdp: String) {
+        let Some(handle) = self.subscribers.handle(peer) else { return };
+        let jsep = Jsep { kind: "answer".into(), sdp };
+        let why = "Janus: the event after start";
+        self.ask(now, handle, json!({ "request": "start" }), Some(&jsep), (Ask::Subscriber(peer), why));
+    }
+
+    /// Asks for the next step from what is received to what is wanted.
+    fn pursue(&mut self, now: Instant) {
+        if !matches!(self.state, State::Present) {
+            return;
+        }
+        while let Some(step) = self.subscribers.next_step(&self.feeds, &self.config.room) {
+            match step {
+                Step::Attach(peer) => {
+                    let attach = self.session.attach(now, PLUGIN, Ask::AttachSubscriber(peer));
+                    self.say(attach);
+                }
+                Step::Ask(peer, handle, body) => {
+                    let why = "Janus: the event after subscribe";
+                    self.ask(now, handle, body, None, (Ask::Subscriber(peer), why));
+                }
+                Step::Detach(peer, handle) => {
+                    self.outputs.push_back(RoomOutput::ClosePeer(peer));
+                    let detach = self.session.detach(now, handle, Ask::DetachSubscriber(peer));
+                    self.say(detach);
+                }
+            }
+        }
+    }
+
+    fn plugin_refused(
+        &mut self,
+        now: Instant,
+        answers: Option<Ask>,
+        code: i64,
+        reason: &str,
+    ) -> Result<(), Failure> {
+        let detail = format!("{SERVER} VideoRoom refused: error {code}, {}", excerpt(reason));
+        match (answers, self.publisher) {
+            (Some(Ask::CreateRoom), Some(handle)) if code == ROOM_EXISTS => {
+                self.join(now, handle);
+                Ok(())
+            }
+            (Some(Ask::Subscriber(peer)), _) if code == NO_SUCH_FEED => {
+                self.odd(detail);
+                self.subscribers.refused(peer);
+                self.pursue(now);
+                Ok(())
+            }
+            (Some(Ask::Farewell), _) => Ok(()),
+            _ => Err(Failure::new(FailureReason::Refused, detail)),
+        }
+    }
+
+    fn refused(&mut self, ask: Option<Ask>, code: i64, reason: &str) -> Result<(), Failure> {
+        let detail = format!("{SERVER} refused: error {code}, {reason}");
+        // What was on its way when the session ended finds none.
+        if matches!(self.state, State::Leaving(_)) && ask != Some(Ask::Destroy) {
+            return Ok(());
+        }
+        match ask {
+            Some(Ask::DetachSubscriber(_) | Ask::Farewell) => {
+                self.odd(detail);
+                Ok(())
+            }
+            Some(Ask::Destroy) => {
+                self.goodbye();
+                Ok(())
+            }
+            _ => Err(Failure::new(FailureReason::Refused, detail)),
+        }
+    }
+
+    fn hung_up(&mut self, handle: Handle, reason: &str) -> Result<(), Failure> {
+        let Some(peer) = self.peer_of(handle) else { return Ok(()) };
+        let kind = match reason {
+            reason if reason.contains("ICE") => FailureReason::Ice,
+            reason if reason.contains("DTLS") => FailureReason::Dtls,
+            _ => FailureReason::MediaLost,
+        };
+        let failure = Failure::new(kind, format!("Janus hung up: {reason}"));
+        if peer == PeerId::PUBLISHER || self.config.subscribes == Some(Subscribing::Multistream) {
+            return Err(failure);
+        }
+        self.odd(format!("a subscription ended: {}", failure.detail));
+        self.lost(peer);
+        Ok(())
+    }
+
+    fn detached(&mut self, handle: Handle) -> Result<(), Failure> {
+        match self.peer_of(handle) {
+            Some(PeerId::PUBLISHER) => {
+                Err(Failure::new(FailureReason::MediaLost, "Janus detached the publisher's handle"))
+            }
+            Some(peer) => {
+                self.lost(peer);
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// A subscription is no more.
+    fn lost(&mut self, peer: PeerId) {
+        if self.subscribers.lost(peer) {
+            self.outputs.push_back(RoomOutput::ClosePeer(peer));
+        }
+    }
+
+    fn peer_of(&self, handle: Handle) -> Option<PeerId> {
+        if self.publisher == Some(handle) {
+            Some(PeerId::PUBLISHER)
+        } else {
+            self.subscribers.peer_of(handle)
+        }
+    }
+
+    fn leave(&mut self, now: Instant) {
+        match self.state {
+            State::Idle | State::Over => {
+                self.state = State::Over;
+                return self.outputs.push_back(RoomOutput::Goodbye);
+            }
+            // No session id yet: closing the connection is all there is to say.
+            State::Opening(_) => return self.goodbye(),
+            State::Leaving(_) => return,
+            State::Entering | State::Present => {}
+        }
+        if let Some(handle) = self.publisher {
+            let why = "Janus: the goodbye";
+            if matches!(self.state, State::Present) {
+                self.ask(now, handle, json!({ "request": "leave" }), None, (Ask::Farewell, why));
+            }
+            if self.made_room {
+                let destroy = json!({ "request": "destroy", "room": room_json(&self.config.room) });
+                self.ask(now, handle, destroy, None, (Ask::Farewell, why));
+            }
+        }
+        // The end of the session detaches its handles and frees their ports.
+        let destroy = self.session.destroy(now, Ask::Destroy);
+        self.say(destroy);
+        self.state = State::Leaving(Waiting::new(now, GOODBYE_WITHIN, "Janus: the goodbye"));
+    }
+
+    fn goodbye(&mut self) {
+        self.state = State::Over;
+        self.outputs.push_back(RoomOutput::Close);
+        self.outputs.push_back(RoomOutput::Goodbye);
+    }
+
+    fn timeout(&mut self, now: Instant) {
+        match &self.state {
+            State::Opening(waiting) => {
+                if let Some(failure) = waiting.overdue(now) {
+                    self.fail(failure);
+                }
+            }
+            State::Leaving(waiting) => {
+                if waiting.overdue(now).is_some() {
+                    self.odd(format!("{SERVER}: the goodbye was not answered"));
+                    self.goodbye();
+                }
+            }
+            State::Idle | State::Over => {}
+            State::Entering | State::Present => match self.session.timeout(now) {
+                Ok(Some(keepalive)) => self.say(keepalive),
+                Ok(None) => {}
+                Err(failure) => self.fail(failure),
+            },
+        }
+    }
+}
+
+impl RoomSignalling for VideoRoom {
+    fn handle(&mut self, now: Instant, input: RoomInput<'_>) {
+        match input {
+            RoomInput::Start => {
+                let within = self.config.session.answer_within;
+                self.state = State::Opening(Waiting::new(now, within, "Janus: the WebSocket to open"));
+                self.outputs.push_back(RoomOutput::Open(Open::WebSocket {
+                    url: self.config.url.clone(),
+                    protocols: vec![SUBPROTOCOL.into()],
+                    headers: Vec::new(),
+                }));
+            }
+            RoomInput::Opened(_) if matches!(self.state, State::Opening(_)) => {
+                let create = self.session.create(now);
+                self.say(create);
+                self.state = State::Entering;
+            }
+            RoomInput::Message(message) if !matches!(self.state, State::Over) => {
+                if let Err(failure) = self.heard(now, message) {
+                    match self.state {
+                        State::Leaving(_) => {}
+                        _ => self.fail(failure),
+                    }
+                }
+            }
+            RoomInput::Offer(PeerId::PUBLISHER, sdp) => self.publish(now, sdp),
+            RoomInput::Answer(peer, sdp) => self.start(now, peer, sdp),
+            RoomInput::Lost(peer) => {
+                if let Some(handle) = self.subscribers.handle(peer) {
+                    let detach = self.session.detach(now, handle, Ask::DetachSubscriber(peer));
+                    self.say(detach);
+                    self.subscribers.lost(peer);
+                }
+            }
+            RoomInput::Attend(attention) => {
+                self.subscribers.attend(attention);
+                self.pursue(now);
+            }
+            RoomInput::Closed(error) => match self.state {
+                State::Over => {}
+                State::Leaving(_) => {
+                    self.state = State::Over;
+                    self.outputs.push_back(RoomOutput::Goodbye);
+                }
+                State::Idle | State::Opening(_) => self.fail(error.into()),
+                _ => self.fail(error.after_opening()),
+            },
+            RoomInput::Timeout => self.timeout(now),
+            RoomInput::Leave => self.leave(now),
+            RoomInput::Opened(_)
+            | RoomInput::Message(_)
+            | RoomInput::Offer(..)
+            | RoomInput::Connected(_)
+            | RoomInput::Fetched(..) => {}
+        }
+    }
+
+    fn poll_output(&mut self) -> Option<RoomOutput> {
+        self.outputs.pop_front()
+    }
+
+    fn next_timeout(&self) -> Option<(Instant, Why)> {
+        match &self.state {
+            State::Opening(waiting) | State::Leaving(waiting) => Some(waiting.deadline()),
+            State::Idle | State::Over => None,
+            State::Entering | State::Present => self.session.next_timeout(),
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! What the VideoRoom plugin says: `plugindata.data`.
+
+use serde::Deserialize;
+use serde_json::Value;
+use throng_observation::MediaKind;
+
+/// More publishers, or streams, than a room of any size has; the rest of a list is dropped.
+pub(super) const LIST_MAX: usize = 4_096;
+
+/// An event of the plugin; which fields are there says what it is.
+#[derive(Deserialize, Default, Debug)]
+#[serde(default)]
+pub(super) struct Said {
+    pub(super) videoroom: String,
+    pub(super) error_code: Option<i64>,
+    pub(super) error: Option<String>,
+    /// Our own id, in `joined`.
+    pub(super) id: Option<Value>,
+    pub(super) private_id: Option<u64>,
+    pub(super) publishers: Vec<Publisher>,
+    /// Who stopped publishing: an id, or `ok` for ourselves.
+    pub(super) unpublished: Option<Value>,
+    /// Who left: an id, or `ok` for ourselves.
+    pub(super) leaving: Option<Value>,
+    /// Who was thrown out.
+    pub(super) kicked: Option<Value>,
+    pub(super) reason: Option<String>,
+    pub(super) configured: Option<String>,
+    pub(super) started: Option<String>,
+    /// What a subscriber receives, in `attached` and `updated`.
+    pub(super) streams: Vec<Stream>,
+}
+
+/// Somebody who publishes.
+#[derive(Deserialize, Default, Debug)]
+#[serde(default)]
+pub(super) struct Publisher {
+    pub(super) id: Value,
+    pub(super) display: Option<String>,
+    pub(super) streams: Vec<PublishedStream>,
+    /// What a Janus before 1.0 says in place of `streams`.
+    pub(super) audio_codec: Option<String>,
+    pub(super) video_codec: Option<String>,
+}
+
+/// One stream of a publisher.
+#[derive(Deserialize, Default, Debug)]
+#[serde(default)]
+pub(super) struct PublishedStream {
+    #[serde(rename = "type")]
+    pub(super) kind: String,
+    pub(super) mid: Option<String>,
+    pub(super) disabled: bool,
+}
+
+/// One stream of a subscription.
+#[derive(Deserialize, Default, Debug)]
+#[serde(default)]
+pub(super) struct Stream {
+    #[serde(rename = "type")]
+    pub(super) kind: String,
+    pub(super) mid: Option<String>,
+    pub(super) feed_display: Option<String>,
+    pub(super) active: bool,
+}
+
+/// Audio or video; data channels and what comes next are neither.
+pub(super) fn kind(text: &str) -> Option<MediaKind> {
+    match text {
+        "audio" => Some(MediaKind::Audio),
+        "video" => Some(MediaKind::Video),
+        _ => None,
+    }
+}
+
+/// An id as a key: Janus has numbers, or texts with `string_ids`.
+pub(super) fn key(id: &Value) -> Option<String> {
+    match id {
+        Value::Number(number) => Some(number.to_string()),
+        Value::String(text) if !text.is_empty() && text.len() <= 256 => Some(text.clone()),
+        _ => None,
+    }
+}

@@ -1,0 +1,265 @@
+//! From what a participant receives to what it wants to receive, one request at a time: Janus takes no second change of a
+//! subscription while the first is being negotiated.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use super::config::{Subscribing, room_json};
+use super::feeds::Feeds;
+use super::said;
+use crate::signalling::janus::session::Handle;
+use crate::signalling::room::{Attention, PeerId, RoomStream};
+use throng_scenario::JanusId;
+
+/// A stream of a feed: its feed's key, and its mid there.
+type Pair = (String, String);
+
+/// The subscriptions of a participant.
+pub(super) struct Subscribers {
+    mode: Option<Subscribing>,
+    attention: Attention,
+    by_peer: BTreeMap<PeerId, Subscription>,
+    next_peer: u16,
+    /// What `joined` said: ties our subscriptions to us, so that Janus knows whose they are.
+    pub(super) private_id: Option<u64>,
+}
+
+/// One subscriber handle and its peer connection.
+struct Subscription {
+    /// Whose streams it receives, where it receives one participant only.
+    feed: Option<String>,
+    state: State,
+    received: BTreeSet<Pair>,
+    /// What was asked for last, taken to be received when it is negotiated.
+    asked: BTreeSet<Pair>,
+    /// What the last request was meant to bring: refused, it is not asked for again until something else is wanted.
+    goal: BTreeSet<Pair>,
+    was_refused: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Attaching,
+    /// There is a handle, and nothing was subscribed yet.
+    Attached(Handle),
+    /// A request is open, or an offer is being answered.
+    Busy(Handle),
+    /// Everything asked for is negotiated.
+    Settled(Handle),
+}
+
+/// What to do next.
+pub(super) enum Step {
+    /// Get a handle for a subscription.
+    Attach(PeerId),
+    /// Ask the plugin.
+    Ask(PeerId, Handle, Value),
+    /// Give a subscription up.
+    Detach(PeerId, Handle),
+}
+
+impl Subscribers {
+    pub(super) fn new(mode: Option<Subscribing>, attention: Attention) -> Self {
+        Self { mode, attention, by_peer: BTreeMap::new(), next_peer: 1, private_id: None }
+    }
+
+    pub(super) fn attend(&mut self, attention: &Attention) {
+        self.attention = attention.clone();
+    }
+
+    pub(super) fn peer_of(&self, handle: Handle) -> Option<PeerId> {
+        self.by_peer
+            .iter()
+            .find(|(_, subscription)| subscription.handle() == Some(handle))
+            .map(|(peer, _)| *peer)
+    }
+
+    pub(super) fn handle(&self, peer: PeerId) -> Option<Handle> {
+        self.by_peer.get(&peer)?.handle()
+    }
+
+    pub(super) fn attached(&mut self, peer: PeerId, handle: Handle) {
+        if let Some(subscription) = self.by_peer.get_mut(&peer) {
+            subscription.state = State::Attached(handle);
+        }
+    }
+
+    /// An offer came; it will be answered.
+    pub(super) fn offered(&mut self, peer: PeerId) {
+        if let Some(subscription) = self.by_peer.get_mut(&peer)
+            && let Some(handle) = subscription.handle()
+        {
+            subscription.state = State::Busy(handle);
+        }
+    }
+
+    /// Nothing is open any more.
+    pub(super) fn settled(&mut self, peer: PeerId) {
+        if let Some(subscription) = self.by_peer.get_mut(&peer)
+            && let Some(handle) = subscription.handle()
+        {
+            subscription.received = subscription.asked.clone();
+            subscription.state = State::Settled(handle);
+        }
+    }
+
+    /// A request was refused because somebody is gone already: what is wanted is asked for anew, without them.
+    pub(super) fn refused(&mut self, peer: PeerId) {
+        if let Some(subscription) = self.by_peer.get_mut(&peer)
+            && let Some(handle) = subscription.handle()
+        {
+            subscription.asked = subscription.received.clone();
+            subscription.was_refused = true;
+            let begun = !subscription.received.is_empty();
+            subscription.state = if begun { State::Settled(handle) } else { State::Attached(handle) };
+        }
+    }
+
+    /// Whether there was such a subscription.
+    pub(super) fn lost(&mut self, peer: PeerId) -> bool {
+        self.by_peer.remove(&peer).is_some()
+    }
+
+    /// Somebody stopped publishing: Janus itself takes them out of a subscription to many; one to them alone is over.
+    pub(super) fn gone(&mut self, key: &str) -> Vec<(PeerId, Option<Handle>)> {
+        for subscription in self.by_peer.values_mut() {
+            subscription.received.retain(|(feed, _)| feed != key);
+            subscription.asked.retain(|(feed, _)| feed != key);
+        }
+        let alone = |subscription: &Subscription| subscription.feed.as_deref() == Some(key);
+        self.by_peer.extract_if(.., |_, s| alone(s)).map(|(peer, s)| (peer, s.handle())).collect()
+    }
+
+    /// What a subscription's streams are, as the plugin lists them.
+    pub(super) fn streams(&self, peer: PeerId, streams: &[said::Stream], feeds: &Feeds) -> Vec<RoomStream> {
+        let feed = self.by_peer.get(&peer).and_then(|subscription| subscription.feed.as_deref());
+        let of_feed = feed.and_then(|key| feeds.get(key)).map(|feed| feed.name.clone());
+        let streams = streams.iter().take(said::LIST_MAX).filter_map(|stream| {
+            Some(RoomStream {
+                mid: stream.mid.clone()?,
+                from: stream
+                    .feed_display
+                    .clone()
+                    .or_else(|| of_feed.clone())
+                    .filter(|_| stream.active || of_feed.is_some()),
+                kind: said::kind(&stream.kind)?,
+            })
+        });
+        streams.collect()
+    }
+
+    /// The next step toward what is wanted; `None` when there is nothing to do now.
+    pub(super) fn next_step(&mut self, feeds: &Feeds, room: &JanusId) -> Option<Step> {
+        let wanted = feeds.wanted(&self.attention);
+        match self.mode? {
+            Subscribing::Multistream => self.of_all(&wanted, feeds, room),
+            Subscribing::HandlePerFeed => self.of_each(&wanted, feeds, room),
+        }
+    }
+
+    fn of_all(&mut self, wanted: &BTreeSet<Pair>, feeds: &Feeds, room: &JanusId) -> Option<Step> {
+        let Some((&peer, _)) = self.by_peer.first_key_value() else {
+            return (!wanted.is_empty()).then(|| Step::Attach(self.begin(None)));
+        };
+        self.advance(peer, wanted.clone(), feeds, room)
+    }
+
+    fn of_each(&mut self, wanted: &BTreeSet<Pair>, feeds: &Feeds, room: &JanusId) -> Option<Step> {
+        let keys: BTreeSet<&String> = wanted.iter().map(|(feed, _)| feed).collect();
+        let has = |subscribers: &Self, key: &str| {
+            subscribers.by_peer.values().any(|subscription| subscription.feed.as_deref() == Some(key))
+        };
+        if let Some(key) = keys.iter().find(|key| !has(self, key)) {
+            return Some(Step::Attach(self.begin(Some((*key).clone()))));
+        }
+        let idle = self
+            .by_peer
+            .iter()
+            .find(|(_, s)| s.feed.as_ref().is_some_and(|feed| !keys.contains(feed)) && s.is_idle());
+        if let Some((&peer, subscription)) = idle {
+            let handle = subscription.handle()?;
+            self.by_peer.remove(&peer);
+            return Some(Step::Detach(peer, handle));
+        }
+        let peers: Vec<PeerId> = self.by_peer.keys().copied().collect();
+        peers.into_iter().find_map(|peer| {
+            let feed = self.by_peer.get(&peer)?.feed.clone()?;
+            let of_feed = wanted.iter().filter(|(key, _)| *key == feed).cloned().collect();
+            self.advance(peer, of_feed, feeds, room)
+        })
+    }
+
+    fn begin(&mut self, feed: Option<String>) -> PeerId {
+        let peer = PeerId(self.next_peer);
+        self.next_peer = self.next_peer.wrapping_add(1).max(1);
+        let (received, asked, goal) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        self.by_peer.insert(
+            peer,
+            Subscription { feed, state: State::Attaching, received, asked, goal, was_refused: false },
+        );
+        peer
+    }
+
+    /// The request that brings a subscription to `wanted`, if it can take one now.
+    fn advance(
+        &mut self,
+        peer: PeerId,
+        wanted: BTreeSet<Pair>,
+        feeds: &Feeds,
+        room: &JanusId,
+    ) -> Option<Step> {
+        let private_id = self.private_id;
+        let subscription = self.by_peer.get_mut(&peer)?;
+        if subscription.was_refused && subscription.goal == wanted {
+            return None;
+        }
+        let list = |pairs: &mut dyn Iterator<Item = &Pair>| -> Vec<Value> {
+            pairs.filter_map(|(feed, mid)| Some(json!({ "feed": feeds.get(feed)?.id, "mid": mid }))).collect()
+        };
+        let (handle, body) = match subscription.state {
+            State::Attached(handle) if !wanted.is_empty() => {
+                let mut body = json!({
+                    "request": "join", "ptype": "subscriber", "room": room_json(room), "streams": list(&mut wanted.iter()),
+                });
+                if let (Some(id), Some(body)) = (private_id, body.as_object_mut()) {
+                    body.insert("private_id".into(), json!(id));
+                }
+                (handle, body)
+            }
+            State::Settled(handle) if wanted != subscription.received => {
+                let more = list(&mut wanted.difference(&subscription.received));
+                let fewer = list(&mut subscription.received.difference(&wanted));
+                let mut body = json!({ "request": "update" });
+                if let Some(body) = body.as_object_mut() {
+                    if !more.is_empty() {
+                        body.insert("subscribe".into(), json!(more));
+                    }
+                    if !fewer.is_empty() {
+                        body.insert("unsubscribe".into(), json!(fewer));
+                    }
+                }
+                (handle, body)
+            }
+            _ => return None,
+        };
+        subscription.goal.clone_from(&wanted);
+        subscription.was_refused = false;
+        subscription.asked = wanted;
+        subscription.state = State::Busy(handle);
+        Some(Step::Ask(peer, handle, body))
+    }
+}
+
+impl Subscription {
+    fn handle(&self) -> Option<Handle> {
+        match self.state {
+            State::Attaching => None,
+            State::Attached(handle) | State::Busy(handle) | State::Settled(handle) => Some(handle),
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        matches!(self.state, State::Attached(_) | State::Settled(_))
+    }
+}

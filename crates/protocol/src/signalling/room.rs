@@ -1,0 +1,152 @@
+//! How a participant of a conference and its server agree: several peer connections over one signalling channel, and who
+//! is to be seen on which. One adapter a file, behind [`RoomSignalling`].
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use throng_observation::{Failure, MediaKind, Refused};
+
+use crate::participant::{ChannelError, FetchId, Message, Open, Opening, Request, Response, Why};
+
+/// A peer connection of the participant; the adapter numbers them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PeerId(pub u16);
+
+impl PeerId {
+    /// The one that sends what the participant publishes.
+    pub const PUBLISHER: Self = Self(0);
+}
+
+/// Whom a participant wants to see or hear.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Heed {
+    /// Everybody.
+    #[default]
+    All,
+    /// Nobody.
+    Nobody,
+    /// Those of these names.
+    These(BTreeSet<String>),
+}
+
+impl Heed {
+    /// Whether it wants `name`.
+    #[must_use]
+    pub fn wants(&self, name: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Nobody => false,
+            Self::These(names) => names.contains(name),
+        }
+    }
+}
+
+/// What a participant subscribes to, separately for sound and pictures.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Attention {
+    /// Whom it hears.
+    pub audio: Heed,
+    /// Whom it sees.
+    pub video: Heed,
+}
+
+impl Attention {
+    /// Whether it wants `kind` of `name`.
+    #[must_use]
+    pub fn wants(&self, name: &str, kind: MediaKind) -> bool {
+        match kind {
+            MediaKind::Audio => self.audio.wants(name),
+            MediaKind::Video => self.video.wants(name),
+        }
+    }
+}
+
+/// A stream that the server sends on a peer connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoomStream {
+    /// `a=mid` of its media section.
+    pub mid: String,
+    /// The name of who sends it; `None` while nobody does.
+    pub from: Option<String>,
+    /// Audio or video.
+    pub kind: MediaKind,
+}
+
+/// One server's way to hold a conference; sans-IO, as the participant that owns it.
+pub trait RoomSignalling: Send {
+    /// Tells it what happened.
+    fn handle(&mut self, now: Instant, input: RoomInput<'_>);
+
+    /// The next thing it wants, or `None`.
+    fn poll_output(&mut self) -> Option<RoomOutput>;
+
+    /// When it next needs [`RoomInput::Timeout`], and why.
+    fn next_timeout(&self) -> Option<(Instant, Why)>;
+}
+
+/// What an adapter is told.
+#[derive(Debug)]
+pub enum RoomInput<'a> {
+    /// Begin.
+    Start,
+    /// The signalling channel is open.
+    Opened(&'a Opening),
+    /// A message came on it.
+    Message(&'a Message),
+    /// It could not be opened, or closed.
+    Closed(ChannelError),
+    /// A fetch ended.
+    Fetched(FetchId, Result<&'a Response, ChannelError>),
+    /// Our offer, asked for with [`RoomOutput::WantOffer`].
+    Offer(PeerId, String),
+    /// Our answer to [`RoomOutput::RemoteOffer`].
+    Answer(PeerId, String),
+    /// A peer connection is up.
+    Connected(PeerId),
+    /// A peer connection failed; the adapter gives up what belongs to it.
+    Lost(PeerId),
+    /// Subscribe to this from here on.
+    Attend(&'a Attention),
+    /// The deadline of [`RoomSignalling::next_timeout`].
+    Timeout,
+    /// Say goodbye; [`RoomOutput::Goodbye`] follows when it is said.
+    Leave,
+}
+
+/// What an adapter wants.
+#[derive(Debug)]
+pub enum RoomOutput {
+    /// Open the signalling channel.
+    Open(Open),
+    /// Send a message on it.
+    Signal(Message),
+    /// Close it.
+    Close,
+    /// Fetch over HTTP.
+    Fetch(FetchId, Box<Request>),
+    /// The server was reached by this connection (fetch-based adapters).
+    Reached(Opening),
+    /// The room let us in.
+    Joined,
+    /// Make an offer of what is to be published; answered by [`RoomInput::Offer`].
+    WantOffer(PeerId),
+    /// The server's offer, first or later; answered by [`RoomInput::Answer`].
+    RemoteOffer(PeerId, String),
+    /// The server's answer to our offer.
+    RemoteAnswer(PeerId, String),
+    /// A candidate of the server.
+    RemoteCandidate(PeerId, String),
+    /// What the server sends on a peer connection from here on; before the offer that brings it.
+    Streams(PeerId, Vec<RoomStream>),
+    /// A peer connection is no longer needed.
+    ClosePeer(PeerId),
+    /// The server named a place outside what is allowed; nothing was sent there.
+    Refused(Refused, SocketAddr),
+    /// Something odd that could be ignored.
+    Odd(String),
+    /// The server ended or refused the session.
+    Failed(Failure),
+    /// Goodbye is said, or cannot be.
+    Goodbye,
+}

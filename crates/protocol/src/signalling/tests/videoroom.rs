@@ -1,0 +1,258 @@
+//! Dialogues of a participant with a Janus VideoRoom, shaped as Janus 1.1.2 speaks.
+
+use std::time::Instant;
+
+use serde_json::{Value, json};
+use throng_scenario::JanusId;
+
+use super::SDP;
+use crate::participant::{Message, Opening};
+use crate::signalling::janus::{NewRoom, SessionConfig, Subscribing, VideoRoom, VideoRoomConfig};
+use crate::signalling::room::{Attention, Heed, PeerId, RoomInput, RoomOutput, RoomSignalling, RoomStream};
+
+/// The server's end: it numbers handles from 100 and answers what a test tells it to.
+struct Stand {
+    room: VideoRoom,
+    now: Instant,
+    handles: u64,
+    /// Requests to the plugin that were not answered: transaction, handle, body.
+    asked: Vec<(String, u64, Value)>,
+    outputs: Vec<RoomOutput>,
+}
+
+fn config() -> VideoRoomConfig {
+    VideoRoomConfig {
+        url: "ws://10.0.0.1:8188/".parse().unwrap(),
+        room: JanusId::Number(1234),
+        pin: None,
+        display: "throng-0".into(),
+        publishes: true,
+        subscribes: Some(Subscribing::Multistream),
+        attention: Attention::default(),
+        new_room: None,
+        session: SessionConfig::default(),
+    }
+}
+
+impl Stand {
+    fn new(config: VideoRoomConfig) -> Self {
+        let room = VideoRoom::new(config);
+        let mut stand =
+            Self { room, now: Instant::now(), handles: 100, asked: Vec::new(), outputs: Vec::new() };
+        stand.tell(RoomInput::Start);
+        stand.tell(RoomInput::Opened(&Opening::default()));
+        stand
+    }
+
+    fn tell(&mut self, input: RoomInput<'_>) {
+        self.room.handle(self.now, input);
+        while let Some(output) = self.room.poll_output() {
+            match output {
+                RoomOutput::Signal(Message::Text(text)) => self.core(&text),
+                other => self.outputs.push(other),
+            }
+        }
+    }
+
+    /// The core answers by itself: sessions, handles, ends of both.
+    fn core(&mut self, text: &str) {
+        let said: Value = serde_json::from_str(text).unwrap();
+        let transaction = said["transaction"].as_str().unwrap().to_owned();
+        let answer = match said["janus"].as_str().unwrap() {
+            "create" => json!({"janus":"success","transaction":transaction,"data":{"id":7}}),
+            "attach" => {
+                self.handles += 1;
+                json!({"janus":"success","transaction":transaction,"data":{"id":self.handles - 1}})
+            }
+            "detach" | "destroy" => json!({"janus":"success","transaction":transaction}),
+            "message" => {
+                let handle = said["handle_id"].as_u64().unwrap();
+                let mut body = said["body"].clone();
+                body["has_jsep"] = json!(said.get("jsep").is_some());
+                return self.asked.push((transaction, handle, body));
+            }
+            other => panic!("{other}"),
+        };
+        self.hears(&answer);
+    }
+
+    fn hears(&mut self, message: &Value) {
+        self.tell(RoomInput::Message(&Message::Text(message.to_string())));
+    }
+
+    /// The body of the oldest request, which must be this one, answered by `data` and perhaps a description.
+    fn answers(&mut self, request: &str, data: &Value, jsep: Option<&str>) -> Value {
+        let (transaction, handle, body) = self.asked.remove(0);
+        assert_eq!(body["request"], request, "{body}");
+        let mut event = json!({"janus":"event","sender":handle,"transaction":transaction,
+            "plugindata":{"plugin":"janus.plugin.videoroom","data":data}});
+        if let Some(kind) = jsep {
+            event["jsep"] = json!({"type":kind,"sdp":SDP});
+        }
+        self.hears(&event);
+        body
+    }
+
+    fn tells(&mut self, handle: u64, data: &Value, jsep: Option<&str>) {
+        let mut event = json!({"janus":"event","sender":handle,
+            "plugindata":{"plugin":"janus.plugin.videoroom","data":data}});
+        if let Some(kind) = jsep {
+            event["jsep"] = json!({"type":kind,"sdp":SDP});
+        }
+        self.hears(&event);
+    }
+
+    /// In the room, its offer answered, with these others there already.
+    fn present(config: VideoRoomConfig, others: &[Value]) -> Self {
+        let mut stand = Self::new(config);
+        let joined = json!({"videoroom":"joined","id":1,"private_id":99,"publishers":others});
+        let join = stand.answers("join", &joined, None);
+        assert_eq!((&join["ptype"], &join["room"]), (&json!("publisher"), &json!(1234)));
+        stand
+    }
+
+    fn names(&mut self) -> Vec<String> {
+        let outputs = std::mem::take(&mut self.outputs);
+        outputs
+            .iter()
+            .map(|output| format!("{output:?}").split(['(', ' ', '{']).next().unwrap().to_owned())
+            .collect()
+    }
+}
+
+fn publisher(id: u64, name: &str) -> Value {
+    json!({"id":id,"display":name,"streams":[
+        {"type":"audio","mindex":0,"mid":"0","codec":"opus"},{"type":"video","mindex":1,"mid":"1","codec":"vp8"}]})
+}
+
+fn stream(mid: &str, kind: &str, name: &str) -> Value {
+    json!({"type":kind,"mindex":0,"mid":mid,"feed_id":2,"feed_display":name,"active":true})
+}
+
+#[test]
+fn a_participant_publishes_and_receives_all_on_one_more_handle() {
+    let mut stand = Stand::present(config(), &[publisher(2, "throng-1")]);
+    assert_eq!(stand.names(), ["Open", "Joined", "WantOffer"]);
+    // The subscriber joins with every stream of every publisher.
+    let streams = json!([stream("0", "audio", "throng-1"), stream("1", "video", "throng-1")]);
+    let join = stand.answers("join", &json!({"videoroom":"attached","streams":streams}), Some("offer"));
+    assert_eq!(join["ptype"], "subscriber");
+    assert_eq!(join["streams"], json!([{"feed":2,"mid":"0"},{"feed":2,"mid":"1"}]));
+    assert_eq!(join["private_id"], 99);
+    let [RoomOutput::Streams(peer, streams), RoomOutput::RemoteOffer(..)] = stand.outputs.as_slice() else {
+        panic!("{:?}", stand.outputs)
+    };
+    assert_eq!(*peer, PeerId(1));
+    let video = RoomStream {
+        mid: "1".into(),
+        from: Some("throng-1".into()),
+        kind: throng_observation::MediaKind::Video,
+    };
+    assert_eq!(streams[1], video);
+    stand.outputs.clear();
+
+    stand.tell(RoomInput::Offer(PeerId::PUBLISHER, SDP.into()));
+    stand.tell(RoomInput::Answer(PeerId(1), SDP.into()));
+    let publish = stand.answers("publish", &json!({"videoroom":"event","configured":"ok"}), Some("answer"));
+    assert_eq!(publish["has_jsep"], true);
+    assert_eq!(stand.names(), ["RemoteAnswer"]);
+    stand.answers("start", &json!({"videoroom":"event","started":"ok"}), None);
+
+    // Two more publish while a change is being negotiated: they come with the next one, together.
+    stand.tells(100, &json!({"videoroom":"event","publishers":[publisher(3, "throng-2")]}), None);
+    stand.tells(100, &json!({"videoroom":"event","publishers":[publisher(4, "throng-3")]}), None);
+    assert_eq!(stand.asked.len(), 1, "one request at a time");
+    let update = stand.answers("update", &json!({"videoroom":"updated","streams":[]}), Some("offer"));
+    assert_eq!(update["subscribe"], json!([{"feed":3,"mid":"0"},{"feed":3,"mid":"1"}]));
+    stand.tell(RoomInput::Answer(PeerId(1), SDP.into()));
+    stand.answers("start", &json!({"videoroom":"event","started":"ok"}), None);
+    let update = stand.answers("update", &json!({"videoroom":"updated","streams":[]}), None);
+    assert_eq!(update["subscribe"], json!([{"feed":4,"mid":"0"},{"feed":4,"mid":"1"}]));
+    assert!(stand.asked.is_empty());
+}
+
+#[test]
+fn with_a_handle_a_feed_each_has_its_own_peer_connection_and_loses_it() {
+    let config = VideoRoomConfig { subscribes: Some(Subscribing::HandlePerFeed), ..config() };
+    let mut stand = Stand::present(config, &[publisher(2, "a"), publisher(3, "b")]);
+    for (feed, peer) in [(2, 1), (3, 2)] {
+        let join = stand.answers(
+            "join",
+            &json!({"videoroom":"attached","streams":[{"type":"video","mid":"v"}]}),
+            Some("offer"),
+        );
+        assert_eq!(join["streams"][0]["feed"], feed);
+        stand.tell(RoomInput::Answer(PeerId(peer), SDP.into()));
+    }
+    stand.outputs.clear();
+    stand.tells(100, &json!({"videoroom":"event","leaving":3}), None);
+    assert!(matches!(stand.outputs[..], [RoomOutput::ClosePeer(PeerId(2))]), "{:?}", stand.outputs);
+}
+
+#[test]
+fn attention_is_turned_by_unsubscribing_and_subscribing() {
+    let mut stand = Stand::present(config(), &[publisher(2, "a"), publisher(3, "b")]);
+    stand.answers("join", &json!({"videoroom":"attached","streams":[]}), Some("offer"));
+    stand.tell(RoomInput::Answer(PeerId(1), SDP.into()));
+    stand.answers("start", &json!({"videoroom":"event","started":"ok"}), None);
+    let only_b = Attention { audio: Heed::All, video: Heed::These(["b".to_owned()].into()) };
+    stand.tell(RoomInput::Attend(&only_b));
+    let update = stand.answers("update", &json!({"videoroom":"updated"}), None);
+    assert_eq!(
+        (update["unsubscribe"].clone(), update.get("subscribe")),
+        (json!([{"feed":2,"mid":"1"}]), None)
+    );
+    stand.tell(RoomInput::Attend(&Attention::default()));
+    let update = stand.answers("update", &json!({"videoroom":"updated"}), None);
+    assert_eq!(update["subscribe"], json!([{"feed":2,"mid":"1"}]));
+}
+
+#[test]
+fn a_room_is_made_or_found_and_destroyed_by_who_made_it() {
+    let new_room = NewRoom {
+        admin_key: Some("k".into()),
+        publishers: 6,
+        bitrate_bps: 256_000,
+        video_codecs: "vp8".into(),
+    };
+    for (answer, made) in [
+        (json!({"videoroom":"created","room":1234}), true),
+        (json!({"videoroom":"event","error_code":427,"error":"Room 1234 already exists"}), false),
+    ] {
+        let mut stand = Stand::new(VideoRoomConfig { new_room: Some(new_room.clone()), ..config() });
+        let create = stand.answers("create", &answer, None);
+        assert_eq!((&create["admin_key"], &create["bitrate"]), (&json!("k"), &json!(256_000)));
+        stand.answers("join", &json!({"videoroom":"joined","id":1,"publishers":[]}), None);
+        stand.tell(RoomInput::Leave);
+        let requests: Vec<_> = stand.asked.iter().map(|(_, _, body)| body["request"].clone()).collect();
+        let expect: &[&str] = if made { &["leave", "destroy"] } else { &["leave"] };
+        assert_eq!(requests, expect);
+        assert!(matches!(stand.outputs.last(), Some(RoomOutput::Goodbye)), "{:?}", stand.outputs);
+    }
+}
+
+#[test]
+fn refusals_are_failures_that_carry_the_rooms_words() {
+    for (code, words) in [
+        (426, "No such room (1234)"),
+        (432, "Maximum number of publishers (6) already reached"),
+        (433, "Unauthorized (wrong pin)"),
+    ] {
+        let mut stand = Stand::new(config());
+        stand.answers("join", &json!({"videoroom":"event","error_code":code,"error":words}), None);
+        let Some(RoomOutput::Failed(failure)) = stand.outputs.last() else { panic!("{:?}", stand.outputs) };
+        assert_eq!(failure.reason, throng_observation::FailureReason::Refused);
+        assert!(failure.detail.contains(words), "{failure}");
+    }
+    // Who is gone before they could be received costs nothing else.
+    let mut stand = Stand::present(config(), &[publisher(2, "a"), publisher(3, "b")]);
+    stand.tells(100, &json!({"videoroom":"event","leaving":2}), None);
+    stand.answers("join", &json!({"videoroom":"event","error_code":428,"error":"No such feed (2)"}), None);
+    let join = stand.answers("join", &json!({"videoroom":"attached","streams":[]}), Some("offer"));
+    assert_eq!(join["streams"], json!([{"feed":3,"mid":"0"},{"feed":3,"mid":"1"}]));
+    for said in [json!({"videoroom":"event","kicked":1}), json!({"videoroom":"destroyed","room":1234})] {
+        let mut stand = Stand::present(config(), &[]);
+        stand.tells(100, &said, None);
+        assert!(matches!(stand.outputs.last(), Some(RoomOutput::Failed(_))), "{:?}", stand.outputs);
+    }
+}

@@ -1,0 +1,597 @@
+//! One peer connection of a participant that has several: from a description to media that flows, in one direction or
+//! both. It opens one socket and knows nothing of signalling.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use throng_media::quality::WallClock;
+use throng_media::rtp::{PacketKind, classify};
+use throng_media::source::Clip;
+use throng_observation::{Failure, FailureReason, IceState, Observation, Refused, TrackId};
+
+use super::agreed;
+use super::receiver::{Receiver, ReceiverOptions, next_second};
+use super::sdp::Description;
+use super::sender::{Sender, SenderOptions, SentTrack};
+use super::session::{MediaToSend, Negotiated, RemoteCandidate, Session, SessionError, SessionOutput};
+use super::srtp::SessionKeys;
+use super::viewer::{MayReach, Patience};
+use crate::participant::Why;
+use crate::signalling::room::RoomStream;
+
+/// Candidates that come before there is a session to take them; more are not kept.
+const EARLY_CANDIDATES_MAX: usize = 64;
+
+/// What all connections of a participant share.
+#[derive(Clone)]
+pub(super) struct Shared {
+    pub(super) may_reach: MayReach,
+    pub(super) clock: WallClock,
+    pub(super) patience: Patience,
+    pub(super) seed: u64,
+    /// When the participant began: intervals end on whole seconds after it.
+    pub(super) joined_at: Instant,
+}
+
+/// A track that is to be sent.
+#[derive(Clone, Debug)]
+pub struct Outgoing {
+    /// Audio or video, and its simulcast layers.
+    pub media: MediaToSend,
+    /// For each layer (or the one stream without simulcast) the same picture at one or more rates.
+    pub ladders: Vec<Vec<Arc<Clip>>>,
+    /// How far into the loop to begin.
+    pub offset: Duration,
+}
+
+/// What a connection wants or tells.
+#[derive(Debug)]
+pub(super) enum ConnectionOutput {
+    /// Open its socket; it will send to this address.
+    Open { toward: SocketAddr },
+    /// Send a datagram.
+    Send { to: SocketAddr, bytes: Vec<u8> },
+    /// Our offer, with the one candidate that we have.
+    Offer(String),
+    /// Our answer, likewise.
+    Answer(String),
+    /// Offer and answer are exchanged.
+    Negotiated,
+    /// ICE works.
+    IceConnected,
+    /// The keys are there; media may flow.
+    Connected,
+    /// Something was seen.
+    Observed(Observation),
+    /// It cannot be, or no longer.
+    Failed(Failure),
+}
+
+/// A peer connection.
+pub(super) struct Connection {
+    shared: Shared,
+    first_track: u16,
+    outgoing: Vec<Outgoing>,
+    /// Who sends what, by media section.
+    streams: Vec<RoomStream>,
+    /// Nothing is expected to arrive but control.
+    sends_only: bool,
+    state: State,
+    /// Where our packets go: from where authentic packets or DTLS come.
+    remote: Option<SocketAddr>,
+    outputs: VecDeque<ConnectionOutput>,
+}
+
+enum State {
+    Idle,
+    Opening {
+        by: Instant,
+        wanted: Wanted,
+        candidates: Vec<String>,
+    },
+    Connecting {
+        peer: Box<Peer>,
+        by: Instant,
+        step: Step,
+    },
+    Playing {
+        peer: Box<Peer>,
+        receiver: Box<Receiver>,
+        sender: Option<Box<Sender>>,
+        next_interval_at: Instant,
+    },
+    Over,
+}
+
+enum Wanted {
+    Offer,
+    AnswerTo(String),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Answer,
+    Ice,
+    Dtls,
+}
+
+struct Peer {
+    session: Session,
+    local: SocketAddr,
+    negotiated: Option<Negotiated>,
+    timeout_at: Instant,
+    /// The session is to be told the time at once: a new pair has checks to send, and the deadline that the session gave
+    /// before says nothing of them.
+    check_at: Option<Instant>,
+    consent_lost_at: Option<Instant>,
+}
+
+impl Peer {
+    fn due_at(&self) -> Instant {
+        self.check_at.unwrap_or(self.timeout_at)
+    }
+}
+
+impl Connection {
+    /// A connection that sends `outgoing`, or receives when that is empty. Tracks are numbered from `first_track`.
+    pub(super) fn new(shared: Shared, outgoing: Vec<Outgoing>, first_track: u16) -> Self {
+        let sends_only = !outgoing.is_empty();
+        let (remote, outputs) = (None, VecDeque::new());
+        Self {
+            shared,
+            first_track,
+            outgoing,
+            streams: Vec::new(),
+            sends_only,
+            state: State::Idle,
+            remote,
+            outputs,
+        }
+    }
+
+    pub(super) fn poll_output(&mut self) -> Option<ConnectionOutput> {
+        self.outputs.pop_front()
+    }
+
+    pub(super) fn has_output(&self) -> bool {
+        !self.outputs.is_empty()
+    }
+
+    /// What the peer sends on it from here on.
+    pub(super) fn streams(&mut self, streams: Vec<RoomStream>) {
+        self.streams = streams;
+        if let State::Playing { receiver, .. } = &self.state {
+            let known: Vec<_> = receiver.track_ids().collect();
+            known.into_iter().for_each(|track| self.tell_whose(track));
+        }
+    }
+
+    /// Says whose a track is.
+    fn tell_whose(&mut self, track: TrackId) {
+        let State::Playing { receiver, .. } = &self.state else { return };
+        let Some(mid) = receiver.mid_of(track) else { return };
+        let stream = self.streams.iter().find(|stream| stream.mid == mid);
+        let from = stream.and_then(|stream| stream.from.clone());
+        self.observe(Observation::TrackFrom { track, from });
+    }
+
+    fn is_playing(&self) -> bool {
+        matches!(self.state, State::Playing { .. })
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        matches!(self.state, State::Over)
+    }
+
+    /// Makes an offer, once the socket toward the server is open.
+    pub(super) fn offer(&mut self, now: Instant, toward: SocketAddr) {
+        self.open(now, Wanted::Offer, toward);
+    }
+
+    /// The peer offers, for the first time or again.
+    pub(super) fn remote_offer(&mut self, now: Instant, sdp: String, toward: SocketAddr) {
+        let (State::Connecting { peer, .. } | State::Playing { peer, .. }) = &mut self.state else {
+            let candidates = Description::parse(&sdp).candidates;
+            let usable = candidates.iter().filter_map(|text| RemoteCandidate::parse(text).ok());
+            let mut reachable = usable.filter(RemoteCandidate::is_udp).map(|candidate| candidate.address());
+            let named = reachable.find(|address| (self.shared.may_reach)(address.ip()));
+            return self.open(now, Wanted::AnswerTo(sdp), named.unwrap_or(toward));
+        };
+        match peer.session.accept_offer(&sdp) {
+            Ok((answer, negotiated)) => {
+                self.outputs.push_back(ConnectionOutput::Answer(answer));
+                self.agreed(now, negotiated);
+                self.drain(now);
+            }
+            Err(error) => self.fail_session(&error),
+        }
+    }
+
+    /// The peer's answer to our offer.
+    pub(super) fn remote_answer(&mut self, now: Instant, sdp: &str) {
+        let (State::Connecting { peer, .. } | State::Playing { peer, .. }) = &mut self.state else { return };
+        match peer.session.accept_answer(sdp) {
+            Ok(negotiated) => {
+                self.agreed(now, negotiated);
+                self.drain(now);
+            }
+            Err(error) => self.fail_session(&error),
+        }
+    }
+
+    pub(super) fn remote_candidate(&mut self, now: Instant, text: String) {
+        if let State::Opening { candidates, .. } = &mut self.state {
+            if candidates.len() < EARLY_CANDIDATES_MAX {
+                candidates.push(text);
+            }
+            return;
+        }
+        let (State::Connecting { peer, .. } | State::Playing { peer, .. }) = &mut self.state else { return };
+        match RemoteCandidate::parse(&text) {
+            Err(error) => {
+                let (place, detail) = ("candidate", error.to_string());
+                self.observe(Observation::Odd { place, detail });
+            }
+            Ok(candidate) if !candidate.is_udp() => {}
+            Ok(candidate) if (self.shared.may_reach)(candidate.address().ip()) => {
+                peer.session.add_remote_candidate(candidate);
+                peer.check_at = Some(now);
+            }
+            Ok(candidate) => self.observe(Observation::Refused(Refused::IceCandidate, candidate.address())),
+        }
+    }
+
+    fn open(&mut self, now: Instant, wanted: Wanted, toward: SocketAddr) {
+        let by = now + self.shared.patience.signalling;
+        self.state = State::Opening { by, wanted, candidates: Vec::new() };
+        self.outputs.push_back(ConnectionOutput::Open { toward });
+    }
+
+    /// Its socket is open.
+    pub(super) fn opened(&mut self, now: Instant, local: Option<SocketAddr>) {
+        let State::Opening { by, wanted, candidates } = std::mem::replace(&mut self.state, State::Over)
+        else {
+            return;
+        };
+        let Some(local) = local else {
+            return self.fail(FailureReason::Generator, "the media socket has no local address");
+        };
+        match self.begin(now, local, by, wanted) {
+            Ok(()) => {
+                candidates.into_iter().for_each(|candidate| self.remote_candidate(now, candidate));
+                self.drain(now);
+            }
+            Err(error) => self.fail_session(&error),
+        }
+    }
+
+    fn begin(
+        &mut self,
+        now: Instant,
+        local: SocketAddr,
+        by: Instant,
+        wanted: Wanted,
+    ) -> Result<(), SessionError> {
+        let codecs: Vec<_> = self
+            .outgoing
+            .iter()
+            .flat_map(|out| out.ladders.iter().flatten())
+            .map(|clip| clip.codec())
+            .collect();
+        let mut session =
+            if self.sends_only { Session::publisher(now, &codecs)? } else { Session::viewer(now)? };
+        session.add_local_candidate(local)?;
+        let mut negotiated = None;
+        let output = match wanted {
+            Wanted::Offer => {
+                let media: Vec<_> = self.outgoing.iter().map(|out| out.media.clone()).collect();
+                let offer = if media.is_empty() {
+                    session.create_offer()?
+                } else {
+                    session.create_sending_offer(&media)?
+                };
+                ConnectionOutput::Offer(offer)
+            }
+            Wanted::AnswerTo(offer) => {
+                let (answer, agreed) = session.accept_offer(&offer)?;
+                negotiated = Some(agreed);
+                ConnectionOutput::Answer(answer)
+            }
+        };
+        let peer =
+            Peer { session, local, negotiated: None, timeout_at: now, check_at: None, consent_lost_at: None };
+        self.state = State::Connecting { peer: Box::new(peer), by, step: Step::Answer };
+        self.outputs.push_back(output);
+        if let Some(negotiated) = negotiated {
+            self.agreed(now, negotiated);
+        }
+        Ok(())
+    }
+
+    fn agreed(&mut self, now: Instant, negotiated: Negotiated) {
+        let candidates = negotiated.remote.candidates.clone();
+        match &mut self.state {
+            State::Connecting { peer, by, step } => {
+                peer.negotiated = Some(negotiated);
+                if *step == Step::Answer {
+                    (*by, *step) = (now + self.shared.patience.ice, Step::Ice);
+                    self.outputs.push_back(ConnectionOutput::Negotiated);
+                }
+            }
+            State::Playing { receiver, .. } => receiver.renegotiated(&negotiated),
+            _ => {}
+        }
+        candidates.into_iter().for_each(|candidate| self.remote_candidate(now, candidate));
+    }
+
+    fn drain(&mut self, now: Instant) {
+        loop {
+            let (State::Connecting { peer, .. } | State::Playing { peer, .. }) = &mut self.state else {
+                return;
+            };
+            match peer.session.poll_output() {
+                Ok(SessionOutput::Timeout(at)) => return peer.timeout_at = at,
+                Ok(SessionOutput::Transmit { to, bytes, .. }) => {
+                    if classify(&bytes) == PacketKind::Dtls {
+                        self.remote = Some(to);
+                    }
+                    self.outputs.push_back(ConnectionOutput::Send { to, bytes });
+                }
+                Ok(SessionOutput::Ice(state)) => self.ice_changed(now, state),
+                Ok(SessionOutput::Connected(keys)) => self.play(now, &keys),
+                Ok(SessionOutput::ClosedByPeer) => {
+                    return self.fail(FailureReason::MediaLost, "the server closed DTLS");
+                }
+                Err(error) => return self.fail_session(&error),
+            }
+        }
+    }
+
+    fn ice_changed(&mut self, now: Instant, state: IceState) {
+        self.observe(Observation::Ice(state));
+        match &mut self.state {
+            State::Connecting { by, step, .. } if state == IceState::Connected && *step != Step::Dtls => {
+                (*by, *step) = (now + self.shared.patience.dtls, Step::Dtls);
+                self.outputs.push_back(ConnectionOutput::IceConnected);
+            }
+            State::Playing { peer, .. } => {
+                peer.consent_lost_at = (state == IceState::Disconnected).then_some(now);
+            }
+            _ => {}
+        }
+    }
+
+    fn play(&mut self, now: Instant, keys: &SessionKeys) {
+        let State::Connecting { mut peer, .. } = std::mem::replace(&mut self.state, State::Over) else {
+            return;
+        };
+        let negotiated = peer.negotiated.take().unwrap_or_default();
+        let options = ReceiverOptions {
+            clock: self.shared.clock,
+            joined_at: self.shared.joined_at,
+            first_track: self.first_track,
+            seed: self.shared.seed,
+        };
+        let sender = self
+            .sends_only
+            .then(|| Sender::new(keys, self.tracks(&negotiated), self.sender_options(&negotiated), now));
+        match (Receiver::new(keys, &negotiated, options, now), sender.transpose()) {
+            (Ok(receiver), Ok(sender)) => {
+                let next_interval_at = next_second(self.shared.joined_at, now);
+                let (receiver, sender) = (Box::new(receiver), sender.map(Box::new));
+                if sender.as_ref().is_some_and(|sender| sender.is_empty()) {
+                    return self.fail(FailureReason::Refused, "the server takes none of what we would send");
+                }
+                self.state = State::Playing { peer, receiver, sender, next_interval_at };
+                self.outputs.push_back(ConnectionOutput::Connected);
+            }
+            (Err(error), _) | (_, Err(error)) => self.fail(FailureReason::Dtls, &error.to_string()),
+        }
+    }
+
+    fn sender_options(&self, negotiated: &Negotiated) -> SenderOptions {
+        SenderOptions {
+            clock: self.shared.clock,
+            seed: self.shared.seed,
+            extension_ids: negotiated.answer.extension_ids(),
+            reduced_size_rtcp: negotiated.answer.sections.iter().any(|section| section.reduced_size_rtcp),
+        }
+    }
+
+    /// What is sent, section by section, layer by layer.
+    fn tracks(&self, negotiated: &Negotiated) -> Vec<SentTrack> {
+        let mut tracks = Vec::new();
+        for (at, out) in self.outgoing.iter().enumerate() {
+            // The sections of an offer are in the order of what is sent.
+            let Some(codec) = out.ladders.iter().flatten().next().map(|clip| clip.codec()) else { continue };
+            let plans = agreed::plans(negotiated, at, &out.media, codec);
+            tracks.extend(plans.into_iter().zip(&out.ladders).map(|(plan, ladder)| SentTrack {
+                plan,
+                ladder: ladder.clone(),
+                offset: out.offset,
+            }));
+        }
+        tracks
+    }
+
+    /// Takes in a datagram; the media path of every packet.
+    pub(super) fn datagram(
+        &mut self,
+        now: Instant,
+        source: SocketAddr,
+        arrived_at: Instant,
+        bytes: &mut [u8],
+    ) {
+        match (classify(bytes), &mut self.state) {
+            (PacketKind::Rtp, State::Playing { receiver, .. }) => {
+                let ip_udp_bytes = if source.is_ipv4() { 28 } else { 48 };
+                if receiver.rtp(arrived_at, ip_udp_bytes, bytes) {
+                    self.remote = Some(source);
+                }
+            }
+            (PacketKind::Rtcp, State::Playing { receiver, sender, .. }) => {
+                match sender {
+                    Some(sender) => sender.rtcp(arrived_at, bytes),
+                    None => receiver.rtcp(arrived_at, bytes),
+                };
+            }
+            (
+                PacketKind::Stun | PacketKind::Dtls,
+                State::Connecting { peer, .. } | State::Playing { peer, .. },
+            ) if (self.shared.may_reach)(source.ip()) => {
+                match peer.session.datagram(now, source, peer.local, bytes) {
+                    Ok(()) => self.drain(now),
+                    Err(error) => self.fail_session(&error),
+                }
+            }
+            // Media before the keys, strangers, and what is of no protocol.
+            _ => {}
+        }
+    }
+
+    /// Does what is due.
+    pub(super) fn tick(&mut self, now: Instant) {
+        if let State::Connecting { peer, .. } | State::Playing { peer, .. } = &mut self.state
+            && now >= peer.due_at()
+        {
+            peer.check_at = None;
+            match peer.session.timeout(now) {
+                Ok(()) => self.drain(now),
+                Err(error) => self.fail_session(&error),
+            }
+        }
+        self.tick_media(now);
+        if let Some((at, reason, detail)) = self.own_deadline()
+            && now >= at
+        {
+            self.fail(reason, detail);
+        }
+    }
+
+    fn tick_media(&mut self, now: Instant) {
+        let State::Playing { receiver, sender, next_interval_at, .. } = &mut self.state else { return };
+        if let Some(sender) = sender {
+            if now >= *next_interval_at {
+                *next_interval_at = next_second(*next_interval_at, now);
+                self.outputs.extend(sent(sender, now));
+            }
+            sender.timeout(now);
+            while let Some((bytes, to)) = self.remote.and_then(|to| Some((sender.poll_packet(now)?, to))) {
+                self.outputs.push_back(ConnectionOutput::Send { to, bytes });
+            }
+        } else if now >= receiver.next_timeout() {
+            if let Some((bytes, to)) = receiver.poll_feedback(now).zip(self.remote) {
+                self.outputs.push_back(ConnectionOutput::Send { to, bytes });
+            }
+            receiver.timeout(now);
+        }
+        let observed: Vec<_> = receiver.take_observed().collect();
+        for observation in observed {
+            let opened = match &observation {
+                Observation::TrackOpened { track, .. } => Some(*track),
+                _ => None,
+            };
+            self.observe(observation);
+            if let Some(track) = opened {
+                self.tell_whose(track);
+            }
+        }
+    }
+
+    /// Until when it waits for what, and what it means when that does not come.
+    fn own_deadline(&self) -> Option<(Instant, FailureReason, Why)> {
+        let patience = &self.shared.patience;
+        match &self.state {
+            State::Idle | State::Over => None,
+            State::Opening { by, .. } => {
+                Some((*by, FailureReason::Generator, "the media socket did not open"))
+            }
+            State::Connecting { by, step, .. } => Some(match step {
+                Step::Answer => (*by, FailureReason::SignallingTimeout, "no answer to our offer in time"),
+                Step::Ice => (*by, FailureReason::Ice, "no candidate pair worked in time"),
+                Step::Dtls => (*by, FailureReason::Dtls, "no DTLS handshake in time"),
+            }),
+            State::Playing { peer, .. } => {
+                let lost = peer.consent_lost_at?;
+                Some((lost + patience.consent, FailureReason::MediaLost, "ICE consent was lost"))
+            }
+        }
+    }
+
+    /// The next moment to call [`Self::tick`], and why.
+    pub(super) fn next_deadline(&self) -> Option<(Instant, Why)> {
+        let own = self.own_deadline().map(|(at, _, why)| (at, why));
+        let (session, media) = match &self.state {
+            State::Connecting { peer, .. } => (Some((peer.due_at(), "ICE and DTLS")), None),
+            State::Playing { peer, receiver, sender, next_interval_at } => {
+                let media = match sender {
+                    Some(sender) if *next_interval_at < sender.next_timeout().0 => {
+                        (*next_interval_at, "interval over")
+                    }
+                    Some(sender) => sender.next_timeout(),
+                    None => (receiver.next_timeout(), "reports and meters"),
+                };
+                (Some((peer.due_at(), "ICE and DTLS")), Some(media))
+            }
+            _ => (None, None),
+        };
+        [own, session, media].into_iter().flatten().min_by_key(|(at, _)| *at)
+    }
+
+    /// Says goodbye and is over.
+    pub(super) fn close(&mut self, now: Instant) {
+        let state = std::mem::replace(&mut self.state, State::Over);
+        let mut peer = match state {
+            State::Playing { peer, mut receiver, sender, .. } => {
+                let goodbye = match sender {
+                    Some(mut sender) => {
+                        self.outputs.extend(sent(&mut sender, now));
+                        sender.goodbye()
+                    }
+                    None => receiver.goodbye(),
+                };
+                if let Some((bytes, to)) = goodbye.zip(self.remote) {
+                    self.outputs.push_back(ConnectionOutput::Send { to, bytes });
+                }
+                receiver.finish(now);
+                self.outputs.extend(receiver.take_observed().map(ConnectionOutput::Observed));
+                peer
+            }
+            State::Connecting { peer, .. } => peer,
+            _ => return,
+        };
+        peer.session.close();
+        while let Ok(SessionOutput::Transmit { to, bytes, .. }) = peer.session.poll_output() {
+            self.outputs.push_back(ConnectionOutput::Send { to, bytes });
+        }
+    }
+
+    fn observe(&mut self, observation: Observation) {
+        self.outputs.push_back(ConnectionOutput::Observed(observation));
+    }
+
+    fn fail(&mut self, reason: FailureReason, detail: &str) {
+        self.state = State::Over;
+        self.outputs.push_back(ConnectionOutput::Failed(Failure::new(reason, detail)));
+    }
+
+    fn fail_session(&mut self, error: &SessionError) {
+        let reason = match error {
+            SessionError::Crypto(_) => FailureReason::Generator,
+            SessionError::Sdp(_) | SessionError::Candidate(_) | SessionError::Order(_) => {
+                FailureReason::Protocol
+            }
+            SessionError::Transport(_) if self.is_playing() => FailureReason::MediaLost,
+            SessionError::Transport(_) => FailureReason::Dtls,
+        };
+        self.fail(reason, &error.to_string());
+    }
+}
+
+/// What the sender's streams did since this was last asked.
+fn sent(sender: &mut Sender, now: Instant) -> impl Iterator<Item = ConnectionOutput> + use<> {
+    let intervals = sender.take_intervals(0, now).into_iter();
+    intervals.map(|interval| ConnectionOutput::Observed(Observation::Sent(Box::new(interval))))
+}

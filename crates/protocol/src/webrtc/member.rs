@@ -1,0 +1,404 @@
+//! The member of a conference: publishes what it has, receives whom it wants, over as many peer connections as its
+//! signalling asks for.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use throng_media::quality::WallClock;
+use throng_observation::{Failure, FailureReason, Observation, Outcome, Phase};
+
+use super::connection::{Connection, ConnectionOutput, Outgoing, Shared};
+use super::viewer::{MayReach, Patience};
+use crate::participant::{Channel, Input, Open, Opening, Output, Participant, Transmit, Why};
+use crate::signalling::SIGNALLING;
+use crate::signalling::room::{PeerId, RoomInput, RoomOutput, RoomSignalling};
+
+/// Nothing is sent there; it only names the default route (TEST-NET-1, RFC 5737).
+const ANYWHERE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1)), 9);
+/// More peer connections than this one participant does not make, whatever the server says.
+const PEERS_MAX: usize = 1_024;
+/// Track numbers that each peer connection has to itself where there are several that receive.
+const TRACKS_EACH: u16 = 8;
+
+/// How a member takes part.
+#[derive(Clone)]
+pub struct MemberOptions {
+    /// The consent guard's judgement of candidates.
+    pub may_reach: MayReach,
+    /// One reading of both clocks, the same for all participants of a run.
+    pub clock: WallClock,
+    /// An address of the server, when known beforehand; it chooses the interface to use.
+    pub toward: Option<SocketAddr>,
+    /// Seed of what is random.
+    pub seed: u64,
+    /// How long each step may take.
+    pub patience: Patience,
+    /// What it sends; empty for one who only receives.
+    pub outgoing: Vec<Outgoing>,
+}
+
+/// A participant of a conference.
+pub struct Member {
+    options: MemberOptions,
+    signalling: Box<dyn RoomSignalling>,
+    state: State,
+    started_at: Option<Instant>,
+    /// The signalling server's address, once connected.
+    server: Option<SocketAddr>,
+    peers: BTreeMap<PeerId, Connection>,
+    /// Phases that were reached; each counts once, by whichever connection comes first.
+    reached: Vec<Phase>,
+    outputs: VecDeque<Output>,
+}
+
+#[derive(Debug)]
+enum State {
+    Idle,
+    Joining { by: Instant },
+    Present,
+    Leaving { by: Instant, outcome: Outcome },
+    Over,
+}
+
+/// The channel of a peer connection's socket.
+fn channel(peer: PeerId) -> Channel {
+    Channel(peer.0.saturating_add(1))
+}
+
+fn peer(channel: Channel) -> Option<PeerId> {
+    channel.0.checked_sub(1).map(PeerId)
+}
+
+impl Member {
+    /// A member who joins by `signalling`.
+    #[must_use]
+    pub fn new(signalling: Box<dyn RoomSignalling>, options: MemberOptions) -> Self {
+        Self {
+            options,
+            signalling,
+            state: State::Idle,
+            started_at: None,
+            server: None,
+            peers: BTreeMap::new(),
+            reached: Vec::new(),
+            outputs: VecDeque::new(),
+        }
+    }
+
+    fn observe(&mut self, observation: Observation) {
+        if let Observation::Reached(phase, _) = observation {
+            if self.reached.contains(&phase) {
+                return;
+            }
+            self.reached.push(phase);
+        }
+        self.outputs.push_back(Output::Observed(observation));
+    }
+
+    fn odd(&mut self, place: &'static str, detail: impl Into<String>) {
+        self.observe(Observation::Odd { place, detail: detail.into() });
+    }
+
+    fn tell(&mut self, now: Instant, input: RoomInput<'_>) {
+        self.signalling.handle(now, input);
+        while let Some(output) = self.signalling.poll_output() {
+            self.signalled(now, output);
+        }
+    }
+
+    fn signalled(&mut self, now: Instant, output: RoomOutput) {
+        match output {
+            RoomOutput::Open(open) => self.outputs.push_back(Output::Open(SIGNALLING, open)),
+            RoomOutput::Signal(message) => self.outputs.push_back(Output::Signal(SIGNALLING, message)),
+            RoomOutput::Close => self.outputs.push_back(Output::Close(SIGNALLING)),
+            RoomOutput::Fetch(id, request) => self.outputs.push_back(Output::Fetch(id, request)),
+            RoomOutput::Reached(opening) => self.reached(&opening),
+            RoomOutput::Joined => {
+                if matches!(self.state, State::Joining { .. }) {
+                    self.state = State::Present;
+                }
+            }
+            RoomOutput::WantOffer(id) => {
+                let toward = self.toward();
+                if let Some(connection) = self.connection(now, id) {
+                    connection.offer(now, toward);
+                }
+                self.drain(now, id);
+            }
+            RoomOutput::RemoteOffer(id, sdp) => {
+                let toward = self.toward();
+                if let Some(connection) = self.connection(now, id) {
+                    connection.remote_offer(now, sdp, toward);
+                }
+                self.drain(now, id);
+            }
+            RoomOutput::RemoteAnswer(id, sdp) => {
+                if let Some(connection) = self.peers.get_mut(&id) {
+                    connection.remote_answer(now, &sdp);
+                }
+                self.drain(now, id);
+            }
+            RoomOutput::RemoteCandidate(id, candidate) => {
+                if let Some(connection) = self.peers.get_mut(&id) {
+                    connection.remote_candidate(now, candidate);
+                }
+                self.drain(now, id);
+            }
+            RoomOutput::Streams(id, streams) => {
+                if let Some(connection) = self.connection(now, id) {
+                    connection.streams(streams);
+                }
+            }
+            RoomOutput::ClosePeer(id) => self.close_peer(now, id),
+            RoomOutput::Refused(what, place) => self.observe(Observation::Refused(what, place)),
+            RoomOutput::Odd(detail) => self.odd("signalling", detail),
+            RoomOutput::Failed(failure) => {
+                self.close_all(now);
+                match self.state {
+                    State::Leaving { .. } => self.over(),
+                    _ => self.end(Outcome::Failed(failure)),
+                }
+            }
+            RoomOutput::Goodbye => self.over(),
+        }
+    }
+
+    fn reached(&mut self, opening: &Opening) {
+        self.server = opening.remote.or(self.server);
+        let moments = [
+            (Phase::Resolved, opening.resolved_at),
+            (Phase::Connected, opening.connected_at),
+            (Phase::Secured, opening.secured_at),
+        ];
+        for (phase, at) in moments {
+            if let Some(at) = at {
+                self.observe(Observation::Reached(phase, at));
+            }
+        }
+    }
+
+    fn toward(&self) -> SocketAddr {
+        self.server.or(self.options.toward).unwrap_or(ANYWHERE)
+    }
+
+    /// The connection of that number, made if it is not there.
+    fn connection(&mut self, now: Instant, id: PeerId) -> Option<&mut Connection> {
+        if !self.peers.contains_key(&id) {
+            if self.peers.len() >= PEERS_MAX {
+                self.odd("signalling", format!("more than {PEERS_MAX} peer connections"));
+                return None;
+            }
+            let options = &self.options;
+            let shared = Shared {
+                may_reach: options.may_reach.clone(),
+                clock: options.clock,
+                patience: options.patience,
+                seed: options.seed ^ u64::from(id.0).wrapping_mul(0x9e37_79b9_7f4a_7c15),
+                joined_at: self.started_at.unwrap_or(now),
+            };
+            let outgoing = if id == PeerId::PUBLISHER { options.outgoing.clone() } else { Vec::new() };
+            let connection = Connection::new(shared, outgoing, (id.0.max(1) - 1).saturating_mul(TRACKS_EACH));
+            self.peers.insert(id, connection);
+        }
+        self.peers.get_mut(&id)
+    }
+
+    fn drain(&mut self, now: Instant, id: PeerId) {
+        while let Some(output) = self.peers.get_mut(&id).and_then(Connection::poll_output) {
+            match output {
+                ConnectionOutput::Open { toward } => {
+                    self.outputs.push_back(Output::Open(channel(id), Open::Datagrams { toward }));
+                }
+                ConnectionOutput::Send { to, bytes } => {
+                    self.outputs.push_back(Output::Send(channel(id), Transmit { to, bytes }));
+                }
+                ConnectionOutput::Offer(sdp) => self.tell(now, RoomInput::Offer(id, sdp)),
+                ConnectionOutput::Answer(sdp) => self.tell(now, RoomInput::Answer(id, sdp)),
+                ConnectionOutput::Negotiated => self.observe(Observation::Reached(Phase::Negotiated, now)),
+                ConnectionOutput::IceConnected => {
+                    self.observe(Observation::Reached(Phase::IceConnected, now));
+                }
+                ConnectionOutput::Connected => {
+                    self.observe(Observation::Reached(Phase::DtlsConnected, now));
+                    self.tell(now, RoomInput::Connected(id));
+                }
+                // A participant has one ICE state in the figures: that of its first connection.
+                ConnectionOutput::Observed(Observation::Ice(_)) if self.peers.keys().next() != Some(&id) => {}
+                ConnectionOutput::Observed(observation) => self.observe(observation),
+                ConnectionOutput::Failed(failure) => self.connection_failed(now, id, failure),
+            }
+        }
+    }
+
+    /// Without what it publishes, or without any connection, a member is not there any more; without one of several it is.
+    fn connection_failed(&mut self, now: Instant, id: PeerId, failure: Failure) {
+        if matches!(self.state, State::Leaving { .. } | State::Over) {
+            return;
+        }
+        let others = self
+            .peers
+            .iter()
+            .any(|(other, connection)| *other != id && *other != PeerId::PUBLISHER && !connection.is_over());
+        if id == PeerId::PUBLISHER || !others {
+            return self.part(now, Outcome::Failed(failure));
+        }
+        self.odd("connection", failure.to_string());
+        self.outputs.push_back(Output::Close(channel(id)));
+        self.peers.remove(&id);
+        self.tell(now, RoomInput::Lost(id));
+    }
+
+    fn close_peer(&mut self, now: Instant, id: PeerId) {
+        let Some(connection) = self.peers.get_mut(&id) else { return };
+        connection.close(now);
+        self.drain(now, id);
+        if self.peers.remove(&id).is_some() {
+            self.outputs.push_back(Output::Close(channel(id)));
+        }
+    }
+
+    fn close_all(&mut self, now: Instant) {
+        for id in self.peers.keys().copied().collect::<Vec<_>>() {
+            self.close_peer(now, id);
+        }
+    }
+
+    /// Ends the media, and has signalling say goodbye.
+    fn part(&mut self, now: Instant, outcome: Outcome) {
+        self.close_all(now);
+        let was_idle = matches!(self.state, State::Idle);
+        self.state = State::Leaving { by: now + self.options.patience.goodbye, outcome };
+        if was_idle {
+            return self.over();
+        }
+        self.tell(now, RoomInput::Leave);
+    }
+
+    fn leave(&mut self, now: Instant) {
+        let outcome = match &self.state {
+            State::Leaving { .. } | State::Over => return,
+            _ if self.reached.contains(&Phase::DtlsConnected) => Outcome::Completed,
+            _ => Outcome::Failed(Failure::new(FailureReason::NotStarted, "left before it was connected")),
+        };
+        self.part(now, outcome);
+    }
+
+    fn over(&mut self) {
+        match std::mem::replace(&mut self.state, State::Over) {
+            State::Over => {}
+            State::Leaving { outcome, .. } => self.end(outcome),
+            _ => {
+                let failure = Failure::new(FailureReason::SignallingClosed, "signalling ended by itself");
+                self.end(Outcome::Failed(failure));
+            }
+        }
+    }
+
+    fn end(&mut self, outcome: Outcome) {
+        self.state = State::Over;
+        self.outputs.push_back(Output::Ended(outcome));
+    }
+
+    fn tick(&mut self, now: Instant) {
+        if self.signalling.next_timeout().is_some_and(|(at, _)| now >= at) {
+            self.tell(now, RoomInput::Timeout);
+        }
+        for id in self.peers.keys().copied().collect::<Vec<_>>() {
+            if let Some(connection) = self.peers.get_mut(&id)
+                && connection.next_deadline().is_some_and(|(at, _)| now >= at)
+            {
+                connection.tick(now);
+            }
+            self.drain(now, id);
+        }
+        match &self.state {
+            State::Joining { by } if now >= *by => {
+                let failure =
+                    Failure::new(FailureReason::SignallingTimeout, "the room did not answer in time");
+                self.part(now, Outcome::Failed(failure));
+            }
+            State::Leaving { by, .. } if now >= *by => {
+                self.observe(Observation::GoodbyeUnanswered);
+                self.over();
+            }
+            _ => {}
+        }
+    }
+
+    fn next_deadline(&self) -> (Instant, Why) {
+        let own = match &self.state {
+            State::Joining { by } => Some((*by, "signalling overdue")),
+            State::Leaving { by, .. } => Some((*by, "goodbye overdue")),
+            _ => None,
+        };
+        let peers = self.peers.values().filter_map(Connection::next_deadline);
+        let all = peers.chain(own).chain(self.signalling.next_timeout());
+        // A member who waits for nothing looks again in a minute.
+        let idle = (self.options.clock.at + std::time::Duration::from_secs(10 * 365 * 86_400), "nothing");
+        all.min_by_key(|(at, _)| *at).unwrap_or(idle)
+    }
+}
+
+impl Participant for Member {
+    fn handle(&mut self, now: Instant, input: Input<'_>) {
+        if matches!(self.state, State::Over) {
+            return;
+        }
+        match input {
+            Input::Datagram { channel, source, arrived_at, bytes } => {
+                let Some(id) = peer(channel) else { return };
+                if let Some(connection) = self.peers.get_mut(&id) {
+                    connection.datagram(now, source, arrived_at, bytes);
+                    if connection.has_output() {
+                        self.drain(now, id);
+                    }
+                }
+            }
+            Input::Start { .. } => {
+                self.started_at = Some(now);
+                self.state = State::Joining { by: now + self.options.patience.signalling };
+                self.observe(Observation::Reached(Phase::Started, now));
+                self.tell(now, RoomInput::Start);
+            }
+            Input::Opened { channel: SIGNALLING, opening } => {
+                self.reached(&opening);
+                self.tell(now, RoomInput::Opened(&opening));
+            }
+            Input::Opened { channel, opening } => {
+                let Some(id) = peer(channel) else { return };
+                if let Some(connection) = self.peers.get_mut(&id) {
+                    connection.opened(now, opening.local);
+                }
+                self.drain(now, id);
+            }
+            Input::Message { channel: SIGNALLING, message } => self.tell(now, RoomInput::Message(&message)),
+            Input::Closed { channel: SIGNALLING, why } => self.tell(now, RoomInput::Closed(why)),
+            Input::Closed { channel, why } => {
+                if let Some(id) = peer(channel).filter(|id| self.peers.contains_key(id)) {
+                    let failure = Failure::from(why);
+                    let failure = Failure::new(failure.reason, format!("media socket: {}", failure.detail));
+                    self.connection_failed(now, id, failure);
+                }
+            }
+            Input::Fetched { fetch, result } => {
+                let result = match &result {
+                    Ok(response) => Ok(response),
+                    Err(error) => Err(error.clone()),
+                };
+                self.tell(now, RoomInput::Fetched(fetch, result));
+            }
+            Input::Timeout => self.tick(now),
+            Input::Leave => self.leave(now),
+            Input::Bytes { .. } | Input::Message { .. } => {}
+        }
+    }
+
+    fn poll_output(&mut self, _now: Instant) -> Output {
+        if let Some(output) = self.outputs.pop_front() {
+            return output;
+        }
+        let (at, why) = self.next_deadline();
+        Output::Timeout(at, why)
+    }
+}

@@ -1,0 +1,98 @@
+//! How much a sender may send, by what its receivers say: REMB, and loss.
+//!
+//! Loss is judged as the sender side of Google's congestion control does (draft-ietf-rmcat-gcc-02 section 6): above a
+//! tenth the rate falls by half the loss, below a fiftieth it grows by a twentieth, between them it stays. Delay is
+//! not judged: a crowd's publishers send what their scenario says until the server asks for less.
+
+use std::time::{Duration, Instant};
+
+const LOSS_HIGH: f64 = 0.1;
+const LOSS_LOW: f64 = 0.02;
+/// Reports come about once a second from each receiver; a rate is judged no more often.
+const JUDGED_EVERY: Duration = Duration::from_secs(1);
+/// A REMB that is not repeated is forgotten after so long.
+const REMB_LIFE: Duration = Duration::from_secs(10);
+
+/// The rate that a sender keeps to.
+pub(super) struct Allowance {
+    wanted_bps: f64,
+    by_loss_bps: f64,
+    remb: Option<(f64, Instant)>,
+    worst_loss: f64,
+    judged_at: Instant,
+}
+
+impl Allowance {
+    /// For a sender that wants to send `wanted_bps`.
+    pub(super) fn new(wanted_bps: f64, now: Instant) -> Self {
+        Self { wanted_bps, by_loss_bps: wanted_bps, remb: None, worst_loss: 0.0, judged_at: now }
+    }
+
+    /// The receiver can take so much.
+    pub(super) fn remb(&mut self, now: Instant, bits_per_second: u64) {
+        self.remb = Some((bits_per_second as f64, now));
+    }
+
+    /// The receiver lost this share of what was sent since its last report.
+    pub(super) fn loss(&mut self, now: Instant, ratio: f64) {
+        self.worst_loss = self.worst_loss.max(ratio);
+        if now.saturating_duration_since(self.judged_at) < JUDGED_EVERY {
+            return;
+        }
+        self.judged_at = now;
+        let loss = std::mem::take(&mut self.worst_loss);
+        if loss > LOSS_HIGH {
+            self.by_loss_bps *= 1.0 - loss / 2.0;
+        } else if loss < LOSS_LOW {
+            self.by_loss_bps = (self.by_loss_bps * 1.05).min(self.wanted_bps);
+        }
+    }
+
+    /// Bits a second that may be sent at `now`.
+    pub(super) fn bps(&self, now: Instant) -> f64 {
+        let remb = self.remb.filter(|(_, at)| now.saturating_duration_since(*at) < REMB_LIFE);
+        remb.map_or(self.by_loss_bps, |(bps, _)| bps.min(self.by_loss_bps))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loss_lowers_the_rate_and_its_end_raises_it() {
+        let start = Instant::now();
+        let mut allowance = Allowance::new(1e6, start);
+        let mut second = 0;
+        let mut judge = |allowance: &mut Allowance, loss| {
+            second += 1;
+            let now = start + Duration::from_secs(second);
+            allowance.loss(now, loss);
+            allowance.bps(now).round()
+        };
+        assert_eq!(judge(&mut allowance, 0.05), 1e6);
+        assert_eq!(judge(&mut allowance, 0.2), 9e5);
+        assert_eq!(judge(&mut allowance, 0.05), 9e5);
+        assert_eq!(judge(&mut allowance, 0.0), 945_000.0);
+        assert_eq!(judge(&mut allowance, 0.0), 992_250.0);
+        assert_eq!(judge(&mut allowance, 0.0), 1e6, "and never above what is wanted");
+    }
+
+    #[test]
+    fn the_worst_receiver_of_a_second_counts() {
+        let start = Instant::now();
+        let mut allowance = Allowance::new(1e6, start);
+        allowance.loss(start + Duration::from_millis(400), 0.5);
+        allowance.loss(start + Duration::from_millis(1_100), 0.0);
+        assert_eq!(allowance.bps(start), 75e4);
+    }
+
+    #[test]
+    fn remb_is_a_ceiling_while_it_is_repeated() {
+        let start = Instant::now();
+        let mut allowance = Allowance::new(1e6, start);
+        allowance.remb(start, 300_000);
+        assert_eq!(allowance.bps(start + Duration::from_secs(9)), 3e5);
+        assert_eq!(allowance.bps(start + Duration::from_secs(11)), 1e6);
+    }
+}

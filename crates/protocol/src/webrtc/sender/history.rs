@@ -1,0 +1,60 @@
+//! What was sent of one stream in the last second: enough to write a packet again, without having kept it.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use std::sync::Arc;
+use throng_media::source::{Clip, PlayedFrame};
+
+/// How long packets can be asked for again: what libwebrtc keeps at least (`RtpPacketHistory::kMinPacketDurationMs`).
+/// What is asked for later misses its playout anyway.
+const KEPT_FOR: Duration = Duration::from_secs(1);
+/// And how many frames at most, whatever their age: 100 frames a second.
+const FRAMES_MAX: usize = 100;
+
+/// The recent frames of a stream.
+#[derive(Default)]
+pub(super) struct History {
+    frames: VecDeque<SentFrame>,
+}
+
+/// A frame that went out.
+#[derive(Clone)]
+pub(super) struct SentFrame {
+    /// Extended sequence number of its first packet.
+    pub(super) first: u64,
+    pub(super) frame: PlayedFrame,
+    pub(super) captured_at: Instant,
+    /// What it is a frame of: a stream may change to another clip.
+    pub(super) clip: Arc<Clip>,
+    /// It carries sound of somebody who speaks.
+    pub(super) is_voice: bool,
+    /// It begins a talkspurt (RFC 3551 section 4.1).
+    pub(super) marker: bool,
+}
+
+impl SentFrame {
+    pub(super) fn packets(&self) -> u64 {
+        self.clip.packet_count(&self.frame) as u64
+    }
+}
+
+impl History {
+    /// Keeps `sent`, which follows those before it.
+    pub(super) fn keep(&mut self, sent: SentFrame) {
+        let is_old =
+            |first: &SentFrame| sent.captured_at.saturating_duration_since(first.captured_at) > KEPT_FOR;
+        while self.frames.len() >= FRAMES_MAX || self.frames.front().is_some_and(is_old) {
+            self.frames.pop_front();
+        }
+        self.frames.push_back(sent);
+    }
+
+    /// The frame that packet `index` belongs to, and which of its packets it is.
+    pub(super) fn find(&self, index: u64) -> Option<(&SentFrame, usize)> {
+        let after = self.frames.partition_point(|sent| sent.first <= index);
+        let sent = self.frames.get(after.checked_sub(1)?)?;
+        let packet = index - sent.first;
+        (packet < sent.packets()).then_some((sent, packet as usize))
+    }
+}

@@ -1,0 +1,321 @@
+//! The media path of a publisher: plays its clips in their time, paced and sealed, and does what receivers ask for:
+//! packets again, key frames, less.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use throng_media::quality::WallClock;
+use throng_media::rtcp::{Compound, Report, ReportBlock, Rtcp, RtcpWriter};
+use throng_media::rtp::{ExtensionIds, NtpTime};
+use throng_media::source::{Clip, Player};
+use throng_observation::{MediaKind, SentCounters, SentInterval, TrackId};
+
+use self::allowance::Allowance;
+use self::pacer::Pacer;
+use self::stream::{Stream, Wire};
+use super::srtp::{Opener, Sealer, SessionKeys, SrtpError};
+use crate::participant::Why;
+
+mod allowance;
+mod history;
+mod pacer;
+mod stream;
+mod voice;
+
+pub use stream::SendPlan;
+
+/// Mean time between sender reports, drawn between half and one and a half of it (RFC 3550 section 6.2).
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A track to send: what was agreed about it, and what it plays.
+#[derive(Clone, Debug)]
+pub struct SentTrack {
+    /// What was agreed.
+    pub plan: SendPlan,
+    /// The same picture at one or more rates; the highest that may be sent is played.
+    pub ladder: Vec<Arc<Clip>>,
+    /// How far into the loop to begin.
+    pub offset: Duration,
+}
+
+/// How a [`Sender`] is set up.
+#[derive(Clone, Debug)]
+pub struct SenderOptions {
+    /// Reads wall time from moments.
+    pub clock: WallClock,
+    /// Seed of what is random: timestamps, sequence numbers, report intervals.
+    pub seed: u64,
+    /// Header extension ids that were agreed.
+    pub extension_ids: ExtensionIds,
+    /// RTCP packets need no report in front.
+    pub reduced_size_rtcp: bool,
+}
+
+/// Sends the media of one peer connection.
+pub struct Sender {
+    opener: Opener,
+    sealer: Sealer,
+    options: SenderOptions,
+    cname: String,
+    dice: fastrand::Rng,
+    streams: Vec<Stream>,
+    pacer: Pacer,
+    allowance: Allowance,
+    transport_sequence: u16,
+    next_report_at: Instant,
+    /// Which stream's turn it is among those that wait.
+    turn: usize,
+    round_trip_s: Option<f64>,
+    /// By stream.
+    remote_loss: Vec<Option<f64>>,
+    reported: Vec<SentCounters>,
+}
+
+impl Sender {
+    /// A sender with the keys of a session; it begins to play at `now`.
+    ///
+    /// # Errors
+    /// When the cryptographic library refuses the keys.
+    pub fn new(
+        keys: &SessionKeys,
+        tracks: Vec<SentTrack>,
+        options: SenderOptions,
+        now: Instant,
+    ) -> Result<Self, SrtpError> {
+        let mut dice = fastrand::Rng::with_seed(options.seed);
+        let streams: Vec<Stream> = tracks
+            .into_iter()
+            .filter_map(|mut track| {
+                track.ladder.sort_by(|a, b| a.bitrate_bps().total_cmp(&b.bitrate_bps()));
+                let player = Player::starting_at(Arc::clone(track.ladder.last()?), track.offset);
+                Some(Stream::new(track.plan, track.ladder, player, &mut dice, now))
+            })
+            .collect();
+        let wanted_bps = streams.iter().map(Stream::bitrate_bps).sum();
+        let cname = (0..16).map(|_| dice.alphanumeric()).collect();
+        let first_report = REPORT_INTERVAL.mul_f64(0.5 * (0.5 + dice.f64()));
+        Ok(Self {
+            opener: keys.opener()?,
+            sealer: keys.sealer()?,
+            options,
+            cname,
+            dice,
+            pacer: Pacer::new(wanted_bps, now),
+            allowance: Allowance::new(wanted_bps, now),
+            transport_sequence: 0,
+            next_report_at: now + first_report,
+            turn: 0,
+            round_trip_s: None,
+            remote_loss: vec![None; streams.len()],
+            reported: vec![SentCounters::default(); streams.len()],
+            streams,
+        })
+    }
+
+    /// Whether there is nothing to send: the peer took no track.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.streams.is_empty()
+    }
+
+    /// Takes in a datagram that is RTCP by its first bytes. `true` when it was authentic.
+    pub fn rtcp(&mut self, arrived_at: Instant, datagram: &mut [u8]) -> bool {
+        let Ok(len) = self.opener.open_rtcp(datagram) else { return false };
+        for packet in Compound::new(datagram.get(..len).unwrap_or_default()).flatten() {
+            match packet {
+                Rtcp::SenderReport(report) => {
+                    report.reports().for_each(|block| self.reported(arrived_at, &block));
+                }
+                Rtcp::ReceiverReport(report) => {
+                    report.reports().for_each(|block| self.reported(arrived_at, &block));
+                }
+                Rtcp::Nack(nack) => {
+                    if let Some(stream) = self.stream(nack.media_ssrc) {
+                        stream.counters.nack_received += 1;
+                        stream.nacked(arrived_at, nack.sequences());
+                    }
+                }
+                Rtcp::PictureLoss(pli) => {
+                    if let Some(stream) = self.stream(pli.media_ssrc) {
+                        stream.counters.pli_received += 1;
+                        stream.key_frame_requested(arrived_at);
+                    }
+                }
+                Rtcp::FullIntraRequest(fir) => {
+                    for (ssrc, sequence) in fir.requests() {
+                        if let Some(stream) = self.stream(ssrc) {
+                            stream.full_intra_requested(arrived_at, sequence);
+                        }
+                    }
+                }
+                Rtcp::Remb(remb) => {
+                    self.allowance.remb(arrived_at, remb.bitrate_bps);
+                    self.keep_to_allowance(arrived_at);
+                }
+                _ => {}
+            }
+        }
+        true
+    }
+
+    fn stream(&mut self, ssrc: u32) -> Option<&mut Stream> {
+        self.streams.iter_mut().find(|stream| stream.plan.ssrc == ssrc)
+    }
+
+    fn reported(&mut self, arrived_at: Instant, block: &ReportBlock) {
+        let Some(at) = self.streams.iter().position(|stream| stream.plan.ssrc == block.ssrc) else { return };
+        let loss = f64::from(block.fraction_lost) / 256.0;
+        if let Some(slot) = self.remote_loss.get_mut(at) {
+            *slot = Some(loss);
+        }
+        if block.last_sr != 0 {
+            let now = NtpTime::from_unix_ns(self.options.clock.unix_ns(arrived_at)).compact();
+            let units = now.wrapping_sub(block.delay_since_last_sr).wrapping_sub(block.last_sr);
+            // Clocks that disagree give a negative time, which wraps to hours.
+            if units < 60 << 16 {
+                self.round_trip_s = Some(f64::from(units) / 65_536.0);
+            }
+        }
+        self.allowance.loss(arrived_at, loss);
+        self.keep_to_allowance(arrived_at);
+    }
+
+    /// Shares what may be sent among the pictures; sound keeps its rate.
+    fn keep_to_allowance(&mut self, now: Instant) {
+        let is_video = |stream: &&mut Stream| stream.plan.kind == MediaKind::Video;
+        let sound: f64 =
+            self.streams.iter().filter(|s| s.plan.kind == MediaKind::Audio).map(Stream::bitrate_bps).sum();
+        let pictures = self.streams.iter_mut().filter(is_video).count().max(1);
+        let each = (self.allowance.bps(now) - sound).max(0.0) / pictures as f64;
+        // What the ladder has is what the file says; a little over it is not worth a worse picture.
+        self.streams.iter_mut().filter(is_video).for_each(|stream| stream.keep_to(each * 1.05));
+        self.pacer.set_mean(self.streams.iter().map(Stream::bitrate_bps).sum());
+    }
+
+    /// Who talks sends sound, who does not sends silence; without effect on pictures.
+    pub fn set_talking(&mut self, is_talking: bool) {
+        self.streams.iter_mut().for_each(|stream| stream.set_talking(is_talking));
+    }
+
+    /// Stops sending, or begins again with a key frame, all tracks of a kind.
+    pub fn set_muted(&mut self, kind: MediaKind, is_muted: bool) {
+        self.streams.iter_mut().filter(|s| s.plan.kind == kind).for_each(|stream| stream.set_muted(is_muted));
+    }
+
+    /// Does what is due.
+    pub fn timeout(&mut self, now: Instant) {
+        self.streams.iter_mut().for_each(|stream| stream.capture(now));
+    }
+
+    /// The next sealed datagram that may leave now, control or media.
+    pub fn poll_packet(&mut self, now: Instant) -> Option<Vec<u8>> {
+        if now >= self.next_report_at {
+            self.next_report_at = now + REPORT_INTERVAL.mul_f64(0.5 + self.dice.f64());
+            if let Some(report) = self.report(now) {
+                return Some(report);
+            }
+        }
+        if self.pacer.next_at() > now {
+            return None;
+        }
+        let packet = self.media_packet(now)?;
+        self.pacer.sent(now, packet.len());
+        Some(packet)
+    }
+
+    /// Streams that wait take turns, so that sound never stands behind a whole picture.
+    fn media_packet(&mut self, now: Instant) -> Option<Vec<u8>> {
+        let mut wire = Wire {
+            sealer: &self.sealer,
+            extension_ids: &self.options.extension_ids,
+            clock: self.options.clock,
+            transport_sequence: &mut self.transport_sequence,
+        };
+        let count = self.streams.len();
+        (1..=count).find_map(|step| {
+            let at = (self.turn + step) % count;
+            let stream = self.streams.get_mut(at).filter(|stream| stream.has_waiting())?;
+            let packet = stream.packet(now, &mut wire)?;
+            self.turn = at;
+            Some(packet)
+        })
+    }
+
+    fn report(&mut self, now: Instant) -> Option<Vec<u8>> {
+        let mut packet = Vec::new();
+        for stream in self.streams.iter().filter(|stream| stream.counters.packets_sent > 0) {
+            let info = stream.report(now, self.options.clock);
+            let _ = RtcpWriter::compound(&mut packet, Report::Sender(&info), &[], &self.cname);
+        }
+        if packet.is_empty() {
+            return None;
+        }
+        self.sealer.seal_rtcp(&mut packet).ok().map(|()| packet)
+    }
+
+    /// The RTCP datagram that says goodbye.
+    pub fn goodbye(&mut self) -> Option<Vec<u8>> {
+        let ssrcs: Vec<u32> = self.streams.iter().map(|stream| stream.plan.ssrc).collect();
+        let mut packet = Vec::new();
+        let _ = RtcpWriter::compound(&mut packet, Report::Receiver(*ssrcs.first()?), &[], &self.cname)
+            .bye(&ssrcs);
+        self.sealer.seal_rtcp(&mut packet).ok().map(|()| packet)
+    }
+
+    /// When to call [`Self::timeout`] and [`Self::poll_packet`] next, and why.
+    #[must_use]
+    pub fn next_timeout(&self) -> (Instant, Why) {
+        let frame = self.streams.iter().map(Stream::next_frame_at).min();
+        let paced = self.streams.iter().any(Stream::has_waiting).then(|| self.pacer.next_at());
+        let deadlines = [
+            Some((self.next_report_at, "sender report due")),
+            frame.map(|at| (at, "frame to capture")),
+            paced.map(|at| (at, "packets paced")),
+        ];
+        deadlines
+            .into_iter()
+            .flatten()
+            .min_by_key(|(at, _)| *at)
+            .unwrap_or((self.next_report_at, "sender report due"))
+    }
+
+    /// What each stream did since the last call. Tracks are numbered from `first_track`.
+    pub fn take_intervals(&mut self, first_track: u16, now: Instant) -> Vec<SentInterval> {
+        let allowed_bps = self.allowance.bps(now);
+        let streams = self.streams.iter().zip(&mut self.reported).zip(&self.remote_loss).enumerate();
+        streams
+            .map(|(at, ((stream, reported), loss))| {
+                let counters = since(&stream.counters, reported);
+                *reported = stream.counters;
+                SentInterval {
+                    track: TrackId(first_track.saturating_add(at as u16)),
+                    kind: stream.plan.kind,
+                    codec: stream.codec(),
+                    ended_at: now,
+                    counters,
+                    round_trip_s: self.round_trip_s,
+                    remote_loss_ratio: *loss,
+                    allowed_bps,
+                }
+            })
+            .collect()
+    }
+}
+
+fn since(now: &SentCounters, before: &SentCounters) -> SentCounters {
+    SentCounters {
+        packets_sent: now.packets_sent - before.packets_sent,
+        payload_bytes: now.payload_bytes - before.payload_bytes,
+        wire_bytes: now.wire_bytes - before.wire_bytes,
+        retransmitted_packets: now.retransmitted_packets - before.retransmitted_packets,
+        retransmitted_bytes: now.retransmitted_bytes - before.retransmitted_bytes,
+        frames_sent: now.frames_sent - before.frames_sent,
+        key_frames_sent: now.key_frames_sent - before.key_frames_sent,
+        nack_received: now.nack_received - before.nack_received,
+        pli_received: now.pli_received - before.pli_received,
+        fir_received: now.fir_received - before.fir_received,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,344 @@
+//! One stream that is sent: a clip, or one layer of a simulcast, with its sequence numbers and its past.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use throng_media::quality::WallClock;
+use throng_media::rtcp::SenderInfo;
+use throng_media::rtp::{
+    AbsCaptureTime, ExtensionIds, Extensions, HeaderFields, NtpTime, write_header, write_rtx_payload,
+};
+use throng_media::source::{Clip, Player};
+use throng_observation::{Codec, MediaKind, SentCounters};
+
+use super::history::{History, SentFrame};
+use super::voice::{Sound, Voice, level};
+use crate::webrtc::srtp::{RTP_GROWTH_MAX, Sealer};
+
+/// Key frames come no faster than this however often they are asked for: libwebrtc's `kMinKeyframeSendIntervalMs`.
+const KEY_FRAME_SPACING: Duration = Duration::from_millis(300);
+/// A packet that was repeated is not repeated again before its repeat can have arrived.
+const REPEAT_SPACING: Duration = Duration::from_millis(30);
+/// Packets to repeat that wait at most; more were asked for than could be of use.
+const REPEATS_MAX: usize = 256;
+/// Room for the header with all extensions.
+const HEADER_ROOM: usize = 64;
+
+/// Where and as what a stream is sent: what was agreed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SendPlan {
+    /// `a=mid` of its media section.
+    pub mid: String,
+    /// Its simulcast layer, if it is one (`a=rid`).
+    pub rid: Option<String>,
+    /// Audio or video.
+    pub kind: MediaKind,
+    /// Payload type.
+    pub payload_type: u8,
+    /// Synchronization source.
+    pub ssrc: u32,
+    /// Payload type and synchronization source of its repeats (RFC 4588); without them packets are repeated as they were.
+    pub repeats: Option<(u8, u32)>,
+}
+
+/// A stream that is sent.
+pub(super) struct Stream {
+    pub(super) plan: SendPlan,
+    player: Player,
+    /// The same picture at other rates, the lowest first; the one that is played is among them.
+    ladder: Vec<Arc<Clip>>,
+    began_at: Instant,
+    timestamp_base: u32,
+    /// Extended sequence number of the next packet.
+    next: u64,
+    next_repeat: u64,
+    /// Frames that have packets to go, and how many of the first one's are gone.
+    waiting: VecDeque<SentFrame>,
+    gone: usize,
+    /// Packets that were asked for again, and when each was last repeated.
+    repeats: VecDeque<u64>,
+    repeated: VecDeque<(u64, Instant)>,
+    history: History,
+    voice: Voice,
+    is_muted: bool,
+    key_frame_at: Option<Instant>,
+    /// A key frame was asked for too soon after the last.
+    key_frame_owed: bool,
+    /// The sequence number of the last full intra request: one that is repeated is the same (RFC 5104 section 4.3.1).
+    fir_sequence: Option<u8>,
+    pub(super) counters: SentCounters,
+}
+
+impl Stream {
+    pub(super) fn new(
+        plan: SendPlan,
+        ladder: Vec<Arc<Clip>>,
+        player: Player,
+        dice: &mut fastrand::Rng,
+        now: Instant,
+    ) -> Self {
+        Self {
+            plan,
+            player,
+            ladder,
+            began_at: now,
+            timestamp_base: dice.u32(..),
+            // Below 2^15, so that the first wrap is far and no peer takes it for one (RFC 3711 section 3.3.1).
+            next: u64::from(dice.u16(1..0x8000)),
+            next_repeat: u64::from(dice.u16(1..0x8000)),
+            waiting: VecDeque::new(),
+            gone: 0,
+            repeats: VecDeque::new(),
+            repeated: VecDeque::new(),
+            history: History::default(),
+            voice: Voice::talking(true),
+            is_muted: false,
+            key_frame_at: None,
+            key_frame_owed: false,
+            fir_sequence: None,
+            counters: SentCounters::default(),
+        }
+    }
+
+    /// Mean rate of what is played, bits per second.
+    pub(super) fn bitrate_bps(&self) -> f64 {
+        if self.is_muted { 0.0 } else { self.player.clip().bitrate_bps() }
+    }
+
+    /// When the next frame is captured.
+    pub(super) fn next_frame_at(&self) -> Instant {
+        self.began_at + self.player.next_due()
+    }
+
+    pub(super) fn codec(&self) -> Codec {
+        self.player.clip().codec()
+    }
+
+    #[cfg(test)]
+    pub(super) fn clip(&self) -> &Arc<Clip> {
+        self.player.clip()
+    }
+
+    pub(super) fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty() || !self.repeats.is_empty()
+    }
+
+    pub(super) fn set_talking(&mut self, is_talking: bool) {
+        self.voice.set_talking(is_talking);
+    }
+
+    pub(super) fn set_muted(&mut self, is_muted: bool) {
+        if self.is_muted && !is_muted {
+            self.player.request_key_frame();
+        }
+        self.is_muted = is_muted;
+    }
+
+    /// Keeps to `bps` as well as the ladder allows; a change begins with a key frame.
+    pub(super) fn keep_to(&mut self, bps: f64) {
+        let fits = self.ladder.iter().rev().find(|clip| clip.bitrate_bps() <= bps).or(self.ladder.first());
+        if let Some(clip) = fits
+            && !Arc::ptr_eq(clip, self.player.clip())
+        {
+            self.player.switch_to(Arc::clone(clip));
+        }
+    }
+
+    /// Somebody cannot go on without a key frame.
+    pub(super) fn key_frame_requested(&mut self, now: Instant) {
+        if self.plan.kind == MediaKind::Audio {
+            return;
+        }
+        let is_soon = |at: Instant| now.saturating_duration_since(at) < KEY_FRAME_SPACING;
+        if self.key_frame_at.is_some_and(is_soon) {
+            self.key_frame_owed = true;
+        } else {
+            self.player.request_key_frame();
+            self.key_frame_at = Some(now);
+        }
+    }
+
+    pub(super) fn full_intra_requested(&mut self, now: Instant, sequence: u8) {
+        self.counters.fir_received += 1;
+        if self.fir_sequence.replace(sequence) != Some(sequence) {
+            self.key_frame_requested(now);
+        }
+    }
+
+    /// Captures the frames that are due.
+    pub(super) fn capture(&mut self, now: Instant) {
+        while self.next_frame_at() <= now {
+            let captured_at = self.next_frame_at();
+            if std::mem::take(&mut self.key_frame_owed) {
+                self.key_frame_requested(now);
+            }
+            let sound = if self.plan.kind == MediaKind::Audio {
+                self.voice.next()
+            } else {
+                Sound::Voice { marker: false }
+            };
+            if self.is_muted || sound == Sound::Nothing {
+                self.player.skip();
+                continue;
+            }
+            let clip = Arc::clone(self.player.clip());
+            let frame = self.player.advance();
+            let (is_voice, marker) = match sound {
+                Sound::Voice { marker } => (true, marker),
+                Sound::Comfort | Sound::Nothing => (false, false),
+            };
+            let sent = SentFrame { first: self.next, frame, captured_at, clip, is_voice, marker };
+            self.next += sent.packets();
+            self.counters.frames_sent += 1;
+            if sent.clip.is_key(&frame) && self.plan.kind == MediaKind::Video {
+                self.counters.key_frames_sent += 1;
+                self.key_frame_at = Some(now);
+            }
+            self.waiting.push_back(sent);
+        }
+    }
+
+    /// The packets of sequence numbers `missing` are to be sent again.
+    pub(super) fn nacked(&mut self, now: Instant, missing: impl Iterator<Item = u16>) {
+        while self
+            .repeated
+            .pop_front_if(|(_, at)| now.saturating_duration_since(*at) > REPEAT_SPACING)
+            .is_some()
+        {}
+        for sequence in missing {
+            // The index nearest below the newest with these low bits.
+            let behind = (self.next as u16).wrapping_sub(sequence);
+            let Some(index) = self.next.checked_sub(u64::from(behind)).filter(|_| behind != 0) else {
+                continue;
+            };
+            let is_known =
+                self.repeats.contains(&index) || self.repeated.iter().any(|(known, _)| *known == index);
+            if !is_known && self.repeats.len() < REPEATS_MAX && self.history.find(index).is_some() {
+                self.repeats.push_back(index);
+            }
+        }
+    }
+
+    /// Writes and seals the next packet that waits, repeats first: they are late already.
+    pub(super) fn packet(&mut self, now: Instant, wire: &mut Wire<'_>) -> Option<Vec<u8>> {
+        while let Some(index) = self.repeats.pop_front() {
+            if let Some(packet) = self.repeat(now, index, wire) {
+                return Some(packet);
+            }
+        }
+        let sent = self.waiting.front()?.clone();
+        let packet = self.gone;
+        self.gone += 1;
+        if self.gone as u64 >= sent.packets() {
+            self.gone = 0;
+            self.waiting.pop_front();
+            self.history.keep(sent.clone());
+        }
+        let (sealed, payload_len) = self.write(&sent, packet, None, wire)?;
+        self.counters.packets_sent += 1;
+        self.counters.payload_bytes += payload_len as u64;
+        self.counters.wire_bytes += sealed.len() as u64;
+        Some(sealed)
+    }
+
+    fn repeat(&mut self, now: Instant, index: u64, wire: &mut Wire<'_>) -> Option<Vec<u8>> {
+        let (sent, packet) = self.history.find(index).map(|(sent, packet)| (sent.clone(), packet))?;
+        let (sealed, _) = self.write(&sent, packet, Some(index), wire)?;
+        self.repeated.push_back((index, now));
+        self.counters.retransmitted_packets += 1;
+        self.counters.retransmitted_bytes += sealed.len() as u64;
+        Some(sealed)
+    }
+
+    /// A sealed packet of a frame, as it is or as the repeat of packet `repeats`, and its payload's length.
+    fn write(
+        &mut self,
+        sent: &SentFrame,
+        packet: usize,
+        repeats: Option<u64>,
+        wire: &mut Wire<'_>,
+    ) -> Option<(Vec<u8>, usize)> {
+        let original = sent.first + packet as u64;
+        let (payload_type, ssrc, index) = match (repeats, self.plan.repeats) {
+            (Some(_), Some((payload_type, ssrc))) => {
+                self.next_repeat += 1;
+                (payload_type, ssrc, self.next_repeat)
+            }
+            _ => (self.plan.payload_type, self.plan.ssrc, original),
+        };
+        let is_rtx = ssrc != self.plan.ssrc;
+        let is_last = packet as u64 + 1 == sent.packets();
+        let marker = if self.plan.kind == MediaKind::Audio { sent.marker } else { is_last };
+        let captured_unix_ns = wire.clock.unix_ns(sent.captured_at);
+        let captured =
+            AbsCaptureTime { captured: NtpTime::from_unix_ns(captured_unix_ns), clock_offset: None };
+        let rid = self.plan.rid.as_deref();
+        let is_audio = self.plan.kind == MediaKind::Audio;
+        let extensions = Extensions {
+            mid: Some(&self.plan.mid),
+            rid: rid.filter(|_| !is_rtx),
+            repaired_rid: rid.filter(|_| is_rtx),
+            abs_capture_time: (packet == 0).then_some(captured),
+            audio_level: is_audio.then(|| level(sent.is_voice, sent.frame.number())),
+            // A packet that is repeated as it was must be the same to the bit: its nonce is.
+            transport_sequence: (is_rtx || (repeats.is_none() && self.plan.repeats.is_some()))
+                .then(|| wire.next_transport_sequence()),
+            ..Extensions::default()
+        };
+        let fields = HeaderFields {
+            payload_type,
+            marker,
+            sequence: index as u16,
+            timestamp: self.timestamp_base.wrapping_add(sent.frame.timestamp),
+            ssrc,
+        };
+        let payload_len = sent.clip.payload_len(&sent.frame, packet);
+        let mut buffer = Vec::with_capacity(HEADER_ROOM + payload_len + RTP_GROWTH_MAX);
+        let header_len = write_header(&mut buffer, &fields, wire.extension_ids, &extensions);
+        if is_rtx {
+            write_rtx_payload(&mut buffer, original as u16, &[]);
+        }
+        if sent.is_voice {
+            sent.clip.write_payload(&sent.frame, packet, captured_unix_ns, &mut buffer).then_some(())?;
+        } else {
+            // An Opus packet with an empty frame: the receiver makes up the silence (RFC 6716 section 3.2.1).
+            let mut voice = Vec::new();
+            sent.clip.write_payload(&sent.frame, packet, captured_unix_ns, &mut voice).then_some(())?;
+            buffer.push(voice.first()? & !3);
+        }
+        let plain_len = buffer.len();
+        buffer.resize(plain_len + wire.sealer.rtp_growth(), 0);
+        let sealed_len = wire.sealer.seal_rtp(&mut buffer, plain_len, header_len, ssrc, index).ok()?;
+        buffer.truncate(sealed_len);
+        Some((buffer, plain_len - header_len))
+    }
+
+    /// What a sender report says at `now`.
+    pub(super) fn report(&self, now: Instant, clock: WallClock) -> SenderInfo {
+        let rate = u128::from(self.player.clip().clock_rate());
+        let ticks = now.saturating_duration_since(self.began_at).as_nanos() * rate / 1_000_000_000;
+        SenderInfo {
+            ssrc: self.plan.ssrc,
+            ntp: NtpTime::from_unix_ns(clock.unix_ns(now)),
+            rtp_timestamp: self.timestamp_base.wrapping_add(ticks as u32),
+            packet_count: self.counters.packets_sent as u32,
+            octet_count: self.counters.payload_bytes as u32,
+        }
+    }
+}
+
+/// What all streams of a peer connection share on their way out.
+pub(super) struct Wire<'a> {
+    pub(super) sealer: &'a Sealer,
+    pub(super) extension_ids: &'a ExtensionIds,
+    pub(super) clock: WallClock,
+    pub(super) transport_sequence: &'a mut u16,
+}
+
+impl Wire<'_> {
+    fn next_transport_sequence(&mut self) -> u16 {
+        *self.transport_sequence = self.transport_sequence.wrapping_add(1);
+        *self.transport_sequence
+    }
+}

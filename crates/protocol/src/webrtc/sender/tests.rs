@@ -1,0 +1,199 @@
+//! A sender against our own receiver: no sockets, time moved by hand.
+
+use super::*;
+use throng_media::source::{Format, read};
+use throng_observation::{Codec, Observation, TrackInterval};
+
+use crate::webrtc::receiver::{Receiver, ReceiverOptions};
+use crate::webrtc::sdp::Description;
+use crate::webrtc::session::Negotiated;
+use crate::webrtc::srtp::Profile;
+
+const SDP: &str = "v=0\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=mid:0\r\na=rtpmap:111 opus/48000/2\r\n\
+    a=extmap:1 urn:ietf:params:rtp-hdrext:sdes:mid\r\na=extmap:2 urn:ietf:params:rtp-hdrext:ssrc-audio-level\r\n\
+    a=extmap:3 http://www.webrtc.org/experiments/rtp-hdrext/abs-capture-time\r\n\
+    a=extmap:4 http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01\r\na=sendonly\r\n\
+    m=video 9 UDP/TLS/RTP/SAVPF 96 97\r\na=mid:1\r\na=rtpmap:96 VP8/90000\r\na=rtcp-fb:96 nack\r\n\
+    a=rtcp-fb:96 nack pli\r\na=rtcp-fb:96 ccm fir\r\na=rtpmap:97 rtx/90000\r\na=fmtp:97 apt=96\r\n\
+    a=extmap:1 urn:ietf:params:rtp-hdrext:sdes:mid\r\n\
+    a=extmap:3 http://www.webrtc.org/experiments/rtp-hdrext/abs-capture-time\r\n\
+    a=extmap:4 http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01\r\na=sendonly\r\n";
+
+/// A second of VP8 at 30 frames a second, `bytes` each; every tenth is a key frame.
+fn picture(bytes: usize) -> Arc<Clip> {
+    let mut file = b"DKIF\0\0\x20\0VP80\x80\x02\x68\x01\x1e\0\0\0\x01\0\0\0\x1e\0\0\0\0\0\0\0".to_vec();
+    for pts in 0..30_u64 {
+        file.extend((bytes as u32).to_le_bytes());
+        file.extend(pts.to_le_bytes());
+        file.push(if pts % 10 == 0 { 0x10 } else { 0x11 });
+        file.resize(file.len() + bytes - 1, 7);
+    }
+    let clip = read(&file, &Format::default()).unwrap();
+    assert_eq!((clip.codec(), clip.frame_count()), (Codec::Vp8, 30));
+    Arc::new(clip)
+}
+
+fn plan(kind: MediaKind) -> SendPlan {
+    let (mid, payload_type, ssrc, repeats) = match kind {
+        MediaKind::Audio => ("0", 111, 1_000, None),
+        MediaKind::Video => ("1", 96, 2_000, Some((97, 2_001))),
+    };
+    SendPlan { mid: mid.into(), rid: None, kind, payload_type, ssrc, repeats }
+}
+
+struct Stand {
+    now: Instant,
+    sender: Sender,
+    receiver: Receiver,
+    /// Moments and lengths of all datagrams, and whether they are control.
+    sent: Vec<(Instant, usize)>,
+    intervals: Vec<TrackInterval>,
+}
+
+impl Stand {
+    fn new(ladder: &[Arc<Clip>]) -> Self {
+        let now = Instant::now();
+        let clock = WallClock { at: now, unix_ns: 1_700_000_000_000_000_000 };
+        let keys = |client| {
+            let profile = Profile::AeadAes128Gcm;
+            SessionKeys::new(profile, &vec![7; profile.keying_material_len()], client).unwrap()
+        };
+        let description = Description::parse(SDP);
+        let options = SenderOptions {
+            clock,
+            seed: 5,
+            extension_ids: description.extension_ids(),
+            reduced_size_rtcp: false,
+        };
+        let track =
+            SentTrack { plan: plan(MediaKind::Video), ladder: ladder.to_vec(), offset: Duration::ZERO };
+        let sender = Sender::new(&keys(true), vec![track], options, now).unwrap();
+        let negotiated =
+            Negotiated { answer: description.clone(), remote: description, ..Negotiated::default() };
+        let options = ReceiverOptions { clock, joined_at: now, first_track: 0, seed: 9 };
+        let receiver = Receiver::new(&keys(false), &negotiated, options, now).unwrap();
+        Self { now, sender, receiver, sent: Vec::new(), intervals: Vec::new() }
+    }
+
+    /// Lets `ms` pass; `arrives` says of each media datagram whether it gets through.
+    fn run(&mut self, ms: u64, mut arrives: impl FnMut(usize) -> bool) {
+        for _ in 0..ms {
+            self.now += Duration::from_millis(1);
+            self.sender.timeout(self.now);
+            while let Some(mut packet) = self.sender.poll_packet(self.now) {
+                self.sent.push((self.now, packet.len()));
+                let is_control = (192..=223).contains(&packet[1]);
+                if is_control {
+                    assert!(self.receiver.rtcp(self.now, &mut packet));
+                } else if arrives(self.sent.len()) {
+                    assert!(self.receiver.rtp(self.now, 28, &mut packet));
+                }
+            }
+            self.receiver.timeout(self.now);
+            while let Some(mut feedback) = self.receiver.poll_feedback(self.now) {
+                assert!(self.sender.rtcp(self.now, &mut feedback));
+            }
+            for observed in self.receiver.take_observed() {
+                if let Observation::Interval(interval) = observed {
+                    self.intervals.push(*interval);
+                }
+            }
+        }
+    }
+
+    fn received(&self) -> throng_observation::TrackCounters {
+        self.intervals.iter().fold(Default::default(), |mut sum, interval| {
+            sum += interval.counters;
+            sum
+        })
+    }
+}
+
+#[test]
+fn what_is_sent_is_received_whole_and_in_time() {
+    let mut stand = Stand::new(&[picture(4_000)]);
+    stand.run(5_100, |_| true);
+    let received = stand.received();
+    assert_eq!((received.packets_lost, received.frames_decodable), (0, 150));
+    let [interval] = stand.sender.take_intervals(0, stand.now).try_into().unwrap();
+    // Four packets a frame; the last frame may still be on its way.
+    let of_frames = 4 * interval.counters.frames_sent;
+    assert!((of_frames - 4..=of_frames).contains(&interval.counters.packets_sent), "{interval:?}");
+    assert!(interval.round_trip_s.is_some_and(|rtt| rtt < 0.01), "{interval:?}");
+    assert_eq!(interval.remote_loss_ratio, Some(0.0));
+}
+
+#[test]
+fn lost_packets_come_again_on_the_stream_for_repeats() {
+    let mut stand = Stand::new(&[picture(4_000)]);
+    stand.run(6_000, |number| number % 20 != 0);
+    let (received, sent) = (stand.received(), stand.sender.streams[0].counters);
+    assert!(sent.nack_received > 10 && sent.retransmitted_packets > 20, "{sent:?}");
+    assert!(received.packets_recovered > 20, "{received:?}");
+    let residual = received.packets_lost as f64 / received.packets_received as f64;
+    assert!(residual < 0.01, "{received:?}");
+}
+
+#[test]
+fn a_key_frame_comes_when_the_picture_broke_and_no_faster_than_allowed() {
+    let mut stand = Stand::new(&[picture(2_000)]);
+    stand.run(1_000, |_| true);
+    let keys = |stand: &Stand| stand.sender.streams[0].counters.key_frames_sent;
+    let before = keys(&stand);
+    for step in 0..100 {
+        let now = stand.now + Duration::from_millis(step * 10);
+        stand.sender.streams[0].key_frame_requested(now);
+        stand.sender.timeout(now);
+    }
+    let asked = keys(&stand) - before;
+    assert!((3..=5).contains(&asked), "{asked} in a second");
+}
+
+#[test]
+fn large_frames_are_spread_and_sound_is_not_behind_them() {
+    let mut stand = Stand::new(&[picture(20_000)]);
+    stand.run(1_000, |_| true);
+    let busiest = stand.sent.chunk_by(|a, b| a.0 == b.0).map(<[_]>::len).max().unwrap();
+    // 18 packets a frame; at 2.5 times 4.8 Mbit/s five milliseconds hold some seven.
+    assert!(busiest <= 9, "{busiest} packets at once");
+}
+
+#[test]
+fn who_may_send_less_sends_a_lower_rung() {
+    let (low, high) = (picture(500), picture(4_000));
+    let mut stand = Stand::new(&[high.clone(), low.clone()]);
+    stand.run(500, |_| true);
+    assert!(Arc::ptr_eq(stand.sender.streams[0].clip(), &high));
+    let mut remb = Vec::new();
+    let _ = RtcpWriter::compound(&mut remb, Report::Receiver(9), &[], "x").remb(9, 300_000, &[2_000]);
+    let profile = Profile::AeadAes128Gcm;
+    let keys = SessionKeys::new(profile, &vec![7; profile.keying_material_len()], false).unwrap();
+    keys.sealer().unwrap().seal_rtcp(&mut remb).unwrap();
+    assert!(stand.sender.rtcp(stand.now, &mut remb));
+    assert!(Arc::ptr_eq(stand.sender.streams[0].clip(), &low));
+    let before = stand.received().frames_decodable;
+    stand.run(2_000, |_| true);
+    assert!(stand.received().frames_decodable - before > 50, "the change begins with a key frame");
+}
+
+#[test]
+fn silence_is_rare_packets_and_mute_is_none() {
+    let clip = throng_media::card::speech().unwrap();
+    let mut stand = Stand::new(&[picture(1_000)]);
+    let track = SentTrack { plan: plan(MediaKind::Audio), ladder: vec![clip], offset: Duration::ZERO };
+    let profile = Profile::AeadAes128Gcm;
+    let keys = SessionKeys::new(profile, &vec![7; profile.keying_material_len()], true).unwrap();
+    stand.sender = Sender::new(&keys, vec![track], stand.sender.options.clone(), stand.now).unwrap();
+    let packets = |stand: &Stand| stand.sender.streams[0].counters.packets_sent;
+    stand.run(1_000, |_| true);
+    assert!((49..=51).contains(&packets(&stand)), "{}", packets(&stand));
+    stand.sender.set_talking(false);
+    let before = packets(&stand);
+    stand.run(2_000, |_| true);
+    assert!((4..=6).contains(&(packets(&stand) - before)), "{}", packets(&stand) - before);
+    stand.sender.set_muted(MediaKind::Audio, true);
+    let before = packets(&stand);
+    stand.run(2_000, |_| true);
+    assert_eq!(packets(&stand), before);
+    assert_eq!(stand.received().packets_lost, 0, "silence is no loss");
+}
