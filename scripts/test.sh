@@ -8,3 +8,4 @@ if [[ $(id -u) -ne 0 ]]; then
 fi
 cargo test --workspace --locked
 scripts/ring-python.sh
+scripts/ring-loom.sh

@@ -36,6 +36,8 @@ pub(crate) enum Command {
     IpcRole,
     /// Watch what this host and its processes and threads do; --listen makes it the agent of runs elsewhere
     Watch(crate::watch::arguments::Watch),
+    /// Look at the shared-memory rings of other processes
+    Ring(Ring),
     /// Print the JSON Schema of a file format
     Schema(Schema),
 }
@@ -89,6 +91,28 @@ pub(crate) struct Common {
     /// End the run as soon as its last 10 s miss an objective; judged every 2 s after the warm-up
     #[arg(long)]
     pub(crate) until_missed: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Ring {
+    #[command(subcommand)]
+    pub(crate) command: RingCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum RingCommand {
+    /// Print what a ring's producers and consumer have done: frames, drops by reason, wake-ups
+    Stat(RingStat),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RingStat {
+    /// An inherited descriptor's number, a path such as /proc/PID/fd/N, or /proc/PID for all rings of a process
+    #[arg(value_name = "FD|PATH")]
+    pub(crate) ring: String,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

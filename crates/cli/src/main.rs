@@ -11,6 +11,7 @@ mod oven;
 mod present;
 mod reach;
 mod report;
+mod ring;
 mod run;
 mod scenario;
 mod sink;
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
         Command::Ipc(command) => ipc::measure(&command),
         Command::IpcRole => ipc::role(),
         Command::Watch(command) => watch::watch(&command),
+        Command::Ring(command) => ring::ring(&command),
         Command::Schema(command) => schema(command.format),
     };
     done.unwrap_or_else(|stop| {

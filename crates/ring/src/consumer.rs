@@ -23,6 +23,8 @@ const FRAME_COST_BYTES: i64 = 64;
 const SPINS: u32 = 50;
 /// A consumer that sleeps on a futex looks this often at the hand-over sockets, which a futex cannot watch.
 const LIVENESS_PERIOD: Duration = Duration::from_millis(50);
+/// A consumer that never sleeps looks once in so many peeks (one system call for all lanes) for producers that died.
+const PEEKS_PER_LOOK: u32 = 256;
 /// Lanes that one consumer can have at a time.
 const LANES_MAX: usize = 1 << 16;
 
@@ -64,6 +66,7 @@ pub struct Consumer {
     generation: u32,
     /// Whose turn it is.
     turn: usize,
+    peeks: u32,
     events: VecDeque<Event>,
     epoll: OwnedFd,
 }
@@ -76,7 +79,7 @@ impl Consumer {
     pub fn new() -> Result<Self, RingError> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)
             .map_err(RingError::io("making an epoll descriptor"))?;
-        Ok(Self { lanes: Vec::new(), generation: 0, turn: 0, events: VecDeque::new(), epoll })
+        Ok(Self { lanes: Vec::new(), generation: 0, turn: 0, peeks: 0, events: VecDeque::new(), epoll })
     }
 
     /// Makes a lane and the invitation that a producer process joins with.
@@ -150,6 +153,11 @@ impl Consumer {
     /// The next frame of any lane, if there is one; lanes take turns by bytes. It stays where it is until
     /// [`Consumer::release`]; any number may be held. Frames of one lane come in the order of their claims.
     pub fn peek(&mut self) -> Option<Frame> {
+        self.peeks = self.peeks.wrapping_add(1);
+        if self.peeks.is_multiple_of(PEEKS_PER_LOOK) {
+            // Should the system refuse, the next look or wait finds the same.
+            let _ = self.drain_epoll(Duration::ZERO);
+        }
         // The first round spends credit; should all who have something be out of it, one refill serves the second.
         for _ in 0..2 {
             for _ in 0..self.lanes.len().max(1) {

@@ -53,7 +53,7 @@ pub(crate) struct Lane {
     cursor: Cursor,
     memfd: OwnedFd,
     /// Its own open file description: the lock ends with this consumer, not with those who share the memfd.
-    _lock: OwnedFd,
+    _lock: Lock,
     pub(crate) frame_event: OwnedFd,
     room_event: OwnedFd,
     pub(crate) sessions: Vec<Session>,
@@ -317,14 +317,25 @@ fn bump(counter: &AtomicU64, count: u64) {
     counter.store(counter.load(Relaxed).wrapping_add(count), Relaxed);
 }
 
+/// The right to consume. Given back at once when dropped, also if a child that was forked meanwhile holds a copy.
+#[derive(Debug)]
+struct Lock(OwnedFd);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Fails only if the kernel is out of memory; closing does the same then.
+        let _ = rustix::fs::flock(&self.0, FlockOperation::Unlock);
+    }
+}
+
 /// Takes the consumer's lock. Through a new open file description, for all who got the memfd passed share the old one,
 /// and a lock would live as long as any of them.
-fn lock(memfd: BorrowedFd<'_>, pid: &AtomicU32) -> Result<OwnedFd, RingError> {
+fn lock(memfd: BorrowedFd<'_>, pid: &AtomicU32) -> Result<Lock, RingError> {
     let path = format!("/proc/self/fd/{}", memfd.as_raw_fd());
     let own = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
         .map_err(RingError::io("opening the memfd anew through /proc, to lock it"))?;
     match rustix::fs::flock(&own, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(own),
+        Ok(()) => Ok(Lock(own)),
         Err(rustix::io::Errno::AGAIN) => Err(RingError::ConsumerAttached { pid: pid.load(Relaxed) }),
         Err(error) => Err(RingError::Io { doing: "locking the ring", source: error.into() }),
     }

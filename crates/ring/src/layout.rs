@@ -15,7 +15,7 @@ pub(crate) const CONTROL_OFFSET: usize = 4096;
 pub(crate) const ROWS_OFFSET: usize = 8192;
 pub(crate) const SLOTS_OFFSET: usize = 12288;
 /// Rows of the producer table: handles that can be open on one lane at a time.
-pub(crate) const ROWS: usize = 32;
+pub(crate) const ROWS: usize = if cfg!(loom) { 4 } else { 32 };
 /// The arena starts at a multiple of this, the largest page size in use (arm64, ppc64), so that it can be mapped twice.
 pub(crate) const ARENA_ALIGNMENT: usize = 65536;
 pub(crate) const ARENA_MAX: usize = 1 << 32;

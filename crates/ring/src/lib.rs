@@ -53,6 +53,16 @@
 //! What it needs: Linux 3.17 or later (memfd), `/proc` on the consumer's side. The memory layout is specified in
 //! `docs/ring-layout.md`.
 
+#![cfg_attr(
+    loom,
+    allow(
+        dead_code,
+        unused_imports,
+        unreachable_pub,
+        reason = "for the model checker only the protocol is built"
+    )
+)]
+
 #[cfg(not(target_endian = "little"))]
 compile_error!("the layout is little endian");
 
@@ -83,6 +93,8 @@ mod token;
 mod wake;
 mod word;
 
+#[cfg(all(test, loom))]
+mod loom_tests;
 #[cfg(all(test, not(loom)))]
 mod model_tests;
 #[cfg(all(test, not(loom)))]

@@ -1,0 +1,313 @@
+//! The protocol under every interleaving that the memory model allows: `scripts/ring-loom.sh`.
+//!
+//! Payload is a loom cell a unit, so that a write that races a read is found. Each model counts how often its
+//! interesting branch ran and fails if it never did: a model that does not reach it proves nothing.
+
+use std::sync::atomic::{AtomicUsize, Ordering as Std};
+
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use loom::thread;
+
+use crate::claim::{self, Descriptor, Eviction, Seen, Tried};
+use crate::cursor::Cursor;
+use crate::layout::Geometry;
+use crate::memory::Memory;
+use crate::sync::Ordering::Acquire;
+use crate::wake::{self, Sleep};
+use crate::word::{Place, UNIT};
+
+struct Ring {
+    memory: Memory,
+    payload: Vec<UnsafeCell<u64>>,
+}
+
+// SAFETY: the cells are what the protocol guards, and loom reports an access that it does not.
+unsafe impl Sync for Ring {}
+// SAFETY: as above.
+unsafe impl Send for Ring {}
+
+fn ring(slots: u32) -> Arc<Ring> {
+    let geometry = Geometry { slots, arena_bytes: slots as usize * UNIT };
+    let payload = (0..slots).map(|_| UnsafeCell::new(0)).collect();
+    Arc::new(Ring { memory: Memory::heap(geometry, Place { sequence: u32::MAX, unit: u32::MAX }), payload })
+}
+
+impl Ring {
+    fn cell(&self, place: Place) -> &UnsafeCell<u64> {
+        &self.payload[place.unit as usize & (self.payload.len() - 1)]
+    }
+
+    fn write(&self, place: Place, value: u64) {
+        // SAFETY: claimed; loom checks it.
+        self.cell(place).with_mut(|cell| unsafe { *cell = value });
+    }
+
+    fn commit(&self, place: Place, owner: u16, value: u64) -> u32 {
+        self.write(place, value);
+        let descriptor = Descriptor { len: 8, user_data: value, ..Descriptor::default() };
+        assert!(claim::commit(&self.memory, place, owner, &descriptor), "a live claim was taken away");
+        wake::sleepers(&self.memory.control().consumer_sleep.0)
+    }
+
+    /// Claims, writes, commits; waits for room by giving way. Whom it woke.
+    fn produce(&self, owner: u16, value: u64) -> u32 {
+        let mut seen = Seen::new(&self.memory);
+        loop {
+            match claim::try_claim(&self.memory, &mut seen, owner, 1) {
+                Tried::Claimed(place) => return self.commit(place, owner, value),
+                Tried::Full => thread::yield_now(),
+                Tried::Corrupt(what) => panic!("{what}"),
+            }
+        }
+    }
+
+    /// The next frame's payload, after checking it against its descriptor. Places have as many units as slots, so that
+    /// the place follows from the sequence number.
+    fn peek(&self, cursor: &mut Cursor) -> Option<(u32, u64)> {
+        let peeked = cursor.peek(&self.memory).expect("an honest ring is never corrupt")?;
+        let value = self.read(peeked.sequence);
+        assert_eq!(value, peeked.descriptor.user_data, "torn");
+        Some((peeked.sequence, value))
+    }
+
+    fn read(&self, sequence: u32) -> u64 {
+        // SAFETY: peeked; loom checks it.
+        self.cell(Place { sequence, unit: sequence }).with(|cell| unsafe { *cell })
+    }
+
+    /// Takes frames until their values add up to `sum`.
+    fn consume(&self, sum: u64) -> Vec<u64> {
+        let mut cursor = Cursor::new(&self.memory);
+        let mut got = Vec::new();
+        while got.iter().sum::<u64>() < sum {
+            match self.peek(&mut cursor) {
+                Some((sequence, value)) => {
+                    cursor.release(&self.memory, sequence).unwrap();
+                    got.push(value);
+                }
+                None => thread::yield_now(),
+            }
+        }
+        got
+    }
+}
+
+fn check(name: &str, preemptions: Option<usize>, interesting: &'static AtomicUsize, model: fn()) {
+    static RUNS: AtomicUsize = AtomicUsize::new(0);
+    // The models share counters, so they take turns even if the harness has several threads.
+    static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = preemptions;
+    builder.max_branches = 100_000;
+    RUNS.store(0, Std::SeqCst);
+    let started = std::time::Instant::now();
+    builder.check(move || {
+        RUNS.fetch_add(1, Std::SeqCst);
+        model();
+    });
+    let (runs, hits) = (RUNS.load(Std::SeqCst), interesting.load(Std::SeqCst));
+    say(name, runs, hits, preemptions, started.elapsed());
+    assert!(hits > 0, "{name}: the branch it is about never ran");
+}
+
+#[expect(clippy::print_stderr, reason = "how much was explored is the result of a model")]
+fn say(name: &str, runs: usize, hits: usize, bound: Option<usize>, took: std::time::Duration) {
+    let bound = bound.map_or("all".to_owned(), |bound| format!("up to {bound} preemptions"));
+    eprintln!(
+        "{name}: {runs} executions ({bound}), the interesting branch in {hits}, {:.1} s",
+        took.as_secs_f64()
+    );
+}
+
+#[test]
+fn one_slot_is_used_twice_without_a_race() {
+    static HITS: AtomicUsize = AtomicUsize::new(0);
+    check("slot reuse", None, &HITS, || {
+        let ring = ring(1);
+        let producer = thread::spawn({
+            let ring = Arc::clone(&ring);
+            move || {
+                ring.produce(1, 3);
+                ring.produce(1, 4);
+            }
+        });
+        assert_eq!(ring.consume(7), [3, 4]);
+        producer.join().unwrap();
+        HITS.fetch_add(1, Std::SeqCst);
+    });
+}
+
+#[test]
+fn two_producers_deliver_each_frame_once_and_whole() {
+    static HITS: AtomicUsize = AtomicUsize::new(0);
+    check("two producers", Some(2), &HITS, || {
+        let ring = ring(2);
+        let producers = [1u64, 2].map(|owner| {
+            let ring = Arc::clone(&ring);
+            thread::spawn(move || ring.produce(owner as u16, owner))
+        });
+        let got = ring.consume(3);
+        if got == [2, 1] {
+            HITS.fetch_add(1, Std::SeqCst);
+        }
+        producers.into_iter().for_each(|producer| drop(producer.join().unwrap()));
+        assert!(got == [1, 2] || got == [2, 1], "{got:?}");
+    });
+}
+
+#[test]
+fn three_producers_deliver_each_frame_once_and_whole() {
+    static HITS: AtomicUsize = AtomicUsize::new(0);
+    check("three producers", Some(1), &HITS, || {
+        let ring = ring(4);
+        let producers = [1u64, 2].map(|owner| {
+            let ring = Arc::clone(&ring);
+            thread::spawn(move || ring.produce(owner as u16, owner))
+        });
+        ring.produce(3, 4);
+        let got = ring.consume(7);
+        if got != [4, 1, 2] && got != [1, 2, 4] {
+            HITS.fetch_add(1, Std::SeqCst);
+        }
+        producers.into_iter().for_each(|producer| drop(producer.join().unwrap()));
+        let mut sorted = got;
+        sorted.sort_unstable();
+        assert_eq!(sorted, [1, 2, 4]);
+    });
+}
+
+#[test]
+fn no_commit_is_slept_through() {
+    static HITS: AtomicUsize = AtomicUsize::new(0);
+    check("the consumer's sleep", Some(3), &HITS, || {
+        let ring = ring(2);
+        let producers = [1u64, 2].map(|owner| {
+            let ring = Arc::clone(&ring);
+            thread::spawn(move || ring.produce(owner as u16, owner))
+        });
+        let mut cursor = Cursor::new(&ring.memory);
+        wake::announce(&ring.memory.control().consumer_sleep.0, Sleep::FUTEX);
+        let sleeps = !cursor.is_ready(&ring.memory);
+        let woken: u32 = producers.map(|producer| producer.join().unwrap()).iter().sum();
+        if sleeps {
+            HITS.fetch_add(1, Std::SeqCst);
+            assert_eq!(woken, Sleep::FUTEX, "exactly one of them wakes it");
+        }
+        assert!(ring.peek(&mut cursor).is_some());
+    });
+}
+
+#[test]
+fn no_release_is_slept_through() {
+    static HITS: AtomicUsize = AtomicUsize::new(0);
+    check("a producer's sleep", None, &HITS, || {
+        let ring = ring(1);
+        ring.produce(1, 1);
+        let consumer = thread::spawn({
+            let ring = Arc::clone(&ring);
+            move || {
+                let mut cursor = Cursor::new(&ring.memory);
+                let (sequence, _) = ring.peek(&mut cursor).unwrap();
+                cursor.release(&ring.memory, sequence).unwrap();
+                wake::sleepers(&ring.memory.control().producer_sleep.0)
+            }
+        });
+        let mut seen = Seen::new(&ring.memory);
+        wake::announce(&ring.memory.control().producer_sleep.0, Sleep::FUTEX);
+        let sleeps = matches!(claim::try_claim(&ring.memory, &mut seen, 2, 1), Tried::Full);
+        let woken = consumer.join().unwrap();
+        if sleeps {
+            HITS.fetch_add(1, Std::SeqCst);
+            assert_eq!(woken, Sleep::FUTEX);
+        }
+    });
+}
+
+#[test]
+fn eviction_and_peek_never_get_the_same_frame() {
+    static HITS: AtomicUsize = AtomicUsize::new(0);
+    check("eviction", Some(3), &HITS, || {
+        let ring = ring(1);
+        ring.produce(1, 1);
+        let producer = thread::spawn({
+            let ring = Arc::clone(&ring);
+            move || {
+                if claim::evict_oldest(&ring.memory) != Eviction::Progress {
+                    return;
+                }
+                let mut seen = Seen::new(&ring.memory);
+                if let Tried::Claimed(place) = claim::try_claim(&ring.memory, &mut seen, 2, 1) {
+                    HITS.fetch_add(1, Std::SeqCst);
+                    ring.commit(place, 2, 2);
+                }
+            }
+        });
+        let mut cursor = Cursor::new(&ring.memory);
+        if let Some((sequence, value)) = ring.peek(&mut cursor) {
+            assert_eq!(ring.read(sequence), value, "overwritten while held");
+            cursor.release(&ring.memory, sequence).unwrap();
+        }
+        producer.join().unwrap();
+        let left = ring.peek(&mut cursor);
+        assert!(left.is_none_or(|(_, value)| value == 2));
+    });
+}
+
+#[test]
+fn releases_out_of_order_free_room_in_order() {
+    static HITS: AtomicUsize = AtomicUsize::new(0);
+    check("release out of order", Some(3), &HITS, || {
+        let ring = ring(2);
+        ring.produce(1, 1);
+        ring.produce(1, 2);
+        let producer = thread::spawn({
+            let ring = Arc::clone(&ring);
+            move || {
+                let mut seen = Seen::new(&ring.memory);
+                if let Tried::Claimed(place) = claim::try_claim(&ring.memory, &mut seen, 2, 1) {
+                    HITS.fetch_add(1, Std::SeqCst);
+                    ring.commit(place, 2, 3);
+                }
+            }
+        });
+        let mut cursor = Cursor::new(&ring.memory);
+        let (first, _) = ring.peek(&mut cursor).unwrap();
+        let (second, _) = ring.peek(&mut cursor).unwrap();
+        cursor.release(&ring.memory, second).unwrap();
+        assert_eq!(ring.read(first), 1, "overwritten while held");
+        cursor.release(&ring.memory, first).unwrap();
+        producer.join().unwrap();
+    });
+}
+
+#[test]
+fn a_living_claimer_may_lose_its_place_but_not_its_frame() {
+    static HITS: AtomicUsize = AtomicUsize::new(0);
+    check("revoking an unowned place", Some(4), &HITS, || {
+        let ring = ring(1);
+        let producer = thread::spawn({
+            let ring = Arc::clone(&ring);
+            move || ring.produce(1, 1)
+        });
+        let mut cursor = Cursor::new(&ring.memory);
+        let mut tries = 1;
+        loop {
+            if let Some((sequence, value)) = ring.peek(&mut cursor) {
+                assert_eq!(value, 1);
+                cursor.release(&ring.memory, sequence).unwrap();
+                break;
+            }
+            let reserve = Place::unpack(ring.memory.control().reserve.0.load(Acquire)).sequence;
+            if tries > 0 && reserve != u32::MAX {
+                // Another producer died at this very moment: places without an owner may have been its own.
+                tries -= 1;
+                let put_aside = cursor.recover(&ring.memory, &|_| false, reserve).unwrap();
+                HITS.fetch_add(put_aside as usize, Std::SeqCst);
+            }
+            thread::yield_now();
+        }
+        producer.join().unwrap();
+    });
+}

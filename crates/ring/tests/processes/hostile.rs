@@ -1,0 +1,130 @@
+//! Producers that write nonsense over everything they can reach, while an honest one must not notice.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use throng_ring::{Consumer, Event, Policy, Producer, RingOptions};
+
+use crate::child::{Child, Random, fork, is_whole, put};
+
+/// The words before the arena of a ring with 64 descriptors: header, control block, rows, slots.
+const HEAD_BYTES: usize = 65_536;
+const HONEST: u32 = 7;
+
+fn duration() -> Duration {
+    let seconds = std::env::var("THRONG_RING_HOSTILE_S").ok().and_then(|s| s.parse().ok()).unwrap_or(3);
+    Duration::from_secs(seconds)
+}
+
+pub(crate) fn run() -> String {
+    let mut consumer = Consumer::new().unwrap();
+    let options = RingOptions::with_size(1 << 20, 64);
+    let (honest, invitation) = consumer.add_lane(&options).unwrap();
+    let mut producer = Producer::join(invitation).unwrap();
+    producer.set_policy(Policy::DropNewest);
+    let (mut attacker, mut attacks) = (attack(&mut consumer, &options, 1), 1u64);
+    let (mut sent, mut received, mut foreign, mut refused, mut bytes) = (0u64, 0u64, 0u64, 0u64, 0u64);
+    let mut held = std::collections::VecDeque::new();
+    let end = Instant::now() + duration();
+    while Instant::now() < end {
+        sent += u64::from(put(&mut producer, HONEST, sent, 300));
+        for _ in 0..16 {
+            let Some(frame) = consumer.peek() else { break };
+            if frame.lane == honest {
+                assert!(is_whole(&consumer, &frame));
+                assert_eq!(frame.info.user_data, received);
+                received += 1;
+                consumer.release(frame.id).unwrap();
+                continue;
+            }
+            // Whatever it says it is: every byte of it can be read.
+            let copy = consumer.payload(frame.id).unwrap().to_vec();
+            foreign += 1;
+            bytes += copy.iter().map(|byte| u64::from(byte & 1)).sum::<u64>();
+            held.push_back(frame.id);
+            if held.len() > 5 {
+                consumer.release(held.pop_front().unwrap()).unwrap();
+            }
+        }
+        while let Some(event) = consumer.next_event() {
+            if let Event::LaneCorrupt { lane, error } = event {
+                assert_ne!(lane, honest, "{error}");
+                refused += 1;
+                held.drain(..).for_each(|id| consumer.release(id).unwrap());
+                drop(attacker);
+                consumer.look_for_the_dead();
+                attacks += 1;
+                attacker = attack(&mut consumer, &options, attacks);
+            }
+        }
+    }
+    drop(attacker);
+    held.drain(..).for_each(|id| consumer.release(id).unwrap());
+    while let Some(frame) = consumer.peek() {
+        received += u64::from(frame.lane == honest);
+        consumer.release(frame.id).unwrap();
+    }
+    assert_eq!(sent, received, "the honest lane lost frames");
+    assert!(attacks > 3 && refused > 2, "the attacks had no effect: {attacks}, {refused}");
+    format!(
+        "{attacks} attackers, {refused} lanes closed, {foreign} of their frames read ({bytes} odd bytes), \
+         {received} honest frames all there"
+    )
+}
+
+/// A child that first behaves, then overwrites words at random: some with anything, some with what could be true.
+fn attack(consumer: &mut Consumer, options: &RingOptions, seed: u64) -> Child {
+    let (lane, invitation) = consumer.add_lane(options).unwrap();
+    let memfd = consumer.export(lane).unwrap().memfd;
+    fork(move || {
+        let mut producer = Producer::join(invitation).unwrap();
+        let words = map(&memfd);
+        let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+        loop {
+            for number in 0..random.below(200) {
+                // Its own words are broken too: errors and full rings are all the same to it.
+                let _ = producer.send(&[number as u8; 500], &throng_ring::FrameInfo::default());
+            }
+            for _ in 0..1 + random.below(3) {
+                scribble(words, &mut random);
+            }
+        }
+    })
+}
+
+fn map(memfd: &OwnedFd) -> &'static [AtomicU64] {
+    // SAFETY: a shared mapping of the ring's first bytes, which lasts as long as the child; all access is atomic.
+    unsafe {
+        let start = libc::mmap(
+            std::ptr::null_mut(),
+            HEAD_BYTES,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_SHARED,
+            memfd.as_raw_fd(),
+            0,
+        );
+        assert_ne!(start, libc::MAP_FAILED);
+        std::slice::from_raw_parts(start.cast::<AtomicU64>(), HEAD_BYTES / 8)
+    }
+}
+
+fn scribble(words: &[AtomicU64], random: &mut Random) {
+    let (slots, slot_words) = (12_288 / 8, 8);
+    let index = match random.below(4) {
+        0 => random.below(words.len() as u64) as usize,
+        // The control block: reserve, release, sleep words.
+        1 => 512 + 16 * random.below(5) as usize,
+        _ => slots + slot_words * random.below(64) as usize + random.below(3) as usize,
+    };
+    let old = words[index].load(Ordering::Relaxed);
+    let new = match random.below(6) {
+        0 => random.next(),
+        1 => u64::MAX,
+        2 => 0,
+        3 => old ^ 1 << random.below(64),
+        4 => old.wrapping_add(1 << 32),
+        _ => old & !0xffff_ffff | random.below(20_000),
+    };
+    words[index].store(new, Ordering::Release);
+}

@@ -1,0 +1,37 @@
+//! Producers and consumers as real processes: killed between instructions, scribbling, sandboxed, of other users.
+//!
+//! `cargo test -p throng-ring --test processes -- [SCENE]`. What needs root says so and is skipped only there.
+
+mod child;
+mod hostile;
+mod kill;
+mod restart;
+mod sandbox;
+mod soak;
+mod steps;
+mod users;
+
+fn main() {
+    let filter = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
+    let scenes: [(&str, fn() -> String); 7] = [
+        ("killed_between_instructions", steps::run),
+        ("killed_at_random", kill::run),
+        ("hostile_producers", hostile::run),
+        ("consumer_restarts", restart::run),
+        ("sandboxed_like_a_chromium_renderer", sandbox::run),
+        ("another_user", users::run),
+        ("soak", soak::run),
+    ];
+    for (name, scene) in scenes {
+        if filter.as_ref().is_none_or(|filter| name.contains(filter.as_str())) {
+            let started = std::time::Instant::now();
+            let result = scene();
+            say(&format!("{name}: {result} ({:.1} s)", started.elapsed().as_secs_f64()));
+        }
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "a test without a harness says itself what it did")]
+fn say(text: &str) {
+    println!("{text}");
+}

@@ -1,0 +1,93 @@
+//! A producer is killed between two instructions of claim, write and commit, while another shares its ring: at each
+//! third, or at every single one with `THRONG_RING_STRIDE=1`.
+
+use std::os::fd::OwnedFd;
+
+use throng_ring::{Consumer, Policy, Producer, RingOptions};
+
+use crate::child::{Child, fork, is_whole, put};
+
+/// Instructions over which the kills are spread: more than claim, write and commit of a small frame take.
+const INSTRUCTIONS: usize = 1_400;
+const DEAD: u32 = 1;
+const LIVING: u32 = 2;
+
+pub(crate) fn run() -> String {
+    let mut consumer = Consumer::new().unwrap();
+    let (lane, invitation) = consumer.add_lane(&RingOptions::with_size(1 << 16, 16)).unwrap();
+    let mut living = Producer::join(invitation).unwrap();
+    living.set_policy(Policy::DropNewest);
+    let (mut before, mut after) = (0, 0);
+    let stride = std::env::var("THRONG_RING_STRIDE").ok().and_then(|s| s.parse().ok()).unwrap_or(3);
+    for instruction in (0..INSTRUCTIONS).step_by(stride) {
+        let socket: OwnedFd = consumer.invite(lane).unwrap().into();
+        let mut child = fork(|| be_stepped(socket.try_clone().unwrap()));
+        drop(socket);
+        step(&mut child, instruction);
+        child.kill();
+        child.wait();
+        assert!(put(&mut living, LIVING, instruction as u64, 40), "no room after {instruction} instructions");
+        consumer.look_for_the_dead();
+        let mut of_the_dead = 0;
+        let mut came = false;
+        while let Some(frame) = consumer.peek() {
+            assert!(is_whole(&consumer, &frame), "torn after {instruction} instructions");
+            if frame.info.stream == DEAD {
+                of_the_dead += 1;
+            } else {
+                assert_eq!(frame.info.user_data, instruction as u64);
+                came = true;
+            }
+            consumer.release(frame.id).unwrap();
+        }
+        assert!(came, "the living one's frame is stuck after {instruction} instructions");
+        if of_the_dead == 0 {
+            before += 1
+        } else {
+            after += 1
+        }
+        while consumer.next_event().is_some() {}
+    }
+    let stats = consumer.stats(lane).unwrap();
+    assert_eq!((stats.frames_in_flight, stats.bytes_in_flight), (0, 0), "room leaked: {stats:?}");
+    assert!(stats.delivered_frames >= stats.committed_frames(), "{stats:?}");
+    assert!(stats.producers.iter().filter(|row| row.session != 0).count() == 1, "a dead one keeps its row");
+    assert!(
+        before > 20 && after > 10,
+        "the kills missed the protocol: {before} before the commit, {after} after"
+    );
+    format!(
+        "{} kills, {before} before a commit and {after} after one, {} claims put aside, nothing stuck or torn",
+        before + after,
+        stats.abandoned_claims
+    )
+}
+
+/// Joins, stops for the tracer, then puts frames until it is killed.
+fn be_stepped(socket: OwnedFd) {
+    let mut producer = Producer::join(socket).unwrap();
+    // SAFETY: asks to be traced by the parent, and stops.
+    unsafe {
+        libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0);
+        libc::raise(libc::SIGSTOP);
+    }
+    for number in 0..4 {
+        put(&mut producer, DEAD, number, 100);
+    }
+}
+
+/// Waits until the child stops for us, then lets it run so many instructions.
+fn step(child: &mut Child, instructions: usize) {
+    let mut status = 0;
+    // SAFETY: our own child.
+    unsafe { libc::waitpid(child.pid, &raw mut status, 0) };
+    assert!(libc::WIFSTOPPED(status), "the child did not stop: {status:#x}");
+    for _ in 0..instructions {
+        // SAFETY: a stopped child of ours that asked to be traced.
+        let stepped = unsafe { libc::ptrace(libc::PTRACE_SINGLESTEP, child.pid, 0, 0) };
+        assert_eq!(stepped, 0, "{}", std::io::Error::last_os_error());
+        // SAFETY: as above.
+        unsafe { libc::waitpid(child.pid, &raw mut status, 0) };
+        assert!(libc::WIFSTOPPED(status), "the child ended while stepped: {status:#x}");
+    }
+}
