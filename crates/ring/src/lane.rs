@@ -184,7 +184,7 @@ impl Lane {
         let peeked = self.peek_past_the_dead();
         if let Ok(None) = peeked {
             // Nothing to do for us: whoever waits for room may use the time, however little room there is.
-            self.wake_producers();
+            self.wake(wake::sleepers(&self.memory.control().producer_sleep.0));
         }
         peeked.map_err(|violation| self.close(violation))
     }
@@ -223,7 +223,7 @@ impl Lane {
     fn close(&mut self, violation: Violation) -> RingError {
         self.closed = true;
         self.memory.control().consumer.0.closed.store(1, Relaxed);
-        self.wake_producers();
+        self.wake(wake::sleepers(&self.memory.control().producer_sleep.0));
         RingError::Corrupt { lane: self.memory.lane(), sequence: violation.sequence, what: violation.what }
     }
 
@@ -239,16 +239,16 @@ impl Lane {
         bump(&words.delivered_bytes, len as u64);
         // One waking for many small frames: not before a quarter is free.
         if self.cursor.has_room(&self.memory) {
-            self.wake_producers();
+            // Room that became free did so by a compare-and-swap; without any there is nothing to wake for.
+            self.wake(wake::sleepers_after_rmw(&self.memory.control().producer_sleep.0));
         }
         true
     }
 
-    fn wake_producers(&self) {
-        let word = &self.memory.control().producer_sleep.0;
-        let how = wake::sleepers(word);
+    /// Wakes producers in the ways that they asked for.
+    fn wake(&self, how: u32) {
         if how != 0 {
-            wake::wake(word, how, self.room_event.as_fd());
+            wake::wake(&self.memory.control().producer_sleep.0, how, self.room_event.as_fd());
             let wakes = &self.memory.control().consumer.0.wakes;
             wakes.store(wakes.load(Relaxed).wrapping_add(1), Relaxed);
         }

@@ -47,7 +47,7 @@ impl Ring {
         self.write(place, value);
         let descriptor = Descriptor { len: 8, user_data: value, ..Descriptor::default() };
         assert!(claim::commit(&self.memory, place, owner, &descriptor), "a live claim was taken away");
-        wake::sleepers(&self.memory.control().consumer_sleep.0)
+        wake::sleepers_after_rmw(&self.memory.control().consumer_sleep.0)
     }
 
     /// Claims, writes, commits; waits for room by giving way. Whom it woke.
@@ -211,7 +211,7 @@ fn no_release_is_slept_through() {
                 let mut cursor = Cursor::new(&ring.memory);
                 let (sequence, _) = ring.peek(&mut cursor).unwrap();
                 cursor.release(&ring.memory, sequence).unwrap();
-                wake::sleepers(&ring.memory.control().producer_sleep.0)
+                wake::sleepers_after_rmw(&ring.memory.control().producer_sleep.0)
             }
         });
         let mut seen = Seen::new(&ring.memory);

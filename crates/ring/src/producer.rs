@@ -350,7 +350,8 @@ impl Producer {
 
     fn wake_consumer(&self) {
         let word = &self.joined.memory.control().consumer_sleep.0;
-        let how = wake::sleepers(word);
+        // Commit and abort end with a compare-and-swap; so does `abort_all`, if it aborted anything.
+        let how = wake::sleepers_after_rmw(word);
         if how != 0 {
             wake::wake(word, how, self.joined.frame_event.as_fd());
             add(&self.row().wakes, 1);

@@ -37,6 +37,18 @@ pub(crate) fn sleepers(word: &AtomicU32) -> u32 {
     if word.load(Relaxed) == 0 { 0 } else { word.swap(0, AcqRel) }
 }
 
+/// [`sleepers`] for callers whose last step was an atomic read-modify-write on the word that made something visible.
+///
+/// On x86 such an instruction is a full barrier by itself, so that only the compiler is left to be told: a second barrier
+/// would be a tenth of what a small frame costs. Elsewhere, and under the model checker, it is the fence.
+pub(crate) fn sleepers_after_rmw(word: &AtomicU32) -> u32 {
+    #[cfg(any(loom, not(target_arch = "x86_64")))]
+    fence(SeqCst);
+    #[cfg(all(not(loom), target_arch = "x86_64"))]
+    std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst);
+    if word.load(Relaxed) == 0 { 0 } else { word.swap(0, AcqRel) }
+}
+
 /// Wakes those whom [`sleepers`] named. A full eventfd counter means that a wake-up is pending: as good.
 #[cfg(not(loom))]
 pub(crate) fn wake(word: &AtomicU32, how: u32, event: BorrowedFd<'_>) {

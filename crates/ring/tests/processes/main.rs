@@ -13,7 +13,8 @@ mod users;
 
 fn main() {
     let filter = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
-    let scenes: [(&str, fn() -> String); 7] = [
+    type Scene = fn() -> String;
+    let scenes: [(&str, Scene); 7] = [
         ("killed_between_instructions", steps::run),
         ("killed_at_random", kill::run),
         ("hostile_producers", hostile::run),

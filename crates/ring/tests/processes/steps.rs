@@ -42,9 +42,9 @@ pub(crate) fn run() -> String {
         }
         assert!(came, "the living one's frame is stuck after {instruction} instructions");
         if of_the_dead == 0 {
-            before += 1
+            before += 1;
         } else {
-            after += 1
+            after += 1;
         }
         while consumer.next_event().is_some() {}
     }
