@@ -38,6 +38,8 @@ pub(crate) enum Command {
     Watch(crate::watch::arguments::Watch),
     /// Look at the shared-memory rings of other processes
     Ring(Ring),
+    /// Sample where running programs spend their time: threads, functions, a flame graph
+    Profile(Profile),
     /// Print the JSON Schema of a file format
     Schema(Schema),
 }
@@ -281,6 +283,48 @@ fn positive(text: &str) -> Result<f64, String> {
 fn not_negative(text: &str) -> Result<f64, String> {
     let number: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
     if (0.0..=1e9).contains(&number) { Ok(number) } else { Err("must be 0 to 1000000000".into()) }
+pub(crate) struct Profile {
+    /// Processes, by number
+    #[arg(required_unless_present = "process")]
+    pub(crate) pid: Vec<u32>,
+    /// Processes by the name of the program; repeatable
+    #[arg(long, value_name = "NAME")]
+    pub(crate) process: Vec<String>,
+    /// How long to sample
+    #[arg(long = "for", value_name = "TIME", default_value = "10s")]
+    pub(crate) duration: String,
+    /// Samples a second on each CPU
+    #[arg(long, value_name = "HZ", default_value_t = throng_watch::profiler::FREQUENCY_HZ)]
+    pub(crate) hz: u32,
+    /// How to sample [default: the clock where it is allowed, else the states of threads]
+    #[arg(long, value_enum)]
+    pub(crate) method: Option<ProfileMethod>,
+    /// Leave out the processes that the named ones start
+    #[arg(long)]
+    pub(crate) no_children: bool,
+    /// Follow frame pointers only: the kernel then copies no stacks
+    #[arg(long)]
+    pub(crate) no_unwind: bool,
+    /// What to call this moment in the page, such as "300 viewers"
+    #[arg(long, value_name = "WORDS")]
+    pub(crate) moment: Option<String>,
+    /// Compare with an earlier profile, as --json printed it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) against: Option<PathBuf>,
+    /// Also write a page with flame graphs
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Print the profile as JSON instead of the table
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(crate) enum ProfileMethod {
+    /// A clock on each CPU: samples of what runs (root or CAP_PERFMON)
+    Clock,
+    /// The states of threads: what they wait in
+    State,
 }
 
 #[derive(Debug, Args)]

@@ -9,6 +9,7 @@ mod ipc;
 mod live;
 mod oven;
 mod present;
+mod profile;
 mod reach;
 mod report;
 mod ring;
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
         Command::IpcRole => ipc::role(),
         Command::Watch(command) => watch::watch(&command),
         Command::Ring(command) => ring::ring(&command),
+        Command::Profile(command) => profile::profile(&command),
         Command::Schema(command) => schema(command.format),
     };
     done.unwrap_or_else(|stop| {

@@ -38,20 +38,24 @@ pub fn text(profile: &Profile) -> String {
     let kinds: Vec<String> = time
         .families
         .iter()
-        .filter(|family| family.within_share >= SHARE_MIN)
-        .map(|family| format!("{} {}", family.family.words(), percent(family.within_share)))
+        .filter(|family| family.share() >= SHARE_MIN)
+        .map(|family| format!("{} {}", family.family.words(), percent(family.share())))
         .collect();
     if !kinds.is_empty() {
-        let _ = writeln!(out, "\nin or under {}", kinds.join(", "));
+        let _ = writeln!(out, "\nkinds of work: {}", kinds.join(", "));
     }
     out
 }
 
-/// What changed, as a table: share before, share after, function.
+/// What changed by more than chance, as a table: share before, share after, function.
 #[must_use]
 pub fn changes(changes: &[Change]) -> String {
+    let mut clear = changes.iter().filter(|change| change.is_clear()).take(20).peekable();
+    if clear.peek().is_none() {
+        return "  nothing by more than the chance of sampling\n".to_owned();
+    }
     let mut out = String::from("  before    after  function\n");
-    for change in changes.iter().filter(|change| (change.after - change.before).abs() >= 0.001).take(20) {
+    for change in clear {
         let (name, file) = (clean(&change.frame.symbol, NAME_CHARS_MAX), clean(&change.frame.module, 32));
         let _ =
             writeln!(out, " {:>7}  {:>7}  {name}  ({file})", percent(change.before), percent(change.after));

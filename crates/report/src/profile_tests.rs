@@ -51,7 +51,7 @@ fn the_table_names_threads_functions_and_kinds() {
         "ice (of 2 threads): 0.60 cores, 85.7 % of the samples",
         "83.3 %  memcpy  (libc.so.6)  copying",
         "timer: 0.10 cores",
-        "in or under copying 71.4 %",
+        "kinds of work: copying 71.4 %",
     ] {
         assert!(text.contains(part), "{part:?} is not in\n{text}");
     }
@@ -63,6 +63,7 @@ fn changes_are_told_before_and_after() {
     let after = example(&[("a", &["x"], 60), ("a", &["y"], 40)]);
     let table = changes(&compare(&before, &after));
     assert!(table.contains("10.0 %   60.0 %  x  (server)"), "{table}");
+    assert!(changes(&compare(&before, &before)).contains("nothing"));
 }
 
 #[test]

@@ -159,6 +159,11 @@ fn functions_of_a_stripped_program_stay_apart() {
     let [(first, long), (second, short), ..] = functions.as_slice() else { panic!("{functions:?}") };
     assert!(first.starts_with("0x") && second.starts_with("0x"), "{functions:?}");
     assert_near(100.0 * f64::from(*long) / f64::from(long + short), 70.0);
+    assert!(
+        profile.limits.iter().any(|limit| limit.contains("of shares that have no names")),
+        "{:?}",
+        profile.limits
+    );
 }
 
 /// A root of its own, as a container has: a stripped, static program, with its debug package inside.

@@ -14,6 +14,7 @@ mod janus;
 mod link;
 mod oven_media_engine;
 mod page;
+mod profile;
 mod proxy;
 mod stage;
 mod watch;

@@ -98,7 +98,7 @@ const ROWS: &[Row] = &[
         "free_unref_*", "kmem_cache_*", "kmalloc*", "__kmalloc*", "kfree*", "__alloc_skb", "skb_release_data", "__kfree_skb",
     ] },
     Row { family: Family::File, words: "files", names: &[
-        "pread*", "pwrite*", "__x64_sys_pread*", "vfs_read", "vfs_write", "ext4_*", "xfs_*", "btrfs_*", "filemap_*",
+        "pread*", "pwrite*", "__x64_sys_pread*", "ext4_*", "xfs_*", "btrfs_*", "filemap_*",
         "generic_file_*", "page_cache_*", "do_filp_open", "path_openat", "link_path_walk", "*fsync*", "submit_bio*",
         "blk_*", "iomap_*", "shmem_*", "do_sys_openat2", "vfs_stat*", "vfs_fstat*",
     ] },
@@ -131,6 +131,13 @@ impl Family {
         ROWS.iter()
             .find(|row| row.names.iter().any(|name| matches(name, &frame.symbol)))
             .map(|row| row.family)
+    }
+
+    /// Whether the kind is a way through many functions, so that what they call belongs to it. Of others only their own
+    /// time tells something: a parser that hands on what it found calls the whole program.
+    #[must_use]
+    pub fn is_path(self) -> bool {
+        matches!(self, Self::Send | Self::Receive | Self::Poll | Self::File | Self::Lock)
     }
 
     /// What it is called in a table.

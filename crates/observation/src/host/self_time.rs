@@ -75,6 +75,24 @@ pub struct Change {
     pub before_cores: f64,
     /// Its CPU time after, in cores.
     pub after_cores: f64,
+    /// How far the shares may differ by the chance of sampling alone: two standard errors of their difference.
+    pub chance: f64,
+}
+
+impl Change {
+    /// Whether the shares differ by more than chance.
+    #[must_use]
+    pub fn is_clear(&self) -> bool {
+        (self.after - self.before).abs() > self.chance
+    }
+}
+
+impl FamilyTime {
+    /// The share that tells most: with what they called for kinds that are a path ([`Family::is_path`]), else their own.
+    #[must_use]
+    pub fn share(&self) -> f64 {
+        if self.family.is_path() { self.within_share } else { self.own_share }
+    }
 }
 
 impl SelfTime {
@@ -144,6 +162,7 @@ impl Profile {
 #[must_use]
 pub fn compare(before: &Profile, after: &Profile) -> Vec<Change> {
     let mut changes: BTreeMap<(String, String), Change> = BTreeMap::new();
+    let [samples_before, samples_after] = [before, after].map(|profile| SelfTime::of(profile).samples as f64);
     for (profile, is_after) in [(before, false), (after, true)] {
         for time in SelfTime::of(profile).symbols {
             let key = (time.frame.symbol.clone(), time.frame.module.clone());
@@ -153,6 +172,7 @@ pub fn compare(before: &Profile, after: &Profile) -> Vec<Change> {
                 after: 0.0,
                 before_cores: 0.0,
                 after_cores: 0.0,
+                chance: 0.0,
             });
             let cores = profile.cores(time.samples).unwrap_or(0.0);
             if is_after {
@@ -163,6 +183,13 @@ pub fn compare(before: &Profile, after: &Profile) -> Vec<Change> {
         }
     }
     let mut changes: Vec<_> = changes.into_values().collect();
+    for change in &mut changes {
+        // The share of both together, as if nothing had changed.
+        let all = samples_before + samples_after;
+        let share = (change.before * samples_before + change.after * samples_after) / all.max(1.0);
+        let each = 1.0 / samples_before.max(1.0) + 1.0 / samples_after.max(1.0);
+        change.chance = 2.0 * (share * (1.0 - share) * each).max(0.0).sqrt();
+    }
     changes.sort_by(|a, b| (b.after - b.before).abs().total_cmp(&(a.after - a.before).abs()));
     changes
 }
@@ -211,7 +238,7 @@ fn families(profile: &Profile, stacks: &[&Stack], whole: u64) -> Vec<FamilyTime>
             within_share: ratio(within, whole),
         })
         .collect();
-    times.sort_by(|a, b| b.within_share.total_cmp(&a.within_share));
+    times.sort_by(|a, b| b.share().total_cmp(&a.share()));
     times
 }
 

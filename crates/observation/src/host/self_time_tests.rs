@@ -69,6 +69,15 @@ fn a_kind_of_work_counts_by_itself_and_with_what_it_calls() {
     let copy = time.family(Family::Copy);
     assert_eq!((copy.own_share, copy.within_share), (0.3, 0.3));
     assert_eq!(time.family(Family::Crypto).within_share, 0.0);
+    assert_eq!((send.share(), copy.share()), (0.4, 0.3));
+}
+
+#[test]
+fn a_parser_that_calls_the_whole_program_counts_for_itself_only() {
+    let profile =
+        profile(&[(5, "a", &["handle", "XML_ParseBuffer"], 90), (5, "a", &["XML_ParseBuffer"], 10)]);
+    let parse = SelfTime::of(&profile).family(Family::Parse);
+    assert_eq!((parse.within_share, parse.share()), (1.0, 0.1));
 }
 
 #[test]
@@ -111,4 +120,16 @@ fn numbers_that_refer_to_nothing_are_left_out() {
     profile.stacks[0].frames = vec![99, 0];
     assert_eq!(profile.frames_of(&profile.stacks[0]).count(), 1);
     assert_eq!(SelfTime::of(&profile).symbols[0].frame.symbol, "x");
+}
+
+#[test]
+fn a_few_samples_more_or_less_are_chance() {
+    let clear = |before: u32, after: u32, all: u32| {
+        let of = |part: u32| profile(&[(5, "a", &["x"], part), (5, "a", &["y"], all - part)]);
+        compare(&of(before), &of(after))[0].is_clear()
+    };
+    assert!(!clear(10, 15, 50));
+    assert!(clear(100, 150, 500));
+    assert!(!clear(10, 10, 50));
+    assert!(compare(&profile(&[]), &profile(&[])).is_empty());
 }

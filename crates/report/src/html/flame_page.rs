@@ -1,7 +1,7 @@
 //! Profiles on a page: where the time went by thread and function, what kind of work it was, the flame graph, and what
 //! changed between two moments.
 
-use throng_observation::host::{Profile, ProfileMethod, SelfTime, compare};
+use throng_observation::host::{Change, Profile, ProfileMethod, SelfTime, compare};
 
 use super::flame;
 use super::markup::{escape, table};
@@ -97,7 +97,7 @@ fn section(profile: &Profile) -> String {
 fn comparison(before: &Profile, after: &Profile) -> String {
     let rows: Vec<Vec<String>> = compare(before, after)
         .into_iter()
-        .filter(|change| (change.after - change.before).abs() >= 0.001)
+        .filter(Change::is_clear)
         .take(CHANGES)
         .map(|change| {
             let points = (change.after - change.before) * 100.0;
@@ -116,7 +116,7 @@ fn comparison(before: &Profile, after: &Profile) -> String {
     };
     let heading = format!("What changed: {} to {}", name(before, "before"), name(after, "after"));
     format!(
-        "<section><h2>{}</h2>{}{}</section>",
+        "<section><h2>{}</h2><p class=\"over\">Functions whose share changed by more than the chance of sampling.</p>{}{}</section>",
         escape(&heading),
         table(&["function", "file", "before", "after", "points"], &rows),
         flame::comparison(before, after)

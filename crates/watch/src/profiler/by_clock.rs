@@ -154,8 +154,35 @@ impl Count {
         profile.stacks.sort_unstable_by(|a, b| {
             b.count.cmp(&a.count).then_with(|| (a.tid, &a.frames).cmp(&(b.tid, &b.frames)))
         });
+        profile.limits.extend(unnamed(profile));
         say_limits(followed, cut, self.throttled, profile);
     }
+}
+
+/// Files in whose functions much of the time went, and which do not name them.
+fn unnamed(profile: &Profile) -> Vec<String> {
+    /// Below this the names that are missing would not change what is concluded.
+    const PERCENT_MIN: u64 = 10;
+    let mut files: HashMap<&str, u64> = HashMap::new();
+    let mut all = 0;
+    for stack in &profile.stacks {
+        all += u64::from(stack.count);
+        let Some(leaf) = profile.frames_of(stack).next() else { continue };
+        if leaf.symbol.starts_with("0x") {
+            *files.entry(&leaf.module).or_default() += u64::from(stack.count);
+        }
+    }
+    let mut files: Vec<_> =
+        files.into_iter().filter(|(_, samples)| samples * 100 >= all * PERCENT_MIN).collect();
+    files.sort_by_key(|(file, samples)| (std::cmp::Reverse(*samples), *file));
+    let say = |(file, samples): (&str, u64)| {
+        let percent = samples * 100 / all.max(1);
+        format!(
+            "{percent} % of the samples are in functions of {file} that have no names: its symbols are stripped; install \
+             its debug symbols (-dbgsym, -dbg or -debuginfo packages), or a build that keeps them"
+        )
+    };
+    files.into_iter().map(say).collect()
 }
 
 fn say_limits(followed: &Followed, cut: u64, throttled: u64, profile: &mut Profile) {

@@ -9,7 +9,10 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use object::read::{ReadCache, ReadCacheOps};
-use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, ObjectSymbolTable, SymbolKind};
+use object::{
+    Object, ObjectSection, ObjectSegment, ObjectSymbol, ObjectSymbolTable, SectionIndex, SectionKind,
+    SymbolIndex, SymbolKind,
+};
 
 /// Bytes that may be read of a file in one go; the symbol table of a large browser has some 100 MB.
 const BUDGET_BYTES: u64 = 256 << 20;
@@ -142,6 +145,8 @@ impl Layout {
 pub(crate) struct Named {
     pub(crate) start: u64,
     pub(crate) name: Vec<u8>,
+    /// The symbol says where the function ends; else it reaches to whatever comes next.
+    pub(crate) is_sized: bool,
 }
 
 /// Where to look for the names of functions.
@@ -166,42 +171,61 @@ pub(crate) fn name(source: &Source<'_>, addresses: &[u64]) -> Vec<Option<Named>>
 
 fn name_in<'d, R: object::ReadRef<'d>>(elf: &object::File<'d, R>, addresses: &[u64]) -> Vec<Option<Named>> {
     let mut found: Vec<Option<Named>> = vec![None; addresses.len()];
+    let code: Vec<_> = elf.sections().filter(|s| s.kind() == SectionKind::Text).map(|s| s.index()).collect();
     for table in [elf.symbol_table(), elf.dynamic_symbol_table()].into_iter().flatten() {
         let mut symbols: Vec<_> = table
             .symbols()
-            .filter(|s| s.kind() == SymbolKind::Text && s.is_definition())
-            .map(|s| (s.address(), s.size(), !s.is_global(), s.index()))
+            .filter(|symbol| is_code(symbol, &code))
+            .map(|s| Extent {
+                start: s.address(),
+                size: s.size(),
+                is_local: !s.is_global(),
+                index: s.index(),
+            })
             .collect();
         // Of several names for one place the sized, global one is what people know.
-        symbols
-            .sort_unstable_by_key(|(start, size, is_local, index)| (*start, *size > 0, !is_local, index.0));
-        for (address, slot) in addresses.iter().zip(&mut found) {
-            if slot.is_some() {
-                continue;
-            }
-            let above = symbols.partition_point(|(start, ..)| start <= address);
-            let below = symbols.get(..above).unwrap_or_default();
-            // A smaller function may lie inside a larger one's range (cold parts, hand-written code).
-            let holder = below.iter().rev().take(8).enumerate().find(|(nth, (start, size, ..))| {
-                if *size == 0 { *nth == 0 } else { *address - start < *size }
-            });
-            let Some((_, (start, size, _, index))) = holder else { continue };
-            let Ok(symbol) = table.symbol_by_index(*index) else { continue };
-            // A function without a size (hand-written code) ends with its section at the latest.
+        symbols.sort_unstable_by_key(|s| (s.start, s.size > 0, !s.is_local, s.index.0));
+        for (address, slot) in addresses.iter().zip(&mut found).filter(|(_, slot)| slot.is_none()) {
+            let Some(extent) = holder(&symbols, *address) else { continue };
+            let Ok(symbol) = table.symbol_by_index(extent.index) else { continue };
+            // A function without a size ends with its section at the latest.
             let section = symbol.section_index().and_then(|section| elf.section_by_index(section).ok());
-            if *size == 0 && section.is_none_or(|s| *address - s.address().min(*address) >= s.size()) {
-                continue;
+            let is_in = section.is_some_and(|s| *address - s.address().min(*address) < s.size());
+            let is_sized = extent.size > 0;
+            if is_sized || is_in {
+                let name = symbol.name_bytes().ok().filter(|name| !name.is_empty());
+                *slot = name.map(|name| Named { start: extent.start, name: name.to_vec(), is_sized });
             }
-            let name = symbol.name_bytes().ok().filter(|name| !name.is_empty());
-            *slot = name.map(|name| Named { start: *start, name: name.to_vec() });
         }
     }
-    for (address, slot) in addresses.iter().zip(&mut found) {
-        if slot.is_none() {
-            *slot = plt(elf, *address);
-        }
+    for (address, slot) in addresses.iter().zip(&mut found).filter(|(_, slot)| slot.is_none()) {
+        *slot = plt(elf, *address);
     }
     found
+}
+
+/// Where a symbol lies.
+struct Extent {
+    start: u64,
+    size: u64,
+    is_local: bool,
+    index: SymbolIndex,
+}
+
+/// Whether a symbol names code. Hand-written code often has labels that are no functions by type.
+fn is_code<'d>(symbol: &impl ObjectSymbol<'d>, code: &[SectionIndex]) -> bool {
+    let is_label = matches!(symbol.kind(), SymbolKind::Unknown | SymbolKind::Label);
+    let in_code = || symbol.section_index().is_some_and(|section| code.contains(&section));
+    !symbol.is_undefined() && (symbol.kind() == SymbolKind::Text || is_label && in_code())
+}
+
+/// The symbol that `address` lies in, of symbols in order.
+fn holder(symbols: &[Extent], address: u64) -> Option<&Extent> {
+    let above = symbols.partition_point(|symbol| symbol.start <= address);
+    let below = symbols.get(..above)?;
+    // A smaller function may lie inside a larger one's range (cold parts); a label may too, and is no function then.
+    let sized = below.iter().rev().take(8).find(|symbol| address - symbol.start < symbol.size);
+    sized.or_else(|| below.last().filter(|symbol| symbol.size == 0))
 }
 
 /// Jumps to other files' functions have no symbol, but a section of their own.
@@ -211,7 +235,7 @@ fn plt<'d, R: object::ReadRef<'d>>(elf: &object::File<'d, R>, address: u64) -> O
             && address - s.address() < s.size()
             && s.name_bytes().is_ok_and(|n| n.starts_with(b".plt"))
     })?;
-    Some(Named { start: section.address(), name: b"[plt]".to_vec() })
+    Some(Named { start: section.address(), name: b"[plt]".to_vec(), is_sized: true })
 }
 
 /// A function of another file that this one calls.

@@ -37,6 +37,23 @@ fn a_function_is_named_from_its_first_byte_to_its_last() {
 }
 
 #[test]
+fn labels_of_hand_written_code_name_it_up_to_the_next_symbol() {
+    let folder = tempfile::tempdir().unwrap();
+    let assembly = ".globl spin, main\n.text\nspin: .skip 16, 0x90\n.type main,@function\nmain: .skip 8, 0x90\n\
+                    inside: .skip 8, 0x90\n.size main, .-main\n";
+    std::fs::write(folder.path().join("p.s"), assembly).unwrap();
+    tool("gcc", &["-nostdlib", "-Wl,-e,main", "p.s", "-o", "program"], folder.path());
+    let bytes = std::fs::read(folder.path().join("program")).unwrap();
+    let elf = object::File::parse(&*bytes).unwrap();
+    let spin = elf.symbols().find(|symbol| symbol.name() == Ok("spin")).unwrap().address();
+    let file = File::open(folder.path().join("program")).unwrap();
+    assert_eq!(name_at(&file, spin + 15).as_deref(), Some("spin"));
+    assert_eq!(name_at(&file, spin + 16).as_deref(), Some("main"));
+    assert_eq!(name_at(&file, spin + 28).as_deref(), Some("main"), "a label inside a function is not one");
+    assert_eq!(name_at(&file, spin + 33), None);
+}
+
+#[test]
 fn a_stripped_file_still_tells_where_functions_begin() {
     let (folder, inner) = program();
     tool("strip", &["program"], folder.path());

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
+use std::ops::Range;
 
 use throng_observation::host::Frame;
 
@@ -59,6 +60,8 @@ struct Unnamed {
     place: Place,
     image: u32,
     start: u64,
+    /// It is one function; else several may lie there.
+    is_known: bool,
 }
 
 impl Naming {
@@ -93,10 +96,16 @@ impl Naming {
         }
         let wanted = unnamed.iter().map(|unnamed| (unnamed.image, unnamed.start)).collect::<HashSet<_>>();
         let imported = imports::name(&wanted, followed);
-        for Unnamed { place, image, start } in unnamed {
+        for Unnamed { place, image, start, is_known } in unnamed {
             let module = followed.images.get(image).map(|image| image.name.clone()).unwrap_or_default();
             let imported = imported.get(&(image, start)).map(|name| demangle::demangle(name));
-            self.put(place, imported.unwrap_or_else(|| format!("{start:#x}")), &module);
+            self.put(
+                place,
+                imported.unwrap_or_else(|| {
+                    if is_known { format!("{start:#x}") } else { format!("{start:#x}..") }
+                }),
+                &module,
+            );
         }
     }
 
@@ -120,24 +129,32 @@ impl Naming {
             Some(file) => elf::name(&Source::File(file), &addresses),
             None => vec![None; addresses.len()],
         };
-        let mut functions = None;
-        if named.iter().any(Option::is_none) {
+        let mut functions = Vec::new();
+        if named.iter().any(|named| named.as_ref().is_none_or(|named| !named.is_sized)) {
+            functions = image.layout().map(elf::Layout::functions).unwrap_or_default();
+            // A name without an end does not reach into the next function, even if that has no name.
+            for (address, slot) in addresses.iter().zip(&mut named) {
+                let begins = function_at(&functions, *address).map_or(0, |function| function.start);
+                *slot = slot.take().filter(|named| named.is_sized || named.start >= begins);
+            }
             if let Some(file) = &image.file {
                 name_elsewhere(file, &image.root, &addresses, &mut named);
             }
-            functions = image.layout().map(elf::Layout::functions);
         }
-        let functions = functions.unwrap_or_default();
         let mut unnamed = Vec::new();
         for ((address, offset), named) in stated.into_iter().zip(named) {
             let place = Place::Image { image: id, offset };
             match named {
                 Some(named) => self.put(place, demangle::demangle(&named.name), &module),
                 None => {
-                    let above = functions.partition_point(|function| function.start <= address);
-                    let holder = above.checked_sub(1).and_then(|index| functions.get(index));
-                    let start = holder.filter(|f| address < f.end).map_or(address, |f| f.start);
-                    unnamed.push(Unnamed { place, image: id, start });
+                    // Between functions that are known lies hand-written code: it is one until somebody tells it apart.
+                    let known = function_at(&functions, address).map(|function| function.start);
+                    let gap = || {
+                        let above = functions.partition_point(|function| function.start <= address);
+                        above.checked_sub(1).and_then(|below| functions.get(below)).map(|below| below.end)
+                    };
+                    let (start, is_known) = (known.or_else(gap).unwrap_or(0), known.is_some());
+                    unnamed.push(Unnamed { place, image: id, start, is_known });
                 }
             }
         }
@@ -166,6 +183,12 @@ impl Naming {
             self.limits.push(mend.to_owned());
         }
     }
+}
+
+/// The function that holds `address`, of functions in order.
+fn function_at(functions: &[Range<u64>], address: u64) -> Option<&Range<u64>> {
+    let above = functions.partition_point(|function| function.start <= address);
+    above.checked_sub(1).and_then(|below| functions.get(below)).filter(|function| address < function.end)
 }
 
 /// Fills in names from a stripped file's compressed table, and from its debug package.

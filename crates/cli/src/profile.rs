@@ -1,0 +1,146 @@
+//! `throng profile`: where running programs spend their time, as a table, a page, or JSON.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use throng_observation::host::{Change, Profile, ProfileMethod, SelfTime, compare};
+use throng_report::{html, profile as words};
+use throng_scenario::units;
+use throng_watch::profiler::{self, Options, ProfilerError};
+
+use crate::args;
+use crate::exit::Exit;
+use crate::interrupt::Interrupt;
+use crate::{Stop, print, say};
+
+/// The longest that is sampled at a time: stacks are kept until the end.
+const LONGEST: Duration = Duration::from_secs(3_600);
+
+/// What `--json` prints.
+#[derive(Debug, Serialize)]
+struct Answer<'a> {
+    profile: &'a Profile,
+    self_time: SelfTime,
+    /// Against the profile of `--against`.
+    changes: Option<Vec<Change>>,
+    sampling_cpu_ms: f64,
+    naming_cpu_ms: f64,
+}
+
+/// What is read of it again.
+#[derive(Debug, Deserialize)]
+struct Earlier {
+    profile: Profile,
+}
+
+pub(crate) fn profile(command: &args::Profile) -> Result<Exit, Stop> {
+    let duration =
+        units::duration(&command.duration).map_err(|error| Stop::usage(format!("--for: {error}")))?;
+    if duration.is_zero() || duration > LONGEST {
+        return Err(Stop::usage("--for: at least some time, and at most 1h"));
+    }
+    let earlier = command.against.as_deref().map(read).transpose()?;
+    let pids = processes(command)?;
+    let options = Options {
+        moment: command.moment.clone().unwrap_or_default(),
+        frequency_hz: command.hz,
+        method: command.method.map(|method| match method {
+            args::ProfileMethod::Clock => ProfileMethod::CpuClock,
+            args::ProfileMethod::State => ProfileMethod::ThreadState,
+        }),
+        children: !command.no_children,
+        unwind: !command.no_unwind,
+        ..Options::default()
+    };
+    let interrupt = Interrupt::listen().map_err(|error| Stop::new(Exit::Invalid, error))?;
+    let sampling = profiler::start(&pids, options).map_err(|error| {
+        let exit = match error {
+            ProfilerError::NoProcess(_) | ProfilerError::Frequency(_) => Exit::Usage,
+            ProfilerError::NotAllowed(_) | ProfilerError::Start(_) => Exit::Invalid,
+        };
+        Stop::new(exit, error)
+    })?;
+    if !command.json {
+        let numbers = pids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+        say(&format!("sampling {numbers} for {}", command.duration));
+        for limit in sampling.limits() {
+            say(&format!("note: {limit}"));
+        }
+    }
+    let end = Instant::now() + duration;
+    while !interrupt.is_set() && Instant::now() < end {
+        std::thread::sleep(end.saturating_duration_since(Instant::now()).min(Duration::from_millis(100)));
+    }
+    let (profile, cost) = sampling.stop_with_cost();
+    let changes = earlier.as_ref().map(|earlier| compare(earlier, &profile));
+    if let Some(path) = &command.output {
+        let title = title(command, &pids);
+        let profiles: Vec<Profile> = earlier.iter().chain([&profile]).cloned().collect();
+        write(path, &html::profile_page(&title, &profiles))?;
+    }
+    if command.json {
+        let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
+        let answer = Answer {
+            profile: &profile,
+            self_time: SelfTime::of(&profile),
+            changes,
+            sampling_cpu_ms: milliseconds(cost.sampling_cpu),
+            naming_cpu_ms: milliseconds(cost.naming_cpu),
+        };
+        let json = serde_json::to_string(&answer).map_err(|error| Stop::new(Exit::Invalid, error))?;
+        print(&format!("{json}\n"));
+    } else {
+        print(&words::text(&profile));
+        if let Some(changes) = &changes {
+            print(&format!("\nwhat changed:\n{}", words::changes(changes)));
+        }
+        let seconds = profile.duration_us as f64 / 1e6;
+        print(&format!(
+            "\nsampling itself took {:.2} % of a core, finding the names {:.0} ms\n",
+            100.0 * cost.sampling_cpu.as_secs_f64() / seconds.max(0.001),
+            cost.naming_cpu.as_secs_f64() * 1e3,
+        ));
+        if let Some(path) = &command.output {
+            print(&format!("page  {}\n", path.display()));
+        }
+    }
+    Ok(if interrupt.is_set() { Exit::Interrupted } else { Exit::Met })
+}
+
+/// The processes that are named, by number or name.
+fn processes(command: &args::Profile) -> Result<Vec<u32>, Stop> {
+    let mut pids = command.pid.clone();
+    for name in &command.process {
+        let found = profiler::processes_named(name);
+        if found.is_empty() {
+            return Err(Stop::usage(format!("--process: no process is called `{name}`")));
+        }
+        pids.extend(found);
+    }
+    pids.sort_unstable();
+    pids.dedup();
+    Ok(pids)
+}
+
+fn title(command: &args::Profile, pids: &[u32]) -> String {
+    let of = match command.process.as_slice() {
+        [] => format!("process {}", pids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")),
+        names => names.join(", "),
+    };
+    format!("Profile of {of}")
+}
+
+fn read(path: &Path) -> Result<Profile, Stop> {
+    let refuse =
+        |error: &dyn std::fmt::Display| Stop::usage(format!("--against {}: {error}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| refuse(&error))?;
+    let earlier: Earlier = serde_json::from_str(&text)
+        .map_err(|error| refuse(&format!("{error}; it takes what `throng profile --json` printed")))?;
+    Ok(earlier.profile)
+}
+
+fn write(path: &Path, page: &str) -> Result<(), Stop> {
+    std::fs::write(path, page)
+        .map_err(|error| Stop::new(Exit::Invalid, anyhow::anyhow!("{}: {error}", path.display())))
+}
