@@ -132,6 +132,8 @@ fn participants(writer: &mut RunWriter, arguments: &Arguments) {
             track: TrackId(0),
             kind: MediaKind::Video,
             codec: Codec::H264,
+            from: None,
+            first_frame_at: None,
             counters: TrackCounters { packets_received: 10_000, active_us: 1, ..TrackCounters::default() },
             relative_delay_us: spread(5_000, 300),
             absolute_delay: OneWayDelay::default(),

@@ -283,6 +283,9 @@ fn positive(text: &str) -> Result<f64, String> {
 fn not_negative(text: &str) -> Result<f64, String> {
     let number: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
     if (0.0..=1e9).contains(&number) { Ok(number) } else { Err("must be 0 to 1000000000".into()) }
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Profile {
     /// Processes, by number
     #[arg(required_unless_present = "process")]
