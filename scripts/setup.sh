@@ -6,7 +6,11 @@ need_build=(gcc:gcc libc6-dev:/usr/include/stdio.h)
 need_test=(
   "${need_build[@]}"
   janus:janus ffmpeg:ffmpeg chromium:chromium chromium-driver:chromedriver coturn:turnserver
-  nftables:nft iproute2:ip procps:ps nginx-light:nginx python3-venv:python3
+  nftables:nft iproute2:ip procps:ps nginx-light:nginx python3-venv:/usr/share/doc/python3-venv
+  libgstreamer1.0-dev:/usr/share/doc/libgstreamer1.0-dev
+  libgstreamer-plugins-base1.0-dev:/usr/share/doc/libgstreamer-plugins-base1.0-dev
+  gstreamer1.0-tools:gst-launch-1.0 gstreamer1.0-plugins-base:/usr/share/doc/gstreamer1.0-plugins-base
+  gstreamer1.0-plugins-good:/usr/share/doc/gstreamer1.0-plugins-good
   lighttpd:lighttpd caddy:caddy prosody:prosody sysstat:pidstat util-linux:losetup
   python3-websockets:/usr/lib/python3/dist-packages/websockets
   gstreamer1.0-plugins-base:/usr/lib/$(uname -m)-linux-gnu/gstreamer-1.0/libgstapp.so

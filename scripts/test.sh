@@ -9,3 +9,4 @@ fi
 cargo test --workspace --locked
 scripts/ring-python.sh
 scripts/ring-loom.sh
+scripts/ring-gstreamer.sh
