@@ -253,7 +253,7 @@ pub(crate) struct Ipc {
     #[arg(long, default_value = "edges", value_name = "WHAT", value_parser = ["edges", "all"])]
     pub(crate) read: String,
     /// What a core costs an hour, in your currency
-    #[arg(long, default_value_t = 0.05, value_name = "PRICE", value_parser = not_negative)]
+    #[arg(long, default_value_t = 0.05, value_name = "PRICE", value_parser = not_negative, allow_negative_numbers = true)]
     pub(crate) price_core_hour: f64,
     /// For how many streams the year is priced
     #[arg(long, default_value_t = 1000, value_name = "N")]

@@ -108,5 +108,7 @@ fn a_janus_that_dies_mid_run_is_a_named_failure_and_the_run_goes_on() {
     let summary = ran.summary();
     assert_eq!(figure(&summary, "participants.connected"), 4.0, "{ran}");
     assert_eq!(figure(&summary, "participants.failed"), 4.0, "{ran}");
-    assert_eq!(figure(&summary, "failures.signalling_closed"), 4.0, "{ran}");
+    // A server that goes down closes both; which a participant hears of first is chance.
+    let failures = |reason: &str| summary["failures"][reason].as_f64().unwrap_or(0.0);
+    assert_eq!(failures("signalling_closed") + failures("media_lost"), 4.0, "{ran}");
 }

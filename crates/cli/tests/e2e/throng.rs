@@ -65,7 +65,10 @@ impl std::fmt::Display for Ran {
 
 /// A number of a summary, by its dotted path.
 pub(crate) fn figure(summary: &Value, path: &str) -> f64 {
-    let value = path.split('.').fold(summary, |value, key| &value[key]);
+    let value = path.split('.').fold(summary, |value, key| match key.parse::<usize>() {
+        Ok(index) if value.is_array() => &value[index],
+        _ => &value[key],
+    });
     value.as_f64().unwrap_or_else(|| panic!("{path} is {value} in {summary:#}"))
 }
 

@@ -70,7 +70,7 @@ fn twenty_viewers_on_janus_are_seen_thread_by_thread() {
 #[test]
 fn the_one_worker_of_a_full_stage_is_named() {
     let _alone = alone();
-    let stage = Stage::start(None, "127.0.0.1:0", &["--workers", "1", "--work-per-packet", "400"]);
+    let stage = Stage::start(None, "127.0.0.1:0", &["--workers", "1", "--work-per-packet", "3000"]);
     let port = stage.whep.rsplit(':').next().and_then(|rest| rest.split('/').next()).unwrap().to_owned();
     let crowd = ["view", &stage.target(), "-n", "12", "--every", "100ms", "--for", "8s", "--warm-up", "2s"];
     let ran = run(None, &[&crowd[..], &["--watch", &format!("port={port}")]].concat());
@@ -78,6 +78,7 @@ fn the_one_worker_of_a_full_stage_is_named() {
     let hottest = &summary["server"][0]["hottest_thread"];
     assert!(hottest["name"].as_str().is_some_and(|name| name.contains("worker")), "{hottest:#}\n{ran}");
     assert!(figure(hottest, "cpu_max") > 0.5, "{hottest:#}\n{ran}");
+    assert!(hottest["mend"].as_str().is_some_and(|mend| mend.contains("--workers")), "{hottest:#}\n{ran}");
     assert!(ran.stdout.contains("hottest thread"), "{ran}");
 }
 

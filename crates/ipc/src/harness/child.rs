@@ -102,8 +102,11 @@ impl Child {
         let told = orders.as_mut().map_or(Ok(()), |orders| orders.write_all(&line));
         let child = Self { role, process, orders, said, stderr, calls: None };
         // From here on the process is ended whatever happens: it belongs to a value.
-        told.doing("telling a process its task")?;
-        Ok(child)
+        match told {
+            // It is gone already; what waits for its answer says how it ended and its last words.
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(child),
+            told => told.doing("telling a process its task").map(|()| child),
+        }
     }
 
     pub(super) fn pid(&self) -> u32 {

@@ -102,13 +102,15 @@ fn hottest(thread: &Thread<'_>, knowledge: &Knowledge) -> HottestThread {
 
 /// The interfaces that carried anything, the busiest first.
 fn interfaces(host: &Host<'_>) -> Vec<NetworkInterface> {
-    let rx: BTreeMap<&str, &Measured<'_>> =
-        host.metric("nic.rx_bytes").iter().map(|series| (series.label("interface"), series)).collect();
+    // Interfaces of different network namespaces may bear one name.
+    let place = |series: &Measured<'_>| (series.label("netns").to_owned(), series.label("interface").to_owned());
+    let rx: BTreeMap<_, &Measured<'_>> =
+        host.metric("nic.rx_bytes").iter().map(|series| (place(series), series)).collect();
     let mut all: Vec<(f64, NetworkInterface)> = host
         .metric("nic.tx_bytes")
         .iter()
         .filter_map(|tx| {
-            let rx = rx.get(tx.label("interface"));
+            let rx = rx.get(&place(tx));
             let bits = |series: Option<f64>| series.unwrap_or(0.0) * 8.0;
             let total = tx.integral(host.window).unwrap_or(0.0)
                 + rx.and_then(|rx| rx.integral(host.window)).unwrap_or(0.0);

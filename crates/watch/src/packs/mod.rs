@@ -21,6 +21,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("ovenmediaengine", include_str!("../../packs/ovenmediaengine.toml")),
     ("peertube", include_str!("../../packs/peertube.toml")),
     ("prosody", include_str!("../../packs/prosody.toml")),
+    ("throng", include_str!("../../packs/throng.toml")),
     ("generic", include_str!("../../packs/generic.toml")),
 ];
 
