@@ -21,7 +21,7 @@ fn objectives_hold_their_laws_for_any_text() {
 
 #[test]
 fn target_urls_hold_their_laws_for_any_text() {
-    hunt::hunt(laws::target, &hunt::seeds_in("fuzz/seeds/target"), hunt::TEXT, ROUNDS);
+    hunt::hunt(laws::target, &hunt::seeds_in("fuzz/seeds/target-url"), hunt::TEXT, ROUNDS);
 }
 
 #[test]

@@ -103,7 +103,8 @@ fn hottest(thread: &Thread<'_>, knowledge: &Knowledge) -> HottestThread {
 /// The interfaces that carried anything, the busiest first.
 fn interfaces(host: &Host<'_>) -> Vec<NetworkInterface> {
     // Interfaces of different network namespaces may bear one name.
-    let place = |series: &Measured<'_>| (series.label("netns").to_owned(), series.label("interface").to_owned());
+    let place =
+        |series: &Measured<'_>| (series.label("netns").to_owned(), series.label("interface").to_owned());
     let rx: BTreeMap<_, &Measured<'_>> =
         host.metric("nic.rx_bytes").iter().map(|series| (place(series), series)).collect();
     let mut all: Vec<(f64, NetworkInterface)> = host

@@ -27,7 +27,9 @@ impl<'t> Fields<'t> {
 
     /// The value of `key`, which this table may have.
     pub(super) fn get(&mut self, key: &'static str) -> Option<&'t Node> {
-        self.known.push(key);
+        if !self.known.contains(&key) {
+            self.known.push(key);
+        }
         self.entries.iter().find(|entry| entry.key == key).map(|entry| &entry.node)
     }
 

@@ -15,7 +15,7 @@ use super::{Cost, Options, STATE_FREQUENCY_HZ, syscalls};
 /// Share of one core that looking may cost; with more threads than that allows, they take turns.
 const CPU_SHARE_MAX: f64 = 0.02;
 /// How often processes and threads are listed again.
-const LIST_EVERY: Duration = Duration::from_secs(1);
+const LIST_EVERY: Duration = Duration::from_millis(200);
 /// Threads looked at in a round before its cost is known.
 const TURN_FIRST: usize = 32;
 /// Different threads counted.
