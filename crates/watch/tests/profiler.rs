@@ -244,7 +244,7 @@ fn code_made_while_running_is_named_by_the_programs_map() {
 
 #[test]
 fn without_the_clock_the_states_of_threads_are_sampled() {
-    let mut program = Program::start(&[], "threads");
+    let mut program = Program::start(&[], "threads-long");
     let options = Options { method: Some(ProfileMethod::ThreadState), ..Options::default() };
     let sampling = profiler::start(&[program.child.id()], options).unwrap();
     program.work();

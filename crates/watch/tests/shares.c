@@ -34,9 +34,12 @@ __attribute__((noinline)) void work(int rounds) {
     sink++;
 }
 
+// How many times its rounds a worker works: states are looked at 20 times a second, so that takes seconds.
+static int times = 1;
+
 static void *worker(void *name) {
     prctl(PR_SET_NAME, name);
-    work(ROUNDS / 2);
+    work(ROUNDS / 2 * times);
     return 0;
 }
 
@@ -116,6 +119,7 @@ int main(int count, char **arguments) {
     else if (!strcmp(how, "copy")) copy();
     else if (!strcmp(how, "jit")) jit();
     else if (!strcmp(how, "threads")) threads();
+    else if (!strcmp(how, "threads-long")) times = 6, threads();
     else work(ROUNDS);
     if (write(1, &byte, 1) != 1) return 3;
     while (read(0, &byte, 1) > 0) {}
