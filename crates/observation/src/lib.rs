@@ -19,6 +19,12 @@ pub use track::{Codec, MediaKind, TrackCounters, TrackId, TrackInterval, TrackTo
 mod sent;
 pub use sent::{SentCounters, SentInterval};
 
+mod experience;
+pub use experience::{BadIf, Clause, ExperienceRow};
+
+mod hold;
+pub use hold::{Goal, HoldRow, Passed, Purpose};
+
 mod seen;
 pub use seen::{Observation, Refused};
 

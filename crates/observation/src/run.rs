@@ -4,7 +4,7 @@
 
 use crate::host::{HostData, HostRow};
 use crate::{
-    Codec, Distribution, FailureReason, IceState, MediaKind, OneWayDelay, Outcome, Phase, RunTime,
+    Codec, Distribution, ExperienceRow, FailureReason, HoldRow, IceState, MediaKind, OneWayDelay, Outcome, Phase, RunTime,
     SentCounters, TrackCounters, TrackId,
 };
 use serde::{Deserialize, Serialize};
@@ -281,6 +281,10 @@ pub enum Row {
     Series(Box<SeriesRow>),
     /// The tracks that were sent in a second.
     Sent(SentRow),
+    /// How participants fared in a second.
+    Experience(ExperienceRow),
+    /// A step of a search; a later row of the same number replaces it.
+    Hold(Box<HoldRow>),
     /// A participant; a later row of the same participant replaces it.
     Participant(Box<ParticipantRow>),
     /// A track; a later row of the same track replaces it.
@@ -308,6 +312,10 @@ pub struct RunData {
     pub series: Vec<SeriesRow>,
     /// Sent tracks by second, cohort and kind.
     pub sent: Vec<SentRow>,
+    /// How participants fared by second and cohort.
+    pub experience: Vec<ExperienceRow>,
+    /// The steps of a search in order; empty for a plain run.
+    pub holds: Vec<HoldRow>,
     /// Every participant.
     pub participants: Vec<ParticipantRow>,
     /// Every track.

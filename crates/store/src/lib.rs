@@ -21,4 +21,6 @@ mod rows;
 
 mod host;
 
+mod search;
+
 mod reader;

@@ -7,7 +7,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, Row};
 use throng_observation::RunTime;
 use throng_observation::run::{ClockError, Ending, RunData, RunInfo};
 
-use crate::{FORMAT, StoreError, host, rows, schema};
+use crate::{FORMAT, StoreError, host, rows, schema, search};
 
 /// Reads the run at `path`.
 pub(crate) fn read(path: &Path) -> Result<RunData, StoreError> {
@@ -63,6 +63,7 @@ fn check_identity(db: &Connection, path: &Path) -> Result<(), StoreError> {
 
 fn read_all(db: &Connection) -> rusqlite::Result<RunData> {
     let facts = facts(db)?;
+    let (experience, holds) = search::read_all(db)?;
     Ok(RunData {
         info: info(&facts)?,
         ending: match facts.text("ending").as_str() {
@@ -92,6 +93,8 @@ fn read_all(db: &Connection) -> rusqlite::Result<RunData> {
         )?,
         generator: list(db, "generator", &schema::GENERATOR, "second, worker", rows::read_generator)?,
         events: list(db, "event", &schema::EVENT, "at_us, rowid", rows::read_event)?,
+        experience,
+        holds,
         host: host::read_all(db)?,
     })
 }

@@ -211,7 +211,8 @@ pub(crate) fn create() -> String {
              rss_bytes INTEGER NOT NULL,
              open_fds INTEGER NOT NULL, steal_ratio REAL NOT NULL, observations_dropped INTEGER NOT NULL);
          CREATE TABLE event (at_us INTEGER NOT NULL, participant INTEGER, kind TEXT NOT NULL,
-             count INTEGER NOT NULL, detail TEXT NOT NULL);{CREATE_HOST}",
+             count INTEGER NOT NULL, detail TEXT NOT NULL);{CREATE_HOST}{search}",
+        search = crate::search::CREATE,
         crowd = integers(&CROWD),
         sent = integers(SENT.get(3..).unwrap_or_default()),
         phases = PARTICIPANT.iter().skip(8).map(|n| format!("{n} INTEGER")).collect::<Vec<_>>().join(", "),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use throng_observation::TrackId;
+use throng_observation::{ExperienceRow, HoldRow, TrackId};
 use throng_observation::host::{
     HostEvent, HostId, HostInfo, HostRow, HostSample, HostSeries, Profile, SeriesId,
 };
@@ -30,6 +30,8 @@ pub(crate) struct Waiting {
     pub(crate) crowd: Vec<CrowdRow>,
     pub(crate) series: Vec<SeriesRow>,
     pub(crate) sent: Vec<SentRow>,
+    pub(crate) experience: Vec<ExperienceRow>,
+    pub(crate) holds: BTreeMap<u32, HoldRow>,
     pub(crate) generator: Vec<GeneratorRow>,
     pub(crate) events: Vec<EventRow>,
     pub(crate) participants: BTreeMap<ParticipantId, ParticipantRow>,
@@ -55,6 +57,8 @@ impl Waiting {
             Row::Crowd(row) => append(&mut self.crowd, row),
             Row::Series(row) => append(&mut self.series, *row),
             Row::Sent(row) => append(&mut self.sent, row),
+            Row::Experience(row) => append(&mut self.experience, row),
+            Row::Hold(row) => replace(&mut self.holds, row.number, *row),
             Row::Generator(row) => append(&mut self.generator, row),
             Row::Event(row) => append(&mut self.events, row),
             Row::Participant(row) => replace(&mut self.participants, row.participant, *row),
@@ -73,6 +77,8 @@ impl Waiting {
         self.crowd.len()
             + self.series.len()
             + self.sent.len()
+            + self.experience.len()
+            + self.holds.len()
             + self.generator.len()
             + self.events.len()
             + self.participants.len()

@@ -1,0 +1,106 @@
+//! What a second was like for those who should be served in it: the user-second, good or bad, on which a search for the
+//! limit rests. It is RFC 9971's trial of one second, its loss ratio the share of participants who had a bad one.
+
+use serde::{Deserialize, Serialize};
+
+use crate::run::CohortId;
+
+/// When a second was bad for a participant. The second is bad if any clause holds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BadIf {
+    /// Not connected, or without any media, this long after the intended join, milliseconds.
+    pub join_ms_max: f64,
+    /// Packets lost for good ÷ packets expected of a track, after what retransmission brought back.
+    pub loss_ratio_max: f64,
+    /// Median of the relative delay of a track's frames, milliseconds: what has gathered in queues above its own floor.
+    /// ITU-T G.114 holds 150 ms one way to be what conversation does not notice.
+    pub delay_ms_max: f64,
+    /// Decodable frames ÷ frames that the source's timestamps say, of a video track.
+    pub fps_ratio_min: f64,
+    /// Interarrival jitter of a track (RFC 3550), milliseconds.
+    pub jitter_ms_max: f64,
+}
+
+impl Default for BadIf {
+    /// 3 s to join, 1 % loss, 150 ms of queues, 0.8 of the frames, 100 ms jitter.
+    ///
+    /// Jitter alone harms nobody whose delay is fine: its bound only catches what the others miss.
+    fn default() -> Self {
+        Self {
+            join_ms_max: 3_000.0,
+            loss_ratio_max: 0.01,
+            delay_ms_max: 150.0,
+            fps_ratio_min: 0.8,
+            jitter_ms_max: 100.0,
+        }
+    }
+}
+
+/// Why a second was bad.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Clause {
+    /// Not connected though the time to join was over, or failed.
+    NotConnected,
+    /// Connected, and no packet came.
+    NoMedia,
+    /// Too many packets lost for good.
+    Loss,
+    /// Frames waited in queues.
+    Delay,
+    /// Too few frames could be decoded.
+    Fps,
+    /// The picture stood still (W3C freeze).
+    Freeze,
+    /// Packets came too unevenly.
+    Jitter,
+}
+
+impl Clause {
+    /// All, in the order of [`ExperienceRow::clauses`].
+    pub const ALL: [Self; 7] = [
+        Self::NotConnected,
+        Self::NoMedia,
+        Self::Loss,
+        Self::Delay,
+        Self::Fps,
+        Self::Freeze,
+        Self::Jitter,
+    ];
+
+    /// The word for it in tables and keys.
+    #[must_use]
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::NotConnected => "not_connected",
+            Self::NoMedia => "no_media",
+            Self::Loss => "loss",
+            Self::Delay => "delay",
+            Self::Fps => "fps",
+            Self::Freeze => "freeze",
+            Self::Jitter => "jitter",
+        }
+    }
+
+    /// Its bit in a set of clauses.
+    #[must_use]
+    pub fn bit(self) -> u8 {
+        1 << self as u8
+    }
+}
+
+/// How the participants of a cohort fared in one second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExperienceRow {
+    /// The second, since the start of the run.
+    pub second: i64,
+    /// Which cohort.
+    pub cohort: CohortId,
+    /// Participants who should be served in this second: their time to join is over and nobody has told them to leave.
+    /// Who failed is among them.
+    pub users: u32,
+    /// For whom the second was bad.
+    pub bad: u32,
+    /// Participants by [`Clause`]; one participant may be in several.
+    pub clauses: [u32; Clause::ALL.len()],
+}

@@ -1,0 +1,154 @@
+//! The steps of a search for the limit: a load that was held, for how long, and what it came to.
+
+use serde::{Deserialize, Serialize};
+
+use crate::RunTime;
+
+/// What a hold was for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// A small crowd: the floor of delay and load, and whether this host is quiet enough to decide anything.
+    #[default]
+    Baseline,
+    /// A step of the way up, which tells what a user costs.
+    Demand,
+    /// Between a load that passed and one that failed.
+    Bisect,
+    /// The failing load again, for longer: one unlucky moment must not decide.
+    Confirm,
+    /// Below the limit for long: what leaks or drifts shows here.
+    Soak,
+}
+
+impl Purpose {
+    /// All.
+    pub const ALL: [Self; 5] = [Self::Baseline, Self::Demand, Self::Bisect, Self::Confirm, Self::Soak];
+
+    /// The word for it in tables and keys.
+    #[must_use]
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Baseline => "baseline",
+            Self::Demand => "demand",
+            Self::Bisect => "bisect",
+            Self::Confirm => "confirm",
+            Self::Soak => "soak",
+        }
+    }
+}
+
+/// How well the crowd is to be served.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Goal {
+    /// Nobody notices anything: at most 0.1 % of users have a bad second.
+    Clean,
+    /// At most 1 % of users have a bad second: the headline.
+    #[default]
+    Acceptable,
+    /// More than 20 % of users have bad seconds beyond it: nobody would call it a service.
+    Broken,
+}
+
+impl Goal {
+    /// All, strictest first.
+    pub const ALL: [Self; 3] = [Self::Clean, Self::Acceptable, Self::Broken];
+
+    /// The word for it in tables and keys.
+    #[must_use]
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Clean => "clean",
+            Self::Acceptable => "acceptable",
+            Self::Broken => "broken",
+        }
+    }
+
+    /// A second is bad for this goal when a larger share of its users had a bad one.
+    #[must_use]
+    pub fn bad_ratio_max(self) -> f64 {
+        match self {
+            Self::Clean => 0.001,
+            Self::Acceptable => 0.01,
+            Self::Broken => 0.20,
+        }
+    }
+
+    /// The exceed ratio (RFC 9971): the share of seconds that may be bad.
+    #[must_use]
+    pub fn exceed_ratio(self) -> f64 {
+        match self {
+            Self::Clean | Self::Acceptable => 0.05,
+            Self::Broken => 0.5,
+        }
+    }
+}
+
+/// What a load came to for one goal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Passed {
+    /// Not held long enough to say.
+    #[default]
+    Undecided,
+    /// It kept the goal.
+    Yes,
+    /// It did not.
+    No,
+}
+
+impl Passed {
+    /// The word for it in tables and keys.
+    #[must_use]
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Undecided => "undecided",
+            Self::Yes => "yes",
+            Self::No => "no",
+        }
+    }
+}
+
+/// One hold.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HoldRow {
+    /// Holds are numbered from 0 in order of time; a later row of the same number replaces it.
+    pub number: u32,
+    /// The search is repeated; which time, from 1.
+    pub repeat: u32,
+    /// What it was for.
+    pub purpose: Purpose,
+    /// How many participants the search wanted.
+    pub users: u32,
+    /// Since when it wanted them.
+    pub from: RunTime,
+    /// Since when seconds count: the joins are over and queues have settled.
+    pub judged_from: Option<RunTime>,
+    /// When it was over.
+    pub until: Option<RunTime>,
+    /// Seconds that were judged.
+    pub seconds: u32,
+    /// Seconds that were bad, by [`Goal`] in the order of [`Goal::ALL`].
+    pub bad_seconds: [u32; 3],
+    /// What it came to, by [`Goal`] in the order of [`Goal::ALL`].
+    pub passed: [Passed; 3],
+    /// Participants × seconds that were judged.
+    pub user_seconds: u64,
+    /// Those of them that were bad.
+    pub bad_user_seconds: u64,
+    /// Seconds in which the generator was past its own limits.
+    pub limited_seconds: u32,
+    /// After a load that failed: how long the server took to serve a smaller crowd well again, milliseconds.
+    pub recovery_ms: Option<u64>,
+    /// Why it ended, in a sentence, where that is not the ordinary end of its time.
+    pub why: Option<String>,
+}
+
+impl HoldRow {
+    /// What it came to for `goal`.
+    #[must_use]
+    pub fn passed(&self, goal: Goal) -> Passed {
+        self.passed[goal as usize]
+    }
+}
