@@ -58,15 +58,8 @@ pub enum Clause {
 
 impl Clause {
     /// All, in the order of [`ExperienceRow::clauses`].
-    pub const ALL: [Self; 7] = [
-        Self::NotConnected,
-        Self::NoMedia,
-        Self::Loss,
-        Self::Delay,
-        Self::Fps,
-        Self::Freeze,
-        Self::Jitter,
-    ];
+    pub const ALL: [Self; 7] =
+        [Self::NotConnected, Self::NoMedia, Self::Loss, Self::Delay, Self::Fps, Self::Freeze, Self::Jitter];
 
     /// The word for it in tables and keys.
     #[must_use]

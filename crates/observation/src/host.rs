@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 pub mod catalogue;
+pub mod measured;
 mod profile;
 mod traffic;
 pub use profile::{Frame, Profile, ProfileMethod, Stack};

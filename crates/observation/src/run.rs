@@ -4,8 +4,8 @@
 
 use crate::host::{HostData, HostRow};
 use crate::{
-    Codec, Distribution, ExperienceRow, FailureReason, HoldRow, IceState, MediaKind, OneWayDelay, Outcome, Phase, RunTime,
-    SentCounters, TrackCounters, TrackId,
+    Codec, Distribution, ExperienceRow, FailureReason, HoldRow, IceState, MediaKind, OneWayDelay, Outcome,
+    Phase, RunTime, SentCounters, TrackCounters, TrackId,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -3,7 +3,7 @@
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, Transaction};
 use throng_observation::run::CohortId;
-use throng_observation::{Clause, ExperienceRow, Goal, HoldRow, Passed, Purpose, RunTime};
+use throng_observation::{Clause, ExperienceRow, HoldRow, Passed, Purpose, RunTime};
 
 use crate::reader::list;
 use crate::rows::{Cells, int, opt, put};
@@ -67,7 +67,8 @@ pub(crate) fn put_all(db: &Transaction<'_>, waiting: &Waiting) -> rusqlite::Resu
 
 /// Reads both tables, empty where there are none.
 pub(crate) fn read_all(db: &Connection) -> rusqlite::Result<(Vec<ExperienceRow>, Vec<HoldRow>)> {
-    let has_them = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN ('experience', 'hold')";
+    let has_them =
+        "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN ('experience', 'hold')";
     if db.query_row(has_them, [], |row| row.get::<_, i64>(0))? < 2 {
         return Ok(Default::default());
     }
@@ -159,6 +160,7 @@ fn word<T: Copy + Default, const N: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use throng_observation::Goal;
 
     #[test]
     fn the_columns_of_experience_end_with_the_clauses() {
@@ -170,8 +172,13 @@ mod tests {
     fn holds_and_experience_read_back_as_they_were() {
         let mut db = Connection::open_in_memory().unwrap();
         db.execute_batch(CREATE).unwrap();
-        let seen =
-            ExperienceRow { second: 3, cohort: CohortId(1), users: 9, bad: 4, clauses: [1, 2, 3, 4, 5, 6, 7] };
+        let seen = ExperienceRow {
+            second: 3,
+            cohort: CohortId(1),
+            users: 9,
+            bad: 4,
+            clauses: [1, 2, 3, 4, 5, 6, 7],
+        };
         let step = HoldRow {
             number: 2,
             repeat: 1,

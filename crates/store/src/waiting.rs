@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use throng_observation::{ExperienceRow, HoldRow, TrackId};
 use throng_observation::host::{
     HostEvent, HostId, HostInfo, HostRow, HostSample, HostSeries, Profile, SeriesId,
 };
 use throng_observation::run::{
     CrowdRow, EventRow, GeneratorRow, ParticipantId, ParticipantRow, Row, SentRow, SeriesRow, TrackRow,
 };
+use throng_observation::{ExperienceRow, HoldRow, TrackId};
 
 /// Most rows of each kind that is only ever appended. A commit a second meets some tens of them; this many is
 /// several minutes of a full disk.

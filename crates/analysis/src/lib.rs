@@ -1,0 +1,7 @@
+//! What throng exists for: how many, because of what, and what to change. Pure: it is given seconds and rows, and knows no
+//! sockets, clocks or files.
+//!
+//! ```text
+//! seconds of experience -> search -> holds          (while the run goes on)
+//! rows of the run, holds -> demand, findings -> verdict  (from the run folder, at any time)
+//! ```

@@ -1,0 +1,282 @@
+//! A watched host's rows made easy to ask: series by metric, and what a series comes to over a stretch of the run.
+
+use std::collections::HashMap;
+
+use super::{
+    HostData, HostEvent, HostEventKind, HostId, HostInfo, HostSample, HostSeries, Profile, SeriesId, Unit,
+};
+use crate::run::RunData;
+
+/// A rate tells of the time since the reading before; how long ago that was is not known where values did not change,
+/// and is taken for this at most.
+const PERIOD_US_MAX: i64 = 1_000_000;
+
+/// Nothing of a host is larger; what is came from a damaged file or an endpoint that lies, and would drown the rest.
+const VALUE_MAX: f64 = 1e18;
+
+/// One watched host.
+#[derive(Clone, Debug)]
+pub struct Host<'a> {
+    /// Which.
+    pub id: HostId,
+    /// What is known of it as a whole.
+    pub info: Option<&'a HostInfo>,
+    /// What happened on it.
+    pub events: Vec<&'a HostEvent>,
+    /// Its profiles.
+    pub profiles: Vec<&'a Profile>,
+    by_metric: HashMap<&'a str, Vec<Measured<'a>>>,
+    /// The part of the run in which it was seen.
+    pub window: Window,
+}
+
+/// A stretch of the run, microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// From here on.
+    pub from_us: i64,
+    /// Up to here, itself left out.
+    pub until_us: i64,
+}
+
+impl Window {
+    /// How long it is.
+    #[must_use]
+    pub fn seconds(self) -> f64 {
+        (self.until_us - self.from_us).max(0) as f64 / 1e6
+    }
+}
+
+/// A series and its samples in order of time.
+#[derive(Clone, Copy, Debug)]
+pub struct Measured<'a> {
+    /// What is measured.
+    pub series: &'a HostSeries,
+    samples: &'a [HostSample],
+    /// How far before its sample a value began to hold, microseconds.
+    shift_us: i64,
+    /// When the host was last read: until then the last value holds.
+    until_us: i64,
+}
+
+/// The hosts of a run in their order.
+#[must_use]
+pub fn hosts(run: &RunData) -> Vec<Host<'_>> {
+    let data = &run.host;
+    let mut ids: Vec<HostId> = data.hosts.iter().map(|info| info.host).collect();
+    ids.extend(data.series.iter().map(|series| series.host));
+    ids.extend(data.events.iter().map(|event| event.host));
+    ids.sort_unstable();
+    ids.dedup();
+    let ends_us = run.ended_at.map_or(i64::MAX, |at| at.0);
+    ids.into_iter().map(|id| host(data, id, ends_us)).collect()
+}
+
+fn host(data: &HostData, id: HostId, ends_us: i64) -> Host<'_> {
+    let mut by_metric: HashMap<&str, Vec<Measured<'_>>> = HashMap::new();
+    let of: HashMap<SeriesId, &HostSeries> =
+        data.series.iter().filter(|series| series.host == id).map(|series| (series.id, series)).collect();
+    let runs = || {
+        data.samples.chunk_by(|a, b| a.series == b.series).filter_map(|samples| {
+            let series = samples.first().and_then(|first| of.get(&first.series))?;
+            Some((*series, samples))
+        })
+    };
+    let last_us = runs().filter_map(|(_, samples)| samples.last().map(|last| last.at.0)).max().unwrap_or(0);
+    for (series, samples) in runs() {
+        let shift_us = shift_us(series.unit, samples);
+        by_metric.entry(series.metric.as_str()).or_default().push(Measured {
+            series,
+            samples,
+            shift_us,
+            until_us: last_us,
+        });
+    }
+    Host {
+        id,
+        info: data.hosts.iter().find(|info| info.host == id),
+        events: data.events.iter().filter(|event| event.host == id).collect(),
+        profiles: data.profiles.iter().filter(|profile| profile.host == id).collect(),
+        by_metric,
+        window: Window { from_us: 0, until_us: last_us.min(ends_us).max(0) },
+    }
+}
+
+fn shift_us(unit: Unit, samples: &[HostSample]) -> i64 {
+    match unit {
+        Unit::Count | Unit::Bytes => 0,
+        Unit::PerSecond | Unit::BytesPerSecond | Unit::Ratio | Unit::Milliseconds => samples
+            .iter()
+            .zip(samples.iter().skip(1))
+            .map(|(a, b)| b.at.0.saturating_sub(a.at.0))
+            .min()
+            .unwrap_or(PERIOD_US_MAX)
+            .clamp(0, PERIOD_US_MAX),
+    }
+}
+
+impl<'a> Host<'a> {
+    /// Its name for people.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self.info {
+            Some(info) if !info.name.is_empty() => info.name.clone(),
+            _ => format!("host {}", self.id.0),
+        }
+    }
+
+    /// All series of a metric.
+    #[must_use]
+    pub fn metric(&self, name: &str) -> &[Measured<'a>] {
+        self.by_metric.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// Every metric with its series, by name.
+    #[must_use]
+    pub fn metrics(&self) -> Vec<(&'a str, &[Measured<'a>])> {
+        let mut all: Vec<_> = self.by_metric.iter().map(|(name, list)| (*name, list.as_slice())).collect();
+        all.sort_unstable_by_key(|(name, _)| *name);
+        all
+    }
+
+    /// The largest value of any series of a metric.
+    #[must_use]
+    pub fn max(&self, metric: &str) -> Option<f64> {
+        self.metric(metric).iter().filter_map(|series| series.max(self.window)).reduce(f64::max)
+    }
+
+    /// A rate's things in the whole window, all series of the metric together.
+    #[must_use]
+    pub fn total(&self, metric: &str) -> Option<f64> {
+        self.metric(metric).iter().filter_map(|series| series.integral(self.window)).reduce(|a, b| a + b)
+    }
+
+    /// What was said with this kind, in order.
+    pub fn said(&self, kind: HostEventKind) -> impl Iterator<Item = &'a HostEvent> {
+        self.events.iter().copied().filter(move |event| event.kind == kind)
+    }
+}
+
+impl<'a> Measured<'a> {
+    /// A label of the series; empty where it has none of that name.
+    #[must_use]
+    pub fn label(&self, name: &str) -> &'a str {
+        self.series.labels.get(name).map_or("", String::as_str)
+    }
+
+    /// The value that cannot be passed.
+    #[must_use]
+    pub fn limit(&self) -> Option<f64> {
+        self.series.limit.filter(|limit| limit.is_finite())
+    }
+
+    /// The pieces in which the series has one value: begin and end in microseconds, and the value. Only what is known.
+    fn pieces(&self, window: Window) -> impl Iterator<Item = (i64, i64, f64)> {
+        let ends = self.samples.iter().skip(1).map(|next| next.at.0.saturating_sub(self.shift_us));
+        let ends = ends.chain(std::iter::once(self.until_us.saturating_add(1)));
+        self.samples.iter().zip(ends).filter_map(move |(sample, ends_us)| {
+            let begins_us = sample.at.0.saturating_sub(self.shift_us).max(window.from_us);
+            let ends_us = ends_us.min(window.until_us);
+            (sample.value.abs() <= VALUE_MAX && begins_us < ends_us).then_some((
+                begins_us,
+                ends_us,
+                sample.value,
+            ))
+        })
+    }
+
+    /// Value × seconds over the window; `None` where it was never known.
+    #[must_use]
+    pub fn integral(&self, window: Window) -> Option<f64> {
+        self.pieces(window)
+            .map(|(from, until, value)| value * (until - from) as f64 / 1e6)
+            .reduce(|a, b| a + b)
+    }
+
+    /// The mean over the time in which it was known.
+    #[must_use]
+    pub fn mean(&self, window: Window) -> Option<f64> {
+        let known_us: i64 = self.pieces(window).map(|(from, until, _)| until - from).sum();
+        self.integral(window).map(|sum| sum / (known_us as f64 / 1e6))
+    }
+
+    /// The largest value.
+    #[must_use]
+    pub fn max(&self, window: Window) -> Option<f64> {
+        self.pieces(window).map(|(.., value)| value).reduce(f64::max)
+    }
+
+    /// The value that it did not exceed for a share `quantile` of the time in which it was known.
+    #[must_use]
+    pub fn quantile(&self, window: Window, quantile: f64) -> Option<f64> {
+        let mut pieces: Vec<(f64, i64)> =
+            self.pieces(window).map(|(from, until, value)| (value, until - from)).collect();
+        pieces.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+        let wanted = pieces.iter().map(|(_, us)| *us).sum::<i64>() as f64 * quantile;
+        let mut so_far = 0.0;
+        let at = pieces.iter().find(|(_, us)| {
+            so_far += *us as f64;
+            so_far >= wanted
+        });
+        at.or(pieces.last()).map(|(value, _)| *value)
+    }
+
+    /// Its pieces cut at the points of `grid`: the point, microseconds, value.
+    fn spread(&self, grid: Grid, mut put: impl FnMut(usize, i64, f64)) {
+        let (first_us, width_us) = (grid.first_us, grid.width_us.max(1));
+        for (from_us, until_us, value) in self.pieces(grid.window()) {
+            let mut at_us = from_us;
+            while at_us < until_us {
+                let index = (at_us - first_us).div_euclid(width_us);
+                let ends_us = (first_us + (index + 1) * width_us).min(until_us);
+                if let Ok(index) = usize::try_from(index) {
+                    put(index, ends_us - at_us, value);
+                }
+                at_us = ends_us;
+            }
+        }
+    }
+
+    /// Adds its mean over each point of `grid` to `sums`, as if it were 0 where nothing is known of it; points in which
+    /// it was not known at all stay as they are, and so does a last one of which the host was seen for less than half.
+    pub fn add_to(&self, grid: Grid, sums: &mut [Option<f64>]) {
+        let seen = (self.until_us.saturating_sub(grid.first_us) as f64 / grid.width_us.max(1) as f64).round();
+        let seen = sums.len().min(seen.max(0.0) as usize);
+        self.spread(grid, |index, us, value| {
+            if let Some(sum) = sums.get_mut(..seen).and_then(|sums| sums.get_mut(index)) {
+                *sum = Some(sum.unwrap_or(0.0) + value * us as f64 / grid.width_us.max(1) as f64);
+            }
+        });
+    }
+
+    /// Its mean over the known part of each point of `grid`.
+    #[must_use]
+    pub fn on(&self, grid: Grid) -> Vec<Option<f64>> {
+        let mut sums = vec![(0.0, 0); grid.count];
+        self.spread(grid, |index, us, value| {
+            if let Some((sum, known_us)) = sums.get_mut(index) {
+                *sum += value * us as f64;
+                *known_us += us;
+            }
+        });
+        sums.into_iter().map(|(sum, known_us)| (known_us > 0).then(|| sum / known_us as f64)).collect()
+    }
+}
+
+/// Points of equal width over time.
+#[derive(Clone, Copy, Debug)]
+pub struct Grid {
+    /// Where the first point begins.
+    pub first_us: i64,
+    /// How wide each is.
+    pub width_us: i64,
+    /// How many there are.
+    pub count: usize,
+}
+
+impl Grid {
+    fn window(self) -> Window {
+        let span = i64::try_from(self.count).unwrap_or(0).saturating_mul(self.width_us);
+        Window { from_us: self.first_us, until_us: self.first_us.saturating_add(span) }
+    }
+}
