@@ -5,3 +5,7 @@
 //! seconds of experience -> search -> holds          (while the run goes on)
 //! rows of the run, holds -> demand, findings -> verdict  (from the run folder, at any time)
 //! ```
+
+pub mod search;
+
+pub mod capacity;

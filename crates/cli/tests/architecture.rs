@@ -63,7 +63,7 @@ fn pure_crates_know_no_io() {
     const IO: [&str; 9] =
         ["tokio", "mio", "socket2", "libc", "hyper", "rusqlite", "tokio-tungstenite", "nix", "rustix"];
     let manifests = manifests();
-    for name in ["observation", "scenario", "media", "protocol", "report"] {
+    for name in ["observation", "analysis", "scenario", "media", "protocol", "report"] {
         let impure: Vec<_> = manifests[name].iter().filter(|d| IO.contains(&d.as_str())).collect();
         assert!(impure.is_empty(), "{name} is pure but depends on {impure:?}");
     }
@@ -72,7 +72,7 @@ fn pure_crates_know_no_io() {
 /// The core is told the time: no pure crate reads a clock outside its tests.
 #[test]
 fn pure_crates_read_no_clock() {
-    for name in ["observation", "scenario", "media", "protocol", "report"] {
+    for name in ["observation", "analysis", "scenario", "media", "protocol", "report"] {
         for file in rust_files(&root().join("crates").join(name).join("src")) {
             let text = std::fs::read_to_string(&file).unwrap();
             let code = text.split("#[cfg(test)]").next().unwrap();

@@ -4,8 +4,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use throng_observation::RunTime;
 use throng_observation::run::{CohortId, ParticipantId};
+use throng_observation::{BadIf, RunTime};
 use throng_protocol::participant::Participant;
 
 /// Whether a run may send to an address: the consent guard's verdict.
@@ -27,6 +27,17 @@ pub struct Join {
     pub leave_at: Option<RunTime>,
     /// The local address of its signalling and media toward servers of the same family; `None`: whatever the route
     /// chooses.
+    pub source_ip: Option<IpAddr>,
+}
+
+/// Somebody who is called to a run that goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Visit {
+    /// Of which cohort.
+    pub cohort: CohortId,
+    /// When it is intended to join; not before anybody who was called earlier.
+    pub at: RunTime,
+    /// As [`Join::source_ip`].
     pub source_ip: Option<IpAddr>,
 }
 
@@ -121,6 +132,11 @@ pub struct RunConfig {
     pub live_participants: usize,
     /// When the run ends itself.
     pub guards: Guards,
+    /// When a second is bad for a participant.
+    pub bad_if: BadIf,
+    /// How many participants may yet be called beside [`Self::joins`]. Such a run lasts until `ends_at` or until it is
+    /// stopped, even when nobody is there.
+    pub called_max: u32,
 }
 
 impl RunConfig {
@@ -145,6 +161,8 @@ impl RunConfig {
             body_bytes_max: 1 << 20,
             live_participants: 10,
             guards: Guards::default(),
+            bad_if: BadIf::default(),
+            called_max: 0,
         }
     }
 }

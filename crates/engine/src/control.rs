@@ -1,10 +1,12 @@
-//! The one thing that travels back: stop.
+//! What travels back: who else is to come or go, and stop.
 
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use throng_observation::run::Ending;
+
+use crate::crowd::Crowd;
 
 /// Wakes a worker out of its wait.
 #[derive(Debug)]
@@ -44,12 +46,20 @@ pub(crate) struct Stop {
 #[derive(Debug, Default)]
 pub(crate) struct Control {
     stop: OnceLock<Stop>,
+    pub(crate) crowd: Crowd,
     wakers: Vec<Arc<Waker>>,
 }
 
 impl Control {
-    pub(crate) fn new(wakers: Vec<Arc<Waker>>) -> Self {
-        Self { wakers, ..Self::default() }
+    pub(crate) fn new(wakers: Vec<Arc<Waker>>, planned: u32) -> Self {
+        Self { crowd: Crowd::new(planned, wakers.len()), wakers, ..Self::default() }
+    }
+
+    /// Wakes a worker that has something new to do.
+    pub(crate) fn wake(&self, worker: usize) {
+        if let Some(waker) = self.wakers.get(worker) {
+            waker.wake();
+        }
     }
 
     /// Ends the run early; the first call counts.

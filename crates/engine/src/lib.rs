@@ -5,7 +5,7 @@
 //! ```
 
 mod config;
-pub use config::{Casting, ConsentCheck, Guards, Join, Reach, RunConfig, TlsOptions};
+pub use config::{Casting, ConsentCheck, Guards, Join, Reach, RunConfig, TlsOptions, Visit};
 
 mod run;
 pub use run::{EngineError, RunEnd, RunHandle, run};
@@ -15,6 +15,7 @@ pub use live::Live;
 
 mod clock;
 mod control;
+mod crowd;
 mod driver;
 mod memory;
 mod signalling;

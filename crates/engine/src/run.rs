@@ -6,11 +6,11 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
 use throng_observation::RunTime;
-use throng_observation::run::{Ending, Row};
+use throng_observation::run::{Ending, ParticipantId, Row};
 
 use crate::clock::RunClock;
 use crate::collector::{Collector, Desk};
-use crate::config::{Casting, RunConfig};
+use crate::config::{Casting, Join, RunConfig, Visit};
 use crate::consent;
 use crate::control::{Control, Waker};
 use crate::driver::{BATCHES_MAX, Duty, Hub, HubConfig, Reports, Worker};
@@ -71,7 +71,8 @@ pub fn run(
     let workers = workers(&config);
     memory::share_arenas(workers);
     let wakers = (0..workers).map(|_| Waker::new().map(Arc::new)).collect::<Result<Vec<_>, _>>()?;
-    let control = Arc::new(Control::new(wakers.clone()));
+    let planned = u32::try_from(config.joins.len()).unwrap_or(u32::MAX);
+    let control = Arc::new(Control::new(wakers.clone(), planned));
     let dialler = Arc::new(dialler(&config)?);
     let clock = RunClock { start: Instant::now() + config.lead };
     let unix = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default() + config.lead;
@@ -92,6 +93,7 @@ pub fn run(
         joins: config.joins.clone(),
         worst: config.live_participants,
         guards: config.guards,
+        bad_if: config.bad_if,
         control: Arc::clone(&control),
         live,
         rows,
@@ -114,6 +116,8 @@ pub fn run(
         let duty = Duty {
             clock,
             tick: config.tick,
+            number,
+            is_open: config.called_max > 0,
             ends_at: clock.instant(config.ends_at),
             joins,
             casting: Arc::clone(&casting),
@@ -168,7 +172,8 @@ const PARTICIPANTS_A_WORKER_MIN: usize = 200;
 
 fn workers(config: &RunConfig) -> usize {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    config.workers.unwrap_or_else(|| config.joins.len().div_ceil(PARTICIPANTS_A_WORKER_MIN).clamp(1, cores))
+    let most = config.joins.len().saturating_add(config.called_max as usize);
+    config.workers.unwrap_or_else(|| most.div_ceil(PARTICIPANTS_A_WORKER_MIN).clamp(1, cores))
 }
 
 pub(crate) fn dialler(config: &RunConfig) -> Result<Dialler, EngineError> {
@@ -205,6 +210,22 @@ impl RunHandle {
     #[must_use]
     pub fn live(&self) -> Live {
         self.live.lock().map(|live| live.clone()).unwrap_or_default()
+    }
+
+    /// Calls somebody to a run whose [`RunConfig::called_max`] allows it, and tells who it will be. `at` may be now or
+    /// soon; latencies count from it.
+    pub fn call(&self, visit: Visit) -> ParticipantId {
+        let Visit { cohort, at, source_ip } = visit;
+        let join = |who| Join { participant: ParticipantId(who), cohort, at, leave_at: None, source_ip };
+        let (who, worker) = self.control.crowd.call(join);
+        self.control.wake(worker);
+        ParticipantId(who)
+    }
+
+    /// Tells somebody to leave. From this moment on it is nobody who should be served.
+    pub fn dismiss(&self, participant: ParticipantId) {
+        let worker = self.control.crowd.dismiss(participant.0);
+        self.control.wake(worker);
     }
 
     /// Ends the run early in an orderly way: no more joins, everybody leaves.

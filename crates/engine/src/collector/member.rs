@@ -5,10 +5,11 @@ use std::net::SocketAddr;
 
 use throng_observation::run::{CohortId, CrowdRow, ParticipantId, ParticipantRow, Row, TrackRow};
 use throng_observation::{
-    Codec, Distribution, FailureReason, IceState, MediaKind, OneWayDelay, Outcome, Phase, RunTime,
-    TrackCounters, TrackId, TrackInterval,
+    BadIf, Clause, Codec, Distribution, FailureReason, IceState, MediaKind, OneWayDelay, Outcome, Phase,
+    RunTime, TrackCounters, TrackId, TrackInterval,
 };
 
+use super::experience::LastSeconds;
 use super::seconds::Seconds;
 use crate::config::Join;
 use crate::live::{ParticipantFigures, TrackFigures};
@@ -26,6 +27,12 @@ pub(super) struct Member {
     state: State,
     /// The seconds, modulo four, in which it is known to have received media.
     played: [i64; 4],
+    /// What was bad about its last seconds.
+    fared: LastSeconds,
+    /// Whether it sends media; who only sends is not waiting for any.
+    pub(super) sends: bool,
+    /// Since when it is nobody who should be served, whatever becomes of it.
+    dismissed_at: Option<RunTime>,
     tracks: Vec<Track>,
     changed: bool,
     /// Whether a row of it was ever written.
@@ -65,6 +72,9 @@ impl Member {
             connected: false,
             state: State::Awaited,
             played: [i64::MIN; 4],
+            fared: LastSeconds::default(),
+            sends: false,
+            dismissed_at: None,
             tracks: Vec::new(),
             changed: false,
             written: false,
@@ -164,6 +174,41 @@ impl Member {
         }
         self.state = State::Ended(at, outcome.clone());
         true
+    }
+
+    /// Nobody wants it any more.
+    pub(super) fn dismissed(&mut self, at: RunTime) {
+        self.dismissed_at.get_or_insert(at);
+    }
+
+    /// Notes what was bad about a second.
+    pub(super) fn fared(&mut self, second: i64, bits: u8) {
+        self.fared.add(second, bits);
+    }
+
+    /// What was bad about `second`, as bits of [`Clause::bit`]; `None` if it was not to be served throughout it. Who has no
+    /// media yet is given `join_ms_max`; who failed is served badly until somebody dismisses it.
+    pub(super) fn experience(&self, second: i64, bad_if: &BadIf) -> Option<u8> {
+        let end = RunTime((second + 1) * 1_000_000);
+        let is_over = |at: &RunTime| *at < end;
+        let has_left = match &self.state {
+            State::Ended(at, Outcome::Completed) => is_over(at),
+            _ => false,
+        };
+        if has_left || self.dismissed_at.as_ref().is_some_and(is_over) {
+            return None;
+        }
+        let has_played = self.played.contains(&second);
+        let patience = RunTime(self.join.at.0 + (bad_if.join_ms_max * 1e3) as i64);
+        if has_played {
+            // The second in which it joined is not a whole one.
+            return (self.join.at.second() < second).then(|| self.fared.of(second));
+        }
+        if self.connected && self.sends && self.tracks.is_empty() {
+            return Some(0);
+        }
+        let is_lost = matches!(self.state, State::Ended(..)) || patience < RunTime(second * 1_000_000);
+        is_lost.then(|| if self.connected { Clause::NoMedia.bit() } else { Clause::NotConnected.bit() })
     }
 
     /// Marks `second` as played; true the first time.

@@ -1,6 +1,7 @@
 //! Turns what workers saw into the rows of the run and the live picture; closes a second 1.2 s after it ended, when the
 //! intervals of all participants are in.
 
+mod experience;
 mod member;
 mod picture;
 mod seconds;
@@ -10,15 +11,16 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use throng_observation::run::{Ending, EventRow, GeneratorRow, Row};
+use throng_observation::run::{CohortId, Ending, EventRow, GeneratorRow, Row};
 use throng_observation::{
-    Distribution, Failure, FailureReason, Observation, Outcome, Phase, Refused, RunTime, SentInterval,
-    TrackInterval,
+    BadIf, Distribution, ExperienceRow, Failure, FailureReason, Observation, Outcome, Phase, Refused,
+    RunTime, SentInterval, TrackInterval,
 };
 
 use crate::clock::RunClock;
 use crate::config::{Guards, Join};
 use crate::control::Control;
+use crate::crowd::Order;
 use crate::driver::Seen;
 use crate::guards::{JoinWatch, LoadWatch};
 use crate::health::{Machine, limits_passed};
@@ -47,6 +49,7 @@ pub(crate) struct Desk {
     pub(crate) joins: Vec<Join>,
     pub(crate) worst: usize,
     pub(crate) guards: Guards,
+    pub(crate) bad_if: BadIf,
     pub(crate) control: Arc<Control>,
     pub(crate) live: Arc<Mutex<Live>>,
     pub(crate) rows: SyncSender<Row>,
@@ -100,10 +103,15 @@ impl Collector {
         let mut measured = self.now().second();
         loop {
             match seen.recv_timeout(Duration::from_millis(100)) {
-                Ok(batch) => batch.into_iter().for_each(|seen| self.take(seen)),
+                Ok(batch) => {
+                    // First who was called: of nobody else do workers report.
+                    self.take_news();
+                    batch.into_iter().for_each(|seen| self.take(seen));
+                }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
+            self.take_news();
             self.tell_stop();
             let now = self.now();
             if now.second() > measured {
@@ -134,6 +142,25 @@ impl Collector {
         let kind = if stop.ending == Ending::Aborted { "abort" } else { "stop" };
         let (at, detail) = (self.desk.clock.run_time(stop.at), stop.why.clone());
         self.event_row(EventRow { at, participant: None, kind: kind.into(), count: 1, detail });
+    }
+
+    /// Who was called or dismissed since.
+    fn take_news(&mut self) {
+        for order in self.desk.control.crowd.news() {
+            match order {
+                Order::Join(_, join) => {
+                    self.members.push(Member::new(&join));
+                    self.desk.joins.push(join);
+                    self.picture.crowd.planned = self.picture.crowd.planned.saturating_add(1);
+                }
+                Order::Dismiss(who) => {
+                    let now = self.now();
+                    if let Some(member) = self.members.get_mut(who as usize) {
+                        member.dismissed(now);
+                    }
+                }
+            }
+        }
     }
 
     fn take(&mut self, seen: Seen) {
@@ -230,11 +257,13 @@ impl Collector {
                 }
             }
         }
+        member.fared(middle, experience::broken(interval, &self.desk.bad_if));
         member.interval(interval);
     }
 
     fn sent(&mut self, who: u32, interval: &SentInterval) {
-        let Some(member) = self.members.get(who as usize) else { return };
+        let Some(member) = self.members.get_mut(who as usize) else { return };
+        member.sends = true;
         let ended_at = self.desk.clock.run_time(interval.ended_at);
         let second = RunTime(ended_at.0 - LEFTOVER_US).second().max(self.open);
         self.seconds.sent(second, who, member.cohort(), interval);
@@ -323,6 +352,7 @@ impl Collector {
                 }
             }
         }
+        let experience = self.experience(second);
         let received = closed.series.iter().map(|row| row.counters.wire_bytes).sum::<u64>();
         let sent = health.iter().map(|row| row.sent_bytes).sum::<u64>();
         if let Some(why) = self.load.second(received.saturating_add(sent)) {
@@ -342,7 +372,25 @@ impl Collector {
         closed.series.into_iter().for_each(|row| self.write(Row::Series(Box::new(row))));
         closed.sent.into_iter().for_each(|row| self.write(Row::Sent(row)));
         health.into_iter().for_each(|row| self.write(Row::Generator(row)));
+        // Last, so that who sees it knows the rest of the second.
+        experience.into_iter().for_each(|row| self.write(Row::Experience(row)));
         self.publish();
+    }
+
+    /// How those fared who should have been served in `second`; nothing of the seconds after joins were offered.
+    fn experience(&self, second: i64) -> Vec<ExperienceRow> {
+        let end = RunTime((second + 1) * 1_000_000);
+        if second < 0 || end > self.offered_until() {
+            return Vec::new();
+        }
+        let row = |cohort| ExperienceRow { second, cohort: CohortId(cohort), ..ExperienceRow::default() };
+        let mut rows: Vec<_> = (0..self.desk.cohorts.max(1)).map(row).collect();
+        for member in &self.members {
+            if let Some(bits) = member.experience(second, &self.desk.bad_if) {
+                experience::count(&mut rows, member.cohort(), bits);
+            }
+        }
+        rows
     }
 
     /// Health rows up to `second`, those of earlier seconds among them; limits passed become an event.

@@ -15,6 +15,7 @@ use super::seat::Seat;
 use crate::clock::RunClock;
 use crate::config::{Casting, Join};
 use crate::control::Control;
+use crate::crowd::Order;
 use crate::signalling::Told;
 
 /// Joins begun before others are served: making a participant takes about a millisecond of CPU.
@@ -36,8 +37,12 @@ const JOINING_MAX: Duration = Duration::from_secs(15);
 pub(crate) struct Duty {
     pub(crate) clock: RunClock,
     pub(crate) tick: Duration,
+    /// Which worker it is.
+    pub(crate) number: usize,
+    /// Whether more may be called: then it does not end for want of participants.
+    pub(crate) is_open: bool,
     pub(crate) ends_at: Instant,
-    /// Its joins in order of time, with their place in the plan.
+    /// Its joins in order of time, with their place in the plan. Who is called comes to the end.
     pub(crate) joins: Vec<(u32, Join)>,
     pub(crate) casting: Arc<dyn Casting>,
     pub(crate) control: Arc<Control>,
@@ -77,6 +82,7 @@ impl Worker {
             now = Instant::now();
             self.take(&mut told);
             self.serve(&mut ready);
+            self.take_orders(now);
             self.begin_joins(now);
             if now >= tick {
                 self.serve_unfinished();
@@ -101,7 +107,7 @@ impl Worker {
     }
 
     fn is_done(&self) -> bool {
-        self.living == 0 && (self.leaving || self.next_join >= self.duty.joins.len())
+        self.living == 0 && (self.leaving || (!self.duty.is_open && self.next_join >= self.duty.joins.len()))
     }
 
     fn wakes_at(&self, tick: Instant, now: Instant) -> Instant {
@@ -159,6 +165,29 @@ impl Worker {
     fn take(&mut self, told: &mut Vec<Told>) {
         for Told { seat, what } in told.drain(..) {
             self.with(seat, |seat, hub| seat.told(Instant::now(), what, hub));
+        }
+    }
+
+    /// Who was called is seated in time; who was dismissed leaves now, or is not let in.
+    fn take_orders(&mut self, now: Instant) {
+        if !self.duty.is_open {
+            return;
+        }
+        for order in self.duty.control.crowd.orders_of(self.duty.number) {
+            match order {
+                Order::Join(who, join) => self.duty.joins.push((who, join)),
+                Order::Dismiss(who) => self.dismiss(who, now),
+            }
+        }
+    }
+
+    fn dismiss(&mut self, who: u32, now: Instant) {
+        // Joins and seats are in the same order, and seats are taken in the order of joins.
+        let Some(place) = self.duty.joins.iter().position(|(number, _)| *number == who) else { return };
+        if place >= self.next_join {
+            self.duty.joins.remove(place);
+        } else {
+            self.with(place as u32, |seat, hub| seat.leave(now, hub));
         }
     }
 

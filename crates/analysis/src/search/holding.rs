@@ -1,0 +1,145 @@
+//! One load while it is held: first it settles, then its seconds are judged.
+
+use std::collections::VecDeque;
+
+use throng_observation::{Goal, HoldRow, Passed};
+
+use super::trial::Trials;
+use super::{Second, Settings};
+
+/// More than this share of users badly served …
+const HARD_RATIO: f64 = 0.20;
+/// … for so many seconds in a row is a failure that needs no more seconds.
+const HARD_SECONDS: u32 = 5;
+/// Queues have settled when the median delay moved less than this over [`SETTLED_OVER`] seconds: 5 ms a second.
+const SETTLED_WITHIN_MS: f64 = 25.0;
+const SETTLED_OVER: usize = 5;
+/// The generator may be past its limits in this share of the judged seconds, as the server may …
+const LIMITED_RATIO_MAX: f64 = 0.05;
+/// … but a hiccup shorter than this is none.
+const LIMITED_MIN: u32 = 3;
+/// A crowd that never gets complete is judged as it is after so many seconds beyond [`super::Pace::settle_max_s`].
+const INCOMPLETE_MAX_S: u32 = 120;
+
+/// What a second did to a hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    GoesOn,
+    Ended,
+    /// The generator was the limit.
+    Limited,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Holding {
+    pub(crate) row: HoldRow,
+    settings: Settings,
+    trials: [Trials; 3],
+    /// Seconds since the crowd was complete; and since the hold began.
+    complete_s: u32,
+    waited_s: u32,
+    delays_ms: VecDeque<f64>,
+    hard_s: u32,
+}
+
+impl Holding {
+    pub(crate) fn new(row: HoldRow, settings: Settings, whole_s: u32) -> Self {
+        let trials = Goal::ALL.map(|goal| Trials::new(goal, whole_s));
+        Self {
+            row,
+            settings,
+            trials,
+            complete_s: 0,
+            waited_s: 0,
+            delays_ms: VecDeque::with_capacity(SETTLED_OVER),
+            hard_s: 0,
+        }
+    }
+
+    pub(crate) fn is_settling(&self) -> bool {
+        self.row.judged_from.is_none()
+    }
+
+    pub(crate) fn whole_s(&self) -> u32 {
+        self.trials[0].whole_s
+    }
+
+    pub(crate) fn second(&mut self, second: &Second) -> Verdict {
+        let is_hard = f64::from(second.bad) > HARD_RATIO * f64::from(second.users.max(1));
+        self.hard_s = if is_hard { self.hard_s + 1 } else { 0 };
+        if self.is_settling() {
+            self.settle(second);
+        } else {
+            self.judge(second);
+        }
+        if self.is_generator_limited() {
+            self.end(second, Some("the generator was the limit"));
+            return Verdict::Limited;
+        }
+        // While the crowd grows to its size, joins may hurt; once it is complete, they are no excuse.
+        if self.hard_s >= HARD_SECONDS && (second.is_complete || !self.is_settling()) {
+            self.row.passed = self.trials.map(|trials| trials.passed());
+            for goal in [Goal::Clean, Goal::Acceptable, self.settings.goal] {
+                self.row.passed[goal as usize] = Passed::No;
+            }
+            self.end(second, Some("more than 20 % of the users were badly served for 5 s"));
+            return Verdict::Ended;
+        }
+        self.row.passed = self.trials.map(|trials| trials.passed());
+        if self.row.passed(self.settings.goal) == Passed::Undecided {
+            return Verdict::GoesOn;
+        }
+        self.end(second, None);
+        Verdict::Ended
+    }
+
+    fn settle(&mut self, second: &Second) {
+        let pace = &self.settings.pace;
+        self.waited_s += 1;
+        self.complete_s += u32::from(second.is_complete);
+        if self.delays_ms.len() >= SETTLED_OVER {
+            self.delays_ms.pop_front();
+        }
+        self.delays_ms.extend(second.delay_ms);
+        let moved = match (self.delays_ms.front(), self.delays_ms.back()) {
+            (Some(first), Some(last)) => (last - first).abs(),
+            _ => 0.0,
+        };
+        let has_settled = self.complete_s >= pace.settle_min_s && moved < SETTLED_WITHIN_MS;
+        let is_long_enough =
+            self.complete_s >= pace.settle_max_s || self.waited_s >= pace.settle_max_s + INCOMPLETE_MAX_S;
+        if has_settled || is_long_enough {
+            self.row.judged_from = Some(second.at);
+            self.hard_s = 0;
+        }
+    }
+
+    fn judge(&mut self, second: &Second) {
+        self.row.seconds += 1;
+        self.row.user_seconds += u64::from(second.users);
+        self.row.bad_user_seconds += u64::from(second.bad);
+        if second.is_limited {
+            // Whatever it was like, it says nothing of the server.
+            self.row.limited_seconds += 1;
+            return;
+        }
+        for trials in &mut self.trials {
+            trials.add(second.users, second.bad);
+        }
+        self.row.bad_seconds = self.trials.map(|trials| trials.bad);
+    }
+
+    fn is_generator_limited(&self) -> bool {
+        let limited = self.row.limited_seconds;
+        limited >= LIMITED_MIN
+            && f64::from(limited) > LIMITED_RATIO_MAX * f64::from(self.whole_s().max(self.row.seconds))
+    }
+
+    fn end(&mut self, second: &Second, why: Option<&str>) {
+        self.row.until = Some(second.at);
+        self.row.why = why.map(str::to_owned);
+        if self.row.judged_from.is_none() {
+            self.row.judged_from = Some(second.at);
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! The search for the largest crowd that is served well: told each second how the crowd fared, it says how large the crowd
+//! should be.
+//!
+//! ```text
+//! baseline -> steps up until one fails -> bisection -> the failing load again, longer -> (again, from near by) -> soak
+//! ```
+//! After each load that failed the crowd shrinks until it is served well again, so that no load is judged by the damage of
+//! the one before.
+
+use throng_observation::{Goal, HoldRow, Passed, Purpose, RunTime};
+
+mod pace;
+pub use pace::Pace;
+
+mod trial;
+
+mod bounds;
+use bounds::Bounds;
+
+mod holding;
+use holding::{Holding, Verdict};
+
+mod recovery;
+pub(crate) use recovery::NEVER as NEVER_BACK;
+use recovery::{Recovered, Recovery};
+
+#[cfg(test)]
+mod simulated_tests;
+
+/// What is searched, and how.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settings {
+    /// The goal whose limit is looked for; the others are read off the same holds.
+    pub goal: Goal,
+    /// The crowd of the baseline.
+    pub start: u32,
+    /// The smallest crowd that makes sense: 1, or 2 where participants need each other.
+    pub floor: u32,
+    /// The largest crowd that may be tried.
+    pub ceiling: u32,
+    /// How long each load is looked at.
+    pub pace: Pace,
+}
+
+/// How the crowd fared in one second.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Second {
+    /// The end of the second.
+    pub at: RunTime,
+    /// Participants who should have been served.
+    pub users: u32,
+    /// Those for whom it was a bad second.
+    pub bad: u32,
+    /// Median of the relative delay of frames, milliseconds; tells when queues have settled.
+    pub delay_ms: Option<f64>,
+    /// Whether the generator was past its own limits.
+    pub is_limited: bool,
+    /// Whether the crowd has the size that the search wants, and the time to join is over for all of it.
+    pub is_complete: bool,
+}
+
+/// Why a search is over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The limit lies between a load that passed and one that failed, each looked at for as long as it takes.
+    Found,
+    /// The largest crowd that may be tried was served well.
+    Ceiling,
+    /// The generator was the limit: of the server nothing is known above the loads that passed.
+    GeneratorLimited,
+    /// Even the smallest crowd was not served well.
+    NeverPasses,
+    /// Seconds were bad that no load explains: this host is too noisy to decide anything.
+    TooNoisy,
+    /// After a load that failed the server did not come back.
+    NoRecovery,
+}
+
+/// A search that goes on.
+#[derive(Clone, Debug)]
+pub struct Search {
+    settings: Settings,
+    bounds: Bounds,
+    /// The search is repeated; which time, from 1.
+    repeat: u32,
+    next_number: u32,
+    /// Where earlier repeats ended: the passing and the failing load.
+    found: Vec<(u32, u32)>,
+    now: Now,
+}
+
+#[derive(Clone, Debug)]
+enum Now {
+    Holding(Holding),
+    Recovering(Recovery, HoldRow),
+    Over(End, Option<HoldRow>),
+}
+
+/// What a search is at, for a person who watches.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Progress {
+    /// What the present hold is for; `None` while the server recovers, and at the end.
+    pub purpose: Option<Purpose>,
+    /// How many participants it wants.
+    pub users: u32,
+    /// Seconds judged of the present hold, and of how many.
+    pub judged_s: (u32, u32),
+    /// Whether queues are still given time to settle.
+    pub is_settling: bool,
+    /// The largest crowd that passed in this repeat.
+    pub passing: Option<u32>,
+    /// The smallest that failed in this repeat.
+    pub failing: Option<u32>,
+    /// Which repeat it is, and of how many.
+    pub repeat: (u32, u32),
+    /// The passing and the failing load of each repeat that is over.
+    pub found: Vec<(u32, u32)>,
+}
+
+impl Search {
+    /// A search from the beginning. Loads are kept within `floor` and `ceiling`.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        Self::resume(settings, &[])
+    }
+
+    /// A search that goes on where one with the same settings was cut off: `holds` are those that it had ended.
+    #[must_use]
+    pub fn resume(mut settings: Settings, holds: &[HoldRow]) -> Self {
+        settings.floor = settings.floor.max(1);
+        settings.ceiling = settings.ceiling.max(settings.floor);
+        settings.start = settings.start.clamp(settings.floor, settings.ceiling);
+        let mut search = Self {
+            settings,
+            bounds: Bounds::default(),
+            repeat: holds.iter().map(|hold| hold.repeat).max().unwrap_or(1).max(1),
+            next_number: holds.iter().map(|hold| hold.number + 1).max().unwrap_or(0),
+            found: Vec::new(),
+            now: Now::Over(End::TooNoisy, None),
+        };
+        for repeat in 1..=search.repeat {
+            if repeat > 1 {
+                search.found.extend(search.bounds.bracket());
+                search.bounds = Bounds::default();
+            }
+            let of_it = |hold: &&HoldRow| hold.repeat == repeat && hold.until.is_some();
+            for hold in holds.iter().filter(of_it) {
+                search.bounds.note(hold, settings.goal, settings.pace.hold_s);
+            }
+        }
+        let at = holds.iter().filter_map(|hold| hold.until).max().unwrap_or_default();
+        if search.bounds.is_empty() {
+            search.hold(Purpose::Baseline, search.settings.start, at);
+        } else {
+            search.decide(at);
+        }
+        search
+    }
+
+    /// How large the crowd should be now.
+    #[must_use]
+    pub fn wants(&self) -> u32 {
+        match &self.now {
+            Now::Holding(holding) => holding.row.users,
+            Now::Recovering(recovery, _) => recovery.users,
+            Now::Over(..) => 0,
+        }
+    }
+
+    /// Why it is over, once it is.
+    #[must_use]
+    pub fn end(&self) -> Option<&End> {
+        match &self.now {
+            Now::Over(end, _) => Some(end),
+            _ => None,
+        }
+    }
+
+    /// Takes in a second. Gives the rows that have changed, to be kept.
+    pub fn second(&mut self, second: &Second) -> Vec<HoldRow> {
+        match &mut self.now {
+            Now::Holding(holding) => {
+                let verdict = holding.second(second);
+                let row = holding.row.clone();
+                match verdict {
+                    Verdict::GoesOn => {}
+                    Verdict::Ended => self.ended(row.clone(), second.at),
+                    Verdict::Limited => self.now = Now::Over(End::GeneratorLimited, None),
+                }
+                vec![row]
+            }
+            Now::Recovering(recovery, row) => {
+                let mut row = row.clone();
+                match recovery.second(second) {
+                    Recovered::NotYet => return Vec::new(),
+                    Recovered::After(ms) => {
+                        row.recovery_ms = Some(ms);
+                        self.decide(second.at);
+                    }
+                    Recovered::Never => {
+                        row.why = Some(recovery::NEVER.to_owned());
+                        self.now = Now::Over(End::NoRecovery, None);
+                    }
+                }
+                vec![row]
+            }
+            Now::Over(_, row) => row.take().into_iter().collect(),
+        }
+    }
+
+    /// What it is at.
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        let (purpose, judged_s, is_settling) = match &self.now {
+            Now::Holding(holding) => {
+                (Some(holding.row.purpose), (holding.row.seconds, holding.whole_s()), holding.is_settling())
+            }
+            _ => (None, (0, 0), false),
+        };
+        Progress {
+            purpose,
+            users: self.wants(),
+            judged_s,
+            is_settling,
+            passing: self.bounds.passing().map(|load| load.users),
+            failing: self.bounds.failing().map(|load| load.users),
+            repeat: (self.repeat, self.settings.pace.repeats.max(1)),
+            found: self.found.clone(),
+        }
+    }
+
+    fn hold(&mut self, purpose: Purpose, users: u32, at: RunTime) {
+        let pace = &self.settings.pace;
+        let whole_s = match purpose {
+            Purpose::Baseline => (pace.hold_s / 2).max(pace.demand_s),
+            Purpose::Demand => pace.demand_s,
+            Purpose::Bisect => pace.hold_s,
+            Purpose::Confirm => pace.hold_s.saturating_mul(pace.confirm_factor.max(1)),
+            Purpose::Soak => pace.soak_s,
+        };
+        let row = HoldRow {
+            number: self.next_number,
+            repeat: self.repeat,
+            purpose,
+            users,
+            from: at,
+            ..HoldRow::default()
+        };
+        self.next_number += 1;
+        self.now = Now::Holding(Holding::new(row, self.settings, whole_s));
+    }
+
+    /// A hold has come to its end.
+    fn ended(&mut self, row: HoldRow, at: RunTime) {
+        if row.purpose == Purpose::Soak {
+            self.now = Now::Over(self.conclusion(), None);
+            return;
+        }
+        self.bounds.note(&row, self.settings.goal, self.settings.pace.hold_s);
+        if row.purpose == Purpose::Baseline && self.is_noise(&row) {
+            self.now = Now::Over(End::TooNoisy, None);
+        } else if let (Passed::No, Some(passing)) = (row.passed(self.settings.goal), self.bounds.passing()) {
+            let calm = (passing.users / 2).max(self.settings.floor);
+            self.now = Now::Recovering(Recovery::new(calm, self.settings, at), row);
+        } else {
+            self.decide(at);
+        }
+    }
+
+    /// Some bad seconds at a load that most seconds serve well: half of what a load may have is too much for a floor.
+    fn is_noise(&self, row: &HoldRow) -> bool {
+        let bad = row.bad_seconds[self.settings.goal as usize];
+        let ratio = f64::from(bad) / f64::from(row.seconds.max(1));
+        row.passed(self.settings.goal) == Passed::Yes && ratio >= self.settings.goal.exceed_ratio() / 2.0
+    }
+
+    /// Says what comes next.
+    fn decide(&mut self, at: RunTime) {
+        let Settings { floor, ceiling, pace, .. } = self.settings;
+        match (self.bounds.passing(), self.bounds.failing()) {
+            (None, Some(failing)) if failing.users <= floor => {
+                let end = if failing.is_mostly_bad { End::NeverPasses } else { End::TooNoisy };
+                self.now = Now::Over(end, None);
+            }
+            // Is it the load at all? The smallest crowd says.
+            (None, Some(_)) => self.hold(Purpose::Bisect, floor, at),
+            (None, None) => self.hold(Purpose::Baseline, self.settings.start, at),
+            (Some(passing), None) if passing.users >= ceiling && passing.is_whole => self.repeat_or_end(at),
+            (Some(passing), None) if passing.users >= ceiling => self.hold(Purpose::Bisect, ceiling, at),
+            (Some(passing), None) => {
+                let is_first_way_up = self.repeat == 1 && !self.bounds.has_ever_failed();
+                let (purpose, growth) =
+                    if is_first_way_up { (Purpose::Demand, pace.growth) } else { (Purpose::Bisect, 1.05) };
+                let next = (f64::from(passing.users) * growth).ceil() as u32;
+                self.hold(purpose, next.clamp(passing.users + 1, ceiling), at);
+            }
+            (Some(passing), Some(failing)) => {
+                let apart = failing.users - passing.users;
+                if apart > 1 && f64::from(apart) > pace.width_ratio * f64::from(failing.users) {
+                    let middle = (f64::from(passing.users) * f64::from(failing.users)).sqrt().round() as u32;
+                    self.hold(Purpose::Bisect, middle.clamp(passing.users + 1, failing.users - 1), at);
+                } else if !failing.is_confirmed {
+                    self.hold(Purpose::Confirm, failing.users, at);
+                } else if !passing.is_whole {
+                    self.hold(Purpose::Bisect, passing.users, at);
+                } else {
+                    self.repeat_or_end(at);
+                }
+            }
+        }
+    }
+
+    /// The limit is known once more: again from near by, or a soak, or the end.
+    fn repeat_or_end(&mut self, at: RunTime) {
+        let passing = self.bounds.passing().map_or(self.settings.floor, |load| load.users);
+        let bracket = self.bounds.bracket();
+        if bracket.is_some() && self.repeat < self.settings.pace.repeats {
+            self.found.extend(bracket);
+            self.repeat += 1;
+            self.bounds = Bounds::default();
+            let near = (f64::from(passing) * 0.85).round() as u32;
+            self.hold(Purpose::Bisect, near.max(self.settings.floor), at);
+        } else if self.settings.pace.soak_s > 0 {
+            let below = (f64::from(passing) * 0.9).round() as u32;
+            self.hold(Purpose::Soak, below.max(self.settings.floor), at);
+        } else {
+            self.now = Now::Over(self.conclusion(), None);
+        }
+    }
+
+    fn conclusion(&self) -> End {
+        if self.bounds.failing().is_some() || !self.found.is_empty() { End::Found } else { End::Ceiling }
+    }
+}

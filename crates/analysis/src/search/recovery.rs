@@ -1,0 +1,58 @@
+//! After a load that failed: a smaller crowd until it is served well again, and how long that takes. A server that needs
+//! long, or a much smaller crowd, has got stuck in its overload (a metastable failure).
+
+use throng_observation::RunTime;
+
+use super::{Second, Settings};
+
+/// So many good seconds in a row, and it has recovered.
+const GOOD_SECONDS: u32 = 3;
+/// After this long the crowd is made as small as it gets …
+const PATIENCE_S: u32 = 30;
+/// … and after this long the server is given up.
+const GIVEN_UP_S: u32 = 90;
+
+/// Why the search ended where the server did not come back.
+pub(crate) const NEVER: &str = "afterwards the server served not even the smallest crowd for 90 s";
+
+pub(crate) enum Recovered {
+    NotYet,
+    /// After so many milliseconds.
+    After(u64),
+    Never,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Recovery {
+    /// The crowd that is wanted.
+    pub(crate) users: u32,
+    settings: Settings,
+    since: RunTime,
+    seconds: u32,
+    good: u32,
+}
+
+impl Recovery {
+    pub(crate) fn new(users: u32, settings: Settings, since: RunTime) -> Self {
+        Self { users, settings, since, seconds: 0, good: 0 }
+    }
+
+    pub(crate) fn second(&mut self, second: &Second) -> Recovered {
+        self.seconds += 1;
+        let may_be_bad = self.settings.goal.bad_ratio_max() * f64::from(second.users);
+        let is_good = second.is_complete && second.users > 0 && f64::from(second.bad) <= may_be_bad;
+        self.good = if is_good { self.good + 1 } else { 0 };
+        if self.good >= GOOD_SECONDS {
+            // The good seconds themselves were not needed.
+            let ms = (second.at.0 - self.since.0) / 1000 - i64::from(GOOD_SECONDS) * 1000;
+            return Recovered::After(u64::try_from(ms).unwrap_or(0));
+        }
+        if self.seconds >= GIVEN_UP_S {
+            return Recovered::Never;
+        }
+        if self.seconds >= PATIENCE_S {
+            self.users = self.settings.floor;
+        }
+        Recovered::NotYet
+    }
+}

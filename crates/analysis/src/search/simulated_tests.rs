@@ -1,0 +1,229 @@
+//! The search against servers whose limit is known.
+
+use throng_observation::{Goal, HoldRow, RunTime};
+
+use super::*;
+use crate::capacity::{Capacity, Conclusion};
+
+/// A small generator of numbers that are the same every time (SplitMix64).
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// About normal, by the sum of twelve.
+    fn normal(&mut self) -> f64 {
+        (0..12).map(|_| self.roll()).sum::<f64>() - 6.0
+    }
+}
+
+/// A server with a capacity, noise around it, and a queue.
+struct Server {
+    capacity: f64,
+    noise: f64,
+    /// Its capacity falls to this share for two seconds, each second with this chance.
+    dips: Option<(f64, f64)>,
+    /// Above this many users the generator is past its own limits.
+    generator: f64,
+    /// Once overloaded, it serves well again only below this share of its capacity.
+    stuck_below: Option<f64>,
+    dice: Dice,
+    drift: f64,
+    dip_left: u32,
+    is_stuck: bool,
+    queue: f64,
+}
+
+impl Server {
+    fn new(capacity: f64, noise: f64, seed: u64) -> Self {
+        Self {
+            capacity,
+            noise,
+            dips: None,
+            generator: f64::INFINITY,
+            stuck_below: None,
+            dice: Dice(seed),
+            drift: 0.0,
+            dip_left: 0,
+            is_stuck: false,
+            queue: 0.0,
+        }
+    }
+
+    fn second(&mut self, users: u32) -> (u32, f64) {
+        self.drift = 0.7 * self.drift + self.noise * self.dice.normal();
+        let mut capacity = self.capacity * (1.0 + self.drift);
+        if let Some((share, chance)) = self.dips {
+            if self.dip_left == 0 && self.dice.roll() < chance {
+                self.dip_left = 2;
+            }
+            if self.dip_left > 0 {
+                self.dip_left -= 1;
+                capacity *= share;
+            }
+        }
+        let load = f64::from(users);
+        if let Some(share) = self.stuck_below {
+            self.is_stuck = load > capacity || (self.is_stuck && load > share * capacity);
+            if self.is_stuck {
+                return (users, 500.0);
+            }
+        }
+        self.queue = (self.queue + (load - capacity) / capacity).clamp(0.0, 0.5);
+        if self.queue > 0.15 { (users, 150.0 + self.queue * 1e3) } else { (0, 5.0 + self.queue * 1e3) }
+    }
+}
+
+/// Runs a search to its end; joins come at 40 a second.
+fn search(settings: Settings, server: &mut Server) -> (Search, Vec<HoldRow>, i64) {
+    let mut search = Search::new(settings);
+    let mut holds: Vec<HoldRow> = Vec::new();
+    let (mut users, mut at) = (0_u32, 0_i64);
+    let mut complete_for = 0;
+    while search.end().is_none() {
+        at += 1;
+        assert!(at < 40_000, "the search does not end: {:?}", search.progress());
+        let wants = search.wants();
+        complete_for = if users == wants { complete_for + 1 } else { 0 };
+        users = if wants < users { wants } else { wants.min(users + 40) };
+        let (bad, delay_ms) = server.second(users);
+        let second = Second {
+            at: RunTime(at * 1_000_000),
+            users,
+            bad,
+            delay_ms: Some(delay_ms),
+            is_limited: f64::from(users) > server.generator,
+            is_complete: complete_for >= 3,
+        };
+        for row in search.second(&second) {
+            match holds.iter_mut().find(|hold| hold.number == row.number) {
+                Some(hold) => *hold = row,
+                None => holds.push(row),
+            }
+        }
+    }
+    (search, holds, at)
+}
+
+fn settings(pace: Pace) -> Settings {
+    Settings { goal: Goal::Acceptable, start: 20, floor: 1, ceiling: 5_000, pace }
+}
+
+fn budget(minutes: u64) -> Pace {
+    Pace::of_budget(std::time::Duration::from_secs(minutes * 60))
+}
+
+fn found(capacity: f64, noise: f64, seed: u64, pace: Pace) -> (Capacity, i64) {
+    let (_, holds, seconds) = search(settings(pace), &mut Server::new(capacity, noise, seed));
+    (Capacity::of(&holds, Goal::Acceptable).unwrap(), seconds)
+}
+
+#[test]
+fn a_quiet_servers_limit_is_found_within_the_width_that_was_asked_for() {
+    for (seed, limit) in [(1, 7.5), (2, 25.5), (3, 131.0), (4, 1000.0), (5, 2750.0)] {
+        let (capacity, seconds) = found(limit, 0.0, seed, budget(10));
+        let users = f64::from(capacity.users.unwrap());
+        assert_eq!(capacity.conclusion, Conclusion::Found);
+        assert!(users <= limit * 1.005 && users > limit * 0.96 - 1.0, "{users} of {limit}");
+        assert!(f64::from(capacity.first_failing.unwrap()) > limit);
+        assert!(seconds < 600, "{limit}: {seconds} s");
+    }
+}
+
+#[test]
+fn noise_moves_the_answer_little_and_a_longer_search_moves_it_less() {
+    let spread = |pace: Pace| {
+        let errors: Vec<f64> = (0..20)
+            .map(|seed| f64::from(found(1000.0, 0.01, seed, pace).0.users.unwrap()) / 1000.0 - 1.0)
+            .collect();
+        let mean = errors.iter().sum::<f64>() / errors.len() as f64;
+        (errors.iter().map(|error| (error - mean).powi(2)).sum::<f64>() / errors.len() as f64).sqrt()
+    };
+    let (short, long) = (spread(budget(5)), spread(Pace { repeats: 1, soak_s: 0, ..Pace::default() }));
+    assert!(long < 0.02 && short < 0.05, "5 minutes {short:.4}, full {long:.4}");
+}
+
+#[test]
+fn a_server_that_never_serves_well_and_one_that_always_does_are_told() {
+    let (search_, holds, seconds) = search(settings(budget(10)), &mut Server::new(0.5, 0.0, 1));
+    assert_eq!(search_.end(), Some(&End::NeverPasses));
+    assert_eq!(Capacity::of(&holds, Goal::Acceptable).unwrap().conclusion, Conclusion::NeverPasses);
+    assert!(seconds < 400, "{seconds}");
+    let small = Settings { ceiling: 100, ..settings(budget(10)) };
+    let (search_, holds, _) = search(small, &mut Server::new(1e6, 0.0, 1));
+    assert_eq!(search_.end(), Some(&End::Ceiling));
+    let capacity = Capacity::of(&holds, Goal::Acceptable).unwrap();
+    assert_eq!((capacity.conclusion, capacity.users), (Conclusion::AtLeast, Some(100)));
+}
+
+#[test]
+fn a_generator_past_its_limits_ends_the_search_without_a_verdict_on_the_server() {
+    let mut server = Server { generator: 300.0, ..Server::new(1000.0, 0.0, 1) };
+    let (search_, holds, _) = search(settings(budget(10)), &mut server);
+    assert_eq!(search_.end(), Some(&End::GeneratorLimited));
+    let capacity = Capacity::of(&holds, Goal::Acceptable).unwrap();
+    assert_eq!(capacity.conclusion, Conclusion::Invalid);
+    assert!(capacity.users.unwrap() <= 300);
+}
+
+#[test]
+fn a_host_whose_seconds_are_bad_at_any_load_is_undecidable() {
+    for seed in 0..10 {
+        let mut server = Server { dips: Some((0.0, 0.08)), ..Server::new(1000.0, 0.0, seed) };
+        let (_, holds, _) = search(settings(budget(10)), &mut server);
+        let capacity = Capacity::of(&holds, Goal::Acceptable).unwrap();
+        assert_ne!(capacity.conclusion, Conclusion::AtLeast, "seed {seed}");
+        let is_wrong = capacity.conclusion == Conclusion::Found && capacity.users.unwrap() > 1000;
+        assert!(!is_wrong, "seed {seed}: {capacity:?}");
+    }
+}
+
+#[test]
+fn a_server_that_gets_stuck_is_given_a_smaller_crowd_until_it_recovers_and_that_is_told() {
+    let mut server = Server { stuck_below: Some(0.3), ..Server::new(200.0, 0.0, 1) };
+    let (search_, holds, _) = search(settings(budget(10)), &mut server);
+    assert_eq!(search_.end(), Some(&End::Found));
+    let capacity = Capacity::of(&holds, Goal::Acceptable).unwrap();
+    assert!((190..=200).contains(&capacity.users.unwrap()), "{capacity:?}");
+    assert!(capacity.recovery_ms.unwrap() > 20_000, "{capacity:?}");
+}
+
+#[test]
+fn a_server_that_stays_down_ends_the_search_and_what_was_found_stands() {
+    let mut server = Server { stuck_below: Some(0.0), ..Server::new(200.0, 0.0, 1) };
+    let (search_, holds, _) = search(settings(budget(10)), &mut server);
+    assert_eq!(search_.end(), Some(&End::NoRecovery));
+    let capacity = Capacity::of(&holds, Goal::Acceptable).unwrap();
+    assert_eq!(capacity.conclusion, Conclusion::Found);
+    assert!(capacity.notes.iter().any(|note| note.contains("not even the smallest")), "{capacity:?}");
+}
+
+#[test]
+fn a_search_that_was_cut_off_goes_on_where_it_was() {
+    let pace = budget(10);
+    let (_, holds, _) = search(settings(pace), &mut Server::new(500.0, 0.0, 1));
+    for kept in 0..holds.len() {
+        let mut resumed = Search::resume(settings(pace), &holds[..kept]);
+        let next = &holds[kept];
+        assert_eq!(resumed.wants(), next.users, "after {kept} holds");
+        assert_eq!(resumed.progress().purpose, Some(next.purpose));
+        assert_eq!(resumed.second(&Second::default()).first().map(|row| row.number), Some(next.number));
+    }
+}
+
+#[test]
+fn repeats_begin_near_by_and_each_comes_to_its_own_bracket() {
+    let pace = Pace { repeats: 3, soak_s: 30, ..budget(10) };
+    let (search_, holds, _) = search(settings(pace), &mut Server::new(300.0, 0.005, 9));
+    assert_eq!(search_.end(), Some(&End::Found));
+    let capacity = Capacity::of(&holds, Goal::Acceptable).unwrap();
+    assert_eq!(capacity.runs.len(), 3, "{capacity:?}");
+    assert_eq!(holds.last().unwrap().purpose, throng_observation::Purpose::Soak);
+    assert!(capacity.statement("viewers").contains("3 runs"), "{}", capacity.statement("viewers"));
+}

@@ -1,0 +1,140 @@
+//! Whether a second was good or bad for a participant.
+
+use throng_observation::run::CohortId;
+use throng_observation::{BadIf, Clause, ExperienceRow, MediaKind, TrackInterval};
+
+/// One lost packet of an interval proves nothing: of the fifty audio packets of a second it is two per cent.
+const LOST_MIN: i64 = 2;
+
+/// A shorter stretch says too little of a frame rate.
+const RATE_STRETCH_US_MIN: u64 = 500_000;
+
+/// Seconds of which something is remembered: intervals come at most two seconds after the second in which they lie.
+const SECONDS_KEPT: usize = 4;
+
+/// The clauses that a track's interval broke, as bits of [`Clause::bit`].
+pub(super) fn broken(interval: &TrackInterval, bad_if: &BadIf) -> u8 {
+    let counters = &interval.counters;
+    let mut bits = 0;
+    let mut hold = |clause: Clause, is_broken: bool| bits |= if is_broken { clause.bit() } else { 0 };
+    let loss = counters.loss_ratio().unwrap_or(0.0);
+    hold(Clause::Loss, counters.packets_lost >= LOST_MIN && loss > bad_if.loss_ratio_max);
+    let late = |us: &&u32| f64::from(**us) > bad_if.delay_ms_max * 1e3;
+    let delays = &interval.relative_delay_us;
+    // The median is late when more than half are.
+    hold(Clause::Delay, delays.iter().filter(late).count() * 2 > delays.len());
+    let jitter_ms = f64::from(interval.jitter_us.unwrap_or(0)) / 1e3;
+    hold(Clause::Jitter, jitter_ms > bad_if.jitter_ms_max);
+    if interval.kind == MediaKind::Video {
+        hold(Clause::Freeze, counters.freeze_us > 0);
+        if let Some(source) = interval.source_fps.map(f64::from)
+            && counters.active_us >= RATE_STRETCH_US_MIN
+        {
+            let fps = counters.frames_decodable as f64 * 1e6 / counters.active_us as f64;
+            hold(Clause::Fps, fps < bad_if.fps_ratio_min * source);
+        }
+    }
+    bits
+}
+
+/// The broken clauses of a participant's last seconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LastSeconds([(i64, u8); SECONDS_KEPT]);
+
+impl Default for LastSeconds {
+    fn default() -> Self {
+        Self([(i64::MIN, 0); SECONDS_KEPT])
+    }
+}
+
+impl LastSeconds {
+    pub(super) fn add(&mut self, second: i64, bits: u8) {
+        let place = &mut self.0[second.rem_euclid(SECONDS_KEPT as i64) as usize];
+        *place = (second, if place.0 == second { place.1 | bits } else { bits });
+    }
+
+    pub(super) fn of(&self, second: i64) -> u8 {
+        let (kept, bits) = self.0[second.rem_euclid(SECONDS_KEPT as i64) as usize];
+        if kept == second { bits } else { 0 }
+    }
+}
+
+/// Adds a participant's second to its cohort's row.
+pub(super) fn count(rows: &mut [ExperienceRow], cohort: CohortId, bits: u8) {
+    let Some(row) = rows.get_mut(usize::from(cohort.0)) else { return };
+    row.users += 1;
+    row.bad += u32::from(bits != 0);
+    for (clause, count) in Clause::ALL.iter().zip(&mut row.clauses) {
+        *count += u32::from(bits & clause.bit() != 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+    use throng_observation::{TrackCounters, TrackId};
+
+    fn interval(change: impl FnOnce(&mut TrackInterval)) -> TrackInterval {
+        let mut interval = TrackInterval {
+            track: TrackId(0),
+            kind: MediaKind::Video,
+            ended_at: Instant::now(),
+            counters: TrackCounters {
+                packets_received: 100,
+                frames_decodable: 30,
+                active_us: 1_000_000,
+                ..TrackCounters::default()
+            },
+            jitter_us: Some(3_000),
+            relative_delay_us: vec![5_000; 30],
+            absolute_delay_us: Vec::new(),
+            capture_basis: None,
+            oven_delay_us: None,
+            source_fps: Some(30.0),
+        };
+        change(&mut interval);
+        interval
+    }
+
+    #[test]
+    fn each_clause_is_broken_by_its_own_figure_alone() {
+        type Change = fn(&mut TrackInterval);
+        let cases: [(&str, Change, Option<Clause>); 9] = [
+            ("a good second", |_| {}, None),
+            ("one packet lost", |i| i.counters.packets_lost = 1, None),
+            ("two packets lost", |i| i.counters.packets_lost = 2, Some(Clause::Loss)),
+            ("some frames late", |i| i.relative_delay_us[..15].fill(200_000), None),
+            ("most frames late", |i| i.relative_delay_us[..16].fill(200_000), Some(Clause::Delay)),
+            ("few frames", |i| i.counters.frames_decodable = 23, Some(Clause::Fps)),
+            ("a short stretch", |i| (i.counters.active_us, i.counters.frames_decodable) = (400_000, 1), None),
+            ("a still picture", |i| i.counters.freeze_us = 1, Some(Clause::Freeze)),
+            ("uneven", |i| i.jitter_us = Some(101_000), Some(Clause::Jitter)),
+        ];
+        for (name, change, clause) in cases {
+            let expected = clause.map_or(0, Clause::bit);
+            assert_eq!(broken(&interval(change), &BadIf::default()), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_second_keeps_what_any_of_its_intervals_broke_and_forgets_what_is_long_past() {
+        let mut seconds = LastSeconds::default();
+        seconds.add(7, Clause::Loss.bit());
+        seconds.add(7, Clause::Fps.bit());
+        assert_eq!(seconds.of(7), Clause::Loss.bit() | Clause::Fps.bit());
+        assert_eq!((seconds.of(3), seconds.of(11)), (0, 0));
+        seconds.add(11, 0);
+        assert_eq!(seconds.of(7), 0);
+    }
+
+    #[test]
+    fn a_participant_in_two_clauses_is_one_bad_user() {
+        let mut rows = [ExperienceRow::default()];
+        count(&mut rows, CohortId(0), Clause::Loss.bit() | Clause::Delay.bit());
+        count(&mut rows, CohortId(0), 0);
+        count(&mut rows, CohortId(9), 0);
+        assert_eq!((rows[0].users, rows[0].bad), (2, 1));
+        assert_eq!(rows[0].clauses.iter().sum::<u32>(), 2);
+    }
+}
