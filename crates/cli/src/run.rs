@@ -270,6 +270,7 @@ fn casting(plan: &Plan, permission: &Permission) -> Result<Arc<dyn Casting>, Sto
         server: permission.server(),
         seed: 0,
         patience: Patience::default(),
+        tapped: plan.tap.as_ref().map(|tap| tap.tapped.clone()).unwrap_or_default(),
     };
     let roles = plan.roles.clone();
     Ok(Arc::new(move |join: &Join| {

@@ -8,6 +8,8 @@ use throng_observation::run::{CohortId, ParticipantId};
 use throng_observation::{BadIf, RunTime};
 use throng_protocol::participant::Participant;
 
+use crate::tap::Tap;
+
 /// Whether a run may send to an address: the consent guard's verdict.
 pub type Reach = Arc<dyn Fn(IpAddr) -> bool + Send + Sync>;
 
@@ -137,6 +139,8 @@ pub struct RunConfig {
     /// How many participants may yet be called beside [`Self::joins`]. Such a run lasts until `ends_at` or until it is
     /// stopped, even when nobody is there.
     pub called_max: u32,
+    /// Where the frames of tapped participants go.
+    pub tap: Option<Arc<Tap>>,
 }
 
 impl RunConfig {
@@ -163,6 +167,7 @@ impl RunConfig {
             guards: Guards::default(),
             bad_if: BadIf::default(),
             called_max: 0,
+            tap: None,
         }
     }
 }

@@ -24,6 +24,9 @@ mod sockets;
 mod collector;
 mod guards;
 
+mod tap;
+pub use tap::{TAP_SOCKET, Tap, TapError, stream_number};
+
 pub mod consent;
 pub mod health;
 pub mod host;

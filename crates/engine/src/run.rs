@@ -18,6 +18,7 @@ use crate::live::Live;
 use crate::memory;
 use crate::signalling::Switchboard;
 use crate::sockets::{Dialler, Names, tls_config};
+use crate::tap::TapLine;
 
 /// Why a run could not start.
 #[derive(Debug, thiserror::Error)]
@@ -111,6 +112,7 @@ pub fn run(
             waker,
             switchboard,
             reports: Reports::new(seen.clone()),
+            tap: config.tap.clone().map(TapLine::new),
         };
         let joins = (0..).zip(config.joins.iter().copied()).skip(number).step_by(workers).collect();
         let duty = Duty {

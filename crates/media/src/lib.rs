@@ -16,6 +16,10 @@ pub mod container;
 
 pub mod packetise;
 
+pub mod depacketise;
+
+pub mod assemble;
+
 pub mod source;
 
 pub mod card;

@@ -26,7 +26,7 @@ mod hold;
 pub use hold::{Goal, HoldRow, Passed, Purpose};
 
 mod seen;
-pub use seen::{Observation, Refused};
+pub use seen::{CodedFrame, Observation, Refused, of_tap_kind, tap_kind};
 
 pub mod host;
 pub mod limits;

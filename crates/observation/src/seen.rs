@@ -1,6 +1,6 @@
 //! What a participant tells of itself.
 
-use crate::{Codec, IceState, MediaKind, Phase, SentInterval, TrackId, TrackInterval};
+use crate::{CaptureBasis, Codec, IceState, MediaKind, Phase, SentInterval, TrackId, TrackInterval};
 use std::net::SocketAddr;
 use std::time::Instant;
 
@@ -39,6 +39,8 @@ pub enum Observation {
     Sent(Box<SentInterval>),
     /// What a track did in the interval that just ended.
     Interval(Box<TrackInterval>),
+    /// A coded frame that arrived whole: only from a participant that is tapped.
+    Frame(Box<CodedFrame>),
     /// It was told to leave, said goodbye, and the server did not answer in time.
     GoodbyeUnanswered,
     /// A place that the server named was outside what is allowed; nothing was sent there.
@@ -52,6 +54,54 @@ pub enum Observation {
     },
 }
 
+/// A coded frame that a tapped participant received, ready for a decoder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CodedFrame {
+    /// Which of its tracks.
+    pub track: TrackId,
+    /// What it is coded with.
+    pub codec: Codec,
+    /// It can be decoded without others.
+    pub key_frame: bool,
+    /// Frames before it did not come whole and were left out.
+    pub after_break: bool,
+    /// When its last packet arrived, on the wall clock, nanoseconds since the Unix epoch.
+    pub arrived_unix_ns: u64,
+    /// When it was captured by the sender's clock, nanoseconds since the Unix epoch, and by what that is known.
+    pub captured: Option<(u64, CaptureBasis)>,
+    /// Annex B (H.264, H.265), a bare frame (VP8, VP9), or a temporal unit (AV1).
+    pub bytes: Vec<u8>,
+}
+
+const CODECS: [Codec; 9] = [
+    Codec::Other,
+    Codec::Vp8,
+    Codec::H264,
+    Codec::Vp9,
+    Codec::Av1,
+    Codec::H265,
+    Codec::Opus,
+    Codec::Pcmu,
+    Codec::Pcma,
+];
+
+/// What a frame is, in the sixteen bits that a ring has for it: the codec in the lower byte, in the upper one by what its
+/// moment of capture is known (0: it is not).
+#[must_use]
+pub fn tap_kind(codec: Codec, basis: Option<CaptureBasis>) -> u16 {
+    let codec = CODECS.iter().position(|known| *known == codec).unwrap_or(0);
+    let basis = basis.and_then(|basis| CaptureBasis::ALL.iter().position(|known| *known == basis));
+    codec as u16 | (basis.map_or(0, |at| at as u16 + 1) << 8)
+}
+
+/// The inverse of [`tap_kind`]; what is not known reads as [`Codec::Other`], or as nothing.
+#[must_use]
+pub fn of_tap_kind(kind: u16) -> (Codec, Option<CaptureBasis>) {
+    let codec = CODECS.get(usize::from(kind & 0xff)).copied().unwrap_or(Codec::Other);
+    let basis = usize::from(kind >> 8).checked_sub(1).and_then(|at| CaptureBasis::ALL.get(at));
+    (codec, basis.copied())
+}
+
 /// What was refused by the consent guard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Refused {
@@ -61,4 +111,19 @@ pub enum Refused {
     Redirect,
     /// A TURN or STUN server.
     IceServer,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_frame_is_survives_the_ring() {
+        for codec in CODECS {
+            for basis in CaptureBasis::ALL.map(Some).into_iter().chain([None]) {
+                assert_eq!(of_tap_kind(tap_kind(codec, basis)), (codec, basis));
+            }
+        }
+        assert_eq!(of_tap_kind(0xffff), (Codec::Other, None));
+    }
 }

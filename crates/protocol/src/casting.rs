@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use throng_media::card::{self, Rung};
 use throng_media::quality::WallClock;
-use throng_scenario::{Endpoint, JanusId, Role, Secret, Subscribe};
+use throng_scenario::{Endpoint, JanusId, Role, Secret, Subscribe, Tapped};
 use url::{Host, Url};
 
 use crate::participant::Participant;
@@ -36,6 +36,8 @@ pub struct Casting {
     pub seed: u64,
     /// How long each step of a session may take.
     pub patience: Patience,
+    /// Whose coded frames are told.
+    pub tapped: Tapped,
 }
 
 impl Casting {
@@ -61,6 +63,7 @@ impl Casting {
             // An odd multiplier spreads neighbouring numbers over all seeds.
             seed: self.seed.wrapping_add(u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
             patience: self.patience,
+            is_tapped: self.tapped.holds(number),
         }
     }
 
@@ -83,6 +86,7 @@ impl Casting {
             seed: viewer.seed,
             patience: viewer.patience,
             outgoing: outgoing(role, number),
+            is_tapped: viewer.is_tapped,
         };
         Box::new(Member::new(signalling(attention), options))
     }
@@ -229,6 +233,7 @@ mod tests {
                 server: None,
                 seed: 1,
                 patience: Patience { signalling: Duration::from_secs(3), ..Patience::default() },
+                tapped: Tapped::default(),
             };
             let mut viewer = casting.participant(4, &Role::default());
             viewer.handle(now, Input::Start { intended_at: now });

@@ -7,6 +7,7 @@ use crate::arrival::ArrivalKind;
 use crate::churn::StayTime;
 use crate::role::{Role, Subscribe};
 use crate::scenario::{Caps, Cohort, Scenario};
+use crate::tap::Tapped;
 use crate::units::{write_bit_rate, write_duration};
 use crate::watch::{Moment, ProfileWish, Watch, Watched};
 
@@ -29,6 +30,9 @@ struct File {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default, with = "OneOrMany<WatchFile>")]
     watch: Vec<WatchFile>,
+    /// Whose received frames are decoded, to hold what is seen against what the meters say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tap: Option<TapFile>,
     #[schemars(default)]
     output: OutputFile,
     #[serde(skip_serializing_if = "CapsFile::is_empty")]
@@ -374,6 +378,37 @@ impl StreamFile {
     }
 }
 
+/// Participants whose received video is handed to another process and decoded.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct TapFile {
+    /// How many of those who join first, or a list of participants by the order of joins, from 0.
+    participants: TappedFile,
+    /// Decode while the run goes on; with `false` nobody is started, and `throng tap` may attach.
+    #[schemars(default = "yes")]
+    decode: bool,
+    /// Keep the coded streams in the run folder.
+    #[schemars(default)]
+    keep: bool,
+    /// Compare decoded pictures of the test card with those of its source.
+    #[schemars(default)]
+    ssim: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// Which participants are tapped.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+enum TappedFile {
+    /// So many that join first.
+    First(#[schemars(range(min = 1, max = 1_000))] u32),
+    /// These.
+    These(#[schemars(length(min = 1, max = 1_000))] Vec<u32>),
+}
+
 /// Where results go.
 #[derive(Default, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
@@ -424,7 +459,7 @@ pub fn json_schema() -> Schema {
 
 /// The scenario as TOML, defaults written out, secrets left out.
 pub(crate) fn to_toml(scenario: &Scenario) -> String {
-    let Scenario { target, crowd, run, stream, watch, objectives, output, caps } = scenario;
+    let Scenario { target, crowd, run, stream, watch, tap, objectives, output, caps } = scenario;
     let file = File {
         objectives: objectives.iter().map(|objective| objective.text.clone()).collect(),
         target: TargetFile {
@@ -448,6 +483,15 @@ pub(crate) fn to_toml(scenario: &Scenario) -> String {
             fps: stream.fps,
         },
         watch: watch.iter().map(watch_file).collect(),
+        tap: tap.as_ref().map(|tap| TapFile {
+            participants: match &tap.tapped {
+                Tapped::First(count) => TappedFile::First(*count),
+                Tapped::These(numbers) => TappedFile::These(numbers.clone()),
+            },
+            decode: tap.decode,
+            keep: tap.keep,
+            ssim: tap.ssim,
+        }),
         output: OutputFile { folder: output.folder.clone(), csv: output.csv },
         caps: limits(caps),
     };

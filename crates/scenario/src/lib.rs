@@ -26,6 +26,9 @@ pub use arrival::Arrival;
 mod watch;
 pub use watch::{Agent, Moment, ProfileWish, Watch, Watched};
 
+mod tap;
+pub use tap::{Tap, Tapped};
+
 mod role;
 pub use role::{CARD_SIZES, Publish, Role, Subscribe};
 

@@ -12,6 +12,7 @@ use crate::objective::Objective;
 use crate::role::Role;
 use crate::scenario::{Caps, Cohort, RunTimes, Scenario, Stream};
 use crate::share::Share;
+use crate::tap::Tap;
 use crate::target::Target;
 use crate::watch::Watch;
 
@@ -34,6 +35,8 @@ pub struct Plan {
     pub summary_every: Duration,
     /// What is watched; a watch's index is its `HostId`.
     pub watch: Vec<Watch>,
+    /// Whose frames are handed out to be decoded.
+    pub tap: Option<Tap>,
     /// What must hold.
     pub objectives: Vec<Objective>,
     /// The limits in force, for the whole crowd.
@@ -143,6 +146,7 @@ impl Plan {
             warm_up,
             summary_every,
             watch: scenario.watch.clone(),
+            tap: scenario.tap.clone(),
             objectives: scenario.objectives.clone(),
             caps: scenario.caps.clone(),
             share: Share::ALL,

@@ -11,6 +11,7 @@ use crate::plan::Plan;
 use crate::problem::ScenarioError;
 use crate::read;
 use crate::role::Role;
+use crate::tap::Tap;
 use crate::target::Target;
 use crate::watch::{self, Watch};
 
@@ -27,6 +28,8 @@ pub struct Scenario {
     pub stream: Stream,
     /// What is watched beside the crowd; a watch's index is its `HostId`.
     pub watch: Vec<Watch>,
+    /// Whose frames are handed out to be decoded; `None`: nobody's.
+    pub tap: Option<Tap>,
     /// What must hold for the run to count as met.
     pub objectives: Vec<Objective>,
     /// Where results go.

@@ -237,6 +237,8 @@ impl Collector {
             Observation::GoodbyeUnanswered => {
                 self.event(who, at, "goodbye_unanswered", "the server did not answer its goodbye".into());
             }
+            // These go through the tap, never here.
+            Observation::Frame(_) => {}
             Observation::Odd { place, detail } => self.event(who, at, &format!("odd_{place}"), detail),
         }
     }

@@ -18,6 +18,7 @@ use crate::config::Reach;
 use crate::control::Waker;
 use crate::signalling::{Switchboard, Told, Want};
 use crate::sockets::{DatagramSocket, ReceiveBatch, Sources, watched};
+use crate::tap::TapLine;
 
 /// Tidings taken before others are served.
 const TIDINGS_A_PASS: usize = 256;
@@ -37,6 +38,7 @@ pub(crate) struct HubConfig {
     pub(crate) waker: Arc<Waker>,
     pub(crate) switchboard: Switchboard,
     pub(crate) reports: Reports,
+    pub(crate) tap: Option<TapLine>,
 }
 
 /// Resources of one worker.
@@ -48,6 +50,8 @@ pub(crate) struct Hub {
     pub(super) grace: Duration,
     pub(super) waker: Arc<Waker>,
     pub(super) reports: Reports,
+    /// Where frames of tapped participants go.
+    pub(super) tap: Option<TapLine>,
     pub(super) timers: Timers,
     pub(super) batch: ReceiveBatch,
     /// Datagrams of the seat that is being drained, by the index of its socket.
@@ -101,6 +105,7 @@ impl Hub {
             grace: config.grace,
             waker: config.waker,
             reports: config.reports,
+            tap: config.tap,
             timers: Timers::default(),
             batch: ReceiveBatch::new(),
             outgoing: Vec::new(),

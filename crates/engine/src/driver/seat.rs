@@ -241,6 +241,12 @@ impl Seat {
     }
 
     fn observed(&mut self, now: Instant, observation: Observation, hub: &mut Hub) {
+        if let Observation::Frame(frame) = observation {
+            if let Some(tap) = &mut hub.tap {
+                tap.hand_over(self.who, &frame);
+            }
+            return;
+        }
         if matches!(observation, Observation::Reached(Phase::FirstPacket | Phase::FirstFrame, _)) {
             self.has_played = true;
             self.settle(hub);

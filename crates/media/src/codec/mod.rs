@@ -6,8 +6,8 @@ use crate::mark::Mark;
 
 mod h264;
 mod h265;
-mod vp8;
-mod vp9;
+pub(crate) mod vp8;
+pub(crate) mod vp9;
 
 mod av1;
 

@@ -14,51 +14,57 @@ pub(super) struct Reader {
 impl Reader {
     /// Reads one payload.
     pub(super) fn read(&mut self, payload: &[u8]) -> Result<PayloadFacts, CodecError> {
-        let read = |at: usize| {
-            payload.get(at).copied().ok_or(CodecError::Truncated {
-                codec: Codec::Vp8,
-                what: "payload descriptor",
-                len: payload.len(),
-            })
-        };
-        let first = read(0)?;
-        let mut at = 1;
-        let mut facts = PayloadFacts::default();
-        if first & 0x80 != 0 {
-            let present = read(1)?;
-            at = 2;
-            if present & 0x80 != 0 {
-                let low = read(at)?;
-                if low & 0x80 != 0 {
-                    read(at + 1)?;
-                    facts.picture_id = u16_at(payload, at).map(|id| (id & 0x7fff, 15));
-                    at += 2;
-                } else {
-                    facts.picture_id = Some((u16::from(low), 7));
-                    at += 1;
-                }
-            }
-            if present & 0x40 != 0 {
-                facts.base_layer_index = Some(read(at)?);
-                at += 1;
-            }
-            if present & 0x30 != 0 {
-                // TID, Y and KEYIDX share a byte that is there when either T or K is set.
-                let layer = read(at)?;
-                at += 1;
-                if present & 0x20 != 0 {
-                    facts.temporal_layer = layer >> 6;
-                }
-            }
-        }
-        let top = self.temporal.is_top(facts.temporal_layer);
-        facts.discardable = first & 0x20 != 0 || top;
-        // S is set and the partition is the first.
-        facts.starts_frame = first & 0x17 == 0x10;
-        // Only the frame's first byte tells (section 4.3): its lowest bit is 0 for a key frame.
-        facts.key_frame = facts.starts_frame && read(at)? & 1 == 0;
+        let (mut facts, _) = describe(payload)?;
+        facts.discardable |= self.temporal.is_top(facts.temporal_layer);
         Ok(facts)
     }
+}
+
+/// What a payload's descriptor says, and how long it is; the piece of the frame follows it.
+pub(crate) fn describe(payload: &[u8]) -> Result<(PayloadFacts, usize), CodecError> {
+    let read = |at: usize| {
+        payload.get(at).copied().ok_or(CodecError::Truncated {
+            codec: Codec::Vp8,
+            what: "payload descriptor",
+            len: payload.len(),
+        })
+    };
+    let first = read(0)?;
+    let mut at = 1;
+    let mut facts = PayloadFacts::default();
+    if first & 0x80 != 0 {
+        let present = read(1)?;
+        at = 2;
+        if present & 0x80 != 0 {
+            let low = read(at)?;
+            if low & 0x80 != 0 {
+                read(at + 1)?;
+                facts.picture_id = u16_at(payload, at).map(|id| (id & 0x7fff, 15));
+                at += 2;
+            } else {
+                facts.picture_id = Some((u16::from(low), 7));
+                at += 1;
+            }
+        }
+        if present & 0x40 != 0 {
+            facts.base_layer_index = Some(read(at)?);
+            at += 1;
+        }
+        if present & 0x30 != 0 {
+            // TID, Y and KEYIDX share a byte that is there when either T or K is set.
+            let layer = read(at)?;
+            at += 1;
+            if present & 0x20 != 0 {
+                facts.temporal_layer = layer >> 6;
+            }
+        }
+    }
+    facts.discardable = first & 0x20 != 0;
+    // S is set and the partition is the first.
+    facts.starts_frame = first & 0x17 == 0x10;
+    // Only the frame's first byte tells (section 4.3): its lowest bit is 0 for a key frame.
+    facts.key_frame = facts.starts_frame && read(at)? & 1 == 0;
+    Ok((facts, at))
 }
 
 #[cfg(test)]

@@ -23,40 +23,46 @@ pub(super) struct Reader {
 impl Reader {
     /// Reads one payload.
     pub(super) fn read(&mut self, payload: &[u8]) -> Result<PayloadFacts, CodecError> {
-        let mut descriptor = Descriptor { payload, at: 0 };
-        let flags = descriptor.byte()?;
-        let mut facts = PayloadFacts::default();
-        if flags & PICTURE_ID != 0 {
-            let high = descriptor.byte()?;
-            facts.picture_id = Some(if high & 0x80 == 0 {
-                (u16::from(high), 7)
-            } else {
-                (u16::from_be_bytes([high & 0x7f, descriptor.byte()?]), 15)
-            });
-        }
-        let mut inter_layer = false;
-        if flags & LAYERS != 0 {
-            let layers = descriptor.byte()?;
-            facts.temporal_layer = layers >> 5;
-            facts.spatial_layer = layers >> 1 & 7;
-            inter_layer = layers & 1 != 0;
-            if flags & FLEXIBLE == 0 {
-                facts.base_layer_index = Some(descriptor.byte()?);
-            }
-        }
-        if flags & FLEXIBLE != 0 && flags & INTER_PREDICTED != 0 {
-            descriptor.references()?;
-        }
-        if flags & STRUCTURE != 0 {
-            descriptor.structure()?;
-        }
-        facts.starts_frame = flags & BEGINS != 0 && facts.spatial_layer == 0;
-        facts.ends_frame = flags & ENDS != 0;
-        let independent = flags & INTER_PREDICTED == 0 && facts.spatial_layer == 0 && !inter_layer;
-        facts.key_frame = independent && flags & BEGINS != 0 && descriptor.frame_may_be_key();
+        let (mut facts, _) = describe(payload)?;
         facts.discardable = self.temporal.is_top(facts.temporal_layer);
         Ok(facts)
     }
+}
+
+/// What a payload's descriptor says, and how long it is; the piece of the frame follows it.
+pub(crate) fn describe(payload: &[u8]) -> Result<(PayloadFacts, usize), CodecError> {
+    let mut descriptor = Descriptor { payload, at: 0 };
+    let flags = descriptor.byte()?;
+    let mut facts = PayloadFacts::default();
+    if flags & PICTURE_ID != 0 {
+        let high = descriptor.byte()?;
+        facts.picture_id = Some(if high & 0x80 == 0 {
+            (u16::from(high), 7)
+        } else {
+            (u16::from_be_bytes([high & 0x7f, descriptor.byte()?]), 15)
+        });
+    }
+    let mut inter_layer = false;
+    if flags & LAYERS != 0 {
+        let layers = descriptor.byte()?;
+        facts.temporal_layer = layers >> 5;
+        facts.spatial_layer = layers >> 1 & 7;
+        inter_layer = layers & 1 != 0;
+        if flags & FLEXIBLE == 0 {
+            facts.base_layer_index = Some(descriptor.byte()?);
+        }
+    }
+    if flags & FLEXIBLE != 0 && flags & INTER_PREDICTED != 0 {
+        descriptor.references()?;
+    }
+    if flags & STRUCTURE != 0 {
+        descriptor.structure()?;
+    }
+    facts.starts_frame = flags & BEGINS != 0 && facts.spatial_layer == 0;
+    facts.ends_frame = flags & ENDS != 0;
+    let independent = flags & INTER_PREDICTED == 0 && facts.spatial_layer == 0 && !inter_layer;
+    facts.key_frame = independent && flags & BEGINS != 0 && descriptor.frame_may_be_key();
+    Ok((facts, descriptor.at))
 }
 
 /// The part of the descriptor that is still to be read.

@@ -1,8 +1,9 @@
 //! Readers of the files that coded media is kept in: Annex-B byte streams, IVF, Ogg, and recorded RTP (Janus `.mjr`,
-//! pcap). Bytes in, borrowed frames out; one format, one file.
+//! pcap); and Matroska, which is written too. Bytes in, borrowed frames out; one format, one file.
 
 pub mod annexb;
 pub mod ivf;
+pub mod matroska;
 pub mod mjr;
 pub mod ogg;
 pub mod pcap;

@@ -1,11 +1,12 @@
 //! Files of coded media: what is read lies within the file, comes to an end, and can be written and read again.
 
-use throng_media::container::{annexb, ivf, ogg};
+use throng_media::container::{annexb, ivf, matroska, ogg};
 
 /// Containers: the same bytes as a file of each kind.
 pub(crate) fn container(file: &[u8]) {
     annex_b(file);
     ivf_file(file);
+    matroska_file(file);
     ogg_file(file);
     let mut mended = file.to_vec();
     mend_checksums(&mut mended);
@@ -80,5 +81,18 @@ fn mend_checksums(file: &mut [u8]) {
         });
         page[22..26].copy_from_slice(&crc.to_le_bytes());
         rest = after;
+    }
+}
+
+fn matroska_file(file: &[u8]) {
+    // Behind a header that is whole, and as the whole file.
+    let mut behind = matroska::header(throng_observation::Codec::Vp8, (320, 240)).expect("video");
+    behind.extend_from_slice(file);
+    for file in [file, &behind] {
+        let Ok(reader) = matroska::MatroskaReader::new(file) else { continue };
+        let frames: Vec<_> = reader.collect();
+        assert!(frames.iter().rev().skip(1).all(Result::is_ok), "the first error ends it");
+        let whole: Vec<_> = frames.iter().filter_map(|frame| frame.as_ref().ok()).collect();
+        assert!(whole.iter().map(|frame| frame.data.len()).sum::<usize>() <= file.len());
     }
 }

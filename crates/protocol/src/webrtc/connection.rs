@@ -33,6 +33,8 @@ pub(super) struct Shared {
     pub(super) seed: u64,
     /// When the participant began: intervals end on whole seconds after it.
     pub(super) joined_at: Instant,
+    /// Coded frames are told too.
+    pub(super) is_tapped: bool,
 }
 
 /// A track that is to be sent.
@@ -373,6 +375,7 @@ impl Connection {
             joined_at: self.shared.joined_at,
             first_track: self.first_track,
             seed: self.shared.seed,
+            is_tapped: self.shared.is_tapped,
         };
         let sender = self
             .sends_only
@@ -429,6 +432,9 @@ impl Connection {
                 let ip_udp_bytes = if source.is_ipv4() { 28 } else { 48 };
                 if receiver.rtp(arrived_at, ip_udp_bytes, bytes) {
                     self.remote = Some(source);
+                }
+                if self.shared.is_tapped && receiver.has_observed() {
+                    self.take_observed(); // frames are worth little when they come late
                 }
             }
             (PacketKind::Rtcp, State::Playing { receiver, sender, .. }) => {
@@ -487,6 +493,11 @@ impl Connection {
             }
             receiver.timeout(now);
         }
+        self.take_observed();
+    }
+
+    fn take_observed(&mut self) {
+        let State::Playing { receiver, .. } = &mut self.state else { return };
         let observed: Vec<_> = receiver.take_observed().collect();
         for observation in observed {
             let opened = match &observation {

@@ -36,6 +36,8 @@ pub struct MemberOptions {
     pub patience: Patience,
     /// What it sends; empty for one who only receives.
     pub outgoing: Vec<Outgoing>,
+    /// It tells the coded frames that it receives.
+    pub is_tapped: bool,
 }
 
 /// A participant of a conference.
@@ -196,6 +198,7 @@ impl Member {
                 patience: options.patience,
                 seed: options.seed ^ u64::from(id.0).wrapping_mul(0x9e37_79b9_7f4a_7c15),
                 joined_at: self.started_at.unwrap_or(now),
+                is_tapped: options.is_tapped,
             };
             let outgoing = if id == PeerId::PUBLISHER { options.outgoing.clone() } else { Vec::new() };
             let connection = Connection::new(shared, outgoing, (id.0.max(1) - 1).saturating_mul(TRACKS_EACH));

@@ -3,11 +3,12 @@
 
 use std::time::{Duration, Instant};
 
+use throng_media::assemble::{AssembledFrame, FrameAssembler, MediaPacket};
 use throng_media::codec::{PayloadFacts, PayloadReader};
 use throng_media::quality::{CaptureBasis, Captured, Packet, TrackConfig, TrackMeter, WallClock};
 use throng_media::rtcp::{Compound, Rtcp};
 use throng_media::rtp::{ExtensionIds, Extensions, RtpHeader, original_packet};
-use throng_observation::{Codec, MediaKind, Observation, Phase, TrackId};
+use throng_observation::{Codec, CodedFrame, MediaKind, Observation, Phase, TrackId};
 
 use super::feedback::{Duty, Reporter};
 use super::payload::{Assignment, Assignments};
@@ -31,6 +32,7 @@ pub struct Receiver {
     last_media_at: Option<Instant>,
     first_packet_seen: bool,
     first_frame_seen: bool,
+    is_tapped: bool,
     observed: Vec<Observation>,
     /// What was odd is told once a kind, or a hostile server would fill the run with it.
     oddities_told: u8,
@@ -64,6 +66,8 @@ pub(super) struct Track {
     pub(super) duty: Duty,
     payloads: PayloadReader,
     first_frame_told: bool,
+    /// Puts its frames together, if the participant is tapped.
+    assembler: Option<Box<FrameAssembler>>,
 }
 
 /// What can be odd about what the peer sends; each is told once.
@@ -103,6 +107,7 @@ impl Receiver {
             last_media_at: None,
             first_packet_seen: false,
             first_frame_seen: false,
+            is_tapped: options.is_tapped,
             observed: Vec::new(),
             oddities_told: 0,
         };
@@ -211,6 +216,15 @@ impl Receiver {
             retransmitted,
             captured,
         });
+        if let Some(assembler) = &mut track.assembler
+            && malformed.is_none()
+        {
+            let (timestamp, marker) = (header.timestamp, header.marker);
+            let packet = MediaPacket { arrived_at, sequence, timestamp, marker, facts, captured, payload };
+            let (id, codec) = (TrackId(self.first_track.saturating_add(at_track as u16)), track.codec);
+            let observed = &mut self.observed;
+            assembler.packet(&packet, |frame| observed.push(whole(id, codec, &self.clock, frame)));
+        }
         if !self.first_packet_seen {
             self.first_packet_seen = true;
             self.observed.push(Observation::Reached(Phase::FirstPacket, arrived_at));
@@ -261,6 +275,7 @@ impl Receiver {
                     track.ssrc = header.ssrc;
                     track.duty.source_changed();
                     track.payloads = PayloadReader::new(track.codec);
+                    track.assembler.iter_mut().for_each(|assembler| assembler.restart());
                     track.meter.source_changed(now);
                 }
                 Role::Media(at)
@@ -287,6 +302,8 @@ impl Receiver {
             duty: Duty::of(assignment.feedback),
             payloads: PayloadReader::new(assignment.codec),
             first_frame_told: false,
+            assembler: (self.is_tapped && assignment.kind == MediaKind::Video)
+                .then(|| Box::new(FrameAssembler::new(assignment.codec))),
         });
         self.observed.push(Observation::TrackOpened {
             track,
@@ -435,6 +452,21 @@ pub struct ReceiverOptions {
     pub first_track: u16,
     /// Seed of the report intervals, the SSRC and the canonical name.
     pub seed: u64,
+    /// Whole coded frames are told too.
+    pub is_tapped: bool,
+}
+
+/// A frame as it is told.
+fn whole(track: TrackId, codec: Codec, clock: &WallClock, frame: AssembledFrame) -> Observation {
+    Observation::Frame(Box::new(CodedFrame {
+        track,
+        codec,
+        key_frame: frame.key_frame,
+        after_break: frame.after_break,
+        arrived_unix_ns: clock.unix_ns(frame.arrived_at),
+        captured: frame.captured.map(|captured| (captured.unix_ns, captured.basis)),
+        bytes: frame.bytes,
+    }))
 }
 
 /// The first moment after `now` that is a whole number of seconds after `origin`.

@@ -52,6 +52,8 @@ pub struct ViewerOptions {
     pub seed: u64,
     /// How long each step may take.
     pub patience: Patience,
+    /// It tells the coded frames that it receives.
+    pub is_tapped: bool,
 }
 
 /// How long a viewer waits for what.
@@ -308,6 +310,7 @@ impl Viewer {
             joined_at: self.started_at.unwrap_or(now),
             first_track: 0,
             seed: self.options.seed,
+            is_tapped: self.options.is_tapped,
         };
         let state = std::mem::replace(&mut self.state, State::Over);
         let State::Connecting { mut peer, .. } = state else {

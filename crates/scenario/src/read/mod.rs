@@ -15,6 +15,7 @@ use fields::{Fields, Reader};
 mod crowd;
 mod limits;
 mod role;
+mod tap;
 #[cfg(test)]
 mod tests;
 mod watch;
@@ -22,7 +23,8 @@ mod watch;
 mod watch_tests;
 
 /// What may stand at the top of the file.
-const TOP_KEYS: [&str; 8] = ["objectives", "target", "crowd", "run", "stream", "watch", "output", "caps"];
+const TOP_KEYS: [&str; 9] =
+    ["objectives", "target", "crowd", "run", "stream", "watch", "tap", "output", "caps"];
 
 /// Places of values that are judged together with others.
 struct Places {
@@ -52,13 +54,14 @@ pub(crate) fn scenario(text: &str, overrides: &[Override]) -> Result<Scenario, S
     let objectives = objectives(&mut reader, &mut fields);
     let watch_place = place_of(fields.get("watch"));
     let watch = watch::watches(&mut reader, &mut fields);
+    let tap = tap::tap(&mut reader, &mut fields);
     let output = output(&mut reader, &mut fields);
     let caps = caps(&mut reader, &mut fields, target.as_ref());
     reader.finish(&fields);
     let Some(target) = target.filter(|_| reader.is_clean()) else {
         return Err(ScenarioError { problems: reader.into_problems() });
     };
-    let scenario = Scenario { target, crowd, run, stream, watch, objectives, output, caps };
+    let scenario = Scenario { target, crowd, run, stream, watch, tap, objectives, output, caps };
     let (size, arrival, stay) = crowd_places;
     let (duration, warm_up) = run_places;
     watch::check(&mut reader, &scenario.watch, scenario.run.duration, watch_place);

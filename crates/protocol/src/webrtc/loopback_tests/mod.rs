@@ -150,6 +150,7 @@ impl World {
             toward: Some(address(SERVER)),
             seed: 3,
             patience: Patience::default(),
+            is_tapped: true,
         };
         Self {
             now,

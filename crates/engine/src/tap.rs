@@ -1,0 +1,241 @@
+//! The tap: coded frames of a few participants go through shared memory to another process, which decodes them. The run
+//! never waits for that process: what finds no room is dropped until the next key frame, and counted by the ring.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use throng_observation::CodedFrame;
+use throng_observation::run::ParticipantId;
+use throng_ring::{Flags, FrameInfo, Policy, Producer};
+
+/// The socket in the run folder at which the process that decodes asks for the ring.
+pub const TAP_SOCKET: &str = "tap.sock";
+
+/// How often the listener looks whether the run still wants it.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Why there is no tap.
+#[derive(Debug, thiserror::Error)]
+pub enum TapError {
+    /// The socket could not be made.
+    #[error("cannot listen at {path}: {error}")]
+    Listen {
+        /// Where.
+        path: String,
+        /// Why not.
+        error: io::Error,
+    },
+}
+
+/// The number that a participant's track has in the ring: 20 bits of participant, 12 of track. Frames that are dropped
+/// until a key frame are dropped by this number.
+#[must_use]
+pub fn stream_number(participant: ParticipantId, track: u16) -> u32 {
+    participant.0 << 12 | u32::from(track & 0xfff)
+}
+
+/// Where the process that decodes comes for the ring. One at a time: who comes later takes over.
+#[derive(Debug)]
+pub struct Tap {
+    current: Mutex<Option<Producer>>,
+    /// Counts who came, so that workers see a new one without the lock.
+    epoch: AtomicU32,
+}
+
+impl Tap {
+    /// Listens in `folder`, as long as the tap is held by anybody.
+    ///
+    /// # Errors
+    /// [`TapError::Listen`].
+    pub fn listen(folder: &Path) -> Result<Arc<Self>, TapError> {
+        let path = folder.join(TAP_SOCKET);
+        let listener =
+            bind(folder).map_err(|error| TapError::Listen { path: path.display().to_string(), error })?;
+        let tap = Arc::new(Self { current: Mutex::new(None), epoch: AtomicU32::new(0) });
+        let weak = Arc::downgrade(&tap);
+        let accept = move || {
+            while let Some(tap) = weak.upgrade() {
+                match listener.accept() {
+                    Ok((socket, _)) => tap.attach(socket),
+                    Err(_) => {
+                        drop(tap);
+                        thread::sleep(LOOK_EVERY);
+                    }
+                }
+            }
+            let _ = std::fs::remove_file(&path);
+        };
+        let spawned = thread::Builder::new().name("tap".into()).spawn(accept);
+        spawned.map_err(|error| TapError::Listen { path: TAP_SOCKET.into(), error })?;
+        Ok(tap)
+    }
+
+    /// Whether somebody takes the frames.
+    #[must_use]
+    pub fn is_attached(&self) -> bool {
+        self.lock().as_ref().is_some_and(Producer::has_consumer)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Producer>> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn attach(&self, socket: std::os::unix::net::UnixStream) {
+        // A stranger who connects and says nothing holds nobody up for longer than this.
+        let patience = Some(Duration::from_secs(2));
+        if socket.set_nonblocking(false).and_then(|()| socket.set_read_timeout(patience)).is_err() {
+            return;
+        }
+        match Producer::join(socket) {
+            Ok(mut producer) => {
+                producer.set_policy(Policy::DropUntilKeyframe);
+                *self.lock() = Some(producer);
+                self.epoch.fetch_add(1, Ordering::Release);
+            }
+            Err(error) => tracing::warn!("somebody came for the tap, and was no ring's consumer: {error}"),
+        }
+    }
+}
+
+/// A socket path has at most 107 bytes; through its folder's descriptor a run folder may lie as deep as it likes.
+fn bind(folder: &Path) -> io::Result<UnixListener> {
+    let opened = File::open(folder)?;
+    let short = format!("/proc/self/fd/{}/{TAP_SOCKET}", opened.as_raw_fd());
+    let listener = UnixListener::bind(short)?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+/// A worker's own way into the tap.
+#[derive(Debug)]
+pub(crate) struct TapLine {
+    tap: Arc<Tap>,
+    epoch: u32,
+    producer: Option<Producer>,
+}
+
+impl TapLine {
+    pub(crate) fn new(tap: Arc<Tap>) -> Self {
+        Self { tap, epoch: 0, producer: None }
+    }
+
+    /// Hands a frame of participant `who` over, if somebody takes it and there is room.
+    pub(crate) fn hand_over(&mut self, who: u32, frame: &CodedFrame) {
+        let epoch = self.tap.epoch.load(Ordering::Acquire);
+        if epoch != self.epoch {
+            self.epoch = epoch;
+            self.producer = self.tap.lock().as_ref().and_then(|producer| producer.another().ok());
+        }
+        let Some(producer) = &mut self.producer else { return };
+        let key = if frame.key_frame { Flags::KEYFRAME } else { Flags::default() };
+        let after_break = if frame.after_break { Flags::DISCONTINUITY } else { Flags::default() };
+        let (captured_ns, basis) = frame.captured.unzip();
+        let info = FrameInfo {
+            stream: stream_number(ParticipantId(who), frame.track.0),
+            kind: throng_observation::tap_kind(frame.codec, basis),
+            flags: Flags(key.0 | after_break.0),
+            timestamp_ns: frame.arrived_unix_ns,
+            user_data: captured_ns.unwrap_or(0),
+        };
+        // A frame beyond half the ring is counted by the ring; any other error means that the taker has gone.
+        match producer.send(&frame.bytes, &info) {
+            Ok(_) | Err(throng_ring::RingError::FrameTooLarge { .. }) => {}
+            Err(_) => self.producer = None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixStream;
+    use std::time::Instant;
+
+    use throng_observation::{CaptureBasis, Codec, TrackId};
+    use throng_ring::{Consumer, DropReason, RingOptions};
+
+    fn attach(folder: &Path, options: &RingOptions) -> Consumer {
+        let mut consumer = Consumer::new().unwrap();
+        consumer.accept(UnixStream::connect(folder.join(TAP_SOCKET)).unwrap(), options).unwrap();
+        consumer
+    }
+
+    fn until(what: impl Fn() -> bool) {
+        let given_up_at = Instant::now() + Duration::from_secs(5);
+        while !what() {
+            assert!(Instant::now() < given_up_at);
+            thread::yield_now();
+        }
+    }
+
+    fn frame(number: u64, key_frame: bool) -> CodedFrame {
+        CodedFrame {
+            track: TrackId(3),
+            codec: Codec::Vp8,
+            key_frame,
+            after_break: false,
+            arrived_unix_ns: number,
+            captured: Some((number + 1, CaptureBasis::Mark)),
+            bytes: vec![number as u8; 9_000],
+        }
+    }
+
+    #[test]
+    fn frames_go_to_whoever_came_last_and_never_wait() {
+        let folder = tempfile::tempdir().unwrap();
+        let deep = folder.path().join("a-run-folder-with-a-long-name".repeat(5));
+        std::fs::create_dir(&deep).unwrap();
+        let long = Tap::listen(&deep).unwrap();
+        assert!(deep.join(TAP_SOCKET).exists());
+        drop(long);
+        until(|| !deep.join(TAP_SOCKET).exists());
+
+        let tap = Tap::listen(folder.path()).unwrap();
+        let mut line = TapLine::new(Arc::clone(&tap));
+        line.hand_over(0, &frame(0, true));
+        assert!(!tap.is_attached(), "nobody takes it, and that is no error");
+
+        let options = RingOptions::with_size(65_536, 8);
+        let mut consumer = attach(folder.path(), &options);
+        until(|| tap.is_attached());
+        for number in 1..=20 {
+            line.hand_over(7, &frame(number, number == 1));
+        }
+        let mut taken = 0;
+        while let Some(got) = consumer.peek() {
+            taken += 1;
+            assert_eq!(
+                (got.info.stream, got.info.timestamp_ns, got.info.user_data),
+                (7 << 12 | 3, taken, taken + 1)
+            );
+            assert_eq!(
+                throng_observation::of_tap_kind(got.info.kind),
+                (Codec::Vp8, Some(CaptureBasis::Mark))
+            );
+            consumer.release(got.id).unwrap();
+        }
+        assert_eq!(taken, 7, "as many as the ring has room for");
+        // Room again, but the stream is broken until a key frame comes.
+        line.hand_over(7, &frame(21, false));
+        assert!(consumer.peek().is_none());
+        line.hand_over(7, &frame(22, true));
+        let got = consumer.peek().unwrap();
+        assert!(got.info.flags.contains(Flags::KEYFRAME) && got.info.timestamp_ns == 22);
+        let lane = consumer.lanes().next().unwrap();
+        let stats = consumer.stats(lane).unwrap();
+        let dropped = |reason| stats.producers.iter().map(|row| row.dropped(reason)).sum::<u64>();
+        assert_eq!(dropped(DropReason::Full) + dropped(DropReason::UntilKeyframe), 14, "{stats:?}");
+
+        let mut second = attach(folder.path(), &options);
+        until(|| tap.epoch.load(Ordering::Acquire) == 2);
+        line.hand_over(7, &frame(23, true));
+        assert_eq!(second.peek().unwrap().info.timestamp_ns, 23);
+    }
+}

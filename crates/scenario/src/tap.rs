@@ -1,0 +1,87 @@
+//! Whose received frames are handed out to be decoded, and what is done with them.
+
+/// The tap of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tap {
+    /// Whose frames.
+    pub tapped: Tapped,
+    /// They are decoded while the run goes on; else nobody is started, and `throng tap` may attach.
+    pub decode: bool,
+    /// They are kept in the run folder, to be decoded again later.
+    pub keep: bool,
+    /// Decoded pictures of the test card are compared with those of its source.
+    pub ssim: bool,
+}
+
+/// Which participants are tapped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Tapped {
+    /// Those that join first.
+    First(u32),
+    /// These, by their numbers in order of joins, from 0.
+    These(Vec<u32>),
+}
+
+/// More are not listed one by one: each costs a decoder.
+pub(crate) const LISTED_MAX: usize = 1_000;
+
+impl Default for Tapped {
+    /// Nobody.
+    fn default() -> Self {
+        Self::First(0)
+    }
+}
+
+impl Tapped {
+    /// Whether participant `number` is tapped.
+    #[must_use]
+    pub fn holds(&self, number: u32) -> bool {
+        match self {
+            Self::First(count) => number < *count,
+            Self::These(numbers) => numbers.contains(&number),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Scenario, Tapped};
+
+    fn tap(toml: &str) -> Result<Option<super::Tap>, String> {
+        let text = format!("[target]\nurl = \"whep+http://127.0.0.1/whep\"\n[crowd]\nsize = 9\n{toml}");
+        let scenario = Scenario::parse(&text).map_err(|error| error.to_string())?;
+        let again = Scenario::parse(&scenario.to_toml()).map_err(|error| error.to_string())?;
+        assert_eq!(again.tap, scenario.tap, "{}", scenario.to_toml());
+        Ok(scenario.tap)
+    }
+
+    #[test]
+    fn a_tap_is_read_and_written_again() {
+        assert_eq!(tap(""), Ok(None));
+        let first = tap("[tap]\nparticipants = 3\n").unwrap().unwrap();
+        assert_eq!(
+            (first.tapped.clone(), first.decode, first.keep, first.ssim),
+            (Tapped::First(3), true, false, false)
+        );
+        assert!(first.tapped.holds(2) && !first.tapped.holds(3));
+        let these =
+            tap("[tap]\nparticipants = [0, 7]\ndecode = false\nkeep = true\nssim = true\n").unwrap().unwrap();
+        assert!(these.tapped.holds(7) && !these.tapped.holds(1));
+        assert_eq!((these.decode, these.keep, these.ssim), (false, true, true));
+    }
+
+    #[test]
+    fn what_taps_nobody_or_nonsense_says_what_to_write() {
+        for (toml, expect) in [
+            ("[tap]\n", "participants = 3"),
+            ("[tap]\nparticipants = 0\n", "a whole number"),
+            ("[tap]\nparticipants = []\n", "participants"),
+            ("[tap]\nparticipants = [-1]\n", "participants"),
+            ("[tap]\nparticipants = \"all\"\n", "participants"),
+            ("[tap]\nparticipants = 1\nkept = true\n", "kept"),
+        ] {
+            let error = tap(toml).unwrap_err();
+            assert!(error.contains(expect), "{toml}: {error}");
+        }
+    }
+}
