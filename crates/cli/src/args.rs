@@ -21,6 +21,8 @@ pub(crate) enum Command {
     Run(Run),
     /// Send viewers at a URL without a file; also takes OvenRtcTester's -url -n -cint -sint -life
     View(View),
+    /// Find the largest crowd that is served well: grows and shrinks it until one load passes and the next one fails
+    Find(Find),
     /// Validate a scenario file and print what it comes to; sends nothing
     Check(Check),
     /// Make the report of a run again from its run.db
@@ -121,6 +123,30 @@ pub(crate) struct RingStat {
 pub(crate) struct Run {
     /// The scenario (TOML)
     pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Find {
+    /// The scenario (TOML), or a target's URL
+    pub(crate) scenario: String,
+    /// About how long the search may take, such as 10m; less time is less precision, and it says what that costs
+    /// [default: the full search, about three quarters of an hour]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) budget: Option<String>,
+    /// The crowd to begin with [default: 5]
+    #[arg(long, value_name = "N", value_parser = viewers)]
+    pub(crate) start: Option<u32>,
+    /// The largest crowd to try [default: the cap on users, or 2000]
+    #[arg(long, value_name = "N", value_parser = viewers)]
+    pub(crate) ceiling: Option<u32>,
+    /// The cohort whose size is searched [default: the largest]; the others stay as they are
+    #[arg(long, value_name = "COHORT")]
+    pub(crate) vary: Option<String>,
+    /// Go on with the search of this run folder, which was cut off
+    #[arg(long, value_name = "RUN")]
+    pub(crate) resume: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) common: Common,
 }

@@ -36,11 +36,12 @@ pub(crate) fn calibrate(command: &args::Calibrate) -> Result<Exit, Stop> {
     let interrupt = Interrupt::listen().map_err(|error| failed(error.into()))?;
     crate::stage::card(&command.card)?;
     let stage = StageProcess::start(&command.card).map_err(failed)?;
-    let plan = scenario(command, &stage.url)?.plan();
+    let scenario = scenario(command, &stage.url)?;
+    let plan = scenario.plan();
     let common = Common::default();
     run::warnings(&plan).iter().for_each(|warning| say(&format!("warning: {warning}")));
     let permission = run::permission(&plan, &common)?;
-    let (handle, rows, _) = run::start(&plan, &permission, &common)?;
+    let (handle, rows, _) = run::start(&scenario, &plan, &permission, &common)?;
     // Nothing is kept: what counts is in the live picture.
     let drain = std::thread::spawn(move || rows.iter().for_each(drop));
     let reached = ramp(&handle, &interrupt, command.up_to);

@@ -4,6 +4,7 @@ mod args;
 mod calibrate;
 mod check;
 mod exit;
+mod find;
 mod interrupt;
 mod ipc;
 mod live;
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
     let done = match arguments.command {
         Command::Run(command) => scenario::of_file(&command).and_then(|(s, common)| run::run(&s, &common)),
         Command::View(command) => scenario::of_flags(&command).and_then(|(s, common)| run::run(&s, &common)),
+        Command::Find(command) => find::find(&command),
         Command::Check(command) => check::check(&command),
         Command::Report(command) => report::remake(&command),
         Command::Stage(command) => stage::stage(&command),

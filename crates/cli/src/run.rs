@@ -58,7 +58,7 @@ pub(crate) fn run(scenario: &Scenario, common: &Common) -> Result<Exit, Stop> {
         && (common.until_missed || display.shows_objectives() || watchers::wait_for_failure(&plan));
     let present = is_judged.then(|| Present::new(info.clone()));
     let mut writer = RunFolder::create(&path, &info).map_err(|error| Stop::new(Exit::Usage, error))?;
-    let (handle, rows, rows_in) = start(&plan, &permission, common)?;
+    let (handle, rows, rows_in) = start(scenario, &plan, &permission, common)?;
     let mut watchers = Watchers::start(
         &plan,
         handle.started_at(),
@@ -67,7 +67,9 @@ pub(crate) fn run(scenario: &Scenario, common: &Common) -> Result<Exit, Stop> {
         !display.shows_objectives(),
     );
     writer.starts_at(handle.started_at_unix_us()).map_err(|error| Stop::new(Exit::Invalid, error))?;
-    let sink = Sink::start(writer, rows, present.clone()).map_err(|error| Stop::new(Exit::Invalid, error))?;
+    let kept = present.clone();
+    let hear = move |row: &Row| kept.iter().for_each(|present| present.take(row));
+    let sink = Sink::start(writer, rows, hear).map_err(|error| Stop::new(Exit::Invalid, error))?;
 
     let judged = Judged { present: present.as_ref(), ends_run: common.until_missed };
     let quit = watch(&handle, &interrupt, display, &judged, &mut watchers);
@@ -101,11 +103,33 @@ pub(crate) fn permission(plan: &Plan, common: &Common) -> Result<Permission, Sto
 
 /// Starts to play the plan; what it sees comes from the receiver, and what watchers see may be sent to it too.
 pub(crate) fn start(
+    scenario: &Scenario,
     plan: &Plan,
     permission: &Permission,
     common: &Common,
 ) -> Result<(RunHandle, Receiver<Row>, SyncSender<Row>), Stop> {
-    let config = config(plan, permission, tls(plan, common)?, common.workers);
+    begin(config(scenario, plan, permission, common)?, plan, permission)
+}
+
+/// As [`start`], but nobody joins by plan: whoever is called does, as many as the plan has joins.
+pub(crate) fn start_open(
+    scenario: &Scenario,
+    plan: &Plan,
+    permission: &Permission,
+    common: &Common,
+) -> Result<(RunHandle, Receiver<Row>, SyncSender<Row>), Stop> {
+    let config = config(scenario, plan, permission, common)?;
+    let called_max = u32::try_from(config.joins.len()).unwrap_or(u32::MAX);
+    // Loads that fail are what is looked for: they must not end the run.
+    let guards = Guards { connect_failure_ratio_max: f64::INFINITY, ..config.guards };
+    begin(RunConfig { joins: Vec::new(), called_max, guards, ..config }, plan, permission)
+}
+
+fn begin(
+    config: RunConfig,
+    plan: &Plan,
+    permission: &Permission,
+) -> Result<(RunHandle, Receiver<Row>, SyncSender<Row>), Stop> {
     let casting = casting(plan, permission)?;
     let (rows_in, rows) = mpsc::sync_channel(ROWS_WAITING_MAX);
     let handle = throng_engine::run(config, casting, rows_in.clone())
@@ -151,7 +175,7 @@ fn watch(
     let mut judge_at = Instant::now() + JUDGE_EVERY;
     let mut objectives = judged.present.map(Present::judge).unwrap_or_default();
     while !handle.is_finished() {
-        let person_quits = display.show(&handle.live(), &objectives, &watchers.figures());
+        let person_quits = display.show(&handle.live(), &objectives, &watchers.figures(), None);
         if !is_stopping && (person_quits || interrupt.is_set()) {
             handle.stop();
             is_stopping = true;
@@ -173,12 +197,12 @@ fn watch(
         }
         std::thread::sleep(SHOW_EVERY);
     }
-    display.show(&handle.live(), &objectives, &watchers.figures());
+    display.show(&handle.live(), &objectives, &watchers.figures(), None);
     quit
 }
 
 /// Says that a watched run begins with a look at the idle server.
-fn say_baseline(plan: &Plan) {
+pub(crate) fn say_baseline(plan: &Plan) {
     if let [first, more @ ..] = plan.watch.as_slice() {
         let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
         let seconds = watchers::BASELINE.as_secs();
@@ -189,7 +213,7 @@ fn say_baseline(plan: &Plan) {
     }
 }
 
-fn display(plan: &Plan, common: &Common) -> Box<dyn Display> {
+pub(crate) fn display(plan: &Plan, common: &Common) -> Box<dyn Display> {
     if common.quiet || (common.json && !std::io::stderr().is_terminal()) {
         return Box::new(Quiet);
     }
@@ -228,11 +252,16 @@ fn foreign_source(plan: &Plan) -> Option<String> {
 }
 
 /// The local addresses that the plan deals to its participants.
-fn source_ips(plan: &Plan) -> BTreeSet<IpAddr> {
+pub(crate) fn source_ips(plan: &Plan) -> BTreeSet<IpAddr> {
     plan.joins.iter().filter_map(|join| join.source_ip).collect()
 }
 
-fn config(plan: &Plan, permission: &Permission, tls: TlsOptions, workers: Option<usize>) -> RunConfig {
+fn config(
+    scenario: &Scenario,
+    plan: &Plan,
+    permission: &Permission,
+    common: &Common,
+) -> Result<RunConfig, Stop> {
     let join = |join: &throng_scenario::Join| Join {
         participant: join.participant,
         cohort: join.cohort,
@@ -243,15 +272,16 @@ fn config(plan: &Plan, permission: &Permission, tls: TlsOptions, workers: Option
     let joins = plan.joins.iter().map(join).collect();
     let usual = RunConfig::new(joins, RunTime::after_start(plan.duration), permission.reach());
     let lead = if plan.watch.is_empty() { usual.lead } else { watchers::BASELINE };
-    RunConfig {
-        workers,
-        tls,
+    Ok(RunConfig {
+        workers: common.workers,
+        tls: tls(plan, common)?,
+        bad_if: throng_scenario::bad_if(&scenario.objectives),
         consent: permission.consent_check(),
         guards: Guards { mbit_per_s_max: permission.mbit_per_s_max(), ..Guards::default() },
         cohorts: u16::try_from(plan.cohorts.len()).unwrap_or(u16::MAX),
         lead,
         ..usual
-    }
+    })
 }
 
 fn casting(plan: &Plan, permission: &Permission) -> Result<Arc<dyn Casting>, Stop> {
@@ -279,7 +309,12 @@ fn casting(plan: &Plan, permission: &Permission) -> Result<Arc<dyn Casting>, Sto
     }))
 }
 
-fn info(scenario: &Scenario, plan: &Plan, permission: &Permission, warnings: Vec<String>) -> RunInfo {
+pub(crate) fn info(
+    scenario: &Scenario,
+    plan: &Plan,
+    permission: &Permission,
+    warnings: Vec<String>,
+) -> RunInfo {
     RunInfo {
         format: throng_store::FORMAT,
         throng_version: env!("CARGO_PKG_VERSION").into(),
@@ -295,7 +330,7 @@ fn info(scenario: &Scenario, plan: &Plan, permission: &Permission, warnings: Vec
 }
 
 /// The run folder: as asked, or a new one named by the time.
-fn folder(scenario: &Scenario, common: &Common) -> PathBuf {
+pub(crate) fn folder(scenario: &Scenario, common: &Common) -> PathBuf {
     common.output.clone().or_else(|| scenario.output.folder.clone().map(PathBuf::from)).unwrap_or_else(|| {
         let seconds = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
         PathBuf::from(format!("runs/{seconds}-{}", std::process::id()))

@@ -6,7 +6,7 @@ use anyhow::anyhow;
 use throng_scenario::{Override, QuickForm, Scenario, ScenarioError};
 
 use crate::Stop;
-use crate::args::{Common, Run, View};
+use crate::args::{Common, Find, Run, View};
 
 /// The scenario of `throng run FILE`.
 pub(crate) fn of_file(command: &Run) -> Result<(Scenario, Common), Stop> {
@@ -32,6 +32,17 @@ pub(crate) fn of_flags(command: &View) -> Result<(Scenario, Common), Stop> {
     let scenario =
         Scenario::quick(&form).map_err(|error| Stop::usage(problems("the command line", &error)))?;
     Ok((scenario, common.clone()))
+}
+
+/// The scenario of `throng find`, with `more` laid over it.
+pub(crate) fn of_find(command: &Find, more: &[Override]) -> Result<Scenario, Stop> {
+    let mut over = overrides(&command.common)?;
+    over.extend_from_slice(more);
+    if !command.scenario.contains("://") {
+        return read(Path::new(&command.scenario), &over);
+    }
+    let form = QuickForm { url: command.scenario.clone(), set: over, ..QuickForm::default() };
+    Scenario::quick(&form).map_err(|error| Stop::usage(problems("the command line", &error)))
 }
 
 /// `forever` is longer than anybody waits: a person ends the run.

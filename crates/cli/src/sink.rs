@@ -9,8 +9,6 @@ use throng_observation::RunTime;
 use throng_observation::run::{Ending, Row};
 use throng_store::{RunWriter, StoreError};
 
-use crate::present::Present;
-
 /// How often rows become durable.
 const COMMIT_EVERY: Duration = Duration::from_secs(1);
 
@@ -18,11 +16,11 @@ const COMMIT_EVERY: Duration = Duration::from_secs(1);
 pub(crate) struct Sink(JoinHandle<RunWriter>);
 
 impl Sink {
-    /// Writes what comes from `rows` until its sender is gone; `present` sees it on the way.
+    /// Writes what comes from `rows` until its sender is gone; `hear` is shown it on the way.
     pub(crate) fn start(
         mut writer: RunWriter,
         rows: Receiver<Row>,
-        present: Option<Present>,
+        mut hear: impl FnMut(&Row) + Send + 'static,
     ) -> std::io::Result<Self> {
         let thread = std::thread::Builder::new().name("store".into()).spawn(move || {
             let mut complaint = Complaint::default();
@@ -30,9 +28,7 @@ impl Sink {
             loop {
                 match rows.recv_timeout(commit_at.saturating_duration_since(Instant::now())) {
                     Ok(row) => {
-                        if let Some(present) = &present {
-                            present.take(&row);
-                        }
+                        hear(&row);
                         writer.write(row);
                     }
                     Err(RecvTimeoutError::Timeout) => {}

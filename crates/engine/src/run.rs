@@ -52,6 +52,7 @@ pub struct RunEnd {
 pub struct RunHandle {
     clock: RunClock,
     started_at_unix_us: i64,
+    ends_at: RunTime,
     live: Arc<Mutex<Live>>,
     control: Arc<Control>,
     collector: Option<JoinHandle<RunEnd>>,
@@ -82,6 +83,7 @@ pub fn run(
     let mut handle = RunHandle {
         clock,
         started_at_unix_us: i64::try_from(unix.as_micros()).unwrap_or(i64::MAX),
+        ends_at: config.ends_at,
         live: Arc::clone(&live),
         control: Arc::clone(&control),
         collector: None,
@@ -206,6 +208,18 @@ impl RunHandle {
     #[must_use]
     pub fn now(&self) -> RunTime {
         self.clock.run_time(Instant::now())
+    }
+
+    /// When everybody is told to leave, if nothing ends the run before.
+    #[must_use]
+    pub fn ends_at(&self) -> RunTime {
+        self.ends_at
+    }
+
+    /// Whether the run was ended early.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.control.stopped().is_some()
     }
 
     /// The latest picture of the run.

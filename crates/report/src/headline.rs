@@ -2,11 +2,15 @@
 
 use throng_observation::run::Ending;
 
+use crate::capacity;
 use crate::summary::{RunOutcome, Summary};
 
 /// The verdict on a summary whose other figures are filled in.
 pub(crate) fn outcome(summary: &Summary, ending: Ending) -> RunOutcome {
-    if summary.generator.limited {
+    if let Some(capacity) = &summary.capacity {
+        // Loads that fail, and a generator past its limits in some hold, are part of a search.
+        capacity::outcome(capacity)
+    } else if summary.generator.limited {
         RunOutcome::Invalid
     } else if ending == Ending::Aborted || summary.participants.connected == 0 {
         RunOutcome::Error
@@ -28,6 +32,12 @@ fn everybody_played_or_was_judged(summary: &Summary) -> bool {
 /// The answer in one sentence.
 pub(crate) fn headline(summary: &Summary) -> String {
     let said = match summary.outcome {
+        _ if summary.capacity.is_some() => {
+            let statement =
+                summary.capacity.as_ref().map(|capacity| capacity.statement.as_str()).unwrap_or_default();
+            let mut letters = statement.chars();
+            letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+        }
         RunOutcome::Invalid => {
             format!("Invalid: the generator was the limit: {}", summary.generator.reasons.join("; "))
         }

@@ -23,6 +23,7 @@ mod health;
 
 mod judge;
 
+mod capacity;
 mod headline;
 
 mod server;

@@ -11,11 +11,12 @@ use crate::figures::{CONNECTED, Figures, KindFigures, PLAYING};
 use crate::summary::{
     ClockSummary, FailureExample, Media, Participants, PhaseTime, RunOutcome, SUMMARY_VERSION, Summary,
 };
-use crate::{headline, health, judge, server};
+use crate::{capacity, headline, health, judge, server};
 
 /// What `run` comes to, held against `objectives`; media figures leave the first `warm_up` out.
 #[must_use]
 pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> Summary {
+    let searched = if run.holds.is_empty() { objectives } else { &[] };
     let warm_up_s = warm_up.as_secs_f64();
     let figures = Figures::of(run, warm_up_s);
     let by_second = Crowd::of(run);
@@ -56,7 +57,8 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
         server: server::summarise(run),
         failures: failures.iter().map(|(reason, example)| (reason.clone(), example.count)).collect(),
         failure_examples: failures.into_values().collect(),
-        objectives: objectives.iter().map(|objective| judge::judge(objective, &figures)).collect(),
+        capacity: capacity::summarise(run, "viewers"),
+        objectives: searched.iter().map(|objective| judge::judge(objective, &figures)).collect(),
         clock_error: ClockSummary {
             bound_ms: run.info.clock.bound_us.map(|us| us as f64 / 1e3),
             basis: run.info.clock.basis.clone(),

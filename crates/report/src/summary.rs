@@ -67,7 +67,10 @@ pub struct Summary {
     /// The watched hosts, in the order of the scenario; empty when nothing was watched.
     #[serde(default)]
     pub server: Vec<Server>,
-    /// Every objective with what was measured.
+    /// How many are served well; `null` for a run that did not search.
+    #[serde(default)]
+    pub capacity: Option<CapacitySummary>,
+    /// Every objective with what was measured; empty for a search, whose objectives say what a bad second is.
     pub objectives: Vec<ObjectiveResult>,
     /// How far absolute delays may be off.
     pub clock_error: ClockSummary,
@@ -91,6 +94,45 @@ pub enum RunOutcome {
     Invalid,
     /// There is nothing to judge: nobody was due, nobody connected, or a guard ended the run.
     Error,
+}
+
+/// How many are served well, by a search (`throng find`).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CapacitySummary {
+    /// The largest crowd that was served well: the median over the repeats of the search. `null` if none was.
+    pub users: Option<u32>,
+    /// The smallest crowd that was not. `null` if none failed.
+    pub first_failing: Option<u32>,
+    /// What each repeat of the search came to.
+    pub runs: Vec<u32>,
+    /// The goal that was searched: `acceptable`.
+    pub goal: String,
+    /// `found`, `at_least` (nothing that was tried failed), `never_passes`, `undecidable` (this host is too noisy) or
+    /// `invalid` (the generator was the limit).
+    pub verdict: String,
+    /// The answer in a sentence, with the load that failed.
+    pub statement: String,
+    /// Between which loads the limit of each goal lies.
+    pub goals: Vec<GoalBracket>,
+    /// The longest that the server took to serve a smaller crowd well again after too large a one, milliseconds.
+    pub recovery_ms: Option<u64>,
+    /// Seconds that were judged.
+    pub judged_s: u32,
+    /// What else has to be said.
+    pub notes: Vec<String>,
+}
+
+/// Between which loads a goal's limit lies.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GoalBracket {
+    /// `clean`, `acceptable` or `broken`.
+    pub goal: String,
+    /// The share of users that may have a bad second.
+    pub bad_users_ratio_max: f64,
+    /// The largest crowd that kept it.
+    pub passing: Option<u32>,
+    /// The smallest that did not.
+    pub failing: Option<u32>,
 }
 
 /// The crowd, over the whole run.

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
 
-use crate::summary::{ClockSummary, Media, Server, Summary, TimeTo, one_way_basis};
+use crate::summary::{CapacitySummary, ClockSummary, Media, Server, Summary, TimeTo, one_way_basis};
 
 /// About fifteen lines: the answer, the objectives, the figures that matter. Plain text, newline at the end.
 #[must_use]
@@ -16,6 +16,9 @@ pub fn summary(summary: &Summary) -> String {
     }
     if !summary.objectives.is_empty() {
         out.push('\n');
+    }
+    if let Some(capacity) = &summary.capacity {
+        capacity_lines(&mut out, capacity);
     }
     let crowd = &summary.participants;
     line(&mut out, "target", &summary.target);
@@ -66,6 +69,28 @@ pub fn summary(summary: &Summary) -> String {
         line(&mut out, "warning", warning);
     }
     out
+}
+
+/// Between which loads each goal's limit lies, and what else the search says.
+fn capacity_lines(out: &mut String, capacity: &CapacitySummary) {
+    for goal in &capacity.goals {
+        let (passing, failing) = match (goal.passing, goal.failing) {
+            (None, None) => continue,
+            (passing, failing) => (
+                passing.map_or_else(|| "none passed".to_owned(), |users| format!("{users} passed")),
+                failing.map_or_else(|| "none failed".to_owned(), |users| format!("{users} failed")),
+            ),
+        };
+        let ratio = percent(goal.bad_users_ratio_max);
+        line(out, &goal.goal, &format!("{passing}, {failing} (at most {ratio} of users with a bad second)"));
+    }
+    if let Some(ms) = capacity.recovery_ms {
+        line(out, "recovery", &format!("{} after too large a crowd", duration_ms(ms as f64)));
+    }
+    for note in &capacity.notes {
+        line(out, "note", note);
+    }
+    out.push('\n');
 }
 
 fn line(out: &mut String, name: &str, what: &str) {

@@ -36,7 +36,7 @@ mod churn;
 pub use churn::{Stay, StayTime};
 
 pub mod objective;
-pub use objective::{Metric, Objective, ObjectiveError, Statistic, Threshold, Verdict};
+pub use objective::{Metric, Objective, ObjectiveError, Statistic, Threshold, Verdict, bad_if};
 
 mod plan;
 pub use plan::{ExpectedLoad, Join, Needs, Plan};

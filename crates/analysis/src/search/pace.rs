@@ -82,11 +82,13 @@ impl Pace {
         if self.hold_s < full.hold_s {
             let allowed = (f64::from(self.hold_s) * 0.05) as u32;
             costs.push(format!(
-                "each load is judged for {} s instead of {} s: {} unlucky second{} fail it",
+                "each load is judged for {} s instead of {} s: {} it",
                 self.hold_s,
                 full.hold_s,
-                allowed + 1,
-                if allowed == 0 { "" } else { "s" },
+                match allowed {
+                    0 => "one unlucky second fails".to_owned(),
+                    more => format!("{} unlucky seconds fail", more + 1),
+                },
             ));
         }
         if self.width_ratio > full.width_ratio {

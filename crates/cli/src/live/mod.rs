@@ -7,6 +7,7 @@ mod terminal;
 pub(crate) use plain::Plain;
 pub(crate) use terminal::{Screen, Terminal};
 
+use throng_analysis::search::Progress;
 use throng_engine::Live;
 use throng_report::ObjectiveResult;
 
@@ -14,10 +15,15 @@ use crate::watched_now::ServerFigures;
 
 /// Shows a run while it goes on.
 pub(crate) trait Display {
-    /// Shows the picture of the moment, what the objectives come to at present, and what the watched
-    /// hosts do; called a few times a second. `true`
-    /// when the person wants to end the run.
-    fn show(&mut self, live: &Live, objectives: &[ObjectiveResult], servers: &[ServerFigures]) -> bool;
+    /// Shows the picture of the moment, what the objectives come to at present, what the watched hosts do, and where a
+    /// search is; called a few times a second. `true` when the person wants to end the run.
+    fn show(
+        &mut self,
+        live: &Live,
+        objectives: &[ObjectiveResult],
+        servers: &[ServerFigures],
+        search: Option<&Progress>,
+    ) -> bool;
 
     /// Whether it shows the objectives: judging them costs something.
     fn shows_objectives(&self) -> bool {
@@ -29,7 +35,7 @@ pub(crate) trait Display {
 pub(crate) struct Quiet;
 
 impl Display for Quiet {
-    fn show(&mut self, _: &Live, _: &[ObjectiveResult], _: &[ServerFigures]) -> bool {
+    fn show(&mut self, _: &Live, _: &[ObjectiveResult], _: &[ServerFigures], _: Option<&Progress>) -> bool {
         false
     }
 }

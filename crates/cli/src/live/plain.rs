@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::time::Duration;
 
+use throng_analysis::search::Progress;
 use throng_engine::Live;
 use throng_engine::live::{KindFigures, Stage};
 use throng_observation::Quantiles;
@@ -29,7 +30,16 @@ impl<W: Write> Plain<W> {
 }
 
 impl<W: Write> Display for Plain<W> {
-    fn show(&mut self, live: &Live, _: &[ObjectiveResult], servers: &[ServerFigures]) -> bool {
+    fn show(
+        &mut self,
+        live: &Live,
+        _: &[ObjectiveResult],
+        servers: &[ServerFigures],
+        search: Option<&Progress>,
+    ) -> bool {
+        if search.is_some() {
+            return false; // Its loads are told one by one; a summary between them would bury them.
+        }
         let Some(second) = live.second else { return false };
         if second >= self.next_s && live.stage != Stage::Finished {
             self.next_s = (second + 1) / self.every_s * self.every_s + self.every_s - 1;
@@ -150,8 +160,8 @@ mod tests {
         let mut out = Vec::new();
         let mut plain = Plain::new(&mut out, Duration::from_secs(5));
         for second in 0..=11 {
-            plain.show(&at(second), &[], &[]);
-            plain.show(&at(second), &[], &[]);
+            plain.show(&at(second), &[], &[], None);
+            plain.show(&at(second), &[], &[], None);
         }
         let text = String::from_utf8(out).unwrap();
         let blocks: Vec<_> = text.lines().filter(|line| line.starts_with("<Summary>")).collect();

@@ -6,6 +6,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, Paragraph, Row, Sparkline, Table};
+use throng_analysis::search::Progress;
 use throng_engine::Live;
 use throng_engine::live::{KindFigures, Point, Stage, TrackFigures};
 use throng_observation::units::{bit_rate, bytes, percent};
@@ -32,11 +33,16 @@ pub(super) fn draw(
     live: &Live,
     objectives: &[ObjectiveResult],
     servers: &[ServerFigures],
+    search: Option<&Progress>,
 ) {
     // A title and a line each; no room where nothing is watched.
     let servers_height = if servers.is_empty() { 0 } else { servers.len() as u16 + 1 };
     let objectives = objectives.get(..OBJECTIVES_MAX).unwrap_or(objectives);
-    let objectives_height = if objectives.is_empty() { 0 } else { objectives.len() as u16 + 1 };
+    let objectives_height = match search {
+        Some(_) => 4,
+        None if objectives.is_empty() => 0,
+        None => objectives.len() as u16 + 1,
+    };
     let is_roomy = frame.area().height >= ROOMY_LINES + objectives_height + servers_height;
     let [head, crowd, charts, judged, worst, watched, health] = Layout::vertical([
         Constraint::Length(2),
@@ -51,10 +57,48 @@ pub(super) fn draw(
     draw_head(frame, head, title, live);
     draw_crowd(frame, crowd, live);
     draw_charts(frame, charts, live);
-    draw_objectives(frame, judged, objectives);
+    match search {
+        Some(search) => draw_search(frame, judged, search),
+        None => draw_objectives(frame, judged, objectives),
+    }
     draw_worst(frame, worst, live);
     draw_servers(frame, watched, servers);
     draw_health(frame, health, live);
+}
+
+/// Where the search is, and the bracket as it narrows.
+fn draw_search(frame: &mut Frame<'_>, area: Rect, search: &Progress) {
+    let bound = |users: Option<u32>| users.map_or_else(|| "?".to_owned(), |users| users.to_string());
+    let (judged, whole) = search.judged_s;
+    let state = match search.purpose {
+        None => "the server recovers".to_owned(),
+        Some(purpose) if search.is_settling => format!("{}, settling", purpose.key()),
+        Some(purpose) => format!("{}, {judged} of {whole} s judged", purpose.key()),
+    };
+    let (repeat, repeats) = search.repeat;
+    let earlier: Vec<String> =
+        search.found.iter().map(|(passing, failing)| format!("{passing}–{failing}")).collect();
+    let lines = vec![
+        Line::from(vec![
+            Span::styled(format!("{:>6} users  ", search.users), Style::new().fg(ACCENT)),
+            Span::raw(state),
+        ]),
+        Line::from(vec![
+            Span::raw("the limit lies between "),
+            Span::styled(bound(search.passing), Style::new().fg(GOOD)),
+            Span::raw(" and "),
+            Span::styled(bound(search.failing), Style::new().fg(BAD)),
+        ]),
+        Line::styled(
+            format!(
+                "search {repeat} of {repeats}{}{}",
+                if earlier.is_empty() { "" } else { ": before, " },
+                earlier.join(", ")
+            ),
+            Style::new().fg(QUIET),
+        ),
+    ];
+    frame.render_widget(Paragraph::new(lines).block(titled("The search")), area);
 }
 
 fn draw_servers(frame: &mut Frame<'_>, area: Rect, servers: &[ServerFigures]) {
@@ -315,7 +359,7 @@ mod tests {
     fn drawn_with(live: &Live, servers: &[ServerFigures], width: u16, height: u16) -> String {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
         let title = "whep+http://127.0.0.1:7080/whep";
-        terminal.draw(|frame| draw(frame, title, live, &objectives(), servers)).unwrap();
+        terminal.draw(|frame| draw(frame, title, live, &objectives(), servers, None)).unwrap();
         let buffer = terminal.backend().buffer().clone();
         (0..height)
             .map(|y| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>())

@@ -7,6 +7,7 @@ use crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
 use ratatui::Frame;
 use ratatui::backend::CrosstermBackend;
+use throng_analysis::search::Progress;
 use throng_engine::Live;
 use throng_report::ObjectiveResult;
 
@@ -64,9 +65,15 @@ impl Terminal {
 }
 
 impl Display for Terminal {
-    fn show(&mut self, live: &Live, objectives: &[ObjectiveResult], servers: &[ServerFigures]) -> bool {
+    fn show(
+        &mut self,
+        live: &Live,
+        objectives: &[ObjectiveResult],
+        servers: &[ServerFigures],
+        search: Option<&Progress>,
+    ) -> bool {
         let title = &self.title;
-        self.screen.draw(|frame| screen::draw(frame, title, live, objectives, servers));
+        self.screen.draw(|frame| screen::draw(frame, title, live, objectives, servers, search));
         Screen::wants_to_leave()
     }
 

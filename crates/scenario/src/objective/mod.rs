@@ -5,6 +5,9 @@ use std::fmt;
 mod metric;
 pub use metric::{Better, CATALOGUE, Metric, MetricEntry, Population, Unit};
 
+mod bad_if;
+pub use bad_if::bad_if;
+
 mod grammar;
 pub use grammar::ObjectiveError;
 

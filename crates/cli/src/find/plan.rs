@@ -1,0 +1,172 @@
+//! What is searched: the scenario at its largest, which cohort varies, how long to look.
+
+use std::path::Path;
+use std::time::Duration;
+
+use throng_analysis::search::{Pace, Settings};
+use throng_observation::run::CohortId;
+use throng_observation::{BadIf, Goal, HoldRow, RunTime};
+use throng_scenario::{Cohort, Override, Plan, Scenario};
+use throng_store::RunFolder;
+
+use super::crowd::MakeUp;
+use crate::args::Find;
+use crate::{Stop, run, say, scenario};
+
+/// A search may take so many times its budget before it is ended as it is.
+const OVERTIME: f64 = 1.5;
+/// What the full pace may take.
+const FULL: Duration = Duration::from_secs(75 * 60);
+/// The largest crowd that is tried where neither a flag nor a cap says.
+const CEILING: u32 = 2_000;
+/// Joins a second where the scenario lets everybody join at once.
+const JOINS_PER_S: f64 = 20.0;
+/// A slower crowd would take longer to gather than to judge.
+const JOINS_PER_S_MIN: f64 = 1.0;
+/// The crowd of the baseline.
+const START: u32 = 5;
+
+/// A scenario, and how it is searched.
+pub(super) struct Searched {
+    /// With the crowd at its largest.
+    pub(super) scenario: Scenario,
+    pub(super) plan: Plan,
+    pub(super) settings: Settings,
+    pub(super) make_up: MakeUp,
+    budget: Option<Duration>,
+    leaves_stays_out: bool,
+}
+
+impl Searched {
+    pub(super) fn of(command: &Find) -> Result<Self, Stop> {
+        let asked = scenario::of_find(command, &[])?;
+        let budget = command.budget.as_deref().map(duration).transpose()?;
+        let varying = varying(&asked, command.vary.as_deref())?;
+        let fixed: u32 =
+            asked.crowd.iter().enumerate().filter(|(i, _)| *i != varying).map(|(_, c)| c.size).sum();
+        let is_conference = asked.crowd.iter().any(|cohort| cohort.role.is_some());
+        let floor = fixed + if is_conference && fixed == 0 { 2 } else { 1 };
+        let ceiling = command.ceiling.or(asked.caps.users.map(|users| users.min(CEILING))).unwrap_or(CEILING);
+        if ceiling < floor {
+            return Err(Stop::usage(format!(
+                "--ceiling {ceiling} is below {floor}, the smallest crowd of this scenario"
+            )));
+        }
+        // The scenario at its largest is judged as any other: against its caps, and by its target's consent.
+        let time = budget.map_or(FULL, |budget| budget.max(Duration::from_secs(60)).mul_f64(OVERTIME));
+        let size = (ceiling - fixed).to_string();
+        let path = if asked.crowd.len() == 1 { "crowd.size".into() } else { format!("crowd.{varying}.size") };
+        let largest = [
+            Override::flag_toml("--ceiling", &path, &size),
+            Override::flag("--budget", "run.duration", &format!("{}s", time.as_secs())),
+        ];
+        let scenario = scenario::of_find(command, &largest)?;
+        let pace = budget.map_or_else(Pace::default, Pace::of_budget);
+        let plan = scenario.plan();
+        let bad_if = bad_if(&scenario);
+        let make_up = MakeUp {
+            fixed: sizes(&scenario.crowd, varying),
+            varying: cohort_id(varying),
+            joins_per_s: joins_per_s(&plan),
+            source_ips: run::source_ips(&plan).into_iter().collect(),
+            patience: Duration::from_secs_f64(bad_if.join_ms_max / 1e3),
+        };
+        let start = command.start.unwrap_or_else(|| START.min(ceiling)).max(floor);
+        Ok(Self {
+            settings: Settings { goal: Goal::Acceptable, start, floor, ceiling, pace },
+            leaves_stays_out: scenario.crowd.iter().any(|cohort| cohort.stay.is_some()),
+            scenario,
+            plan,
+            make_up,
+            budget,
+        })
+    }
+
+    /// What has to be said before it begins.
+    pub(super) fn warnings(&self) -> Vec<String> {
+        let mut warnings = run::warnings(&self.plan);
+        if self.leaves_stays_out {
+            warnings.push("`stay` is left out: while a load is held, nobody comes or goes".to_owned());
+        }
+        if self.plan.watch.is_empty() {
+            warnings.push(
+                "nothing is watched: the search will say how many, not why (--watch process=…)".to_owned(),
+            );
+        }
+        warnings
+    }
+
+    /// Says what is going to happen.
+    pub(super) fn introduce(&self) {
+        let Settings { start, ceiling, pace, .. } = &self.settings;
+        let varying = self.plan.cohorts.get(usize::from(self.make_up.varying.0)).map_or("", String::as_str);
+        say(&format!(
+            "searching for the largest crowd of {} that is served well: from {start} up to {ceiling} ({varying}), {:.0} joins/s, \
+             each load judged for {} s",
+            self.plan.target.display(),
+            self.make_up.joins_per_s,
+            pace.hold_s
+        ));
+        if let Some(budget) = self.budget {
+            say(&format!("a budget of {:.0} min costs precision:", budget.as_secs_f64() / 60.0));
+            pace.costs().iter().for_each(|cost| say(&format!("  {cost}")));
+        }
+    }
+}
+
+/// The bounds of a bad second, by the scenario's objectives.
+pub(super) fn bad_if(scenario: &Scenario) -> BadIf {
+    throng_scenario::bad_if(&scenario.objectives)
+}
+
+/// The holds of a search that was cut off, as of before this run.
+pub(super) fn earlier(folder: &Path) -> Result<Vec<HoldRow>, Stop> {
+    let run = RunFolder::read(folder).map_err(Stop::usage)?;
+    let ended: Vec<_> = run.holds.into_iter().filter(|hold| hold.until.is_some()).collect();
+    let Some(end) = ended.iter().filter_map(|hold| hold.until).max() else {
+        return Err(Stop::usage(format!("{} holds no search that could go on", folder.display())));
+    };
+    let before = |at: RunTime| RunTime(at.0 - end.0);
+    Ok(ended
+        .into_iter()
+        .map(|hold| HoldRow {
+            from: before(hold.from),
+            judged_from: hold.judged_from.map(before),
+            until: hold.until.map(before),
+            ..hold
+        })
+        .collect())
+}
+
+fn duration(text: &str) -> Result<Duration, Stop> {
+    throng_scenario::units::duration(text).map_err(|error| Stop::usage(format!("--budget: {error}")))
+}
+
+/// The cohort that is named, or the largest.
+fn varying(scenario: &Scenario, name: Option<&str>) -> Result<usize, Stop> {
+    let cohorts = &scenario.crowd;
+    let Some(name) = name else {
+        let largest = cohorts.iter().enumerate().rev().max_by_key(|(_, cohort)| cohort.size);
+        return Ok(largest.map_or(0, |(index, _)| index));
+    };
+    cohorts.iter().position(|cohort| cohort.name == name).ok_or_else(|| {
+        let names: Vec<_> = cohorts.iter().map(|cohort| cohort.name.as_str()).collect();
+        Stop::usage(format!("--vary {name}: no cohort is called so; there is {}", names.join(", ")))
+    })
+}
+
+fn cohort_id(index: usize) -> CohortId {
+    CohortId(u16::try_from(index).unwrap_or(u16::MAX))
+}
+
+fn sizes(cohorts: &[Cohort], varying: usize) -> Vec<(CohortId, u32)> {
+    let others = cohorts.iter().enumerate().filter(|(index, _)| *index != varying);
+    others.map(|(index, cohort)| (cohort_id(index), cohort.size)).collect()
+}
+
+/// The mean rate at which the plan's crowd gathers.
+fn joins_per_s(plan: &Plan) -> f64 {
+    let gathers_s = plan.joins.last().map_or(0.0, |join| join.at.as_secs_f64());
+    let rate = plan.joins.len().saturating_sub(1) as f64 / gathers_s;
+    if rate.is_finite() && rate > 0.0 { rate.max(JOINS_PER_S_MIN) } else { JOINS_PER_S }
+}

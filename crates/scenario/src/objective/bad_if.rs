@@ -1,0 +1,46 @@
+//! What objectives say of a single second of a single participant: the bounds by which a search tells bad seconds from good.
+
+use throng_observation::BadIf;
+
+use super::{Metric, Objective, Threshold};
+
+/// The bounds that `objectives` set, the strictest of a kind; what they are silent of has its default. Over how many users
+/// and seconds a bound must hold is the search's business, so the statistic (`p95`) is left aside.
+#[must_use]
+pub fn bad_if(objectives: &[Objective]) -> BadIf {
+    let mut bounds = BadIf::default();
+    let named = |metrics: &[Metric]| {
+        let of_it = objectives.iter().filter(|objective| metrics.contains(&objective.metric));
+        of_it.map(|objective| objective.threshold).collect::<Vec<_>>()
+    };
+    let lowest = |metrics: &[Metric], default: f64| {
+        named(metrics).into_iter().map(Threshold::value).reduce(f64::min).unwrap_or(default)
+    };
+    bounds.loss_ratio_max = lowest(&[Metric::VideoLoss, Metric::AudioLoss], bounds.loss_ratio_max);
+    bounds.delay_ms_max = lowest(&[Metric::VideoDelay, Metric::AudioDelay], bounds.delay_ms_max);
+    bounds.jitter_ms_max = lowest(&[Metric::VideoJitter, Metric::AudioJitter], bounds.jitter_ms_max);
+    bounds.join_ms_max = lowest(&[Metric::Connect], bounds.join_ms_max);
+    let of_source = named(&[Metric::VideoFps]).into_iter().filter_map(|threshold| match threshold {
+        Threshold::OfSource(ratio) => Some(ratio),
+        _ => None,
+    });
+    bounds.fps_ratio_min = of_source.reduce(f64::max).unwrap_or(bounds.fps_ratio_min);
+    bounds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objectives_bound_the_second_and_silence_leaves_the_default() {
+        let objectives: Vec<Objective> =
+            ["video.loss p95 < 2%", "audio.loss < 3%", "fps min > 0.9 of source", "connect p99 < 5s"]
+                .iter()
+                .map(|text| text.parse().unwrap())
+                .collect();
+        let bounds = bad_if(&objectives);
+        assert_eq!((bounds.loss_ratio_max, bounds.fps_ratio_min, bounds.join_ms_max), (0.02, 0.9, 5_000.0));
+        assert_eq!(bounds.delay_ms_max, BadIf::default().delay_ms_max);
+    }
+}
