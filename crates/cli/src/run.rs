@@ -15,7 +15,7 @@ use throng_observation::run::{Ending, Row, RunInfo};
 use throng_protocol::casting;
 use throng_protocol::webrtc::viewer::Patience;
 use throng_report::ObjectiveResult;
-use throng_scenario::{Plan, Scenario};
+use throng_scenario::{ApiKey, Plan, Scenario};
 use throng_store::RunFolder;
 
 use crate::args::Common;
@@ -295,6 +295,7 @@ fn casting(plan: &Plan, permission: &Permission) -> Result<Arc<dyn Casting>, Sto
             .map(reach::token)
             .transpose()?
             .map(|token| token.expose().to_owned()),
+        api_key: plan.target.api_key.as_ref().map(api_secret).transpose()?,
         may_reach: permission.reach(),
         clock: WallClock { at: Instant::now(), unix_ns: u64::try_from(unix_ns).unwrap_or(u64::MAX) },
         server: permission.server(),
@@ -307,6 +308,11 @@ fn casting(plan: &Plan, permission: &Permission) -> Result<Arc<dyn Casting>, Sto
         let role = roles.get(usize::from(join.cohort.0)).cloned().unwrap_or_default();
         casting.participant(join.participant.0, &role)
     }))
+}
+
+fn api_secret(api: &ApiKey) -> Result<casting::ApiSecret, Stop> {
+    let secret = reach::token(&api.secret)?;
+    Ok(casting::ApiSecret { key: api.key.clone(), secret, room: api.room.clone() })
 }
 
 pub(crate) fn info(

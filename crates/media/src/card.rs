@@ -43,6 +43,30 @@ impl Rung {
         Self::ALL.into_iter().find(|rung| rung.name() == name)
     }
 
+    /// Pixels from left to right.
+    #[must_use]
+    pub fn width(self) -> u32 {
+        match self {
+            Rung::P144 => 256,
+            Rung::P180 => 320,
+            Rung::P240 => 426,
+            Rung::P360 => 640,
+            Rung::P720 => 1280,
+        }
+    }
+
+    /// Pixels from top to bottom.
+    #[must_use]
+    pub fn height(self) -> u32 {
+        match self {
+            Rung::P144 => 144,
+            Rung::P180 => 180,
+            Rung::P240 => 240,
+            Rung::P360 => 360,
+            Rung::P720 => 720,
+        }
+    }
+
     /// Frames a second.
     #[must_use]
     pub fn fps(self) -> u32 {

@@ -25,6 +25,9 @@ pub use experience::{BadIf, Clause, ExperienceRow};
 mod hold;
 pub use hold::{Goal, HoldRow, Passed, Purpose};
 
+mod layer;
+pub use layer::{Layer, LayerSwitch};
+
 mod seen;
 pub use seen::{CodedFrame, Observation, Refused, of_tap_kind, tap_kind};
 

@@ -4,8 +4,8 @@
 
 use crate::host::{HostData, HostRow};
 use crate::{
-    Codec, Distribution, ExperienceRow, FailureReason, HoldRow, IceState, MediaKind, OneWayDelay, Outcome,
-    Phase, RunTime, SentCounters, TrackCounters, TrackId,
+    Codec, Distribution, ExperienceRow, FailureReason, HoldRow, IceState, Layer, MediaKind, OneWayDelay,
+    Outcome, Phase, RunTime, SentCounters, TrackCounters, TrackId,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -153,6 +153,25 @@ pub struct SentRow {
     pub counters: SentCounters,
 }
 
+/// Another layer of a simulcast was asked for, and shown or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LayerSwitchRow {
+    /// Who asked.
+    pub participant: ParticipantId,
+    /// For which of their tracks.
+    pub track: TrackId,
+    /// What was asked for.
+    pub layer: Layer,
+    /// When.
+    pub requested_at: RunTime,
+    /// When the first decodable frame of that layer was complete; `None` when none came.
+    pub shown_at: Option<RunTime>,
+    /// Its width and height, pixels; 0 when none came.
+    pub width: u16,
+    /// See `width`.
+    pub height: u16,
+}
+
 /// A participant's life and how it ended. Times are absent for phases not reached.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ParticipantRow {
@@ -289,6 +308,8 @@ pub enum Row {
     Participant(Box<ParticipantRow>),
     /// A track; a later row of the same track replaces it.
     Track(Box<TrackRow>),
+    /// A change of layers.
+    LayerSwitch(LayerSwitchRow),
     /// The generator's health.
     Generator(GeneratorRow),
     /// An event.
@@ -320,6 +341,8 @@ pub struct RunData {
     pub participants: Vec<ParticipantRow>,
     /// Every track.
     pub tracks: Vec<TrackRow>,
+    /// Changes of layers in the order of their requests.
+    pub layer_switches: Vec<LayerSwitchRow>,
     /// The generator's health.
     pub generator: Vec<GeneratorRow>,
     /// Events in order.

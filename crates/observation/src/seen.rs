@@ -1,6 +1,8 @@
 //! What a participant tells of itself.
 
-use crate::{CaptureBasis, Codec, IceState, MediaKind, Phase, SentInterval, TrackId, TrackInterval};
+use crate::{
+    CaptureBasis, Codec, IceState, LayerSwitch, MediaKind, Phase, SentInterval, TrackId, TrackInterval,
+};
 use std::net::SocketAddr;
 use std::time::Instant;
 
@@ -35,6 +37,8 @@ pub enum Observation {
         /// When it was complete.
         at: Instant,
     },
+    /// Another layer of a simulcast was asked for, and shown or not.
+    LayerSwitched(LayerSwitch),
     /// What a sent track did in the interval that just ended.
     Sent(Box<SentInterval>),
     /// What a track did in the interval that just ended.

@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use throng_media::card::{self, Rung};
 use throng_media::quality::WallClock;
-use throng_scenario::{Endpoint, JanusId, Role, Secret, Subscribe, Tapped};
+use throng_observation::{Layer, MediaKind};
+use throng_scenario::{Endpoint, JanusId, Publish, Role, Secret, Subscribe, Tapped};
 use url::{Host, Url};
 
 use crate::participant::Participant;
 use crate::signalling::janus::Subscribing;
 use crate::signalling::room::{Attention, Heed, RoomSignalling};
-use crate::signalling::{Signalling, janus, ome, whep};
+use crate::signalling::{Signalling, janus, livekit, ome, whep, whip};
 use crate::webrtc::Outgoing;
 use crate::webrtc::member::{Member, MemberOptions};
 use crate::webrtc::session::MediaToSend;
@@ -23,8 +24,10 @@ use crate::webrtc::viewer::{MayReach, Patience, Viewer, ViewerOptions};
 pub struct Casting {
     /// Where to watch what.
     pub endpoint: Endpoint,
-    /// Bearer token (WHEP, OvenMediaEngine) or Janus `token`, as read from where the scenario says.
+    /// Bearer token (WHEP, WHIP, OvenMediaEngine), Janus `token` or LiveKit token, as read from where the scenario says.
     pub token: Option<String>,
+    /// LiveKit's API key, with which each participant gets a token of its own.
+    pub api_key: Option<ApiSecret>,
     /// The consent guard's judgement.
     pub may_reach: MayReach,
     /// One reading of both clocks for the whole run.
@@ -40,6 +43,17 @@ pub struct Casting {
     pub tapped: Tapped,
 }
 
+/// LiveKit's API key with its secret, as read from where the scenario says.
+#[derive(Clone, Debug)]
+pub struct ApiSecret {
+    /// The key's name.
+    pub key: String,
+    /// Its secret.
+    pub secret: Secret,
+    /// The room, where the target's URL names none.
+    pub room: Option<String>,
+}
+
 impl Casting {
     /// The participant of number `number` in a cohort of `role`.
     #[must_use]
@@ -51,7 +65,15 @@ impl Casting {
             Endpoint::Janus { url, mountpoint, pin } => {
                 self.viewer(number, self.streaming(url, mountpoint, pin.as_ref()))
             }
-            Endpoint::Whep { url } => self.viewer(number, self.whep(url)),
+            Endpoint::LiveKit { url, room } => {
+                self.member(number, role, |attention| self.livekit(number, role, attention, (url, room)))
+            }
+            Endpoint::Whep { url } => self.viewer(number, Box::new(whep::Whep::new(self.whep(url)))),
+            Endpoint::Whip { url } => self.member(number, role, |_| {
+                let room = self.api_key.as_ref().and_then(|api| api.room.as_deref()).unwrap_or_default();
+                let access = self.api_key.is_some().then(|| self.access(publisher_name(number), role, room));
+                Box::new(whip::Whip::new(self.whep(url), access))
+            }),
         }
     }
 
@@ -87,6 +109,7 @@ impl Casting {
             patience: viewer.patience,
             outgoing: outgoing(role, number),
             is_tapped: viewer.is_tapped,
+            layers: role.layers.clone(),
         };
         Box::new(Member::new(signalling(attention), options))
     }
@@ -127,7 +150,9 @@ impl Casting {
             Endpoint::OvenMediaEngine { url }
             | Endpoint::Janus { url, .. }
             | Endpoint::JanusVideoRoom { url, .. }
-            | Endpoint::Whep { url } => url,
+            | Endpoint::LiveKit { url, .. }
+            | Endpoint::Whep { url }
+            | Endpoint::Whip { url } => url,
         }
     }
 
@@ -155,14 +180,47 @@ impl Casting {
         }))
     }
 
-    fn whep(&self, url: &Url) -> Box<dyn Signalling> {
+    fn livekit(
+        &self,
+        number: u32,
+        role: &Role,
+        attention: Attention,
+        (url, room): (&Url, &str),
+    ) -> Box<dyn RoomSignalling> {
+        Box::new(livekit::LiveKit::new(livekit::Config {
+            url: url.clone(),
+            access: self.access(member_name(number), role, room),
+            publishes: role.publish.is_some(),
+            attention,
+            layers: sent_layers(role),
+            answer_within: self.patience.signalling,
+        }))
+    }
+
+    fn access(&self, identity: String, role: &Role, room: &str) -> livekit::Access {
+        match &self.api_key {
+            Some(api) => livekit::Access::Key(Box::new(livekit::Key {
+                name: api.key.clone(),
+                secret: api.secret.expose().to_owned(),
+                room: room.to_owned(),
+                identity,
+                can_publish: role.publish.is_some(),
+                can_subscribe: role.video != Subscribe::Nobody || role.audio != Subscribe::Nobody,
+                clock: self.clock,
+            })),
+            None => livekit::Access::Token(self.token.clone().unwrap_or_default()),
+        }
+    }
+
+    /// How WHEP and WHIP ask.
+    fn whep(&self, url: &Url) -> whep::Config {
         let mut config = whep::Config::new(url.clone());
         config.token.clone_from(&self.token);
         config.answer_within = self.patience.signalling;
         let may_reach = Arc::clone(&self.may_reach);
         // A name is judged by the driver, by the address that it resolves to.
         config.may_reach = Arc::new(move |url| named_address(url).is_none_or(|place| may_reach(place.ip())));
-        Box::new(whep::Whep::new(config))
+        config
     }
 }
 
@@ -172,23 +230,77 @@ pub fn member_name(number: u32) -> String {
     format!("throng-{number}")
 }
 
+/// The name by which a LiveKit knows a publisher who comes by WHIP: another than that of the members, because whoever comes
+/// under a name that is taken throws out who has it.
+fn publisher_name(number: u32) -> String {
+    format!("throng-whip-{number}")
+}
+
 /// What a participant of that role sends. Everybody begins elsewhere in the loop, so that a class does not send its key
 /// frames all at once.
 fn outgoing(role: &Role, number: u32) -> Vec<Outgoing> {
     let Some(publish) = &role.publish else { return Vec::new() };
-    let rung = publish.video.as_deref().and_then(Rung::from_name);
-    let pictures = rung.and_then(|rung| card::picture(rung, publish.codec).ok());
     let sound = if publish.audio { card::speech().ok() } else { None };
     let offset = Duration::from_millis(u64::from(number % 30) * 100);
-    [sound, pictures]
+    let sound = sound.map(|clip| Outgoing {
+        media: MediaToSend { kind: clip.kind(), rids: Vec::new() },
+        ladders: vec![vec![clip]],
+        offset,
+    });
+    // Each size of a simulcast is a stream of its own, sent or not; one picture alone has no name.
+    let layers: Vec<_> = sizes(publish)
         .into_iter()
-        .flatten()
-        .map(|clip| Outgoing {
-            media: MediaToSend { kind: clip.kind(), rids: Vec::new() },
-            ladders: vec![vec![clip]],
-            offset,
-        })
-        .collect()
+        .filter_map(|(layer, rung)| Some((layer, card::picture(rung, publish.codec).ok()?)))
+        .collect();
+    let rids = layers.iter().filter_map(|(layer, _)| Some(rid(*layer.as_ref()?).to_owned())).collect();
+    let pictures = (!layers.is_empty()).then(|| Outgoing {
+        media: MediaToSend { kind: MediaKind::Video, rids },
+        ladders: layers.into_iter().map(|(_, clip)| vec![clip]).collect(),
+        offset,
+    });
+    [sound, pictures].into_iter().flatten().collect()
+}
+
+/// The sizes that are sent of one picture, the smallest first, and what receivers call them.
+fn sizes(publish: &Publish) -> Vec<(Option<Layer>, Rung)> {
+    let names: &[Layer] = match publish.simulcast.len() {
+        0 => {
+            return publish
+                .video
+                .as_deref()
+                .and_then(Rung::from_name)
+                .map(|rung| (None, rung))
+                .into_iter()
+                .collect();
+        }
+        2 => &[Layer::Low, Layer::Medium],
+        _ => &[Layer::Low, Layer::Medium, Layer::High],
+    };
+    let rungs = publish.simulcast.iter().filter_map(|name| Rung::from_name(name));
+    names.iter().copied().map(Some).zip(rungs).collect()
+}
+
+/// The name of a layer in the description (RFC 8851): a quarter, a half and the full size, as libwebrtc's clients have
+/// it and servers expect it.
+fn rid(layer: Layer) -> &'static str {
+    match layer {
+        Layer::Off | Layer::Low => "q",
+        Layer::Medium => "h",
+        Layer::High => "f",
+    }
+}
+
+/// What a server is told of the sizes.
+fn sent_layers(role: &Role) -> Vec<livekit::SentLayer> {
+    let sizes = role.publish.as_ref().map(sizes).unwrap_or_default();
+    let to_layer = |(layer, rung): (Option<Layer>, Rung)| livekit::SentLayer {
+        rid: layer.map_or_else(String::new, |layer| rid(layer).to_owned()),
+        layer: layer.unwrap_or(Layer::High),
+        width: rung.width(),
+        height: rung.height(),
+        bitrate_bps: rung.bitrate_bps(),
+    };
+    sizes.into_iter().map(to_layer).collect()
 }
 
 /// The address that a URL names without resolving anything.
@@ -228,6 +340,7 @@ mod tests {
             let casting = Casting {
                 endpoint,
                 token: Some("t".into()),
+                api_key: None,
                 may_reach: Arc::new(|_| true),
                 clock: WallClock { at: now, unix_ns: 0 },
                 server: None,

@@ -55,14 +55,23 @@ enum OneOrMany<T> {
 #[schemars(deny_unknown_fields)]
 struct TargetFile {
     /// `ws(s)://HOST:3333/APP/STREAM` (OvenMediaEngine), `janus+ws(s)://HOST:8188/streaming/ID` or
-    /// `…/videoroom/ID`, `whep+http(s)://…`.
+    /// `…/videoroom/ID`, `livekit+ws(s)://HOST:7880/ROOM`, `whep+http(s)://…`, `whip+http(s)://…`.
     #[schemars(regex(
-        pattern = r"^([Ww][Ss][Ss]?|[Jj][Aa][Nn][Uu][Ss]\+[Ww][Ss][Ss]?|[Ww][Hh][Ee][Pp]\+[Hh][Tt][Tt][Pp][Ss]?)://"
+        pattern = r"^(([Jj][Aa][Nn][Uu][Ss]\+|[Ll][Ii][Vv][Ee][Kk][Ii][Tt]\+)?[Ww][Ss][Ss]?|[Ww][Hh][EeIi][Pp]\+[Hh][Tt][Tt][Pp][Ss]?)://"
     ))]
     url: String,
     /// `env:NAME`, `file:PATH`, or the token itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     token: Option<String>,
+    /// LiveKit's API key, by which each participant gets a token of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    api_key: Option<String>,
+    /// Its secret: `env:NAME`, `file:PATH`, or the secret itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    api_secret: Option<String>,
+    /// LiveKit's room, where the URL (WHIP) does not name it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    room: Option<String>,
     /// Private networks that may be reached beside loopback and this host's own addresses, such as `10.0.0.0/8`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default, with = "OneOrMany<String>")]
@@ -102,6 +111,43 @@ struct CohortFile {
     #[schemars(default)]
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     connection_per_feed: bool,
+    /// Which layer of the others' simulcast they ask for, and when.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    layers: Option<LayersFile>,
+}
+
+/// A layer, or a script of them.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+enum LayersFile {
+    /// From the join on.
+    Word(Layer),
+    /// One after another.
+    Script(#[schemars(length(min = 1, max = 100))] Vec<LayerStep>),
+}
+
+/// One of the sizes of a simulcast.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Layer {
+    /// None for the time being.
+    Off,
+    /// The smallest.
+    Low,
+    /// The one between, or the larger of two.
+    Medium,
+    /// The largest.
+    High,
+}
+
+/// A layer that is asked for at a moment.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct LayerStep {
+    /// How long after the join; at once when left out.
+    after: Option<Duration>,
+    /// Which.
+    layer: Layer,
 }
 
 /// What a participant of a conference sends.
@@ -130,6 +176,10 @@ struct PublishTable {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^(144p|180p|240p|360p|720p)$"))]
     video: Option<String>,
+    /// Two or three sizes sent side by side, in place of `video`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default, length(min = 2, max = 3), inner(regex(pattern = r"^(144p|180p|240p|360p|720p)$")))]
+    simulcast: Vec<String>,
     /// `vp8` or `h264`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^(vp8|h264)$"))]
@@ -465,6 +515,9 @@ pub(crate) fn to_toml(scenario: &Scenario) -> String {
         target: TargetFile {
             url: target.display(),
             token: target.token.as_ref().map(ToString::to_string),
+            api_key: target.api_key.as_ref().map(|api| api.key.clone()),
+            api_secret: target.api_key.as_ref().map(|api| api.secret.to_string()),
+            room: target.api_key.as_ref().and_then(|api| api.room.clone()),
             allow: target.allow.iter().map(ToString::to_string).collect(),
             tls_insecure: target.tls_insecure,
         },
@@ -592,6 +645,26 @@ fn cohort(cohort: &Cohort) -> CohortFile {
             SubscribeFile::Table(SubscribeTable { video, audio })
         }),
         connection_per_feed: cohort.role.as_ref().is_some_and(|role| role.connection_per_feed),
+        layers: cohort.role.as_ref().filter(|role| !role.layers.is_empty()).map(layers),
+    }
+}
+
+fn layers(role: &Role) -> LayersFile {
+    let layer = |layer: throng_observation::Layer| match layer {
+        throng_observation::Layer::Off => Layer::Off,
+        throng_observation::Layer::Low => Layer::Low,
+        throng_observation::Layer::Medium => Layer::Medium,
+        throng_observation::Layer::High => Layer::High,
+    };
+    match role.layers.as_slice() {
+        [only] if only.after.is_zero() => LayersFile::Word(layer(only.layer)),
+        steps => {
+            let step = |wish: &crate::role::LayerWish| LayerStep {
+                after: Some(duration(wish.after)),
+                layer: layer(wish.layer),
+            };
+            LayersFile::Script(steps.iter().map(step).collect())
+        }
     }
 }
 
@@ -599,6 +672,7 @@ fn publish(role: &Role) -> PublishFile {
     let Some(publish) = &role.publish else { return PublishFile::Word(Nothing::None) };
     PublishFile::Table(PublishTable {
         video: publish.video.clone(),
+        simulcast: publish.simulcast.clone(),
         codec: Some(publish.codec.name().to_ascii_lowercase()),
         audio: Some(publish.audio),
     })

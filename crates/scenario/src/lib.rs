@@ -9,7 +9,7 @@ mod problem;
 pub use problem::{Origin, Place, Problem, ScenarioError};
 
 mod target;
-pub use target::{Endpoint, JanusId, Protocol, Target, TargetError, TokenSource};
+pub use target::{ApiKey, Endpoint, JanusId, Protocol, Target, TargetError, TokenSource};
 
 mod secret;
 pub use secret::Secret;
@@ -30,7 +30,7 @@ mod tap;
 pub use tap::{Tap, Tapped};
 
 mod role;
-pub use role::{CARD_SIZES, Publish, Role, Subscribe};
+pub use role::{CARD_SIZES, LayerWish, Publish, Role, Subscribe};
 
 mod churn;
 pub use churn::{Stay, StayTime};

@@ -13,12 +13,25 @@ use crate::secret::{HIDDEN, Secret};
 pub struct Target {
     /// Where it is, and in which protocol it speaks.
     pub endpoint: Endpoint,
-    /// Bearer token (WHEP, sent as `Authorization: Bearer …`) or Janus `token`, if one is needed.
+    /// Bearer token (WHEP and WHIP, sent as `Authorization: Bearer …`) or Janus `token`, if one is needed.
     pub token: Option<TokenSource>,
+    /// LiveKit's API key, with which each participant is given a token of its own.
+    pub api_key: Option<ApiKey>,
     /// Further private networks that may be reached beside loopback and this host's own addresses.
     pub allow: Vec<Network>,
     /// Accept any TLS certificate (self-signed test servers).
     pub tls_insecure: bool,
+}
+
+/// A key of a LiveKit server: who has it makes tokens for participants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApiKey {
+    /// Its name, no secret.
+    pub key: String,
+    /// Where its secret is.
+    pub secret: TokenSource,
+    /// The room of a WHIP target, whose URL names none.
+    pub room: Option<String>,
 }
 
 /// The signalling protocols that a target URL can name.
@@ -30,8 +43,12 @@ pub enum Protocol {
     Janus,
     /// Janus VideoRoom plugin over WebSocket: `janus+ws(s)://HOST:8188/videoroom/ROOM`.
     JanusVideoRoom,
+    /// LiveKit: `livekit+ws(s)://HOST:7880/ROOM`.
+    LiveKit,
     /// WebRTC-HTTP egress protocol: `whep+http(s)://…`.
     Whep,
+    /// WebRTC-HTTP ingestion protocol (RFC 9725): `whip+http(s)://…`.
+    Whip,
 }
 
 impl Protocol {
@@ -42,7 +59,9 @@ impl Protocol {
             Protocol::OvenMediaEngine => "OvenMediaEngine",
             Protocol::Janus => "Janus Streaming",
             Protocol::JanusVideoRoom => "Janus VideoRoom",
+            Protocol::LiveKit => "LiveKit",
             Protocol::Whep => "WHEP",
+            Protocol::Whip => "WHIP",
         }
     }
 }
@@ -73,9 +92,22 @@ pub enum Endpoint {
         /// The room's PIN, from `?pin=`.
         pin: Option<Secret>,
     },
+    /// LiveKit: a conference, whose participants send and receive.
+    LiveKit {
+        /// `ws:` or `wss:` of the signalling endpoint: path `/rtc`, below `?path=` where that is given; other query
+        /// parameters as written.
+        url: Url,
+        /// The room to join.
+        room: String,
+    },
     /// WHEP.
     Whep {
         /// `http:` or `https:`, as written after `whep+`.
+        url: Url,
+    },
+    /// WHIP: participants only send.
+    Whip {
+        /// `http:` or `https:`, as written after `whip+`.
         url: Url,
     },
 }
@@ -176,7 +208,8 @@ impl Target {
     /// # Errors
     /// When the URL is none, its scheme names no protocol, or its path lacks what the protocol needs.
     pub fn parse(text: &str) -> Result<Self, TargetError> {
-        Ok(Self { endpoint: Endpoint::parse(text)?, token: None, allow: Vec::new(), tls_insecure: false })
+        let endpoint = Endpoint::parse(text)?;
+        Ok(Self { endpoint, token: None, api_key: None, allow: Vec::new(), tls_insecure: false })
     }
 
     /// The protocol of the endpoint.
@@ -186,7 +219,9 @@ impl Target {
             Endpoint::OvenMediaEngine { .. } => Protocol::OvenMediaEngine,
             Endpoint::Janus { .. } => Protocol::Janus,
             Endpoint::JanusVideoRoom { .. } => Protocol::JanusVideoRoom,
+            Endpoint::LiveKit { .. } => Protocol::LiveKit,
             Endpoint::Whep { .. } => Protocol::Whep,
+            Endpoint::Whip { .. } => Protocol::Whip,
         }
     }
 
@@ -197,7 +232,9 @@ impl Target {
             Endpoint::OvenMediaEngine { url }
             | Endpoint::Janus { url, .. }
             | Endpoint::JanusVideoRoom { url, .. }
-            | Endpoint::Whep { url } => url,
+            | Endpoint::LiveKit { url, .. }
+            | Endpoint::Whep { url }
+            | Endpoint::Whip { url } => url,
         }
     }
 
@@ -229,6 +266,8 @@ impl Target {
         match &self.endpoint {
             Endpoint::OvenMediaEngine { url } => without_secrets(url),
             Endpoint::Whep { url } => format!("whep+{}", without_secrets(url)),
+            Endpoint::Whip { url } => format!("whip+{}", without_secrets(url)),
+            Endpoint::LiveKit { url, room } => livekit_url(url, room),
             Endpoint::Janus { url, mountpoint, pin } => {
                 janus_url(url, "/streaming", mountpoint, pin.is_some())
             }
@@ -255,6 +294,23 @@ fn janus_url(url: &Url, plugin: &str, id: &JanusId, has_pin: bool) -> String {
     }
     let query = if queries.is_empty() { String::new() } else { format!("?{}", queries.join("&")) };
     format!("janus+{}{query}", without_secrets(&base))
+}
+
+/// What a LiveKit server's signalling endpoint is called, below its prefix.
+const LIVEKIT_PATH: &str = "/rtc";
+
+/// A LiveKit target as the scenario writes it.
+fn livekit_url(url: &Url, room: &str) -> String {
+    let mut base = url.clone();
+    base.set_path("/");
+    if let Ok(mut segments) = base.path_segments_mut() {
+        segments.clear().push(room);
+    }
+    let text = format!("livekit+{}", without_secrets(&base));
+    match url.path().strip_suffix(LIVEKIT_PATH) {
+        None | Some("") => text,
+        Some(prefix) => format!("{text}{}path={prefix}", if text.contains('?') { '&' } else { '?' }),
+    }
 }
 
 /// Query parameters that carry no secret: OvenMediaEngine's choice of transport.
@@ -299,7 +355,9 @@ impl Endpoint {
         match scheme.as_str() {
             "ws" | "wss" => Self::oven(plain("")?),
             "janus+ws" | "janus+wss" => Self::janus(&plain("janus+")?),
+            "livekit+ws" | "livekit+wss" => Self::livekit(&plain("livekit+")?),
             "whep+http" | "whep+https" => Ok(Self::Whep { url: plain("whep+")? }),
+            "whip+http" | "whip+https" => Ok(Self::Whip { url: plain("whip+")? }),
             _ => Err(TargetError::Scheme { mend: mend_for(&scheme, text), scheme }),
         }
     }
@@ -316,16 +374,35 @@ impl Endpoint {
         }
     }
 
+    fn livekit(written: &Url) -> Result<Self, TargetError> {
+        let parts: Vec<&str> = written.path_segments().map(Iterator::collect).unwrap_or_default();
+        let room = match parts.as_slice() {
+            [room] | [room, ""] if !room.is_empty() => decoded(room),
+            _ => None,
+        };
+        let room = room.ok_or(TargetError::Path {
+            protocol: Protocol::LiveKit.name(),
+            needs: "the room in the path, `/ROOM` (for a server below a prefix add `?path=/PREFIX`)",
+            example: "livekit+ws://127.0.0.1:7880/lesson",
+        })?;
+        let pairs: Vec<_> = written.query_pairs().into_owned().collect();
+        let prefix = pairs.iter().find(|(key, _)| key == "path").map_or("", |(_, value)| value.as_str());
+        let mut url = written.clone();
+        url.set_path(&format!("{}{LIVEKIT_PATH}", prefix.trim_end_matches('/')));
+        url.set_fragment(None);
+        url.set_query(None);
+        let further: Vec<_> = pairs.iter().filter(|(key, _)| key != "path").collect();
+        if !further.is_empty() {
+            url.query_pairs_mut().extend_pairs(further);
+        }
+        Ok(Self::LiveKit { url, room })
+    }
+
     fn janus(written: &Url) -> Result<Self, TargetError> {
         let wrong = || TargetError::Path {
             protocol: "Janus",
             needs: "a mountpoint or a room in the path, `/streaming/ID` or `/videoroom/ID`",
             example: "janus+ws://127.0.0.1:8188/streaming/1",
-        };
-        let decoded = |part: &str| {
-            // Forms decode %XX as the URL standard does; `+` and `&` mean themselves in a path.
-            let escaped = format!("id={}", part.replace('+', "%2B").replace('&', "%26"));
-            url::form_urlencoded::parse(escaped.as_bytes()).next().map(|(_, value)| value.into_owned())
         };
         let parts: Vec<&str> = written.path_segments().map(Iterator::collect).unwrap_or_default();
         let (plugin, id) = match parts.as_slice() {
@@ -351,18 +428,29 @@ impl Endpoint {
     }
 }
 
+/// A path segment as the text that it means.
+fn decoded(part: &str) -> Option<String> {
+    // Forms decode %XX as the URL standard does; `+` and `&` mean themselves in a path.
+    let escaped = format!("id={}", part.replace('+', "%2B").replace('&', "%26"));
+    url::form_urlencoded::parse(escaped.as_bytes()).next().map(|(_, value)| value.into_owned())
+}
+
 /// What to write in place of a scheme that names no protocol.
 fn mend_for(scheme: &str, text: &str) -> String {
     let shown = before_secrets(text);
     match scheme {
-        "http" | "https" => format!("for WHEP write `whep+{shown}`"),
+        "http" | "https" => format!("for WHEP write `whep+{shown}`, to publish by WHIP `whip+{shown}`"),
         "janus+http" | "janus+https" => {
             "throng speaks to Janus over WebSocket: write `janus+ws://HOST:8188/streaming/ID`".into()
         }
         "whep" | "wheps" => "write `whep+http://…` or `whep+https://…`".into(),
+        "whip" | "whips" => "write `whip+http://…` or `whip+https://…`".into(),
+        "livekit" | "livekits" => "write `livekit+ws://HOST:7880/ROOM` or `livekit+wss://…`".into(),
         "janus" => "write `janus+ws://HOST:8188/streaming/ID` or `janus+wss://…`".into(),
         "ome" | "oven" => "write `ws://HOST:3333/APP/STREAM` or `wss://…`".into(),
-        _ => "write `ws://…` for OvenMediaEngine, `janus+ws://…` for Janus, `whep+http://…` for WHEP".into(),
+        _ => "write `ws://…` for OvenMediaEngine, `janus+ws://…` for Janus, `livekit+ws://…` for LiveKit, \
+              `whep+http://…` for WHEP, `whip+http://…` for WHIP"
+            .into(),
     }
 }
 
@@ -380,112 +468,4 @@ fn before_secrets(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn target(text: &str) -> Target {
-        Target::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"))
-    }
-
-    #[test]
-    fn the_scheme_names_the_protocol_and_the_real_url() {
-        for (text, protocol, url) in [
-            ("ws://host:3333/app/stream", Protocol::OvenMediaEngine, "ws://host:3333/app/stream"),
-            (
-                "wss://host:3334/app/stream/abr?transport=tcp",
-                Protocol::OvenMediaEngine,
-                "wss://host:3334/app/stream/abr?transport=tcp",
-            ),
-            ("janus+ws://h:8188/streaming/1", Protocol::Janus, "ws://h:8188/"),
-            ("janus+wss://h/streaming/abc?path=/janus", Protocol::Janus, "wss://h/janus"),
-            ("whep+http://h/x", Protocol::Whep, "http://h/x"),
-            ("WHEP+HTTPS://h/x?y=1", Protocol::Whep, "https://h/x?y=1"),
-        ] {
-            let target = target(text);
-            assert_eq!((target.protocol(), target.url().as_str()), (protocol, url), "{text}");
-        }
-    }
-
-    #[test]
-    fn janus_mountpoints_are_numbers_or_text_and_may_have_a_pin() {
-        for (text, expect) in [
-            ("janus+ws://h/streaming/7", JanusId::Number(7)),
-            ("janus+ws://h/streaming/seven", JanusId::Text("seven".into())),
-            ("janus+ws://h/streaming/a%20b+c", JanusId::Text("a b+c".into())),
-            ("janus+ws://h/streaming/a&b", JanusId::Text("a&b".into())),
-        ] {
-            let Endpoint::Janus { mountpoint, .. } = target(text).endpoint else { panic!("{text}") };
-            assert_eq!(mountpoint, expect);
-        }
-        let Endpoint::Janus { pin, url, .. } = target("janus+ws://h/streaming/7?pin=s3cret").endpoint else {
-            panic!("not Janus")
-        };
-        assert_eq!((pin.unwrap().expose(), url.as_str()), ("s3cret", "ws://h/"));
-    }
-
-    #[test]
-    fn other_urls_are_refused_with_the_mend() {
-        for (text, mend) in [
-            ("http://h/whep", "`whep+http://h/whep`"),
-            ("janus://h", "janus+ws://"),
-            ("rtsp://h/x", "janus+ws://"),
-            ("ws://h:8188/", "janus+ws://"),
-            ("janus+ws://h:8188/", "streaming/1"),
-            ("janus+ws://h:8188/other/1", "streaming/1"),
-            ("janus+ws://h:8188/streaming/", "streaming/1"),
-            ("127.0.0.1:3333/app", "scheme"),
-            ("ws://", "is not a URL"),
-            ("whep+http://", "is not a URL"),
-        ] {
-            let error = Target::parse(text).expect_err(text).to_string();
-            assert!(error.contains(mend), "{text}: {error}");
-        }
-    }
-
-    #[test]
-    fn nothing_shown_holds_a_secret() {
-        for text in [
-            "whep+http://joe:hunter2@h/x?token=hunter2",
-            "janus+ws://h/streaming/1?pin=hunter2",
-            "wss://h/app/stream?policy=hunter2&signature=hunter2&transport=tcp",
-        ] {
-            let shown = format!("{} {:?}", target(text).display(), target(text).token);
-            assert!(!shown.contains("hunter2"), "{shown}");
-        }
-        for text in ["http://joe:hunter2@h/x?token=hunter2", "ws://joe:hunter2@?hunter2", "x?hunter2"] {
-            let error = Target::parse(text).expect_err(text).to_string();
-            assert!(!error.contains("hunter2"), "{error}");
-        }
-        assert_eq!(
-            target("wss://h/app/stream?signature=x&transport=tcp").display(),
-            "wss://h/app/stream?signature=…&transport=tcp"
-        );
-    }
-
-    #[test]
-    fn what_is_displayed_without_secrets_reads_back_as_the_same_target() {
-        for text in [
-            "ws://host:3333/app/stream",
-            "janus+ws://h:8188/streaming/1",
-            "janus+wss://h/streaming/a%2Fb?path=/janus",
-            "whep+http://127.0.0.1:7080/whep",
-        ] {
-            assert_eq!(target(&target(text).display()), target(text));
-        }
-    }
-
-    #[test]
-    fn loopback_is_told_by_name() {
-        for (text, expect) in [
-            ("ws://127.0.0.9:3333/a/s", true),
-            ("ws://[::1]:3333/a/s", true),
-            ("ws://[::ffff:127.0.0.1]:3333/a/s", true),
-            ("ws://localhost/a/s", true),
-            ("ws://LOCALHOST./a/s", true),
-            ("ws://localhost.example.org/a/s", false),
-            ("ws://10.0.0.1/a/s", false),
-        ] {
-            assert_eq!(target(text).is_loopback(), expect, "{text}");
-        }
-    }
-}
+mod tests;

@@ -16,4 +16,5 @@ pub mod whep;
 pub mod chromium;
 pub mod coturn;
 pub mod janus;
+pub mod livekit;
 pub mod nginx;

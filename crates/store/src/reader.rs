@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, Row};
 use throng_observation::RunTime;
-use throng_observation::run::{ClockError, Ending, RunData, RunInfo};
+use throng_observation::run::{ClockError, Ending, LayerSwitchRow, RunData, RunInfo};
 
 use crate::{FORMAT, StoreError, host, rows, schema, search};
 
@@ -91,12 +91,23 @@ fn read_all(db: &Connection) -> rusqlite::Result<RunData> {
             "participant, track",
             rows::read_track,
         )?,
+        layer_switches: layer_switches(db)?,
         generator: list(db, "generator", &schema::GENERATOR, "second, worker", rows::read_generator)?,
         events: list(db, "event", &schema::EVENT, "at_us, rowid", rows::read_event)?,
         experience,
         holds,
         host: host::read_all(db)?,
     })
+}
+
+/// Changes of layers; none where the folder is older than their table.
+fn layer_switches(db: &Connection) -> rusqlite::Result<Vec<LayerSwitchRow>> {
+    let has_table = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'layer_switch'";
+    if db.query_row(has_table, [], |row| row.get::<_, i64>(0))? == 0 {
+        return Ok(Vec::new());
+    }
+    let order = "requested_us, participant, track";
+    list(db, "layer_switch", &schema::LAYER_SWITCH, order, rows::read_layer_switch)
 }
 
 pub(crate) fn list<T>(

@@ -3,11 +3,11 @@
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, Transaction, params, params_from_iter};
 use throng_observation::run::{
-    CohortId, CrowdRow, Ending, EventRow, GeneratorRow, ParticipantId, ParticipantRow, RunInfo, SentRow,
-    SeriesRow, TrackRow,
+    CohortId, CrowdRow, Ending, EventRow, GeneratorRow, LayerSwitchRow, ParticipantId, ParticipantRow,
+    RunInfo, SentRow, SeriesRow, TrackRow,
 };
 use throng_observation::{
-    CaptureBasis, Codec, Distribution, Failure, FailureReason, MediaKind, OneWayDelay, Outcome, Phase,
+    CaptureBasis, Codec, Distribution, Failure, FailureReason, Layer, MediaKind, OneWayDelay, Outcome, Phase,
     RunTime, SentCounters, TrackCounters, TrackId,
 };
 
@@ -94,6 +94,7 @@ pub(crate) fn put_all(db: &Transaction<'_>, waiting: &Waiting) -> rusqlite::Resu
     put(db, "sent", &schema::SENT, &waiting.sent, sent)?;
     put(db, "participant", &schema::PARTICIPANT, waiting.participants.values(), participant)?;
     put(db, "track", &with_counters(&schema::TRACK), waiting.tracks.values(), track)?;
+    put(db, "layer_switch", &schema::LAYER_SWITCH, &waiting.layer_switches, layer_switch)?;
     put(db, "generator", &schema::GENERATOR, &waiting.generator, generator)?;
     put(db, "event", &schema::EVENT, &waiting.events, event)?;
     search::put_all(db, waiting)?;
@@ -149,6 +150,18 @@ fn series(row: &SeriesRow) -> Vec<Value> {
     ];
     values.extend(counters(&row.counters));
     values
+}
+
+fn layer_switch(row: &LayerSwitchRow) -> Vec<Value> {
+    vec![
+        Value::Integer(row.participant.0.into()),
+        Value::Integer(row.track.0.into()),
+        Value::Text(row.layer.key().into()),
+        Value::Integer(row.requested_at.0),
+        opt(row.shown_at.map(|at| at.0)),
+        Value::Integer(row.width.into()),
+        Value::Integer(row.height.into()),
+    ]
 }
 
 fn sent(row: &SentRow) -> Vec<Value> {
@@ -367,6 +380,20 @@ pub(crate) fn read_series(row: &Row<'_>) -> rusqlite::Result<SeriesRow> {
         loss_ppm: c.distribution()?,
         oven_delay_us: c.distribution()?,
         counters: c.counters()?,
+    })
+}
+
+/// Reads a row of `layer_switch`.
+pub(crate) fn read_layer_switch(row: &Row<'_>) -> rusqlite::Result<LayerSwitchRow> {
+    let mut c = Cells::of(row);
+    Ok(LayerSwitchRow {
+        participant: ParticipantId(c.take()?),
+        track: TrackId(c.take()?),
+        layer: Layer::from_key(&c.take::<String>()?).unwrap_or(Layer::High),
+        requested_at: RunTime(c.take()?),
+        shown_at: c.take::<Option<i64>>()?.map(RunTime),
+        width: c.take()?,
+        height: c.take()?,
     })
 }
 

@@ -119,6 +119,10 @@ pub(crate) const TRACK: [&str; 13] = [
     "absolute_delay_negative",
 ];
 
+/// Columns of `layer_switch`.
+pub(crate) const LAYER_SWITCH: [&str; 7] =
+    ["participant", "track", "layer", "requested_us", "shown_us", "width", "height"];
+
 /// Columns of `generator`.
 pub(crate) const GENERATOR: [&str; 13] = [
     "second",
@@ -205,6 +209,8 @@ pub(crate) fn create() -> String {
              codec TEXT NOT NULL, sender TEXT, first_frame_us INTEGER, fps REAL, jitter_us INTEGER, oven_delay_us INTEGER, relative_delay_us BLOB,
              absolute_delay_us BLOB, capture_basis TEXT, absolute_delay_negative INTEGER NOT NULL, {counters},
              PRIMARY KEY (participant, track)) WITHOUT ROWID;
+         CREATE TABLE layer_switch (participant INTEGER NOT NULL, track INTEGER NOT NULL, layer TEXT NOT NULL,
+             requested_us INTEGER NOT NULL, shown_us INTEGER, width INTEGER NOT NULL, height INTEGER NOT NULL);
          CREATE TABLE generator (second INTEGER NOT NULL, worker INTEGER, cpu_us INTEGER NOT NULL,
              run_queue_wait_us INTEGER NOT NULL, lag_p99_us INTEGER NOT NULL, lag_max_us INTEGER NOT NULL,
              socket_drops INTEGER NOT NULL, send_drops INTEGER NOT NULL, sent_bytes INTEGER NOT NULL,

@@ -6,7 +6,8 @@ use throng_observation::host::{
     HostEvent, HostId, HostInfo, HostRow, HostSample, HostSeries, Profile, SeriesId,
 };
 use throng_observation::run::{
-    CrowdRow, EventRow, GeneratorRow, ParticipantId, ParticipantRow, Row, SentRow, SeriesRow, TrackRow,
+    CrowdRow, EventRow, GeneratorRow, LayerSwitchRow, ParticipantId, ParticipantRow, Row, SentRow, SeriesRow,
+    TrackRow,
 };
 use throng_observation::{ExperienceRow, HoldRow, TrackId};
 
@@ -32,6 +33,7 @@ pub(crate) struct Waiting {
     pub(crate) sent: Vec<SentRow>,
     pub(crate) experience: Vec<ExperienceRow>,
     pub(crate) holds: BTreeMap<u32, HoldRow>,
+    pub(crate) layer_switches: Vec<LayerSwitchRow>,
     pub(crate) generator: Vec<GeneratorRow>,
     pub(crate) events: Vec<EventRow>,
     pub(crate) participants: BTreeMap<ParticipantId, ParticipantRow>,
@@ -59,6 +61,7 @@ impl Waiting {
             Row::Sent(row) => append(&mut self.sent, row),
             Row::Experience(row) => append(&mut self.experience, row),
             Row::Hold(row) => replace(&mut self.holds, row.number, *row),
+            Row::LayerSwitch(row) => append(&mut self.layer_switches, row),
             Row::Generator(row) => append(&mut self.generator, row),
             Row::Event(row) => append(&mut self.events, row),
             Row::Participant(row) => replace(&mut self.participants, row.participant, *row),
@@ -79,6 +82,7 @@ impl Waiting {
             + self.sent.len()
             + self.experience.len()
             + self.holds.len()
+            + self.layer_switches.len()
             + self.generator.len()
             + self.events.len()
             + self.participants.len()

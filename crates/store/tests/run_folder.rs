@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use throng_observation::run::*;
 use throng_observation::{
-    CaptureBasis, Codec, Distribution, Failure, FailureReason, MediaKind, OneWayDelay, Outcome, Phase,
+    CaptureBasis, Codec, Distribution, Failure, FailureReason, Layer, MediaKind, OneWayDelay, Outcome, Phase,
     RunTime, TrackCounters, TrackId,
 };
 use throng_store::{FORMAT, RunFolder, RunWriter, StoreError};
@@ -119,6 +119,20 @@ fn generator() -> GeneratorRow {
     }
 }
 
+fn layer_switch(at: i64, shown_at: Option<RunTime>) -> LayerSwitchRow {
+    let (width, height) = if shown_at.is_some() { (640, 360) } else { (0, 0) };
+    let (participant, track) = (ParticipantId(3), TrackId(2));
+    LayerSwitchRow {
+        participant,
+        track,
+        layer: Layer::High,
+        requested_at: RunTime(at),
+        shown_at,
+        width,
+        height,
+    }
+}
+
 fn new_run() -> (tempfile::TempDir, PathBuf, RunWriter) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("run");
@@ -140,6 +154,8 @@ fn a_run_reads_back_as_it_was_written() {
     writer.write(Row::Track(Box::new(track(0))));
     writer.write(Row::Generator(generator()));
     writer.write(Row::Event(event(5)));
+    let switches = [layer_switch(5, Some(RunTime(300))), layer_switch(6, None)];
+    switches.into_iter().for_each(|switch| writer.write(Row::LayerSwitch(switch)));
     writer.finish(Ending::Complete, RunTime(60_000_000)).unwrap();
 
     let run = RunFolder::read(&path).unwrap();
@@ -149,6 +165,7 @@ fn a_run_reads_back_as_it_was_written() {
     assert_eq!(run.participants, [participant(0, failed), participant(1, Some(Outcome::Completed))]);
     assert_eq!(run.generator, [generator()]);
     assert_eq!(run.events, [event(5)]);
+    assert_eq!(run.layer_switches, switches);
     let ([series_back], [track_back]) = (&run.series[..], &run.tracks[..]) else { panic!("one of each") };
     assert_eq!((series_back.counters, series_back.source_fps_milli), (counters(), Some(29_970)));
     assert_eq!(series_back.relative_delay_us.quantiles(1.0), distribution(50).quantiles(1.0));

@@ -11,10 +11,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use throng_observation::run::{CohortId, Ending, EventRow, GeneratorRow, Row};
+use throng_observation::run::{CohortId, Ending, EventRow, GeneratorRow, LayerSwitchRow, Row};
 use throng_observation::{
-    BadIf, Distribution, ExperienceRow, Failure, FailureReason, Observation, Outcome, Phase, Refused,
-    RunTime, SentInterval, TrackInterval,
+    BadIf, Distribution, ExperienceRow, Failure, FailureReason, LayerSwitch, Observation, Outcome, Phase,
+    Refused, RunTime, SentInterval, TrackInterval,
 };
 
 use crate::clock::RunClock;
@@ -226,6 +226,7 @@ impl Collector {
                 }
             }
             Observation::Sent(interval) => self.sent(who, &interval),
+            Observation::LayerSwitched(switch) => self.layer_switched(who, &switch),
             Observation::Refused(what, to) => {
                 let kind = match what {
                     Refused::IceCandidate => "refused_ice_candidate",
@@ -269,6 +270,20 @@ impl Collector {
         let ended_at = self.desk.clock.run_time(interval.ended_at);
         let second = RunTime(ended_at.0 - LEFTOVER_US).second().max(self.open);
         self.seconds.sent(second, who, member.cohort(), interval);
+    }
+
+    fn layer_switched(&mut self, who: u32, switch: &LayerSwitch) {
+        let Some(member) = self.members.get(who as usize) else { return };
+        let (width, height) = switch.shown.map_or((0, 0), |(_, width, height)| (width, height));
+        self.write(Row::LayerSwitch(LayerSwitchRow {
+            participant: member.participant(),
+            track: switch.track,
+            layer: switch.layer,
+            requested_at: self.desk.clock.run_time(switch.requested_at),
+            shown_at: switch.shown.map(|(at, ..)| self.desk.clock.run_time(at)),
+            width,
+            height,
+        }));
     }
 
     fn ended(&mut self, who: u32, at: Instant, outcome: &Outcome) {

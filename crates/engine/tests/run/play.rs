@@ -59,7 +59,12 @@ pub(crate) fn play(asks: Vec<Ask>, every_ms: i64, for_ms: i64, change: impl FnOn
             Row::Event(row) => seen.events.push(row),
             Row::Series(row) => seen.received += row.counters.packets_received,
             Row::Generator(row) => seen.health.push(row),
-            Row::Track(_) | Row::Sent(_) | Row::Experience(_) | Row::Hold(_) | Row::Host(_) => {}
+            Row::Track(_)
+            | Row::Sent(_)
+            | Row::LayerSwitch(_)
+            | Row::Experience(_)
+            | Row::Hold(_)
+            | Row::Host(_) => {}
         }
     }
     seen

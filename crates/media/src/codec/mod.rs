@@ -17,6 +17,9 @@ pub use dependency::{DependencyDescriptor, DependencyReader, FrameTemplate};
 mod opus;
 pub use opus::OpusPacket;
 
+mod size;
+pub use size::picture_size;
+
 /// What one RTP payload says about its frame. The RTP marker and timestamp are the packet's own and not here.
 ///
 /// A packet from the middle of a frame knows less than the first one: `key_frame` of a frame is whether any of its

@@ -49,6 +49,8 @@ pub struct TrackMeter {
     interval_began: Instant,
     first_packet_at: Option<Instant>,
     first_frame_at: Option<Instant>,
+    /// Of the last decodable key frame: RTP timestamp, and when its last packet came.
+    key_frame: Option<(u32, Instant)>,
     counters: TrackCounters,
     sequence: SequenceMeter,
     /// The packet that the next one may prove to be the first of a restarted source.
@@ -100,6 +102,7 @@ impl TrackMeter {
             interval_began: now,
             first_packet_at: None,
             first_frame_at: None,
+            key_frame: None,
             counters: TrackCounters::default(),
             sequence: SequenceMeter::new(window, holes, patience_ms),
             suspect: None,
@@ -296,6 +299,12 @@ impl TrackMeter {
         self.first_frame_at
     }
 
+    /// The last key frame that could be decoded: its RTP timestamp, and when it was complete. `None` for audio.
+    #[must_use]
+    pub fn last_key_frame(&self) -> Option<(u32, Instant)> {
+        self.key_frame
+    }
+
     /// Where the absolute delays of this track come from so far.
     #[must_use]
     pub fn capture_basis(&self) -> Option<CaptureBasis> {
@@ -390,10 +399,14 @@ impl TrackMeter {
     fn settle(&mut self, now: Instant) {
         let Some(pictures) = &mut self.pictures else { return };
         let (playout, clock, announced_at) = (&mut self.playout, &self.clock, self.announced_at);
+        let key_frame = &mut self.key_frame;
         let settled = pictures.settle(self.sequence.settled_below(), now, &mut self.counters, |frame| {
             let arrived_at =
                 announced_at + Duration::from_nanos(u64::try_from(frame.arrived_ns).unwrap_or(0));
             playout.frame(frame.arrived_ns, clock.unix_ns(arrived_at), frame.timestamp, frame.captured);
+            if frame.decodable && frame.key_frame {
+                *key_frame = Some((frame.timestamp, arrived_at));
+            }
         });
         if let Some(first) = settled.key_frame {
             self.nacks.forget_before(first as u16);

@@ -9,9 +9,11 @@ mod said;
 mod waiting;
 
 pub mod janus;
+pub mod livekit;
 pub mod ome;
 pub mod room;
 pub mod whep;
+pub mod whip;
 
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use throng_observation::{Failure, MediaKind, Refused};
+use throng_observation::{Failure, Layer, MediaKind, Refused};
 
 use crate::participant::{ChannelError, FetchId, Message, Open, Opening, Request, Response, Why};
 
@@ -71,6 +71,8 @@ pub struct RoomStream {
     pub from: Option<String>,
     /// Audio or video.
     pub kind: MediaKind,
+    /// The layers in which it is sent, and the width and height of each in pixels, where the server says so.
+    pub layers: Vec<(Layer, u16, u16)>,
 }
 
 /// One server's way to hold a conference; sans-IO, as the participant that owns it.
@@ -108,6 +110,8 @@ pub enum RoomInput<'a> {
     Lost(PeerId),
     /// Subscribe to this from here on.
     Attend(&'a Attention),
+    /// Ask for this layer of every simulcast picture from here on.
+    Layer(Layer),
     /// The deadline of [`RoomSignalling::next_timeout`].
     Timeout,
     /// Say goodbye; [`RoomOutput::Goodbye`] follows when it is said.

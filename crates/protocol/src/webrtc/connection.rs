@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use throng_media::quality::WallClock;
 use throng_media::rtp::{PacketKind, classify};
 use throng_media::source::Clip;
-use throng_observation::{Failure, FailureReason, IceState, Observation, Refused, TrackId};
+use throng_observation::{Failure, FailureReason, IceState, Layer, Observation, Refused, TrackId};
 
 use super::agreed;
 use super::receiver::{Receiver, ReceiverOptions, next_second};
@@ -172,11 +172,19 @@ impl Connection {
 
     /// Says whose a track is.
     fn tell_whose(&mut self, track: TrackId) {
-        let State::Playing { receiver, .. } = &self.state else { return };
+        let State::Playing { receiver, .. } = &mut self.state else { return };
         let Some(mid) = receiver.mid_of(track) else { return };
         let stream = self.streams.iter().find(|stream| stream.mid == mid);
         let from = stream.and_then(|stream| stream.from.clone());
+        receiver.layers_of(track, stream.map_or(&[], |stream| &stream.layers));
         self.observe(Observation::TrackFrom { track, from });
+    }
+
+    /// Another layer was asked for of what it receives.
+    pub(super) fn layer_asked(&mut self, now: Instant, layer: Layer) {
+        if let State::Playing { receiver, .. } = &mut self.state {
+            receiver.layer_asked(now, layer);
+        }
     }
 
     fn is_playing(&self) -> bool {

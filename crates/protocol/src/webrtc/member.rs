@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use throng_media::quality::WallClock;
 use throng_observation::{Failure, FailureReason, Observation, Outcome, Phase};
+use throng_scenario::LayerWish;
 
 use super::connection::{Connection, ConnectionOutput, Outgoing, Shared};
 use super::viewer::{MayReach, Patience};
@@ -38,6 +39,8 @@ pub struct MemberOptions {
     pub outgoing: Vec<Outgoing>,
     /// It tells the coded frames that it receives.
     pub is_tapped: bool,
+    /// Which layer of what it receives it asks for, and when after its join.
+    pub layers: Vec<LayerWish>,
 }
 
 /// A participant of a conference.
@@ -49,6 +52,8 @@ pub struct Member {
     /// The signalling server's address, once connected.
     server: Option<SocketAddr>,
     peers: BTreeMap<PeerId, Connection>,
+    /// How many of the wishes for layers were told.
+    wishes_told: usize,
     /// Phases that were reached; each counts once, by whichever connection comes first.
     reached: Vec<Phase>,
     outputs: VecDeque<Output>,
@@ -83,6 +88,7 @@ impl Member {
             started_at: None,
             server: None,
             peers: BTreeMap::new(),
+            wishes_told: 0,
             reached: Vec::new(),
             outputs: VecDeque::new(),
         }
@@ -119,6 +125,7 @@ impl Member {
             RoomOutput::Joined => {
                 if matches!(self.state, State::Joining { .. }) {
                     self.state = State::Present;
+                    self.wish(now);
                 }
             }
             RoomOutput::WantOffer(id) => {
@@ -163,6 +170,22 @@ impl Member {
                 }
             }
             RoomOutput::Goodbye => self.over(),
+        }
+    }
+
+    /// When the next wish for a layer is to be told.
+    fn next_wish_at(&self) -> Option<Instant> {
+        let wish = self.options.layers.get(self.wishes_told)?;
+        self.started_at?.checked_add(wish.after).filter(|_| matches!(self.state, State::Present))
+    }
+
+    /// Tells the wishes that are due.
+    fn wish(&mut self, now: Instant) {
+        while self.next_wish_at().is_some_and(|at| now >= at) {
+            let Some(wish) = self.options.layers.get(self.wishes_told).copied() else { return };
+            self.wishes_told += 1;
+            self.peers.values_mut().for_each(|connection| connection.layer_asked(now, wish.layer));
+            self.tell(now, RoomInput::Layer(wish.layer));
         }
     }
 
@@ -315,6 +338,7 @@ impl Member {
             }
             self.drain(now, id);
         }
+        self.wish(now);
         match &self.state {
             State::Joining { by } if now >= *by => {
                 let failure =
@@ -333,7 +357,7 @@ impl Member {
         let own = match &self.state {
             State::Joining { by } => Some((*by, "signalling overdue")),
             State::Leaving { by, .. } => Some((*by, "goodbye overdue")),
-            _ => None,
+            _ => self.next_wish_at().map(|at| (at, "layer to ask for")),
         };
         let peers = self.peers.values().filter_map(Connection::next_deadline);
         let all = peers.chain(own).chain(self.signalling.next_timeout());

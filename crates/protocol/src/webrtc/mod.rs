@@ -20,6 +20,8 @@ pub use connection::Outgoing;
 
 pub mod member;
 
+mod layering;
+
 mod payload;
 
 mod feedback;

@@ -8,9 +8,10 @@ use throng_media::codec::{PayloadFacts, PayloadReader};
 use throng_media::quality::{CaptureBasis, Captured, Packet, TrackConfig, TrackMeter, WallClock};
 use throng_media::rtcp::{Compound, Rtcp};
 use throng_media::rtp::{ExtensionIds, Extensions, RtpHeader, original_packet};
-use throng_observation::{Codec, CodedFrame, MediaKind, Observation, Phase, TrackId};
+use throng_observation::{Codec, CodedFrame, Layer, MediaKind, Observation, Phase, TrackId};
 
 use super::feedback::{Duty, Reporter};
+use super::layering::Layering;
 use super::payload::{Assignment, Assignments};
 use super::session::Negotiated;
 use super::srtp::{IndexEstimator, Opener, SessionKeys, SrtpError};
@@ -65,6 +66,7 @@ pub(super) struct Track {
     pub(super) kind: MediaKind,
     pub(super) duty: Duty,
     payloads: PayloadReader,
+    layering: Layering,
     first_frame_told: bool,
     /// Puts its frames together, if the participant is tapped.
     assembler: Option<Box<FrameAssembler>>,
@@ -204,6 +206,9 @@ impl Receiver {
             Ok(facts) => (facts, None),
             Err(error) => (PayloadFacts::default(), Some(error)),
         };
+        if facts.key_frame && track.kind == MediaKind::Video {
+            track.layering.key_packet(track.codec, header.timestamp, payload);
+        }
         track.meter.packet(&Packet {
             arrived_at,
             sequence,
@@ -224,6 +229,13 @@ impl Receiver {
             let (id, codec) = (TrackId(self.first_track.saturating_add(at_track as u16)), track.codec);
             let observed = &mut self.observed;
             assembler.packet(&packet, |frame| observed.push(whole(id, codec, &self.clock, frame)));
+        }
+        if track.layering.awaits_key_frame()
+            && let Some((timestamp, at)) = track.meter.last_key_frame()
+        {
+            let id = TrackId(self.first_track.saturating_add(at_track as u16));
+            let switch = track.layering.shown(id, timestamp, at);
+            self.observed.extend(switch.map(Observation::LayerSwitched));
         }
         if !self.first_packet_seen {
             self.first_packet_seen = true;
@@ -301,6 +313,7 @@ impl Receiver {
             kind: assignment.kind,
             duty: Duty::of(assignment.feedback),
             payloads: PayloadReader::new(assignment.codec),
+            layering: Layering::default(),
             first_frame_told: false,
             assembler: (self.is_tapped && assignment.kind == MediaKind::Video)
                 .then(|| Box::new(FrameAssembler::new(assignment.codec))),
@@ -385,8 +398,30 @@ impl Receiver {
         self.reporter.goodbye()
     }
 
+    /// In which layers a track is sent, and how large each is.
+    pub(super) fn layers_of(&mut self, track: TrackId, layers: &[(Layer, u16, u16)]) {
+        let at = track.0.checked_sub(self.first_track).map(usize::from);
+        if let Some(track) = at.and_then(|at| self.tracks.get_mut(at)) {
+            track.layering.learn(layers);
+        }
+    }
+
+    /// Another layer of every simulcast picture was asked for at `now`.
+    pub(super) fn layer_asked(&mut self, now: Instant, layer: Layer) {
+        let first = self.first_track;
+        for (at, track) in self.tracks.iter_mut().enumerate().filter(|(_, t)| t.kind == MediaKind::Video) {
+            let id = TrackId(first.saturating_add(at as u16));
+            let unanswered = track.layering.ask(now, id, layer);
+            self.observed.extend(unanswered.map(Observation::LayerSwitched));
+        }
+    }
+
     /// Ends every track's last interval.
     pub fn finish(&mut self, now: Instant) {
+        for (at, track) in self.tracks.iter_mut().enumerate() {
+            let id = TrackId(self.first_track.saturating_add(at as u16));
+            self.observed.extend(track.layering.give_up(id).map(Observation::LayerSwitched));
+        }
         for track in &mut self.tracks {
             self.observed.push(Observation::Interval(Box::new(track.meter.finish(now))));
         }

@@ -5,7 +5,7 @@ use crate::objective::Objective;
 use crate::problem::{Origin, Place, Problem, ScenarioError};
 use crate::scenario::{Caps, OutputTo, Override, RunTimes, Scenario, Stream};
 use crate::secret::HIDDEN;
-use crate::target::{Target, TokenSource};
+use crate::target::{ApiKey, Protocol, Target, TokenSource};
 use crate::units;
 
 mod tree;
@@ -94,6 +94,8 @@ fn target(reader: &mut Reader, top: &mut Fields<'_>, written_for: Option<&str>) 
     }
     let token_node = fields.get("token");
     let token = token_node.and_then(|node| token(reader, node, "target.token"));
+    let secret_node = fields.get("api_secret");
+    let api_key = api_key(reader, &mut fields);
     let allow = networks(reader, &mut fields);
     let tls_insecure = reader.boolean(&mut fields, "tls_insecure").unwrap_or(false);
     reader.finish(&fields);
@@ -102,21 +104,26 @@ fn target(reader: &mut Reader, top: &mut Fields<'_>, written_for: Option<&str>) 
     match Target::parse(&text) {
         Ok(target) => {
             let host = host_of(&target);
-            if let (Some(of_file), Some(written_for)) =
-                (token_node.filter(|n| n.span.source == 0), written_for)
-                && token.is_some()
-                && host != written_for
-            {
-                let message = format!("`target.token` was written for {written_for} and would go to {host}");
-                let mend =
-                    "add --set target.token=… with the token for this host, or --set target.token= for none";
-                reader.fail(
-                    Some(if node.span.source == 0 { of_file.span } else { node.span }),
-                    message,
-                    mend,
-                );
+            let secrets = [
+                ("token", token_node.filter(|_| token.is_some())),
+                ("api_secret", secret_node.filter(|_| api_key.is_some())),
+            ];
+            for (key, secret) in secrets {
+                if let (Some(of_file), Some(written_for)) =
+                    (secret.filter(|n| n.span.source == 0), written_for)
+                    && host != written_for
+                {
+                    let message =
+                        format!("`target.{key}` was written for {written_for} and would go to {host}");
+                    let mend = format!(
+                        "add --set target.{key}=… with that for this host, or --set target.{key}= for none"
+                    );
+                    let span = if node.span.source == 0 { of_file.span } else { node.span };
+                    reader.fail(Some(span), message, mend);
+                }
             }
-            Some(Target { token, allow, tls_insecure, ..target })
+            check_access(reader, node, &target, api_key.as_ref(), token.is_some());
+            Some(Target { token, api_key, allow, tls_insecure, ..target })
         }
         Err(error) => {
             let error = error.to_string();
@@ -126,6 +133,57 @@ fn target(reader: &mut Reader, top: &mut Fields<'_>, written_for: Option<&str>) 
             None
         }
     }
+}
+
+/// LiveKit's API key, its secret, and the room that a WHIP URL does not name.
+fn api_key(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<ApiKey> {
+    let text = |reader: &mut Reader, fields: &mut Fields<'_>, name: &'static str| {
+        let path = fields.path_of(name);
+        let node = fields.get(name)?;
+        reader.text(node, &path, "text").filter(|text| !text.is_empty())
+    };
+    let key = text(reader, fields, "api_key");
+    let room = text(reader, fields, "room");
+    let secret_node = fields.get("api_secret");
+    let secret = secret_node.and_then(|node| token(reader, node, "target.api_secret"));
+    match (key, secret) {
+        (Some(key), Some(secret)) => Some(ApiKey { key, secret, room }),
+        (None, None) if room.is_none() => None,
+        _ if !reader.is_clean() => None,
+        _ => {
+            let mend = "write all of api_key, api_secret and, for WHIP, room; or none of them";
+            reader.fail(fields.span, "`target` has only a part of what makes tokens", mend);
+            None
+        }
+    }
+}
+
+/// Whether the protocol can use what makes tokens, and has what it needs.
+fn check_access(
+    reader: &mut Reader,
+    place: &Node,
+    target: &Target,
+    api_key: Option<&ApiKey>,
+    has_token: bool,
+) {
+    if !reader.is_clean() {
+        return; // what was given may be what could not be read
+    }
+    let room = api_key.map(|api| api.room.is_some());
+    let (message, mend) = match (target.protocol(), room, has_token) {
+        (Protocol::LiveKit, None, false) => (
+            "LiveKit lets nobody in without a token",
+            "write under [target] api_key = \"…\" and api_secret = \"env:NAME\", or a token for one participant",
+        ),
+        (Protocol::LiveKit, Some(true), _) => ("the URL names LiveKit's room already", "remove target.room"),
+        (Protocol::Whip, Some(false), _) => {
+            ("LiveKit's tokens are for a room, and a WHIP URL names none", "write target.room = \"…\"")
+        }
+        (_, Some(_), true) => ("there are both a token and what makes tokens", "remove one of them"),
+        (Protocol::LiveKit | Protocol::Whip, ..) | (_, None, _) => return,
+        (_, Some(_), false) => ("only LiveKit knows API keys", "remove target.api_key and target.api_secret"),
+    };
+    reader.fail(Some(place.span), message, mend);
 }
 
 fn token(reader: &mut Reader, node: &Node, path: &str) -> Option<TokenSource> {

@@ -4,6 +4,7 @@ mod janus;
 mod ome;
 mod videoroom;
 mod whep;
+mod whip;
 
 use std::time::{Duration, Instant};
 

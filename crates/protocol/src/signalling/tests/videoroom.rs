@@ -147,6 +147,7 @@ fn a_participant_publishes_and_receives_all_on_one_more_handle() {
         mid: "1".into(),
         from: Some("throng-1".into()),
         kind: throng_observation::MediaKind::Video,
+        layers: Vec::new(),
     };
     assert_eq!(streams[1], video);
     stand.outputs.clear();

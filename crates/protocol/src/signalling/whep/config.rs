@@ -1,4 +1,4 @@
-//! Where a WHEP player asks, with what, and where it may be sent on to.
+//! Where a WHEP player or a WHIP publisher asks, with what, and where it may be sent on to.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,6 +8,41 @@ use url::Url;
 
 use super::super::said;
 use super::super::waiting::ANSWER_WITHIN;
+use crate::participant::Why;
+
+/// Which of the two protocols is spoken. They differ in who makes offers, and in their names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Flow {
+    /// WHEP: media comes; a server may answer with an offer of its own.
+    #[default]
+    Play,
+    /// WHIP (RFC 9725): media goes; only the publisher offers.
+    Publish,
+}
+
+impl Flow {
+    /// The protocol's name.
+    pub(super) fn server(self) -> &'static str {
+        match self {
+            Self::Play => "WHEP",
+            Self::Publish => "WHIP",
+        }
+    }
+
+    pub(super) fn awaits_post(self) -> Why {
+        match self {
+            Self::Play => "WHEP: the response to POST",
+            Self::Publish => "WHIP: the response to POST",
+        }
+    }
+
+    pub(super) fn awaits_goodbye(self) -> Why {
+        match self {
+            Self::Play => "WHEP: the goodbye",
+            Self::Publish => "WHIP: the goodbye",
+        }
+    }
+}
 
 /// Whether a place that the server names (redirect, session URL) may be reached. The driver checks addresses again
 /// when it connects; this keeps the participant from asking.
@@ -16,8 +51,10 @@ pub type MayReach = Arc<dyn Fn(&Url) -> bool + Send + Sync>;
 /// Where and how to ask.
 #[derive(Clone)]
 pub struct Config {
-    /// The WHEP endpoint, `http:` or `https:`.
+    /// The endpoint, `http:` or `https:`.
     pub url: Url,
+    /// Whether it plays or publishes there.
+    pub flow: Flow,
     /// Bearer token (RFC 6750) sent with every request, redirected ones included.
     pub token: Option<String>,
     /// What may be reached.
@@ -32,7 +69,7 @@ impl Config {
     pub fn new(url: Url) -> Self {
         let origin = url.origin();
         let may_reach: MayReach = Arc::new(move |to: &Url| to.origin() == origin);
-        Self { url, token: None, may_reach, answer_within: ANSWER_WITHIN }
+        Self { url, flow: Flow::default(), token: None, may_reach, answer_within: ANSWER_WITHIN }
     }
 }
 

@@ -10,6 +10,7 @@
 //!   PATCH candidates, If-Match ─────▶  204, or 405/501/422: no trickle
 //!   DELETE                     ─────▶  200
 //! ```
+//! WHIP is the same dialogue without the 406; [`super::whip`] wraps it for who publishes.
 
 mod config;
 mod fragment;
@@ -25,14 +26,12 @@ use throng_observation::{Failure, FailureReason, Refused};
 use url::{Host, Url};
 
 use self::config::place;
-pub use self::config::{Config, MayReach};
+pub use self::config::{Config, Flow, MayReach};
 use self::fragment::IceSection;
 use super::said::{self, LIST_MAX};
 use super::waiting::{GOODBYE_WITHIN, Waiting};
 use super::{SignalInput, SignalOutput, Signalling};
 use crate::participant::{ChannelError, FetchId, Request, Response, Why};
-
-const SERVER: &str = "WHEP";
 
 /// Redirects followed before giving up, as browsers do with twenty; load balancers need one or two.
 const REDIRECTS_MAX: u8 = 5;
@@ -98,6 +97,11 @@ pub struct Whep {
 }
 
 impl Whep {
+    /// Another token for the requests to come.
+    pub(super) fn set_token(&mut self, token: String) {
+        self.config.token = Some(token);
+    }
+
     /// An adapter that has not begun.
     #[must_use]
     pub fn new(config: Config) -> Self {
@@ -109,8 +113,12 @@ impl Whep {
         self.outputs.push_back(SignalOutput::Failed(failure));
     }
 
-    fn odd(&mut self, what: String) {
-        self.outputs.push_back(SignalOutput::Odd(what));
+    fn odd(&mut self, what: impl std::fmt::Display) {
+        self.outputs.push_back(SignalOutput::Odd(format!("{}: {what}", self.server())));
+    }
+
+    fn server(&self) -> &'static str {
+        self.config.flow.server()
     }
 
     /// Sends a request; one that cannot be written as HTTP (a token with control characters) ends the session.
@@ -151,7 +159,7 @@ impl Whep {
     }
 
     fn post(&mut self, now: Instant, to: Url, offer: String, redirects: u8) {
-        let waiting = Waiting::new(now, self.config.answer_within, "WHEP: the response to POST");
+        let waiting = Waiting::new(now, self.config.answer_within, self.config.flow.awaits_post());
         let fetch = self.fetch(Method::POST, &to, Some(("application/sdp", offer.clone())), None);
         if !matches!(self.state, State::Over) {
             self.state = State::Posted { fetch, to, offer, redirects, waiting };
@@ -203,10 +211,10 @@ impl Whep {
             }
             StatusCode::CREATED => {
                 let session = self.session(to, response);
-                let sdp = description(to, response)?;
+                let sdp = description(self.server(), to, response)?;
                 // Servers of the drafts before 02 answer 201 with their own offer; an answer is never `actpass`
                 // (RFC 5763 §5).
-                if sdp.contains("a=setup:actpass") {
+                if self.config.flow == Flow::Play && sdp.contains("a=setup:actpass") {
                     return self.counter_offered(session, sdp);
                 }
                 self.state = State::Playing(session);
@@ -214,9 +222,11 @@ impl Whep {
                 self.tell_candidates();
                 Ok(())
             }
-            StatusCode::NOT_ACCEPTABLE if response.body.starts_with(b"v=0") => {
+            StatusCode::NOT_ACCEPTABLE
+                if self.config.flow == Flow::Play && response.body.starts_with(b"v=0") =>
+            {
                 let session = self.session(to, response);
-                let sdp = description(to, response)?;
+                let sdp = description(self.server(), to, response)?;
                 self.counter_offered(session, sdp)
             }
             _ => Err(refusal::failure(&format!("POST {}", place(to)), response)),
@@ -231,18 +241,19 @@ impl Whep {
         response: &Response,
     ) -> Result<(), Failure> {
         let location = refusal::text(&response.head.headers, header::LOCATION)
-            .ok_or_else(|| said::broken(SERVER, "a redirect without Location"))?;
-        let to = from
-            .join(location)
-            .map_err(|e| said::broken(SERVER, format!("a redirect to {} ({e})", said::excerpt(location))))?;
+            .ok_or_else(|| said::broken(self.server(), "a redirect without Location"))?;
+        let to = from.join(location).map_err(|e| {
+            said::broken(self.server(), format!("a redirect to {} ({e})", said::excerpt(location)))
+        })?;
         if redirects >= REDIRECTS_MAX {
             return Err(said::broken(
-                SERVER,
+                self.server(),
                 format!("more than {REDIRECTS_MAX} redirects, last to {}", place(&to)),
             ));
         }
         if !self.reachable(from, &to) {
-            let detail = format!("{SERVER}: redirected to {}, which is not an allowed target", place(&to));
+            let detail =
+                format!("{}: redirected to {}, which is not an allowed target", self.server(), place(&to));
             return Err(Failure::new(FailureReason::NotAllowed, detail));
         }
         if let State::Posted { offer, .. } = &mut self.state {
@@ -254,7 +265,10 @@ impl Whep {
 
     fn counter_offered(&mut self, session: Session, sdp: String) -> Result<(), Failure> {
         if session.url.is_none() {
-            return Err(said::broken(SERVER, "an offer of the server without a Location to answer at"));
+            return Err(said::broken(
+                self.server(),
+                "an offer of the server without a Location to answer at",
+            ));
         }
         self.state = State::CounterOffered(session);
         // Candidates of the withdrawn offer are not those of the answer.
@@ -303,16 +317,13 @@ impl Whep {
         match (&url, location) {
             (Some(to), _) if !self.reachable(endpoint, to) => {
                 let to = place(to);
-                self.odd(format!("{SERVER}: the session's Location {to} is not an allowed target"));
+                self.odd(format!("the session's Location {to} is not an allowed target"));
                 url = None;
             }
             (None, Some(location)) => {
-                self.odd(format!(
-                    "{SERVER}: the session's Location is not a URL: {}",
-                    said::excerpt(location)
-                ));
+                self.odd(format!("the session's Location is not a URL: {}", said::excerpt(location)));
             }
-            (None, None) => self.odd(format!("{SERVER}: {} without Location", response.head.status)),
+            (None, None) => self.odd(format!("{} without Location", response.head.status)),
             _ => {}
         }
         Session { url, etag: refusal::text(headers, header::ETAG).map(str::to_owned) }
@@ -356,7 +367,7 @@ impl Whep {
         let gathered = std::mem::take(&mut self.trickle.gathered);
         let Some(section) = &self.trickle.section else {
             self.trickle.declined = true;
-            return self.odd(format!("{SERVER}: {}", fragment::NO_CREDENTIALS));
+            return self.odd(fragment::NO_CREDENTIALS);
         };
         let body = section.fragment(&gathered, self.trickle.done);
         let body = Some(("application/trickle-ice-sdpfrag", body));
@@ -381,11 +392,11 @@ impl Whep {
             Err(error) => format!("PATCH with candidates: {error}"),
         };
         self.trickle.declined = true;
-        self.odd(format!("{SERVER}: {what}"));
+        self.odd(what);
     }
 
     fn leave(&mut self, now: Instant) {
-        let waiting = Waiting::new(now, GOODBYE_WITHIN, "WHEP: the goodbye");
+        let waiting = Waiting::new(now, GOODBYE_WITHIN, self.config.flow.awaits_goodbye());
         match std::mem::replace(&mut self.state, State::Over) {
             State::Playing(session) | State::CounterOffered(session) | State::Answered { session, .. } => {
                 self.delete(session.url, waiting);
@@ -413,7 +424,8 @@ impl Whep {
             && matches!(response.head.status, StatusCode::CREATED | StatusCode::NOT_ACCEPTABLE)
         {
             let session = self.session(endpoint, response);
-            return self.delete(session.url, Waiting::new(now, GOODBYE_WITHIN, "WHEP: the goodbye"));
+            return self
+                .delete(session.url, Waiting::new(now, GOODBYE_WITHIN, self.config.flow.awaits_goodbye()));
         }
         // A server that saw BYE or the end of DTLS first has nothing left to delete.
         if let (None, Some(response)) = (posted_to, response)
@@ -421,7 +433,7 @@ impl Whep {
             && !matches!(response.head.status, StatusCode::NOT_FOUND | StatusCode::GONE)
         {
             let what = refusal::failure("DELETE of the session", response).detail;
-            self.odd(format!("{SERVER}: {what}"));
+            self.odd(what);
         }
         self.state = State::Over;
         self.outputs.push_back(SignalOutput::Goodbye);
@@ -494,8 +506,8 @@ fn named(method: &str, to: &Url, error: ChannelError) -> Failure {
 }
 
 /// The session description in a body.
-fn description(from: &Url, response: &Response) -> Result<String, Failure> {
+fn description(server: &str, from: &Url, response: &Response) -> Result<String, Failure> {
     let body = response.body.get(..=said::MESSAGE_BYTES_MAX).unwrap_or(&response.body);
     let sdp = String::from_utf8_lossy(body).into_owned();
-    said::session_description(SERVER, &format!("the body from {}", place(from)), sdp)
+    said::session_description(server, &format!("the body from {}", place(from)), sdp)
 }

@@ -501,6 +501,7 @@ impl RoomSignalling for VideoRoom {
             | RoomInput::Message(_)
             | RoomInput::Offer(..)
             | RoomInput::Connected(_)
+            | RoomInput::Layer(_)
             | RoomInput::Fetched(..) => {}
         }
     }

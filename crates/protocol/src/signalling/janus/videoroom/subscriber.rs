@@ -144,6 +144,7 @@ impl Subscribers {
                     .or_else(|| of_feed.clone())
                     .filter(|_| stream.active || of_feed.is_some()),
                 kind: said::kind(&stream.kind)?,
+                layers: Vec::new(),
             })
         });
         streams.collect()

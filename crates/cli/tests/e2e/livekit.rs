@@ -1,0 +1,172 @@
+//! Meetings on the real LiveKit server: every pair plays, the server counts what we count, layers change when asked for.
+
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use throng_observation::run::RunData;
+use throng_observation::{Layer, MediaKind};
+use throng_sim::livekit::{KEY, LiveKit, PORT, SECRET};
+use throng_sim::namespace::Namespace;
+use throng_sim::requires_root;
+use throng_store::RunFolder;
+
+use crate::throng::{Ran, Running, alone, figure, valid};
+
+const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 81, 0, 1);
+
+pub(crate) fn can_run(test: &str) -> bool {
+    requires_root(test) && LiveKit::is_installed_for(test)
+}
+
+/// What lets participants of a run in.
+pub(crate) fn access() -> [String; 4] {
+    ["--set".into(), format!("target.api_key={KEY}"), "--set".into(), format!("target.api_secret={SECRET}")]
+}
+
+fn arguments<'a>(url: &'a str, access: &'a [String], more: &[&'a str]) -> Vec<&'a str> {
+    let mut arguments = vec!["view", url];
+    arguments.extend(access.iter().map(String::as_str));
+    arguments.extend(more);
+    arguments
+}
+
+fn url(room: &str) -> String {
+    format!("livekit+ws://{ADDRESS}:{PORT}/{room}")
+}
+
+/// Who sees or hears whom: (receiver, sender, kind) of every track that played.
+fn pairs(run: &RunData) -> BTreeSet<(u32, String, MediaKind)> {
+    let played = run.tracks.iter().filter(|track| track.counters.frames_decodable > 0);
+    played.filter_map(|track| Some((track.participant.0, track.from.clone()?, track.kind))).collect()
+}
+
+/// Identity, tracks and state of the participants that the server knows.
+fn known(server: &LiveKit<'_>, room: &str) -> BTreeSet<(String, usize, String)> {
+    let of = |person: &Value| {
+        let tracks = person["tracks"].as_array().map_or(0, Vec::len);
+        let text = |name: &str| person[name].as_str().unwrap_or_default().to_owned();
+        (text("identity"), tracks, text("state"))
+    };
+    server.participants(room).unwrap().iter().map(of).collect()
+}
+
+#[test]
+fn a_meeting_of_six_plays_every_pair_and_the_server_counts_the_same() {
+    const USERS: u32 = 6;
+    if !can_run("a_meeting_of_six_plays_every_pair_and_the_server_counts_the_same") {
+        return;
+    }
+    let _alone = alone();
+    let namespace = Namespace::with_veth("livekit", ADDRESS).unwrap();
+    let server = LiveKit::start(&namespace, ADDRESS).unwrap();
+    let packets = |direction: &str| server.metric("livekit_packet_total", direction).unwrap();
+    let (url, access) = (url("meeting"), access());
+    let view = arguments(&url, &access, &["-n", "6", "--every", "300ms", "--for", "14s"]);
+    let mut before = (0.0, 0.0);
+    let (ran, seen) = valid(|| {
+        before = (packets("incoming"), packets("outgoing"));
+        let running = Running::start(Some(&namespace), &view);
+        std::thread::sleep(Duration::from_secs(9));
+        let seen = known(&server, "meeting");
+        (running.wait(), seen)
+    });
+    let ran = ran.expect_code(0);
+    let summary = ran.summary();
+    assert_eq!(figure(&summary, "participants.playing"), f64::from(USERS), "{ran}");
+    assert_eq!(figure(&summary, "participants.failed"), 0.0, "{ran}");
+    let run = RunFolder::read(ran.folder()).unwrap();
+    assert_eq!(pairs(&run).len(), (USERS * (USERS - 1) * 2) as usize, "{:?}", pairs(&run));
+    let lost: i64 = run.tracks.iter().map(|track| track.counters.packets_lost).sum();
+    assert_eq!(lost, 0, "{ran}");
+    // The server's own API knows the same people, each with two tracks.
+    let expect = (0..USERS).map(|number| (format!("throng-{number}"), 2, "ACTIVE".to_owned())).collect();
+    assert_eq!(seen, expect);
+    // Its own counters: what it got is what we sent, what it sent is what we received.
+    let sent: u64 = run.sent.iter().map(|row| row.counters.packets_sent).sum();
+    let received: u64 = run.tracks.iter().map(|track| track.counters.packets_received).sum();
+    let until = std::time::Instant::now() + Duration::from_secs(15);
+    let told = loop {
+        // Counters are put together when a track ends, and every few seconds before.
+        let told = (packets("incoming") - before.0, packets("outgoing") - before.1);
+        let near = |ours: u64, theirs: f64| (theirs / ours as f64 - 1.0).abs() < 0.03;
+        if near(sent, told.0) && near(received, told.1) || std::time::Instant::now() > until {
+            break told;
+        }
+        std::thread::sleep(Duration::from_millis(300));
+    };
+    for (what, ours, theirs) in [("sent", sent, told.0), ("received", received, told.1)] {
+        let ratio = theirs / ours as f64;
+        assert!((0.97..=1.03).contains(&ratio), "{what}: ours {ours}, the server's {theirs}\n{ran}");
+    }
+    // Everybody said goodbye: the room is empty.
+    assert_eq!(known(&server, "meeting"), BTreeSet::new());
+}
+
+#[test]
+fn layers_of_a_simulcast_change_when_asked_for() {
+    if !can_run("layers_of_a_simulcast_change_when_asked_for") {
+        return;
+    }
+    let _alone = alone();
+    let namespace = Namespace::with_veth("livekit", ADDRESS).unwrap();
+    let _server = LiveKit::start(&namespace, ADDRESS).unwrap();
+    let (url, access) = (url("layers"), access());
+    let publish = r#"crowd.publish={simulcast=["144p","240p","360p"]}"#;
+    let layers = r#"crowd.layers=[{layer="low"},{after="6s",layer="high"},{after="10s",layer="low"}]"#;
+    let more = ["-n", "3", "--every", "300ms", "--for", "14s", "--set", publish, "--set", layers];
+    let view = arguments(&url, &access, &more);
+    let (ran, ()) = valid(|| (Running::start(Some(&namespace), &view).wait(), ()));
+    let ran = ran.expect_code(0);
+    let run = RunFolder::read(ran.folder()).unwrap();
+    // Each of three sees two others, and asks twice.
+    let of = |layer| run.layer_switches.iter().filter(move |row| row.layer == layer).collect::<Vec<_>>();
+    let (up, down) = (of(Layer::High), of(Layer::Low));
+    assert_eq!((up.len(), down.len()), (6, 6), "{:?}", run.layer_switches);
+    for (rows, size) in [(up, (640, 360)), (down, (256, 144))] {
+        for row in rows {
+            assert_eq!((row.width, row.height), size, "{row:?}");
+            let took_ms = row.shown_at.map(|at| (at.0 - row.requested_at.0) / 1_000);
+            assert!(took_ms.is_some_and(|ms| (0..3_500).contains(&ms)), "{row:?}");
+        }
+    }
+    // All three sizes are sent all the time: three streams of video each, and one of sound.
+    let tracks = |kind| run.sent.iter().filter(|row| row.kind == kind).map(|row| row.tracks).max();
+    assert_eq!((tracks(MediaKind::Video), tracks(MediaKind::Audio)), (Some(9), Some(3)));
+}
+
+/// Three who want in and are not let in.
+fn refused(url: &str, access: &[String], namespace: &Namespace) -> Ran {
+    let view = arguments(url, access, &["-n", "3", "--every", "100ms", "--for", "2s"]);
+    Running::start(Some(namespace), &view).wait().expect_code(3)
+}
+
+#[test]
+fn a_token_that_is_refused_and_somebody_thrown_out_are_named() {
+    if !can_run("a_token_that_is_refused_and_somebody_thrown_out_are_named") {
+        return;
+    }
+    let _alone = alone();
+    let namespace = Namespace::with_veth("livekit", ADDRESS).unwrap();
+    let server = LiveKit::start(&namespace, ADDRESS).unwrap();
+    let url = url("door");
+    let wrong = access().map(|word| word.replace(SECRET, "another-secret-of-thirty-two-characters"));
+    let ran = refused(&url, &wrong, &namespace);
+    assert_eq!(figure(&ran.summary(), "failures.http_401"), 3.0, "{ran}");
+    assert!(ran.stdout.contains("LiveKit: it refused the token"), "{ran}");
+    // Somebody is thrown out in the middle; the rest carries on.
+    let access = access();
+    let view = arguments(&url, &access, &["-n", "3", "--every", "100ms", "--for", "8s"]);
+    let running = Running::start(Some(&namespace), &view);
+    std::thread::sleep(Duration::from_secs(4));
+    server.ask("RemoveParticipant", &json!({ "room": "door", "identity": "throng-1" })).unwrap();
+    let ran = running.wait();
+    let summary = ran.summary();
+    assert_eq!(figure(&summary, "failures.refused"), 1.0, "{ran}");
+    assert!(ran.stdout.contains("threw this participant out"), "{ran}");
+    let run = RunFolder::read(ran.folder()).unwrap();
+    let last = run.crowd.iter().map(|row| row.second).max().unwrap_or(0);
+    let playing: u32 = run.crowd.iter().filter(|row| row.second == last - 2).map(|row| row.playing).sum();
+    assert_eq!(playing, 2, "{ran}");
+}

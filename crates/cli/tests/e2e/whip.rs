@@ -1,0 +1,82 @@
+//! Publishers by WHIP: into the real LiveKit, whose participants see them, and into throng's own stage.
+
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use throng_observation::MediaKind;
+use throng_sim::livekit::{LiveKit, PORT};
+use throng_sim::namespace::Namespace;
+use throng_store::RunFolder;
+
+use crate::livekit::{access, can_run};
+use crate::throng::{Running, Stage, alone, figure, valid};
+
+const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 82, 0, 1);
+
+#[test]
+fn publishers_by_whip_are_seen_in_livekits_room() {
+    if !can_run("publishers_by_whip_are_seen_in_livekits_room") {
+        return;
+    }
+    let _alone = alone();
+    let namespace = Namespace::with_veth("whip", ADDRESS).unwrap();
+    let server = LiveKit::start(&namespace, ADDRESS).unwrap();
+    let access = access();
+    let whip = format!("whip+http://{ADDRESS}:{PORT}/whip/v1");
+    let room = format!("livekit+ws://{ADDRESS}:{PORT}/studio");
+    let set: Vec<&str> = access.iter().map(String::as_str).collect();
+    let publish = [
+        &["view", whip.as_str()],
+        set.as_slice(),
+        &["--set", "target.room=studio", "--set", "crowd.subscribe=none"],
+        &["-n", "3", "--every", "200ms", "--for", "13s"],
+    ]
+    .concat();
+    let watch = [
+        &["view", room.as_str()],
+        set.as_slice(),
+        &["--set", "crowd.publish=none", "-n", "1", "--for", "7s"],
+    ]
+    .concat();
+    let (watched, (published, known)) = valid(|| {
+        let publishing = Running::start(Some(&namespace), &publish);
+        std::thread::sleep(Duration::from_secs(3));
+        let watching = Running::start(Some(&namespace), &watch);
+        std::thread::sleep(Duration::from_secs(4));
+        let known = server.participants("studio").unwrap();
+        (watching.wait(), (publishing.wait(), known))
+    });
+    let (watched, published) = (watched.expect_code(0), published.expect_code(0));
+    assert_eq!(known.len(), 4, "{known:?}");
+    let run = RunFolder::read(watched.folder()).unwrap();
+    for kind in [MediaKind::Video, MediaKind::Audio] {
+        let mut seen: Vec<_> = run
+            .tracks
+            .iter()
+            .filter(|track| track.kind == kind && track.counters.frames_decodable > 50)
+            .filter_map(|track| track.from.clone())
+            .collect();
+        seen.sort();
+        assert_eq!(seen, ["throng-whip-0", "throng-whip-1", "throng-whip-2"], "{kind:?} {watched}");
+    }
+    let summary = published.summary();
+    assert_eq!(figure(&summary, "participants.connected"), 3.0, "{published}");
+    assert_eq!(figure(&summary, "participants.failed"), 0.0, "{published}");
+    // DELETE ended each session at once.
+    assert!(server.participants("studio").unwrap().is_empty());
+}
+
+#[test]
+fn a_publisher_by_whip_reaches_the_stages_viewers() {
+    let _alone = alone();
+    let stage = Stage::start(None, "127.0.0.1:0", &[]);
+    let whip = format!("whip+{}", stage.whep.replace("/whep", "/whip"));
+    let publish = ["view", &whip, "--set", "crowd.subscribe=none", "-n", "1", "--for", "8s"];
+    let publishing = Running::start(None, &publish);
+    std::thread::sleep(Duration::from_secs(2));
+    let watch = ["view", &stage.target(), "-n", "2", "--for", "4s"];
+    let watched = Running::start(None, &watch).wait();
+    let published = publishing.wait().expect_code(0);
+    assert_eq!(figure(&published.summary(), "participants.failed"), 0.0, "{published}");
+    assert_eq!(figure(&watched.summary(), "participants.playing"), 2.0, "{watched}");
+}

@@ -1,0 +1,56 @@
+//! The layers of a simulcast as a receiver asks for them, and how long a change took to show.
+
+use crate::TrackId;
+use serde::{Deserialize, Serialize};
+use std::time::Instant;
+
+/// One of the sizes in which a picture is sent side by side (RFC 8853), as servers name them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Layer {
+    /// None of them for the time being, as of somebody who is scrolled out of sight; the subscription stays.
+    Off,
+    /// The smallest.
+    Low,
+    /// The one between, or the larger of two.
+    Medium,
+    /// The largest.
+    High,
+}
+
+impl Layer {
+    /// All, the smallest first.
+    pub const ALL: [Layer; 4] = [Layer::Off, Layer::Low, Layer::Medium, Layer::High];
+
+    /// The stable key: `off`, `low`, `medium`, `high`.
+    #[must_use]
+    pub fn key(self) -> &'static str {
+        match self {
+            Layer::Off => "off",
+            Layer::Low => "low",
+            Layer::Medium => "medium",
+            Layer::High => "high",
+        }
+    }
+
+    /// The layer of a stable key.
+    #[must_use]
+    pub fn from_key(key: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|layer| layer.key() == key)
+    }
+}
+
+/// A request for another layer, and what came of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LayerSwitch {
+    /// The received track.
+    pub track: TrackId,
+    /// What was asked for.
+    pub layer: Layer,
+    /// When the request was sent.
+    pub requested_at: Instant,
+    /// When the first decodable frame of that layer was complete, and its width and height in pixels; `None` when none
+    /// came before the next request or the end. Where the server does not say how large its layers are, the first frame
+    /// of another size than before counts (any, after [`Layer::Off`]).
+    pub shown: Option<(Instant, u16, u16)>,
+}

@@ -1,0 +1,150 @@
+//! The token that lets a participant in: a JSON Web Token (RFC 7519) signed with a key of the server (HS256).
+//!
+//! Source: LiveKit's documentation of access tokens (claims `iss`, `sub`, `nbf`, `exp`, `name`, `video`).
+
+use std::fmt;
+use std::time::Instant;
+
+use aws_lc_rs::hmac;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::json;
+use throng_media::quality::WallClock;
+
+/// How long a token is good for: longer than a run, and checked by the server when somebody joins only.
+const VALID_FOR_S: u64 = 24 * 3_600;
+/// The server's clock may be this far behind ours.
+const CLOCKS_APART_S: u64 = 60;
+
+/// What lets a participant into a room.
+#[derive(Clone)]
+pub enum Access {
+    /// A token that was made elsewhere.
+    Token(String),
+    /// A key of the server, by which a token is made at each join.
+    Key(Box<Key>),
+}
+
+/// What a token is made of.
+#[derive(Clone)]
+pub struct Key {
+    /// The key's name.
+    pub name: String,
+    /// Its secret.
+    pub secret: String,
+    /// The room to join.
+    pub room: String,
+    /// Who joins: unique in the room, and the name by which the others know them.
+    pub identity: String,
+    /// They may publish.
+    pub can_publish: bool,
+    /// They may subscribe.
+    pub can_subscribe: bool,
+    /// Tells wall time.
+    pub clock: WallClock,
+}
+
+impl Access {
+    /// The token for a join at `now`.
+    #[must_use]
+    pub fn token(&self, now: Instant) -> String {
+        match self {
+            Self::Token(token) => token.clone(),
+            Self::Key(key) => key.token(now),
+        }
+    }
+}
+
+impl Key {
+    fn token(&self, now: Instant) -> String {
+        let now_s = self.clock.unix_ns(now) / 1_000_000_000;
+        let claims = json!({
+            "iss": self.name,
+            "sub": self.identity,
+            "name": self.identity,
+            "nbf": now_s.saturating_sub(CLOCKS_APART_S),
+            "exp": now_s.saturating_add(VALID_FOR_S),
+            "video": {
+                "room": self.room,
+                "roomJoin": true,
+                "canPublish": self.can_publish,
+                "canSubscribe": self.can_subscribe,
+            },
+        });
+        let header = json!({ "alg": "HS256", "typ": "JWT" });
+        let encoded = |text: String| URL_SAFE_NO_PAD.encode(text);
+        let signed = format!("{}.{}", encoded(header.to_string()), encoded(claims.to_string()));
+        let key = hmac::Key::new(hmac::HMAC_SHA256, self.secret.as_bytes());
+        let tag = hmac::sign(&key, signed.as_bytes());
+        format!("{signed}.{}", URL_SAFE_NO_PAD.encode(tag.as_ref()))
+    }
+}
+
+impl fmt::Debug for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Token(_) => f.write_str("Token(…)"),
+            Self::Key(key) => key.fmt(f),
+        }
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, room, identity, .. } = self;
+        f.debug_struct("Key")
+            .field("name", name)
+            .field("room", room)
+            .field("identity", identity)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    fn key() -> (Key, Instant) {
+        let now = Instant::now();
+        let key = Key {
+            name: "devkey".into(),
+            secret: "secret".into(),
+            room: "lesson \"1\"".into(),
+            identity: "throng-7".into(),
+            can_publish: true,
+            can_subscribe: false,
+            clock: WallClock { at: now, unix_ns: 1_700_000_000_000_000_000 },
+        };
+        (key, now)
+    }
+
+    #[test]
+    fn a_token_says_who_may_do_what_where_and_until_when() {
+        let (key, now) = key();
+        let token = Access::Key(Box::new(key)).token(now);
+        let parts: Vec<&str> = token.split('.').collect();
+        let read =
+            |part: &str| -> Value { serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).unwrap()).unwrap() };
+        assert_eq!(read(parts[0]), json!({ "alg": "HS256", "typ": "JWT" }));
+        assert_eq!(
+            read(parts[1]),
+            json!({
+                "iss": "devkey", "sub": "throng-7", "name": "throng-7", "nbf": 1_699_999_940, "exp": 1_700_086_400,
+                "video": { "room": "lesson \"1\"", "roomJoin": true, "canPublish": true, "canSubscribe": false },
+            })
+        );
+        let secret = hmac::Key::new(hmac::HMAC_SHA256, b"secret");
+        let signed = token.rsplit_once('.').unwrap().0;
+        let tag = URL_SAFE_NO_PAD.decode(parts[2]).unwrap();
+        assert!(hmac::verify(&secret, signed.as_bytes(), &tag).is_ok());
+    }
+
+    #[test]
+    fn a_secret_is_never_shown() {
+        let (mut key, _) = key();
+        key.secret = "hunter2".into();
+        let shown = format!("{:?} {:?}", Access::Token("hunter2".into()), Access::Key(Box::new(key)));
+        assert!(!shown.contains("hunter2"), "{shown}");
+    }
+}

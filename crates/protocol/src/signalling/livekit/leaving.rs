@@ -1,0 +1,68 @@
+//! Why LiveKit lets somebody not in, or go: its reasons as failures that name them.
+
+use throng_observation::{Failure, FailureReason};
+
+use super::SERVER;
+use super::wire::{DisconnectReason, Leave};
+use crate::participant::ChannelError;
+
+/// What we say when we go.
+pub(super) fn ours() -> Leave {
+    let mut leave = Leave::default();
+    leave.set_reason(DisconnectReason::ClientInitiated);
+    leave
+}
+
+/// The server told us to leave.
+pub(super) fn failure(leave: &Leave) -> Failure {
+    use DisconnectReason as Left;
+    let (reason, words) = match leave.reason() {
+        Left::DuplicateIdentity => (FailureReason::Refused, "somebody of the same identity joined"),
+        Left::ServerShutdown => (FailureReason::SignallingClosed, "the server shuts down"),
+        Left::ParticipantRemoved => (FailureReason::Refused, "the room threw this participant out"),
+        Left::RoomDeleted => (FailureReason::MediaLost, "the room was deleted"),
+        Left::RoomClosed => (FailureReason::MediaLost, "the room was closed"),
+        Left::StateMismatch => (FailureReason::SignallingClosed, "the server lost what it knew of us"),
+        Left::JoinFailure => (FailureReason::Refused, "the join failed on the server"),
+        Left::Migration => (FailureReason::SignallingClosed, "the server moves us to another node"),
+        Left::SignalClose => (FailureReason::SignallingClosed, "the server closed our signalling"),
+        Left::ConnectionTimeout => (FailureReason::MediaLost, "the server waited in vain for our connection"),
+        Left::MediaFailure => (FailureReason::MediaLost, "our media failed on the server"),
+        Left::UserUnavailable | Left::UserRejected => (FailureReason::Refused, "the user is not there"),
+        Left::SipTrunkFailure | Left::AgentError => (FailureReason::Refused, "a part of the server failed"),
+        Left::Unknown | Left::ClientInitiated => (FailureReason::SignallingClosed, "without a reason"),
+    };
+    let wish = match leave.action {
+        1 => "; it asks to resume",
+        2 => "; it asks to join again",
+        _ => "",
+    };
+    Failure::new(reason, format!("{SERVER} ended the session: {words}{wish}"))
+}
+
+/// The WebSocket did not open.
+pub(super) fn not_opened(error: ChannelError) -> Failure {
+    let words = match error {
+        ChannelError::Status(401) => "it refused the token: look at the key, its secret, and both clocks",
+        ChannelError::Status(403) => "the token does not let us into this room",
+        ChannelError::Status(404) => "there is no such room, or no LiveKit at this address",
+        ChannelError::Status(429) => "it takes no more participants for the moment",
+        ChannelError::Status(503) => "it takes no more participants",
+        _ => return error.into(),
+    };
+    let mut failure = Failure::from(error);
+    failure.detail = format!("{SERVER}: {words} ({})", failure.detail);
+    failure
+}
+
+/// `RequestResponse.Reason` in words.
+pub(super) fn refusal(reason: i32) -> &'static str {
+    match reason {
+        1 => "not found",
+        2 => "not allowed",
+        3 => "more than allowed",
+        5 => "of a type that it does not take",
+        11 => "not understood",
+        _ => "not done",
+    }
+}

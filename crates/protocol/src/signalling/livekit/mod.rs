@@ -1,0 +1,443 @@
+//! LiveKit: a participant that signals in protobuf over one WebSocket, publishes on a peer connection that it offers, and
+//! receives all others on one that the server offers.
+//!
+//! Source: LiveKit's public protocol definition and its documentation of the client protocol.
+//!
+//! ```text
+//! participant                         server
+//!   GET /rtc (WebSocket), token ─────▶
+//!                               ◀─────  join: who is there
+//!   add_track …, offer          ─────▶
+//!                               ◀─────  track_published …, answer, trickle
+//!                               ◀─────  offer of what others publish, trickle
+//!   answer                      ─────▶
+//!   subscription, track_setting ─────▶  (when something else is wanted)
+//!   leave                       ─────▶
+//! ```
+
+mod access;
+mod config;
+mod leaving;
+mod people;
+mod sections;
+mod wire;
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use prost::Message as _;
+use serde::Deserialize;
+use throng_observation::{Failure, FailureReason, MediaKind};
+
+pub use self::access::{Access, Key};
+pub use self::config::{Config, SentLayer};
+use self::people::People;
+use self::wire::{
+    AddTrack, Join, Ping, Request, RequestResponse, Response, SessionDescription, SignalRequest,
+    SignalResponse, SignalTarget, StreamStateUpdate, TrackSource, TrackType, Trickle,
+};
+use super::room::{PeerId, RoomInput, RoomOutput, RoomSignalling};
+use super::said::{MESSAGE_BYTES_MAX, broken, candidate, excerpt, session_description};
+use super::waiting::{GOODBYE_WITHIN, Waiting};
+use crate::participant::{ChannelError, Message, Open, Why};
+
+const SERVER: &str = "LiveKit";
+/// The version of the protocol that we speak: two peer connections, leave with an action, answers with ids.
+const PROTOCOL: &str = "16";
+/// The peer connection on which the server sends.
+const SUBSCRIBER: PeerId = PeerId(1);
+/// Where a server does not say how often it wants to be pinged, and how long it may be silent.
+const PING_EVERY: Duration = Duration::from_secs(10);
+const PING_TIMEOUT: Duration = Duration::from_secs(30);
+/// `RequestResponse.Reason.OK` and `QUEUED`.
+const FINE: [i32; 2] = [0, 4];
+
+/// A participant of a LiveKit room.
+pub struct LiveKit {
+    config: Config,
+    state: State,
+    people: People,
+    /// Of the offer that is being answered.
+    offer_id: u32,
+    outputs: VecDeque<RoomOutput>,
+}
+
+#[derive(Debug)]
+enum State {
+    Idle,
+    Opening(Waiting),
+    /// The WebSocket is open; `join` is awaited.
+    Entering(Waiting),
+    Present(Pulse),
+    Leaving(Waiting),
+    Over,
+}
+
+/// The pings of a participant who is there.
+#[derive(Clone, Copy, Debug)]
+struct Pulse {
+    began_at: Instant,
+    every: Duration,
+    timeout: Duration,
+    next_at: Instant,
+    /// When the server was last heard to answer one.
+    answered_at: Instant,
+    round_trip_ms: i64,
+}
+
+/// `RTCIceCandidateInit`, as far as one bundle needs it.
+#[derive(Deserialize)]
+struct CandidateInit {
+    candidate: String,
+}
+
+impl LiveKit {
+    /// A participant who has not joined yet.
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        let people = People::new(config.attention.clone(), config.is_automatic());
+        Self { config, state: State::Idle, people, offer_id: 0, outputs: VecDeque::new() }
+    }
+
+    fn say(&mut self, request: Request) {
+        let request = SignalRequest { message: Some(request) };
+        self.outputs.push_back(RoomOutput::Signal(Message::Binary(request.encode_to_vec())));
+    }
+
+    fn odd(&mut self, detail: impl std::fmt::Display) {
+        self.outputs.push_back(RoomOutput::Odd(format!("{SERVER}: {detail}")));
+    }
+
+    fn fail(&mut self, failure: Failure) {
+        self.state = State::Over;
+        self.outputs.push_back(RoomOutput::Failed(failure));
+    }
+
+    fn heard(&mut self, now: Instant, message: &Message) -> Result<(), Failure> {
+        let Message::Binary(bytes) = message else {
+            return Err(broken(SERVER, "a text message where protobuf was agreed"));
+        };
+        if bytes.len() > MESSAGE_BYTES_MAX {
+            let what = format!("a message of {} bytes; the limit is {MESSAGE_BYTES_MAX}", bytes.len());
+            return Err(broken(SERVER, what));
+        }
+        let response = SignalResponse::decode(bytes.as_slice()).map_err(|error| {
+            broken(SERVER, format!("a malformed message of {} bytes: {error}", bytes.len()))
+        })?;
+        // What is of no kind that we know is for clients that do more.
+        let Some(response) = response.message else { return Ok(()) };
+        match (response, &mut self.state) {
+            (Response::Leave(_), State::Leaving(_)) => self.goodbye(),
+            (_, State::Leaving(_) | State::Over) => {}
+            (Response::Join(join), State::Entering(_)) => self.joined(now, &join),
+            (Response::Leave(leave), _) => return Err(leaving::failure(&leave)),
+            (Response::Pong(pong), State::Present(pulse)) => pulse.answered(now, pong.last_ping_timestamp),
+            (response, State::Present(_)) => return self.told(response),
+            _ => return Err(broken(SERVER, "something else than join came first")),
+        }
+        Ok(())
+    }
+
+    fn joined(&mut self, now: Instant, join: &Join) {
+        self.state = State::Present(Pulse::begin(now, join));
+        join.other_participants.iter().for_each(|person| self.people.seen(person));
+        self.outputs.push_back(RoomOutput::Joined);
+        if self.config.publishes {
+            self.outputs.push_back(RoomOutput::WantOffer(PeerId::PUBLISHER));
+        }
+        self.pursue();
+    }
+
+    /// What the server says to somebody who is there.
+    fn told(&mut self, response: Response) -> Result<(), Failure> {
+        match response {
+            Response::Answer(description) => {
+                let sdp = session_description(SERVER, "the answer", description.sdp)?;
+                self.outputs.push_back(RoomOutput::RemoteAnswer(PeerId::PUBLISHER, sdp));
+            }
+            Response::Offer(description) => self.offered(description)?,
+            Response::Trickle(trickle) => self.trickled(&trickle),
+            Response::Update(update) => {
+                update.participants.iter().for_each(|person| self.people.seen(person));
+                self.pursue();
+            }
+            Response::StreamState(update) => self.streams_changed(&update),
+            Response::Request(response) => return self.answered(&response),
+            Response::Subscription(response) => {
+                let whose = excerpt(self.people.whose(&response.track_sid));
+                let why = if response.error == 1 { "no codec in common" } else { "no such track" };
+                self.odd(format_args!("the subscription to {whose} failed: {why}"));
+            }
+            Response::SubscriptionPermission(update) if !update.allowed => {
+                let whose = excerpt(self.people.whose(&update.track_sid));
+                self.odd(format_args!("{whose} does not let us subscribe"));
+            }
+            Response::Mute(mute) if mute.muted => self.odd("the server muted a track of ours"),
+            Response::TrackUnpublished(_) => {
+                let detail = "the server took back a track that we publish";
+                return Err(Failure::new(FailureReason::Refused, format!("{SERVER}: {detail}")));
+            }
+            Response::Join(_) => self.odd("joined twice"),
+            Response::TrackPublished(_)
+            | Response::SubscriptionPermission(_)
+            | Response::Mute(_)
+            | Response::Pong(_)
+            | Response::Leave(_) => {}
+        }
+        Ok(())
+    }
+
+    fn offered(&mut self, description: SessionDescription) -> Result<(), Failure> {
+        let sdp = session_description(SERVER, "the offer", description.sdp)?;
+        self.offer_id = description.id;
+        let streams = self.people.streams(&sections::read(&sdp));
+        self.outputs.push_back(RoomOutput::Streams(SUBSCRIBER, streams));
+        self.outputs.push_back(RoomOutput::RemoteOffer(SUBSCRIBER, sdp));
+        Ok(())
+    }
+
+    fn trickled(&mut self, trickle: &Trickle) {
+        let peer = match trickle.target() {
+            SignalTarget::Publisher => PeerId::PUBLISHER,
+            SignalTarget::Subscriber => SUBSCRIBER,
+        };
+        match serde_json::from_str::<CandidateInit>(&trickle.candidate_init) {
+            Ok(init) => {
+                let found = candidate(&init.candidate);
+                self.outputs.extend(found.map(|found| RoomOutput::RemoteCandidate(peer, found)));
+            }
+            Err(error) => {
+                let init = excerpt(&trickle.candidate_init);
+                self.odd(format_args!("a candidate that cannot be read ({error}): {init}"));
+            }
+        }
+    }
+
+    fn streams_changed(&mut self, update: &StreamStateUpdate) {
+        let paused = update.stream_states.iter().filter(|stream| stream.state == 1).count();
+        if paused > 0 {
+            self.odd(format_args!("it paused {paused} streams for want of bandwidth to us"));
+        }
+    }
+
+    /// What became of a request; only those that fail are of interest.
+    fn answered(&mut self, response: &RequestResponse) -> Result<(), Failure> {
+        if FINE.contains(&response.reason) {
+            return Ok(());
+        }
+        let why = leaving::refusal(response.reason);
+        let detail = format!("{SERVER} refused what we asked for: {why}, {}", excerpt(&response.message));
+        if self.config.publishes {
+            return Err(Failure::new(FailureReason::Refused, detail));
+        }
+        self.odd(detail);
+        Ok(())
+    }
+
+    /// Announces the tracks of our offer, then makes it: the server ties them by the ids in the description.
+    fn publish(&mut self, sdp: String) {
+        if !matches!(self.state, State::Present(_)) {
+            return;
+        }
+        for section in sections::read(&sdp) {
+            let (Some(kind), Some(cid)) = (section.kind, section.track) else { continue };
+            let track = self.track(kind, cid);
+            self.say(Request::AddTrack(track));
+        }
+        self.say(Request::Offer(SessionDescription { kind: "offer".into(), sdp, id: 0 }));
+    }
+
+    fn track(&self, kind: MediaKind, cid: String) -> AddTrack {
+        let mut track = AddTrack { cid, disable_red: true, ..AddTrack::default() };
+        match kind {
+            MediaKind::Audio => {
+                track.name = "microphone".into();
+                track.set_kind(TrackType::Audio);
+                track.set_source(TrackSource::Microphone);
+            }
+            MediaKind::Video => {
+                track.name = "camera".into();
+                track.set_kind(TrackType::Video);
+                track.set_source(TrackSource::Camera);
+                track.layers = self.config.layers.iter().map(SentLayer::to_wire).collect();
+                if let Some(largest) = track.layers.last() {
+                    (track.width, track.height) = (largest.width, largest.height);
+                }
+            }
+        }
+        track
+    }
+
+    fn answer(&mut self, sdp: String) {
+        let id = self.offer_id;
+        self.say(Request::Answer(SessionDescription { kind: "answer".into(), sdp, id }));
+        // What the answer brings may be asked for in another layer from here on.
+        self.pursue();
+    }
+
+    fn pursue(&mut self) {
+        if matches!(self.state, State::Present(_)) {
+            self.people.pursue().into_iter().for_each(|request| self.say(request));
+        }
+    }
+
+    fn leave(&mut self, now: Instant) {
+        match self.state {
+            State::Idle | State::Over => {
+                self.state = State::Over;
+                self.outputs.push_back(RoomOutput::Goodbye);
+            }
+            State::Opening(_) => self.goodbye(),
+            State::Leaving(_) => {}
+            State::Entering(_) | State::Present(_) => {
+                self.say(Request::Leave(leaving::ours()));
+                self.state = State::Leaving(Waiting::new(now, GOODBYE_WITHIN, "LiveKit: the goodbye"));
+            }
+        }
+    }
+
+    fn goodbye(&mut self) {
+        self.state = State::Over;
+        self.outputs.push_back(RoomOutput::Close);
+        self.outputs.push_back(RoomOutput::Goodbye);
+    }
+
+    fn closed(&mut self, error: ChannelError) {
+        match self.state {
+            State::Over => {}
+            State::Leaving(_) => {
+                self.state = State::Over;
+                self.outputs.push_back(RoomOutput::Goodbye);
+            }
+            State::Idle | State::Opening(_) => self.fail(leaving::not_opened(error)),
+            _ => self.fail(error.after_opening()),
+        }
+    }
+
+    fn timeout(&mut self, now: Instant) {
+        match &mut self.state {
+            State::Opening(waiting) | State::Entering(waiting) => {
+                if let Some(failure) = waiting.overdue(now) {
+                    self.fail(failure);
+                }
+            }
+            State::Leaving(waiting) if waiting.overdue(now).is_some() => self.goodbye(),
+            State::Present(pulse) => match pulse.beat(now) {
+                Ok(Some(ping)) => self.say(Request::Ping(ping)),
+                Ok(None) => {}
+                Err(failure) => self.fail(failure),
+            },
+            State::Idle | State::Leaving(_) | State::Over => {}
+        }
+    }
+}
+
+impl Pulse {
+    fn begin(now: Instant, join: &Join) -> Self {
+        let seconds = |value: i32, otherwise: Duration| match u64::try_from(value) {
+            Ok(seconds @ 1..) => Duration::from_secs(seconds),
+            _ => otherwise,
+        };
+        let every = seconds(join.ping_interval, PING_EVERY);
+        // A server that wants its pings less often than it gives up would be a mistake of its configuration.
+        let timeout = seconds(join.ping_timeout, PING_TIMEOUT).max(every * 2);
+        let next_at = now + every;
+        Self { began_at: now, every, timeout, next_at, answered_at: now, round_trip_ms: 0 }
+    }
+
+    fn since_begin_ms(&self, now: Instant) -> i64 {
+        i64::try_from(now.saturating_duration_since(self.began_at).as_millis()).unwrap_or(i64::MAX)
+    }
+
+    fn answered(&mut self, now: Instant, sent_ms: i64) {
+        self.answered_at = now;
+        self.round_trip_ms = self.since_begin_ms(now).saturating_sub(sent_ms).clamp(0, 60_000);
+    }
+
+    /// The ping that is due, or that the server is gone.
+    fn beat(&mut self, now: Instant) -> Result<Option<Ping>, Failure> {
+        if now.saturating_duration_since(self.answered_at) >= self.timeout {
+            let detail = format!("{SERVER}: no answer to our pings within {} s", self.timeout.as_secs());
+            return Err(Failure::new(FailureReason::SignallingTimeout, detail));
+        }
+        if now < self.next_at {
+            return Ok(None);
+        }
+        self.next_at = now + self.every;
+        Ok(Some(Ping { timestamp: self.since_begin_ms(now), rtt: self.round_trip_ms }))
+    }
+
+    fn deadline(&self) -> (Instant, Why) {
+        (self.next_at.min(self.answered_at + self.timeout), "LiveKit: ping")
+    }
+}
+
+impl RoomSignalling for LiveKit {
+    fn handle(&mut self, now: Instant, input: RoomInput<'_>) {
+        match input {
+            RoomInput::Start => {
+                let within = self.config.answer_within;
+                self.state = State::Opening(Waiting::new(now, within, "LiveKit: the WebSocket to open"));
+                self.outputs.push_back(RoomOutput::Open(Open::WebSocket {
+                    url: self.config.join_url(PROTOCOL),
+                    protocols: Vec::new(),
+                    // In a header, because URLs end up in logs.
+                    headers: vec![(
+                        "Authorization".into(),
+                        format!("Bearer {}", self.config.access.token(now)),
+                    )],
+                }));
+            }
+            RoomInput::Opened(_) if matches!(self.state, State::Opening(_)) => {
+                let within = self.config.answer_within;
+                self.state = State::Entering(Waiting::new(now, within, "LiveKit: join"));
+            }
+            RoomInput::Message(message) if !matches!(self.state, State::Over) => {
+                if let Err(failure) = self.heard(now, message) {
+                    match self.state {
+                        State::Leaving(_) => {}
+                        _ => self.fail(failure),
+                    }
+                }
+            }
+            RoomInput::Offer(PeerId::PUBLISHER, sdp) => self.publish(sdp),
+            RoomInput::Answer(SUBSCRIBER, sdp) => self.answer(sdp),
+            RoomInput::Attend(attention) => {
+                self.people.attend(attention);
+                self.pursue();
+            }
+            RoomInput::Layer(layer) => {
+                self.people.want_layer(layer);
+                self.pursue();
+            }
+            RoomInput::Closed(error) => self.closed(error),
+            RoomInput::Timeout => self.timeout(now),
+            RoomInput::Leave => self.leave(now),
+            // A connection that was lost is the end of a participant who has only these two.
+            RoomInput::Lost(_)
+            | RoomInput::Opened(_)
+            | RoomInput::Message(_)
+            | RoomInput::Offer(..)
+            | RoomInput::Answer(..)
+            | RoomInput::Connected(_)
+            | RoomInput::Fetched(..) => {}
+        }
+    }
+
+    fn poll_output(&mut self) -> Option<RoomOutput> {
+        self.outputs.pop_front()
+    }
+
+    fn next_timeout(&self) -> Option<(Instant, Why)> {
+        match &self.state {
+            State::Opening(waiting) | State::Entering(waiting) | State::Leaving(waiting) => {
+                Some(waiting.deadline())
+            }
+            State::Present(pulse) => Some(pulse.deadline()),
+            State::Idle | State::Over => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,410 @@
+//! Dialogues of a participant with a LiveKit server, shaped as version 1.13 speaks.
+
+use super::wire::{
+    DISCONNECTED, DisconnectReason, Leave, MuteTrack, ParticipantInfo, ParticipantUpdate, Pong,
+    StreamStateInfo, SubscriptionResponse, TrackInfo, VideoLayer, VideoQuality,
+};
+use super::*;
+use crate::participant::Opening;
+use crate::signalling::room::{Attention, Heed, RoomStream};
+use throng_observation::Layer;
+
+const OFFER: &str = "v=0\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=mid:0\r\na=sendonly\r\na=msid:s aud\r\n\
+    m=video 9 UDP/TLS/RTP/SAVPF 96\r\na=mid:1\r\na=sendonly\r\na=msid:s vid\r\n";
+
+struct Stand {
+    room: LiveKit,
+    now: Instant,
+    said: Vec<Request>,
+    outputs: Vec<RoomOutput>,
+}
+
+fn config() -> Config {
+    let layer = |layer, rid: &str, width, height| SentLayer {
+        layer,
+        rid: rid.into(),
+        width,
+        height,
+        bitrate_bps: 64_000,
+    };
+    Config {
+        url: "ws://10.0.0.1:7880/rtc?region=x&auto_subscribe=5".parse().unwrap(),
+        access: Access::Token("tok".into()),
+        publishes: true,
+        attention: Attention::default(),
+        layers: vec![layer(Layer::Low, "q", 256, 144), layer(Layer::Medium, "h", 640, 360)],
+        answer_within: Duration::from_secs(5),
+    }
+}
+
+fn person(number: u32) -> ParticipantInfo {
+    let track = |sid: String, kind| {
+        let mut track = TrackInfo { sid, ..TrackInfo::default() };
+        track.set_kind(kind);
+        track
+    };
+    let mut video = track(format!("TR_v{number}"), TrackType::Video);
+    let mut layer = VideoLayer { width: 256, height: 144, ..VideoLayer::default() };
+    layer.set_quality(VideoQuality::Low);
+    video.layers = vec![layer];
+    ParticipantInfo {
+        sid: format!("PA_{number}"),
+        identity: format!("throng-{number}"),
+        state: 2,
+        tracks: vec![track(format!("TR_a{number}"), TrackType::Audio), video],
+    }
+}
+
+impl Stand {
+    fn new(config: Config) -> Self {
+        let mut stand =
+            Self { room: LiveKit::new(config), now: Instant::now(), said: Vec::new(), outputs: Vec::new() };
+        stand.tell(RoomInput::Start);
+        stand.tell(RoomInput::Opened(&Opening::default()));
+        stand
+    }
+
+    fn present(config: Config, others: Vec<ParticipantInfo>) -> Self {
+        let mut stand = Self::new(config);
+        stand.outputs.clear();
+        let join = Join { other_participants: others, ping_interval: 5, ping_timeout: 15, ..Join::default() };
+        stand.hears(Response::Join(Box::new(join)));
+        stand
+    }
+
+    fn tell(&mut self, input: RoomInput<'_>) {
+        self.room.handle(self.now, input);
+        while let Some(output) = self.room.poll_output() {
+            match output {
+                RoomOutput::Signal(Message::Binary(bytes)) => {
+                    self.said.push(SignalRequest::decode(bytes.as_slice()).unwrap().message.unwrap());
+                }
+                other => self.outputs.push(other),
+            }
+        }
+    }
+
+    fn hears(&mut self, response: Response) {
+        let bytes = SignalResponse { message: Some(response) }.encode_to_vec();
+        self.tell(RoomInput::Message(&Message::Binary(bytes)));
+    }
+
+    /// The server offers these (mid, track) sections.
+    fn offers(&mut self, tracks: &[(&str, &str)]) {
+        let sections = tracks.iter().map(|(mid, track)| {
+            let kind = if track.starts_with("TR_a") { "audio" } else { "video" };
+            format!("m={kind} 9 UDP/TLS/RTP/SAVPF 96\r\na=mid:{mid}\r\na=sendonly\r\na=msid:PA|x {track}\r\n")
+        });
+        let sdp = format!("v=0\r\n{}", sections.collect::<String>());
+        self.hears(Response::Offer(SessionDescription { kind: "offer".into(), sdp, id: 7 }));
+    }
+
+    fn failure(&self) -> &Failure {
+        match self.outputs.last() {
+            Some(RoomOutput::Failed(failure)) => failure,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn take(&mut self) -> (Vec<Request>, Vec<RoomOutput>) {
+        (std::mem::take(&mut self.said), std::mem::take(&mut self.outputs))
+    }
+}
+
+#[test]
+fn the_token_travels_in_a_header_and_our_own_choices_are_not_the_urls() {
+    let mut stand = Stand::new(config());
+    let (_, outputs) = stand.take();
+    let [RoomOutput::Open(Open::WebSocket { url, headers, .. })] = outputs.as_slice() else {
+        panic!("{outputs:?}")
+    };
+    let query = url.query().unwrap();
+    assert_eq!(query, "region=x&protocol=16&auto_subscribe=1&adaptive_stream=0");
+    assert_eq!(headers, &[("Authorization".to_owned(), "Bearer tok".to_owned())]);
+    assert_eq!(stand.room.next_timeout().unwrap().1, "LiveKit: join");
+}
+
+#[test]
+fn who_publishes_announces_its_tracks_then_offers() {
+    let mut stand = Stand::present(config(), vec![]);
+    let (said, outputs) = stand.take();
+    assert!(matches!(outputs.as_slice(), [RoomOutput::Joined, RoomOutput::WantOffer(PeerId::PUBLISHER)]));
+    assert!(said.is_empty());
+    stand.tell(RoomInput::Offer(PeerId::PUBLISHER, OFFER.into()));
+    let (said, _) = stand.take();
+    let [Request::AddTrack(audio), Request::AddTrack(video), Request::Offer(offer)] = said.as_slice() else {
+        panic!("{said:?}")
+    };
+    assert_eq!(
+        (audio.cid.as_str(), audio.kind(), audio.source()),
+        ("aud", TrackType::Audio, TrackSource::Microphone)
+    );
+    assert_eq!(
+        (video.cid.as_str(), video.kind(), video.source()),
+        ("vid", TrackType::Video, TrackSource::Camera)
+    );
+    let layers: Vec<_> = video.layers.iter().map(|l| (l.quality(), l.rid.as_str(), l.height)).collect();
+    assert_eq!(layers, [(VideoQuality::Low, "q", 144), (VideoQuality::Medium, "h", 360)]);
+    assert_eq!((video.width, video.height), (640, 360));
+    assert_eq!((offer.kind.as_str(), offer.sdp.as_str()), ("offer", OFFER));
+    let answer = SessionDescription { kind: "answer".into(), sdp: OFFER.into(), id: 0 };
+    stand.hears(Response::Answer(answer));
+    let candidate = |target, init: &str| Trickle { candidate_init: init.into(), target };
+    stand.hears(Response::Trickle(candidate(
+        0,
+        r#"{"candidate":"candidate:1 1 udp 1 10.0.0.1 7882 typ host","sdpMid":""}"#,
+    )));
+    stand.hears(Response::Trickle(candidate(1, r#"{"candidate":""}"#)));
+    stand.hears(Response::Trickle(candidate(1, "nonsense")));
+    let (_, outputs) = stand.take();
+    assert!(
+        matches!(
+            outputs.as_slice(),
+            [
+                RoomOutput::RemoteAnswer(PeerId::PUBLISHER, _),
+                RoomOutput::RemoteCandidate(PeerId::PUBLISHER, _),
+                RoomOutput::Odd(_)
+            ]
+        ),
+        "{outputs:?}"
+    );
+}
+
+#[test]
+fn the_servers_offer_says_who_sends_what_and_is_answered_by_its_id() {
+    let mut stand = Stand::present(config(), vec![person(1)]);
+    stand.take();
+    stand.offers(&[("0", "TR_a1"), ("1", "TR_v1"), ("2", "TR_nobody")]);
+    let (_, outputs) = stand.take();
+    let [RoomOutput::Streams(SUBSCRIBER, streams), RoomOutput::RemoteOffer(SUBSCRIBER, _)] =
+        outputs.as_slice()
+    else {
+        panic!("{outputs:?}")
+    };
+    let stream = |mid: &str, kind, layers| RoomStream {
+        mid: mid.into(),
+        from: (mid != "2").then(|| "throng-1".into()),
+        kind,
+        layers,
+    };
+    let expect = [
+        stream("0", MediaKind::Audio, vec![]),
+        stream("1", MediaKind::Video, vec![(Layer::Low, 256, 144)]),
+        stream("2", MediaKind::Video, vec![]),
+    ];
+    assert_eq!(streams.as_slice(), expect);
+    stand.tell(RoomInput::Answer(SUBSCRIBER, "v=0\r\nm=audio".into()));
+    let (said, _) = stand.take();
+    assert!(matches!(said.as_slice(), [Request::Answer(answer)] if answer.id == 7), "{said:?}");
+}
+
+#[test]
+fn attention_becomes_subscriptions_and_only_what_changes_is_said() {
+    let chosen = Attention { audio: Heed::All, video: Heed::These(["throng-2".into()].into()) };
+    let mut stand = Stand::present(Config { attention: chosen, ..config() }, vec![person(1), person(2)]);
+    let (said, _) = stand.take();
+    let [Request::Subscription(first)] = said.as_slice() else { panic!("{said:?}") };
+    assert!(first.subscribe);
+    assert_eq!(first.track_sids, ["TR_a1", "TR_a2", "TR_v2"]);
+    // Somebody comes, and somebody goes.
+    let gone = ParticipantInfo { state: DISCONNECTED, ..person(2) };
+    stand.hears(Response::Update(ParticipantUpdate { participants: vec![person(3), gone] }));
+    let (said, _) = stand.take();
+    assert!(matches!(said.as_slice(), [Request::Subscription(more)] if more.track_sids == ["TR_a3"]));
+    let turned = Attention { audio: Heed::All, video: Heed::These(["throng-1".into()].into()) };
+    stand.tell(RoomInput::Attend(&turned));
+    stand.tell(RoomInput::Attend(&turned));
+    let (said, _) = stand.take();
+    assert!(
+        matches!(said.as_slice(), [Request::Subscription(more)] if more.track_sids == ["TR_v1"]),
+        "{said:?}"
+    );
+    stand.tell(RoomInput::Attend(&Attention { audio: Heed::All, video: Heed::Nobody }));
+    let (said, _) = stand.take();
+    assert!(
+        matches!(said.as_slice(), [Request::Subscription(fewer)] if !fewer.subscribe && fewer.track_sids == ["TR_v1"])
+    );
+}
+
+#[test]
+fn everybody_is_subscribed_to_by_the_server_itself() {
+    let mut stand = Stand::present(config(), vec![person(1)]);
+    stand.hears(Response::Update(ParticipantUpdate { participants: vec![person(2)] }));
+    assert_eq!(stand.take().0, []);
+}
+
+#[test]
+fn layers_are_asked_for_of_what_is_offered_and_of_what_comes_later() {
+    let mut stand = Stand::present(config(), vec![person(1), person(2)]);
+    stand.tell(RoomInput::Layer(Layer::Low));
+    assert_eq!(stand.take().0, [], "nothing is offered yet");
+    stand.offers(&[("0", "TR_a1"), ("1", "TR_v1")]);
+    stand.tell(RoomInput::Answer(SUBSCRIBER, "v=0".into()));
+    let settings = |said: Vec<Request>| {
+        said.into_iter()
+            .filter_map(|request| match request {
+                Request::TrackSetting(s) => Some((s.track_sids.join(","), s.quality(), s.disabled)),
+                _ => None,
+            })
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(settings(stand.take().0), [("TR_v1".into(), VideoQuality::Low, false)]);
+    stand.offers(&[("0", "TR_a1"), ("1", "TR_v1"), ("2", "TR_v2")]);
+    stand.tell(RoomInput::Answer(SUBSCRIBER, "v=0".into()));
+    assert_eq!(settings(stand.take().0), [("TR_v2".into(), VideoQuality::Low, false)]);
+    stand.tell(RoomInput::Layer(Layer::High));
+    assert_eq!(settings(stand.take().0), [("TR_v1,TR_v2".into(), VideoQuality::High, false)]);
+    stand.tell(RoomInput::Layer(Layer::Off));
+    assert_eq!(settings(stand.take().0), [("TR_v1,TR_v2".into(), VideoQuality::Low, true)]);
+}
+
+#[test]
+fn pings_keep_the_session_and_a_silent_server_is_named() {
+    let mut stand = Stand::present(config(), vec![]);
+    stand.take();
+    for second in [5, 10] {
+        let (at, why) = stand.room.next_timeout().unwrap();
+        assert_eq!((why, at - stand.now), ("LiveKit: ping", Duration::from_secs(5)));
+        stand.now = at;
+        stand.tell(RoomInput::Timeout);
+        let (said, _) = stand.take();
+        assert!(
+            matches!(said.as_slice(), [Request::Ping(ping)] if ping.timestamp == second * 1_000),
+            "{said:?}"
+        );
+    }
+    stand.hears(Response::Pong(Pong { last_ping_timestamp: 9_950 }));
+    for _ in 0..3 {
+        stand.now = stand.room.next_timeout().unwrap().0;
+        stand.tell(RoomInput::Timeout);
+    }
+    assert!(matches!(stand.said.first(), Some(Request::Ping(ping)) if ping.rtt == 50), "{:?}", stand.said);
+    assert_eq!(stand.failure().reason, FailureReason::SignallingTimeout);
+}
+
+#[test]
+fn a_refusal_of_the_upgrade_says_what_to_look_at() {
+    for (status, words) in
+        [(401, "refused the token"), (403, "does not let us"), (404, "no such room"), (500, "500")]
+    {
+        let mut stand = Stand::new(config());
+        stand.room.state = State::Opening(Waiting::new(stand.now, Duration::from_secs(1), "x"));
+        stand.tell(RoomInput::Closed(ChannelError::Status(status)));
+        let failure = stand.failure();
+        assert_eq!(failure.reason, FailureReason::HttpStatus(status));
+        assert!(failure.detail.contains(words), "{failure}");
+    }
+}
+
+#[test]
+fn the_servers_reasons_to_end_a_session_are_named() {
+    for (reason, action, expect) in [
+        (
+            DisconnectReason::DuplicateIdentity,
+            0,
+            "refused: LiveKit ended the session: somebody of the same identity",
+        ),
+        (DisconnectReason::ParticipantRemoved, 0, "refused"),
+        (DisconnectReason::RoomDeleted, 0, "media_lost"),
+        (
+            DisconnectReason::ServerShutdown,
+            2,
+            "signalling_closed: LiveKit ended the session: the server shuts down; it asks to join",
+        ),
+        (DisconnectReason::StateMismatch, 1, "signalling_closed"),
+        (DisconnectReason::JoinFailure, 0, "refused"),
+        (DisconnectReason::Unknown, 0, "signalling_closed"),
+    ] {
+        let mut stand = Stand::present(config(), vec![]);
+        let mut leave = Leave { action, ..Leave::default() };
+        leave.set_reason(reason);
+        stand.hears(Response::Leave(leave));
+        assert!(stand.failure().to_string().starts_with(expect), "{}", stand.failure());
+        assert!(stand.room.next_timeout().is_none());
+    }
+}
+
+#[test]
+fn leaving_is_said_and_a_server_that_is_silent_is_not_waited_for_long() {
+    let goodbye = |stand: &mut Stand| {
+        stand.take();
+        stand.tell(RoomInput::Leave);
+        let (said, _) = stand.take();
+        assert!(
+            matches!(said.as_slice(), [Request::Leave(leave)] if leave.reason() == DisconnectReason::ClientInitiated)
+        );
+    };
+    let mut stand = Stand::present(config(), vec![]);
+    goodbye(&mut stand);
+    stand.hears(Response::Update(ParticipantUpdate { participants: vec![person(1)] }));
+    stand.tell(RoomInput::Closed(ChannelError::ClosedByPeer(Some(1000))));
+    assert!(matches!(stand.outputs.as_slice(), [RoomOutput::Goodbye]), "{:?}", stand.outputs);
+    let mut stand = Stand::present(config(), vec![]);
+    goodbye(&mut stand);
+    stand.now = stand.room.next_timeout().unwrap().0;
+    stand.tell(RoomInput::Timeout);
+    assert!(matches!(stand.outputs.as_slice(), [RoomOutput::Close, RoomOutput::Goodbye]));
+}
+
+#[test]
+fn what_fails_beside_the_session_is_odd_and_what_denies_our_tracks_ends_it() {
+    let mut stand = Stand::present(config(), vec![person(1)]);
+    stand.take();
+    stand.hears(Response::Subscription(SubscriptionResponse { track_sid: "TR_v1".into(), error: 1 }));
+    stand.hears(Response::StreamState(StreamStateUpdate {
+        stream_states: vec![StreamStateInfo { track_sid: "TR_v1".into(), state: 1 }],
+    }));
+    stand.hears(Response::Mute(MuteTrack { sid: "TR_x".into(), muted: true }));
+    let odd: Vec<_> = stand.outputs.iter().map(|output| format!("{output:?}")).collect();
+    assert_eq!(odd.len(), 3, "{odd:?}");
+    assert!(odd[0].contains("throng-1") && odd[0].contains("no codec in common"), "{odd:?}");
+    stand.hears(Response::Request(RequestResponse { reason: 2, message: "no".into() }));
+    assert_eq!(stand.failure().reason, FailureReason::Refused);
+}
+
+#[test]
+fn what_is_no_message_is_a_named_failure_and_unknown_ones_are_passed_over() {
+    let mut stand = Stand::present(config(), vec![]);
+    stand.take();
+    // Field 26, of a later protocol.
+    stand.tell(RoomInput::Message(&Message::Binary(vec![0xd2, 1, 0])));
+    assert!(stand.outputs.is_empty());
+    for message in [
+        Message::Text("{}".into()),
+        Message::Binary(vec![0x0a, 0xff]),
+        Message::Binary(vec![0; MESSAGE_BYTES_MAX + 1]),
+    ] {
+        let mut stand = Stand::present(config(), vec![]);
+        stand.tell(RoomInput::Message(&message));
+        assert_eq!(stand.failure().reason, FailureReason::Protocol);
+    }
+    let mut early = Stand::new(config());
+    early.hears(Response::Answer(SessionDescription::default()));
+    assert_eq!(early.failure().reason, FailureReason::Protocol);
+}
+
+#[test]
+fn any_bytes_are_survived() {
+    let mut dice = fastrand::Rng::with_seed(7);
+    let join = Join { other_participants: vec![person(1)], ping_interval: 1, ..Join::default() };
+    let seeds = [
+        Response::Join(Box::new(join)),
+        Response::Offer(SessionDescription { kind: "offer".into(), sdp: OFFER.into(), id: 1 }),
+        Response::Update(ParticipantUpdate { participants: vec![person(2)] }),
+        Response::Leave(Leave::default()),
+    ]
+    .map(|response| SignalResponse { message: Some(response) }.encode_to_vec());
+    for round in 0..4_000 {
+        let mut bytes = seeds[round % seeds.len()].clone();
+        for _ in 0..dice.usize(1..6) {
+            let at = dice.usize(..bytes.len());
+            match dice.u8(..3) {
+                0 => bytes[at] = dice.u8(..),
+                1 => bytes.truncate(at.max(1)),
+                _ => bytes.insert(at, dice.u8(..)),
+            }
+        }
+        let mut stand = Stand::present(config(), vec![]);
+        stand.tell(RoomInput::Message(&Message::Binary(bytes)));
+    }
+}

@@ -1,0 +1,139 @@
+//! Dialogues with WHIP endpoints; what they share with WHEP's is said there.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use http::header;
+use throng_observation::FailureReason;
+
+use crate::participant::{FetchId, Opening, Request, Response};
+use crate::signalling::livekit::Access;
+use crate::signalling::room::{PeerId, RoomInput, RoomOutput, RoomSignalling};
+use crate::signalling::whep::Config;
+use crate::signalling::whip::Whip;
+
+const OFFER: &str = "v=0\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=mid:0\r\na=ice-ufrag:u\r\na=ice-pwd:p\r\n";
+const ANSWER: &str = "v=0\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=setup:passive\r\n";
+
+struct Stand {
+    publisher: Whip,
+    now: Instant,
+}
+
+impl Stand {
+    fn new(token: Option<&str>, access: Option<Access>) -> Self {
+        let mut config = Config::new("http://10.0.0.1/whip/v1".parse().unwrap());
+        config.token = token.map(Into::into);
+        config.may_reach = Arc::new(|to| to.host_str().is_some_and(|host| host.starts_with("10.")));
+        Self { publisher: Whip::new(config, access), now: Instant::now() }
+    }
+
+    fn tell(&mut self, input: RoomInput<'_>) -> Vec<RoomOutput> {
+        self.publisher.handle(self.now, input);
+        std::iter::from_fn(|| self.publisher.poll_output()).collect()
+    }
+
+    /// The offer as it is posted.
+    fn posted(&mut self) -> Box<Request> {
+        let start = self.tell(RoomInput::Start);
+        assert!(matches!(start.as_slice(), [RoomOutput::WantOffer(PeerId::PUBLISHER)]), "{start:?}");
+        self.asks(RoomInput::Offer(PeerId::PUBLISHER, OFFER.into()))
+    }
+
+    fn asks(&mut self, input: RoomInput<'_>) -> Box<Request> {
+        let outputs = self.tell(input);
+        match outputs.into_iter().last() {
+            Some(RoomOutput::Fetch(_, request)) => request,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn respond(&mut self, fetch: u32, status: u16, headers: &[(&str, &str)], body: &str) -> Vec<RoomOutput> {
+        let mut response = http::Response::builder().status(status);
+        for (name, value) in headers {
+            response = response.header(*name, *value);
+        }
+        let (head, ()) = response.body(()).unwrap().into_parts();
+        let response = Response { head, body: body.as_bytes().to_vec(), opening: Opening::default() };
+        self.tell(RoomInput::Fetched(FetchId(fetch), Ok(&response)))
+    }
+}
+
+#[test]
+fn an_offer_is_posted_with_the_token_answered_and_deleted() {
+    let mut stand = Stand::new(Some("tok"), None);
+    let post = stand.posted();
+    assert_eq!((post.head.method.as_str(), post.body.as_slice()), ("POST", OFFER.as_bytes()));
+    assert_eq!(post.head.headers[header::AUTHORIZATION], "Bearer tok");
+    assert_eq!(post.head.headers[header::CONTENT_TYPE], "application/sdp");
+    let outputs = stand.respond(0, 201, &[("location", "/whip/v1/PA_1")], ANSWER);
+    assert!(
+        matches!(
+            outputs.as_slice(),
+            [
+                RoomOutput::Reached(_),
+                RoomOutput::Joined,
+                RoomOutput::RemoteAnswer(PeerId::PUBLISHER, sdp)
+            ] if sdp == ANSWER
+        ),
+        "{outputs:?}"
+    );
+    let delete = stand.asks(RoomInput::Leave);
+    assert_eq!(delete.head.method, "DELETE");
+    assert_eq!(delete.head.uri, "http://10.0.0.1/whip/v1/PA_1");
+    assert!(matches!(stand.respond(1, 200, &[], "").as_slice(), [RoomOutput::Goodbye]));
+}
+
+#[test]
+fn a_livekit_key_gives_each_publisher_a_token() {
+    let mut stand = Stand::new(None, Some(Access::Token("made".into())));
+    assert_eq!(stand.posted().head.headers[header::AUTHORIZATION], "Bearer made");
+}
+
+#[test]
+fn redirects_keep_the_offer_within_what_may_be_reached() {
+    let mut stand = Stand::new(Some("tok"), None);
+    stand.posted();
+    let outputs = stand.respond(0, 307, &[("location", "http://10.0.0.2/whip")], "");
+    let Some(RoomOutput::Fetch(_, again)) = outputs.last() else { panic!("{outputs:?}") };
+    assert_eq!(
+        (again.head.uri.to_string().as_str(), again.body.as_slice()),
+        ("http://10.0.0.2/whip", OFFER.as_bytes())
+    );
+    let outputs = stand.respond(1, 308, &[("location", "http://192.0.2.1/whip")], "");
+    let Some(RoomOutput::Failed(failure)) = outputs.last() else { panic!("{outputs:?}") };
+    assert_eq!(failure.reason, FailureReason::NotAllowed);
+    assert!(failure.detail.starts_with("WHIP: redirected to http://192.0.2.1"), "{failure}");
+}
+
+#[test]
+fn refusals_are_named_with_the_servers_words() {
+    // Only players are offered something in return (406).
+    for status in [400, 401, 403, 404, 406, 409, 415, 503] {
+        let mut stand = Stand::new(None, None);
+        stand.posted();
+        let outputs = stand.respond(0, status, &[], "v=0 is not what we take");
+        let Some(RoomOutput::Failed(failure)) = outputs.last() else { panic!("{outputs:?}") };
+        assert_eq!(failure.reason, FailureReason::HttpStatus(status));
+        assert!(failure.detail.contains("v=0 is not what we take"), "{failure}");
+    }
+    let mut stand = Stand::new(None, None);
+    stand.posted();
+    let (at, why) = stand.publisher.next_timeout().unwrap();
+    assert_eq!(why, "WHIP: the response to POST");
+    stand.now = at;
+    let outputs = stand.tell(RoomInput::Timeout);
+    assert!(
+        matches!(outputs.as_slice(), [RoomOutput::Failed(f)] if f.reason == FailureReason::SignallingTimeout)
+    );
+}
+
+#[test]
+fn who_leaves_before_the_answer_deletes_what_the_answer_names() {
+    let mut stand = Stand::new(None, None);
+    stand.posted();
+    assert!(stand.tell(RoomInput::Leave).is_empty());
+    let outputs = stand.respond(0, 201, &[("location", "/whip/v1/PA_1")], ANSWER);
+    let Some(RoomOutput::Fetch(_, delete)) = outputs.last() else { panic!("{outputs:?}") };
+    assert_eq!((delete.head.method.as_str(), delete.head.uri.path()), ("DELETE", "/whip/v1/PA_1"));
+}

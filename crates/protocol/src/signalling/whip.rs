@@ -1,0 +1,89 @@
+//! WHIP: publishing a stream by WebRTC over HTTP (RFC 9725). The dialogue is WHEP's; here it carries a participant who
+//! sends, so that cohorts of publishers need nothing of their own.
+
+use std::time::Instant;
+
+use super::livekit::Access;
+use super::room::{PeerId, RoomInput, RoomOutput, RoomSignalling};
+use super::whep::{Config, Flow, Whep};
+use super::{SignalInput, SignalOutput, Signalling};
+use crate::participant::Why;
+
+/// A participant that publishes at a WHIP endpoint.
+pub struct Whip {
+    dialogue: Whep,
+    /// Gives it a token of its own, where the server is a LiveKit and we have its API key.
+    access: Option<Access>,
+    /// The answer, which follows the word that the server took us.
+    answer: Option<String>,
+}
+
+impl Whip {
+    /// One who has not begun. `config.flow` is taken for granted.
+    #[must_use]
+    pub fn new(config: Config, access: Option<Access>) -> Self {
+        Self { dialogue: Whep::new(Config { flow: Flow::Publish, ..config }), access, answer: None }
+    }
+}
+
+impl RoomSignalling for Whip {
+    fn handle(&mut self, now: Instant, input: RoomInput<'_>) {
+        let input = match input {
+            RoomInput::Start => {
+                if let Some(access) = &self.access {
+                    self.dialogue.set_token(access.token(now));
+                }
+                SignalInput::Start
+            }
+            RoomInput::Offer(PeerId::PUBLISHER, sdp) => SignalInput::Offer(sdp),
+            RoomInput::Fetched(id, result) => SignalInput::Fetched(id, result),
+            RoomInput::Connected(PeerId::PUBLISHER) => SignalInput::Connected,
+            RoomInput::Timeout => SignalInput::Timeout,
+            RoomInput::Leave => SignalInput::Leave,
+            // There is no channel beside HTTP, nothing is received, and the one connection is ours.
+            RoomInput::Opened(_)
+            | RoomInput::Message(_)
+            | RoomInput::Closed(_)
+            | RoomInput::Offer(..)
+            | RoomInput::Answer(..)
+            | RoomInput::Connected(_)
+            | RoomInput::Lost(_)
+            | RoomInput::Attend(_)
+            | RoomInput::Layer(_) => return,
+        };
+        self.dialogue.handle(now, input);
+    }
+
+    fn poll_output(&mut self) -> Option<RoomOutput> {
+        if let Some(sdp) = self.answer.take() {
+            return Some(RoomOutput::RemoteAnswer(PeerId::PUBLISHER, sdp));
+        }
+        loop {
+            return Some(match self.dialogue.poll_output()? {
+                SignalOutput::WantOffer => RoomOutput::WantOffer(PeerId::PUBLISHER),
+                SignalOutput::RemoteAnswer(sdp) => {
+                    self.answer = Some(sdp);
+                    RoomOutput::Joined
+                }
+                SignalOutput::RemoteCandidate(candidate) => {
+                    RoomOutput::RemoteCandidate(PeerId::PUBLISHER, candidate)
+                }
+                SignalOutput::Fetch(id, request) => RoomOutput::Fetch(id, request),
+                SignalOutput::Reached(opening) => RoomOutput::Reached(opening),
+                SignalOutput::Refused(what, place) => RoomOutput::Refused(what, place),
+                SignalOutput::Odd(detail) => RoomOutput::Odd(detail),
+                SignalOutput::Failed(failure) => RoomOutput::Failed(failure),
+                SignalOutput::Goodbye => RoomOutput::Goodbye,
+                SignalOutput::Open(open) => RoomOutput::Open(open),
+                SignalOutput::Signal(message) => RoomOutput::Signal(message),
+                SignalOutput::Close => RoomOutput::Close,
+                // A publisher sends from one address, without relays; only players are offered.
+                SignalOutput::Relay(_) | SignalOutput::RemoteOffer(_) => continue,
+            });
+        }
+    }
+
+    fn next_timeout(&self) -> Option<(Instant, Why)> {
+        self.dialogue.next_timeout()
+    }
+}

@@ -1,0 +1,119 @@
+//! What a target URL says, and that nothing shown of it holds a secret.
+
+use super::*;
+
+fn target(text: &str) -> Target {
+    Target::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+#[test]
+fn the_scheme_names_the_protocol_and_the_real_url() {
+    for (text, protocol, url) in [
+        ("ws://host:3333/app/stream", Protocol::OvenMediaEngine, "ws://host:3333/app/stream"),
+        (
+            "wss://host:3334/app/stream/abr?transport=tcp",
+            Protocol::OvenMediaEngine,
+            "wss://host:3334/app/stream/abr?transport=tcp",
+        ),
+        ("janus+ws://h:8188/streaming/1", Protocol::Janus, "ws://h:8188/"),
+        ("janus+wss://h/streaming/abc?path=/janus", Protocol::Janus, "wss://h/janus"),
+        ("livekit+ws://h:7880/lesson", Protocol::LiveKit, "ws://h:7880/rtc"),
+        ("livekit+wss://h/a%20b?path=/lk/&region=x", Protocol::LiveKit, "wss://h/lk/rtc?region=x"),
+        ("whip+https://h/x?y=1", Protocol::Whip, "https://h/x?y=1"),
+        ("whep+http://h/x", Protocol::Whep, "http://h/x"),
+        ("WHEP+HTTPS://h/x?y=1", Protocol::Whep, "https://h/x?y=1"),
+    ] {
+        let target = target(text);
+        assert_eq!((target.protocol(), target.url().as_str()), (protocol, url), "{text}");
+    }
+}
+
+#[test]
+fn janus_mountpoints_are_numbers_or_text_and_may_have_a_pin() {
+    for (text, expect) in [
+        ("janus+ws://h/streaming/7", JanusId::Number(7)),
+        ("janus+ws://h/streaming/seven", JanusId::Text("seven".into())),
+        ("janus+ws://h/streaming/a%20b+c", JanusId::Text("a b+c".into())),
+        ("janus+ws://h/streaming/a&b", JanusId::Text("a&b".into())),
+    ] {
+        let Endpoint::Janus { mountpoint, .. } = target(text).endpoint else { panic!("{text}") };
+        assert_eq!(mountpoint, expect);
+    }
+    let Endpoint::Janus { pin, url, .. } = target("janus+ws://h/streaming/7?pin=s3cret").endpoint else {
+        panic!("not Janus")
+    };
+    assert_eq!((pin.unwrap().expose(), url.as_str()), ("s3cret", "ws://h/"));
+}
+
+#[test]
+fn other_urls_are_refused_with_the_mend() {
+    for (text, mend) in [
+        ("http://h/whep", "`whep+http://h/whep`"),
+        ("janus://h", "janus+ws://"),
+        ("rtsp://h/x", "janus+ws://"),
+        ("ws://h:8188/", "janus+ws://"),
+        ("janus+ws://h:8188/", "streaming/1"),
+        ("janus+ws://h:8188/other/1", "streaming/1"),
+        ("janus+ws://h:8188/streaming/", "streaming/1"),
+        ("127.0.0.1:3333/app", "scheme"),
+        ("ws://", "is not a URL"),
+        ("whep+http://", "is not a URL"),
+        ("livekit://h/room", "livekit+ws://"),
+        ("livekit+ws://h:7880/", "livekit+ws://127.0.0.1:7880/lesson"),
+        ("livekit+ws://h:7880/a/b", "?path="),
+    ] {
+        let error = Target::parse(text).expect_err(text).to_string();
+        assert!(error.contains(mend), "{text}: {error}");
+    }
+}
+
+#[test]
+fn nothing_shown_holds_a_secret() {
+    for text in [
+        "whep+http://joe:hunter2@h/x?token=hunter2",
+        "livekit+ws://h/room?path=/p&secret=hunter2",
+        "janus+ws://h/streaming/1?pin=hunter2",
+        "wss://h/app/stream?policy=hunter2&signature=hunter2&transport=tcp",
+    ] {
+        let shown = format!("{} {:?}", target(text).display(), target(text).token);
+        assert!(!shown.contains("hunter2"), "{shown}");
+    }
+    for text in ["http://joe:hunter2@h/x?token=hunter2", "ws://joe:hunter2@?hunter2", "x?hunter2"] {
+        let error = Target::parse(text).expect_err(text).to_string();
+        assert!(!error.contains("hunter2"), "{error}");
+    }
+    assert_eq!(
+        target("wss://h/app/stream?signature=x&transport=tcp").display(),
+        "wss://h/app/stream?signature=…&transport=tcp"
+    );
+}
+
+#[test]
+fn what_is_displayed_without_secrets_reads_back_as_the_same_target() {
+    for text in [
+        "ws://host:3333/app/stream",
+        "janus+ws://h:8188/streaming/1",
+        "janus+wss://h/streaming/a%2Fb?path=/janus",
+        "whep+http://127.0.0.1:7080/whep",
+        "whip+http://127.0.0.1:7080/whip",
+        "livekit+ws://127.0.0.1:7880/lesson",
+        "livekit+wss://h/a%2Fb%20c?path=/lk",
+    ] {
+        assert_eq!(target(&target(text).display()), target(text), "{text}");
+    }
+}
+
+#[test]
+fn loopback_is_told_by_name() {
+    for (text, expect) in [
+        ("ws://127.0.0.9:3333/a/s", true),
+        ("ws://[::1]:3333/a/s", true),
+        ("ws://[::ffff:127.0.0.1]:3333/a/s", true),
+        ("ws://localhost/a/s", true),
+        ("ws://LOCALHOST./a/s", true),
+        ("ws://localhost.example.org/a/s", false),
+        ("ws://10.0.0.1/a/s", false),
+    ] {
+        assert_eq!(target(text).is_loopback(), expect, "{text}");
+    }
+}

@@ -1,0 +1,206 @@
+//! The real LiveKit server, in a namespace of its own: rooms are made by who joins, media goes over one UDP port, and its
+//! API says what it knows of the room.
+//!
+//! There is no Debian package; `scripts/livekit.sh` builds it once from the Go module and keeps it.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use aws_lc_rs::hmac;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::namespace::Namespace;
+use crate::stand::{Guarded, StandError, wait_for_port};
+
+/// Signalling, WHIP and API.
+pub const PORT: u16 = 7880;
+/// Prometheus metrics.
+const METRICS_PORT: u16 = 6789;
+/// The API key's name.
+pub const KEY: &str = "devkey";
+/// Its secret.
+pub const SECRET: &str = "a-secret-of-thirty-two-characters-at-least";
+/// The version that the tests were written with, and that `scripts/livekit.sh` builds.
+pub const VERSION: &str = "1.13.5";
+
+/// A running LiveKit; it ends when dropped.
+#[derive(Debug)]
+pub struct LiveKit<'a> {
+    namespace: &'a Namespace,
+    address: Ipv4Addr,
+    process: Guarded,
+    folder: TempDir,
+}
+
+/// Where the server is: on the PATH, or where `scripts/livekit.sh` keeps it.
+fn program() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
+    let kept = cache.map(|cache| cache.join("throng/bin").join(format!("livekit-server-{VERSION}")));
+    let on_path = std::env::split_paths(&path).map(|folder| folder.join("livekit-server"));
+    kept.into_iter().chain(on_path).find(|program| program.is_file())
+}
+
+impl<'a> LiveKit<'a> {
+    /// Whether it is installed. When not, the reason is printed for whoever reads the test's output.
+    #[must_use]
+    #[expect(clippy::print_stderr, reason = "a skipped test must say so where the test runner shows it")]
+    pub fn is_installed_for(test: &str) -> bool {
+        let is_installed = program().is_some();
+        if !is_installed {
+            eprintln!("SKIPPED {test}: livekit-server is not installed (scripts/livekit.sh)");
+        }
+        is_installed
+    }
+
+    /// Starts it with signalling and media on `address`, an address of the namespace.
+    ///
+    /// # Errors
+    /// When it is not installed or does not come up; its log is part of the error.
+    pub fn start(namespace: &'a Namespace, address: Ipv4Addr) -> Result<Self, StandError> {
+        let program = program().ok_or_else(|| StandError::Said("livekit-server is not installed".into()))?;
+        let folder = tempfile::tempdir()?;
+        let config = format!(
+            "port: {PORT}\nbind_addresses: [ \"{address}\" ]\nkeys: {{ {KEY}: {SECRET} }}\nlogging: {{ level: info }}\n\
+             rtc: {{ node_ip: {address}, use_external_ip: false, udp_port: 7882, tcp_port: 0 }}\n\
+             room: {{ auto_create: true, empty_timeout: 20 }}\nturn: {{ enabled: false }}\n\
+             prometheus: {{ port: {METRICS_PORT} }}\n"
+        );
+        fs::write(folder.path().join("livekit.yaml"), config)?;
+        let log = fs::File::create(folder.path().join("log"))?;
+        let mut command = namespace.command(&program.to_string_lossy());
+        command.arg("--config").arg(folder.path().join("livekit.yaml")).stdin(Stdio::null());
+        command.stdout(log.try_clone()?).stderr(log);
+        let process = Guarded::start(&mut command)?;
+        let server = Self { namespace, address, process, folder };
+        let to = SocketAddr::from((address, PORT));
+        let ready = namespace.enter(|| wait_for_port("LiveKit", to, Duration::from_secs(15)))?;
+        match ready {
+            Ok(_) => Ok(server),
+            Err(error) => Err(StandError::Said(format!("{error}; its log:\n{}", server.log()))),
+        }
+    }
+
+    /// The process, for measuring it. It is `ip netns exec`, which becomes the server.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// What it logged so far.
+    #[must_use]
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    }
+
+    /// Asks its room service (`livekit.RoomService`), such as `ListParticipants` with `{"room": …}`.
+    ///
+    /// # Errors
+    /// When it does not answer, or answers with an error.
+    pub fn ask(&self, method: &str, body: &Value) -> Result<Value, StandError> {
+        let room = body.get("room").and_then(Value::as_str).unwrap_or_default();
+        let token = token("tests", room, &json!({ "roomAdmin": true, "roomList": true, "roomCreate": true }));
+        let head = format!(
+            "POST /twirp/livekit.RoomService/{method} HTTP/1.1\r\nAuthorization: Bearer {token}\r\n\
+             Content-Type: application/json\r\n"
+        );
+        let answer = self.exchange(PORT, &head, &body.to_string())?;
+        serde_json::from_str(&answer)
+            .map_err(|error| StandError::Said(format!("LiveKit {method}: {error} in {answer}")))
+    }
+
+    /// The participants of a room as the server knows them.
+    ///
+    /// # Errors
+    /// As [`Self::ask`].
+    pub fn participants(&self, room: &str) -> Result<Vec<Value>, StandError> {
+        let listed = self.ask("ListParticipants", &json!({ "room": room }))?;
+        Ok(listed.get("participants").and_then(Value::as_array).cloned().unwrap_or_default())
+    }
+
+    /// The sum of a metric over all its labels that contain `label`.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub fn metric(&self, name: &str, label: &str) -> Result<f64, StandError> {
+        let metrics = self.exchange(METRICS_PORT, "GET /metrics HTTP/1.1\r\n", "")?;
+        let of_name = metrics.lines().filter(|line| {
+            let rest = line.strip_prefix(name);
+            rest.is_some_and(|rest| rest.starts_with([' ', '{'])) && line.contains(label)
+        });
+        Ok(of_name.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum())
+    }
+
+    /// The body of the response to a request.
+    fn exchange(&self, port: u16, head: &str, body: &str) -> Result<String, StandError> {
+        let to = SocketAddr::from((self.address, port));
+        let text = self.namespace.enter(|| -> Result<String, StandError> {
+            let mut stream = TcpStream::connect(to)?;
+            stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+            let length = body.len();
+            let rest = format!("Host: {to}\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}");
+            stream.write_all(format!("{head}{rest}").as_bytes())?;
+            let mut bytes = Vec::new();
+            stream.read_to_end(&mut bytes)?;
+            Ok(String::from_utf8_lossy(&bytes).into_owned())
+        })??;
+        let (head, body) =
+            text.split_once("\r\n\r\n").ok_or_else(|| StandError::Said("LiveKit: cut off".into()))?;
+        if !head.starts_with("HTTP/1.1 200") {
+            return Err(StandError::Said(format!("LiveKit: {text}")));
+        }
+        Ok(if head.to_ascii_lowercase().contains("transfer-encoding: chunked") {
+            unchunked(body)
+        } else {
+            body.to_owned()
+        })
+    }
+}
+
+/// A body without the lengths of its chunks.
+fn unchunked(mut body: &str) -> String {
+    let mut whole = String::new();
+    while let Some((length, rest)) = body.split_once("\r\n") {
+        let length = usize::from_str_radix(length.trim(), 16).unwrap_or(0);
+        let Some((chunk, rest)) = rest.split_at_checked(length).filter(|_| length > 0) else { break };
+        whole.push_str(chunk);
+        body = rest.trim_start_matches("\r\n");
+    }
+    whole
+}
+
+/// A token for `identity` in `room`, with `more` of the video grant.
+#[must_use]
+pub fn token(identity: &str, room: &str, more: &Value) -> String {
+    let now_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let mut video = json!({ "room": room });
+    for (name, value) in more.as_object().into_iter().flatten() {
+        video[name] = value.clone();
+    }
+    let claims =
+        json!({ "iss": KEY, "sub": identity, "nbf": now_s - 10, "exp": now_s + 3_600, "video": video });
+    let encoded = |value: Value| URL_SAFE_NO_PAD.encode(value.to_string());
+    let signed = format!("{}.{}", encoded(json!({ "alg": "HS256", "typ": "JWT" })), encoded(claims));
+    let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, SECRET.as_bytes()), signed.as_bytes());
+    format!("{signed}.{}", URL_SAFE_NO_PAD.encode(tag.as_ref()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_are_put_together() {
+        assert_eq!(unchunked("4\r\nab\r\n\r\n2\r\ncd\r\n0\r\n\r\n"), "ab\r\ncd");
+        assert_eq!(unchunked("ff\r\ncut off"), "");
+        assert_eq!(unchunked(""), "");
+    }
+}
