@@ -122,7 +122,7 @@ impl Capacity {
                 None => "invalid: the generator was the limit".to_owned(),
             },
             (Conclusion::NeverPasses, Some(failing)) => {
-                format!("not one: already {failing} {noun} were not served well")
+                format!("not one: a crowd of {failing} was not served well")
             }
             _ => "undecidable here: seconds were bad without a reason in the load".to_owned(),
         }
@@ -192,7 +192,7 @@ fn notes(
             && Some(hold.users) == first_failing
             && hold.passed.contains(&Passed::No)
     });
-    if first_failing.is_some() && !confirmed {
+    if first_failing.is_some() && !passing.is_empty() && !confirmed {
         notes.push("the failing load was not held a second time: the search ended before".to_owned());
     }
     notes
@@ -254,7 +254,7 @@ mod tests {
         let mut all_bad = hold(1, Purpose::Baseline, 1, Passed::No);
         let capacity = Capacity::of(std::slice::from_ref(&all_bad), Goal::Acceptable).unwrap();
         assert_eq!(capacity.conclusion, Conclusion::NeverPasses);
-        assert_eq!(capacity.statement("viewers"), "not one: already 1 viewers were not served well");
+        assert_eq!(capacity.statement("viewers"), "not one: a crowd of 1 was not served well");
         all_bad.bad_seconds = [3; 3];
         assert_eq!(Capacity::of(&[all_bad], Goal::Acceptable).unwrap().conclusion, Conclusion::Undecidable);
         assert_eq!(Capacity::of(&[], Goal::Acceptable), None);

@@ -190,6 +190,7 @@ mod tests {
     #[test]
     fn the_newest_leave_first_and_the_failed_before_all() {
         let (mut crowd, mut next) = (crowd(0), 0);
+        aim(&mut crowd, 5, 0, &mut next);
         aim(&mut crowd, 5, 1000, &mut next);
         assert_eq!(crowd.present.len(), 5);
         crowd.note_failed([ParticipantId(1)].into());
@@ -203,6 +204,7 @@ mod tests {
     #[test]
     fn a_larger_crowd_replaces_who_failed() {
         let (mut crowd, mut next) = (crowd(0), 0);
+        aim(&mut crowd, 2, 0, &mut next);
         aim(&mut crowd, 2, 1000, &mut next);
         crowd.note_failed([ParticipantId(0)].into());
         let (called, dismissed) = aim(&mut crowd, 3, 5000, &mut next);

@@ -65,6 +65,7 @@ pub(crate) fn find(command: &Find) -> Result<Exit, Stop> {
         crowd: Crowd::new(searched.make_up.clone()),
         seconds,
         handle: &handle,
+        deadline: searched.deadline,
         keep: Box::new(move |row| drop(rows_in.send(Row::Hold(Box::new(row))))),
         ladder: Ladder::new(common.quiet || common.json),
         has_bad_seconds: false,
@@ -120,6 +121,7 @@ struct Searching<'a> {
     crowd: Crowd,
     seconds: Seconds,
     handle: &'a RunHandle,
+    deadline: RunTime,
     keep: Box<dyn Fn(HoldRow)>,
     ladder: Ladder,
     /// Whether users fare badly under a load: the moment of which a profile tells most.
@@ -134,17 +136,13 @@ impl Searching<'_> {
                 return Quit::Person;
             }
             if self.handle.is_finished() || self.handle.is_stopped() {
-                return if self.handle.now() >= self.handle.ends_at() {
-                    Quit::OutOfTime
-                } else {
-                    Quit::RunEnded
-                };
+                return Quit::RunEnded;
             }
             self.hear();
             if self.search.end().is_some() {
                 return Quit::Over;
             }
-            if self.handle.now() >= self.handle.ends_at() {
+            if self.handle.now() >= self.deadline.min(self.handle.ends_at()) {
                 return Quit::OutOfTime;
             }
             self.aim();

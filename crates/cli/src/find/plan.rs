@@ -6,7 +6,7 @@ use std::time::Duration;
 use throng_analysis::search::{Pace, Settings};
 use throng_observation::run::CohortId;
 use throng_observation::{BadIf, Goal, HoldRow, RunTime};
-use throng_scenario::{Cohort, Override, Plan, Scenario};
+use throng_scenario::{Arrival as _, Cohort, Override, Plan, Scenario};
 use throng_store::RunFolder;
 
 use super::crowd::MakeUp;
@@ -33,6 +33,8 @@ pub(super) struct Searched {
     pub(super) plan: Plan,
     pub(super) settings: Settings,
     pub(super) make_up: MakeUp,
+    /// When the search is ended as it is.
+    pub(super) deadline: RunTime,
     budget: Option<Duration>,
     leaves_stays_out: bool,
 }
@@ -54,11 +56,14 @@ impl Searched {
         }
         // The scenario at its largest is judged as any other: against its caps, and by its target's consent.
         let time = budget.map_or(FULL, |budget| budget.max(Duration::from_secs(60)).mul_f64(OVERTIME));
+        let gathers =
+            asked.crowd.get(varying).and_then(|cohort| cohort.arrival.offsets(ceiling - fixed).last());
+        let longest = time.max(gathers.unwrap_or_default() + Duration::from_secs(1));
         let size = (ceiling - fixed).to_string();
         let path = if asked.crowd.len() == 1 { "crowd.size".into() } else { format!("crowd.{varying}.size") };
         let largest = [
             Override::flag_toml("--ceiling", &path, &size),
-            Override::flag("--budget", "run.duration", &format!("{}s", time.as_secs())),
+            Override::flag("--budget", "run.duration", &format!("{}s", longest.as_secs())),
         ];
         let scenario = scenario::of_find(command, &largest)?;
         let pace = budget.map_or_else(Pace::default, Pace::of_budget);
@@ -78,6 +83,7 @@ impl Searched {
             scenario,
             plan,
             make_up,
+            deadline: RunTime::after_start(time),
             budget,
         })
     }

@@ -10,6 +10,7 @@ mod browser;
 mod command_line;
 mod conference;
 mod cut_off;
+mod find;
 mod janus;
 mod link;
 mod livekit;

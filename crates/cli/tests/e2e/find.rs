@@ -1,0 +1,86 @@
+//! Searches whose answer is known beforehand.
+
+use serde_json::Value;
+use throng_observation::{Passed, Purpose};
+
+use crate::throng::{Running, Stage, alone, figure, plain, run};
+
+/// The shortest search there is; a second is time enough to join a server on this host.
+const SHORT: [&str; 5] = ["--budget", "1m", "--quiet", "--objective", "connect p99 < 1s"];
+
+#[test]
+fn a_server_that_takes_twelve_has_a_capacity_of_twelve() {
+    let _alone = alone();
+    let stage = Stage::start(None, "127.0.0.1:0", &["--max-viewers", "12"]);
+    let find = ["find", &stage.target(), "--start", "9", "--ceiling", "40"];
+    let ran = run(None, &[&find[..], &SHORT].concat()).expect_code(0);
+    let summary = ran.summary();
+    assert_eq!(figure(&summary, "capacity.users"), 12.0, "{ran}");
+    assert_eq!(figure(&summary, "capacity.first_failing"), 13.0, "{ran}");
+    assert_eq!(summary["capacity"]["verdict"], "found", "{ran}");
+    assert!(ran.stdout.starts_with("12 viewers (first failing load 13)"), "{ran}");
+    // The run folder tells the same: each load, and each user's seconds.
+    let run = throng_store::RunFolder::read(ran.folder()).unwrap();
+    let confirmed = run.holds.iter().find(|hold| hold.purpose == Purpose::Confirm).expect("a confirmation");
+    assert_eq!((confirmed.users, confirmed.passed[1]), (13, Passed::No));
+    let refused = run.experience.iter().map(|row| row.clauses[0]).max();
+    assert!(refused >= Some(1), "who was refused is among the users: {refused:?}");
+}
+
+#[test]
+fn a_server_that_takes_everybody_has_at_least_the_ceiling() {
+    let _alone = alone();
+    let stage = Stage::start(None, "127.0.0.1:0", &[]);
+    let find = ["find", &stage.target(), "--start", "4", "--ceiling", "6"];
+    let ran = run(None, &[&find[..], &SHORT].concat()).expect_code(0);
+    assert_eq!(ran.summary()["capacity"]["verdict"], "at_least", "{ran}");
+    assert!(ran.stdout.starts_with("At least 6 viewers"), "{ran}");
+}
+
+#[test]
+fn a_server_that_takes_nobody_is_told_apart_from_one_that_is_full() {
+    let _alone = alone();
+    let stage = Stage::start(None, "127.0.0.1:0", &["--token", "for nobody"]);
+    let ran = run(None, &[&["find", &stage.target()][..], &SHORT].concat()).expect_code(1);
+    assert_eq!(ran.summary()["capacity"]["verdict"], "never_passes", "{ran}");
+    assert_eq!(ran.summary()["capacity"]["users"], Value::Null, "{ran}");
+}
+
+#[test]
+fn a_search_that_is_cut_off_goes_on_from_its_folder() {
+    let _alone = alone();
+    let stage = Stage::start(None, "127.0.0.1:0", &["--max-viewers", "8"]);
+    let find = ["find", &stage.target(), "--start", "6", "--ceiling", "30"];
+    let running = Running::start(None, &[&find[..], &SHORT].concat());
+    std::thread::sleep(std::time::Duration::from_secs(13));
+    running.signal("INT");
+    let cut = running.wait().expect_code(130);
+    assert!(cut.stderr.contains("--resume"), "{cut}");
+    let held = throng_store::RunFolder::read(cut.folder()).unwrap().holds;
+    assert!(held.iter().any(|hold| hold.until.is_some()), "{held:#?}");
+    let folder = cut.folder().display().to_string();
+    let ran = run(None, &[&find[..], &SHORT, &["--resume", &folder]].concat()).expect_code(0);
+    assert_eq!(figure(&ran.summary(), "capacity.users"), 8.0, "{ran}");
+    let baselines = throng_store::RunFolder::read(ran.folder())
+        .unwrap()
+        .holds
+        .into_iter()
+        .filter(|h| h.number == 0)
+        .count();
+    assert_eq!(baselines, 1, "what was held before is kept, and not held again");
+}
+
+#[test]
+fn what_cannot_be_searched_is_said_before_anything_is_sent() {
+    for (arguments, says) in [
+        (vec!["find", "whep+http://127.0.0.1:9/whep", "--budget", "soon"], "--budget"),
+        (vec!["find", "whep+http://127.0.0.1:9/whep", "--vary", "pupils"], "no cohort is called so"),
+        (vec!["find", "whep+http://127.0.0.1:9/whep", "--resume", "/nowhere"], "/nowhere"),
+        (vec!["find", "no-such-file.toml"], "cannot read no-such-file.toml"),
+    ] {
+        let output = plain(&arguments);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
+        assert!(said.contains(says), "{arguments:?}: {said}");
+    }
+}
