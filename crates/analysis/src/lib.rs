@@ -9,3 +9,18 @@
 pub mod search;
 
 pub mod capacity;
+
+pub mod knowledge;
+
+pub mod windows;
+
+pub mod demand;
+
+pub mod findings;
+
+mod scene;
+
+pub mod verdict;
+
+#[cfg(test)]
+mod planted_tests;

@@ -7,9 +7,12 @@ use throng_observation::pack::glob_matches;
 /// The fact of a host under which its knowledge packs stand, a JSON list.
 pub const PACKS_FACT: &str = "packs";
 
+/// The group of threads that drive participants of throng itself: a crowd beside the server, never the server.
+pub const CROWD_GROUP: &str = "crowd";
+
 /// What packs say that is shown here; what else a pack holds is left alone, so that packs may grow.
 #[derive(Debug, Default)]
-pub(crate) struct Knowledge(Vec<Pack>);
+pub struct Knowledge(Vec<Pack>);
 
 #[derive(Debug, Default, Deserialize)]
 struct Pack {
@@ -23,57 +26,74 @@ struct Pack {
 
 /// What the threads of a name do, and what changes it.
 #[derive(Debug, Default, Deserialize)]
-pub(crate) struct ThreadMeaning {
+pub struct ThreadMeaning {
     name: String,
-    group: String,
-    pub(crate) meaning: String,
+    /// The pool they belong to.
+    pub group: String,
+    /// What they do, in a sentence.
+    pub meaning: String,
+    /// The setting that gives them more room.
     #[serde(default)]
-    pub(crate) setting: Option<Setting>,
+    pub setting: Option<Setting>,
+    /// What to do where no setting helps, in a sentence.
     #[serde(default)]
-    pub(crate) remedy: Option<String>,
+    pub remedy: Option<String>,
 }
 
 /// A setting of the server.
 #[derive(Debug, Default, Deserialize)]
-pub(crate) struct Setting {
-    pub(crate) name: String,
-    pub(crate) place: String,
+pub struct Setting {
+    /// Its name as the server spells it.
+    pub name: String,
+    /// The file and the place within.
+    pub place: String,
+    /// What one more of it is: `thread`, `process`, `connection`.
     #[serde(default)]
-    pub(crate) default: Option<String>,
+    pub unit: String,
+    /// The value that the server takes without it.
     #[serde(default)]
-    pub(crate) advice: Option<String>,
+    pub default: Option<String>,
+    /// When to change it and how far, in a sentence.
+    #[serde(default)]
+    pub advice: Option<String>,
 }
 
 /// What log lines of a pattern mean.
 #[derive(Debug, Default, Deserialize)]
-pub(crate) struct LogPattern {
+pub struct LogPattern {
     id: String,
-    pub(crate) meaning: String,
+    /// What they mean, in a sentence.
+    pub meaning: String,
+    /// What they point to.
     #[serde(default)]
-    pub(crate) hint: Option<String>,
+    pub hint: Option<String>,
 }
 
 impl Knowledge {
     /// What was kept with the host; nothing where there is none, or none that can be read.
-    pub(crate) fn of(info: Option<&HostInfo>) -> Self {
+    #[must_use]
+    pub fn of(info: Option<&HostInfo>) -> Self {
         let packs = info.and_then(|info| info.facts.get(PACKS_FACT));
         Self(packs.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default())
     }
 
     /// What the threads of this name do.
-    pub(crate) fn thread(&self, process: &str, name: &str) -> Option<&ThreadMeaning> {
+    #[must_use]
+    pub fn thread(&self, process: &str, name: &str) -> Option<&ThreadMeaning> {
         let of_process = |pack: &&Pack| pack.processes.iter().any(|glob| glob_matches(glob, process));
         let packs = self.0.iter().filter(of_process);
         packs.flat_map(|pack| &pack.threads).find(|meaning| glob_matches(&meaning.name, name))
     }
 
     /// What the log lines of this pattern mean.
-    pub(crate) fn log(&self, pattern: &str) -> Option<&LogPattern> {
+    #[must_use]
+    pub fn log(&self, pattern: &str) -> Option<&LogPattern> {
         self.0.iter().flat_map(|pack| &pack.logs).find(|known| known.id == pattern)
     }
 
     /// What a thread is counted with: the pack's group, else the threads whose names differ only in a number.
-    pub(crate) fn group(&self, process: &str, name: &str) -> String {
+    #[must_use]
+    pub fn group(&self, process: &str, name: &str) -> String {
         match self.thread(process, name) {
             Some(known) => known.group.clone(),
             None => without_number(name),
@@ -83,7 +103,8 @@ impl Knowledge {
 
 impl Setting {
     /// The setting in a sentence.
-    pub(crate) fn sentence(&self) -> String {
+    #[must_use]
+    pub fn sentence(&self) -> String {
         let mut text = format!("{} ({})", self.name, self.place);
         if let Some(default) = &self.default {
             text += &format!(", default {default}");
@@ -97,7 +118,8 @@ impl Setting {
 
 impl ThreadMeaning {
     /// What to change, in a sentence; empty where nothing is known to help.
-    pub(crate) fn mend(&self) -> String {
+    #[must_use]
+    pub fn mend(&self) -> String {
         let setting = self.setting.as_ref().map(Setting::sentence);
         [setting, self.remedy.clone()].into_iter().flatten().collect::<Vec<_>>().join(". ")
     }

@@ -1,0 +1,207 @@
+//! Which resources are looked at, what bounds each, and what each used at a load.
+
+use std::collections::BTreeMap;
+
+use throng_observation::host::catalogue as metric;
+use throng_observation::host::catalogue::Metric;
+use throng_observation::host::measured::{Host, Measured};
+
+use super::{Resource, Used};
+use crate::knowledge::{CROWD_GROUP, Knowledge};
+use crate::windows::Stretch;
+
+/// How much of each limit serves well. CPU and lines queue before they are full; tables and descriptors do not.
+const REACH_CPU: f64 = 0.95;
+const REACH_QUOTA: f64 = 0.98;
+const REACH_LINE: f64 = 0.95;
+const REACH_MEMORY: f64 = 0.90;
+const REACH_TABLE: f64 = 0.98;
+const REACH_COUNT: f64 = 1.0;
+
+/// Threads, groups and processes that a table can hold.
+const THREADS_MAX: usize = 3;
+const GROUPS_MAX: usize = 3;
+const PROCESSES_MAX: usize = 3;
+
+/// What each resource of the host used at each of `loads`, the smallest load first.
+pub(super) fn used(host: &Host<'_>, knowledge: &Knowledge, loads: &[Stretch]) -> Vec<Used> {
+    let mut all = threads(host, knowledge, loads);
+    all.extend(processes(host, loads));
+    let cpus = host.metric(metric::HOST_CPU_BUSY.name).first().and_then(Measured::limit);
+    all.push(of_sum(host, loads, &metric::HOST_CPU_BUSY, Resource::HostCpu, cpus, REACH_CPU));
+    if let Some(group) = host.metric(metric::CGROUP_CPU.name).iter().find(|group| group.limit().is_some()) {
+        all.push(of_one(group, loads, Resource::Quota, "", "ratio", REACH_QUOTA));
+    }
+    if let Some(core) = busiest(host, &metric::CORE_SOFTIRQ, loads) {
+        let mut core = of_one(core, loads, Resource::SoftirqCore, core.label("cpu"), "ratio", REACH_CPU);
+        core.limit = Some(1.0);
+        all.push(core);
+    }
+    all.extend(network(host, loads));
+    if let Some(disk) = busiest(host, &metric::DISK_READ_BYTES, loads) {
+        all.push(of_one(disk, loads, Resource::DiskRead, disk.label("device"), "B/s", REACH_CPU));
+    }
+    for (metric, resource, reach) in [
+        (&metric::UDP_SOCKETS, Resource::UdpSockets, REACH_COUNT),
+        (&metric::TCP_ESTABLISHED, Resource::TcpConnections, REACH_COUNT),
+        (&metric::TCP_EPHEMERAL_PORTS, Resource::Ports, REACH_CPU),
+        (&metric::CONNTRACK_ENTRIES, Resource::Conntrack, REACH_TABLE),
+    ] {
+        let limit = host.metric(metric.name).first().and_then(Measured::limit);
+        all.push(of_sum(host, loads, metric, resource, limit, reach));
+    }
+    // What was never used, or never seen, costs nothing that could be told.
+    all.retain(|used| used.values.iter().flatten().any(|value| *value > 0.0));
+    all
+}
+
+fn means(series: &Measured<'_>, loads: &[Stretch]) -> Vec<Option<f64>> {
+    loads.iter().map(|load| series.mean(load.window)).collect()
+}
+
+fn of_one(
+    series: &Measured<'_>,
+    loads: &[Stretch],
+    resource: Resource,
+    of: &str,
+    unit: &'static str,
+    reach: f64,
+) -> Used {
+    let values = means(series, loads);
+    Used { resource, of: of.to_owned(), group: None, unit, limit: series.limit(), reach, values }
+}
+
+/// All series of the metric together.
+fn of_sum(
+    host: &Host<'_>,
+    loads: &[Stretch],
+    metric: &Metric,
+    resource: Resource,
+    limit: Option<f64>,
+    reach: f64,
+) -> Used {
+    let values = sums(host.metric(metric.name).iter(), loads);
+    Used { resource, of: String::new(), group: None, unit: metric.unit.symbol(), limit, reach, values }
+}
+
+fn sums<'a>(series: impl Iterator<Item = &'a Measured<'a>>, loads: &[Stretch]) -> Vec<Option<f64>> {
+    let mut sums: Vec<Option<f64>> = vec![None; loads.len()];
+    for one in series {
+        for (sum, load) in sums.iter_mut().zip(loads) {
+            if let Some(seen) = one.integral(load.window) {
+                // Over the whole of the load: a thread that lived for half of it used half.
+                *sum = Some(sum.unwrap_or(0.0) + seen / load.window.seconds().max(1e-6));
+            }
+        }
+    }
+    sums
+}
+
+fn at_the_top(series: &Measured<'_>, loads: &[Stretch]) -> f64 {
+    loads.last().and_then(|load| series.mean(load.window)).unwrap_or(0.0)
+}
+
+/// The series that was highest at the largest load.
+fn busiest<'a, 'b>(host: &'b Host<'a>, metric: &Metric, loads: &[Stretch]) -> Option<&'b Measured<'a>> {
+    let list = host.metric(metric.name).iter();
+    list.max_by(|a, b| at_the_top(a, loads).total_cmp(&at_the_top(b, loads)))
+}
+
+fn threads(host: &Host<'_>, knowledge: &Knowledge, loads: &[Stretch]) -> Vec<Used> {
+    let mut list: Vec<(f64, &Measured<'_>)> = host
+        .metric(metric::THREAD_CPU.name)
+        .iter()
+        .map(|thread| (at_the_top(thread, loads), thread))
+        .filter(|(used, _)| *used > 0.01)
+        .collect();
+    list.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let mut groups: BTreeMap<(String, &str), Vec<&Measured<'_>>> = BTreeMap::new();
+    let mut all = Vec::new();
+    for (_, thread) in list {
+        let (process, name) = (thread.label("process"), thread.label("thread"));
+        let group = knowledge.group(process, name);
+        if group == CROWD_GROUP {
+            continue;
+        }
+        if all.len() < THREADS_MAX {
+            let of = format!("{name} ({})", thread.label("tid"));
+            let mut used = of_one(thread, loads, Resource::Thread, &of, "ratio", REACH_CPU);
+            used.limit = Some(1.0);
+            used.group = Some(group.clone());
+            all.push(used);
+        }
+        groups.entry((group, process)).or_default().push(thread);
+    }
+    let mut groups: Vec<Used> = groups
+        .into_iter()
+        .filter(|(_, threads)| threads.len() > 1)
+        .map(|((group, _), threads)| Used {
+            resource: Resource::ThreadGroup,
+            of: group.clone(),
+            group: Some(group),
+            unit: "ratio",
+            limit: Some(threads.len() as f64),
+            reach: REACH_CPU,
+            values: sums(threads.into_iter(), loads),
+        })
+        .collect();
+    let top = |used: &Used| used.values.last().copied().flatten().unwrap_or(0.0);
+    groups.sort_by(|a, b| top(b).total_cmp(&top(a)));
+    groups.truncate(GROUPS_MAX);
+    all.extend(groups);
+    all
+}
+
+fn processes(host: &Host<'_>, loads: &[Stretch]) -> Vec<Used> {
+    let cpus = host.metric(metric::HOST_CPU_BUSY.name).first().and_then(Measured::limit);
+    let mut list: Vec<&Measured<'_>> = host.metric(metric::PROCESS_CPU.name).iter().collect();
+    list.sort_by(|a, b| at_the_top(b, loads).total_cmp(&at_the_top(a, loads)));
+    list.truncate(PROCESSES_MAX);
+    let mut all = Vec::new();
+    for cpu in list {
+        let (name, pid) = (cpu.label("process"), cpu.label("pid"));
+        let mut used = of_one(cpu, loads, Resource::ProcessCpu, name, "ratio", REACH_CPU);
+        used.limit = cpus;
+        all.push(used);
+        let of_process =
+            |metric: &Metric| host.metric(metric.name).iter().find(|series| series.label("pid") == pid);
+        if let Some(fds) = of_process(&metric::PROCESS_FDS) {
+            all.push(of_one(fds, loads, Resource::Descriptors, name, "count", REACH_COUNT));
+        }
+        if let Some(rss) = of_process(&metric::PROCESS_RSS) {
+            let mut rss = of_one(rss, loads, Resource::Memory, name, "B", REACH_MEMORY);
+            rss.limit = memory_limit(host);
+            all.push(rss);
+        }
+    }
+    all
+}
+
+/// The least of the control group's and the host's memory.
+pub(crate) fn memory_limit(host: &Host<'_>) -> Option<f64> {
+    [&metric::CGROUP_MEMORY, &metric::HOST_MEMORY_AVAILABLE]
+        .into_iter()
+        .flat_map(|metric| host.metric(metric.name))
+        .filter_map(Measured::limit)
+        .filter(|limit| *limit > 0.0)
+        .reduce(f64::min)
+}
+
+fn network(host: &Host<'_>, loads: &[Stretch]) -> Vec<Used> {
+    let Some(interface) = busiest(host, &metric::NIC_TX_BYTES, loads).map(|series| series.label("interface"))
+    else {
+        return Vec::new();
+    };
+    [
+        (&metric::NIC_TX_BYTES, Resource::NicSent),
+        (&metric::NIC_TX_PACKETS, Resource::NicSentPackets),
+        (&metric::NIC_RX_BYTES, Resource::NicReceived),
+        (&metric::NIC_RX_PACKETS, Resource::NicReceivedPackets),
+    ]
+    .into_iter()
+    .filter_map(|(metric, resource)| {
+        let series = host.metric(metric.name).iter().find(|one| one.label("interface") == interface)?;
+        Some(of_one(series, loads, resource, interface, metric.unit.symbol(), REACH_LINE))
+    })
+    .collect()
+}

@@ -1,0 +1,57 @@
+//! The kernel tracks as many connections as it may: packets of new ones are dropped.
+
+use throng_observation::host::Unit;
+use throng_observation::host::catalogue as metric;
+use throng_observation::units::percent;
+
+use super::{Candidate, Evidence, Seen};
+use crate::demand::Resource;
+use crate::scene::Scene;
+
+pub(super) const KEY: &str = "conntrack";
+/// From here on the kernel forgets connections early to make room (nf_conntrack_core.c, early_drop).
+const FULL_MIN: f64 = 0.95;
+
+pub(super) fn check(scene: &Scene<'_>) -> Seen {
+    let Some((_, reading, limit)) = scene.fullest(&metric::CONNTRACK_ENTRIES) else {
+        return Seen::Unseen("connection tracking");
+    };
+    let refused = [&metric::CONNTRACK_DROPS, &metric::CONNTRACK_INSERT_FAILED]
+        .map(|metric| scene.rate(metric))
+        .into_iter()
+        .max_by(|a, b| a.fail().total_cmp(&b.fail()))
+        .unwrap_or_default();
+    let share = reading.fail() / limit;
+    if share < FULL_MIN && !(refused.begins() && refused.fail() >= 0.1) {
+        return Seen::Fine(format!(
+            "Connection tracking: {:.0} of {limit:.0} ({})",
+            reading.fail(),
+            percent(share)
+        ));
+    }
+    let crossed = scene.crossed_metric(&metric::CONNTRACK_ENTRIES, FULL_MIN * limit);
+    Candidate {
+        used: if share >= FULL_MIN { 1.0 } else { 0.6 },
+        queue: Some(scene.users.not_served.fail()),
+        refuses: refused.begins() && refused.fail() >= 0.1,
+        demand: scene.demand_of(Resource::Conntrack, "").cloned(),
+        crossed_at_s: crossed,
+        evidence: vec![
+            Evidence::new("conntrack.entries, the most", Unit::Count, reading)
+                .limit(Some(limit))
+                .crossed(crossed),
+            Evidence::new("conntrack drops and failed inserts", Unit::PerSecond, refused).limit(Some(0.0)),
+            Evidence::new(
+                "conntrack.early_drops",
+                Unit::PerSecond,
+                scene.rate(&metric::CONNTRACK_EARLY_DROPS),
+            ),
+        ],
+        change: format!(
+            "Raise net.netfilter.nf_conntrack_max beyond {limit:.0}, or exempt media from tracking (NOTRACK)"
+        ),
+        eases: |demand, _| demand.resource == Resource::Conntrack,
+        ..Candidate::new(KEY, "The table of tracked connections is full", "connection tracking")
+    }
+    .seen()
+}

@@ -1,0 +1,57 @@
+//! The control group has used up its CPU time for this period and is held back until the next.
+
+use throng_observation::host::Unit;
+use throng_observation::host::catalogue as metric;
+use throng_observation::host::measured::Measured;
+use throng_observation::units::percent;
+
+use super::score::used_up;
+use super::{Candidate, Evidence, Seen};
+use crate::demand::Resource;
+use crate::scene::{Reading, Scene};
+
+pub(super) const KEY: &str = "cpu_quota";
+/// Of the quota's periods (100 ms each by default, kernel/sched/fair.c): once in two seconds, for up to 100 ms.
+pub(super) const THROTTLED_MIN: f64 = 0.05;
+/// Held back in every second period it is used up, however the mean looks: work comes in bursts of frames.
+const THROTTLED_FULL: f64 = 0.50;
+
+pub(super) fn check(scene: &Scene<'_>) -> Seen {
+    let group = scene.host.metric(metric::CGROUP_CPU.name).iter().find(|group| group.limit().is_some());
+    let throttled = scene.throttled();
+    let Some((group, quota)) = group.and_then(|group| Some((group, group.limit()?))) else {
+        return match throttled.fail {
+            None if !scene.is_seen(&metric::CGROUP_CPU) => Seen::Unseen("the CPU quota of the control group"),
+            _ => Seen::Fine("The server has no CPU quota".into()),
+        };
+    };
+    let used = scene.median(group).map(|cores| cores / quota);
+    if throttled.fail() < THROTTLED_MIN {
+        return Seen::Fine(format!(
+            "CPU quota: {} used, held back in {} of its periods",
+            percent(used.fail()),
+            percent(throttled.fail())
+        ));
+    }
+    let crossed = scene.crossed_metric(&metric::CGROUP_THROTTLED_PERIODS, THROTTLED_MIN);
+    let lost = scene.sum(&metric::CGROUP_THROTTLED);
+    let held_back: Reading = throttled;
+    Candidate {
+        used: used_up(used.fail()).max((throttled.fail() / THROTTLED_FULL).clamp(0.0, 1.0)),
+        queue: held_back.growth(0.02),
+        demand: scene.demand_of(Resource::Quota, "").cloned(),
+        crossed_at_s: crossed,
+        evidence: vec![
+            Evidence::new("cgroup.cpu, of its quota", Unit::Ratio, used).limit(Some(1.0)),
+            Evidence::new("cgroup.throttled_periods", Unit::Ratio, throttled).crossed(crossed),
+            Evidence::new("cgroup.throttled, cores held back", Unit::Ratio, lost),
+        ],
+        change: format!(
+            "A larger CPU quota than {quota:.2} cores for {} (cpu.max, docker --cpus, systemd CPUQuota)",
+            Measured::label(group, "cgroup")
+        ),
+        eases: |demand, _| demand.resource == Resource::Quota,
+        ..Candidate::new(KEY, format!("The CPU quota of {quota:.2} cores is used up"), "CPU quota")
+    }
+    .seen()
+}

@@ -1,0 +1,69 @@
+//! Was it us? A load that the generator could not offer says nothing about the server.
+
+use throng_observation::FailureReason;
+use throng_observation::host::Unit;
+use throng_observation::limits::{
+    BAD_SECONDS_MIN, BAD_SECONDS_RATIO_MIN, LAG_P99_MS_MAX, STEAL_RATIO_MAX, WORKER_CPU_RATIO_MAX,
+};
+use throng_observation::run::GeneratorRow;
+
+use super::{Candidate, Evidence, Seen};
+use crate::scene::{Reading, Scene};
+
+pub(super) const KEY: &str = "generator_limited";
+
+pub(super) fn check(scene: &Scene<'_>) -> Seen {
+    let rows = |window: throng_observation::host::measured::Window| {
+        let (from, until) = (window.from_us.div_euclid(1_000_000), window.until_us.div_euclid(1_000_000));
+        scene.run.generator.iter().filter(move |row| (from..until).contains(&row.second))
+    };
+    if rows(scene.fail.window).next().is_none() {
+        return Seen::Unseen("the generator's own health");
+    }
+    let worst = |of: fn(&GeneratorRow) -> f64| scene.reading(|window| rows(window).map(of).reduce(f64::max));
+    let cpu = worst(|row| if row.worker.is_some() { row.cpu_us as f64 / 1e6 } else { 0.0 });
+    let lag = worst(|row| row.lag_p99_us as f64 / 1e3);
+    let drops = worst(|row| (row.socket_drops + row.send_drops + row.observations_dropped) as f64);
+    let is_bad = |row: &GeneratorRow| {
+        (row.worker.is_some() && row.cpu_us as f64 / 1e6 > WORKER_CPU_RATIO_MAX)
+            || row.lag_p99_us as f64 / 1e3 > LAG_P99_MS_MAX
+            || row.steal_ratio > STEAL_RATIO_MAX
+    };
+    let mut bad: Vec<i64> = rows(scene.fail.window).filter(|row| is_bad(row)).map(|row| row.second).collect();
+    bad.dedup();
+    bad.sort_unstable();
+    bad.dedup();
+    let too_many = (scene.fail.window.seconds() * BAD_SECONDS_RATIO_MIN).max(BAD_SECONDS_MIN as f64);
+    let refused = scene
+        .run
+        .participants
+        .iter()
+        .filter(|row| row.failure() == Some(&FailureReason::Generator))
+        .filter(|row| row.ended_at.is_some_and(|at| scene.is_near_failure(at)))
+        .count();
+    let is_limited = (bad.len() as f64) >= too_many || drops.fail() > 0.0 || refused > 0;
+    if !is_limited {
+        let (cpu, lag) = (cpu.fail() * 100.0, lag.fail());
+        return Seen::Fine(format!(
+            "The generator kept up: its busiest worker used {cpu:.0} % of a core, {lag:.0} ms late at worst"
+        ));
+    }
+    let failed = Reading { fail: Some(refused as f64), ..Reading::default() };
+    Candidate {
+        used: 1.0,
+        refuses: true,
+        crossed_at_s: bad.first().map(|second| *second as f64).or(scene.windows.first_bad_s.map(|s| s as f64)),
+        evidence: vec![
+            Evidence::new("busiest worker of the generator, of a core", Unit::Ratio, cpu)
+                .limit(Some(WORKER_CPU_RATIO_MAX)),
+            Evidence::new("lateness of the generator's loop (p99 of a second, the worst)", Unit::Milliseconds, lag)
+                .limit(Some(LAG_P99_MS_MAX)),
+            Evidence::new("packets and observations that the generator dropped, in a second", Unit::Count, drops)
+                .limit(Some(0.0)),
+            Evidence::new("participants who failed for want of the generator's own resources", Unit::Count, failed),
+        ],
+        change: "Give the generator more cores or another machine (or fewer users): the figures of this load say nothing about the server".into(),
+        ..Candidate::new(KEY, "The generator was the limit, not the server", "generator")
+    }
+    .seen()
+}

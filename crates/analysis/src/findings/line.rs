@@ -1,0 +1,105 @@
+//! The line is full, or a shaper holds the packets back.
+
+use throng_observation::host::Unit;
+use throng_observation::host::catalogue as metric;
+use throng_observation::host::measured::Measured;
+use throng_observation::units::{bit_rate, percent};
+
+use super::score::used_up;
+use super::{Candidate, Evidence, Seen};
+use crate::demand::Resource;
+use crate::scene::{Reading, Scene};
+
+pub(super) const KEY: &str = "line_rate";
+/// Of a known speed; above, frames wait for each other whatever the mean says.
+const FULL_MIN: f64 = 0.93;
+/// A queue that is there in half of the seconds does not come from a burst.
+const QUEUED_PACKETS_MIN: f64 = 1.0;
+/// Packets that the queue threw away, a second.
+const DROPS_MIN: f64 = 1.0;
+
+pub(super) fn check(scene: &Scene<'_>) -> Seen {
+    let Some((line, sent)) = scene.top(&metric::NIC_TX_BYTES) else {
+        return Seen::Unseen("the network interfaces");
+    };
+    let interface = line.label("interface");
+    let speed = line.limit().filter(|limit| *limit > 0.0);
+    let own: Vec<(&str, Vec<Measured<'_>>)> = [
+        &metric::QDISC_BACKLOG_PACKETS,
+        &metric::QDISC_DROPS,
+        &metric::QDISC_OVERLIMITS,
+        &metric::NIC_TX_DROPPED,
+    ]
+    .iter()
+    .map(|wanted| {
+        let list = scene.host.metric(wanted.name).iter();
+        (wanted.name, list.filter(|series| series.label("interface") == interface).copied().collect())
+    })
+    .collect();
+    let list =
+        |name: &str| own.iter().find(|(own, _)| *own == name).map_or(&[][..], |(_, list)| list.as_slice());
+    // A class and its parent count the same packets: the most of them, not their sum.
+    let worst = |name: &str, of: &dyn Fn(&Measured<'_>) -> Reading| {
+        list(name).iter().map(of).max_by(|a, b| a.fail().total_cmp(&b.fail())).unwrap_or_default()
+    };
+    let mean = |series: &Measured<'_>| Reading {
+        fail: series.mean(scene.fail.window).into_iter().chain(series.mean(scene.knee)).reduce(f64::max),
+        ..scene.reading(|window| series.mean(window))
+    };
+    let backlog = worst(metric::QDISC_BACKLOG_PACKETS.name, &|series| scene.median(series));
+    let drops = worst(metric::QDISC_DROPS.name, &mean);
+    let held = worst(metric::QDISC_OVERLIMITS.name, &mean);
+    let share = speed.map_or(0.0, |speed| sent.fail() / speed);
+    let is_shaped = held.fail() > 0.0 || drops.fail() >= DROPS_MIN;
+    let is_queueing = backlog.fail() >= QUEUED_PACKETS_MIN || drops.fail() >= DROPS_MIN;
+    if share < FULL_MIN && !(is_shaped && is_queueing) {
+        let of = speed.map_or_else(
+            || " (its speed is not known)".into(),
+            |speed| format!(" of {}", bit_rate(speed * 8.0)),
+        );
+        return Seen::Fine(format!(
+            "Line {interface}: {} sent{of}, {:.0} packets queued, {:.0} dropped a second",
+            bit_rate(sent.fail() * 8.0),
+            backlog.fail(),
+            drops.fail()
+        ));
+    }
+    let crossed = speed
+        .and_then(|speed| scene.crossed(&[line], FULL_MIN * speed))
+        .or_else(|| scene.crossed(list(metric::QDISC_DROPS.name), DROPS_MIN))
+        .or_else(|| scene.crossed(list(metric::QDISC_BACKLOG_PACKETS.name), QUEUED_PACKETS_MIN));
+    let rate = bit_rate(sent.fail() * 8.0);
+    let title = match speed {
+        Some(speed) if share >= FULL_MIN => {
+            format!("{interface} is full: {rate} of {}", bit_rate(speed * 8.0))
+        }
+        _ => format!("Packets queue at {interface}: a line or shaper of about {rate}"),
+    };
+    Candidate {
+        used: used_up(share).max(if is_shaped && is_queueing { 1.0 } else { 0.0 }),
+        queue: [backlog.growth(0.5), drops.growth(0.1), scene.backlog()].into_iter().flatten().reduce(f64::max),
+        refuses: drops.begins() && drops.fail() >= DROPS_MIN,
+        demand: scene.demand_of(Resource::NicSent, interface).cloned(),
+        crossed_at_s: crossed,
+        evidence: vec![
+            Evidence::new(format!("nic.tx_bytes of {interface}"), Unit::BytesPerSecond, sent).limit(speed).crossed(crossed),
+            Evidence::new(format!("qdisc.backlog_packets of {interface}"), Unit::Count, backlog),
+            Evidence::new(format!("qdisc.drops of {interface}"), Unit::PerSecond, drops).limit(Some(0.0)),
+            Evidence::new(format!("qdisc.overlimits of {interface}"), Unit::PerSecond, held),
+        ],
+        change: "A faster line or a wider shaper (tc, the provider's plan), fewer bits for each user (bitrate, codec, layers), or a second server".into(),
+        eases: |demand, _| matches!(demand.resource, Resource::NicSent),
+        ..Candidate::new(KEY, title, format!("interface {interface}"))
+    }
+    .seen()
+}
+
+/// What the interface sends, for those who only need the number.
+pub(super) fn sent_text(scene: &Scene<'_>) -> String {
+    scene.top(&metric::NIC_TX_BYTES).map_or_else(String::new, |(line, sent)| {
+        let share = line
+            .limit()
+            .map_or_else(String::new, |limit| format!(", {} of the line", percent(sent.fail() / limit)));
+        format!("{} sent{share}", bit_rate(sent.fail() * 8.0))
+    })
+}

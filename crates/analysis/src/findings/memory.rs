@@ -1,0 +1,82 @@
+//! Memory is used up: the kernel takes it back by force, or kills for it.
+
+use throng_observation::host::Unit;
+use throng_observation::host::catalogue as metric;
+use throng_observation::units::{bytes, percent};
+
+use super::score::used_up;
+use super::{Candidate, Evidence, Seen};
+use crate::demand::{Resource, memory_limit};
+use crate::scene::{Reading, Scene};
+
+pub(super) const KEY: &str = "memory";
+/// All tasks stood still for memory for this share of the time: a frame's time out of each second.
+const STALL_MIN: f64 = 0.02;
+
+pub(super) fn check(scene: &Scene<'_>) -> Seen {
+    if !scene.is_seen(&metric::PROCESS_RSS) && !scene.is_seen(&metric::HOST_MEMORY_AVAILABLE) {
+        return Seen::Unseen("memory");
+    }
+    let most = |wanted: &metric::Metric| {
+        let list = scene.host.metric(wanted.name);
+        let sum = |window| list.iter().filter_map(|series| series.max(window)).reduce(|a, b| a + b);
+        Reading { fail: sum(scene.knee), ..scene.reading(sum) }
+    };
+    let (rss, limit) = (most(&metric::PROCESS_RSS), memory_limit(scene.host));
+    let share = limit.map_or(0.0, |limit| rss.fail() / limit);
+    let available = scene.sum(&metric::HOST_MEMORY_AVAILABLE);
+    let total = scene
+        .host
+        .metric(metric::HOST_MEMORY_AVAILABLE.name)
+        .first()
+        .and_then(throng_observation::host::measured::Measured::limit);
+    let gone = available.fail.zip(total).map_or(0.0, |(available, total)| 1.0 - available / total.max(1.0));
+    let kills = scene.rate(&metric::CGROUP_MEMORY_OOM_KILLS).fail()
+        + scene.rate(&metric::HOST_MEMORY_OOM_KILLS).fail();
+    let stall = [&metric::HOST_PRESSURE_MEMORY_FULL, &metric::CGROUP_PRESSURE_MEMORY_FULL]
+        .map(|metric| scene.sum(metric))
+        .into_iter()
+        .max_by(|a, b| a.fail().total_cmp(&b.fail()))
+        .unwrap_or_default();
+    let refused = scene.log_lines("out_of_memory");
+    let used = share.max(gone);
+    let is_short = kills > 0.0 || refused.begins() || stall.fail() >= STALL_MIN;
+    if !is_short && used < 0.9 {
+        let of = limit.map_or_else(String::new, |limit| format!(" of {}", bytes(limit)));
+        return Seen::Fine(format!(
+            "Memory: {}{of}, {} of the host in use",
+            bytes(rss.fail()),
+            percent(gone)
+        ));
+    }
+    let crossed = scene.crossed_metric(&metric::PROCESS_RSS, 0.9 * limit.unwrap_or(f64::INFINITY));
+    let crossed = crossed.or(scene.crossed_metric(&metric::HOST_PRESSURE_MEMORY_FULL, STALL_MIN));
+    let crossed = crossed
+        .or(scene.crossed_metric(&metric::CGROUP_MEMORY_OOM_KILLS, 1e-6))
+        .or(scene.crossed_metric(&metric::HOST_MEMORY_OOM_KILLS, 1e-6));
+    let limit_hits = scene.rate(&metric::CGROUP_MEMORY_LIMIT_HITS);
+    let process = scene.host.metric(metric::PROCESS_RSS.name).first().map_or("", |rss| rss.label("process"));
+    Candidate {
+        used: used_up(used),
+        // A group whose page cache fills its limit is at the limit and well: only stalls and kills tell of want.
+        queue: stall.growth(0.002).or(Some(if is_short { 1.0 } else { 0.0 })),
+        refuses: kills > 0.0 || refused.begins(),
+        demand: scene.demand_of(Resource::Memory, process).cloned(),
+        crossed_at_s: crossed,
+        evidence: vec![
+            Evidence::new("process.rss, all watched processes, the most", Unit::Bytes, rss).limit(limit).crossed(crossed),
+            Evidence::new("memory pressure, all tasks stalled", Unit::Ratio, stall),
+            Evidence::new("cgroup.memory.limit_hits", Unit::PerSecond, limit_hits),
+            Evidence::new(
+                "processes killed for want of memory, a second",
+                Unit::PerSecond,
+                Reading { fail: Some(kills), ..Reading::default() },
+            ),
+        ],
+        change: "More memory (the host's, or memory.max of the control group), or less of it for each user (buffers, queues, caches); look whether it grows while the crowd does not".into(),
+        eases: |demand, _| demand.resource == Resource::Memory,
+        at_most: if is_short { 100.0 } else { super::score::CAP_COMPANY },
+        ..Candidate::new(KEY, "Memory is used up", "memory")
+    }
+    .seen()
+}

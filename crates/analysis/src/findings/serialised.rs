@@ -1,0 +1,202 @@
+//! Many threads, one core's worth of work: they take turns. In Python the turn is the interpreter's global lock;
+//! elsewhere it is some lock of the program.
+
+use throng_observation::host::Unit;
+use throng_observation::host::catalogue as metric;
+use throng_observation::host::{Family, ProfileMethod, SelfTime};
+use throng_observation::units::percent;
+
+use super::hot_code::profile_of_failure;
+use super::score::{CAP_COMPANY, used_up};
+use super::{Candidate, Evidence, Seen, cpu_all, cpu_quota};
+use crate::demand::{Demand, Resource};
+use crate::scene::{Reading, Scene, Thread};
+
+/// Together they use one core and no more.
+const ONE_CORE: std::ops::RangeInclusive<f64> = 0.85..=1.12;
+/// Threads that take part, and at most so much each: else one of them is full by itself.
+const TAKING_PART: std::ops::RangeInclusive<f64> = 0.05..=0.80;
+const THREADS_MIN: usize = 2;
+/// Of the samples of what runs. An uncontended lock costs a few percent; a fifth is a queue.
+const LOCK_SHARE_MIN: f64 = 0.20;
+const LOCK_SHARE_FULL: f64 = 0.40;
+/// Waking up for a turn is a context switch: a thread that takes turns has hundreds a second, and more with more users.
+const SWITCHES_MIN: f64 = 500.0;
+
+struct Turns<'a, 'b> {
+    process: &'a str,
+    pid: &'a str,
+    threads: Vec<&'b Thread<'a>>,
+    cores: Reading,
+    is_python: bool,
+}
+
+/// The process whose threads use one core together.
+fn turns<'a, 'b>(scene: &'b Scene<'a>) -> Result<Turns<'a, 'b>, Seen> {
+    let Some(first) = scene.threads.first() else {
+        return Err(Seen::Unseen("the server's threads"));
+    };
+    let mut by_process: std::collections::BTreeMap<&str, Vec<&Thread<'_>>> =
+        std::collections::BTreeMap::new();
+    for thread in &scene.threads {
+        by_process.entry(thread.pid).or_default().push(thread);
+    }
+    let busiest = by_process.into_values().max_by(|a, b| {
+        let cores = |list: &[&Thread<'_>]| list.iter().map(|thread| thread.cpu.fail()).sum::<f64>();
+        cores(a).total_cmp(&cores(b))
+    });
+    let threads = busiest.unwrap_or_default();
+    let process = threads.first().map_or(first.process, |thread| thread.process);
+    let pid = threads.first().map_or(first.pid, |thread| thread.pid);
+    let total =
+        |of: fn(&Reading) -> Option<f64>| threads.iter().filter_map(|t| of(&t.cpu)).reduce(|a, b| a + b);
+    let cores = Reading { base: total(|r| r.base), pass: total(|r| r.pass), fail: total(|r| r.fail) };
+    let taking_part: Vec<&Thread<'_>> =
+        threads.iter().filter(|thread| TAKING_PART.contains(&thread.cpu.fail())).copied().collect();
+    let is_one_core = ONE_CORE.contains(&cores.fail());
+    if cpu_all::is_full(scene) || scene.throttled().fail() >= cpu_quota::THROTTLED_MIN {
+        return Err(Seen::Fine("Locks cannot be told from a full host".into()));
+    }
+    if taking_part.len() < THREADS_MIN
+        || !is_one_core
+        || threads.iter().any(|t| t.cpu.fail() > *TAKING_PART.end())
+    {
+        return Err(Seen::Fine(format!(
+            "The threads of {process} do not take turns on one core: {} used {:.2} cores",
+            taking_part.len(),
+            cores.fail()
+        )));
+    }
+    let executable = scene.host.info.and_then(|info| info.facts.get(&format!("{process}.executable")));
+    let in_profile = profile_of_failure(scene).is_some_and(|profile| {
+        profile.frames.iter().any(|f| {
+            f.symbol == "take_gil" || f.module.starts_with("libpython") || f.module.starts_with("python3")
+        })
+    });
+    let is_python =
+        process.starts_with("python") || executable.is_some_and(|path| path.contains("python")) || in_profile;
+    Ok(Turns { process, pid, threads: taking_part, cores, is_python })
+}
+
+fn candidate(
+    scene: &Scene<'_>,
+    turns: &Turns<'_, '_>,
+    key: &'static str,
+    title: String,
+    change: String,
+) -> Candidate {
+    let own: Vec<_> = turns.threads.iter().map(|thread| thread.measured).collect();
+    let crossed = scene.crossed(&own, *ONE_CORE.start());
+    let demand = scene.demand_of(Resource::ProcessCpu, turns.process);
+    Candidate {
+        used: used_up(turns.cores.fail()),
+        queue: scene.backlog(),
+        demand: demand.and_then(at_one_core),
+        crossed_at_s: crossed,
+        evidence: vec![
+            Evidence::new(format!("CPU of all threads of {}", turns.process), Unit::Ratio, turns.cores)
+                .limit(Some(1.0))
+                .crossed(crossed),
+            Evidence::new(
+                format!("threads of {} that take part (each below a core)", turns.process),
+                Unit::Count,
+                Reading { fail: Some(turns.threads.len() as f64), ..Reading::default() },
+            ),
+            Evidence::new("host.cpu.busy, of all cores", Unit::Ratio, scene.host_busy().unwrap_or_default())
+                .limit(Some(1.0)),
+        ],
+        change,
+        eases: |demand, _| matches!(demand.resource, Resource::Thread | Resource::ThreadGroup),
+        ..Candidate::new(key, title, format!("threads of {}", turns.process))
+    }
+}
+
+/// The model of the process, ended at one core: what taking turns leaves of all cores.
+fn at_one_core(demand: &Demand) -> Option<Demand> {
+    let ends = (0.95 - demand.idle) / demand.per_user;
+    (demand.curve.is_none() && ends.is_finite() && ends > 0.0).then(|| Demand {
+        limit: Some(1.0),
+        users: Some(ends),
+        users_low: Some(ends * 0.9),
+        users_high: Some(ends * 1.1),
+        ..demand.clone()
+    })
+}
+
+pub(super) fn gil(scene: &Scene<'_>) -> Seen {
+    let turns = match turns(scene) {
+        Ok(turns) => turns,
+        Err(seen) => return seen,
+    };
+    if !turns.is_python {
+        return Seen::Fine(format!("{} is not a Python program", turns.process));
+    }
+    let title = format!(
+        "The {} threads of {} share one core: Python's global interpreter lock",
+        turns.threads.len(),
+        turns.process
+    );
+    let change = "Several processes (multiprocessing, more workers of the application server), or a free-threaded Python (3.13t and later)";
+    candidate(scene, &turns, "gil", title, change.into()).seen()
+}
+
+pub(super) fn locks(scene: &Scene<'_>) -> Seen {
+    let profile = profile_of_failure(scene).filter(|profile| profile.method == ProfileMethod::CpuClock);
+    let lock_share = profile.map(|profile| SelfTime::of(profile).family(Family::Lock).share());
+    let turns = match turns(scene) {
+        Ok(turns) if turns.is_python => return Seen::Fine("Turns are those of Python's global lock".into()),
+        Ok(turns) => Some(turns),
+        Err(seen) if lock_share.unwrap_or(0.0) < LOCK_SHARE_MIN => return seen,
+        Err(_) => None,
+    };
+    let title = "The server's threads wait for each other: a lock";
+    let change = "Split the lock, shorten what is done under it, or give each thread its own (more processes, more rooms); more threads make it worse";
+    let switches = scene.sum(&metric::THREAD_SWITCHES_VOLUNTARY);
+    let share_line = Evidence::new(
+        "share of samples in locks",
+        Unit::Ratio,
+        Reading { fail: lock_share, ..Reading::default() },
+    );
+    let Some(turns) = turns else {
+        let share = lock_share.unwrap_or(0.0);
+        let busy = scene.sum(&metric::PROCESS_CPU);
+        return Candidate {
+            used: (share / LOCK_SHARE_FULL).clamp(0.0, 1.0),
+            queue: scene.backlog(),
+            evidence: vec![share_line, Evidence::new("process.cpu of the server", Unit::Ratio, busy)],
+            change: change.into(),
+            ..Candidate::new("lock_contention", title, "locks of the server")
+        }
+        .seen();
+    };
+    let mut candidate = candidate(scene, &turns, "lock_contention", title.into(), change.into());
+    let of_process: Vec<_> = scene
+        .host
+        .metric(metric::THREAD_SWITCHES_VOLUNTARY.name)
+        .iter()
+        .filter(|series| series.label("pid") == turns.pid)
+        .copied()
+        .collect();
+    let own_switches =
+        scene.reading(|window| of_process.iter().filter_map(|s| s.mean(window)).reduce(|a, b| a + b));
+    let is_switching =
+        own_switches.fail() >= SWITCHES_MIN && own_switches.growth(10.0).is_none_or(|g| g > 0.1);
+    let is_locking = lock_share.is_some_and(|share| share >= LOCK_SHARE_MIN / 2.0);
+    // One core's worth of work on many threads happens by chance: something has to show the turns.
+    if !is_switching && !is_locking {
+        candidate.at_most = CAP_COMPANY;
+    }
+    candidate.evidence.push(share_line);
+    candidate.evidence.push(Evidence::new(
+        "thread.switches_voluntary, all threads",
+        Unit::PerSecond,
+        switches,
+    ));
+    if candidate.used < 0.5 && candidate.at_most <= CAP_COMPANY {
+        return Seen::Fine(format!(
+            "Locks: nothing shows turns ({} of samples)",
+            percent(lock_share.unwrap_or(0.0))
+        ));
+    }
+    candidate.seen()
+}

@@ -1,0 +1,48 @@
+//! The server is gone: whoever is served by a process that ended is served by nobody.
+
+use throng_observation::RunTime;
+use throng_observation::host::{HostEvent, HostEventKind, Unit};
+
+use super::{Candidate, Evidence, Seen};
+use crate::scene::{Reading, Scene};
+
+pub(super) const KEY: &str = "server_crashed";
+/// A process that ended is seen within a second or two; users miss it a little later.
+const SLACK_US: i64 = 3_000_000;
+
+pub(super) fn check(scene: &Scene<'_>) -> Seen {
+    // At the end of a run everything ends.
+    let end_us = scene.run.ended_at.map_or(i64::MAX, |end| end.0.saturating_sub(500_000));
+    let ended: Vec<&HostEvent> = scene
+        .host
+        .said(HostEventKind::ProcessEnded)
+        .filter(|event| event.at.0 < end_us)
+        .filter(|event| {
+            scene.is_near_failure(event.at)
+                || scene.is_near_failure(RunTime(event.at.0.saturating_sub(SLACK_US)))
+        })
+        .collect();
+    let (Some(first), Some(told)) = (ended.first(), ended.iter().max_by_key(|event| event.detail.len()))
+    else {
+        if !scene.host.said(HostEventKind::ProcessFound).any(|_| true) {
+            return Seen::Unseen("the server's processes");
+        }
+        return Seen::Fine("No watched process ended".into());
+    };
+    let at_s = first.at.as_secs_f64();
+    let once = |count: usize| Reading { base: Some(0.0), pass: Some(0.0), fail: Some(count as f64) };
+    Candidate {
+        used: 1.0,
+        refuses: true,
+        crossed_at_s: Some(at_s),
+        evidence: vec![
+            Evidence::new(format!("watched process ended: {}", told.detail), Unit::Count, once(ended.len()))
+                .crossed(Some(at_s)),
+        ],
+        change: format!(
+            "Look at the server's log and core dump at second {at_s:.0}; a crash under load is a fault to be reported, not a limit to be raised"
+        ),
+        ..Candidate::new(KEY, format!("The server ended under the load: {}", told.detail), "server process")
+    }
+    .seen()
+}

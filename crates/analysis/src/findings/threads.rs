@@ -1,0 +1,152 @@
+//! A thread has one core. When that is full the thread is, however idle the host looks; which of three findings it is
+//! depends on whom it shares its work with.
+
+use throng_observation::host::Unit;
+use throng_observation::host::catalogue as metric;
+use throng_observation::units::percent;
+
+use super::score::used_up;
+use super::{Candidate, Evidence, Seen, cpu_all, cpu_quota};
+use crate::demand::Resource;
+use crate::scene::{Reading, Scene, Thread};
+
+pub(super) mod full;
+pub(super) mod single;
+pub(super) mod uneven;
+
+/// From here on a thread is full: the rest goes to waking up and to the kernel's bookkeeping.
+pub(super) const FULL_MIN: f64 = 0.92;
+/// A hot thread that is steadily above this in most seconds is full, though bursts leave gaps in some.
+const STEADY_MIN: f64 = 0.85;
+/// What others of a process may do beside its one busy thread.
+const OTHERS_MAX: f64 = 0.10;
+/// Threads that share work: below this mean the work is there and is not shared.
+const EVEN_MIN: f64 = 0.60;
+
+/// What kind of full thread it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
+    /// It shares its work with nobody that could take more, but a setting makes more of them.
+    Full,
+    /// It is all that the process has.
+    Single,
+    /// Its like have room.
+    Uneven,
+}
+
+struct Hot<'a, 'b> {
+    thread: &'b Thread<'a>,
+    /// All of its pool, itself among them.
+    pool: Vec<&'b Thread<'a>>,
+    shape: Shape,
+}
+
+/// The full thread, or why there is none.
+fn hot<'a, 'b>(scene: &'b Scene<'a>) -> Result<Hot<'a, 'b>, Seen> {
+    if !scene.is_seen(&metric::THREAD_CPU) {
+        return Err(Seen::Unseen("the server's threads"));
+    }
+    let Some(thread) = scene.threads.first() else {
+        return Err(Seen::Fine("No thread of the server did anything worth a line".into()));
+    };
+    let used = thread.cpu.fail();
+    if used < super::score::USED_FROM {
+        return Err(Seen::Fine(format!(
+            "The busiest thread, {}, used {} of its core",
+            thread.label(),
+            percent(used)
+        )));
+    }
+    if scene.throttled().fail() >= cpu_quota::THROTTLED_MIN {
+        return Err(Seen::Fine(format!("Thread {} is held back by the quota", thread.label())));
+    }
+    if cpu_all::is_full(scene) {
+        return Err(Seen::Fine(format!(
+            "Thread {} used {} of a core, but there is no core to spare",
+            thread.label(),
+            percent(used)
+        )));
+    }
+    let pool: Vec<&Thread<'_>> =
+        scene.threads.iter().filter(|other| other.pid == thread.pid && other.group == thread.group).collect();
+    let mean = pool.iter().map(|thread| thread.cpu.fail()).sum::<f64>() / pool.len().max(1) as f64;
+    let of_process: f64 =
+        scene.threads.iter().filter(|other| other.pid == thread.pid).map(|other| other.cpu.fail()).sum();
+    let has_setting = scene
+        .knowledge
+        .thread(thread.process, thread.name)
+        .is_some_and(|known| known.setting.as_ref().is_some_and(|setting| setting.unit == "thread"));
+    let shape = if pool.len() > 1 && mean < EVEN_MIN {
+        Shape::Uneven
+    } else if !has_setting && of_process - used < OTHERS_MAX {
+        Shape::Single
+    } else {
+        Shape::Full
+    };
+    Ok(Hot { thread, pool, shape })
+}
+
+/// What all three say alike.
+fn candidate(
+    scene: &Scene<'_>,
+    hot: &Hot<'_, '_>,
+    key: &'static str,
+    title: String,
+    change: String,
+) -> Candidate {
+    let (thread, used) = (hot.thread, hot.thread.cpu.fail());
+    let own = [thread.measured];
+    let crossed = scene.crossed(&own, FULL_MIN);
+    let busy = scene.host_busy().unwrap_or_default();
+    let users = &scene.users;
+    let mut evidence = vec![
+        Evidence::new(format!("thread.cpu of {}", thread.label()), Unit::Ratio, thread.cpu)
+            .limit(Some(1.0))
+            .crossed(crossed),
+        Evidence::new(
+            "delay of the users' frames above their floor, median",
+            Unit::Milliseconds,
+            users.delay_ms,
+        ),
+        Evidence::new("host.cpu.busy, of all cores", Unit::Ratio, busy).limit(Some(1.0)),
+    ];
+    if thread.wait.fail.is_some() {
+        evidence.push(Evidence::new(
+            format!("thread.run_queue_wait of {}", thread.label()),
+            Unit::Ratio,
+            thread.wait,
+        ));
+    }
+    if hot.pool.len() > 1 {
+        let rest = |of: fn(&Reading) -> Option<f64>| {
+            let values: Vec<f64> = hot.pool.iter().filter_map(|thread| of(&thread.cpu)).collect();
+            (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+        };
+        let mean = Reading { base: rest(|r| r.base), pass: rest(|r| r.pass), fail: rest(|r| r.fail) };
+        let name = format!("mean of the {} threads {}", hot.pool.len(), thread.group);
+        evidence.push(Evidence::new(name, Unit::Ratio, mean).limit(Some(1.0)));
+    }
+    // Nearly full in the median and never far below is full: bursts of frames leave gaps in a second.
+    let share = if thread.steady >= STEADY_MIN { used.max(FULL_MIN) } else { used };
+    Candidate {
+        used: used_up(share),
+        queue: scene.backlog(),
+        demand: scene.demand_of(Resource::Thread, &thread.label()).cloned(),
+        crossed_at_s: crossed,
+        evidence,
+        change,
+        eases: |demand, candidate| {
+            matches!(demand.resource, Resource::Thread | Resource::ThreadGroup)
+                && demand.group == candidate.pool
+        },
+        pool: Some(thread.group.clone()),
+        ..Candidate::new(key, title, format!("thread {}", thread.label()))
+    }
+}
+
+/// What the packs know to change; else what is true of any program.
+fn change(scene: &Scene<'_>, thread: &Thread<'_>, otherwise: &str) -> String {
+    let known = scene.knowledge.thread(thread.process, thread.name);
+    let mend = known.map(crate::knowledge::ThreadMeaning::mend).filter(|mend| !mend.is_empty());
+    mend.unwrap_or_else(|| otherwise.to_owned())
+}

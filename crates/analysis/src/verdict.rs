@@ -1,0 +1,341 @@
+//! The verdict: which finding stopped the server, which only follow from it, and what was looked at and is fine.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use throng_observation::Goal;
+use throng_observation::host::Unit;
+use throng_observation::host::measured::{Host, hosts};
+use throng_observation::run::RunData;
+
+use crate::demand::{self, Demand, JoinCost, joins};
+use crate::findings::score::{AHEAD_MIN, BOTTLENECK_MIN, SUSPECT_MIN, score};
+use crate::findings::{Candidate, Evidence, Finding, RULES, Seen, Standing};
+use crate::knowledge::Knowledge;
+use crate::scene::Scene;
+use crate::windows::Windows;
+
+mod chain;
+
+/// Lines of evidence that a finding has at least, and of what was not the limit at most.
+const EVIDENCE_MIN: usize = 3;
+const NOT_LIMITING_MAX: usize = 8;
+
+/// What was found out about the cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Certainty {
+    /// One finding stands out: at least 70 points, and 15 ahead of the next.
+    Bottleneck,
+    /// Two or more are full at once, or by turns: within 15 points of each other.
+    CoBottleneck,
+    /// The best has 50 to 69 points: look there first, and do not trust it.
+    Suspect,
+    /// Nothing that was looked at is full: not a resource that can be seen.
+    Unattributed,
+    /// Nobody watched the server.
+    NotObserved,
+    /// The generator was the limit: nothing is said about the server.
+    GeneratorLimited,
+    /// No load failed, so there is nothing to explain.
+    #[default]
+    NothingFailed,
+}
+
+/// What stopped the server.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Bottleneck {
+    /// How sure.
+    pub verdict: Certainty,
+    /// The key of the finding (docs/findings.md); `null` where there is none.
+    pub finding: Option<String>,
+    /// The answer in a sentence.
+    pub title: String,
+    /// Its score, 0 to 100.
+    pub score: Option<f64>,
+    /// Which resource, of whom.
+    pub resource: Option<String>,
+    /// What it is told by.
+    pub evidence: Vec<Evidence>,
+    /// What was looked at and is not the limit.
+    pub not_limiting: Vec<String>,
+    /// What to change.
+    pub change: Option<String>,
+    /// What the change would give; `null` where the demand model cannot tell.
+    pub predicts: Option<demand::Prediction>,
+    /// Other findings with 50 points or more, and how they stand to this one.
+    pub others: Vec<Finding>,
+    /// What nobody looked at.
+    pub not_observed: Vec<String>,
+    /// From when to when the floor lasted, seconds of the run.
+    pub baseline_s: Option<[f64; 2]>,
+    /// The same of the largest load that passed.
+    pub pass_s: Option<[f64; 2]>,
+    /// The same of the load that failed.
+    pub fail_s: Option<[f64; 2]>,
+    /// The first bad second of the failing load.
+    pub first_bad_s: Option<i64>,
+}
+
+/// The cause and the costs of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Explained {
+    /// What stopped the server.
+    pub bottleneck: Bottleneck,
+    /// What a user costs of each resource, the one that ends first first.
+    pub demand: Vec<Demand>,
+    /// What a join costs.
+    pub joins: Option<JoinCost>,
+}
+
+/// Explains a run: from the holds of its search, or from its seconds where it was a plain run.
+#[must_use]
+pub fn explain(run: &RunData, goal: Goal) -> Explained {
+    let windows = Windows::of(run, goal);
+    let hosts = hosts(run);
+    let watched: Vec<Watched<'_>> = hosts.iter().map(|host| Watched::of(host, &windows)).collect();
+    let mut demand: Vec<Demand> = Vec::new();
+    for watched in &watched {
+        let named = |mut demand: Demand| {
+            if watched.host.id.0 > 0 || hosts.len() > 1 {
+                demand.of = format!("{} on {}", demand.of, watched.host.name()).trim_start().to_owned();
+            }
+            demand
+        };
+        demand.extend(watched.demand.iter().cloned().map(named));
+    }
+    demand.sort_by(|a, b| a.users.unwrap_or(f64::INFINITY).total_cmp(&b.users.unwrap_or(f64::INFINITY)));
+    Explained {
+        bottleneck: bottleneck(run, &windows, &watched),
+        joins: hosts.iter().find_map(|host| joins(run, host)),
+        demand,
+    }
+}
+
+/// A host with what is known of it and what a user costs on it.
+struct Watched<'a> {
+    host: &'a Host<'a>,
+    knowledge: Knowledge,
+    demand: Vec<Demand>,
+}
+
+impl<'a> Watched<'a> {
+    fn of(host: &'a Host<'a>, windows: &Windows) -> Self {
+        let knowledge = Knowledge::of(host.info);
+        let demand = demand::of(host, &knowledge, windows);
+        Self { host, knowledge, demand }
+    }
+}
+
+/// A candidate with its score, and the host's demand that its prediction needs.
+struct Scored<'a> {
+    candidate: Candidate,
+    score: f64,
+    standing: Standing,
+    demand: &'a [Demand],
+}
+
+fn bottleneck(run: &RunData, windows: &Windows, watched: &[Watched<'_>]) -> Bottleneck {
+    let span = |stretch: Option<crate::windows::Stretch>| {
+        stretch.map(|s| [s.window.from_us as f64 / 1e6, s.window.until_us as f64 / 1e6])
+    };
+    let empty = Bottleneck {
+        baseline_s: span(windows.base),
+        pass_s: span(windows.pass),
+        fail_s: span(windows.fail),
+        first_bad_s: windows.first_bad_s,
+        ..Bottleneck::default()
+    };
+    if windows.fail.is_none() {
+        let title = "No load failed, so there is no limit to explain".into();
+        return Bottleneck { title, ..empty };
+    }
+    let mut scored: Vec<Scored<'_>> = Vec::new();
+    let (mut fine, mut unseen) = (Vec::new(), Vec::new());
+    for watched in watched {
+        let Some(scene) = Scene::of(run, watched.host, &watched.knowledge, windows, &watched.demand) else {
+            continue;
+        };
+        look(&scene, &mut scored, &mut fine, &mut unseen);
+    }
+    let is_observed = watched.iter().any(|watched| !watched.host.metrics().is_empty());
+    if scored.is_empty() && !is_observed {
+        return not_observed(run, windows, empty);
+    }
+    chain::settle(&mut scored);
+    unseen.dedup();
+    conclude(scored, fine, unseen, is_observed, empty)
+}
+
+/// Without a watcher there is still the generator, and the crowd that it saw.
+fn not_observed(run: &RunData, windows: &Windows, empty: Bottleneck) -> Bottleneck {
+    let mut data = RunData::default();
+    data.host.hosts.push(throng_observation::host::HostInfo::default());
+    let hosts = hosts(&data);
+    let knowledge = Knowledge::default();
+    let mut generator = None;
+    if let Some(scene) = hosts.first().and_then(|host| Scene::of(run, host, &knowledge, windows, &[]))
+        && let Some((_, check)) = RULES.first()
+        && let Seen::Suspect(candidate) = check(&scene)
+    {
+        generator = Some(finding(&scene_less(*candidate), Standing::Cause));
+    }
+    match generator {
+        Some(found) => named(found, Certainty::GeneratorLimited, empty),
+        None => Bottleneck {
+            verdict: Certainty::NotObserved,
+            title: "The cause was not observed: nobody watched the server".into(),
+            change: Some(
+                "Watch the server in the next run: [[watch]] in the scenario, or --watch (docs/watching.md)"
+                    .into(),
+            ),
+            not_observed: vec!["the server's host, processes and threads".into()],
+            ..empty
+        },
+    }
+}
+
+fn scene_less(candidate: Candidate) -> Scored<'static> {
+    Scored { candidate, score: 100.0, standing: Standing::Cause, demand: &[] }
+}
+
+/// Asks every finding about one host.
+fn look<'a>(
+    scene: &Scene<'a>,
+    scored: &mut Vec<Scored<'a>>,
+    fine: &mut Vec<String>,
+    unseen: &mut Vec<String>,
+) {
+    for (_, check) in RULES {
+        match check(scene) {
+            Seen::Suspect(mut candidate) => {
+                complete(scene, &mut candidate);
+                let score = score(&candidate, scene);
+                scored.push(Scored {
+                    candidate: *candidate,
+                    score,
+                    standing: Standing::Suspect,
+                    demand: scene.demand,
+                });
+            }
+            Seen::Fine(said) => {
+                if !fine.contains(&said) {
+                    fine.push(said);
+                }
+            }
+            Seen::Unseen(what) => {
+                if !unseen.iter().any(|known| known == what) {
+                    unseen.push(what.to_owned());
+                }
+            }
+        }
+    }
+}
+
+/// Every finding shows what it did to the users, and at least three lines.
+fn complete(scene: &Scene<'_>, candidate: &mut Candidate) {
+    candidate.evidence.retain(|line| line.baseline.is_some() || line.pass.is_some() || line.fail.is_some());
+    let users = &scene.users;
+    let first_bad = scene.windows.first_bad_s.map(|second| second as f64);
+    candidate
+        .evidence
+        .push(Evidence::new("users with a bad second", Unit::Ratio, users.bad_ratio).crossed(first_bad));
+    for line in [
+        Evidence::new(
+            "delay of the users' frames above their floor, median",
+            Unit::Milliseconds,
+            users.delay_ms,
+        ),
+        Evidence::new("packets lost for good", Unit::Ratio, users.loss_ratio),
+        Evidence::new("connected participants", Unit::Count, users.connected),
+    ] {
+        let is_new = candidate.evidence.iter().all(|known| known.counter != line.counter);
+        if candidate.evidence.len() < EVIDENCE_MIN && is_new {
+            candidate.evidence.push(line);
+        }
+    }
+}
+
+fn finding(scored: &Scored<'_>, standing: Standing) -> Finding {
+    let candidate = &scored.candidate;
+    Finding {
+        finding: candidate.key.into(),
+        title: candidate.title.clone(),
+        score: (scored.score * 10.0).round() / 10.0,
+        resource: candidate.resource.clone(),
+        standing,
+        evidence: candidate.evidence.clone(),
+        change: candidate.change.clone(),
+        predicts: demand::after(scored.demand, |demand| (candidate.eases)(demand, candidate)),
+    }
+}
+
+fn named(found: Finding, verdict: Certainty, empty: Bottleneck) -> Bottleneck {
+    Bottleneck {
+        verdict,
+        finding: Some(found.finding),
+        title: found.title,
+        score: Some(found.score),
+        resource: Some(found.resource),
+        evidence: found.evidence,
+        change: Some(found.change),
+        predicts: found.predicts,
+        ..empty
+    }
+}
+
+fn conclude(
+    mut scored: Vec<Scored<'_>>,
+    mut fine: Vec<String>,
+    unseen: Vec<String>,
+    is_observed: bool,
+    empty: Bottleneck,
+) -> Bottleneck {
+    let (causes, mut rest): (Vec<_>, Vec<_>) =
+        scored.drain(..).partition(|scored| scored.standing == Standing::Suspect);
+    let mut causes = causes;
+    causes.sort_by(|a, b| b.score.total_cmp(&a.score));
+    // What was looked at more closely and does not reach a suspect's score is no limit either.
+    let low = causes.iter().position(|scored| scored.score < SUSPECT_MIN).unwrap_or(causes.len());
+    for scored in causes.drain(low..) {
+        fine.push(format!("{}: {:.0} of 100 points", scored.candidate.title, scored.score));
+    }
+    rest.retain(|scored| scored.score >= SUSPECT_MIN);
+    fine.truncate(NOT_LIMITING_MAX);
+    let (first, second) = (causes.first(), causes.get(1).map_or(0.0, |second| second.score));
+    let verdict = match first {
+        Some(first) if first.candidate.key == crate::findings::GENERATOR => Certainty::GeneratorLimited,
+        Some(first) if first.score >= BOTTLENECK_MIN && first.score - second >= AHEAD_MIN => {
+            Certainty::Bottleneck
+        }
+        Some(first) if first.score >= BOTTLENECK_MIN && second >= SUSPECT_MIN => Certainty::CoBottleneck,
+        Some(first) if first.score >= BOTTLENECK_MIN => Certainty::Bottleneck,
+        Some(_) => Certainty::Suspect,
+        None if is_observed => Certainty::Unattributed,
+        None => Certainty::NotObserved,
+    };
+    let Some(first) = first else {
+        return Bottleneck {
+            verdict,
+            title: "Not a resource I can see: nothing that was looked at was full".into(),
+            change: Some("Look for a limit in the configuration or the code: the server's log around the first bad second, a profile of thread states (what threads wait in), and settings that bound users, rooms or rates".into()),
+            not_limiting: fine,
+            not_observed: unseen,
+            others: rest.iter().map(|scored| finding(scored, scored.standing)).collect(),
+            ..empty
+        };
+    };
+    let mut named = named(finding(first, Standing::Cause), verdict, empty);
+    if verdict == Certainty::CoBottleneck {
+        let together: Vec<&str> = causes
+            .iter()
+            .filter(|scored| scored.score > causes.first().map_or(0.0, |first| first.score) - AHEAD_MIN)
+            .map(|scored| scored.candidate.title.as_str())
+            .collect();
+        named.title = format!("Two limits at once: {}", together.join("; and "));
+    }
+    let others = causes.iter().skip(1).chain(rest.iter());
+    named.others = others.map(|scored| finding(scored, scored.standing)).collect();
+    named.not_limiting = fine;
+    named.not_observed = unseen;
+    named
+}

@@ -1,0 +1,114 @@
+//! Causes outrank their symptoms: a thread that is full reads its socket too late, and the socket then drops.
+
+use super::Scored;
+use crate::findings::score::{AHEAD_MIN, BOTTLENECK_MIN, SUSPECT_MIN};
+use crate::findings::{GENERATOR, Standing};
+
+/// Limits of how fast the server works. What queues or is refused behind them is their doing.
+const RATES: &[&str] = &[
+    "one_thread_full",
+    "single_threaded",
+    "uneven_threads",
+    "gil",
+    "lock_contention",
+    "cpu_full",
+    "cpu_quota",
+    "cpu_steal",
+    "disk_read",
+    "line_rate",
+];
+/// Limits of how many there may be.
+const COUNTS: &[&str] = &["file_descriptors", "local_ports", "conntrack", "memory"];
+/// The CPU's own: what code says of them.
+const CPU: &[&str] = &[
+    "one_thread_full",
+    "single_threaded",
+    "uneven_threads",
+    "cpu_full",
+    "cpu_quota",
+    "gil",
+    "lock_contention",
+];
+/// What the CPU is busy with.
+const EXPLAINS: &[&str] = &[COPYING, "hot_function", "crypto", "system_calls"];
+const COPYING: &str = "copy_dominated";
+
+/// What follows from what.
+const FOLLOWS: &[(&str, &[&[&str]])] = &[
+    ("udp_receive_buffer", &[RATES, &["softirq", "memory"]]),
+    ("accept_queue", &[RATES, COUNTS]),
+    ("backpressure", &[RATES, &["softirq"]]),
+    ("run_queue", &[&["cpu_full", "cpu_quota", "cpu_steal"]]),
+    ("path_loss", &[RATES, &["softirq", "udp_receive_buffer", "backpressure"]]),
+    (
+        "configured_ceiling",
+        &[RATES, COUNTS, &["softirq", "accept_queue", "udp_receive_buffer", "server_crashed"]],
+    ),
+    ("page_cache", &[&["disk_read"]]),
+    // A group that is held back, or robbed, has full threads and a host that looks busy.
+    ("one_thread_full", &[&["cpu_quota"]]),
+    ("single_threaded", &[&["cpu_quota"]]),
+    ("cpu_full", &[&["cpu_steal"]]),
+    // Who was killed for want of memory did not crash by a fault.
+    ("server_crashed", &[&["memory"]]),
+    // What waits for memory is read again from the disk.
+    ("disk_read", &[&["memory"]]),
+];
+
+/// Moves explanations and symptoms out of the way of their causes. Those that remain keep [`Standing::Suspect`].
+pub(super) fn settle(scored: &mut [Scored<'_>]) {
+    let score_of = |scored: &[Scored<'_>], key: &str| {
+        scored.iter().filter(|s| s.candidate.key == key).map(|s| s.score).fold(0.0, f64::max)
+    };
+    if score_of(scored, GENERATOR) >= BOTTLENECK_MIN {
+        // Nothing is said about a server whose load was not offered.
+        for scored in scored.iter_mut().filter(|scored| scored.candidate.key != GENERATOR) {
+            scored.standing = Standing::Symptom;
+        }
+        return;
+    }
+    let is_copying = copying_first(scored);
+    let cpu = CPU.iter().map(|key| score_of(scored, key)).fold(0.0, f64::max);
+    let explains = |key: &str| EXPLAINS.contains(&key) && !(is_copying && key == COPYING);
+    for scored in scored.iter_mut().filter(|scored| explains(scored.candidate.key)) {
+        // Without a full CPU it explains nothing, and is not itself a limit.
+        scored.standing = Standing::Explains;
+        scored.score = if cpu >= SUSPECT_MIN { scored.score } else { 0.0 };
+    }
+    // A crash that nothing explains is its own cause, and what stood still with it follows.
+    if score_of(scored, "server_crashed") >= BOTTLENECK_MIN && score_of(scored, "memory") < SUSPECT_MIN {
+        for other in scored.iter_mut().filter(|other| other.candidate.key != "server_crashed") {
+            other.standing = Standing::Symptom;
+        }
+        return;
+    }
+    for (symptom, causes) in FOLLOWS {
+        let best = causes
+            .iter()
+            .flat_map(|keys| keys.iter())
+            .filter(|key| *key != symptom)
+            .map(|key| score_of(scored, key))
+            .fold(0.0, f64::max);
+        for scored in scored.iter_mut().filter(|scored| scored.candidate.key == *symptom) {
+            // A cause that is itself in doubt does not clear a symptom that is not.
+            if best >= SUSPECT_MIN && (best >= BOTTLENECK_MIN || scored.score - best < AHEAD_MIN) {
+                scored.standing = Standing::Symptom;
+            }
+        }
+    }
+}
+
+/// A thread that mostly moves bytes about has no more work than those bytes, and no setting gives it more room: then
+/// copying is the cause, and the full thread is how it shows.
+fn copying_first(scored: &mut [Scored<'_>]) -> bool {
+    let single = scored.iter().find(|s| s.candidate.key == "single_threaded").map(|s| s.score);
+    let copying = scored.iter_mut().find(|s| s.candidate.key == COPYING && s.score >= BOTTLENECK_MIN);
+    let (Some(thread), Some(copying)) = (single.filter(|score| *score >= BOTTLENECK_MIN), copying) else {
+        return false;
+    };
+    copying.score = copying.score.max(thread);
+    for thread in scored.iter_mut().filter(|s| s.candidate.key == "single_threaded") {
+        thread.standing = Standing::Symptom;
+    }
+    true
+}

@@ -1,0 +1,232 @@
+//! Which stretches of a run are compared: the floor, the largest load that passed, the first that failed.
+
+use std::collections::BTreeMap;
+
+use throng_observation::host::measured::Window;
+use throng_observation::run::RunData;
+use throng_observation::{Clause, Goal, HoldRow, Passed, Purpose, RunTime};
+
+use crate::capacity::Capacity;
+
+/// Shorter stretches are a moment, not a state.
+const SECONDS_MIN: i64 = 3;
+/// A plain run: stretches of bad seconds that are this close are one.
+const GAP_S_MAX: i64 = 5;
+/// A plain run: how far back the largest good load is looked at, and the longest floor.
+const BACK_S: i64 = 30;
+/// Where errors and crossings are looked for: from this long before the failing load.
+const BEFORE_S: i64 = 10;
+
+/// A stretch of the run and how many users there were in it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stretch {
+    /// From when to when.
+    pub window: Window,
+    /// Users who should have been served, mean.
+    pub users: f64,
+}
+
+/// How all users fared in one second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fare {
+    /// Who should be served.
+    pub users: u64,
+    /// For whom it was bad.
+    pub bad: u64,
+    /// By clause, in the order of [`Clause::ALL`].
+    pub clauses: [u64; Clause::ALL.len()],
+}
+
+impl Fare {
+    /// Share of users with a bad second; 0 where nobody was to be served.
+    #[must_use]
+    pub fn bad_ratio(&self) -> f64 {
+        if self.users == 0 { 0.0 } else { self.bad as f64 / self.users as f64 }
+    }
+}
+
+/// The seconds of a run, all cohorts together.
+#[must_use]
+pub fn fares(run: &RunData) -> BTreeMap<i64, Fare> {
+    let mut seconds: BTreeMap<i64, Fare> = BTreeMap::new();
+    for row in &run.experience {
+        let fare = seconds.entry(row.second).or_default();
+        fare.users += u64::from(row.users);
+        fare.bad += u64::from(row.bad);
+        fare.clauses.iter_mut().zip(row.clauses).for_each(|(sum, count)| *sum += u64::from(count));
+    }
+    seconds
+}
+
+/// The stretches that are compared.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Windows {
+    /// The floor: a small crowd, or the server before anybody came.
+    pub base: Option<Stretch>,
+    /// The largest load that passed.
+    pub pass: Option<Stretch>,
+    /// The first load that failed, where it was held for longest; without it there is nothing to explain.
+    pub fail: Option<Stretch>,
+    /// The failing load when it was first held, with its joins and the seconds before. What is refused is refused then.
+    pub knee: Option<Window>,
+    /// The first bad second of the failing load.
+    pub first_bad_s: Option<i64>,
+    /// Loads that passed, from which the cost of a user is learned.
+    pub passed: Vec<Stretch>,
+    /// Whether they are holds of a search; else they were read off the seconds of a plain run.
+    pub is_search: bool,
+}
+
+impl Windows {
+    /// The windows of `run` for `goal`: from the holds of its search, or from its seconds where it has none.
+    #[must_use]
+    pub fn of(run: &RunData, goal: Goal) -> Self {
+        let fares = fares(run);
+        match Capacity::of(&run.holds, goal) {
+            Some(capacity) => of_holds(&run.holds, &capacity, &fares),
+            None => of_seconds(run, goal, &fares),
+        }
+    }
+
+    /// The crowd at the knee: the largest that was served well.
+    #[must_use]
+    pub fn users_at_knee(&self) -> Option<f64> {
+        self.pass.or(self.fail).map(|stretch| stretch.users).filter(|users| *users > 0.0)
+    }
+}
+
+fn of_holds(holds: &[HoldRow], capacity: &Capacity, fares: &BTreeMap<i64, Fare>) -> Windows {
+    let goal = capacity.goal;
+    let longest = |wanted: &dyn Fn(&HoldRow) -> bool| {
+        holds.iter().filter(|hold| hold.until.is_some() && wanted(hold)).max_by_key(|hold| hold.seconds)
+    };
+    let at = |users: Option<u32>, passed: Passed| {
+        longest(&|hold: &HoldRow| Some(hold.users) == users && hold.passed(goal) == passed)
+    };
+    let fail = at(capacity.first_failing, Passed::No);
+    let first_fail = holds.iter().find(|hold| {
+        hold.until.is_some() && Some(hold.users) == capacity.first_failing && hold.passed(goal) == Passed::No
+    });
+    let pass = at(capacity.users, Passed::Yes);
+    let base = holds.iter().find(|hold| hold.purpose == Purpose::Baseline && hold.until.is_some());
+    let base = base.or_else(|| {
+        let passed = holds.iter().filter(|hold| hold.passed(goal) == Passed::Yes && hold.until.is_some());
+        passed.min_by_key(|hold| hold.users)
+    });
+    let whole = first_fail.and_then(|hold| Some((hold.from, hold.until?)));
+    Windows {
+        // A floor that is the failing load itself tells nothing.
+        base: base.filter(|base| fail.is_none_or(|fail| fail.number != base.number)).and_then(stretch),
+        pass: pass.and_then(stretch),
+        fail: fail.and_then(stretch),
+        knee: whole.map(|(from, until)| Window {
+            from_us: from.0.saturating_sub(BEFORE_S * 1_000_000),
+            until_us: until.0,
+        }),
+        first_bad_s: whole.and_then(|(from, until)| first_bad(fares, goal, from, until)),
+        passed: holds
+            .iter()
+            .filter(|hold| hold.passed(goal) == Passed::Yes && hold.limited_seconds == 0)
+            .filter_map(stretch)
+            .collect(),
+        is_search: true,
+    }
+}
+
+fn first_bad(fares: &BTreeMap<i64, Fare>, goal: Goal, from: RunTime, until: RunTime) -> Option<i64> {
+    let (from, until) = (from.second(), until.second());
+    let mut within = fares.range(from..until.max(from));
+    within.find(|(_, fare)| fare.bad_ratio() > goal.bad_ratio_max()).map(|(second, _)| *second)
+}
+
+/// The settled part of a hold; all of it where it never settled for long enough.
+fn stretch(hold: &HoldRow) -> Option<Stretch> {
+    let until_us = hold.until?.0;
+    let settled_us = hold.judged_from.map_or(until_us, |at| at.0);
+    let from_us =
+        if until_us.saturating_sub(settled_us) >= SECONDS_MIN * 1_000_000 { settled_us } else { hold.from.0 };
+    let window = Window { from_us, until_us };
+    (from_us < until_us).then_some(Stretch { window, users: f64::from(hold.users) })
+}
+
+fn of_seconds(run: &RunData, goal: Goal, fares: &BTreeMap<i64, Fare>) -> Windows {
+    let is_bad = |fare: &Fare| fare.bad_ratio() > goal.bad_ratio_max();
+    let fail = worst_stretch(fares, is_bad);
+    let ends = fail.map_or(i64::MAX, |(from, _)| from);
+    let good: Vec<(i64, Fare)> = fares
+        .range(..ends)
+        .filter(|(_, fare)| fare.users > 0 && !is_bad(fare))
+        .map(|(second, fare)| (*second, *fare))
+        .collect();
+    let most = good.iter().map(|(_, fare)| fare.users).max().unwrap_or(0);
+    let near: Vec<i64> = good
+        .iter()
+        .rev()
+        .take_while(|(second, fare)| {
+            fare.users * 5 >= most * 4 && good.last().is_some_and(|last| second + BACK_S > last.0)
+        })
+        .map(|(second, _)| *second)
+        .collect();
+    let pass = near.last().zip(near.first()).map(|(first, last)| (*first, last + 1));
+    let first_second = run.host.samples.iter().map(|sample| sample.at.second()).min().unwrap_or(0);
+    let base = if first_second <= -SECONDS_MIN {
+        Some((first_second.max(-BACK_S), 0))
+    } else {
+        // A tenth of the crowd hardly uses anything of what fails under all of it.
+        good.iter().take_while(|(_, f)| f.users * 10 <= most).last().map(|(last, _)| (0, last + 1))
+    };
+    let of = |(from, until): (i64, i64)| {
+        let users: Vec<u64> = fares.range(from..until).map(|(_, fare)| fare.users).collect();
+        Stretch {
+            window: Window {
+                from_us: from.saturating_mul(1_000_000),
+                until_us: until.saturating_mul(1_000_000),
+            },
+            users: users.iter().sum::<u64>() as f64 / users.len().max(1) as f64,
+        }
+    };
+    let long = |stretch: &(i64, i64)| stretch.1 - stretch.0 >= SECONDS_MIN;
+    Windows {
+        base: base.filter(long).map(of),
+        pass: pass.filter(long).map(of),
+        fail: fail.map(of),
+        knee: fail.map(|(from, until)| of((from - BEFORE_S, until)).window),
+        first_bad_s: fail.map(|(from, _)| from),
+        passed: levels(&good, most),
+        is_search: false,
+    }
+}
+
+/// The stretch with most bad seconds, small gaps included; `None` where fewer than [`SECONDS_MIN`] were bad.
+fn worst_stretch(fares: &BTreeMap<i64, Fare>, is_bad: impl Fn(&Fare) -> bool) -> Option<(i64, i64)> {
+    let mut stretches: Vec<(i64, i64, i64)> = Vec::new();
+    for (second, _) in fares.iter().filter(|(_, fare)| is_bad(fare)) {
+        match stretches.last_mut() {
+            Some((_, until, bad)) if second - *until <= GAP_S_MAX => (*until, *bad) = (second + 1, *bad + 1),
+            _ => stretches.push((*second, second + 1, 1)),
+        }
+    }
+    let worst = stretches.into_iter().filter(|(.., bad)| *bad >= SECONDS_MIN).max_by_key(|(.., bad)| *bad);
+    worst.map(|(from, until, _)| (from, until))
+}
+
+/// How many loads a plain run is read as.
+const LEVELS: u64 = 8;
+
+/// The good seconds of a plain run as loads: seconds on end in which the crowd stayed within an eighth of the largest.
+fn levels(good: &[(i64, Fare)], most: u64) -> Vec<Stretch> {
+    let level = |fare: &Fare| fare.users * LEVELS / (most + 1);
+    let on_end = |a: &(i64, Fare), b: &(i64, Fare)| b.0 == a.0 + 1 && level(&a.1) == level(&b.1);
+    good.chunk_by(on_end)
+        .filter(|list| list.len() as i64 >= SECONDS_MIN)
+        .filter_map(|list| {
+            let (first, last) = (list.first()?.0, list.last()?.0);
+            let users = list.iter().map(|(_, fare)| fare.users).sum::<u64>() as f64 / list.len() as f64;
+            let window = Window {
+                from_us: first.saturating_mul(1_000_000),
+                until_us: (last + 1).saturating_mul(1_000_000),
+            };
+            Some(Stretch { window, users })
+        })
+        .collect()
+}
