@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 THRONG := $(or $(CARGO_TARGET_DIR),target)/release/throng
 
-.PHONY: help demo test check bench fmt setup-build setup-test build
+.PHONY: help demo test check bench lab fmt setup-build setup-test build
 
 help: ## What there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -19,6 +19,9 @@ check: ## Formatting, lints, unit tests, docs, dependencies: the inner loop
 
 bench: setup-test build ## The benchmarks behind docs/performance.md (real Janus, a pion peer in Go)
 	@bench/run.sh
+
+lab: setup-test build ## The truth lab: planted limits, and whether throng finds them (docs/truth.md)
+	cargo run --release --locked -p throng-lab -- --throng $(THRONG)
 
 build: ## The release binary
 	cargo build --release --locked -p throng-cli

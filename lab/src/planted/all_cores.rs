@@ -1,0 +1,29 @@
+//! Every core of the host busy with the server. The generator shares the host, so the server is given a lower priority:
+//! what is left of the cores is the server's limit.
+
+use std::process::Command;
+
+use super::Planted;
+use crate::search::{Lab, Outcome};
+use crate::stage::Stage;
+
+pub(super) const PLANTED: Planted = Planted {
+    name: "all cores",
+    what: "stage, a worker a core, 800 passes a packet, nice 10",
+    expects: &["cpu_full"],
+    verdict: "found",
+    is_short: false,
+    plant,
+};
+
+fn plant(lab: &Lab) -> anyhow::Result<Outcome> {
+    let cores = std::thread::available_parallelism()?.to_string();
+    let mut command = Command::new("nice");
+    command.args(["-n", "10"]).arg(&lab.throng).args(["stage", "--listen", "127.0.0.1:0"]);
+    command.args(["--workers", &cores, "--work-per-packet", "800"]);
+    let stage = Stage::of(command)?;
+    let watch = format!("pid={}", stage.pid());
+    let answer = lab.find(None, "all-cores", &stage.url, &watch, &["--ceiling", "400"])?;
+    // The crowd takes its own part of the cores, which is not known beforehand.
+    Ok(Outcome { answer, truth: None })
+}

@@ -1,0 +1,44 @@
+//! The plants: one known limit, one file.
+
+use crate::search::{Lab, Outcome};
+
+mod all_cores;
+mod ceiling;
+mod cpu_quota;
+mod descriptors;
+mod generator;
+mod hidden;
+mod line;
+mod lossy_path;
+mod nothing;
+mod one_thread;
+mod two_at_once;
+
+/// A limit that is planted.
+pub(crate) struct Planted {
+    pub(crate) name: &'static str,
+    pub(crate) what: &'static str,
+    /// The findings that name it; none: no confident finding is the right answer.
+    pub(crate) expects: &'static [&'static str],
+    /// What `capacity.verdict` is to be.
+    pub(crate) verdict: &'static str,
+    /// Quick and steady enough for every test run.
+    pub(crate) is_short: bool,
+    /// Puts the server up, searches, and takes it down.
+    pub(crate) plant: fn(&Lab) -> anyhow::Result<Outcome>,
+}
+
+/// All of them.
+pub(crate) const ALL: &[Planted] = &[
+    one_thread::PLANTED,
+    cpu_quota::PLANTED,
+    all_cores::PLANTED,
+    line::PLANTED,
+    lossy_path::PLANTED,
+    descriptors::PLANTED,
+    ceiling::PLANTED,
+    hidden::PLANTED,
+    two_at_once::PLANTED,
+    nothing::PLANTED,
+    generator::PLANTED,
+];

@@ -1,0 +1,113 @@
+//! Runs `throng find` and reads its answer.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, ensure};
+use serde_json::Value;
+use tempfile::TempDir;
+use throng_sim::namespace::Namespace;
+
+/// What all plants need.
+pub(crate) struct Lab {
+    pub(crate) throng: PathBuf,
+    budget: String,
+    keep: Option<PathBuf>,
+    scratch: TempDir,
+}
+
+/// What throng answered.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Answer {
+    /// `capacity.verdict`.
+    pub(crate) verdict: String,
+    pub(crate) users: Option<f64>,
+    /// `bottleneck.finding`, empty without one.
+    pub(crate) finding: String,
+    pub(crate) score: f64,
+}
+
+/// An answer and the truth that was measured beside it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Outcome {
+    pub(crate) answer: Answer,
+    /// The crowd at which the planted limit is reached, where it has one.
+    pub(crate) truth: Option<f64>,
+}
+
+impl Lab {
+    pub(crate) fn new(
+        throng: &std::path::Path,
+        budget: String,
+        keep: Option<PathBuf>,
+    ) -> anyhow::Result<Self> {
+        let throng =
+            throng.canonicalize().with_context(|| format!("{}: build it first", throng.display()))?;
+        Ok(Self { throng, budget, keep, scratch: tempfile::tempdir()? })
+    }
+
+    /// A command that runs throng, inside of `namespace` if there is one.
+    pub(crate) fn command(&self, namespace: Option<&Namespace>) -> Command {
+        match namespace {
+            Some(namespace) => namespace.command(&self.throng.display().to_string()),
+            None => Command::new(&self.throng),
+        }
+    }
+
+    /// Searches for the limit of `url`; `more` are further arguments, `watch` says whom to watch.
+    pub(crate) fn find(
+        &self,
+        namespace: Option<&Namespace>,
+        name: &str,
+        url: &str,
+        watch: &str,
+        more: &[&str],
+    ) -> anyhow::Result<Answer> {
+        self.find_by(self.command(namespace), name, url, watch, more)
+    }
+
+    /// As [`Self::find`], by a command that runs throng in its own way.
+    pub(crate) fn find_by(
+        &self,
+        mut command: Command,
+        name: &str,
+        url: &str,
+        watch: &str,
+        more: &[&str],
+    ) -> anyhow::Result<Answer> {
+        let folder = self.keep.as_deref().unwrap_or(self.scratch.path()).join(name);
+        let _ = std::fs::remove_dir_all(&folder);
+        command.args(["find", url, "--budget", &self.budget, "--quiet", "--json", "--watch", watch]);
+        command.args(more).arg("--output").arg(&folder);
+        let output = command.output()?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        let summary: Value = serde_json::from_slice(&output.stdout).with_context(|| said.into_owned())?;
+        Ok(answer(&summary))
+    }
+
+    /// What one viewer of `url` gets, bits per second on the wire. Loopback, or addresses of the lab.
+    pub(crate) fn bits_per_viewer(&self, namespace: Option<&Namespace>, url: &str) -> anyhow::Result<f64> {
+        let viewers = 5;
+        let folder = self.scratch.path().join("probe");
+        let _ = std::fs::remove_dir_all(&folder);
+        let mut command = self.command(namespace);
+        command.args(["view", url, "-n", &viewers.to_string(), "--for", "8s", "--quiet", "--json"]);
+        command.args(["--allow-target", "10.78.0.0/16", "--output"]);
+        let output = command.arg(&folder).output()?;
+        let summary: Value = serde_json::from_slice(&output.stdout)
+            .with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())?;
+        let received = summary["received_bps"].as_f64().unwrap_or(0.0);
+        ensure!(received > 0.0, "the probe received nothing");
+        Ok(received / f64::from(viewers))
+    }
+}
+
+fn answer(summary: &Value) -> Answer {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    Answer {
+        verdict: text(&summary["capacity"]["verdict"]),
+        users: summary["capacity"]["users"].as_f64(),
+        finding: text(&summary["bottleneck"]["finding"]),
+        score: summary["bottleneck"]["score"].as_f64().unwrap_or(0.0),
+    }
+}

@@ -1,0 +1,101 @@
+//! The confusion matrix.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use crate::planted::Planted;
+use crate::search::Outcome;
+
+/// A capacity this near the truth is right.
+const ERROR_MAX: f64 = 0.05;
+/// From this score on a finding is a confident verdict.
+const CONFIDENT: f64 = 70.0;
+
+/// One plant and what became of it.
+pub(crate) struct Judged {
+    name: &'static str,
+    what: &'static str,
+    expects: &'static [&'static str],
+    verdict: &'static str,
+    outcome: Outcome,
+    took: Duration,
+}
+
+impl Judged {
+    pub(crate) fn of(planted: &Planted, outcome: Outcome, took: Duration) -> Self {
+        let Planted { name, what, expects, verdict, .. } = *planted;
+        Self { name, what, expects, verdict, outcome, took }
+    }
+
+    fn is_named(&self) -> bool {
+        let answer = &self.outcome.answer;
+        let is_expected = self.expects.contains(&answer.finding.as_str());
+        if self.expects.is_empty() {
+            answer.finding.is_empty() || answer.score < CONFIDENT
+        } else {
+            is_expected
+        }
+    }
+
+    /// The verdict on the capacity's kind and the cause.
+    pub(crate) fn is_right(&self) -> bool {
+        self.outcome.answer.verdict == self.verdict && self.is_named()
+    }
+
+    fn is_confidently_wrong(&self) -> bool {
+        !self.is_named() && self.outcome.answer.score >= CONFIDENT
+    }
+
+    /// Found less true, as a share of the true.
+    fn error(&self) -> Option<f64> {
+        Some(self.outcome.answer.users? / self.outcome.truth? - 1.0)
+    }
+
+    pub(crate) fn line(&self) -> String {
+        let answer = &self.outcome.answer;
+        let users = answer.users.map_or_else(|| "–".to_owned(), |users| format!("{users:.0}"));
+        let truth = self.outcome.truth.map_or_else(|| "–".to_owned(), |truth| format!("{truth:.1}"));
+        let error = self.error().map_or_else(|| "–".to_owned(), |error| format!("{:+.0} %", error * 100.0));
+        let finding = if answer.finding.is_empty() { "none" } else { &answer.finding };
+        let right = match (self.is_right(), self.is_confidently_wrong()) {
+            (true, _) => "right",
+            (false, true) => "WRONG, confidently",
+            (false, false) => "wrong",
+        };
+        format!(
+            "| {} | {} | {} | {finding} ({:.0}) | {right} | {truth} | {users} | {error} | {:.0} |",
+            self.name,
+            self.what,
+            answer.verdict,
+            answer.score,
+            self.took.as_secs_f64()
+        )
+    }
+}
+
+pub(crate) fn markdown(judged: &[Judged]) -> String {
+    let mut page = String::from(
+        "| Planted | What | Answer | Named (score) | Verdict | True limit | Found | Error | Took, s |\n\
+         |---|---|---|---|---|---|---|---|---|\n",
+    );
+    for one in judged {
+        let _ = writeln!(page, "{}", one.line());
+    }
+    let right = judged.iter().filter(|one| one.is_right()).count();
+    let confidently = judged.iter().filter(|one| one.is_confidently_wrong()).count();
+    let mut errors: Vec<f64> = judged.iter().filter_map(Judged::error).map(f64::abs).collect();
+    errors.sort_by(f64::total_cmp);
+    let median = errors.get(errors.len() / 2);
+    let _ = writeln!(page, "\n{right} of {} right, {confidently} confidently wrong", judged.len());
+    if let Some(median) = median {
+        let near = errors.iter().filter(|error| **error <= ERROR_MAX).count();
+        let _ = writeln!(
+            page,
+            "capacity: median error {:.1} %, {near} of {} within {:.0} %",
+            median * 100.0,
+            errors.len(),
+            ERROR_MAX * 100.0
+        );
+    }
+    page
+}
