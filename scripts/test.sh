@@ -6,6 +6,7 @@ cd "$(dirname "$0")/.."
 if [[ $(id -u) -ne 0 ]]; then
   echo "Tests that need network namespaces are skipped without root; each says so."
 fi
+PATH=$PATH:${XDG_CACHE_HOME:-$HOME/.cache}/throng/bin
 cargo test --workspace --locked
 scripts/ring-python.sh
 scripts/ring-loom.sh

@@ -1,9 +1,10 @@
 //! The verdict, and the answer in one sentence.
 
 use throng_observation::run::Ending;
+use throng_observation::units::bit_rate;
 
 use crate::capacity;
-use crate::summary::{RunOutcome, Summary};
+use crate::summary::{Media, Participants, RunOutcome, Summary};
 
 /// The verdict on a summary whose other figures are filled in.
 pub(crate) fn outcome(summary: &Summary, ending: Ending) -> RunOutcome {
@@ -23,10 +24,11 @@ pub(crate) fn outcome(summary: &Summary, ending: Ending) -> RunOutcome {
     }
 }
 
-/// Without objectives there is one: that nobody fails and somebody plays. With objectives, `failed` is one of them, and
+/// Without objectives there is one: that nobody fails and somebody plays or sends. With objectives, `failed` is one of them, and
 /// who did not ask for it did not want it judged.
 fn everybody_played_or_was_judged(summary: &Summary) -> bool {
-    !summary.objectives.is_empty() || (summary.participants.failed == 0 && summary.participants.playing > 0)
+    !summary.objectives.is_empty()
+        || (summary.participants.failed == 0 && (summary.participants.playing > 0 || summary.sent.is_some()))
 }
 
 /// The answer in one sentence.
@@ -85,6 +87,9 @@ fn missed(summary: &Summary) -> String {
 fn played(summary: &Summary) -> String {
     let crowd = &summary.participants;
     let duration = seconds(summary.duration_s);
+    if let Some(sent) = summary.sent.as_ref().filter(|_| only_sends(summary)) {
+        return published(crowd, &bit_rate(sent.bps), &duration);
+    }
     let loss = summary.video.loss_ratio.unwrap_or(0.0).max(summary.audio.loss_ratio.unwrap_or(0.0));
     let clean = crowd.failed == 0
         && crowd.playing > 0
@@ -99,6 +104,24 @@ fn played(summary: &Summary) -> String {
         failed => format!("; {failed} failed"),
     };
     format!("{} of {} played {how}in {duration}{failed}", crowd.playing, viewers(crowd.intended))
+}
+
+/// Whether the crowd was of publishers alone.
+pub(crate) fn only_sends(summary: &Summary) -> bool {
+    let is_there = |media: &Media| media.tracks > 0 || media.packets_received > 0;
+    summary.sent.is_some() && !is_there(&summary.video) && !is_there(&summary.audio)
+}
+
+fn published(crowd: &Participants, rate: &str, duration: &str) -> String {
+    let noun = if crowd.intended == 1 { "publisher" } else { "publishers" };
+    if crowd.connected == crowd.intended && crowd.failed == 0 {
+        return format!("{} {noun} sent {rate} for {duration}", crowd.intended);
+    }
+    let failed = match crowd.failed {
+        0 => String::new(),
+        failed => format!("; {failed} failed"),
+    };
+    format!("{} of {} {noun} sent {rate} in {duration}{failed}", crowd.connected, crowd.intended)
 }
 
 fn viewers(count: u64) -> String {

@@ -15,6 +15,9 @@ pub use summary::{
 mod summarise;
 pub use summarise::summarise;
 
+mod sent;
+pub use sent::{LayerSwitches, Sent};
+
 mod figures;
 
 mod waits;

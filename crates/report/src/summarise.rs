@@ -11,7 +11,7 @@ use crate::figures::{CONNECTED, Figures, KindFigures, PLAYING};
 use crate::summary::{
     ClockSummary, FailureExample, Media, Participants, PhaseTime, RunOutcome, SUMMARY_VERSION, Summary,
 };
-use crate::{capacity, headline, health, judge, server};
+use crate::{capacity, headline, health, judge, sent, server};
 
 /// What `run` comes to, held against `objectives`; media figures leave the first `warm_up` out.
 #[must_use]
@@ -52,6 +52,8 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
         phases: phases(&figures.intended),
         received_bps,
         received_bps_max,
+        sent: sent::sent(run, warm_up_s),
+        layer_switches: sent::layer_switches(run),
         generator: health::examine(run, by_second.connected_seconds, by_second.connected_max),
         events: events(run),
         server: server::summarise(run),
@@ -254,6 +256,35 @@ mod tests {
             serde_json::from_str(include_str!("../../../docs/summary.schema.json")).unwrap();
         let code = json_schema();
         assert_eq!(documented, code, "write this into docs/summary.schema.json:\n{code:#}");
+    }
+
+    #[test]
+    fn a_crowd_of_publishers_alone_is_judged_by_what_it_sent() {
+        let mut run = example::healthy(5, 20);
+        run.series.clear();
+        run.tracks.clear();
+        run.sent = vec![throng_observation::run::SentRow {
+            second: 3,
+            cohort: throng_observation::run::CohortId(0),
+            kind: MediaKind::Video,
+            tracks: 5,
+            counters: throng_observation::SentCounters {
+                packets_sent: 10,
+                wire_bytes: 125_000,
+                ..Default::default()
+            },
+        }];
+        let summary = summarise(&run, &[], Duration::ZERO);
+        assert_eq!(summary.outcome, RunOutcome::Met);
+        let intended = summary.participants.intended;
+        assert!(
+            summary.headline.starts_with(&format!("{intended} publishers sent 1.00 Mbit/s for")),
+            "{}",
+            summary.headline
+        );
+        let text = crate::text::summary(&summary);
+        assert!(text.contains("as 5 streams of video and 0 of audio"), "{text}");
+        assert!(!text.contains("first frame"), "{text}");
     }
 
     #[test]

@@ -6,6 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throng_observation::CaptureBasis;
 
+use crate::sent::{LayerSwitches, Sent};
+
 /// The version of `summary.json`'s shape. Keys are only ever added within a version.
 pub const SUMMARY_VERSION: u32 = 1;
 
@@ -55,6 +57,12 @@ pub struct Summary {
     pub received_bps: f64,
     /// The best second of the same.
     pub received_bps_max: f64,
+    /// What participants sent; `null` in runs of viewers.
+    #[serde(default)]
+    pub sent: Option<Sent>,
+    /// How fast layers of a simulcast changed; `null` where nobody asked for one.
+    #[serde(default)]
+    pub layer_switches: Option<LayerSwitches>,
     /// The generator's own health: whether the figures can be trusted.
     pub generator: Generator,
     /// Failed participants by the stable key of the reason.

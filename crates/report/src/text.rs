@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
 
+use crate::headline::only_sends;
+use crate::sent::{LayerSwitches, Sent};
 use crate::summary::{CapacitySummary, ClockSummary, Media, Server, Summary, TimeTo, one_way_basis};
 
 /// About fifteen lines: the answer, the objectives, the figures that matter. Plain text, newline at the end.
@@ -40,12 +42,18 @@ pub fn summary(summary: &Summary) -> String {
         line(&mut out, "", &format!("{}: viewer {who}: {detail}", example.reason));
     }
     line(&mut out, "connect", &time_to(&summary.connect));
-    line(&mut out, "first frame", &time_to(&summary.first_frame));
-    line(
-        &mut out,
-        "received",
-        &format!("{} mean, {} at most", bit_rate(summary.received_bps), bit_rate(summary.received_bps_max)),
-    );
+    // Who only sends waits for no frame.
+    if !only_sends(summary) {
+        line(&mut out, "first frame", &time_to(&summary.first_frame));
+        let (mean, most) = (bit_rate(summary.received_bps), bit_rate(summary.received_bps_max));
+        line(&mut out, "received", &format!("{mean} mean, {most} at most"));
+    }
+    if let Some(sent) = &summary.sent {
+        line(&mut out, "sent", &sent_line(sent));
+    }
+    if let Some(switches) = &summary.layer_switches {
+        line(&mut out, "layers", &layers_line(switches));
+    }
     for (name, media) in [("video", &summary.video), ("audio", &summary.audio)] {
         if media.tracks > 0 || media.packets_received > 0 {
             line(&mut out, name, &media_line(media));
@@ -107,6 +115,30 @@ fn time_to(time: &TimeTo) -> String {
     }
     if time.cut_off > 0 {
         let _ = write!(said, " ({} cut off by the end)", time.cut_off);
+    }
+    said
+}
+
+fn sent_line(sent: &Sent) -> String {
+    let mut said = format!(
+        "{} mean, {} at most, as {} streams of video and {} of audio",
+        bit_rate(sent.bps),
+        bit_rate(sent.bps_max),
+        sent.video_streams,
+        sent.audio_streams
+    );
+    if sent.packets_repeated > 0 {
+        let ratio = sent.packets_repeated as f64 / sent.packets.max(1) as f64;
+        let _ = write!(said, ", {} sent again", percent(ratio));
+    }
+    said
+}
+
+fn layers_line(switches: &LayerSwitches) -> String {
+    let mut said = format!("{} of {} changes shown", switches.shown, switches.requested);
+    if let (Some(p50), Some(p95), Some(max)) = (switches.ms_p50, switches.ms_p95, switches.ms_max) {
+        let [p50, p95, max] = [p50, p95, max].map(duration_ms);
+        let _ = write!(said, ", after p50 {p50}, p95 {p95}, at most {max}");
     }
     said
 }

@@ -1,0 +1,139 @@
+//! What the crowd sent, and how fast the layers of a simulcast changed: the half of a conference that viewers do not have.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use throng_observation::run::RunData;
+use throng_observation::{Distribution, MediaKind};
+
+/// What participants sent, warm-up left out. Absent in runs of viewers.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Sent {
+    /// Bits per second as SRTP, repeats left out, mean over the seconds in which somebody sent.
+    pub bps: f64,
+    /// The best second of the same.
+    pub bps_max: f64,
+    /// The most streams of video that were sent within one second; each layer of a simulcast is one.
+    pub video_streams: u32,
+    /// The most streams of audio.
+    pub audio_streams: u32,
+    /// Packets, repeats left out.
+    pub packets: u64,
+    /// Packets that were sent again because somebody asked.
+    pub packets_repeated: u64,
+    /// Key frames.
+    pub key_frames: u64,
+    /// Key frames that were asked for (PLI and FIR).
+    pub key_frames_requested: u64,
+}
+
+/// Changes of layers that participants asked for, warm-up included. Absent where nobody asked.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LayerSwitches {
+    /// How many were asked for of what was shown in another layer.
+    pub requested: u64,
+    /// How many were shown.
+    pub shown: u64,
+    /// From the request to the first decodable frame of the layer, milliseconds; the median of those that were shown.
+    pub ms_p50: Option<f64>,
+    /// 95th percentile of the same.
+    pub ms_p95: Option<f64>,
+    /// The slowest.
+    pub ms_max: Option<f64>,
+}
+
+pub(crate) fn sent(run: &RunData, warm_up_s: f64) -> Option<Sent> {
+    let mut sent = Sent::default();
+    let mut bits_by_second: BTreeMap<i64, f64> = BTreeMap::new();
+    for row in run.sent.iter().filter(|row| row.second >= warm_up_s.ceil() as i64) {
+        *bits_by_second.entry(row.second).or_insert(0.0) += row.counters.wire_bytes as f64 * 8.0;
+        sent.packets += row.counters.packets_sent;
+        sent.packets_repeated += row.counters.retransmitted_packets;
+        sent.key_frames += row.counters.key_frames_sent;
+        sent.key_frames_requested += row.counters.pli_received + row.counters.fir_received;
+    }
+    let streams = |kind| {
+        let mut by_second: BTreeMap<i64, u32> = BTreeMap::new();
+        for row in run.sent.iter().filter(|row| row.kind == kind) {
+            *by_second.entry(row.second).or_default() += row.tracks;
+        }
+        by_second.into_values().max().unwrap_or(0)
+    };
+    (sent.video_streams, sent.audio_streams) = (streams(MediaKind::Video), streams(MediaKind::Audio));
+    let sum = bits_by_second.values().fold(0.0, |sum, bits| sum + bits);
+    sent.bps = sum / bits_by_second.len().max(1) as f64;
+    sent.bps_max = bits_by_second.values().copied().fold(0.0, f64::max);
+    (sent.packets > 0).then_some(sent)
+}
+
+pub(crate) fn layer_switches(run: &RunData) -> Option<LayerSwitches> {
+    let mut took_us = Distribution::new();
+    for row in &run.layer_switches {
+        if let Some(shown_at) = row.shown_at {
+            took_us.record(u64::try_from(shown_at.0 - row.requested_at.0).unwrap_or(0));
+        }
+    }
+    let at_ms = |quantile| took_us.quantile(quantile).map(|us| us as f64 / 1e3);
+    (!run.layer_switches.is_empty()).then(|| LayerSwitches {
+        requested: run.layer_switches.len() as u64,
+        shown: took_us.count(),
+        ms_p50: at_ms(0.5),
+        ms_p95: at_ms(0.95),
+        ms_max: at_ms(1.0),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use throng_observation::run::{CohortId, LayerSwitchRow, ParticipantId, SentRow};
+    use throng_observation::{Layer, RunTime, SentCounters, TrackId};
+
+    fn row(second: i64, cohort: u16, kind: MediaKind, tracks: u32) -> SentRow {
+        let counters = SentCounters {
+            packets_sent: 10,
+            wire_bytes: 1_250,
+            retransmitted_packets: 1,
+            key_frames_sent: 2,
+            pli_received: 1,
+            fir_received: 1,
+            ..SentCounters::default()
+        };
+        SentRow { second, cohort: CohortId(cohort), kind, tracks, counters }
+    }
+
+    #[test]
+    fn what_was_sent_is_summed_after_the_warm_up() {
+        let video = MediaKind::Video;
+        let mut run = RunData { sent: vec![row(0, 0, video, 9)], ..RunData::default() };
+        run.sent.extend([row(1, 0, video, 2), row(1, 1, video, 3), row(1, 1, MediaKind::Audio, 3)]);
+        run.sent.push(row(2, 0, video, 2));
+        let sent = sent(&run, 1.0).unwrap();
+        assert_eq!((sent.bps, sent.bps_max), (20_000.0, 30_000.0));
+        assert_eq!((sent.video_streams, sent.audio_streams), (9, 3));
+        assert_eq!((sent.packets, sent.packets_repeated), (40, 4));
+        assert_eq!((sent.key_frames, sent.key_frames_requested), (8, 8));
+        assert_eq!(super::sent(&RunData::default(), 0.0), None);
+    }
+
+    #[test]
+    fn switches_that_never_showed_count_as_asked_for() {
+        let switch = |shown_at| LayerSwitchRow {
+            participant: ParticipantId(0),
+            track: TrackId(1),
+            layer: Layer::High,
+            requested_at: RunTime(1_000_000),
+            shown_at,
+            width: 640,
+            height: 360,
+        };
+        let shown = [1_200_000, 1_300_000].map(|at| switch(Some(RunTime(at))));
+        let layer_switches = [shown.as_slice(), &[switch(None)]].concat();
+        let of = super::layer_switches(&RunData { layer_switches, ..RunData::default() }).unwrap();
+        assert_eq!((of.requested, of.shown), (3, 2));
+        assert!(of.ms_p50.is_some_and(|ms| (199.0..202.0).contains(&ms)), "{of:?}");
+        assert!(of.ms_max.is_some_and(|ms| (299.0..303.0).contains(&ms)), "{of:?}");
+        assert_eq!(super::layer_switches(&RunData::default()), None);
+    }
+}
