@@ -7,7 +7,7 @@ use crate::stage::Stage;
 pub(super) const PLANTED: Planted = Planted {
     name: "one hot thread",
     what: "stage, 1 worker, 800 passes a packet",
-    expects: &["thread_full", "single_threaded"],
+    expects: &["one_thread_full", "single_threaded"],
     verdict: "found",
     is_short: true,
     plant,

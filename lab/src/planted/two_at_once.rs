@@ -11,7 +11,7 @@ use crate::stage::Stage;
 pub(super) const PLANTED: Planted = Planted {
     name: "two at once",
     what: "stage, 1 worker full at about 18 viewers, behind 20 Mbit/s",
-    expects: &["thread_full", "single_threaded", "line_rate"],
+    expects: &["one_thread_full", "single_threaded", "line_rate"],
     verdict: "found",
     is_short: false,
     plant,

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use throng_observation::{Goal, HoldRow, Passed};
+use throng_observation::{Goal, HoldRow, Passed, Purpose};
 
 use super::trial::Trials;
 use super::{Second, Settings};
@@ -20,6 +20,10 @@ const LIMITED_RATIO_MAX: f64 = 0.05;
 const LIMITED_MIN: u32 = 3;
 /// A crowd that never gets complete is judged as it is after so many seconds beyond [`super::Pace::settle_max_s`].
 const INCOMPLETE_MAX_S: u32 = 120;
+
+/// A failing load that is held again is looked at for at least so long, however clearly it fails: why it fails is read
+/// off these seconds, and profiled in them.
+const CONFIRM_MIN_S: u32 = 10;
 
 /// What a second did to a hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +44,8 @@ pub(crate) struct Holding {
     waited_s: u32,
     delays_ms: VecDeque<f64>,
     hard_s: u32,
+    /// It failed so clearly that no more seconds are needed.
+    is_lost: bool,
 }
 
 impl Holding {
@@ -53,6 +59,7 @@ impl Holding {
             waited_s: 0,
             delays_ms: VecDeque::with_capacity(SETTLED_OVER),
             hard_s: 0,
+            is_lost: false,
         }
     }
 
@@ -77,7 +84,14 @@ impl Holding {
             return Verdict::Limited;
         }
         // While the crowd grows to its size, joins may hurt; once it is complete, they are no excuse.
-        if self.hard_s >= HARD_SECONDS && (second.is_complete || !self.is_settling()) {
+        let is_hard = self.hard_s >= HARD_SECONDS && (second.is_complete || !self.is_settling());
+        if is_hard && self.is_settling() && self.row.purpose == Purpose::Confirm {
+            self.row.judged_from = Some(second.at); // It will not settle.
+        }
+        self.is_lost |= is_hard;
+        let is_seen =
+            self.row.purpose != Purpose::Confirm || self.row.seconds >= CONFIRM_MIN_S.min(self.whole_s());
+        if self.is_lost && is_seen {
             self.row.passed = self.trials.map(|trials| trials.passed());
             for goal in [Goal::Clean, Goal::Acceptable, self.settings.goal] {
                 self.row.passed[goal as usize] = Passed::No;
@@ -86,7 +100,8 @@ impl Holding {
             return Verdict::Ended;
         }
         self.row.passed = self.trials.map(|trials| trials.passed());
-        if self.row.passed(self.settings.goal) == Passed::Undecided {
+        let passed = self.row.passed(self.settings.goal);
+        if passed == Passed::Undecided || (passed == Passed::No && !is_seen) {
             return Verdict::GoesOn;
         }
         self.end(second, None);

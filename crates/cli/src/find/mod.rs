@@ -124,7 +124,7 @@ struct Searching<'a> {
     deadline: RunTime,
     keep: Box<dyn Fn(HoldRow)>,
     ladder: Ladder,
-    /// Whether users fare badly under a load: the moment of which a profile tells most.
+    /// Whether users fare badly under the load that fails: the moment of which a profile tells most.
     has_bad_seconds: bool,
 }
 
@@ -172,8 +172,9 @@ impl Searching<'_> {
                 is_limited: seen.is_limited,
                 is_complete: self.crowd.was_complete(seen.ends_at()),
             };
-            let is_loaded = purpose.is_some_and(|purpose| purpose != Purpose::Baseline);
-            self.has_bad_seconds |= is_loaded && second.is_complete && seen.bad * 100 > seen.users;
+            // The failing load is held for longest when it is held again.
+            let is_failing = purpose == Some(Purpose::Confirm) && seen.bad * 100 > seen.users;
+            self.has_bad_seconds |= is_failing && second.is_complete;
             for row in self.search.second(&second) {
                 self.ladder.step(&row, self.search.progress().passing);
                 (self.keep)(row);

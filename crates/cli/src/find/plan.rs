@@ -6,7 +6,7 @@ use std::time::Duration;
 use throng_analysis::search::{Pace, Settings};
 use throng_observation::run::CohortId;
 use throng_observation::{BadIf, Goal, HoldRow, RunTime};
-use throng_scenario::{Arrival as _, Cohort, Override, Plan, Scenario};
+use throng_scenario::{Arrival as _, Cohort, Moment, Override, Plan, ProfileWish, Scenario, Watch};
 use throng_store::RunFolder;
 
 use super::crowd::MakeUp;
@@ -23,6 +23,8 @@ const CEILING: u32 = 2_000;
 const JOINS_PER_S: f64 = 20.0;
 /// A slower crowd would take longer to gather than to judge.
 const JOINS_PER_S_MIN: f64 = 1.0;
+/// How long the failing server is profiled.
+const PROFILE: Duration = Duration::from_secs(8);
 /// The crowd of the baseline.
 const START: u32 = 5;
 
@@ -67,7 +69,8 @@ impl Searched {
         ];
         let scenario = scenario::of_find(command, &largest)?;
         let pace = budget.map_or_else(Pace::default, Pace::of_budget);
-        let plan = scenario.plan();
+        let mut plan = scenario.plan();
+        plan.watch.iter_mut().for_each(profile_the_failure);
         let bad_if = bad_if(&scenario);
         let make_up = MakeUp {
             fixed: sizes(&scenario.crowd, varying),
@@ -117,6 +120,13 @@ impl Searched {
             say(&format!("a budget of {:.0} min costs precision:", budget.as_secs_f64() / 60.0));
             pace.costs().iter().for_each(|cost| say(&format!("  {cost}")));
         }
+    }
+}
+
+/// What the server does with its time under the load that fails says more than any counter.
+fn profile_the_failure(watch: &mut Watch) {
+    if watch.profile.iter().all(|wish| wish.moment != Moment::Fail) {
+        watch.profile.push(ProfileWish { moment: Moment::Fail, duration: PROFILE });
     }
 }
 
