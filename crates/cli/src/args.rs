@@ -38,6 +38,10 @@ pub(crate) enum Command {
     IpcRole,
     /// Watch what this host and its processes and threads do; --listen makes it the agent of runs elsewhere
     Watch(crate::watch::arguments::Watch),
+    /// Find out how many video streams this machine decodes in real time
+    Decode(Decode),
+    /// Decode the frames of a run's tapped participants, beside that run: pictures, freezes, delay
+    Tap(Tap),
     /// Look at the shared-memory rings of other processes
     Ring(Ring),
     /// Sample where running programs spend their time: threads, functions, a flame graph
@@ -65,6 +69,10 @@ pub(crate) struct Common {
     /// every=200ms,profile=full,logs=/var/log/janus.log; repeatable
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) watch: Vec<String>,
+    /// Decode what the first N participants receive, to hold it against the meters; more by --set tap.keep=true,
+    /// tap.ssim=true, tap.decode=false (then `throng tap` may attach)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) tap: Option<u32>,
     /// What must hold, such as "video.loss p95 < 1%"; repeatable
     #[arg(long, value_name = "OBJECTIVE")]
     pub(crate) objective: Vec<String>,
@@ -95,6 +103,67 @@ pub(crate) struct Common {
     /// End the run as soon as its last 10 s miss an objective; judged every 2 s after the warm-up
     #[arg(long)]
     pub(crate) until_missed: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Decode {
+    /// So many streams at a time, such as 25, or several counts as 5,10,25 [default: search for the largest]
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) streams: Vec<u32>,
+    /// What is decoded: CODEC:WIDTHxHEIGHT@FPS:RATE, codec vp8, vp9, av1 or h264
+    #[arg(long, default_value = "vp8:320x240@30:256k", value_name = "VIDEO", conflicts_with = "run")]
+    pub(crate) video: String,
+    /// The streams that this run's tap kept (--tap N --set tap.keep=true) instead
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) run: Option<PathBuf>,
+    /// How long each count is measured, after all decoders have started
+    #[arg(long = "for", default_value = "5s", value_name = "TIME")]
+    pub(crate) duration: String,
+    /// A picture that comes later than this after it was due is late
+    #[arg(long, default_value = "100ms", value_name = "TIME")]
+    pub(crate) late: String,
+    /// The largest count that is searched
+    #[arg(long, default_value_t = 256, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) up_to: u32,
+    /// A decoder of FFmpeg's, such as libvpx or vp8_v4l2m2m, or hwaccel:vaapi [default: FFmpeg's choice]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) decoder: Option<String>,
+    /// The FFmpeg that encodes and decodes
+    #[arg(long, value_name = "PROGRAM", default_value = "ffmpeg")]
+    pub(crate) ffmpeg: PathBuf,
+    /// Print JSON instead of the table
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Tap {
+    /// The folder of a run that goes on and has a tap: --tap N --set tap.decode=false
+    pub(crate) run: PathBuf,
+    /// Only of this many participants, those that show first
+    #[arg(long, value_name = "N")]
+    pub(crate) participants: Option<usize>,
+    /// Decode; the default unless --keep is there
+    #[arg(long)]
+    pub(crate) decode: bool,
+    /// Keep the coded streams in RUN/tap/, as Matroska
+    #[arg(long)]
+    pub(crate) keep: bool,
+    /// Compare pictures of the test card with their source (SSIM)
+    #[arg(long)]
+    pub(crate) ssim: bool,
+    /// Streams beyond this many are left alone
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = count)]
+    pub(crate) streams_max: usize,
+    /// The FFmpeg that decodes
+    #[arg(long, value_name = "PROGRAM", default_value = "ffmpeg")]
+    pub(crate) ffmpeg: PathBuf,
+    /// A decoder of FFmpeg's, such as libvpx, or hwaccel:vaapi [default: FFmpeg's choice]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) decoder: Option<String>,
+    /// Started by the run, which makes the report itself
+    #[arg(long, hide = true)]
+    pub(crate) of_run: bool,
 }
 
 #[derive(Debug, Args)]

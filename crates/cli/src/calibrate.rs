@@ -41,7 +41,7 @@ pub(crate) fn calibrate(command: &args::Calibrate) -> Result<Exit, Stop> {
     let common = Common::default();
     run::warnings(&plan).iter().for_each(|warning| say(&format!("warning: {warning}")));
     let permission = run::permission(&plan, &common)?;
-    let (handle, rows, _) = run::start(&scenario, &plan, &permission, &common)?;
+    let (handle, rows, _) = run::start(&scenario, &plan, &permission, &common, None)?;
     // Nothing is kept: what counts is in the live picture.
     let drain = std::thread::spawn(move || rows.iter().for_each(drop));
     let reached = ramp(&handle, &interrupt, command.up_to);

@@ -3,6 +3,7 @@
 mod args;
 mod calibrate;
 mod check;
+mod decode;
 mod exit;
 mod find;
 mod interrupt;
@@ -18,6 +19,7 @@ mod run;
 mod scenario;
 mod sink;
 mod stage;
+mod tap;
 mod watch;
 mod watched_now;
 mod watchers;
@@ -51,6 +53,8 @@ fn main() -> ExitCode {
         Command::Ipc(command) => ipc::measure(&command),
         Command::IpcRole => ipc::role(),
         Command::Watch(command) => watch::watch(&command),
+        Command::Decode(command) => decode::decode(&command),
+        Command::Tap(command) => tap::tap(&command),
         Command::Ring(command) => ring::ring(&command),
         Command::Profile(command) => profile::profile(&command),
         Command::Schema(command) => schema(command.format),

@@ -26,6 +26,7 @@ use crate::present::Present;
 use crate::reach::{self, Permission};
 use crate::report::{self, Wanted};
 use crate::sink::Sink;
+use crate::tap::RunTap;
 use crate::watchers::{self, Watchers};
 use crate::{Stop, say};
 
@@ -58,7 +59,10 @@ pub(crate) fn run(scenario: &Scenario, common: &Common) -> Result<Exit, Stop> {
         && (common.until_missed || display.shows_objectives() || watchers::wait_for_failure(&plan));
     let present = is_judged.then(|| Present::new(info.clone()));
     let mut writer = RunFolder::create(&path, &info).map_err(|error| Stop::new(Exit::Usage, error))?;
-    let (handle, rows, rows_in) = start(scenario, &plan, &permission, common)?;
+    let tap = plan.tap.as_ref().map(|tap| RunTap::start(&path, tap)).transpose();
+    let tap = tap.map_err(|error| Stop { exit: Exit::Usage, error })?;
+    let engine_tap = tap.as_ref().map(RunTap::engine);
+    let (handle, rows, rows_in) = start(scenario, &plan, &permission, common, engine_tap)?;
     let mut watchers = Watchers::start(
         &plan,
         handle.started_at(),
@@ -74,6 +78,7 @@ pub(crate) fn run(scenario: &Scenario, common: &Common) -> Result<Exit, Stop> {
     let judged = Judged { present: present.as_ref(), ends_run: common.until_missed };
     let quit = watch(&handle, &interrupt, display, &judged, &mut watchers);
     let end = handle.wait();
+    tap.into_iter().for_each(RunTap::finish);
     watchers.stop();
     let ending = match (quit, &end.why) {
         (Quit::Broken, _) => {
@@ -107,8 +112,10 @@ pub(crate) fn start(
     plan: &Plan,
     permission: &Permission,
     common: &Common,
+    tap: Option<Arc<throng_engine::Tap>>,
 ) -> Result<(RunHandle, Receiver<Row>, SyncSender<Row>), Stop> {
-    begin(config(scenario, plan, permission, common)?, plan, permission)
+    let config = RunConfig { tap, ..config(scenario, plan, permission, common)? };
+    begin(config, plan, permission)
 }
 
 /// As [`start`], but nobody joins by plan: whoever is called does, as many as the plan has joins.

@@ -68,6 +68,7 @@ fn overrides(common: &Common) -> Result<Vec<Override>, Stop> {
         source_ips: common.source_ip.clone(),
         objectives: common.objective.clone(),
         watch: common.watch.clone(),
+        tap: common.tap,
         folder: common.output.as_ref().map(|path| path.display().to_string()),
         csv: common.csv,
         set: parse_sets(&common.set)?,

@@ -89,6 +89,30 @@ impl Rung {
         }
     }
 
+    /// The rung of that size in pixels.
+    #[must_use]
+    pub fn from_size(width: u32, height: u32) -> Option<Self> {
+        Self::ALL.into_iter().find(|rung| rung.size() == (width, height))
+    }
+
+    /// Width and height, pixels.
+    #[must_use]
+    pub fn size(self) -> (u32, u32) {
+        match self {
+            Rung::P144 => (256, 144),
+            Rung::P180 => (320, 180),
+            Rung::P240 => (426, 240),
+            Rung::P360 => (640, 360),
+            Rung::P720 => (1280, 720),
+        }
+    }
+
+    /// How many pictures a turn of the loop has; their numbers count from 0 in each.
+    #[must_use]
+    pub fn pictures(self) -> u32 {
+        3 * self.fps()
+    }
+
     fn file(self, codec: Codec) -> Option<&'static [u8]> {
         macro_rules! clips {
             ($($rung:ident $name:literal),*) => {
@@ -102,6 +126,12 @@ impl Rung {
         let file: &[u8] = clips!(P144 "144p", P180 "180p", P240 "240p", P360 "360p", P720 "720p");
         Some(file)
     }
+}
+
+/// The file of the test card: an Annex-B stream (H.264) or IVF (VP8); `None` for other codecs.
+#[must_use]
+pub fn file(rung: Rung, codec: Codec) -> Option<&'static [u8]> {
+    rung.file(codec)
 }
 
 /// The picture of the test card; the same clip for all who ask.

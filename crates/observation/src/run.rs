@@ -245,6 +245,53 @@ pub struct TrackRow {
     pub oven_delay_us: Option<u32>,
 }
 
+/// What a decoder made of a tapped track in one second: the truth that the meters estimate.
+#[derive(Clone, Debug)]
+pub struct DecodedRow {
+    /// The second, since the start of the run.
+    pub second: i64,
+    /// Whose.
+    pub participant: ParticipantId,
+    /// Which of its tracks.
+    pub track: TrackId,
+    /// What it is coded with.
+    pub codec: Codec,
+    /// Width of the last picture, pixels; 0 before there was one.
+    pub width: u32,
+    /// Height of the last picture, pixels.
+    pub height: u32,
+    /// Coded frames that were given to the decoder.
+    pub frames_given: u64,
+    /// Coded frames that the tap itself dropped because the decoder, or the way to it, was too slow.
+    pub frames_dropped: u64,
+    /// Breaks: places where frames did not arrive whole and the next key frame was waited for.
+    pub breaks: u64,
+    /// Pictures that came out.
+    pub pictures: u64,
+    /// Pictures whose number could be read off the test card.
+    pub numbers_read: u64,
+    /// Of those, how many followed the one before.
+    pub numbers_next: u64,
+    /// Of those, how many showed the number before once more.
+    pub numbers_repeated: u64,
+    /// Numbers that were passed over between two pictures.
+    pub numbers_skipped: u64,
+    /// Freezes, by the rule of the meters, between pictures as they came out.
+    pub freeze_count: u64,
+    /// Time frozen, microseconds.
+    pub freeze_us: u64,
+    /// From the last packet of a frame until its picture, microseconds.
+    pub decode_delay_us: Distribution,
+    /// From capture until the picture, microseconds, with its basis.
+    pub glass_delay: OneWayDelay,
+    /// Structural similarity with the source's picture, mean over those compared; `None` where none was.
+    pub ssim_mean: Option<f64>,
+    /// The least similar.
+    pub ssim_min: Option<f64>,
+    /// Pictures compared.
+    pub ssim_pictures: u64,
+}
+
 /// The generator's own health in one second, by worker (`None`: the process as a whole).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GeneratorRow {
@@ -347,6 +394,8 @@ pub struct RunData {
     pub generator: Vec<GeneratorRow>,
     /// Events in order.
     pub events: Vec<EventRow>,
+    /// What decoders made of tapped tracks, by second, participant and track; empty when nobody was tapped.
+    pub decoded: Vec<DecodedRow>,
     /// What the watched hosts did; empty when nothing was watched.
     pub host: HostData,
     /// Rows that could not be stored (disk full) and are missing from the lists above.

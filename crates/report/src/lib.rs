@@ -29,6 +29,9 @@ mod judge;
 mod capacity;
 mod headline;
 
+mod decoded;
+pub use decoded::Decoded;
+
 mod server;
 pub use server::PACKS_FACT;
 

@@ -11,7 +11,7 @@ use crate::figures::{CONNECTED, Figures, KindFigures, PLAYING};
 use crate::summary::{
     ClockSummary, FailureExample, Media, Participants, PhaseTime, RunOutcome, SUMMARY_VERSION, Summary,
 };
-use crate::{capacity, headline, health, judge, sent, server};
+use crate::{capacity, decoded, headline, health, judge, sent, server};
 
 /// What `run` comes to, held against `objectives`; media figures leave the first `warm_up` out.
 #[must_use]
@@ -57,6 +57,7 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
         generator: health::examine(run, by_second.connected_seconds, by_second.connected_max),
         events: events(run),
         server: server::summarise(run),
+        decoded: decoded::summarise(run),
         failures: failures.iter().map(|(reason, example)| (reason.clone(), example.count)).collect(),
         failure_examples: failures.into_values().collect(),
         capacity: capacity::summarise(run, "viewers"),

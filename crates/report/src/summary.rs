@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throng_observation::CaptureBasis;
 
+use crate::decoded::Decoded;
 use crate::sent::{LayerSwitches, Sent};
 
 /// The version of `summary.json`'s shape. Keys are only ever added within a version.
@@ -78,6 +79,9 @@ pub struct Summary {
     /// How many are served well; `null` for a run that did not search.
     #[serde(default)]
     pub capacity: Option<CapacitySummary>,
+    /// Tapped tracks: what a decoder made of them; empty when nobody was tapped.
+    #[serde(default)]
+    pub decoded: Vec<Decoded>,
     /// Every objective with what was measured; empty for a search, whose objectives say what a bad second is.
     pub objectives: Vec<ObjectiveResult>,
     /// How far absolute delays may be off.

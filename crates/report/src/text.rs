@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
 
+use crate::decoded;
 use crate::headline::only_sends;
 use crate::sent::{LayerSwitches, Sent};
 use crate::summary::{CapacitySummary, ClockSummary, Media, Server, Summary, TimeTo, one_way_basis};
@@ -64,6 +65,9 @@ pub fn summary(summary: &Summary) -> String {
     }
     for server in &summary.server {
         server_lines(&mut out, server, summary.server.len() > 1);
+    }
+    for (index, track) in decoded::lines(&summary.decoded).iter().enumerate() {
+        line(&mut out, if index == 0 { "decoded" } else { "" }, track);
     }
     line(&mut out, "generator", &generator(summary));
     if !summary.events.is_empty() {

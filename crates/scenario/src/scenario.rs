@@ -174,6 +174,8 @@ pub struct QuickForm {
     pub objectives: Vec<String>,
     /// `--watch`: whom to watch, such as `process=janus` or `port=8188,every=100ms`.
     pub watch: Vec<String>,
+    /// `--tap`: how many participants are tapped.
+    pub tap: Option<u32>,
     /// `--tls-insecure`.
     pub tls_insecure: bool,
     /// `--output`: the run folder.
@@ -261,6 +263,9 @@ impl QuickForm {
             let tables: Vec<String> = self.watch.iter().map(|text| watch::inline_table(text)).collect();
             all.push(Override::flag_toml("--watch", "watch", &format!("[{}]", tables.join(", "))));
         }
+        all.extend(
+            self.tap.map(|count| Override::flag_toml("--tap", "tap.participants", &count.to_string())),
+        );
         for (flag, path, is_set) in
             [("--tls-insecure", "target.tls_insecure", self.tls_insecure), ("--csv", "output.csv", self.csv)]
         {

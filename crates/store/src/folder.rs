@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use throng_observation::run::{RunData, RunInfo};
+use throng_observation::run::{DecodedRow, RunData, RunInfo};
 
-use crate::{RunWriter, StoreError, reader};
+use crate::{RunWriter, StoreError, decoded, reader};
 
 /// The format of `run.db` that this throng writes, and the newest that it reads.
 pub const FORMAT: u32 = 1;
@@ -94,6 +94,19 @@ impl RunFolder {
             return Err(StoreError::NoRun(path.to_owned()));
         }
         reader::read(&database)
+    }
+
+    /// Adds what decoders made of tapped tracks to the run at `path`, while it goes on or after it; rows of the same
+    /// second and track are replaced.
+    ///
+    /// # Errors
+    /// As [`RunFolder::read`].
+    pub fn add_decoded(path: impl AsRef<Path>, rows: &[DecodedRow]) -> Result<(), StoreError> {
+        let database = path.as_ref().join(DATABASE);
+        if !database.is_file() {
+            return Err(StoreError::NoRun(path.as_ref().to_owned()));
+        }
+        decoded::add(&database, rows)
     }
 
     /// An existing folder, to put files into.

@@ -7,7 +7,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, Row};
 use throng_observation::RunTime;
 use throng_observation::run::{ClockError, Ending, LayerSwitchRow, RunData, RunInfo};
 
-use crate::{FORMAT, StoreError, host, rows, schema, search};
+use crate::{FORMAT, StoreError, decoded, host, rows, schema, search};
 
 /// Reads the run at `path`.
 pub(crate) fn read(path: &Path) -> Result<RunData, StoreError> {
@@ -45,7 +45,7 @@ fn is_access(error: &rusqlite::Error) -> bool {
     )
 }
 
-fn check_identity(db: &Connection, path: &Path) -> Result<(), StoreError> {
+pub(crate) fn check_identity(db: &Connection, path: &Path) -> Result<(), StoreError> {
     let pragma = |name| {
         db.pragma_query_value(None, name, |row| row.get::<_, i64>(0))
             .map_err(|e| StoreError::from_sql(path, e))
@@ -96,6 +96,7 @@ fn read_all(db: &Connection) -> rusqlite::Result<RunData> {
         events: list(db, "event", &schema::EVENT, "at_us, rowid", rows::read_event)?,
         experience,
         holds,
+        decoded: decoded::read_all(db)?,
         host: host::read_all(db)?,
     })
 }

@@ -24,7 +24,7 @@ pub(crate) fn opt<T: Into<Value>>(value: Option<T>) -> Value {
 }
 
 /// An empty distribution takes no room.
-fn blob(distribution: &Distribution) -> Value {
+pub(crate) fn blob(distribution: &Distribution) -> Value {
     if distribution.is_empty() { Value::Null } else { Value::Blob(distribution.to_bytes()) }
 }
 
@@ -286,7 +286,7 @@ impl<'r, 's> Cells<'r, 's> {
         Ok(u64::try_from(self.take::<i64>()?).unwrap_or(0))
     }
 
-    fn distribution(&mut self) -> rusqlite::Result<Distribution> {
+    pub(crate) fn distribution(&mut self) -> rusqlite::Result<Distribution> {
         let index = self.next;
         self.next += 1;
         match self.row.get_ref(index)?.as_blob_or_null()? {
@@ -295,7 +295,7 @@ impl<'r, 's> Cells<'r, 's> {
         }
     }
 
-    fn one_way(&mut self) -> rusqlite::Result<OneWayDelay> {
+    pub(crate) fn one_way(&mut self) -> rusqlite::Result<OneWayDelay> {
         let (delay_us, basis) = (self.distribution()?, self.take::<Option<String>>()?);
         let basis = basis.as_deref().and_then(CaptureBasis::from_key);
         Ok(OneWayDelay::from_parts(basis, delay_us, self.count()?))

@@ -19,6 +19,7 @@ mod page;
 mod profile;
 mod proxy;
 mod stage;
+mod tap;
 mod watch;
 mod watched_run;
 mod whip;

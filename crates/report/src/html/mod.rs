@@ -6,6 +6,7 @@ use crate::summary::Summary;
 
 mod chart;
 mod charts;
+mod decoded;
 mod first_screen;
 mod flame;
 mod flame_page;
@@ -37,6 +38,7 @@ pub fn render(run: &RunData, summary: &Summary) -> String {
         &first_screen::render(summary),
         &charts::render(run, summary),
         &server::render(run),
+        &decoded::render(summary),
         &tables::render(run, summary),
         &glossary::render(),
         &format!("</main><script>{}{script}</script></body></html>\n", include_str!("page.js")),

@@ -1,0 +1,157 @@
+//! `throng decode`: how many streams this machine decodes in real time.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use throng_decode::capacity::{self, CapacityError, Conditions, Loop, Row, Video};
+use throng_decode::{Program, encode, kept};
+
+use crate::exit::Exit;
+use crate::{Stop, args, print, say};
+
+/// How long a loop is that is encoded to be decoded.
+const LOOP_SECONDS: u32 = 4;
+/// Files of a run beyond this many are not needed: streams take turns.
+const KEPT_MAX: usize = 256;
+
+/// `throng decode`.
+pub(crate) fn decode(command: &args::Decode) -> Result<Exit, Stop> {
+    let failed = |error: CapacityError| Stop::new(Exit::Usage, error);
+    let program = Program { ffmpeg: command.ffmpeg.clone(), decoder: command.decoder.clone() };
+    let version = program.version().map_err(|error| failed(error.into()))?;
+    let time = |flag: &str, text: &str| {
+        throng_scenario::units::duration(text).map_err(|error| Stop::usage(format!("{flag}: {error}")))
+    };
+    let (duration, late_after) = (time("--for", &command.duration)?, time("--late", &command.late)?);
+    if duration < Duration::from_millis(500) {
+        return Err(Stop::usage("--for: at least 500ms, such as 5s"));
+    }
+    let (loops, what) = match &command.run {
+        Some(run) => (of_run(run)?, format!("the streams kept in {}", run.display())),
+        None => {
+            let video: Video =
+                command.video.parse().map_err(|error| Stop::usage(format!("--video: {error}")))?;
+            let coded = encode(&program, video.codec, video.size, video.fps, video.bits_per_s, LOOP_SECONDS);
+            let coded = coded.map_err(|error| failed(error.into()))?;
+            (Loop::of(video.codec, coded).into_iter().collect(), video.to_string())
+        }
+    };
+    let conditions = Conditions { program, loops, duration, late_after };
+    if !command.json {
+        print(&head(&what, &version, &conditions));
+    }
+    let measure = |streams: u32| {
+        let row = capacity::measure(streams, &conditions);
+        match &row {
+            Ok(row) if !command.json => print(&line(row)),
+            Err(error) if !command.json => say(&format!("{streams:>8}  {error}")),
+            _ => {}
+        }
+        row
+    };
+    let is_search = command.streams.is_empty();
+    let rows = if is_search {
+        capacity::search(command.up_to, measure).map_err(failed)?
+    } else {
+        command.streams.iter().copied().map(measure).collect::<Result<Vec<_>, _>>().map_err(failed)?
+    };
+    let largest = rows.iter().filter(|row| row.keeps_up()).map(|row| row.streams).max();
+    if command.json {
+        let rows: Vec<Value> = rows.iter().map(row_json).collect();
+        let report = json!({
+            "decode_version": 1, "video": what, "ffmpeg": version, "decoder": command.decoder,
+            "late_after_ms": late_after.as_secs_f64() * 1e3, "rows": rows, "streams_max": largest,
+        });
+        print(&format!("{report:#}\n"));
+    } else {
+        print(&verdict(largest, is_search, command.up_to, &what));
+    }
+    let all_keep_up = rows.iter().all(Row::keeps_up);
+    Ok(if is_search || all_keep_up { Exit::Met } else { Exit::Missed })
+}
+
+/// The streams that a tap kept.
+fn of_run(run: &Path) -> Result<Vec<Loop>, Stop> {
+    let folder = run.join(throng_decode::tap::KEPT_FOLDER);
+    let hint = "run it with --tap 3 --set tap.keep=true";
+    let entries = std::fs::read_dir(&folder)
+        .map_err(|error| Stop::usage(format!("no streams kept in {}: {error}; {hint}", folder.display())))?;
+    let mut files: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+    files.sort();
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "mkv"));
+    let mut loops = Vec::new();
+    for file in files.iter().take(KEPT_MAX) {
+        let bytes = std::fs::read(file).map_err(|e| Stop::usage(format!("{}: {e}", file.display())))?;
+        let (codec, pictures) = kept(&bytes).map_err(|e| Stop::usage(format!("{}: {e}", file.display())))?;
+        loops.extend(Loop::of(codec, pictures));
+    }
+    if loops.is_empty() {
+        return Err(Stop::usage(format!(
+            "no stream in {} begins with a key frame; {hint}",
+            folder.display()
+        )));
+    }
+    Ok(loops)
+}
+
+fn head(what: &str, version: &str, conditions: &Conditions) -> String {
+    let decoder = conditions.program.decoder.as_deref().unwrap_or("its own choice");
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    format!(
+        "{what}; {cores} cores, {version}, decoder: {decoder}; {:.1} s each, late after {:.0} ms\n\n\
+         {:>8}  {:>8}  {:>9}  {:>10}  {:>7}  {:>7}  {:>9}  {:>9}  {}\n",
+        conditions.duration.as_secs_f64(),
+        conditions.late_after.as_secs_f64() * 1e3,
+        "streams",
+        "fps each",
+        "CPU cores",
+        "CPU/stream",
+        "late",
+        "dropped",
+        "delay p50",
+        "delay p99",
+        "real time",
+    )
+}
+
+fn line(row: &Row) -> String {
+    let ms = |quantile: f64| match row.delay_us.quantile(quantile) {
+        Some(us) => throng_observation::units::duration_ms(us as f64 / 1e3),
+        None => "–".into(),
+    };
+    let share = |count: u64| throng_observation::units::percent(count as f64 / row.due.max(1) as f64);
+    format!(
+        "{:>8}  {:>8.1}  {:>9.2}  {:>10}  {:>7}  {:>7}  {:>9}  {:>9}  {}\n",
+        row.streams,
+        row.fps(),
+        row.cpu_cores,
+        throng_observation::units::percent(row.cpu_cores / f64::from(row.streams.max(1))),
+        share(row.late),
+        share(row.dropped),
+        ms(0.5),
+        ms(0.99),
+        if row.keeps_up() { "yes" } else { "NO" },
+    )
+}
+
+fn row_json(row: &Row) -> Value {
+    let ms = |quantile: f64| row.delay_us.quantile(quantile).map(|us| us as f64 / 1e3);
+    json!({
+        "streams": row.streams, "pictures_due": row.due, "pictures": row.pictures, "late": row.late,
+        "dropped": row.dropped, "fps": row.fps(), "cpu_cores": row.cpu_cores,
+        "cpu_cores_per_stream": row.cpu_cores / f64::from(row.streams.max(1)),
+        "delay_ms_p50": ms(0.5), "delay_ms_p99": ms(0.99), "keeps_up": row.keeps_up(),
+    })
+}
+
+fn verdict(largest: Option<u32>, is_search: bool, up_to: u32, what: &str) -> String {
+    match largest {
+        None => format!("\nNot one of these counts of streams ({what}) is decoded in real time.\n"),
+        Some(streams) if !is_search => format!("\n{streams} streams are decoded in real time.\n"),
+        Some(streams) if streams == up_to => {
+            format!("\nAt least {streams} streams are decoded in real time; --up-to looks further.\n")
+        }
+        Some(streams) => format!("\nUp to {streams} streams are decoded in real time.\n"),
+    }
+}

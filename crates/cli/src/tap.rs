@@ -1,0 +1,136 @@
+//! `throng tap`: the process that takes a run's tapped frames, decodes them, and writes what it saw into the run folder;
+//! and the run's side of it.
+
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use throng_decode::Program;
+use throng_decode::tap::{TapOptions, Tapped};
+use throng_observation::run::{DecodedRow, Ending};
+use throng_store::{RunFolder, StoreError};
+
+use crate::args;
+use crate::exit::Exit;
+use crate::interrupt::Interrupt;
+use crate::report::{self, Wanted};
+use crate::{Stop, say};
+
+/// How long a run may take to begin, or to write its end.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// How long the process that decodes may take after the run: FFmpeg empties itself, rows are written.
+const ENDING: Duration = Duration::from_secs(10);
+
+/// `throng tap RUN`.
+pub(crate) fn tap(command: &args::Tap) -> Result<Exit, Stop> {
+    let interrupt = Interrupt::listen().map_err(|error| Stop::new(Exit::Invalid, error))?;
+    // One that has ended will not begin to listen.
+    let is_over = RunFolder::read(&command.run).is_ok_and(|run| run.ending != Ending::Unfinished);
+    let program = Program { ffmpeg: command.ffmpeg.clone(), decoder: command.decoder.clone() };
+    let options = TapOptions {
+        decode: (command.decode || !command.keep).then_some(program),
+        keep: command.keep,
+        ssim: command.ssim,
+        participants: command.participants,
+        streams_max: command.streams_max,
+        patience: if is_over { Duration::ZERO } else { PATIENCE },
+    };
+    let tapped = throng_decode::tap::read(&command.run, &options, &|| interrupt.is_set())
+        .map_err(|error| Stop::new(Exit::Usage, error))?;
+    let rows = of_run(&command.run, &tapped).map_err(|error| Stop::new(Exit::Invalid, error))?;
+    RunFolder::add_decoded(&command.run, &rows).map_err(|error| Stop::new(Exit::Invalid, error))?;
+    tell(&tapped);
+    if !command.of_run {
+        remake(&command.run).map_err(|error| Stop::new(Exit::Invalid, error))?;
+    }
+    Ok(Exit::Met)
+}
+
+/// The rows by the run's own seconds.
+fn of_run(folder: &Path, tapped: &Tapped) -> Result<Vec<DecodedRow>, StoreError> {
+    let started_at_unix_us = RunFolder::read(folder)?.info.started_at_unix_us;
+    let second = |began_unix_us: i64| (began_unix_us - started_at_unix_us).div_euclid(1_000_000);
+    Ok(tapped.rows.iter().map(|(began, row)| DecodedRow { second: second(*began), ..row.clone() }).collect())
+}
+
+fn tell(tapped: &Tapped) {
+    let pictures: u64 = tapped.rows.iter().map(|(_, row)| row.pictures).sum();
+    let dropped: u64 = tapped.rows.iter().map(|(_, row)| row.frames_dropped).sum();
+    say(&format!(
+        "tap: {} streams, {pictures} pictures, {dropped} frames dropped on the way",
+        tapped.streams
+    ));
+    if tapped.streams_left_out > 0 {
+        say(&format!("tap: {} more streams were left alone (--streams-max)", tapped.streams_left_out));
+    }
+    tapped.complaints.iter().for_each(|complaint| say(&format!("tap: {complaint}")));
+}
+
+/// Makes the report again once the run has written its end.
+fn remake(folder: &Path) -> Result<(), StoreError> {
+    let given_up_at = Instant::now() + PATIENCE;
+    while RunFolder::read(folder)?.ending == Ending::Unfinished && Instant::now() < given_up_at {
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    report::make(folder, &Wanted { json: false, csv: false, details: false }).map(drop)
+}
+
+/// The run's side: the socket in its folder, and the process that decodes.
+pub(crate) struct RunTap {
+    engine: Arc<throng_engine::Tap>,
+    reader: Option<Child>,
+}
+
+impl RunTap {
+    /// Listens in `folder`, and starts the reader if the scenario wants one.
+    pub(crate) fn start(folder: &Path, tap: &throng_scenario::Tap) -> anyhow::Result<Self> {
+        let engine = throng_engine::Tap::listen(folder)?;
+        if tap.decode {
+            // Said before the crowd comes rather than after it went.
+            Program::default().version()?;
+        }
+        let mut run_tap = Self { engine, reader: None };
+        if tap.decode || tap.keep {
+            let mut command = Command::new(std::env::current_exe()?);
+            // Ctrl-C is for the run: the reader ends with it.
+            command.process_group(0).arg("tap").arg(folder).arg("--of-run");
+            for (flag, is_set) in [("--decode", tap.decode), ("--keep", tap.keep), ("--ssim", tap.ssim)] {
+                if is_set {
+                    command.arg(flag);
+                }
+            }
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+            run_tap.reader = Some(command.spawn()?);
+        }
+        Ok(run_tap)
+    }
+
+    /// What the engine hands frames to.
+    pub(crate) fn engine(&self) -> Arc<throng_engine::Tap> {
+        Arc::clone(&self.engine)
+    }
+
+    /// Lets the reader finish and write its rows; to be called when the crowd is gone.
+    pub(crate) fn finish(self) {
+        let Self { engine, reader } = self;
+        // The last of the ring's producers: the reader sees the end.
+        drop(engine);
+        let Some(mut reader) = reader else { return };
+        let given_up_at = Instant::now() + ENDING;
+        while matches!(reader.try_wait(), Ok(None)) {
+            if Instant::now() > given_up_at {
+                say("warning: the tap's reader did not end and is ended; what it saw is lost");
+                let _ = reader.kill();
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let mut said = String::new();
+        if let Some(stderr) = reader.stderr.take() {
+            let _ = stderr.take(64 << 10).read_to_string(&mut said);
+        }
+        said.lines().for_each(say);
+    }
+}

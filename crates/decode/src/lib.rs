@@ -1,0 +1,29 @@
+//! Turns coded video into pictures, by FFmpeg processes that are fed through pipes, and measures what is seen: the other
+//! end of a run's tap, and how many streams a machine decodes in real time.
+
+mod ffmpeg;
+pub use ffmpeg::{DecodeError, Decoder, Feed, Output, Picture, Program};
+
+mod stderr;
+
+mod clip;
+pub use clip::{CodedPicture, card, encode, kept, pictures_of};
+
+mod number;
+pub use number::CardNumbers;
+
+mod ssim;
+pub use ssim::ssim;
+
+mod reference;
+pub use reference::References;
+
+mod seen;
+pub use seen::{Given, StreamMeter};
+
+mod stream;
+pub use stream::{StreamOptions, TappedStream};
+
+pub mod tap;
+
+pub mod capacity;

@@ -1,0 +1,75 @@
+//! The test card's pictures as its publisher meant them: decoded once, from the very clip that is sent, when first wanted.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+
+use throng_media::card::Rung;
+use throng_observation::Codec;
+
+use crate::clip;
+use crate::ffmpeg::{DecodeError, Decoder, Output, Picture, Program};
+use crate::ssim::ssim;
+
+/// The lightness of each picture of a turn, by its number.
+type Pictures = Arc<Vec<Vec<u8>>>;
+
+/// `None` while they are being made, or could not be.
+type Known = HashMap<(Rung, Codec), Option<Pictures>>;
+
+/// References of all sizes and codecs that were asked for; clones share them.
+#[derive(Clone, Debug)]
+pub struct References {
+    program: Program,
+    known: Arc<Mutex<Known>>,
+}
+
+impl References {
+    /// None yet; `program` decodes them.
+    #[must_use]
+    pub fn new(program: &Program) -> Self {
+        Self { program: Program { decoder: None, ..program.clone() }, known: Arc::default() }
+    }
+
+    /// How alike `picture`, whose card says `number`, is to the source's. `None` while its reference is not there: it is
+    /// made aside, so that nobody waits for it.
+    #[must_use]
+    pub fn compare(&self, codec: Codec, number: u8, picture: &Picture) -> Option<f64> {
+        let rung = Rung::from_size(picture.width, picture.height)?;
+        let pictures = self.wanted(rung, codec)?;
+        let reference = pictures.get(usize::from(number))?;
+        ssim(reference, &picture.luma, picture.width as usize, picture.height as usize)
+    }
+
+    fn wanted(&self, rung: Rung, codec: Codec) -> Option<Pictures> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        match known.get(&(rung, codec)) {
+            Some(pictures) => pictures.clone(),
+            None => {
+                known.insert((rung, codec), None);
+                let (references, program) = (Arc::clone(&self.known), self.program.clone());
+                // Without a thread, or when decoding fails, there is no reference and nothing is compared.
+                let _ = std::thread::Builder::new().name("reference".into()).spawn(move || {
+                    if let Ok(pictures) = decode(&program, rung, codec) {
+                        let mut known = references.lock().unwrap_or_else(PoisonError::into_inner);
+                        known.insert((rung, codec), Some(Arc::new(pictures)));
+                    }
+                });
+                None
+            }
+        }
+    }
+}
+
+fn decode(program: &Program, rung: Rung, codec: Codec) -> Result<Vec<Vec<u8>>, DecodeError> {
+    let (tell, told) = mpsc::channel();
+    let (width, height) = rung.size();
+    let take = move |picture: Picture| drop(tell.send(picture.luma));
+    let size = (width as u16, height as u16); // of a rung: below 1,281
+    let (decoder, mut feed) = Decoder::start(program, codec, size, Output::Luma, take)?;
+    for (index, picture) in (0..).zip(clip::card(rung, codec)?) {
+        feed.frame(index, picture.key_frame, &picture.bytes)?;
+    }
+    drop(feed);
+    decoder.finish()?;
+    Ok(told.try_iter().collect())
+}

@@ -1,0 +1,265 @@
+//! The reading end of a run's tap: takes the frames of its ring, and gives each stream its decoder.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime};
+
+use throng_observation::run::{DecodedRow, ParticipantId};
+use throng_observation::{CodedFrame, TrackId, of_tap_kind};
+use throng_ring::{Consumer, Event, Flags, Frame, LaneStats, RingError, RingOptions};
+
+use crate::ffmpeg::{DecodeError, Program};
+use crate::reference::References;
+use crate::stream::{StreamOptions, TappedStream};
+
+/// The folder within a run folder where streams are kept.
+pub const KEPT_FOLDER: &str = "tap";
+/// A second and more of several streams.
+const ARENA_BYTES: usize = 8 << 20;
+const DESCRIPTORS: u32 = 2_048;
+/// How often it looks beside frames.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+const SECOND: Duration = Duration::from_secs(1);
+
+/// What is done with the tapped frames.
+#[derive(Clone, Debug)]
+pub struct TapOptions {
+    /// Decode with this; `None` only keeps.
+    pub decode: Option<Program>,
+    /// Keep the coded streams in the run folder.
+    pub keep: bool,
+    /// Compare pictures of the test card with their source.
+    pub ssim: bool,
+    /// Only of this many participants, those that show first; `None`: of all that are tapped.
+    pub participants: Option<usize>,
+    /// Streams beyond this are left alone, and counted.
+    pub streams_max: usize,
+    /// How long a run may take to begin to listen.
+    pub patience: Duration,
+}
+
+/// Why nothing could be tapped.
+#[derive(Debug, thiserror::Error)]
+pub enum TapError {
+    /// No run listens there.
+    #[error(
+        "no run with a tap goes on in {folder}: start one with `throng run … --tap 3 --output {folder}`, \
+         with --set tap.decode=false if it is to start no reader of its own ({error})"
+    )]
+    NoRun {
+        /// The run folder.
+        folder: String,
+        /// What the system said.
+        error: std::io::Error,
+    },
+    /// The ring failed.
+    #[error("the tap's ring: {0}")]
+    Ring(#[from] RingError),
+    /// There is no decoder.
+    #[error(transparent)]
+    Decode(#[from] DecodeError),
+}
+
+/// What a tap saw.
+#[derive(Debug, Default)]
+pub struct Tapped {
+    /// Rows with the wall clock's microsecond at which each second began; their `second` is that of no run yet.
+    pub rows: Vec<(i64, DecodedRow)>,
+    /// What went wrong with single streams.
+    pub complaints: Vec<String>,
+    /// Streams that were decoded or kept.
+    pub streams: usize,
+    /// Streams beyond the limits.
+    pub streams_left_out: usize,
+    /// The ring's own count at the end.
+    pub ring: Option<LaneStats>,
+}
+
+/// Takes frames until the run is over, or `is_stopped` says so.
+///
+/// # Errors
+/// See [`TapError`]. What goes wrong with a single stream is a complaint in the result.
+pub fn read(folder: &Path, options: &TapOptions, is_stopped: &dyn Fn() -> bool) -> Result<Tapped, TapError> {
+    if let Some(program) = &options.decode {
+        program.version()?;
+    }
+    let socket = connect(folder, options.patience)?;
+    let mut consumer = Consumer::new()?;
+    consumer.accept(socket, &RingOptions::with_size(ARENA_BYTES, DESCRIPTORS))?;
+    let mut reader = Reader::new(folder, options);
+    while !is_stopped() && !reader.is_over {
+        consumer.wait(LOOK_EVERY)?;
+        while let Some(frame) = consumer.peek() {
+            let bytes = consumer.payload(frame.id)?.to_vec();
+            consumer.release(frame.id)?;
+            reader.frame(&frame, bytes);
+        }
+        while let Some(event) = consumer.next_event() {
+            reader.happened(event)?;
+        }
+        if reader.second_began.elapsed() >= SECOND {
+            reader.take_rows();
+        }
+    }
+    if reader.tapped.ring.is_none()
+        && let Some(lane) = consumer.lanes().next()
+    {
+        reader.tapped.ring = consumer.stats(lane).ok();
+    }
+    Ok(reader.finish())
+}
+
+fn connect(folder: &Path, patience: Duration) -> Result<UnixStream, TapError> {
+    let given_up_at = Instant::now() + patience;
+    let attempt = || {
+        let opened = File::open(folder)?;
+        // A path to a socket may be 107 bytes long, a run folder's path longer.
+        UnixStream::connect(format!("/proc/self/fd/{}/tap.sock", opened.as_raw_fd()))
+    };
+    loop {
+        match attempt() {
+            Ok(socket) => return Ok(socket),
+            Err(_) if Instant::now() < given_up_at => std::thread::sleep(LOOK_EVERY),
+            Err(error) => return Err(TapError::NoRun { folder: folder.display().to_string(), error }),
+        }
+    }
+}
+
+struct Reader<'a> {
+    folder: &'a Path,
+    options: &'a TapOptions,
+    references: Option<References>,
+    /// By stream number; `None` for those that are left alone.
+    streams: BTreeMap<u32, Option<TappedStream>>,
+    participants: Vec<u32>,
+    second_began: Instant,
+    second_began_unix_us: i64,
+    tapped: Tapped,
+    is_over: bool,
+}
+
+impl<'a> Reader<'a> {
+    fn new(folder: &'a Path, options: &'a TapOptions) -> Self {
+        let references = options.decode.as_ref().filter(|_| options.ssim).map(References::new);
+        Self {
+            folder,
+            options,
+            references,
+            streams: BTreeMap::new(),
+            participants: Vec::new(),
+            second_began: Instant::now(),
+            second_began_unix_us: unix_us(),
+            tapped: Tapped::default(),
+            is_over: false,
+        }
+    }
+
+    fn frame(&mut self, frame: &Frame, bytes: Vec<u8>) {
+        let (codec, basis) = of_tap_kind(frame.info.kind);
+        let coded = CodedFrame {
+            track: TrackId((frame.info.stream & 0xfff) as u16),
+            codec,
+            key_frame: frame.info.flags.contains(Flags::KEYFRAME),
+            after_break: frame.info.flags.contains(Flags::DISCONTINUITY),
+            arrived_unix_ns: frame.info.timestamp_ns,
+            captured: basis.map(|basis| (frame.info.user_data, basis)),
+            bytes,
+        };
+        if !self.streams.contains_key(&frame.info.stream) {
+            // A decoder can begin with nothing else.
+            if !coded.key_frame {
+                return;
+            }
+            let stream = self.begin(frame.info.stream, &coded);
+            self.streams.insert(frame.info.stream, stream);
+        }
+        if let Some(Some(stream)) = self.streams.get_mut(&frame.info.stream) {
+            stream.give(frame.sequence, coded);
+        }
+    }
+
+    fn begin(&mut self, number: u32, first: &CodedFrame) -> Option<TappedStream> {
+        let participant = number >> 12;
+        if !self.participants.contains(&participant) {
+            self.participants.push(participant);
+        }
+        let place = self.participants.iter().position(|known| *known == participant);
+        let is_chosen = self.options.participants.is_none_or(|most| place.is_some_and(|place| place < most));
+        if !is_chosen || self.tapped.streams >= self.options.streams_max {
+            self.tapped.streams_left_out += 1;
+            return None;
+        }
+        let keep = self.options.keep.then(|| {
+            let folder = self.folder.join(KEPT_FOLDER);
+            // When it cannot be made, the file cannot either, and that says why.
+            let _ = std::fs::create_dir_all(&folder);
+            folder.join(format!("{participant}-{}.mkv", first.track.0))
+        });
+        let (decode, references) = (self.options.decode.clone(), self.references.clone());
+        let options = StreamOptions { decode, references, keep };
+        match TappedStream::begin(ParticipantId(participant), first, &options) {
+            Ok(stream) => {
+                self.tapped.streams += 1;
+                Some(stream)
+            }
+            Err(error) => {
+                self.complain(number, &error);
+                None
+            }
+        }
+    }
+
+    fn complain(&mut self, number: u32, error: &DecodeError) {
+        if self.tapped.complaints.len() < 16 {
+            let complaint = format!("participant {}, track {}: {error}", number >> 12, number & 0xfff);
+            self.tapped.complaints.push(complaint);
+        }
+    }
+
+    fn happened(&mut self, event: Event) -> Result<(), TapError> {
+        match event {
+            Event::LaneCorrupt { error, .. } => return Err(error.into()),
+            Event::LaneEnded { stats, .. } => {
+                self.tapped.ring = Some(stats);
+                self.is_over = true;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn take_rows(&mut self) {
+        let began = self.second_began_unix_us;
+        // From its own beginning, so that lateness does not add up.
+        self.second_began += SECOND;
+        if self.second_began.elapsed() > SECOND {
+            self.second_began = Instant::now();
+        }
+        let since_us = i64::try_from(self.second_began.elapsed().as_micros()).unwrap_or(0);
+        self.second_began_unix_us = unix_us() - since_us;
+        let rows = self.streams.values().flatten().filter_map(|stream| stream.take(0));
+        self.tapped.rows.extend(rows.map(|row| (began, row)));
+    }
+
+    fn finish(mut self) -> Tapped {
+        let mut failed = Vec::new();
+        for (number, stream) in &mut self.streams {
+            if let Some(stream) = stream
+                && let Err(error) = stream.finish()
+            {
+                failed.push((*number, error));
+            }
+        }
+        failed.iter().for_each(|(number, error)| self.complain(*number, error));
+        self.take_rows();
+        self.tapped
+    }
+}
+
+fn unix_us() -> i64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,237 @@
+//! What was decoded of tapped tracks, beside what the meters had estimated of them.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use throng_observation::run::{DecodedRow, RunData, TrackRow};
+use throng_observation::units::duration_ms;
+use throng_observation::{Distribution, OneWayDelay};
+
+/// A tapped track: what a decoder made of it, and what the meters say of the same track. Absent figures are `null`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Decoded {
+    /// Whose, by the order of joins.
+    pub participant: u32,
+    /// Which of its tracks.
+    pub track: u16,
+    /// Who sent it, in a conference.
+    pub from: Option<String>,
+    /// Its codec.
+    pub codec: String,
+    /// Width of the last picture, pixels.
+    pub width: u32,
+    /// Height of the last picture, pixels.
+    pub height: u32,
+    /// Coded frames given to the decoder.
+    pub frames_given: u64,
+    /// Coded frames that the tap dropped because the decoder was too slow.
+    pub frames_dropped: u64,
+    /// Places where frames had not arrived whole, and the next key frame was waited for.
+    pub breaks: u64,
+    /// Pictures that came out.
+    pub pictures: u64,
+    /// Pictures a second, mean over its whole seconds.
+    pub fps: Option<f64>,
+    /// The same as the meters estimate it: decodable frames a second.
+    pub fps_meter: Option<f64>,
+    /// Pictures whose number could be read off the test card.
+    pub numbers_read: u64,
+    /// Of those, how many followed the one before.
+    pub numbers_next: u64,
+    /// Of those, how many showed the number before once more.
+    pub numbers_repeated: u64,
+    /// Numbers that were passed over.
+    pub numbers_skipped: u64,
+    /// Freezes between pictures.
+    pub freezes: u64,
+    /// Freezes as the meters count them.
+    pub freezes_meter: u64,
+    /// Time frozen, milliseconds.
+    pub frozen_ms: f64,
+    /// Time frozen as the meters see it, milliseconds.
+    pub frozen_ms_meter: f64,
+    /// From capture to picture, milliseconds, median.
+    pub glass_delay_ms_p50: Option<f64>,
+    /// The same, 95th percentile.
+    pub glass_delay_ms_p95: Option<f64>,
+    /// The meters' one-way delay of the same track, from capture to the last packet, milliseconds, median.
+    pub one_way_delay_ms_p50_meter: Option<f64>,
+    /// By what the moment of capture is known.
+    pub capture_basis: Option<String>,
+    /// From the last packet of a frame to its picture, milliseconds, 95th percentile.
+    pub decode_delay_ms_p95: Option<f64>,
+    /// Structural similarity with the source's pictures, mean; 1 is equal.
+    pub ssim_mean: Option<f64>,
+    /// The least similar picture.
+    pub ssim_min: Option<f64>,
+}
+
+/// Every tapped track, in order.
+pub(crate) fn summarise(run: &RunData) -> Vec<Decoded> {
+    let mut tracks: BTreeMap<_, Vec<&DecodedRow>> = BTreeMap::new();
+    for row in &run.decoded {
+        tracks.entry((row.participant, row.track)).or_default().push(row);
+    }
+    tracks
+        .into_iter()
+        .filter_map(|((participant, track), rows)| {
+            let metered = run.tracks.iter().find(|row| row.participant == participant && row.track == track);
+            of_track(&rows, metered)
+        })
+        .collect()
+}
+
+fn of_track(rows: &[&DecodedRow], metered: Option<&TrackRow>) -> Option<Decoded> {
+    let (first, last) = (rows.first()?, rows.last()?);
+    let sum = |of: fn(&DecodedRow) -> u64| rows.iter().map(|row| of(row)).sum::<u64>();
+    let (mut decode_delay_us, mut glass_delay) = (Distribution::new(), OneWayDelay::default());
+    for row in rows {
+        decode_delay_us.merge(&row.decode_delay_us);
+        glass_delay.merge(&row.glass_delay);
+    }
+    let compared = sum(|row| row.ssim_pictures);
+    let alike: f64 = rows.iter().filter_map(|row| Some(row.ssim_mean? * row.ssim_pictures as f64)).sum();
+    let ms = |us: Option<u64>| us.map(|us| us as f64 / 1e3);
+    Some(Decoded {
+        participant: first.participant.0,
+        track: first.track.0,
+        from: metered.and_then(|track| track.from.clone()),
+        codec: last.codec.name().into(),
+        width: last.width,
+        height: last.height,
+        frames_given: sum(|row| row.frames_given),
+        frames_dropped: sum(|row| row.frames_dropped),
+        breaks: sum(|row| row.breaks),
+        pictures: sum(|row| row.pictures),
+        fps: fps(rows),
+        fps_meter: metered.and_then(|track| track.fps),
+        numbers_read: sum(|row| row.numbers_read),
+        numbers_next: sum(|row| row.numbers_next),
+        numbers_repeated: sum(|row| row.numbers_repeated),
+        numbers_skipped: sum(|row| row.numbers_skipped),
+        freezes: sum(|row| row.freeze_count),
+        freezes_meter: metered.map_or(0, |track| track.counters.freeze_count),
+        frozen_ms: sum(|row| row.freeze_us) as f64 / 1e3,
+        frozen_ms_meter: metered.map_or(0.0, |track| track.counters.freeze_us as f64 / 1e3),
+        glass_delay_ms_p50: ms(glass_delay.quantile_us(0.5)),
+        glass_delay_ms_p95: ms(glass_delay.quantile_us(0.95)),
+        one_way_delay_ms_p50_meter: metered.and_then(|track| ms(track.absolute_delay.quantile_us(0.5))),
+        capture_basis: glass_delay.basis().map(|basis| basis.key().to_owned()),
+        decode_delay_ms_p95: ms(decode_delay_us.quantile(0.95)),
+        ssim_mean: (compared > 0).then(|| alike / compared as f64),
+        ssim_min: rows.iter().filter_map(|row| row.ssim_min).reduce(f64::min),
+    })
+}
+
+/// The seconds in which a track begins and ends are no whole ones, and in the second one the decoder makes up for its
+/// start.
+fn fps(rows: &[&DecodedRow]) -> Option<f64> {
+    let (from, until) = (rows.first()?.second + 2, rows.last()?.second);
+    let pictures: u64 =
+        rows.iter().filter(|row| (from..until).contains(&row.second)).map(|row| row.pictures).sum();
+    (until > from).then(|| pictures as f64 / (until - from) as f64)
+}
+
+/// The lines of the terminal's summary.
+pub(crate) fn lines(decoded: &[Decoded]) -> Vec<String> {
+    const SHOWN_MAX: usize = 4;
+    let mut lines: Vec<String> = decoded.iter().take(SHOWN_MAX).map(line).collect();
+    if decoded.len() > SHOWN_MAX {
+        lines.push(format!("and {} more tracks: see the report", decoded.len() - SHOWN_MAX));
+    }
+    lines
+}
+
+fn line(track: &Decoded) -> String {
+    let mut said = format!("viewer {}", track.participant);
+    if let Some(from) = &track.from {
+        let _ = write!(said, " from {from}");
+    }
+    let _ = write!(said, ": {} {}x{}", track.codec, track.width, track.height);
+    if let Some(fps) = track.fps {
+        let meter = track.fps_meter.map_or_else(String::new, |meter| format!(" (meter {meter:.1})"));
+        let _ = write!(said, ", {fps:.1} fps seen{meter}");
+    }
+    let _ = write!(said, ", {} freezes (meter {})", track.freezes, track.freezes_meter);
+    if let Some(delay) = track.glass_delay_ms_p50 {
+        let _ = write!(said, ", capture to picture p50 {}", duration_ms(delay));
+    }
+    if track.numbers_read > 0 {
+        let _ = write!(said, ", card {} next, {} skipped", track.numbers_next, track.numbers_skipped);
+    }
+    if let Some(ssim) = track.ssim_mean {
+        let _ = write!(said, ", SSIM {ssim:.4}");
+    }
+    said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{example, summarise, text};
+    use std::time::Duration;
+    use throng_observation::run::ParticipantId;
+    use throng_observation::{CaptureBasis, Codec, TrackId};
+
+    /// Ten seconds of participant 0's video at 30 fps; the decoder starts late and freezes once.
+    fn tapped() -> RunData {
+        let mut run = example::healthy(5, 10);
+        let track = run.tracks.iter().find(|track| track.codec != Codec::Opus).map(|track| track.track);
+        run.decoded = (0..10)
+            .map(|second| {
+                let pictures = match second {
+                    0 => 8,
+                    1 => 52,
+                    9 => 4,
+                    _ => 30,
+                };
+                let mut glass_delay = OneWayDelay::default();
+                (0..pictures).for_each(|_| glass_delay.record(CaptureBasis::Mark, 42_000));
+                DecodedRow {
+                    second,
+                    participant: ParticipantId(0),
+                    track: track.unwrap_or(TrackId(0)),
+                    codec: Codec::Vp8,
+                    width: 426,
+                    height: 240,
+                    frames_given: 30,
+                    frames_dropped: 0,
+                    breaks: 0,
+                    pictures,
+                    numbers_read: pictures,
+                    numbers_next: pictures,
+                    numbers_repeated: 0,
+                    numbers_skipped: 0,
+                    freeze_count: u64::from(second == 5),
+                    freeze_us: if second == 5 { 400_000 } else { 0 },
+                    decode_delay_us: Distribution::new(),
+                    glass_delay,
+                    ssim_mean: Some(0.99),
+                    ssim_min: Some(if second == 5 { 0.7 } else { 0.98 }),
+                    ssim_pictures: pictures,
+                }
+            })
+            .collect();
+        run
+    }
+
+    #[test]
+    fn what_was_seen_stands_beside_what_was_estimated() {
+        let run = tapped();
+        let summary = summarise(&run, &[], Duration::ZERO);
+        let [track] = summary.decoded.as_slice() else { panic!("{:?}", summary.decoded) };
+        assert_eq!((track.fps, track.pictures, track.freezes), (Some(30.0), 274, 1));
+        assert!(track.fps_meter.is_some(), "the meters saw the same track");
+        assert!((track.glass_delay_ms_p50.unwrap() - 42.0).abs() < 0.5);
+        assert_eq!((track.ssim_min, track.frozen_ms), (Some(0.7), 400.0));
+        assert!((track.ssim_mean.unwrap() - 0.99).abs() < 1e-9);
+        let words = text::summary(&summary);
+        assert!(words.contains("viewer 0: VP8 426x240, 30.0 fps seen (meter"), "{words}");
+        let page = crate::html::render(&run, &summary);
+        assert!(page.contains("<h2>Decoded</h2>") && page.contains("426 × 240"));
+        let none = summarise(&example::healthy(5, 10), &[], Duration::ZERO);
+        assert!(none.decoded.is_empty() && !crate::html::render(&run, &none).contains("<h2>Decoded</h2>"));
+    }
+}

@@ -1,0 +1,51 @@
+//! The page's table of tapped tracks: what was seen, and what the meters had said.
+
+use throng_observation::units::duration_ms;
+
+use super::markup::table;
+use crate::summary::Summary;
+
+pub(crate) fn render(summary: &Summary) -> String {
+    if summary.decoded.is_empty() {
+        return String::new();
+    }
+    let ms = |value: Option<f64>| value.map_or_else(|| "–".into(), duration_ms);
+    let number =
+        |value: Option<f64>, digits: usize| value.map_or_else(|| "–".into(), |v| format!("{v:.digits$}"));
+    let rows: Vec<_> = summary
+        .decoded
+        .iter()
+        .map(|track| {
+            let from = track.from.as_ref().map_or_else(String::new, |from| format!(" from {from}"));
+            vec![
+                format!("viewer {}{from}", track.participant),
+                format!("{} {} × {}", track.codec, track.width, track.height),
+                format!("{} / {}", number(track.fps, 1), number(track.fps_meter, 1)),
+                format!("{} / {}", track.freezes, track.freezes_meter),
+                format!("{} / {}", duration_ms(track.frozen_ms), duration_ms(track.frozen_ms_meter)),
+                format!("{} / {}", ms(track.glass_delay_ms_p50), ms(track.one_way_delay_ms_p50_meter)),
+                ms(track.decode_delay_ms_p95),
+                format!("{} / {} / {}", track.numbers_next, track.numbers_repeated, track.numbers_skipped),
+                format!("{} / {}", number(track.ssim_mean, 4), number(track.ssim_min, 4)),
+                format!("{} / {} / {}", track.pictures, track.breaks, track.frames_dropped),
+            ]
+        })
+        .collect();
+    let heads = [
+        "track",
+        "picture",
+        "fps: seen / meter",
+        "freezes: seen / meter",
+        "frozen: seen / meter",
+        "p50 from capture: to picture / to last packet (meter)",
+        "last packet to picture p95",
+        "card: next / again / skipped",
+        "SSIM mean / least",
+        "pictures / breaks / dropped by the tap",
+    ];
+    format!(
+        "<h2>Decoded</h2><p>These participants' frames were decoded by another process. What is seen stands beside what \
+         the meters estimate from headers and timing.</p>{}",
+        table(&heads, &rows)
+    )
+}
