@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Runs the ring's tests, those with hostile producers, killed processes and random damage to the shared memory among
+# them, under AddressSanitizer, and those of one process under ThreadSanitizer too.
+#   scripts/ring-sanitizers.sh [address] [thread]        both unless named
+# Needs the nightly toolchain (for ThreadSanitizer with rust-src); says so, and skips, without.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+host=$(rustc -vV | sed -n 's/^host: //p')
+target=${CARGO_TARGET_DIR:-target}
+if ! cargo +nightly --version >/dev/null 2>&1; then
+  echo "The sanitizers are skipped: no nightly toolchain (rustup toolchain install nightly --component rust-src)"
+  exit 0
+fi
+
+address() {
+  echo "== AddressSanitizer"
+  # A killed process leaks by intention.
+  ASAN_OPTIONS=detect_leaks=0 RUSTFLAGS="-Zsanitizer=address" CARGO_TARGET_DIR=$target/asan \
+    cargo +nightly test -p throng-ring --locked --target "$host" --lib --test api --test processes
+}
+
+thread() {
+  echo "== ThreadSanitizer"
+  if [[ ! -d $(rustc +nightly --print sysroot)/lib/rustlib/src/rust/library ]]; then
+    echo "ThreadSanitizer is skipped: it has to build the standard library (rustup component add rust-src --toolchain nightly)"
+    return
+  fi
+  # Not the tests with several processes: a race across processes is none that it could see.
+  RUSTFLAGS="-Zsanitizer=thread" CARGO_TARGET_DIR=$target/tsan \
+    cargo +nightly test -p throng-ring --locked --target "$host" -Zbuild-std --lib --test api
+}
+
+for which in "${@:-address thread}"; do for one in $which; do "$one"; done; done
