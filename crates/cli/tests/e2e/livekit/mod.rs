@@ -1,5 +1,7 @@
 //! Meetings on the real LiveKit server: every pair plays, the server counts what we count, layers change when asked for.
 
+mod browser;
+
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::time::Duration;
