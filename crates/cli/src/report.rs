@@ -62,6 +62,9 @@ fn put_all(folder: &RunFolder, run: &RunData, summary: &Summary, csv: bool) -> R
     if csv {
         folder.put("series.csv", throng_report::csv::series(run))?;
         folder.put("participants.csv", throng_report::csv::participants(run))?;
+        if let Some(pairs) = throng_report::csv::pairs(run) {
+            folder.put("pairs.csv", pairs)?;
+        }
         if !run.host.samples.is_empty() {
             folder.put("server.csv", throng_report::csv::server(run))?;
         }

@@ -1,4 +1,4 @@
-//! `series.csv`, `participants.csv` and `server.csv` (RFC 4180): a header line, then a line a row. Absent figures are empty.
+//! `series.csv`, `participants.csv`, `pairs.csv` and `server.csv` (RFC 4180): a header line, then a line a row. Absent figures are empty.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -8,6 +8,7 @@ use throng_observation::run::{ParticipantRow, RunData, SeriesRow};
 use throng_observation::{Distribution, Outcome, Phase, RunTime};
 
 use crate::figures::loss_ratio;
+use crate::pairs::Matrix;
 
 /// The columns of [`series`]; units stand in the names, delays are relative unless they say `one_way`.
 pub const SERIES_COLUMNS: [&str; 22] = [
@@ -98,6 +99,46 @@ pub fn server(run: &RunData) -> String {
         }
     }
     out
+}
+
+/// The columns of [`pairs`].
+pub const PAIR_COLUMNS: [&str; 12] = [
+    "from",
+    "to",
+    "kind",
+    "expected",
+    "plays",
+    "first_frame_ms",
+    "packets_received",
+    "packets_lost",
+    "loss_ratio",
+    "delay_ms_p95",
+    "freeze_count",
+    "freeze_ratio",
+];
+
+/// A line for each stream from one participant to another; see [`PAIR_COLUMNS`]. `None` for a run that was no conference.
+#[must_use]
+pub fn pairs(run: &RunData) -> Option<String> {
+    let matrix = Matrix::of(run)?;
+    let rows = matrix.cells.iter().map(|((kind, from, to), cell)| {
+        let counters = cell.track.map(|track| track.counters).unwrap_or_default();
+        vec![
+            from.0.to_string(),
+            to.0.to_string(),
+            kind.key().into(),
+            cell.is_expected.to_string(),
+            cell.plays().to_string(),
+            number(cell.first_frame_ms()),
+            counters.packets_received.to_string(),
+            counters.packets_lost.to_string(),
+            number(cell.loss_ratio()),
+            number(cell.delay_ms_p95()),
+            counters.freeze_count.to_string(),
+            number(cell.freeze_ratio()),
+        ]
+    });
+    Some(table(&PAIR_COLUMNS, rows))
 }
 
 fn unit(unit: Unit) -> &'static str {
@@ -211,6 +252,14 @@ mod tests {
         assert_eq!(csv.lines().count(), run.host.samples.len() + 1);
         let line = csv.lines().nth(1).unwrap();
         assert_eq!(line, "-3.97,media one,thread.cpu,pid=4000;process=janus;thread=hloop 1;tid=4012,ratio,0");
+    }
+
+    #[test]
+    fn a_conference_has_a_line_for_each_stream_and_other_runs_no_table() {
+        let csv = pairs(&crate::pairs::tests::lesson(4, 20, |_| 1.0)).unwrap();
+        assert_eq!(csv.lines().count(), 1 + 4 * 3 * 2);
+        assert!(csv.contains("\r\n0,1,video,true,true,"), "{csv}");
+        assert!(pairs(&crate::example::healthy(4, 20)).is_none());
     }
 
     #[test]

@@ -27,12 +27,13 @@ mod health;
 mod judge;
 
 mod capacity;
-
-mod cause;
 mod headline;
 
 mod decoded;
 pub use decoded::Decoded;
+
+mod pairs;
+pub use pairs::{FlowSummary, Pair, PairMedia, Pairs};
 
 mod server;
 pub use server::PACKS_FACT;

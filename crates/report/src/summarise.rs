@@ -11,7 +11,7 @@ use crate::figures::{CONNECTED, Figures, KindFigures, PLAYING};
 use crate::summary::{
     ClockSummary, FailureExample, Media, Participants, PhaseTime, RunOutcome, SUMMARY_VERSION, Summary,
 };
-use crate::{capacity, cause, decoded, headline, health, judge, sent, server};
+use crate::{capacity, decoded, headline, health, judge, pairs, sent, server};
 
 /// What `run` comes to, held against `objectives`; media figures leave the first `warm_up` out.
 #[must_use]
@@ -61,9 +61,7 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
         failures: failures.iter().map(|(reason, example)| (reason.clone(), example.count)).collect(),
         failure_examples: failures.into_values().collect(),
         capacity: capacity::summarise(run, "viewers"),
-        bottleneck: None,
-        demand: Vec::new(),
-        join_cost: None,
+        pairs: None,
         objectives: searched.iter().map(|objective| judge::judge(objective, &figures)).collect(),
         clock_error: ClockSummary {
             bound_ms: run.info.clock.bound_us.map(|us| us as f64 / 1e3),
@@ -73,10 +71,15 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
         throng_version: run.info.throng_version.clone(),
         run_format: run.info.format,
     };
-    cause::explain(run, &mut summary);
+    summary.pairs = pairs::summarise(run, line_rate_bps(&summary));
     summary.outcome = headline::outcome(&summary, run.ending);
     summary.headline = headline::headline(&summary);
     summary
+}
+
+/// What the busiest interface of a watched server can carry.
+fn line_rate_bps(summary: &Summary) -> Option<f64> {
+    summary.server.iter().flat_map(|server| &server.network).find_map(|interface| interface.line_rate_bps)
 }
 
 /// The crowd of all cohorts together.

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
 
-use crate::cause;
 use crate::decoded;
 use crate::headline::only_sends;
+use crate::pairs::Pairs;
 use crate::sent::{LayerSwitches, Sent};
 use crate::summary::{CapacitySummary, ClockSummary, Media, Server, Summary, TimeTo, one_way_basis};
 
@@ -24,7 +24,6 @@ pub fn summary(summary: &Summary) -> String {
     if let Some(capacity) = &summary.capacity {
         capacity_lines(&mut out, capacity);
     }
-    cause_lines(&mut out, summary);
     let crowd = &summary.participants;
     line(&mut out, "target", &summary.target);
     line(
@@ -62,6 +61,12 @@ pub fn summary(summary: &Summary) -> String {
             line(&mut out, name, &media_line(media));
         }
     }
+    if let Some(pairs) = &summary.pairs {
+        line(&mut out, "pairs", &pairs_line(pairs));
+        if let Some(note) = &pairs.flow.note {
+            line(&mut out, "", note);
+        }
+    }
     if let Some(one_way) = one_way_line(&summary.video, &summary.clock_error) {
         line(&mut out, "one-way", &one_way);
     }
@@ -85,33 +90,6 @@ pub fn summary(summary: &Summary) -> String {
     out
 }
 
-/// What stopped the server, by what it is told, what to change and what that would give: at most nine lines.
-fn cause_lines(out: &mut String, summary: &Summary) {
-    if let Some(found) = &summary.bottleneck {
-        line(out, "cause", &cause::sentence(found));
-        for evidence in found.evidence.iter().take(3) {
-            line(out, "", &evidence.sentence());
-        }
-        let fine: Vec<&str> = found.not_limiting.iter().take(2).map(String::as_str).collect();
-        if !fine.is_empty() {
-            line(out, "not", &fine.join("; "));
-        }
-        if let Some(change) = &found.change {
-            line(out, "change", change);
-        }
-        if let Some(predicted) = &found.predicts {
-            line(out, "then", &cause::prediction(predicted));
-        }
-    }
-    let costs: Vec<String> = cause::costs(&summary.demand);
-    if !costs.is_empty() {
-        line(out, "a user costs", &costs.join(", "));
-    }
-    if summary.bottleneck.is_some() || !costs.is_empty() {
-        out.push('\n');
-    }
-}
-
 /// Between which loads each goal's limit lies, and what else the search says.
 fn capacity_lines(out: &mut String, capacity: &CapacitySummary) {
     for goal in &capacity.goals {
@@ -132,6 +110,26 @@ fn capacity_lines(out: &mut String, capacity: &CapacitySummary) {
         line(out, "note", note);
     }
     out.push('\n');
+}
+
+/// Who received whom, and what came out of the server for what went in.
+fn pairs_line(pairs: &Pairs) -> String {
+    let kinds = [("video", &pairs.video), ("audio", &pairs.audio)];
+    let mut parts: Vec<String> = kinds
+        .into_iter()
+        .filter(|(_, media)| media.seen > 0 || media.expected.is_some_and(|expected| expected > 0))
+        .map(|(name, media)| match media.expected {
+            Some(expected) if expected > 0 => format!("{name} {} of {expected} play", media.playing),
+            _ => format!("{name} {} seen", media.seen),
+        })
+        .collect();
+    if let (Some(into), Some(out)) = (pairs.flow.in_bps_max, pairs.flow.out_bps_max) {
+        parts.push(format!("in {}, out {}", bit_rate(into), bit_rate(out)));
+    }
+    if let Some((due, ratio)) = pairs.flow.due_bps_max.zip(pairs.flow.delivered_ratio) {
+        parts.push(format!("{} of the {} that were due", percent(ratio), bit_rate(due)));
+    }
+    parts.join("; ")
 }
 
 fn line(out: &mut String, name: &str, what: &str) {
@@ -303,16 +301,23 @@ mod tests {
         let text = super::summary(&summarise(&example::degraded(), &example::objectives(), Duration::ZERO));
         assert!(text.starts_with("Objectives missed: video.loss p95 < 1%"), "{text}");
         assert!(text.contains(" by in-media mark; clock error at most 2.0 ms"), "{text}");
-        assert!(text.lines().count() <= 22 && text.contains("100 intended, 97 connected"), "{text}");
+        assert!(text.lines().count() <= 19 && text.contains("100 intended, 97 connected"), "{text}");
+    }
+
+    #[test]
+    fn a_conference_takes_a_line_and_one_more_when_its_server_is_full() {
+        let said = |run| super::summary(&summarise(&run, &[], Duration::ZERO));
+        let text = said(crate::pairs::tests::lesson(6, 30, |_| 1.0));
+        let expect = "pairs        video 30 of 30 play; audio 30 of 30 play; in 96.0 kbit/s, out 480 kbit/s; 100.0 % of the 480 kbit/s";
+        assert!(text.contains(expect), "{text}");
+        let full = said(crate::pairs::tests::lesson(30, 60, |second| if second < 25 { 1.0 } else { 0.5 }));
+        assert!(full.contains("in rises, out falls"), "{full}");
     }
 
     #[test]
     fn a_watched_server_takes_three_to_five_lines() {
         let run = crate::server::tests::watched();
-        let lines = |run| {
-            let without_cause = crate::Summary { bottleneck: None, ..summarise(run, &[], Duration::ZERO) };
-            super::summary(&crate::Summary { demand: Vec::new(), ..without_cause }).lines().count()
-        };
+        let lines = |run| super::summary(&summarise(run, &[], Duration::ZERO)).lines().count();
         let text = super::summary(&summarise(&run, &[], Duration::ZERO));
         let more = lines(&run) - lines(&example::degraded());
         assert!((3..=5).contains(&more), "{text}");

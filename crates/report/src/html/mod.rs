@@ -4,17 +4,17 @@ use throng_observation::run::RunData;
 
 use crate::summary::Summary;
 
-mod cause;
 mod chart;
 mod charts;
 mod decoded;
-mod demand;
 mod first_screen;
 mod flame;
 mod flame_page;
 mod glossary;
+mod heat;
 mod markup;
 pub mod page;
+mod pairs;
 mod server;
 mod stack;
 mod tables;
@@ -37,8 +37,8 @@ pub fn render(run: &RunData, summary: &Summary) -> String {
          script-src 'unsafe-inline'; img-src data:\">",
         "<link rel=\"icon\" href=\"data:,\">",
         &format!("<title>{title}</title><style>{}{style}</style></head><body><main>", include_str!("page.css")),
-        &first_screen::render(run, summary),
-        &demand::render(summary),
+        &first_screen::render(summary),
+        &pairs::render(run, summary),
         &charts::render(run, summary),
         &server::render(run),
         &decoded::render(summary),
@@ -149,6 +149,24 @@ mod tests {
             assert!(page.contains(text), "{text}");
         }
         assert!(!page.contains("NaN") && !page.contains("inf "));
+    }
+
+    #[test]
+    fn a_lesson_shows_who_saw_whom_and_what_came_out_for_what_went_in() {
+        let run = crate::pairs::tests::lesson(30, 60, |second| if second < 25 { 1.0 } else { 0.5 });
+        let page = page(&run);
+        for text in [
+            "<h2>Who received whom</h2>",
+            "870 of 870 pictures",
+            "<b>In rises, out falls</b>",
+            "Into the server and out of it",
+            "Video: time to first frame",
+            "Video: loss",
+        ] {
+            assert!(page.contains(text), "{text}");
+        }
+        assert!(!page.contains("NaN") && !page.contains("inf "));
+        assert!(!self::page(&example::healthy(5, 10)).contains("Who received whom"));
     }
 
     #[test]

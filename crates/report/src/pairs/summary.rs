@@ -1,0 +1,198 @@
+//! The conference in `summary.json`: `pairs.*`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use throng_observation::MediaKind;
+use throng_observation::run::RunData;
+use throng_observation::units::bit_rate;
+
+use super::{Cell, Flow, Matrix};
+
+/// The worst streams that are told one by one.
+const WORST: usize = 20;
+
+/// Who received whom in a conference. All of it is in `pairs.csv`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Pairs {
+    /// Participants whose transport was up.
+    pub members: u64,
+    /// Pictures.
+    pub video: PairMedia,
+    /// Sound.
+    pub audio: PairMedia,
+    /// Into the server against out of it.
+    pub flow: FlowSummary,
+    /// The worst streams: those that never came, then by loss, freezes and delay; at most 20.
+    pub worst: Vec<Pair>,
+}
+
+/// The streams of one kind. Percentiles are over pairs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PairMedia {
+    /// Streams that should have come: of everybody who sent to everybody who wanted all and was there with them for 5 s.
+    /// `null` when the run's scenario cannot be read any more.
+    pub expected: Option<u64>,
+    /// Of those, how many played.
+    pub playing: u64,
+    /// The share of them.
+    pub playing_ratio: Option<f64>,
+    /// Streams that came at all, those of last speakers among them.
+    pub seen: u64,
+    /// From both being there to the first frame: median, milliseconds. Streams to who wants all only.
+    pub first_frame_ms_p50: Option<f64>,
+    /// 95th percentile.
+    pub first_frame_ms_p95: Option<f64>,
+    /// Slowest.
+    pub first_frame_ms_max: Option<f64>,
+    /// 95th percentile of a pair's loss.
+    pub loss_ratio_p95: Option<f64>,
+    /// The worst pair's loss.
+    pub loss_ratio_max: Option<f64>,
+    /// 95th percentile of a pair's delay p95, milliseconds: from capture to arrival where frames say when they were
+    /// captured, else above the stream's own floor.
+    pub delay_ms_p95: Option<f64>,
+    /// The worst pair's.
+    pub delay_ms_max: Option<f64>,
+    /// Pairs that froze.
+    pub frozen: u64,
+}
+
+/// Into the server against out of it: rates on the wire, means of 5 s.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FlowSummary {
+    /// The most that was sent into the server, bits per second (N × b).
+    pub in_bps_max: Option<f64>,
+    /// The most that came out of it.
+    pub out_bps_max: Option<f64>,
+    /// What was due to come out when most was (N × (N − 1) × b).
+    pub due_bps_max: Option<f64>,
+    /// What came out then ÷ what was due.
+    pub delivered_ratio: Option<f64>,
+    /// The line rate of the watched server's busiest interface, bits per second.
+    pub line_rate_bps: Option<f64>,
+    /// The second of the run from which on more came in than at the best time and less went out; `null` when that never
+    /// was.
+    pub falls_at_s: Option<f64>,
+    /// The same in words.
+    pub note: Option<String>,
+}
+
+/// A stream from one to another.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Pair {
+    /// The participant who sent.
+    pub from: u32,
+    /// The participant who received.
+    pub to: u32,
+    /// `video` or `audio`.
+    pub kind: String,
+    /// It played.
+    pub plays: bool,
+    /// From both being there to the first frame, milliseconds.
+    pub first_frame_ms: Option<f64>,
+    /// Packets lost for good ÷ packets expected.
+    pub loss_ratio: Option<f64>,
+    /// 95th percentile of delay, milliseconds.
+    pub delay_ms_p95: Option<f64>,
+    /// Freezes begun.
+    pub freeze_count: u64,
+    /// Time frozen ÷ time played.
+    pub freeze_ratio: Option<f64>,
+}
+
+/// What a run comes to as a conference; `None` when it was none.
+pub(crate) fn summarise(run: &RunData, line_rate_bps: Option<f64>) -> Option<Pairs> {
+    let matrix = Matrix::of(run)?;
+    Some(Pairs {
+        members: matrix.members.len() as u64,
+        video: media(&matrix, MediaKind::Video),
+        audio: media(&matrix, MediaKind::Audio),
+        flow: flow(&Flow::of(run), line_rate_bps),
+        worst: worst(&matrix),
+    })
+}
+
+fn media<'a>(matrix: &Matrix<'a>, kind: MediaKind) -> PairMedia {
+    let cells: Vec<&Cell<'a>> = matrix.of_kind(kind).map(|(.., cell)| cell).collect();
+    let expected: Vec<&&Cell<'a>> = cells.iter().filter(|cell| cell.is_expected).collect();
+    let playing = expected.iter().filter(|cell| cell.plays()).count() as u64;
+    let sorted = |of: fn(&Cell<'a>) -> Option<f64>| {
+        let mut values: Vec<f64> = cells.iter().filter_map(|cell| of(cell)).collect();
+        values.sort_by(f64::total_cmp);
+        values
+    };
+    let first_frame = sorted(Cell::first_frame_ms);
+    let (loss, delay) = (sorted(Cell::loss_ratio), sorted(Cell::delay_ms_p95));
+    PairMedia {
+        expected: matrix.knows_roles.then_some(expected.len() as u64),
+        playing,
+        playing_ratio: (!expected.is_empty()).then(|| playing as f64 / expected.len() as f64),
+        seen: cells.iter().filter(|cell| cell.plays()).count() as u64,
+        first_frame_ms_p50: quantile(&first_frame, 0.5),
+        first_frame_ms_p95: quantile(&first_frame, 0.95),
+        first_frame_ms_max: first_frame.last().copied(),
+        loss_ratio_p95: quantile(&loss, 0.95),
+        loss_ratio_max: loss.last().copied(),
+        delay_ms_p95: quantile(&delay, 0.95),
+        delay_ms_max: delay.last().copied(),
+        frozen: cells.iter().filter(|cell| cell.freeze_count() > 0).count() as u64,
+    }
+}
+
+/// The value that the share `q` of them does not exceed.
+fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
+    let rank = (q * sorted.len() as f64).ceil() as usize;
+    sorted.get(rank.max(1) - 1).copied()
+}
+
+fn flow(flow: &Flow, line_rate_bps: Option<f64>) -> FlowSummary {
+    let largest = flow.largest();
+    let delivered = flow.delivered_ratio();
+    let fall = flow.fall();
+    let note = fall.map(|fall| {
+        format!(
+            "at {} s the server received {} and sent {}; at {} s it received {} and sent {}: in rises, out falls, the server is full",
+            fall.peak.second,
+            bit_rate(fall.peak.in_bps),
+            bit_rate(fall.peak.out_bps),
+            fall.after.second,
+            bit_rate(fall.after.in_bps),
+            bit_rate(fall.after.out_bps),
+        )
+    });
+    FlowSummary {
+        in_bps_max: largest.map(|(into, _)| into),
+        out_bps_max: largest.map(|(_, out)| out),
+        due_bps_max: delivered.map(|(due, _)| due),
+        delivered_ratio: delivered.map(|(_, ratio)| ratio),
+        line_rate_bps,
+        falls_at_s: fall.map(|fall| fall.after.second as f64),
+        note,
+    }
+}
+
+fn worst(matrix: &Matrix<'_>) -> Vec<Pair> {
+    let mut pairs: Vec<Pair> = matrix
+        .cells
+        .iter()
+        .map(|((kind, from, to), cell)| Pair {
+            from: from.0,
+            to: to.0,
+            kind: kind.key().into(),
+            plays: cell.plays(),
+            first_frame_ms: cell.first_frame_ms(),
+            loss_ratio: cell.loss_ratio(),
+            delay_ms_p95: cell.delay_ms_p95(),
+            freeze_count: cell.freeze_count(),
+            freeze_ratio: cell.freeze_ratio(),
+        })
+        .collect();
+    let badness = |pair: &Pair| {
+        let never = if pair.plays { 0.0 } else { 1e6 };
+        let lost = pair.loss_ratio.unwrap_or(0.0) * 100.0 + pair.freeze_ratio.unwrap_or(0.0) * 100.0;
+        never + lost + pair.delay_ms_p95.unwrap_or(0.0) / 1e3
+    };
+    pairs.sort_by(|a, b| badness(b).total_cmp(&badness(a)));
+    pairs.truncate(WORST);
+    pairs
+}

@@ -1,0 +1,150 @@
+//! Laws of the matrix and of the flow, on lessons made up by hand.
+
+use throng_observation::run::{CohortId, CrowdRow, ParticipantId, RunData, SentRow, SeriesRow, TrackRow};
+use throng_observation::{
+    Codec, Distribution, MediaKind, OneWayDelay, Phase, RunTime, SentCounters, TrackCounters, TrackId,
+};
+
+use super::*;
+use crate::example;
+
+const KINDS: [MediaKind; 2] = [MediaKind::Video, MediaKind::Audio];
+
+/// A lesson of `size` for `seconds`; each sends 1,000 bytes a second of each kind, and the server forwards the share of it
+/// that `forwards` says of a second.
+pub(crate) fn lesson(size: u32, seconds: i64, forwards: impl Fn(i64) -> f64) -> RunData {
+    let mut run = example::healthy(size, seconds);
+    run.info.scenario = format!(
+        "[target]\nurl = \"janus+ws://127.0.0.1:8188/videoroom/1\"\n[crowd]\nsize = {size}\n[run]\nduration = \"{seconds}s\"\n"
+    );
+    (run.series, run.tracks, run.crowd) = (Vec::new(), Vec::new(), Vec::new());
+    for second in 0..seconds {
+        let there = size.min(second as u32 + 1);
+        run.crowd.push(CrowdRow { second, connected: there, playing: there, ..CrowdRow::default() });
+        for kind in KINDS {
+            let bytes = 1_000 * u64::from(there);
+            let counters =
+                SentCounters { wire_bytes: bytes, payload_bytes: bytes, ..SentCounters::default() };
+            run.sent.push(SentRow { second, cohort: CohortId(0), kind, tracks: there, counters });
+            let out = (bytes * u64::from(there - 1)) as f64 * forwards(second);
+            let counters = TrackCounters {
+                wire_bytes: out as u64,
+                payload_bytes: out as u64,
+                ..TrackCounters::default()
+            };
+            run.series.push(SeriesRow { second, kind: Some(kind), counters, ..SeriesRow::default() });
+        }
+    }
+    for (to, from) in
+        (0..size).flat_map(|to| (0..size).map(move |from| (to, from))).filter(|(to, from)| to != from)
+    {
+        for kind in KINDS {
+            run.tracks.push(stream(from, to, kind));
+        }
+    }
+    run
+}
+
+fn stream(from: u32, to: u32, kind: MediaKind) -> TrackRow {
+    let mut delay = Distribution::new();
+    delay.record(8_000 + 100 * u64::from(to));
+    TrackRow {
+        participant: ParticipantId(to),
+        track: TrackId(u16::try_from(from).unwrap() * 2 + u16::from(kind == MediaKind::Audio)),
+        kind,
+        codec: Codec::Vp8,
+        from: Some(ParticipantId(from).name()),
+        first_frame_at: Some(RunTime(5_000_000 + 1_000_000 * i64::from(from.max(to)))),
+        counters: TrackCounters {
+            packets_received: 900,
+            frames_decodable: 300,
+            active_us: 9_000_000,
+            ..TrackCounters::default()
+        },
+        relative_delay_us: delay,
+        absolute_delay: OneWayDelay::default(),
+        fps: None,
+        jitter_us: None,
+        oven_delay_us: None,
+    }
+}
+
+#[test]
+fn everybody_is_expected_to_see_and_hear_all_others() {
+    let run = lesson(6, 30, |_| 1.0);
+    let pairs = summarise(&run, None).unwrap();
+    for media in [&pairs.video, &pairs.audio] {
+        assert_eq!((media.expected, media.playing, media.playing_ratio), (Some(30), 30, Some(1.0)));
+        assert_eq!(media.loss_ratio_max, Some(0.0));
+    }
+    assert_eq!((pairs.members, pairs.flow.falls_at_s, pairs.flow.note), (6, None, None));
+    // What comes out is what is due: N × (N − 1) × b.
+    assert!((pairs.flow.due_bps_max.unwrap() - 6.0 * 5.0 * 2.0 * 8_000.0).abs() < 1e-6);
+    assert!((pairs.flow.delivered_ratio.unwrap() - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn a_stream_that_never_came_is_missed_and_stands_first_among_the_worst() {
+    let mut run = lesson(6, 30, |_| 1.0);
+    run.tracks.retain(|track| {
+        !(track.participant == ParticipantId(2)
+            && track.from.as_deref() == Some("throng-4")
+            && track.kind == MediaKind::Video)
+    });
+    run.tracks[7].counters.packets_lost = 100;
+    let pairs = summarise(&run, None).unwrap();
+    assert_eq!((pairs.video.playing, pairs.video.expected, pairs.audio.playing), (29, Some(30), 30));
+    let worst = &pairs.worst[0];
+    assert_eq!((worst.from, worst.to, worst.kind.as_str(), worst.plays), (4, 2, "video", false));
+    assert_eq!(pairs.worst[1].loss_ratio, Some(0.1));
+    // Who never connected is missed by nobody: that is a failed join.
+    run.participants[4].reached.remove(&Phase::DtlsConnected);
+    run.tracks.retain(|track| track.from.as_deref() != Some("throng-4") && track.participant.0 != 4);
+    assert_eq!(summarise(&run, None).unwrap().video.expected, Some(20));
+}
+
+#[test]
+fn who_sees_the_last_speakers_only_is_not_owed_all() {
+    let mut run = lesson(6, 30, |_| 1.0);
+    run.info.scenario = run
+        .info
+        .scenario
+        .replace("[crowd]\n", "[talk]\n[crowd]\nsubscribe = { video = \"last_speakers(2)\" }\n");
+    let pairs = summarise(&run, None).unwrap();
+    assert_eq!((pairs.video.expected, pairs.video.seen, pairs.audio.expected), (Some(0), 30, Some(30)));
+    assert_eq!(pairs.video.first_frame_ms_p50, None);
+    let due = pairs.flow.due_bps_max.unwrap();
+    assert!((due - 6.0 * (5.0 + 2.0) * 8_000.0).abs() < 1e-6, "{due}");
+}
+
+#[test]
+fn in_that_rises_while_out_falls_is_seen_and_a_crowd_that_leaves_is_not() {
+    let full = lesson(30, 60, |second| if second < 25 { 1.0 } else { 0.5 });
+    let flow = summarise(&full, None).unwrap().flow;
+    assert!(flow.falls_at_s.is_some_and(|second| (26.0..33.0).contains(&second)), "{flow:?}");
+    assert!(flow.note.unwrap().ends_with("in rises, out falls, the server is full"));
+    let mut leaving = lesson(30, 60, |_| 1.0);
+    leaving.sent.iter_mut().filter(|row| row.second > 40).for_each(|row| {
+        row.counters.wire_bytes /= 2;
+        row.counters.payload_bytes /= 2;
+    });
+    leaving.series.iter_mut().filter(|row| row.second > 40).for_each(|row| {
+        row.counters.wire_bytes /= 4;
+        row.counters.payload_bytes /= 4;
+    });
+    assert_eq!(summarise(&leaving, None).unwrap().flow.falls_at_s, None);
+}
+
+#[test]
+fn a_run_of_viewers_is_no_conference() {
+    assert!(summarise(&example::healthy(10, 20), None).is_none());
+    assert!(summarise(&RunData::default(), None).is_none());
+}
+
+#[test]
+fn a_scenario_that_cannot_be_read_leaves_what_was_seen() {
+    let mut run = lesson(3, 30, |_| 1.0);
+    run.info.scenario = "rubbish".into();
+    let pairs = summarise(&run, None).unwrap();
+    assert_eq!((pairs.video.expected, pairs.video.seen, pairs.flow.due_bps_max), (None, 6, None));
+}
