@@ -2,12 +2,22 @@
 
 use crate::args::Check;
 use crate::exit::Exit;
-use crate::{Stop, print, run, scenario};
+use crate::{Stop, media, print, run, scenario};
 
 pub(crate) fn check(command: &Check) -> Result<Exit, Stop> {
     let scenario = scenario::read(&command.file, &scenario::parse_sets(&command.set)?)?;
     let plan = scenario.plan();
+    let clips = media::clips(&plan)?;
     print(&plan.describe());
+    for (file, clip) in &clips {
+        let rate = throng_observation::units::bit_rate(clip.bitrate_bps());
+        let left_out = match clip.left_out() {
+            0 => String::new(),
+            count => format!(", {count} frames of the file left out"),
+        };
+        let (codec, seconds) = (clip.codec().name(), clip.duration_s());
+        print(&format!("plays       {}: {codec}, {seconds:.1} s, {rate}{left_out}\n", file.path));
+    }
     for warning in run::warnings(&plan) {
         print(&format!("warning: {warning}\n"));
     }

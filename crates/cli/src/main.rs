@@ -9,6 +9,7 @@ mod find;
 mod interrupt;
 mod ipc;
 mod live;
+mod media;
 mod oven;
 mod present;
 mod profile;

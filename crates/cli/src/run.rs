@@ -1,6 +1,6 @@
 //! Where everything meets: a scenario becomes a plan, the engine plays it, the store keeps it, the report tells it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::io::IsTerminal;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -13,6 +13,8 @@ use throng_media::quality::WallClock;
 use throng_observation::RunTime;
 use throng_observation::run::{Ending, Row, RunInfo};
 use throng_protocol::casting;
+use throng_protocol::signalling::janus::NewRoom;
+use throng_protocol::webrtc::Weights;
 use throng_protocol::webrtc::viewer::Patience;
 use throng_report::ObjectiveResult;
 use throng_scenario::{ApiKey, Plan, Scenario};
@@ -28,7 +30,7 @@ use crate::report::{self, Wanted};
 use crate::sink::Sink;
 use crate::tap::RunTap;
 use crate::watchers::{self, Watchers};
-use crate::{Stop, say};
+use crate::{Stop, media, say};
 
 /// Rows that may wait for the store; a second of a thousand participants is a few.
 const ROWS_WAITING_MAX: usize = 65_536;
@@ -103,6 +105,8 @@ pub(crate) fn run(scenario: &Scenario, common: &Common) -> Result<Exit, Stop> {
 
 /// Asks whether the plan may be played at all.
 pub(crate) fn permission(plan: &Plan, common: &Common) -> Result<Permission, Stop> {
+    // A file that cannot be played ends it before anybody is asked and anything is made.
+    media::clips(plan)?;
     reach::permission(plan, common.consent_token.as_deref(), &tls(plan, common)?)
 }
 
@@ -309,17 +313,62 @@ fn casting(plan: &Plan, permission: &Permission) -> Result<Arc<dyn Casting>, Sto
         seed: 0,
         patience: Patience::default(),
         tapped: plan.tap.as_ref().map(|tap| tap.tapped.clone()).unwrap_or_default(),
+        conference: conference(plan, unix_ns)?,
     };
     let roles = plan.roles.clone();
     Ok(Arc::new(move |join: &Join| {
         let role = roles.get(usize::from(join.cohort.0)).cloned().unwrap_or_default();
-        casting.participant(join.participant.0, &role)
+        let joins_at = Duration::from_micros(u64::try_from(join.at.0).unwrap_or(0));
+        casting.participant(join.participant.0, joins_at, &role)
     }))
 }
 
 fn api_secret(api: &ApiKey) -> Result<casting::ApiSecret, Stop> {
     let secret = reach::token(&api.secret)?;
     Ok(casting::ApiSecret { key: api.key.clone(), secret, room: api.room.clone() })
+}
+
+/// What the participants of a conference share: the files that they play, who speaks how often, the room that is made.
+fn conference(plan: &Plan, unix_ns: u128) -> Result<casting::Conference, Stop> {
+    let clips = media::clips(plan)?;
+    let new_room = plan.room.as_ref().map(|room| new_room(plan, room, &clips, unix_ns)).transpose()?;
+    let is_even = plan.roles.iter().all(|role| role.talks == 1);
+    let weights = (!is_even).then(|| -> Weights {
+        let talks =
+            |join: &throng_scenario::Join| plan.roles.get(usize::from(join.cohort.0)).map(|role| role.talks);
+        let weights: HashMap<String, u32> =
+            plan.joins.iter().filter_map(|join| Some((join.participant.name(), talks(join)?))).collect();
+        Arc::new(move |name| weights.get(name).copied().unwrap_or(1))
+    });
+    Ok(casting::Conference { talk: plan.talk, weights, clips: Arc::new(clips), new_room })
+}
+
+fn new_room(
+    plan: &Plan,
+    room: &throng_scenario::NewRoom,
+    clips: &media::Clips,
+    unix_ns: u128,
+) -> Result<NewRoom, Stop> {
+    let sent = plan.roles.iter().filter_map(|role| {
+        let publish = role.publish.as_ref().filter(|publish| publish.has_video())?;
+        let of_file = publish.video_file.as_ref().and_then(|file| clips.get(file));
+        Some(of_file.map_or(publish.codec, |clip| clip.codec()).name().to_ascii_lowercase())
+    });
+    let codecs = if room.video_codecs.is_empty() {
+        sent.collect::<BTreeSet<_>>().into_iter().collect()
+    } else {
+        room.video_codecs.clone()
+    };
+    let admin_key = room.admin_key.as_ref().map(reach::token).transpose()?;
+    Ok(NewRoom {
+        // It need not be a secret: it keeps the run from destroying rooms that it did not make.
+        secret: format!("throng-{unix_ns:x}"),
+        admin_key: admin_key.map(|key| key.expose().to_owned()),
+        // Who rejoins finds a place before the server has noticed that they left.
+        publishers: room.publishers.unwrap_or_else(|| plan.expected.users.saturating_mul(2)),
+        bitrate_bps: room.bits_per_s.unwrap_or(0.0) as u32,
+        video_codecs: if codecs.is_empty() { "vp8".into() } else { codecs.join(",") },
+    })
 }
 
 pub(crate) fn info(

@@ -96,6 +96,16 @@ pub enum FailureReason {
     Protocol,
     /// The server refused in its own protocol (error code, no such stream, not authorised).
     Refused,
+    /// There is no such room.
+    NoSuchRoom,
+    /// The room has no place for another publisher.
+    RoomFull,
+    /// The room, or the server, asks for a PIN, key or token, and ours is none or another.
+    Unauthorized,
+    /// The room threw this participant out.
+    Kicked,
+    /// The server takes none of the codecs that this participant sends.
+    CodecRefused,
     /// The server was silent for longer than the phase may take.
     SignallingTimeout,
     /// The signalling connection closed in the middle of a session.
@@ -127,6 +137,11 @@ impl FailureReason {
             Self::HttpStatus(status) => format!("http_{status}"),
             Self::Protocol => "protocol".into(),
             Self::Refused => "refused".into(),
+            Self::NoSuchRoom => "no_such_room".into(),
+            Self::RoomFull => "room_full".into(),
+            Self::Unauthorized => "unauthorized".into(),
+            Self::Kicked => "kicked".into(),
+            Self::CodecRefused => "codec_refused".into(),
             Self::SignallingTimeout => "signalling_timeout".into(),
             Self::SignallingClosed => "signalling_closed".into(),
             Self::Ice => "ice".into(),
@@ -148,6 +163,11 @@ impl FailureReason {
             "tls" => Self::Tls,
             "protocol" => Self::Protocol,
             "refused" => Self::Refused,
+            "no_such_room" => Self::NoSuchRoom,
+            "room_full" => Self::RoomFull,
+            "unauthorized" => Self::Unauthorized,
+            "kicked" => Self::Kicked,
+            "codec_refused" => Self::CodecRefused,
             "signalling_timeout" => Self::SignallingTimeout,
             "signalling_closed" => Self::SignallingClosed,
             "ice" => Self::Ice,
@@ -227,6 +247,11 @@ mod tests {
             F::HttpStatus(404),
             F::Protocol,
             F::Refused,
+            F::NoSuchRoom,
+            F::RoomFull,
+            F::Unauthorized,
+            F::Kicked,
+            F::CodecRefused,
             F::SignallingTimeout,
             F::SignallingClosed,
             F::Ice,

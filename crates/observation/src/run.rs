@@ -15,6 +15,20 @@ use std::collections::BTreeMap;
 #[serde(transparent)]
 pub struct ParticipantId(pub u32);
 
+impl ParticipantId {
+    /// The name by which the others of a conference know this participant.
+    #[must_use]
+    pub fn name(self) -> String {
+        format!("throng-{}", self.0)
+    }
+
+    /// The participant of that name; `None` for people who are not ours.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        name.strip_prefix("throng-")?.parse().ok().map(Self)
+    }
+}
+
 /// A cohort of the scenario, numbered in the order of the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]

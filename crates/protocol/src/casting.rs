@@ -1,23 +1,26 @@
 //! From a target to the participants that play at it.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use throng_media::card::{self, Rung};
 use throng_media::quality::WallClock;
+use throng_media::source::Clip;
+use throng_observation::run::ParticipantId;
 use throng_observation::{Layer, MediaKind};
-use throng_scenario::{Endpoint, JanusId, Publish, Role, Secret, Subscribe, Tapped};
+use throng_scenario::{Act, Endpoint, JanusId, MediaFile, Publish, Role, Secret, Subscribe, Talk, Tapped};
 use url::{Host, Url};
 
 use crate::participant::Participant;
 use crate::signalling::janus::Subscribing;
-use crate::signalling::room::{Attention, Heed, RoomSignalling};
+use crate::signalling::room::{Attention, RoomSignalling};
 use crate::signalling::{Signalling, janus, livekit, ome, whep, whip};
-use crate::webrtc::Outgoing;
 use crate::webrtc::member::{Member, MemberOptions};
 use crate::webrtc::session::MediaToSend;
 use crate::webrtc::viewer::{MayReach, Patience, Viewer, ViewerOptions};
+use crate::webrtc::{Conduct, Outgoing, Weights};
 
 /// Everything that the participants of one target share.
 #[derive(Clone)]
@@ -41,6 +44,21 @@ pub struct Casting {
     pub patience: Patience,
     /// Whose coded frames are told.
     pub tapped: Tapped,
+    /// What the participants of a conference share.
+    pub conference: Conference,
+}
+
+/// What the participants of a conference share.
+#[derive(Clone, Default)]
+pub struct Conference {
+    /// Who speaks when; `None` for everybody all the time.
+    pub talk: Option<Talk>,
+    /// How often each speaks; `None` for all alike.
+    pub weights: Option<Weights>,
+    /// The files that are played, read once.
+    pub clips: Arc<BTreeMap<MediaFile, Arc<Clip>>>,
+    /// The room that the run makes on Janus, if it does.
+    pub new_room: Option<janus::NewRoom>,
 }
 
 /// LiveKit's API key with its secret, as read from where the scenario says.
@@ -55,21 +73,23 @@ pub struct ApiSecret {
 }
 
 impl Casting {
-    /// The participant of number `number` in a cohort of `role`.
+    /// The participant of number `number` in a cohort of `role`, who is intended to join `joins_at` after the start of the
+    /// run.
     #[must_use]
-    pub fn participant(&self, number: u32, role: &Role) -> Box<dyn Participant> {
+    pub fn participant(&self, number: u32, joins_at: Duration, role: &Role) -> Box<dyn Participant> {
         match &self.endpoint {
-            Endpoint::JanusVideoRoom { url, room, pin } => self
-                .member(number, role, |attention| self.video_room(number, role, attention, (url, room, pin))),
+            Endpoint::JanusVideoRoom { url, room, pin } => self.member(number, joins_at, role, |attention| {
+                self.video_room(number, role, attention, (url, room, pin))
+            }),
             Endpoint::OvenMediaEngine { url } => self.viewer(number, self.ome(url)),
             Endpoint::Janus { url, mountpoint, pin } => {
                 self.viewer(number, self.streaming(url, mountpoint, pin.as_ref()))
             }
-            Endpoint::LiveKit { url, room } => {
-                self.member(number, role, |attention| self.livekit(number, role, attention, (url, room)))
-            }
+            Endpoint::LiveKit { url, room } => self.member(number, joins_at, role, |attention| {
+                self.livekit(number, role, attention, (url, room))
+            }),
             Endpoint::Whep { url } => self.viewer(number, Box::new(whep::Whep::new(self.whep(url)))),
-            Endpoint::Whip { url } => self.member(number, role, |_| {
+            Endpoint::Whip { url } => self.member(number, joins_at, role, |_| {
                 let room = self.api_key.as_ref().and_then(|api| api.room.as_deref()).unwrap_or_default();
                 let access = self.api_key.is_some().then(|| self.access(publisher_name(number), role, room));
                 Box::new(whip::Whip::new(self.whep(url), access))
@@ -92,26 +112,52 @@ impl Casting {
     fn member(
         &self,
         number: u32,
+        joins_at: Duration,
         role: &Role,
         signalling: impl FnOnce(Attention) -> Box<dyn RoomSignalling>,
     ) -> Box<dyn Participant> {
         let viewer = self.viewer_options(number);
-        let heed = |subscribe: Subscribe| match subscribe {
-            Subscribe::All => Heed::All,
-            Subscribe::Nobody => Heed::Nobody,
-        };
-        let attention = Attention { audio: heed(role.audio), video: heed(role.video) };
+        let conduct = self.conduct(number, joins_at, role);
+        let attention = conduct.attention();
         let options = MemberOptions {
             may_reach: viewer.may_reach,
             clock: viewer.clock,
             toward: viewer.toward,
             seed: viewer.seed,
             patience: viewer.patience,
-            outgoing: outgoing(role, number),
+            outgoing: outgoing(role, number, &self.conference.clips),
+            conduct,
             is_tapped: viewer.is_tapped,
             layers: role.layers.clone(),
         };
         Box::new(Member::new(signalling(attention), options))
+    }
+
+    fn conduct(&self, number: u32, joins_at: Duration, role: &Role) -> Conduct {
+        let screens = role.script.iter().filter_map(|cue| match &cue.act {
+            Act::Screen(size) => Some(size.as_str()),
+            Act::Mute(_) => None,
+        });
+        let usual = role.publish.as_ref().and_then(|publish| picture(publish, &self.conference.clips));
+        let screens = |usual: &Arc<Clip>| -> Vec<Arc<Clip>> {
+            let card = |size| card::picture(Rung::from_name(size)?, usual.codec()).ok();
+            screens.map(|size| card(size).unwrap_or_else(|| Arc::clone(usual))).collect()
+        };
+        let pictures = usual.map(|usual| {
+            let screens = screens(&usual);
+            [vec![usual], screens].concat()
+        });
+        Conduct {
+            name: member_name(number),
+            joins_at,
+            talk: self.conference.talk,
+            weights: self.conference.weights.clone().unwrap_or_else(|| Arc::new(|_| 1)),
+            has_voice: role.publish.as_ref().is_some_and(|publish| publish.audio),
+            video: role.video,
+            audio: role.audio,
+            script: role.script.clone(),
+            pictures: pictures.unwrap_or_default(),
+        }
     }
 
     fn video_room(
@@ -132,7 +178,7 @@ impl Casting {
             publishes: role.publish.is_some(),
             subscribes: receives.then_some(way),
             attention,
-            new_room: None,
+            new_room: self.conference.new_room.clone(),
             session: self.janus_session(),
         }))
     }
@@ -227,7 +273,7 @@ impl Casting {
 /// The name by which the others of a conference know participant `number`.
 #[must_use]
 pub fn member_name(number: u32) -> String {
-    format!("throng-{number}")
+    ParticipantId(number).name()
 }
 
 /// The name by which a LiveKit knows a publisher who comes by WHIP: another than that of the members, because whoever comes
@@ -238,9 +284,13 @@ fn publisher_name(number: u32) -> String {
 
 /// What a participant of that role sends. Everybody begins elsewhere in the loop, so that a class does not send its key
 /// frames all at once.
-fn outgoing(role: &Role, number: u32) -> Vec<Outgoing> {
+fn outgoing(role: &Role, number: u32, clips: &BTreeMap<MediaFile, Arc<Clip>>) -> Vec<Outgoing> {
     let Some(publish) = &role.publish else { return Vec::new() };
-    let sound = if publish.audio { card::speech().ok() } else { None };
+    let sound = match &publish.audio_file {
+        Some(file) => clips.get(file).cloned(),
+        None if publish.audio => card::speech().ok(),
+        None => None,
+    };
     let offset = Duration::from_millis(u64::from(number % 30) * 100);
     let sound = sound.map(|clip| Outgoing {
         media: MediaToSend { kind: clip.kind(), rids: Vec::new() },
@@ -248,10 +298,12 @@ fn outgoing(role: &Role, number: u32) -> Vec<Outgoing> {
         offset,
     });
     // Each size of a simulcast is a stream of its own, sent or not; one picture alone has no name.
-    let layers: Vec<_> = sizes(publish)
-        .into_iter()
-        .filter_map(|(layer, rung)| Some((layer, card::picture(rung, publish.codec).ok()?)))
-        .collect();
+    let layers: Vec<_> = if publish.simulcast.is_empty() {
+        picture(publish, clips).map(|clip| (None, clip)).into_iter().collect()
+    } else {
+        let of_card = |(layer, rung)| Some((layer, card::picture(rung, publish.codec).ok()?));
+        sizes(publish).into_iter().filter_map(of_card).collect()
+    };
     let rids = layers.iter().filter_map(|(layer, _)| Some(rid(*layer.as_ref()?).to_owned())).collect();
     let pictures = (!layers.is_empty()).then(|| Outgoing {
         media: MediaToSend { kind: MediaKind::Video, rids },
@@ -303,6 +355,14 @@ fn sent_layers(role: &Role) -> Vec<livekit::SentLayer> {
     sizes.into_iter().map(to_layer).collect()
 }
 
+/// The picture that is sent: of a file, or of the test card.
+fn picture(publish: &Publish, clips: &BTreeMap<MediaFile, Arc<Clip>>) -> Option<Arc<Clip>> {
+    match &publish.video_file {
+        Some(file) => clips.get(file).cloned(),
+        None => card::picture(publish.video.as_deref().and_then(Rung::from_name)?, publish.codec).ok(),
+    }
+}
+
 /// The address that a URL names without resolving anything.
 fn named_address(url: &Url) -> Option<SocketAddr> {
     let port = url.port_or_known_default().unwrap_or(9);
@@ -347,8 +407,9 @@ mod tests {
                 seed: 1,
                 patience: Patience { signalling: Duration::from_secs(3), ..Patience::default() },
                 tapped: Tapped::default(),
+                conference: Conference::default(),
             };
-            let mut viewer = casting.participant(4, &Role::default());
+            let mut viewer = casting.participant(4, Duration::ZERO, &Role::default());
             viewer.handle(now, Input::Start { intended_at: now });
             let mut opened = Vec::new();
             loop {

@@ -27,6 +27,15 @@ pub enum StayTime {
     },
 }
 
+/// Everybody who is there leaves and joins anew at the same time: what a server meets after its network failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reconnect {
+    /// When, since the start of the run.
+    pub at: Duration,
+    /// Within which time they come back, spread evenly; zero for all at once.
+    pub within: Duration,
+}
+
 impl Stay {
     /// The mean stay.
     #[must_use]

@@ -11,6 +11,9 @@ use crate::tap::Tapped;
 use crate::units::{write_bit_rate, write_duration};
 use crate::watch::{Moment, ProfileWish, Watch, Watched};
 
+mod conference;
+use conference::{CueFile, ReconnectFile, RoomFile, TalkFile};
+
 /// A throng scenario: which server, which crowd, for how long, and what must hold.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "throng scenario", deny_unknown_fields)]
@@ -26,6 +29,10 @@ struct File {
     #[serde(skip_serializing_if = "StreamFile::is_empty")]
     #[schemars(default)]
     stream: StreamFile,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    talk: Option<TalkFile>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    room: Option<RoomFile>,
     /// What is watched while the crowd is in.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default, with = "OneOrMany<WatchFile>")]
@@ -114,6 +121,17 @@ struct CohortFile {
     /// Which layer of the others' simulcast they ask for, and when.
     #[serde(skip_serializing_if = "Option::is_none")]
     layers: Option<LayersFile>,
+    /// How often they speak beside others of weight 1, where there is a `[talk]`; 0 for never.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 1000))]
+    talks: Option<u32>,
+    /// What they all do at moments of the run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default, with = "OneOrMany<CueFile>")]
+    script: Vec<CueFile>,
+    /// They all leave and join anew.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reconnect: Option<ReconnectFile>,
 }
 
 /// A layer, or a script of them.
@@ -168,25 +186,46 @@ enum Nothing {
     None,
 }
 
-/// A picture of the test card, sound, or both.
-#[derive(Serialize, JsonSchema)]
+/// A picture, sound, or both.
+#[derive(Default, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct PublishTable {
-    /// The picture's size, such as `240p`; no picture when left out.
+    /// The picture: a size of the test card, such as `240p`, or a file that is played in a loop (Annex-B, IVF, `.mjr`,
+    /// `.pcap`); no picture when left out.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^(144p|180p|240p|360p|720p)$"))]
+    #[schemars(regex(pattern = r"^(144p|180p|240p|360p|720p|.*\..+)$"))]
     video: Option<String>,
     /// Two or three sizes sent side by side, in place of `video`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default, length(min = 2, max = 3), inner(regex(pattern = r"^(144p|180p|240p|360p|720p)$")))]
     simulcast: Vec<String>,
-    /// `vp8` or `h264`.
+    /// `vp8` or `h264` of the test card; what a byte stream or a capture is coded with.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^(vp8|h264)$"))]
+    #[schemars(regex(pattern = r"^(vp8|h264|h265|vp9|av1|opus)$"))]
     codec: Option<String>,
-    /// Sound like speech; sent when left out.
+    /// Frames a second of a byte stream; 30 when left out.
     #[serde(skip_serializing_if = "Option::is_none")]
-    audio: Option<bool>,
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    fps: Option<f64>,
+    /// Which stream of a capture is the picture; the largest when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ssrc: Option<u32>,
+    /// Sound like speech, or a file (Ogg/Opus, `.mjr`, `.pcap`); sent when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    audio: Option<AudioFile>,
+    /// Which stream of a capture is the sound; the largest when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    audio_ssrc: Option<u32>,
+}
+
+/// Whether sound is sent, or which.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+enum AudioFile {
+    /// Sound like speech, or none.
+    Speech(bool),
+    /// A file.
+    File(String),
 }
 
 /// Whom a participant of a conference receives.
@@ -199,15 +238,9 @@ enum SubscribeFile {
     Table(SubscribeTable),
 }
 
-/// Whom.
+/// Whom: `all`, `none`, or so many of those who spoke last, such as `last_speakers(10)`.
 #[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum Whom {
-    /// Everybody.
-    All,
-    /// Nobody.
-    None,
-}
+struct Whom(#[schemars(regex(pattern = r"^(all|none|last_speakers\(\s*[1-9]\d*\s*\))$"))] String);
 
 /// Whom to see and whom to hear.
 #[derive(Serialize, JsonSchema)]
@@ -509,7 +542,7 @@ pub fn json_schema() -> Schema {
 
 /// The scenario as TOML, defaults written out, secrets left out.
 pub(crate) fn to_toml(scenario: &Scenario) -> String {
-    let Scenario { target, crowd, run, stream, watch, tap, objectives, output, caps } = scenario;
+    let Scenario { target, crowd, run, stream, talk, room, watch, tap, objectives, output, caps } = scenario;
     let file = File {
         objectives: objectives.iter().map(|objective| objective.text.clone()).collect(),
         target: TargetFile {
@@ -535,6 +568,8 @@ pub(crate) fn to_toml(scenario: &Scenario) -> String {
             audio: stream.audio_bits_per_s.map(|rate| BitRate(write_bit_rate(rate))),
             fps: stream.fps,
         },
+        talk: talk.as_ref().map(conference::talk),
+        room: room.as_ref().map(conference::room),
         watch: watch.iter().map(watch_file).collect(),
         tap: tap.as_ref().map(|tap| TapFile {
             participants: match &tap.tapped {
@@ -646,6 +681,9 @@ fn cohort(cohort: &Cohort) -> CohortFile {
         }),
         connection_per_feed: cohort.role.as_ref().is_some_and(|role| role.connection_per_feed),
         layers: cohort.role.as_ref().filter(|role| !role.layers.is_empty()).map(layers),
+        talks: cohort.role.as_ref().map(|role| role.talks).filter(|talks| *talks != 1),
+        script: cohort.role.iter().flat_map(|role| &role.script).map(conference::cue).collect(),
+        reconnect: cohort.reconnect.map(conference::reconnect),
     }
 }
 
@@ -670,19 +708,30 @@ fn layers(role: &Role) -> LayersFile {
 
 fn publish(role: &Role) -> PublishFile {
     let Some(publish) = &role.publish else { return PublishFile::Word(Nothing::None) };
-    PublishFile::Table(PublishTable {
+    let mut table = PublishTable {
         video: publish.video.clone(),
         simulcast: publish.simulcast.clone(),
-        codec: Some(publish.codec.name().to_ascii_lowercase()),
-        audio: Some(publish.audio),
-    })
+        audio: Some(AudioFile::Speech(publish.audio)),
+        ..PublishTable::default()
+    };
+    if publish.video.is_some() || !publish.simulcast.is_empty() {
+        table.codec = Some(publish.codec.name().to_ascii_lowercase());
+    }
+    if let Some(file) = &publish.video_file {
+        table.video = Some(file.path.clone());
+        table.codec = file.codec.map(|codec| codec.name().to_owned());
+        table.fps = file.fps_milli.map(|milli| f64::from(milli) / 1e3);
+        table.ssrc = file.ssrc;
+    }
+    if let Some(file) = &publish.audio_file {
+        table.audio = Some(AudioFile::File(file.path.clone()));
+        table.audio_ssrc = file.ssrc;
+    }
+    PublishFile::Table(table)
 }
 
 fn whom(subscribe: Subscribe) -> Whom {
-    match subscribe {
-        Subscribe::All => Whom::All,
-        Subscribe::Nobody => Whom::None,
-    }
+    Whom(subscribe.name())
 }
 
 fn duration(duration: std::time::Duration) -> Duration {

@@ -30,10 +30,19 @@ mod tap;
 pub use tap::{Tap, Tapped};
 
 mod role;
-pub use role::{CARD_SIZES, LayerWish, Publish, Role, Subscribe};
+pub use role::{CARD_BITS_PER_S, CARD_SIZES, LayerWish, MediaCodec, MediaFile, Publish, Role, Subscribe};
+
+mod script;
+pub use script::{Act, Cue};
+
+mod talk;
+pub use talk::{Talk, Turn};
+
+mod room;
+pub use room::NewRoom;
 
 mod churn;
-pub use churn::{Stay, StayTime};
+pub use churn::{Reconnect, Stay, StayTime};
 
 pub mod objective;
 pub use objective::{Metric, Objective, ObjectiveError, Statistic, Threshold, Verdict, bad_if};

@@ -8,10 +8,13 @@ use std::time::Duration;
 use throng_observation::run::{CohortId, ParticipantId};
 
 use crate::arrival::Arrival;
+use crate::churn::Reconnect;
 use crate::objective::Objective;
-use crate::role::Role;
+use crate::role::{CARD_BITS_PER_S, CARD_SIZES, Role};
+use crate::room::NewRoom;
 use crate::scenario::{Caps, Cohort, RunTimes, Scenario, Stream};
 use crate::share::Share;
+use crate::talk::Talk;
 use crate::tap::Tap;
 use crate::target::Target;
 use crate::watch::Watch;
@@ -25,6 +28,10 @@ pub struct Plan {
     pub cohorts: Vec<String>,
     /// What the participants of each cohort do in a conference, by `CohortId`.
     pub roles: Vec<Role>,
+    /// Who speaks when; `None` for everybody all the time.
+    pub talk: Option<Talk>,
+    /// The room that the run makes, if it does.
+    pub room: Option<NewRoom>,
     /// The joins in the order of their moments; in the whole plan the participant's id is the index.
     pub joins: Vec<Join>,
     /// How long the run lasts, from its first intended join until everybody is asked to leave.
@@ -95,6 +102,8 @@ pub struct Needs {
 const ASSUMED_VIDEO_BITS_PER_S: f64 = 1.5e6;
 /// Audio assumed where `[stream]` does not say, bits per second: Opus as browsers send it.
 const ASSUMED_AUDIO_BITS_PER_S: f64 = 48e3;
+/// Sound like speech as throng sends it, bits per second.
+const SPEECH_BITS_PER_S: f64 = 29e3;
 /// Headers around the payload of a packet: RTP 12, SRTP tag 10, UDP 8, IPv4 20 bytes.
 const OVERHEAD_BYTES: f64 = 50.0;
 /// RTP payload of a video packet, as servers cut them below a 1200-byte MTU.
@@ -115,6 +124,28 @@ impl Stream {
         let audio_overhead = if audio > 0.0 { AUDIO_PACKETS_PER_S * OVERHEAD_BYTES * 8.0 } else { 0.0 };
         let wire = video * (1.0 + OVERHEAD_BYTES / VIDEO_PAYLOAD_BYTES) + audio + audio_overhead;
         (wire, self.video_bits_per_s.is_none() || self.audio_bits_per_s.is_none())
+    }
+
+    /// Wire bits per second that a participant of a conference sends of pictures or sound, and whether they are assumed.
+    fn sent_bits_per_s(&self, role: &Role, is_video: bool) -> (f64, bool) {
+        let Some(publish) = &role.publish else { return (0.0, false) };
+        if !is_video {
+            let payload = self.audio_bits_per_s.unwrap_or(SPEECH_BITS_PER_S);
+            let wire = payload + AUDIO_PACKETS_PER_S * OVERHEAD_BYTES * 8.0;
+            return if publish.audio { (wire, false) } else { (0.0, false) };
+        }
+        let of_card =
+            publish.video.as_ref().and_then(|size| CARD_SIZES.iter().position(|known| known == size));
+        let sizes =
+            publish.simulcast.iter().filter_map(|size| CARD_SIZES.iter().position(|known| known == size));
+        let simulcast: f64 =
+            sizes.filter_map(|at| CARD_BITS_PER_S.get(at)).map(|bits| f64::from(*bits)).sum();
+        let card = of_card.and_then(|at| CARD_BITS_PER_S.get(at)).map(|bits| f64::from(*bits));
+        let of_file =
+            publish.video_file.as_ref().map(|_| self.video_bits_per_s.unwrap_or(ASSUMED_VIDEO_BITS_PER_S));
+        let payload = card.or(of_file).unwrap_or(simulcast);
+        let assumed = card.is_none() && of_file.is_some() && self.video_bits_per_s.is_none();
+        (payload * (1.0 + OVERHEAD_BYTES / VIDEO_PAYLOAD_BYTES), assumed)
     }
 
     /// Mbit/s in and out of the server together for `users` viewers.
@@ -141,6 +172,8 @@ impl Plan {
             target: scenario.target.clone(),
             cohorts: scenario.crowd.iter().map(|cohort| cohort.name.clone()).collect(),
             roles: scenario.crowd.iter().map(|cohort| cohort.role.clone().unwrap_or_default()).collect(),
+            talk: scenario.talk,
+            room: scenario.room.clone(),
             joins,
             duration,
             warm_up,
@@ -179,10 +212,49 @@ impl Plan {
             server_out_mbit_per_s: f64::from(users) * wire_bits_per_s / 1e6,
             assumed,
         };
+        if self.target.is_conference() {
+            self.add_up_conference();
+        }
         // A datagram socket and a signalling connection each. WHEP's connection is short, but in the worst case all
         // of a ramp's are open at once.
         self.needs =
             Needs { file_descriptors: OWN_DESCRIPTORS + 2 * u64::from(users), ports: u64::from(users) };
+    }
+}
+
+impl Plan {
+    /// In a conference everybody's stream goes to all others who want it: N × b into the server, N × (N − 1) × b out of it.
+    fn add_up_conference(&mut self) {
+        let mut sizes = vec![0_u64; self.roles.len()];
+        for join in &self.joins {
+            if let Some(size) = sizes.get_mut(usize::from(join.cohort.0)) {
+                *size += 1;
+            }
+        }
+        // Cohorts in proportion to their visits, as many as are there at a time.
+        let visits: u64 = sizes.iter().sum();
+        let part = f64::from(self.expected.users) / visits.max(1) as f64;
+        let crowd: Vec<(&Role, f64)> =
+            self.roles.iter().zip(sizes.iter().map(|n| *n as f64 * part)).collect();
+        let mut load = self.expected;
+        (load.server_in_mbit_per_s, load.server_out_mbit_per_s, load.assumed) = (0.0, 0.0, false);
+        for is_video in [true, false] {
+            let sent = |role: &Role| self.stream.sent_bits_per_s(role, is_video);
+            let senders: f64 = crowd.iter().filter(|(role, _)| sent(role).0 > 0.0).map(|(_, n)| n).sum();
+            let bits: f64 = crowd.iter().map(|(role, n)| sent(role).0 * n).sum();
+            load.assumed |= crowd.iter().any(|(role, _)| sent(role).1);
+            let received: f64 = crowd
+                .iter()
+                .map(|(role, n)| {
+                    let others = senders - if sent(role).0 > 0.0 { 1.0 } else { 0.0 };
+                    let whom = if is_video { role.video } else { role.audio };
+                    whom.count_of(others.max(0.0).round() as u64) as f64 * n
+                })
+                .sum();
+            load.server_in_mbit_per_s += bits / 1e6;
+            load.server_out_mbit_per_s += bits / senders.max(1.0) * received / 1e6;
+        }
+        self.expected = load;
     }
 }
 
@@ -213,6 +285,9 @@ fn joins_of(cohort_id: CohortId, cohort: &Cohort, duration: Duration, joins: &mu
             }
         }
     }
+    if let Some(reconnect) = cohort.reconnect {
+        reconnect_at(reconnect, first, duration, joins);
+    }
     let addresses: u128 =
         cohort.source_ips.iter().map(crate::AddressRange::len).fold(0, u128::saturating_add);
     if let Some(own) = joins.get_mut(first..).filter(|_| addresses > 0) {
@@ -221,6 +296,25 @@ fn joins_of(cohort_id: CohortId, cohort: &Cohort, duration: Duration, joins: &mu
             join.source_ip = dealt(cohort, u128::from(index) % addresses);
         }
     }
+}
+
+/// Splits the visits from `first` on that last over the moment: they end there, and others take their places.
+fn reconnect_at(reconnect: Reconnect, first: usize, duration: Duration, joins: &mut Vec<Join>) {
+    let is_there = |join: &&mut Join| {
+        join.at < reconnect.at
+            && join.leave_at.unwrap_or(duration) > reconnect.at.saturating_add(reconnect.within)
+    };
+    let mut back: Vec<Join> = Vec::new();
+    for join in joins.iter_mut().skip(first).filter(is_there) {
+        back.push(*join);
+        join.leave_at = Some(reconnect.at);
+    }
+    let count = u32::try_from(back.len()).unwrap_or(u32::MAX).max(1);
+    for (index, join) in (0_u32..).zip(&mut back) {
+        let step = reconnect.within.as_nanos() * u128::from(index) / u128::from(count);
+        join.at = reconnect.at + Duration::from_nanos(u64::try_from(step).unwrap_or(u64::MAX));
+    }
+    joins.extend(back);
 }
 
 /// Address number `index` of the cohort's ranges laid end to end.

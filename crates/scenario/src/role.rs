@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use throng_observation::{Codec, Layer};
 
+use crate::script::Cue;
+
 /// What a participant of a conference sends and receives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Role {
@@ -17,6 +19,10 @@ pub struct Role {
     pub connection_per_feed: bool,
     /// Which layer of the others' simulcast it asks for, and when, in order; empty to take what the server gives.
     pub layers: Vec<LayerWish>,
+    /// How often it speaks beside others of weight 1, where there is a talk model; 0 for who only listens.
+    pub talks: u32,
+    /// What it does at which moments.
+    pub script: Vec<Cue>,
 }
 
 /// What a participant sends.
@@ -29,8 +35,65 @@ pub struct Publish {
     pub simulcast: Vec<String>,
     /// What the picture is coded with: H.264 or VP8.
     pub codec: Codec,
-    /// It sends sound like speech.
+    /// It sends sound: like speech, or that of [`Self::audio_file`].
     pub audio: bool,
+    /// The file that is its picture, in place of the test card.
+    pub video_file: Option<MediaFile>,
+    /// The file that is its sound.
+    pub audio_file: Option<MediaFile>,
+}
+
+impl Publish {
+    /// It sends a picture.
+    #[must_use]
+    pub fn has_video(&self) -> bool {
+        self.video.is_some() || self.video_file.is_some() || !self.simulcast.is_empty()
+    }
+
+    /// The files that it plays.
+    pub fn files(&self) -> impl Iterator<Item = &MediaFile> {
+        [&self.video_file, &self.audio_file].into_iter().flatten()
+    }
+}
+
+/// A file that is played in a loop, and what has to be known of one that does not say it itself.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MediaFile {
+    /// Where it lies, as the scenario says.
+    pub path: String,
+    /// What a byte stream or a capture is coded with.
+    pub codec: Option<MediaCodec>,
+    /// Frames a second of a byte stream, in thousandths.
+    pub fps_milli: Option<u32>,
+    /// Which stream of a capture to play.
+    pub ssrc: Option<u32>,
+}
+
+/// A codec that a file can be told to be coded with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MediaCodec(usize);
+
+impl MediaCodec {
+    /// All of them, as a scenario writes them.
+    pub const NAMES: [&str; 6] = ["vp8", "h264", "h265", "vp9", "av1", "opus"];
+
+    /// The codec that a scenario writes so.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::NAMES.iter().position(|known| *known == name).map(Self)
+    }
+
+    /// How a scenario writes it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::NAMES.get(self.0).copied().unwrap_or_default()
+    }
+
+    /// The codec.
+    #[must_use]
+    pub fn codec(self) -> Codec {
+        Codec::from_name(self.name())
+    }
 }
 
 /// A layer that a participant asks for, of all simulcast pictures that it receives.
@@ -50,21 +113,50 @@ pub enum Subscribe {
     All,
     /// Nobody.
     Nobody,
+    /// So many of those who spoke last.
+    LastSpeakers(u16),
 }
 
 impl Subscribe {
     /// How the file writes it.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub fn name(self) -> String {
         match self {
-            Subscribe::All => "all",
-            Subscribe::Nobody => "none",
+            Subscribe::All => "all".into(),
+            Subscribe::Nobody => "none".into(),
+            Subscribe::LastSpeakers(count) => format!("last_speakers({count})"),
+        }
+    }
+
+    /// Whom a file means.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        let count = |text: &str| text.strip_prefix("last_speakers(")?.strip_suffix(')')?.trim().parse().ok();
+        match name {
+            "all" => Some(Subscribe::All),
+            "none" => Some(Subscribe::Nobody),
+            _ => count(name).filter(|count| *count > 0).map(Subscribe::LastSpeakers),
+        }
+    }
+
+    /// How many of `others` it receives at a time.
+    #[must_use]
+    pub fn count_of(self, others: u64) -> u64 {
+        match self {
+            Subscribe::All => others,
+            Subscribe::Nobody => 0,
+            Subscribe::LastSpeakers(count) => others.min(u64::from(count)),
         }
     }
 }
 
 /// The sizes of the test card, as a file names them.
 pub const CARD_SIZES: [&str; 5] = ["144p", "180p", "240p", "360p", "720p"];
+/// What each of [`CARD_SIZES`] is encoded for, bits per second.
+pub const CARD_BITS_PER_S: [u32; 5] = [64_000, 90_000, 256_000, 1_000_000, 2_500_000];
+/// The file endings that are taken for media files.
+pub(crate) const MEDIA_ENDINGS: [&str; 11] =
+    [".mjr", ".ivf", ".h264", ".264", ".h265", ".265", ".hevc", ".ogg", ".opus", ".pcap", ".cap"];
 
 impl Default for Role {
     /// A pupil of a lesson: a small picture and sound, everybody seen and heard.
@@ -75,11 +167,15 @@ impl Default for Role {
                 simulcast: Vec::new(),
                 codec: Codec::Vp8,
                 audio: true,
+                video_file: None,
+                audio_file: None,
             }),
             video: Subscribe::All,
             audio: Subscribe::All,
             connection_per_feed: false,
             layers: Vec::new(),
+            talks: 1,
+            script: Vec::new(),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::arrival::ArrivalKind;
-use crate::churn::Stay;
+use crate::churn::{Reconnect, Stay};
 use crate::file;
 use crate::network::AddressRange;
 use crate::objective::Objective;
@@ -11,6 +11,8 @@ use crate::plan::Plan;
 use crate::problem::ScenarioError;
 use crate::read;
 use crate::role::Role;
+use crate::room::NewRoom;
+use crate::talk::Talk;
 use crate::tap::Tap;
 use crate::target::Target;
 use crate::watch::{self, Watch};
@@ -26,6 +28,10 @@ pub struct Scenario {
     pub run: RunTimes,
     /// What one viewer is expected to receive.
     pub stream: Stream,
+    /// Who speaks when in a conference; `None` for everybody all the time.
+    pub talk: Option<Talk>,
+    /// The conference's room, where the run is to make it.
+    pub room: Option<NewRoom>,
     /// What is watched beside the crowd; a watch's index is its `HostId`.
     pub watch: Vec<Watch>,
     /// Whose frames are handed out to be decoded; `None`: nobody's.
@@ -53,6 +59,8 @@ pub struct Cohort {
     pub source_ips: Vec<AddressRange>,
     /// What its participants do in a conference; `None` where the file says nothing of it.
     pub role: Option<Role>,
+    /// When they all leave and join anew.
+    pub reconnect: Option<Reconnect>,
 }
 
 /// How long the run lasts, counted from the first intended join.

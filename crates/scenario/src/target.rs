@@ -245,6 +245,12 @@ impl Target {
         (url.host_str().unwrap_or_default().to_owned(), url.port_or_known_default().unwrap_or(0))
     }
 
+    /// Whether participants send to each other there.
+    #[must_use]
+    pub fn is_conference(&self) -> bool {
+        matches!(self.endpoint, Endpoint::JanusVideoRoom { .. } | Endpoint::LiveKit { .. })
+    }
+
     /// Whether the host is a loopback address or `localhost` (RFC 6761 6.3) by its name alone.
     #[must_use]
     pub fn is_loopback(&self) -> bool {

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -31,6 +32,19 @@ pub const PIN: &str = "sesame";
 /// The VideoRoom: VP8 or H.264 and Opus, for up to a hundred publishers.
 pub const ROOM: u64 = 1234;
 
+/// A room that records what everybody sends.
+pub const RECORDED_ROOM: u64 = 1235;
+/// A room behind [`PIN`].
+pub const ROOM_WITH_PIN: u64 = 1236;
+/// A room for one publisher.
+pub const SMALL_ROOM: u64 = 1237;
+/// A room that takes no picture but H.264.
+pub const H264_ROOM: u64 = 1238;
+/// What Janus asks of who makes a room.
+pub const ADMIN_KEY: &str = "keeper";
+/// What a room asks of who throws somebody out.
+const ROOM_SECRET: &str = "bouncer";
+
 /// Frames per second of both feeds.
 pub const FEED_FPS: u32 = 30;
 
@@ -39,7 +53,7 @@ pub const FEED_FPS: u32 = 30;
 pub struct Janus<'a> {
     namespace: &'a Namespace,
     process: Guarded,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 /// A running ffmpeg that feeds both mountpoints; it ends when dropped.
@@ -71,7 +85,7 @@ impl<'a> Janus<'a> {
                 return Err(StandError::Said(format!("{error}; its log:\n{log}")));
             }
         }
-        Ok(Self { namespace, process, _folder: folder })
+        Ok(Self { namespace, process, folder })
     }
 
     /// The process, for measuring it. It is `ip netns exec`, which becomes Janus.
@@ -142,6 +156,51 @@ impl<'a> Janus<'a> {
         Ok((sessions.len(), handles.sum()))
     }
 
+    /// The recordings of [`RECORDED_ROOM`], whole ones only once their senders are gone.
+    ///
+    /// # Errors
+    /// When their folder cannot be read.
+    pub fn recordings(&self) -> Result<Vec<PathBuf>, StandError> {
+        let files = fs::read_dir(self.folder.path())?.map(|entry| Ok(entry?.path()));
+        let mut files: Vec<PathBuf> = files.collect::<std::io::Result<_>>()?;
+        files.retain(|path| path.extension().is_some_and(|extension| extension == "mjr"));
+        files.sort();
+        Ok(files)
+    }
+
+    /// The numbers of the rooms there are.
+    ///
+    /// # Errors
+    /// When Janus does not answer.
+    pub fn rooms(&self) -> Result<Vec<u64>, StandError> {
+        let said = self.namespace.enter(|| video_room(&[json!({ "request": "list" })]))??;
+        let rooms = said.iter().flat_map(|answer| list(answer, "list"));
+        Ok(rooms.filter_map(|room| room.get("room")?.as_u64()).collect())
+    }
+
+    /// Throws the participant of that name out of [`ROOM`].
+    ///
+    /// # Errors
+    /// When Janus does not answer, or nobody of that name is there.
+    pub fn kick(&self, name: &str) -> Result<(), StandError> {
+        let who = json!({ "request": "listparticipants", "room": ROOM });
+        let said = self.namespace.enter(|| video_room(&[who]))??;
+        let all = said.iter().flat_map(|answer| list(answer, "participants"));
+        let found = all.into_iter().find(|person| person["display"] == name);
+        let id =
+            found.ok_or_else(|| StandError::Said(format!("no {name} in the room: {said:?}")))?["id"].take();
+        let kick = json!({ "request": "kick", "room": ROOM, "secret": ROOM_SECRET, "id": id });
+        self.namespace.enter(|| video_room(&[kick]))?.map(drop)
+    }
+
+    /// How many RTP packets of media Janus says came in over all handles.
+    ///
+    /// # Errors
+    /// As [`Self::admin`].
+    pub fn packets_received(&self) -> Result<u64, StandError> {
+        Ok(self.handles()?.iter().map(|handle| counted(handle, "in", "packets")).sum())
+    }
+
     /// How many UDP ports Janus holds for media.
     ///
     /// # Errors
@@ -158,37 +217,66 @@ impl<'a> Janus<'a> {
     /// # Errors
     /// As [`Self::admin`].
     pub fn bytes_sent(&self) -> Result<u64, StandError> {
-        Ok(self.handles()?.iter().map(bytes_out).sum())
+        Ok(self.handles()?.iter().map(|handle| counted(handle, "out", "bytes")).sum())
     }
 }
 
-/// The sum of `bytes` in every `out_stats` or `stats.out` of a handle, whatever the layout of its version.
-fn bytes_out(info: &Value) -> u64 {
+/// The sum of `what` in every `in_stats` or `stats.in` (`out…`) of a handle, whatever the layout of its version.
+fn counted(info: &Value, direction: &str, what: &str) -> u64 {
     match info {
         Value::Object(fields) => fields
             .iter()
-            .map(|(name, value)| match name.as_str() {
-                "out_stats" | "out" => bytes_in(value),
-                _ => bytes_out(value),
+            .map(|(name, value)| {
+                let is_stats = name.strip_suffix("_stats").unwrap_or(name) == direction;
+                if is_stats { figures(value, what) } else { counted(value, direction, what) }
             })
             .sum(),
-        Value::Array(items) => items.iter().map(bytes_out).sum(),
+        Value::Array(items) => items.iter().map(|item| counted(item, direction, what)).sum(),
         _ => 0,
     }
 }
 
-fn bytes_in(stats: &Value) -> u64 {
+fn figures(stats: &Value, what: &str) -> u64 {
     match stats {
         Value::Object(fields) => fields
             .iter()
-            .map(|(name, value)| match name.as_str() {
-                "bytes" => value.as_u64().unwrap_or(0),
-                _ => bytes_in(value),
-            })
+            .map(
+                |(name, value)| if name == what { value.as_u64().unwrap_or(0) } else { figures(value, what) },
+            )
             .sum(),
-        Value::Array(items) => items.iter().map(bytes_in).sum(),
+        Value::Array(items) => items.iter().map(|item| figures(item, what)).sum(),
         _ => 0,
     }
+}
+
+/// Puts requests to the VideoRoom plugin, as a client of its own; the answers' data.
+fn video_room(requests: &[Value]) -> Result<Vec<Value>, StandError> {
+    let said = |error: &dyn std::fmt::Display| StandError::Said(format!("Janus, as a client: {error}"));
+    let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, PORT))?;
+    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+    let mut upgrade =
+        format!("ws://127.0.0.1:{PORT}/").into_client_request().map_err(|error| said(&error))?;
+    let subprotocol = tungstenite::http::HeaderValue::from_static("janus-protocol");
+    upgrade.headers_mut().insert("Sec-WebSocket-Protocol", subprotocol);
+    let (mut socket, _) = tungstenite::client(upgrade, stream).map_err(|error| said(&error))?;
+    let mut ask = |body: Value| -> Result<Value, StandError> {
+        socket.send(Message::text(body.to_string())).map_err(|error| said(&error))?;
+        let answer = socket.read().map_err(|error| said(&error))?;
+        let answer: Value = serde_json::from_slice(&answer.into_data()).map_err(|error| said(&error))?;
+        if answer["janus"] == "success" { Ok(answer) } else { Err(said(&answer)) }
+    };
+    let session = ask(json!({ "janus": "create", "transaction": "1" }))?["data"]["id"].take();
+    let attach = json!({ "janus": "attach", "transaction": "2", "session_id": session, "plugin": "janus.plugin.videoroom" });
+    let handle = ask(attach)?["data"]["id"].take();
+    let answers = requests
+        .iter()
+        .map(|body| {
+            let message = json!({ "janus": "message", "transaction": "3", "session_id": session, "handle_id": handle, "body": body });
+            Ok(ask(message)?["plugindata"]["data"].take())
+        })
+        .collect();
+    ask(json!({ "janus": "destroy", "transaction": "4", "session_id": session }))?;
+    answers
 }
 
 fn list(answer: &Value, name: &str) -> Vec<Value> {
@@ -263,10 +351,21 @@ admin: {{ admin_ws = true  admin_ws_port = {ADMIN_PORT}  admin_ws_ip = "127.0.0.
         mountpoint(VP8, 5012, 5014, r#""vp8""#, ""),
         mountpoint(H264_WITH_PIN, 5022, 5024, h264, &format!("pin = \"{PIN}\"")),
     ];
-    let rooms = format!(
-        "general: {{ }}\nroom-{ROOM}: {{ description = \"lesson\"  publishers = 100  bitrate = 0  fir_freq = 0 \
-         videocodec = \"vp8,h264\"  audiocodec = \"opus\"  record = false }}\n"
-    );
+    let room = |id: u64, video: &str, more: &str| {
+        format!(
+            "room-{id}: {{ description = \"lesson\"  bitrate = 0  fir_freq = 0  videocodec = \"{video}\"  \
+             audiocodec = \"opus\"  secret = \"{ROOM_SECRET}\"  {more} }}\n"
+        )
+    };
+    let rooms = [
+        format!("general: {{ admin_key = \"{ADMIN_KEY}\" }}\n"),
+        room(ROOM, "vp8,h264", "publishers = 100"),
+        room(RECORDED_ROOM, "vp8,h264", &format!("publishers = 100  record = true  rec_dir = \"{path}\"")),
+        room(ROOM_WITH_PIN, "vp8", &format!("publishers = 100  pin = \"{PIN}\"")),
+        room(SMALL_ROOM, "vp8", "publishers = 1"),
+        room(H264_ROOM, "h264", "publishers = 100"),
+    ]
+    .concat();
     fs::write(folder.path().join("janus.plugin.videoroom.jcfg"), rooms)?;
     fs::write(folder.path().join("janus.jcfg"), core)?;
     fs::write(folder.path().join("janus.transport.websockets.jcfg"), websockets)?;
@@ -284,8 +383,9 @@ mod tests {
                 "out": { "packets": 5, "bytes": sent, "bytes_lastsec": 7 } } })
         };
         let info = json!({ "webrtc": { "media": { "a": media(100), "v": media(4_000) } }, "bytes": 3 });
-        assert_eq!(bytes_out(&info), 4_100);
-        assert_eq!(bytes_out(&json!({ "media": [{ "out_stats": { "bytes": 5 } }] })), 5);
-        assert_eq!(bytes_out(&Value::Null), 0);
+        assert_eq!(counted(&info, "out", "bytes"), 4_100);
+        assert_eq!(counted(&info, "in", "packets"), 18);
+        assert_eq!(counted(&json!({ "media": [{ "out_stats": { "bytes": 5 } }] }), "out", "bytes"), 5);
+        assert_eq!(counted(&Value::Null, "out", "bytes"), 0);
     }
 }

@@ -12,6 +12,7 @@ mod conference;
 mod cut_off;
 mod find;
 mod janus;
+mod lesson;
 mod link;
 mod livekit;
 mod oven_media_engine;

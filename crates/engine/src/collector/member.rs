@@ -49,6 +49,9 @@ enum State {
 
 struct Track {
     id: TrackId,
+    /// The participant's track that it is a part of, as long as its sender has it: a server may hand a track from sender to
+    /// sender, and each of them is a row.
+    live: Option<TrackId>,
     kind: MediaKind,
     codec: Codec,
     from: Option<Box<str>>,
@@ -218,34 +221,61 @@ impl Member {
     }
 
     pub(super) fn track_opened(&mut self, id: TrackId, kind: MediaKind, codec: Codec) {
-        if let Some(track) = self.tracks.iter_mut().find(|track| track.id == id) {
+        if let Some(track) = self.live(id) {
             (track.kind, track.codec) = (kind, codec);
         } else if self.tracks.len() < TRACKS_MAX {
             self.tracks.push(Track::new(id, kind, codec));
         }
     }
 
+    /// The part of a track that is measured.
+    fn live(&mut self, id: TrackId) -> Option<&mut Track> {
+        self.tracks.iter_mut().find(|track| track.live == Some(id))
+    }
+
     /// Who sends it from here on; while nobody does, who sent it last stands.
     pub(super) fn track_from(&mut self, id: TrackId, from: Option<String>) {
-        if let (Some(track), Some(from)) = (self.tracks.iter_mut().find(|track| track.id == id), from) {
-            track.from = Some(from.into_boxed_str());
+        let Some(from) = from.map(String::into_boxed_str) else { return };
+        let Some(track) = self.live(id) else { return };
+        if track.from.as_ref().is_none_or(|before| *before == from) {
+            track.from = Some(from);
+            return;
+        }
+        track.live = None;
+        let (kind, codec) = (track.kind, track.codec);
+        let is_theirs = |track: &&mut Track| {
+            track.live.is_none() && track.kind == kind && track.from.as_ref() == Some(&from)
+        };
+        if let Some(again) = self.tracks.iter_mut().find(is_theirs) {
+            again.live = Some(id);
+        } else if self.tracks.len() < TRACKS_MAX {
+            // The participant counts its tracks from the bottom.
+            let row = TrackId(u16::MAX - u16::try_from(self.tracks.len()).unwrap_or(0));
+            self.tracks.push(Track {
+                id: row,
+                live: Some(id),
+                from: Some(from),
+                ..Track::new(id, kind, codec)
+            });
         }
     }
 
     pub(super) fn track_first_frame(&mut self, id: TrackId, at: RunTime) {
-        if let Some(track) = self.tracks.iter_mut().find(|track| track.id == id) {
+        if let Some(track) = self.live(id) {
             track.first_frame_at.get_or_insert(at);
         }
     }
 
     pub(super) fn interval(&mut self, interval: &TrackInterval) {
-        if !self.tracks.iter().any(|track| track.id == interval.track) {
+        if self.live(interval.track).is_none() {
             self.track_opened(interval.track, interval.kind, Codec::Other);
         }
-        if let Some(track) = self.tracks.iter_mut().find(|track| track.id == interval.track) {
-            self.tracks_unwritten |= track.counters.active_us == 0;
+        let mut is_first = false;
+        if let Some(track) = self.live(interval.track) {
+            is_first = track.counters.active_us == 0;
             track.add(interval);
         }
+        self.tracks_unwritten |= is_first;
     }
 
     /// Its row, and those of its tracks when they are wanted.
@@ -300,6 +330,7 @@ impl Track {
     fn new(id: TrackId, kind: MediaKind, codec: Codec) -> Self {
         Self {
             id,
+            live: Some(id),
             kind,
             codec,
             from: None,
@@ -372,5 +403,53 @@ impl Track {
             packets_lost: self.counters.packets_lost,
             wire_bytes: self.counters.wire_bytes,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+    use throng_observation::CaptureBasis;
+
+    fn interval(packets_received: u64) -> TrackInterval {
+        TrackInterval {
+            track: TrackId(0),
+            kind: MediaKind::Video,
+            ended_at: Instant::now(),
+            counters: TrackCounters { packets_received, active_us: 1, ..TrackCounters::default() },
+            jitter_us: None,
+            relative_delay_us: Vec::new(),
+            absolute_delay_us: Vec::new(),
+            capture_basis: None::<CaptureBasis>,
+            oven_delay_us: None,
+            source_fps: None,
+        }
+    }
+
+    #[test]
+    fn each_sender_of_a_track_that_changes_hands_has_a_row_of_its_own() {
+        let join = Join {
+            participant: ParticipantId(0),
+            cohort: CohortId(0),
+            at: RunTime(0),
+            leave_at: None,
+            source_ip: None,
+        };
+        let mut member = Member::new(&join);
+        member.track_opened(TrackId(0), MediaKind::Video, Codec::Vp8);
+        for (from, packets) in [(Some("a"), 1), (Some("a"), 2), (Some("b"), 10), (None, 0), (Some("a"), 4)] {
+            member.track_from(TrackId(0), from.map(str::to_owned));
+            if packets > 0 {
+                member.interval(&interval(packets));
+            }
+        }
+        let rows = member.rows(true);
+        let of = |row: &Row| match row {
+            Row::Track(track) => Some((track.track.0, track.from.clone()?, track.counters.packets_received)),
+            _ => None,
+        };
+        let tracks: Vec<_> = rows.iter().filter_map(of).collect();
+        assert_eq!(tracks, [(0, "a".into(), 7), (u16::MAX - 1, "b".into(), 10)]);
     }
 }

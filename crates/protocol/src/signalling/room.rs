@@ -143,6 +143,8 @@ pub enum RoomOutput {
     RemoteCandidate(PeerId, String),
     /// What the server sends on a peer connection from here on; before the offer that brings it.
     Streams(PeerId, Vec<RoomStream>),
+    /// Who else is in the room and sends, by name, whenever that changes.
+    People(BTreeSet<String>),
     /// A peer connection is no longer needed.
     ClosePeer(PeerId),
     /// The server named a place outside what is allowed; nothing was sent there.

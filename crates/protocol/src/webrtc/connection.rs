@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use throng_media::quality::WallClock;
 use throng_media::rtp::{PacketKind, classify};
 use throng_media::source::Clip;
-use throng_observation::{Failure, FailureReason, IceState, Layer, Observation, Refused, TrackId};
+use throng_observation::{Failure, FailureReason, IceState, Layer, MediaKind, Observation, Refused, TrackId};
 
 use super::agreed;
 use super::receiver::{Receiver, ReceiverOptions, next_second};
@@ -162,11 +162,43 @@ impl Connection {
     }
 
     /// What the peer sends on it from here on.
-    pub(super) fn streams(&mut self, streams: Vec<RoomStream>) {
-        self.streams = streams;
-        if let State::Playing { receiver, .. } = &self.state {
-            let known: Vec<_> = receiver.track_ids().collect();
-            known.into_iter().for_each(|track| self.tell_whose(track));
+    pub(super) fn streams(&mut self, now: Instant, streams: Vec<RoomStream>) {
+        let before = std::mem::replace(&mut self.streams, streams);
+        let State::Playing { receiver, .. } = &mut self.state else { return };
+        let known: Vec<_> = receiver.track_ids().collect();
+        for track in &known {
+            let sender = |streams: &[RoomStream], mid: &str| {
+                streams.iter().find(|stream| stream.mid == mid).and_then(|stream| stream.from.clone())
+            };
+            let Some(mid) = receiver.mid_of(*track) else { continue };
+            let (was, is) = (sender(&before, mid), sender(&self.streams, mid));
+            if was.is_some() && was != is {
+                receiver.changes_hands(*track, is.is_some(), now);
+            }
+        }
+        // What the sender before did is told as theirs.
+        self.outputs.extend(receiver.take_observed().map(ConnectionOutput::Observed));
+        known.into_iter().for_each(|track| self.tell_whose(track));
+    }
+
+    /// It speaks from here on, or is silent.
+    pub(super) fn set_talking(&mut self, is_talking: bool) {
+        if let State::Playing { sender: Some(sender), .. } = &mut self.state {
+            sender.set_talking(is_talking);
+        }
+    }
+
+    /// It sends a kind no more, or again.
+    pub(super) fn set_muted(&mut self, kind: MediaKind, is_muted: bool) {
+        if let State::Playing { sender: Some(sender), .. } = &mut self.state {
+            sender.set_muted(kind, is_muted);
+        }
+    }
+
+    /// Its picture is another from here on.
+    pub(super) fn show(&mut self, now: Instant, clip: &Arc<Clip>) {
+        if let State::Playing { sender: Some(sender), .. } = &mut self.state {
+            sender.show(now, clip);
         }
     }
 
@@ -393,7 +425,9 @@ impl Connection {
                 let next_interval_at = next_second(self.shared.joined_at, now);
                 let (receiver, sender) = (Box::new(receiver), sender.map(Box::new));
                 if sender.as_ref().is_some_and(|sender| sender.is_empty()) {
-                    return self.fail(FailureReason::Refused, "the server takes none of what we would send");
+                    let detail =
+                        format!("the server takes none of what we would send: {}", self.sent_codecs());
+                    return self.fail(FailureReason::CodecRefused, &detail);
                 }
                 self.state = State::Playing { peer, receiver, sender, next_interval_at };
                 self.outputs.push_back(ConnectionOutput::Connected);
@@ -411,13 +445,25 @@ impl Connection {
         }
     }
 
+    fn sent_codecs(&self) -> String {
+        let clips = self.outgoing.iter().filter_map(|out| out.ladders.iter().flatten().next());
+        clips.map(|clip| clip.codec().name()).collect::<Vec<_>>().join(", ")
+    }
+
     /// What is sent, section by section, layer by layer.
-    fn tracks(&self, negotiated: &Negotiated) -> Vec<SentTrack> {
+    fn tracks(&mut self, negotiated: &Negotiated) -> Vec<SentTrack> {
         let mut tracks = Vec::new();
         for (at, out) in self.outgoing.iter().enumerate() {
             // The sections of an offer are in the order of what is sent.
             let Some(codec) = out.ladders.iter().flatten().next().map(|clip| clip.codec()) else { continue };
             let plans = agreed::plans(negotiated, at, &out.media, codec);
+            if plans.is_empty() {
+                let detail = format!("the server does not take {}: it is not sent", codec.name());
+                self.outputs.push_back(ConnectionOutput::Observed(Observation::Odd {
+                    place: "codec_refused",
+                    detail,
+                }));
+            }
             tracks.extend(plans.into_iter().zip(&out.ladders).map(|(plan, ladder)| SentTrack {
                 plan,
                 ladder: ladder.clone(),

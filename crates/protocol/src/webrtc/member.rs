@@ -10,6 +10,7 @@ use throng_observation::{Failure, FailureReason, Observation, Outcome, Phase};
 use throng_scenario::LayerWish;
 
 use super::connection::{Connection, ConnectionOutput, Outgoing, Shared};
+use super::meeting::{Change, Conduct, Meeting};
 use super::viewer::{MayReach, Patience};
 use crate::participant::{Channel, Input, Open, Opening, Output, Participant, Transmit, Why};
 use crate::signalling::SIGNALLING;
@@ -37,6 +38,8 @@ pub struct MemberOptions {
     pub patience: Patience,
     /// What it sends; empty for one who only receives.
     pub outgoing: Vec<Outgoing>,
+    /// How it behaves.
+    pub conduct: Conduct,
     /// It tells the coded frames that it receives.
     pub is_tapped: bool,
     /// Which layer of what it receives it asks for, and when after its join.
@@ -47,6 +50,7 @@ pub struct MemberOptions {
 pub struct Member {
     options: MemberOptions,
     signalling: Box<dyn RoomSignalling>,
+    meeting: Meeting,
     state: State,
     started_at: Option<Instant>,
     /// The signalling server's address, once connected.
@@ -82,6 +86,7 @@ impl Member {
     #[must_use]
     pub fn new(signalling: Box<dyn RoomSignalling>, options: MemberOptions) -> Self {
         Self {
+            meeting: Meeting::new(options.conduct.clone()),
             options,
             signalling,
             state: State::Idle,
@@ -156,8 +161,13 @@ impl Member {
             }
             RoomOutput::Streams(id, streams) => {
                 if let Some(connection) = self.connection(now, id) {
-                    connection.streams(streams);
+                    connection.streams(now, streams);
                 }
+                self.drain(now, id);
+            }
+            RoomOutput::People(people) => {
+                self.meeting.people(people);
+                self.behave(now);
             }
             RoomOutput::ClosePeer(id) => self.close_peer(now, id),
             RoomOutput::Refused(what, place) => self.observe(Observation::Refused(what, place)),
@@ -186,6 +196,26 @@ impl Member {
             self.wishes_told += 1;
             self.peers.values_mut().for_each(|connection| connection.layer_asked(now, wish.layer));
             self.tell(now, RoomInput::Layer(wish.layer));
+        }
+    }
+
+    /// Does what the talk and the script ask for at `now`.
+    fn behave(&mut self, now: Instant) {
+        if matches!(self.state, State::Idle | State::Leaving { .. } | State::Over) {
+            return;
+        }
+        for change in self.meeting.changes(now) {
+            let publisher = self.peers.get_mut(&PeerId::PUBLISHER);
+            match change {
+                Change::Attend(attention) => self.tell(now, RoomInput::Attend(&attention)),
+                Change::Talk(is_talking) => {
+                    publisher.into_iter().for_each(|peer| peer.set_talking(is_talking));
+                }
+                Change::Mute(kind, is_muted) => {
+                    publisher.into_iter().for_each(|peer| peer.set_muted(kind, is_muted));
+                }
+                Change::Show(clip) => publisher.into_iter().for_each(|peer| peer.show(now, &clip)),
+            }
         }
     }
 
@@ -248,6 +278,10 @@ impl Member {
                 ConnectionOutput::Connected => {
                     self.observe(Observation::Reached(Phase::DtlsConnected, now));
                     self.tell(now, RoomInput::Connected(id));
+                    if id == PeerId::PUBLISHER {
+                        self.meeting.sender_begins();
+                        self.behave(now);
+                    }
                 }
                 // A participant has one ICE state in the figures: that of its first connection.
                 ConnectionOutput::Observed(Observation::Ice(_)) if self.peers.keys().next() != Some(&id) => {}
@@ -330,6 +364,9 @@ impl Member {
         if self.signalling.next_timeout().is_some_and(|(at, _)| now >= at) {
             self.tell(now, RoomInput::Timeout);
         }
+        if self.meeting.next_timeout().is_some_and(|(at, _)| now >= at) {
+            self.behave(now);
+        }
         for id in self.peers.keys().copied().collect::<Vec<_>>() {
             if let Some(connection) = self.peers.get_mut(&id)
                 && connection.next_deadline().is_some_and(|(at, _)| now >= at)
@@ -360,7 +397,9 @@ impl Member {
             _ => self.next_wish_at().map(|at| (at, "layer to ask for")),
         };
         let peers = self.peers.values().filter_map(Connection::next_deadline);
-        let all = peers.chain(own).chain(self.signalling.next_timeout());
+        let is_there = matches!(self.state, State::Joining { .. } | State::Present);
+        let meeting = self.meeting.next_timeout().filter(|_| is_there);
+        let all = peers.chain(own).chain(self.signalling.next_timeout()).chain(meeting);
         // A member who waits for nothing looks again in a minute.
         let idle = (self.options.clock.at + std::time::Duration::from_secs(10 * 365 * 86_400), "nothing");
         all.min_by_key(|(at, _)| *at).unwrap_or(idle)
@@ -382,8 +421,9 @@ impl Participant for Member {
                     }
                 }
             }
-            Input::Start { .. } => {
+            Input::Start { intended_at } => {
                 self.started_at = Some(now);
+                self.meeting.begin(intended_at);
                 self.state = State::Joining { by: now + self.options.patience.signalling };
                 self.observe(Observation::Reached(Phase::Started, now));
                 self.tell(now, RoomInput::Start);

@@ -22,6 +22,9 @@ pub mod member;
 
 mod layering;
 
+mod meeting;
+pub use meeting::{Conduct, Weights};
+
 mod payload;
 
 mod feedback;

@@ -57,6 +57,17 @@ enum Role {
     Ignored,
 }
 
+/// Whether somebody sends on a track. A server may hand one from sender to sender.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tenure {
+    /// Somebody does.
+    Held,
+    /// Somebody will; the next packet is the first of theirs.
+    Awaited,
+    /// Nobody does; what still comes was on its way before.
+    Vacant,
+}
+
 /// One received stream.
 pub(super) struct Track {
     pub(super) meter: TrackMeter,
@@ -68,6 +79,8 @@ pub(super) struct Track {
     payloads: PayloadReader,
     layering: Layering,
     first_frame_told: bool,
+    config: TrackConfig,
+    tenure: Tenure,
     /// Puts its frames together, if the participant is tapped.
     assembler: Option<Box<FrameAssembler>>,
 }
@@ -190,6 +203,14 @@ impl Receiver {
             track.meter.discarded();
             return self.odd(Oddity::BadRtp, "rtp", "padding is longer than the payload");
         };
+        match track.tenure {
+            Tenure::Held => {}
+            Tenure::Vacant => return,
+            Tenure::Awaited => {
+                track.meter = TrackMeter::new(track.config, self.clock, arrived_at);
+                track.tenure = Tenure::Held;
+            }
+        }
         let (sequence, payload) = if retransmitted {
             // Padding on the retransmission stream probes the path and repeats nothing.
             let Some(original) = original_packet(payload) else { return track.meter.overhead(wire_bytes) };
@@ -315,6 +336,8 @@ impl Receiver {
             payloads: PayloadReader::new(assignment.codec),
             layering: Layering::default(),
             first_frame_told: false,
+            config,
+            tenure: Tenure::Held,
             assembler: (self.is_tapped && assignment.kind == MediaKind::Video)
                 .then(|| Box::new(FrameAssembler::new(assignment.codec))),
         });
@@ -382,7 +405,7 @@ impl Receiver {
     pub fn timeout(&mut self, now: Instant) {
         if now >= self.next_interval_at {
             self.next_interval_at = next_second(self.next_interval_at, now);
-            for track in &mut self.tracks {
+            for track in self.tracks.iter_mut().filter(|track| track.tenure == Tenure::Held) {
                 self.observed.push(Observation::Interval(Box::new(track.meter.take_interval(now))));
             }
         }
@@ -422,7 +445,7 @@ impl Receiver {
             let id = TrackId(self.first_track.saturating_add(at as u16));
             self.observed.extend(track.layering.give_up(id).map(Observation::LayerSwitched));
         }
-        for track in &mut self.tracks {
+        for track in self.tracks.iter_mut().filter(|track| track.tenure == Tenure::Held) {
             self.observed.push(Observation::Interval(Box::new(track.meter.finish(now))));
         }
     }
@@ -449,6 +472,19 @@ impl Receiver {
     /// What was seen since the last call, in order.
     pub fn take_observed(&mut self) -> std::vec::Drain<'_, Observation> {
         self.observed.drain(..)
+    }
+
+    /// Another sender, or none, has a track from here on: what the one before sent is over, and the next packet begins a
+    /// measurement of its own.
+    pub(super) fn changes_hands(&mut self, track: TrackId, is_taken: bool, now: Instant) {
+        let at = track.0.checked_sub(self.first_track).map(usize::from);
+        let Some(track) = at.and_then(|at| self.tracks.get_mut(at)) else { return };
+        if track.tenure == Tenure::Held {
+            self.observed.push(Observation::Interval(Box::new(track.meter.finish(now))));
+        }
+        track.meter = TrackMeter::new(track.config, self.clock, now);
+        track.tenure = if is_taken { Tenure::Awaited } else { Tenure::Vacant };
+        track.first_frame_told = false;
     }
 
     /// The tracks that were opened.

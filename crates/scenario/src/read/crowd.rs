@@ -7,7 +7,7 @@ use super::fields::{Fields, Reader};
 use super::tree::{Node, Span, Value};
 use super::{is_text, place_of, ranges, role};
 use crate::arrival::{ArrivalKind, Burst, Every, Poisson, Ramp};
-use crate::churn::{Stay, StayTime};
+use crate::churn::{Reconnect, Stay, StayTime};
 use crate::scenario::Cohort;
 use crate::units;
 
@@ -89,7 +89,21 @@ fn cohort(reader: &mut Reader, fields: &mut Fields<'_>, name: String) -> Option<
     let stay = fields.get("stay").and_then(|node| stay(reader, node, &stay_path));
     let source_ips = ranges(reader, fields);
     let role = role::role(reader, fields);
-    Some(Cohort { name, size: size?, arrival: arrival?, stay, source_ips, role })
+    let reconnect = reconnect(reader, fields);
+    Some(Cohort { name, size: size?, arrival: arrival?, stay, source_ips, role, reconnect })
+}
+
+fn reconnect(reader: &mut Reader, cohort: &mut Fields<'_>) -> Option<Reconnect> {
+    let path = cohort.path_of("reconnect");
+    let node = cohort.get("reconnect")?;
+    let mut fields = reader.table(node, &path, "a table such as { at = \"60s\", within = \"2s\" }")?;
+    let at = reader.quantity(&mut fields, "at", "60s", units::duration);
+    let within = reader.quantity(&mut fields, "within", "2s", units::duration).unwrap_or_default();
+    if fields.get("at").is_none() {
+        reader.fail(Some(node.span), format!("`{path}.at` is missing"), "write for example at = \"60s\"");
+    }
+    reader.finish(&fields);
+    Some(Reconnect { at: at?, within })
 }
 
 const ARRIVAL: &str = "a table such as { every = \"100ms\" }, { ramp = \"60s\" }, { burst = { size = 50, every = \"10s\" } } or { poisson = { rate = \"5/s\", seed = 7 } }";

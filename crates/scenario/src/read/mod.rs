@@ -12,6 +12,7 @@ mod tree;
 use tree::{Node, Sources, Span, Value};
 mod fields;
 use fields::{Fields, Reader};
+mod conference;
 mod crowd;
 mod limits;
 mod role;
@@ -23,8 +24,8 @@ mod watch;
 mod watch_tests;
 
 /// What may stand at the top of the file.
-const TOP_KEYS: [&str; 9] =
-    ["objectives", "target", "crowd", "run", "stream", "watch", "tap", "output", "caps"];
+const TOP_KEYS: [&str; 11] =
+    ["objectives", "target", "crowd", "run", "stream", "talk", "room", "watch", "tap", "output", "caps"];
 
 /// Places of values that are judged together with others.
 struct Places {
@@ -51,6 +52,9 @@ pub(crate) fn scenario(text: &str, overrides: &[Override]) -> Result<Scenario, S
     let (crowd, crowd_places) = crowd::crowd(&mut reader, &mut fields);
     let (run, run_places) = run(&mut reader, &mut fields);
     let (stream, video) = stream(&mut reader, &mut fields);
+    let talk = conference::talk(&mut reader, &mut fields);
+    let room_place = place_of(fields.get("room"));
+    let room = conference::room(&mut reader, &mut fields);
     let objectives = objectives(&mut reader, &mut fields);
     let watch_place = place_of(fields.get("watch"));
     let watch = watch::watches(&mut reader, &mut fields);
@@ -61,10 +65,11 @@ pub(crate) fn scenario(text: &str, overrides: &[Override]) -> Result<Scenario, S
     let Some(target) = target.filter(|_| reader.is_clean()) else {
         return Err(ScenarioError { problems: reader.into_problems() });
     };
-    let scenario = Scenario { target, crowd, run, stream, watch, tap, objectives, output, caps };
+    let scenario = Scenario { target, crowd, run, stream, talk, room, watch, tap, objectives, output, caps };
     let (size, arrival, stay) = crowd_places;
     let (duration, warm_up) = run_places;
     watch::check(&mut reader, &scenario.watch, scenario.run.duration, watch_place);
+    conference::check(&mut reader, &scenario, room_place);
     limits::check(&mut reader, &scenario, &Places { size, arrival, stay, duration, warm_up, video });
     if reader.is_clean() { Ok(scenario) } else { Err(ScenarioError { problems: reader.into_problems() }) }
 }

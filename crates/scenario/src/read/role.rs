@@ -1,18 +1,21 @@
 //! Reads what the participants of a conference do: `publish` and `subscribe` of a `[crowd]`.
 
-use throng_observation::{Codec, Layer};
+use throng_observation::{Codec, Layer, MediaKind};
 
 use super::fields::{Fields, Reader};
 use super::tree::{Node, Value};
-use crate::role::{CARD_SIZES, LayerWish, Publish, Role, Subscribe};
+use crate::role::{CARD_SIZES, LayerWish, MEDIA_ENDINGS, MediaCodec, MediaFile, Publish, Role, Subscribe};
+use crate::script::{Act, Cue};
 use crate::units;
 
 const PUBLISH: &str = "\"none\", or a table such as { video = \"240p\", audio = true }";
+const SUBSCRIBE: &str = "\"all\", \"none\", \"last_speakers(10)\", or a table such as { video = \"last_speakers(10)\", audio = \"all\" }";
+/// More things to do than a script of any use has.
+const CUES_MAX: usize = 1_000;
 const LAYERS: &str =
     "\"low\", \"medium\", \"high\", or a list such as [{ after = \"10s\", layer = \"high\" }]";
 /// More changes than a person makes in a meeting.
 const LAYERS_MAX: usize = 100;
-const SUBSCRIBE: &str = "\"all\", \"none\", or a table such as { video = \"none\", audio = \"all\" }";
 
 /// The role of a cohort; `None` when its table says nothing of it.
 pub(super) fn role(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Role> {
@@ -22,7 +25,15 @@ pub(super) fn role(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Role>
     let connection_per_feed = reader.boolean(fields, "connection_per_feed");
     let layers_path = fields.path_of("layers");
     let layers = fields.get("layers");
-    if publish.is_none() && subscribe.is_none() && connection_per_feed.is_none() && layers.is_none() {
+    let talks = reader.integer(fields, "talks", 0, 1_000).and_then(|talks| u32::try_from(talks).ok());
+    let script = script(reader, fields);
+    if publish.is_none()
+        && subscribe.is_none()
+        && connection_per_feed.is_none()
+        && layers.is_none()
+        && talks.is_none()
+        && script.is_empty()
+    {
         return None;
     }
     let mut role = Role::default();
@@ -36,6 +47,8 @@ pub(super) fn role(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Role>
     if let Some(node) = layers {
         role.layers = self::layers(reader, node, &layers_path);
     }
+    role.talks = talks.unwrap_or(role.talks);
+    role.script = script;
     Some(role)
 }
 
@@ -44,20 +57,76 @@ fn publish(reader: &mut Reader, node: &Node, path: &str) -> Option<Publish> {
         return None;
     }
     let mut fields = reader.table(node, path, PUBLISH)?;
-    let video = word(reader, &mut fields, "video", &CARD_SIZES);
+    let codec_span = fields.get("codec").map(|node| node.span);
+    let codec =
+        word(reader, &mut fields, "codec", &MediaCodec::NAMES).and_then(|n| MediaCodec::from_name(&n));
+    let fps = reader.positive(&mut fields, "fps").filter(|fps| (0.1..=1_000.0).contains(fps));
+    let ssrc = |reader: &mut Reader, fields: &mut Fields<'_>, key| {
+        reader.integer(fields, key, 0, u64::from(u32::MAX)).and_then(|ssrc| u32::try_from(ssrc).ok())
+    };
+    let (video_ssrc, audio_ssrc) =
+        (ssrc(reader, &mut fields, "ssrc"), ssrc(reader, &mut fields, "audio_ssrc"));
+    let (video, video_file) = match file(reader, &mut fields, "video") {
+        Some(path) => {
+            let fps_milli = fps.map(|fps| (fps * 1e3).round() as u32);
+            (None, Some(MediaFile { path, codec, fps_milli, ssrc: video_ssrc }))
+        }
+        None => (word(reader, &mut fields, "video", &CARD_SIZES), None),
+    };
     let simulcast = simulcast(reader, &mut fields);
-    let codec = word(reader, &mut fields, "codec", &["vp8", "h264"]);
-    let audio = reader.boolean(&mut fields, "audio").unwrap_or(true);
+    let audio_file = file(reader, &mut fields, "audio").map(|path| MediaFile {
+        path,
+        codec: MediaCodec::from_name("opus"),
+        fps_milli: None,
+        ssrc: audio_ssrc,
+    });
+    let audio = audio_file.is_some() || reader.boolean(&mut fields, "audio").unwrap_or(true);
     reader.finish(&fields);
-    if video.is_none() && simulcast.is_empty() && !audio {
+    let codec = match codec.map(MediaCodec::codec) {
+        None | Some(Codec::Vp8) => Codec::Vp8,
+        Some(Codec::H264) => Codec::H264,
+        Some(other) => {
+            if video_file.is_none() {
+                let message = format!("the test card does not come in {}", other.name());
+                reader.fail(
+                    codec_span,
+                    message,
+                    "write codec = \"vp8\" or \"h264\", or name a file as `video`",
+                );
+            }
+            other
+        }
+    };
+    let publish = Publish { video, simulcast, codec, audio, video_file, audio_file };
+    if !publish.has_video() && !audio {
         reader.fail(Some(node.span), format!("`{path}` sends nothing"), "write publish = \"none\"");
     }
-    if video.is_some() && !simulcast.is_empty() {
+    if (publish.video.is_some() || publish.video_file.is_some()) && !publish.simulcast.is_empty() {
         let message = format!("`{path}` names both video and simulcast");
         reader.fail(Some(node.span), message, "remove video: simulcast names all sizes");
     }
-    let codec = if codec.as_deref() == Some("h264") { Codec::H264 } else { Codec::Vp8 };
-    Some(Publish { video, simulcast, codec, audio })
+    Some(publish)
+}
+
+/// The path of a media file, where the value is one.
+fn file(reader: &mut Reader, fields: &mut Fields<'_>, key: &'static str) -> Option<String> {
+    let path = fields.path_of(key);
+    let node = fields.get(key)?;
+    let Value::Text(text) = &node.value else { return None };
+    let lower = text.to_ascii_lowercase();
+    if MEDIA_ENDINGS.iter().any(|ending| lower.ends_with(ending)) {
+        return Some(text.clone());
+    }
+    if text.contains(['.', '/']) {
+        let endings = MEDIA_ENDINGS.join(", ");
+        reader.fail(
+            Some(node.span),
+            format!("`{path}` is no media file by its name"),
+            format!("name a file with one of the endings {endings}"),
+        );
+        return Some(text.clone());
+    }
+    None
 }
 
 /// Two or three sizes of the test card, brought into order.
@@ -126,21 +195,71 @@ fn layers(reader: &mut Reader, node: &Node, path: &str) -> Vec<LayerWish> {
 }
 
 fn subscribe(reader: &mut Reader, node: &Node, path: &str) -> (Subscribe, Subscribe) {
-    let of = |word: Option<String>| match word.as_deref() {
-        Some("none") => Subscribe::Nobody,
-        _ => Subscribe::All,
-    };
-    match &node.value {
-        Value::Text(text) if text == "all" => (Subscribe::All, Subscribe::All),
-        Value::Text(text) if text == "none" => (Subscribe::Nobody, Subscribe::Nobody),
-        _ => {
-            let Some(mut fields) = reader.table(node, path, SUBSCRIBE) else { return Default::default() };
-            let video = of(word(reader, &mut fields, "video", &["all", "none"]));
-            let audio = of(word(reader, &mut fields, "audio", &["all", "none"]));
-            reader.finish(&fields);
-            (video, audio)
-        }
+    if let Value::Text(_) = &node.value {
+        let whom = whom(reader, node, path).unwrap_or_default();
+        return (whom, whom);
     }
+    let Some(mut fields) = reader.table(node, path, SUBSCRIBE) else { return Default::default() };
+    let mut of = |key: &'static str| {
+        let path = fields.path_of(key);
+        fields.get(key).and_then(|node| whom(reader, node, &path)).unwrap_or_default()
+    };
+    let both = (of("video"), of("audio"));
+    reader.finish(&fields);
+    both
+}
+
+fn whom(reader: &mut Reader, node: &Node, path: &str) -> Option<Subscribe> {
+    let expected = "one of \"all\", \"none\", \"last_speakers(10)\"";
+    let text = reader.text(node, path, expected)?;
+    let whom = Subscribe::from_name(&text);
+    if whom.is_none() {
+        let near = super::nearest(&text, ["all", "none", "last_speakers(10)"].into_iter());
+        let mend =
+            near.map_or_else(|| format!("write {expected}"), |near| format!("did you mean \"{near}\"?"));
+        reader.fail(Some(node.span), format!("`{path}` is not {expected}"), mend);
+    }
+    whom
+}
+
+const CUE: &str = "a table such as { at = \"30s\", mute = \"audio\", for = \"10s\" }";
+
+fn script(reader: &mut Reader, fields: &mut Fields<'_>) -> Vec<Cue> {
+    let path = fields.path_of("script");
+    let Some(node) = fields.get("script") else { return Vec::new() };
+    let items = match &node.value {
+        Value::List(items) if items.len() <= CUES_MAX => items.as_slice(),
+        Value::Table(_) => std::slice::from_ref(node),
+        _ => {
+            let message = format!("`{path}` is not a list of at most {CUES_MAX} tables");
+            reader.fail(Some(node.span), message, format!("write a list of tables, each {CUE}"));
+            return Vec::new();
+        }
+    };
+    items.iter().filter_map(|item| cue(reader, item, &path)).collect()
+}
+
+fn cue(reader: &mut Reader, node: &Node, path: &str) -> Option<Cue> {
+    let mut fields = reader.table(node, path, CUE)?;
+    let at = reader.quantity(&mut fields, "at", "30s", units::duration);
+    let lasts = reader.quantity(&mut fields, "for", "10s", units::duration);
+    let has = (fields.get("at").is_some(), fields.get("mute").is_some(), fields.get("screen").is_some());
+    let kind = match word(reader, &mut fields, "mute", &["audio", "video"]).as_deref() {
+        Some("video") => MediaKind::Video,
+        _ => MediaKind::Audio,
+    };
+    let screen = word(reader, &mut fields, "screen", &CARD_SIZES);
+    reader.finish(&fields);
+    let act = match has {
+        (true, true, false) => Act::Mute(kind),
+        (true, false, true) => Act::Screen(screen?),
+        _ => {
+            let message = format!("`{path}` needs `at` and exactly one of `mute` and `screen`");
+            reader.fail(Some(node.span), message, format!("write {CUE}"));
+            return None;
+        }
+    };
+    Some(Cue { at: at?, lasts, act })
 }
 
 /// One of a few words.

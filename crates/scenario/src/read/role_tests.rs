@@ -29,7 +29,15 @@ fn a_meeting_says_its_key_its_layers_and_which_are_wanted() {
     assert_eq!((api.key.as_str(), api.secret.to_string().as_str(), api.room), ("devkey", "env:SECRET", None));
     let role = scenario.crowd[0].role.clone().unwrap();
     let simulcast = ["144p", "240p", "360p"].map(String::from).to_vec();
-    assert_eq!(role.publish, Some(Publish { video: None, simulcast, codec: Codec::H264, audio: true }));
+    let publish = Publish {
+        video: None,
+        simulcast,
+        codec: Codec::H264,
+        audio: true,
+        video_file: None,
+        audio_file: None,
+    };
+    assert_eq!(role.publish, Some(publish));
     let wish = |after_s, layer| LayerWish { after: Duration::from_secs(after_s), layer };
     assert_eq!(role.layers, [wish(0, Layer::Low), wish(10, Layer::High), wish(20, Layer::Off)]);
     let again = Scenario::parse(&scenario.to_toml()).unwrap();

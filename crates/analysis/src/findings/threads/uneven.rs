@@ -8,7 +8,9 @@ pub(in super::super) fn check(scene: &Scene<'_>) -> Seen {
     let hot = match hot(scene) {
         Ok(hot) if hot.shape == Shape::Uneven => hot,
         Ok(_) => {
-            return Seen::Moot;
+            return Seen::Fine(
+                "Threads of one kind are about equally busy, or there is one of the kind".into(),
+            );
         }
         Err(seen) => return seen,
     };

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use serde_json::{Value, json};
+use throng_observation::FailureReason;
 use throng_scenario::JanusId;
 
 use super::SDP;
@@ -115,6 +116,7 @@ impl Stand {
         let outputs = std::mem::take(&mut self.outputs);
         outputs
             .iter()
+            .filter(|output| !matches!(output, RoomOutput::People(_)))
             .map(|output| format!("{output:?}").split(['(', ' ', '{']).next().unwrap().to_owned())
             .collect()
     }
@@ -187,7 +189,11 @@ fn with_a_handle_a_feed_each_has_its_own_peer_connection_and_loses_it() {
     }
     stand.outputs.clear();
     stand.tells(100, &json!({"videoroom":"event","leaving":3}), None);
-    assert!(matches!(stand.outputs[..], [RoomOutput::ClosePeer(PeerId(2))]), "{:?}", stand.outputs);
+    assert!(
+        matches!(stand.outputs[..], [RoomOutput::ClosePeer(PeerId(2)), RoomOutput::People(_)]),
+        "{:?}",
+        stand.outputs
+    );
 }
 
 #[test]
@@ -209,40 +215,59 @@ fn attention_is_turned_by_unsubscribing_and_subscribing() {
 }
 
 #[test]
-fn a_room_is_made_or_found_and_destroyed_by_who_made_it() {
+fn a_room_is_made_or_found_and_destroyed_by_who_leaves_last() {
     let new_room = NewRoom {
+        secret: "s".into(),
         admin_key: Some("k".into()),
         publishers: 6,
         bitrate_bps: 256_000,
         video_codecs: "vp8".into(),
     };
-    for (answer, made) in [
-        (json!({"videoroom":"created","room":1234}), true),
-        (json!({"videoroom":"event","error_code":427,"error":"Room 1234 already exists"}), false),
+    let created = json!({"videoroom":"created","room":1234});
+    let exists = json!({"videoroom":"event","error_code":427,"error":"Room 1234 already exists"});
+    let nobody = json!({"videoroom":"participants","participants":[]});
+    let somebody = json!({"videoroom":"participants","participants":[{"id":2,"display":"b"}]});
+    let refused = json!({"videoroom":"event","error_code":426,"error":"No such room (1234)"});
+    for (answer, left, is_ended) in [
+        (&created, &nobody, true),
+        (&created, &somebody, false),
+        (&exists, &nobody, true),
+        (&exists, &refused, false),
     ] {
         let mut stand = Stand::new(VideoRoomConfig { new_room: Some(new_room.clone()), ..config() });
-        let create = stand.answers("create", &answer, None);
-        assert_eq!((&create["admin_key"], &create["bitrate"]), (&json!("k"), &json!(256_000)));
+        let create = stand.answers("create", answer, None);
+        let said = (&create["admin_key"], &create["bitrate"], &create["secret"]);
+        assert_eq!(said, (&json!("k"), &json!(256_000), &json!("s")));
         stand.answers("join", &json!({"videoroom":"joined","id":1,"publishers":[]}), None);
         stand.tell(RoomInput::Leave);
-        let requests: Vec<_> = stand.asked.iter().map(|(_, _, body)| body["request"].clone()).collect();
-        let expect: &[&str] = if made { &["leave", "destroy"] } else { &["leave"] };
-        assert_eq!(requests, expect);
+        stand.answers("leave", &json!({"videoroom":"event","leaving":"ok"}), None);
+        stand.answers("listparticipants", left, None);
+        // A room that is not ours refuses the secret, and stays.
+        let requests: Vec<_> = stand.asked.iter().map(|(_, _, body)| body.clone()).collect();
+        match requests.as_slice() {
+            [end] if is_ended => {
+                assert_eq!((&end["request"], &end["secret"]), (&json!("destroy"), &json!("s")));
+            }
+            requests => assert!(requests.is_empty() && !is_ended, "{requests:?}"),
+        }
         assert!(matches!(stand.outputs.last(), Some(RoomOutput::Goodbye)), "{:?}", stand.outputs);
     }
 }
 
 #[test]
 fn refusals_are_failures_that_carry_the_rooms_words() {
-    for (code, words) in [
-        (426, "No such room (1234)"),
-        (432, "Maximum number of publishers (6) already reached"),
-        (433, "Unauthorized (wrong pin)"),
+    for (code, words, reason) in [
+        (426, "No such room (1234)", FailureReason::NoSuchRoom),
+        (432, "Maximum number of publishers (6) already reached", FailureReason::RoomFull),
+        (433, "Unauthorized (wrong pin)", FailureReason::Unauthorized),
+        (429, "Missing mandatory element (pin)", FailureReason::Unauthorized),
+        (429, "Missing mandatory element (room)", FailureReason::Refused),
+        (436, "User ID 1 already exists", FailureReason::Refused),
     ] {
         let mut stand = Stand::new(config());
         stand.answers("join", &json!({"videoroom":"event","error_code":code,"error":words}), None);
         let Some(RoomOutput::Failed(failure)) = stand.outputs.last() else { panic!("{:?}", stand.outputs) };
-        assert_eq!(failure.reason, throng_observation::FailureReason::Refused);
+        assert_eq!(failure.reason, reason);
         assert!(failure.detail.contains(words), "{failure}");
     }
     // Who is gone before they could be received costs nothing else.
@@ -251,9 +276,27 @@ fn refusals_are_failures_that_carry_the_rooms_words() {
     stand.answers("join", &json!({"videoroom":"event","error_code":428,"error":"No such feed (2)"}), None);
     let join = stand.answers("join", &json!({"videoroom":"attached","streams":[]}), Some("offer"));
     assert_eq!(join["streams"], json!([{"feed":3,"mid":"0"},{"feed":3,"mid":"1"}]));
-    for said in [json!({"videoroom":"event","kicked":1}), json!({"videoroom":"destroyed","room":1234})] {
+    for (said, reason) in [
+        (json!({"videoroom":"event","kicked":1}), FailureReason::Kicked),
+        (json!({"videoroom":"event","leaving":"ok","reason":"kicked"}), FailureReason::Kicked),
+        (json!({"videoroom":"destroyed","room":1234}), FailureReason::MediaLost),
+    ] {
         let mut stand = Stand::present(config(), &[]);
         stand.tells(100, &said, None);
-        assert!(matches!(stand.outputs.last(), Some(RoomOutput::Failed(_))), "{:?}", stand.outputs);
+        let Some(RoomOutput::Failed(failure)) = stand.outputs.last() else { panic!("{:?}", stand.outputs) };
+        assert_eq!(failure.reason, reason);
     }
+}
+
+#[test]
+fn who_is_in_the_room_is_told_and_who_is_thrown_out_is_not_in_it_any_more() {
+    let mut stand = Stand::present(config(), &[publisher(2, "a"), publisher(3, "b")]);
+    stand.tells(100, &json!({"videoroom":"event","publishers":[publisher(4, "c")]}), None);
+    stand.tells(100, &json!({"videoroom":"event","kicked":2}), None);
+    stand.tells(100, &json!({"videoroom":"event","leaving":3}), None);
+    let told = stand.outputs.iter().filter_map(|output| match output {
+        RoomOutput::People(names) => Some(names.iter().cloned().collect::<String>()),
+        _ => None,
+    });
+    assert_eq!(told.collect::<Vec<_>>(), ["ab", "abc", "bc", "c"]);
 }

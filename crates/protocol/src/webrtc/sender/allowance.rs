@@ -28,6 +28,13 @@ impl Allowance {
         Self { wanted_bps, by_loss_bps: wanted_bps, remb: None, worst_loss: 0.0, judged_at: now }
     }
 
+    /// The sender wants to send more or less from here on.
+    pub(super) fn want(&mut self, wanted_bps: f64) {
+        let share = self.by_loss_bps / self.wanted_bps.max(1.0);
+        self.wanted_bps = wanted_bps;
+        self.by_loss_bps = wanted_bps * share.min(1.0);
+    }
+
     /// The receiver can take so much.
     pub(super) fn remb(&mut self, now: Instant, bits_per_second: u64) {
         self.remb = Some((bits_per_second as f64, now));

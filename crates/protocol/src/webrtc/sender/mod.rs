@@ -202,6 +202,17 @@ impl Sender {
         self.streams.iter_mut().filter(|s| s.plan.kind == kind).for_each(|stream| stream.set_muted(is_muted));
     }
 
+    /// Shows another picture from here on, as who begins or ends to share a screen: of the same codec, in place of the one
+    /// picture that is sent. Without effect on the layers of a simulcast.
+    pub fn show(&mut self, now: Instant, clip: &Arc<Clip>) {
+        let is_shown = |stream: &&mut Stream| stream.plan.rid.is_none() && stream.codec() == clip.codec();
+        self.streams.iter_mut().filter(is_shown).for_each(|stream| stream.show(clip));
+        let wanted_bps = self.streams.iter().map(Stream::bitrate_bps).sum();
+        self.allowance.want(wanted_bps);
+        self.pacer.set_mean(wanted_bps);
+        self.keep_to_allowance(now);
+    }
+
     /// Does what is due.
     pub fn timeout(&mut self, now: Instant) {
         self.streams.iter_mut().for_each(|stream| stream.capture(now));

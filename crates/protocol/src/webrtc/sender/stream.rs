@@ -135,6 +135,12 @@ impl Stream {
         self.is_muted = is_muted;
     }
 
+    /// Plays `clip` from here on, which begins with a key frame.
+    pub(super) fn show(&mut self, clip: &Arc<Clip>) {
+        self.ladder = vec![Arc::clone(clip)];
+        self.player.switch_to(Arc::clone(clip));
+    }
+
     /// Keeps to `bps` as well as the ladder allows; a change begins with a key frame.
     pub(super) fn keep_to(&mut self, bps: f64) {
         let fits = self.ladder.iter().rev().find(|clip| clip.bitrate_bps() <= bps).or(self.ladder.first());

@@ -25,9 +25,11 @@ pub enum Subscribing {
     HandlePerFeed,
 }
 
-/// A room that is made for the run, and destroyed by who made it.
+/// A room that is made for the run by who joins first, and destroyed by who leaves last.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewRoom {
+    /// `secret`: who knows it may destroy the room. It tells the rooms of a run from all others.
+    pub secret: String,
     /// `admin_key`, where the server asks for one.
     pub admin_key: Option<String>,
     /// How many may publish.
@@ -39,6 +41,11 @@ pub struct NewRoom {
 }
 
 impl NewRoom {
+    /// The request that ends the room.
+    pub(super) fn end(&self, room: &JanusId) -> Value {
+        json!({ "request": "destroy", "room": room_json(room), "secret": self.secret })
+    }
+
     pub(super) fn request(&self, room: &JanusId, pin: Option<&str>) -> Value {
         let mut body = Map::new();
         let fields = [
@@ -50,6 +57,7 @@ impl NewRoom {
             ("audiocodec", json!("opus")),
             ("is_private", json!(true)),
             ("description", json!("throng")),
+            ("secret", json!(self.secret)),
         ];
         body.extend(fields.into_iter().map(|(name, value)| (name.to_owned(), value)));
         if let Some(key) = &self.admin_key {

@@ -1,6 +1,6 @@
 //! Who publishes in the room.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use throng_observation::MediaKind;
@@ -57,12 +57,17 @@ impl Feeds {
         self.feeds.remove(&key).map(|_| key)
     }
 
+    /// The names of all.
+    pub(super) fn names(&self) -> BTreeSet<String> {
+        self.feeds.values().map(|feed| feed.name.clone()).collect()
+    }
+
     pub(super) fn get(&self, key: &str) -> Option<&Feed> {
         self.feeds.get(key)
     }
 
     /// The (feed, mid) pairs that `attention` wants.
-    pub(super) fn wanted(&self, attention: &Attention) -> std::collections::BTreeSet<(String, String)> {
+    pub(super) fn wanted(&self, attention: &Attention) -> BTreeSet<(String, String)> {
         let pairs = self.feeds.iter().flat_map(|(key, feed)| {
             let streams = feed.streams.iter().filter(|(_, kind)| attention.wants(&feed.name, *kind));
             streams.map(move |(mid, _)| (key.clone(), mid.clone()))

@@ -30,6 +30,14 @@ const SUBPROTOCOL: &str = "janus-protocol";
 const PLUGIN: &str = "janus.plugin.videoroom";
 /// `JANUS_VIDEOROOM_ERROR_ROOM_EXISTS`.
 const ROOM_EXISTS: i64 = 427;
+/// `JANUS_VIDEOROOM_ERROR_NO_SUCH_ROOM`.
+const NO_SUCH_ROOM: i64 = 426;
+/// `JANUS_VIDEOROOM_ERROR_MISSING_ELEMENT`: no PIN, for a room that wants one.
+const MISSING_ELEMENT: i64 = 429;
+/// `JANUS_VIDEOROOM_ERROR_PUBLISHERS_FULL`.
+const ROOM_FULL: i64 = 432;
+/// `JANUS_VIDEOROOM_ERROR_UNAUTHORIZED`: a wrong PIN, or a wrong key to make rooms.
+const UNAUTHORIZED: i64 = 433;
 /// `JANUS_VIDEOROOM_ERROR_NO_SUCH_FEED`: who was to be received is gone already.
 const NO_SUCH_FEED: i64 = 428;
 
@@ -40,10 +48,10 @@ pub struct VideoRoom {
     state: State,
     /// The handle that joins and publishes.
     publisher: Option<Handle>,
+    /// Our id in the room.
+    own_id: Option<Value>,
     feeds: Feeds,
     subscribers: Subscribers,
-    /// This participant made the room, and destroys it.
-    made_room: bool,
     outputs: VecDeque<RoomOutput>,
 }
 
@@ -58,6 +66,9 @@ enum Ask {
     /// `join`, `update` or `start` of a subscriber.
     Subscriber(PeerId),
     DetachSubscriber(PeerId),
+    /// Our own goodbye, where the room is to be destroyed by who leaves last.
+    Leave,
+    WhoIsLeft,
     /// What nobody waits for: the session's end follows.
     Farewell,
     Destroy,
@@ -86,9 +97,9 @@ impl VideoRoom {
             session,
             state: State::Idle,
             publisher: None,
+            own_id: None,
             feeds: Feeds::default(),
             subscribers,
-            made_room: false,
             outputs: VecDeque::new(),
         }
     }
@@ -186,9 +197,19 @@ impl VideoRoom {
             return self.plugin_refused(now, answers, code, &said.error.unwrap_or_default());
         }
         if answers == Some(Ask::CreateRoom) {
-            self.made_room = true;
             self.join(now, handle);
             return Ok(());
+        }
+        match answers {
+            Some(Ask::Leave) => {
+                self.who_is_left(now, handle);
+                return Ok(());
+            }
+            Some(Ask::WhoIsLeft) => {
+                self.destroy_if_empty(now, handle, &said);
+                return Ok(());
+            }
+            _ => {}
         }
         if said.videoroom == "destroyed" {
             return Err(Failure::new(FailureReason::MediaLost, "the room was destroyed"));
@@ -196,8 +217,9 @@ impl VideoRoom {
         if let Some(peer) = self.subscribers.peer_of(handle) {
             return self.subscriber_said(now, peer, &said, jsep);
         }
-        if said.kicked.is_some() || said.reason.as_deref() == Some("kicked") {
-            return Err(Failure::new(FailureReason::Refused, "the room threw this participant out"));
+        let is_own = |id: &Value| self.own_id.as_ref() == Some(id);
+        if said.kicked.as_ref().is_some_and(is_own) || said.reason.as_deref() == Some("kicked") {
+            return Err(Failure::new(FailureReason::Kicked, "the room threw this participant out"));
         }
         if said.videoroom == "joined" {
             self.joined(&said);
@@ -206,10 +228,17 @@ impl VideoRoom {
             let sdp = session_description(SERVER, "the answer", jsep.sdp)?;
             self.outputs.push_back(RoomOutput::RemoteAnswer(PeerId::PUBLISHER, sdp));
         }
-        for id in [&said.unpublished, &said.leaving].into_iter().flatten() {
+        for id in [&said.unpublished, &said.leaving, &said.kicked].into_iter().flatten() {
             self.gone(now, id);
         }
+        let is_news = !said.publishers.is_empty()
+            || said.unpublished.is_some()
+            || said.leaving.is_some()
+            || said.kicked.is_some();
         self.feeds.published(said.publishers);
+        if is_news {
+            self.outputs.push_back(RoomOutput::People(self.feeds.names()));
+        }
         self.pursue(now);
         Ok(())
     }
@@ -220,6 +249,7 @@ impl VideoRoom {
         }
         self.state = State::Present;
         self.subscribers.private_id = said.private_id;
+        self.own_id.clone_from(&said.id);
         self.outputs.push_back(RoomOutput::Joined);
         if self.config.publishes {
             self.outputs.push_back(RoomOutput::WantOffer(PeerId::PUBLISHER));
@@ -325,7 +355,12 @@ impl VideoRoom {
                 Ok(())
             }
             (Some(Ask::Farewell), _) => Ok(()),
-            _ => Err(Failure::new(FailureReason::Refused, detail)),
+            // Nobody can be asked who is left: somebody else ends the room, or the server.
+            (Some(Ask::Leave | Ask::WhoIsLeft), _) => {
+                self.end_session(now);
+                Ok(())
+            }
+            _ => Err(Failure::new(reason_of(code, reason), detail)),
         }
     }
 
@@ -406,14 +441,35 @@ impl VideoRoom {
         if let Some(handle) = self.publisher {
             let why = "Janus: the goodbye";
             if matches!(self.state, State::Present) {
-                self.ask(now, handle, json!({ "request": "leave" }), None, (Ask::Farewell, why));
-            }
-            if self.made_room {
-                let destroy = json!({ "request": "destroy", "room": room_json(&self.config.room) });
-                self.ask(now, handle, destroy, None, (Ask::Farewell, why));
+                let ask = if self.config.new_room.is_some() { Ask::Leave } else { Ask::Farewell };
+                self.ask(now, handle, json!({ "request": "leave" }), None, (ask, why));
+                self.state = State::Leaving(Waiting::new(now, GOODBYE_WITHIN, why));
+                if ask == Ask::Leave {
+                    return;
+                }
             }
         }
-        // The end of the session detaches its handles and frees their ports.
+        self.end_session(now);
+    }
+
+    /// Who leaves last ends the room: the server answers one after another, so that one of them sees it empty.
+    fn who_is_left(&mut self, now: Instant, handle: Handle) {
+        let list = json!({ "request": "listparticipants", "room": room_json(&self.config.room) });
+        self.ask(now, handle, list, None, (Ask::WhoIsLeft, "Janus: the goodbye"));
+    }
+
+    fn destroy_if_empty(&mut self, now: Instant, handle: Handle, said: &Said) {
+        if let Some(room) = &self.config.new_room
+            && said.participants.as_ref().is_some_and(Vec::is_empty)
+        {
+            let end = room.end(&self.config.room);
+            self.ask(now, handle, end, None, (Ask::Farewell, "Janus: the goodbye"));
+        }
+        self.end_session(now);
+    }
+
+    /// The end of the session detaches its handles and frees their ports.
+    fn end_session(&mut self, now: Instant) {
         let destroy = self.session.destroy(now, Ask::Destroy);
         self.say(destroy);
         self.state = State::Leaving(Waiting::new(now, GOODBYE_WITHIN, "Janus: the goodbye"));
@@ -445,6 +501,19 @@ impl VideoRoom {
                 Err(failure) => self.fail(failure),
             },
         }
+    }
+}
+
+/// What a refusal of the plugin means for a participant.
+fn reason_of(code: i64, reason: &str) -> FailureReason {
+    match code {
+        MISSING_ELEMENT if reason.contains("(pin)") || reason.contains("(admin_key)") => {
+            FailureReason::Unauthorized
+        }
+        NO_SUCH_ROOM => FailureReason::NoSuchRoom,
+        ROOM_FULL => FailureReason::RoomFull,
+        UNAUTHORIZED => FailureReason::Unauthorized,
+        _ => FailureReason::Refused,
     }
 }
 

@@ -27,6 +27,8 @@ pub(super) struct Said {
     pub(super) reason: Option<String>,
     pub(super) configured: Option<String>,
     pub(super) started: Option<String>,
+    /// Who is in the room, as an answer to `listparticipants`.
+    pub(super) participants: Option<Vec<Value>>,
     /// What a subscriber receives, in `attached` and `updated`.
     pub(super) streams: Vec<Stream>,
 }

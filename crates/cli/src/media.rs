@@ -1,0 +1,80 @@
+//! Media files of a scenario: read once, packetised once, shared by all who play them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use anyhow::anyhow;
+use throng_media::source::{Clip, ClipError, Format, read};
+use throng_observation::MediaKind;
+use throng_scenario::{Act, MediaFile, Plan, Role};
+
+use crate::Stop;
+
+/// Every file that somebody of the plan plays.
+pub(crate) type Clips = BTreeMap<MediaFile, Arc<Clip>>;
+
+/// Reads the files that the plan names.
+///
+/// # Errors
+/// The file, what is wrong with it, where, and the mend.
+pub(crate) fn clips(plan: &Plan) -> Result<Clips, Stop> {
+    let mut clips = Clips::new();
+    for (cohort, role) in plan.cohorts.iter().zip(&plan.roles) {
+        let Some(publish) = &role.publish else { continue };
+        let files = [("video", &publish.video_file), ("audio", &publish.audio_file)];
+        for (key, file) in files.into_iter().filter_map(|(key, file)| Some((key, file.as_ref()?))) {
+            if !clips.contains_key(file) {
+                let clip = clip(file).map_err(|why| {
+                    Stop::usage(anyhow!("publish.{key} of {cohort} cannot be played: {}: {why}", file.path))
+                })?;
+                clips.insert(file.clone(), Arc::new(clip));
+            }
+            let kind = clips.get(file).map(|clip| clip.kind());
+            let expected = if key == "video" { MediaKind::Video } else { MediaKind::Audio };
+            if let Some(kind) = kind.filter(|kind| *kind != expected) {
+                let why = format!("it holds {}; name it as `{}`", kind.key(), kind.key());
+                return Err(Stop::usage(anyhow!(
+                    "publish.{key} of {cohort} cannot be played: {}: {why}",
+                    file.path
+                )));
+            }
+        }
+        screens(cohort, role, &clips)?;
+    }
+    Ok(clips)
+}
+
+fn clip(file: &MediaFile) -> Result<Clip, String> {
+    let bytes = std::fs::read(&file.path)
+        .map_err(|error| format!("{error}; paths count from the folder in which throng is started"))?;
+    let format = Format {
+        codec: file.codec.map(throng_scenario::MediaCodec::codec),
+        fps: file.fps_milli.map(|milli| f64::from(milli) / 1e3),
+        ssrc: file.ssrc,
+    };
+    read(&bytes, &format).map_err(|error| {
+        let mend = match &error {
+            ClipError::Damaged(_) => "; make the file anew",
+            ClipError::Codec { .. } => "; say another codec, or transcode it to H.264 or VP8",
+            ClipError::Empty => "; record for longer",
+            ClipError::Unknown | ClipError::NoKeyFrame | ClipError::TooLong | ClipError::Stream(_) => "",
+        };
+        format!("{error}{mend}")
+    })
+}
+
+/// A shared screen is a test card of the same codec as the picture before it.
+fn screens(cohort: &str, role: &Role, clips: &Clips) -> Result<(), Stop> {
+    let file = role.publish.as_ref().and_then(|publish| publish.video_file.as_ref());
+    let codec = file.and_then(|file| clips.get(file)).map(|clip| clip.codec());
+    let has_screen = role.script.iter().any(|cue| matches!(cue.act, Act::Screen(_)));
+    match codec.filter(|codec| {
+        has_screen && throng_media::card::picture(throng_media::card::Rung::P144, *codec).is_err()
+    }) {
+        Some(codec) => Err(Stop::usage(anyhow!(
+            "script of {cohort} shares a screen, which comes in VP8 and H.264, but the picture is {}: transcode the file",
+            codec.name()
+        ))),
+        None => Ok(()),
+    }
+}

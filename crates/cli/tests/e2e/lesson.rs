@@ -1,0 +1,201 @@
+//! What happens in a lesson on the real Janus: recordings that are played, speakers who are followed, rooms that are made or
+//! refuse, people who come back at once or vanish.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use throng_observation::MediaKind;
+use throng_sim::janus::{ADMIN_KEY, H264_ROOM, Janus, RECORDED_ROOM, ROOM, ROOM_WITH_PIN, SMALL_ROOM};
+use throng_sim::namespace::Namespace;
+use throng_sim::requires_root;
+use throng_store::RunFolder;
+
+use crate::conference::{ADDRESS, is_left_clean, pairs};
+use crate::throng::{Ran, Running, alone, figure, plain, valid};
+
+fn url(room: u64) -> String {
+    format!("janus+ws://{ADDRESS}:8188/videoroom/{room}")
+}
+
+/// A lesson with these keys laid over the defaults.
+fn held(namespace: &Namespace, room: u64, size: u32, seconds: u32, sets: &[&str]) -> Ran {
+    let (url, size, length) = (url(room), size.to_string(), format!("{seconds}s"));
+    let mut args = vec!["view", &url, "-n", &size, "--every", "200ms", "--for", &length, "--csv"];
+    args.extend(sets.iter().flat_map(|set| ["--set", set]));
+    valid(|| (Running::start(Some(namespace), &args).wait(), ())).0
+}
+
+#[test]
+fn what_janus_recorded_plays_back_in_a_loop_without_a_gap() {
+    if !requires_root("what_janus_recorded_plays_back_in_a_loop_without_a_gap") {
+        return;
+    }
+    let _alone = alone();
+    let namespace = Namespace::with_veth("lesson", ADDRESS).unwrap();
+    let janus = Janus::start(&namespace, ADDRESS).unwrap();
+    held(&namespace, RECORDED_ROOM, 1, 5, &[]);
+    let recordings = janus.recordings().unwrap();
+    let of = |kind: &str| {
+        let name = |path: &&std::path::PathBuf| path.to_string_lossy().contains(&format!("-{kind}-"));
+        recordings
+            .iter()
+            .find(name)
+            .unwrap_or_else(|| panic!("no {kind} in {recordings:?}"))
+            .display()
+            .to_string()
+    };
+    let (video, audio) = (of("video"), of("audio"));
+    let publish = format!("crowd.publish={{ video = \"{video}\", audio = \"{audio}\" }}");
+    let ran = held(&namespace, ROOM, 3, 18, &[&publish]).expect_code(0);
+    let summary = ran.summary();
+    assert_eq!(figure(&summary, "pairs.video.playing"), 6.0, "{ran}");
+    assert_eq!(figure(&summary, "pairs.audio.playing"), 6.0, "{ran}");
+    // Every turn of the loop joins the one before: nothing is lost, late or frozen, and time goes on.
+    assert_eq!(figure(&summary, "video.packets_lost") + figure(&summary, "audio.packets_lost"), 0.0, "{ran}");
+    assert_eq!(
+        (figure(&summary, "video.freeze_count"), figure(&summary, "video.frames_dropped")),
+        (0.0, 0.0),
+        "{ran}"
+    );
+    let run = RunFolder::read(ran.folder()).unwrap();
+    let frames: u64 =
+        run.sent.iter().filter(|row| row.kind == MediaKind::Video).map(|row| row.counters.frames_sent).sum();
+    // The recording is of less than five seconds of 20 frames: three loops of each of three are 900.
+    assert!(frames >= 900, "{frames} frames\n{ran}");
+    let table = std::fs::read_to_string(ran.folder().join("pairs.csv")).unwrap();
+    assert_eq!(table.lines().count(), 1 + 6 * 2, "{table}");
+
+    // What cannot be played is said before anybody joins, with the file and the mend.
+    let told = plain(&["view", &url(ROOM), "--set", "crowd.publish={ video = \"nowhere.mjr\" }"]);
+    let said = String::from_utf8_lossy(&told.stderr).into_owned();
+    for words in ["publish.video of viewers cannot be played: nowhere.mjr", "paths count from the folder"] {
+        assert!(told.status.code() == Some(2) && said.contains(words), "{words}: {said}");
+    }
+}
+
+#[test]
+fn the_last_speakers_are_seen_and_all_are_heard() {
+    if !requires_root("the_last_speakers_are_seen_and_all_are_heard") {
+        return;
+    }
+    let _alone = alone();
+    let namespace = Namespace::with_veth("lesson", ADDRESS).unwrap();
+    let janus = Janus::start(&namespace, ADDRESS).unwrap();
+    let sets = ["talk.turn=\"1500ms\"", "crowd.subscribe={ video = \"last_speakers(2)\", audio = \"all\" }"];
+    let ran = held(&namespace, ROOM, 6, 18, &sets).expect_code(0);
+    let summary = ran.summary();
+    assert_eq!(figure(&summary, "participants.failed"), 0.0, "{ran}");
+    assert_eq!(figure(&summary, "pairs.audio.playing"), 30.0, "{ran}");
+    let lost = figure(&summary, "video.packets_lost") + figure(&summary, "audio.packets_lost");
+    assert_eq!(lost, 0.0, "{ran}");
+    let run = RunFolder::read(ran.folder()).unwrap();
+    // Two pictures at a time, and more than two over the lesson: subscriptions follow who speaks.
+    let mut seen: BTreeMap<u32, u32> = BTreeMap::new();
+    for (to, _, kind) in pairs(&run) {
+        *seen.entry(to).or_default() += u32::from(kind == MediaKind::Video);
+    }
+    assert!(seen.len() == 6 && seen.values().all(|count| *count >= 3), "{seen:?}\n{ran}");
+    let full =
+        run.series.iter().filter(|row| (5..16).contains(&row.second) && row.kind == Some(MediaKind::Video));
+    let rates: Vec<f64> = full.map(|row| row.counters.active_us as f64 / 1e6).collect();
+    let at_a_time = rates.iter().sum::<f64>() / rates.len().max(1) as f64 / 6.0;
+    assert!((1.6..=2.1).contains(&at_a_time), "{at_a_time} pictures at a time\n{ran}");
+    // Who is silent sends a packet in 400 ms, not fifty in a second.
+    let sound: u64 =
+        run.sent.iter().filter(|row| row.kind == MediaKind::Audio).map(|row| row.counters.packets_sent).sum();
+    assert!((300..2_500).contains(&sound), "{sound} packets of sound\n{ran}");
+    assert!(is_left_clean(&janus, Duration::from_secs(5)), "{:?}", janus.open_ends());
+}
+
+#[test]
+fn a_room_is_made_for_the_run_and_everybody_comes_back_at_once() {
+    if !requires_root("a_room_is_made_for_the_run_and_everybody_comes_back_at_once") {
+        return;
+    }
+    let _alone = alone();
+    let namespace = Namespace::with_veth("lesson", ADDRESS).unwrap();
+    let janus = Janus::start(&namespace, ADDRESS).unwrap();
+    let before = janus.rooms().unwrap();
+    let key = format!("room.admin_key=\"{ADMIN_KEY}\"");
+    let script = "crowd.script=[{ at = \"4s\", mute = \"video\", for = \"2s\" }, { at = \"4s\", screen = \"360p\", for = \"3s\" }]";
+    let ran = held(&namespace, 77, 4, 16, &[&key, script, "crowd.reconnect={ at = \"9s\" }"]).expect_code(0);
+    let summary = ran.summary();
+    assert_eq!(figure(&summary, "participants.intended"), 8.0, "{ran}");
+    assert_eq!(figure(&summary, "participants.failed"), 0.0, "{ran}");
+    // Twelve streams before and twelve after.
+    assert_eq!(
+        (figure(&summary, "pairs.video.playing"), figure(&summary, "pairs.video.expected")),
+        (24.0, 24.0),
+        "{ran}"
+    );
+    let run = RunFolder::read(ran.folder()).unwrap();
+    let sent = |second: i64| -> u64 {
+        let rows = run.sent.iter().filter(|row| row.second == second && row.kind == MediaKind::Video);
+        rows.map(|row| row.counters.payload_bytes).sum()
+    };
+    // Mute, then a screen four times as heavy as the picture before, then the picture again.
+    assert!(
+        sent(5) == 0 && sent(6) > 2 * sent(3) && sent(8) < 2 * sent(3),
+        "{:?}",
+        (0..10).map(sent).collect::<Vec<_>>()
+    );
+    assert_eq!(janus.rooms().unwrap(), before, "the room that the run made is gone");
+    assert!(is_left_clean(&janus, Duration::from_secs(5)), "{:?}", janus.open_ends());
+}
+
+#[test]
+fn each_way_in_which_a_room_refuses_has_a_name() {
+    if !requires_root("each_way_in_which_a_room_refuses_has_a_name") {
+        return;
+    }
+    let _alone = alone();
+    let namespace = Namespace::with_veth("lesson", ADDRESS).unwrap();
+    let janus = Janus::start(&namespace, ADDRESS).unwrap();
+    let failures = |ran: &Ran, key: &str| ran.summary()["failures"][key].as_u64().unwrap_or(0);
+    let no_pin = held(&namespace, ROOM_WITH_PIN, 2, 2, &[]);
+    assert_eq!(failures(&no_pin, "unauthorized"), 2, "{no_pin}");
+    let wrong_key = held(&namespace, 78, 2, 2, &["room.admin_key=\"wrong\""]);
+    assert_eq!(failures(&wrong_key, "unauthorized"), 2, "{wrong_key}");
+    // The first has the only place; for the others there is none, and it goes on without them.
+    let full = held(&namespace, SMALL_ROOM, 3, 3, &[]);
+    assert_eq!(
+        (failures(&full, "room_full"), figure(&full.summary(), "participants.connected")),
+        (2, 1.0),
+        "{full}"
+    );
+    let codec = held(&namespace, H264_ROOM, 2, 2, &["crowd.publish={ video = \"240p\", audio = false }"]);
+    assert_eq!(failures(&codec, "codec_refused"), 2, "{codec}");
+    // Two of three carry on when one is thrown out.
+    let url = url(ROOM);
+    let (kicked, ()) = valid(|| {
+        let args = ["view", &url, "-n", "3", "--every", "100ms", "--for", "7s"];
+        let running = Running::start(Some(&namespace), &args);
+        std::thread::sleep(Duration::from_secs(4));
+        janus.kick("throng-1").unwrap();
+        (running.wait(), ())
+    });
+    assert_eq!(
+        (failures(&kicked, "kicked"), figure(&kicked.summary(), "participants.failed")),
+        (1, 1.0),
+        "{kicked}"
+    );
+}
+
+#[test]
+fn nothing_is_left_of_a_lesson_that_was_killed() {
+    if !requires_root("nothing_is_left_of_a_lesson_that_was_killed") {
+        return;
+    }
+    let _alone = alone();
+    let namespace = Namespace::with_veth("lesson", ADDRESS).unwrap();
+    let janus = Janus::start(&namespace, ADDRESS).unwrap();
+    let url = url(ROOM);
+    let running =
+        Running::start(Some(&namespace), &["view", &url, "-n", "4", "--every", "100ms", "--for", "60s"]);
+    std::thread::sleep(Duration::from_secs(5));
+    assert_eq!(janus.open_ends().unwrap(), (4, 8));
+    assert!(janus.media_ports().unwrap() > 0);
+    running.signal("KILL");
+    running.wait();
+    assert!(is_left_clean(&janus, Duration::from_secs(5)), "{:?}", janus.open_ends());
+}

@@ -1,0 +1,108 @@
+//! Reads what a conference has beside its crowd: `[talk]` and `[room]`, and judges them together with who takes part.
+
+use std::time::Duration;
+
+use super::Span;
+use super::fields::{Fields, Reader};
+use super::tree::Value;
+use crate::role::Subscribe;
+use crate::room::NewRoom;
+use crate::scenario::Scenario;
+use crate::talk::Talk;
+use crate::target::Endpoint;
+use crate::units::{self, write_duration};
+
+/// Nobody speaks longer without a pause.
+const TURN_MAX: Duration = Duration::from_secs(60 * 60);
+/// The codecs that a room may be told to take.
+const VIDEO_CODECS: [&str; 5] = ["vp8", "h264", "h265", "vp9", "av1"];
+
+/// Reads `[talk]`.
+pub(super) fn talk(reader: &mut Reader, top: &mut Fields<'_>) -> Option<Talk> {
+    let is_there = top.get("talk").is_some();
+    let mut fields = reader.section(top, "talk");
+    let usual = Talk::default();
+    let turn_place = fields.get("turn").map(|node| node.span);
+    let talk = Talk {
+        turn: reader.quantity(&mut fields, "turn", "6s", units::duration).unwrap_or(usual.turn),
+        pause: reader.quantity(&mut fields, "pause", "600ms", units::duration).unwrap_or(usual.pause),
+        overlap: share(reader, &mut fields, "overlap").unwrap_or(usual.overlap),
+        seed: reader.integer(&mut fields, "seed", 0, i64::MAX as u64).unwrap_or(usual.seed),
+    };
+    reader.finish(&fields);
+    if talk.turn < Duration::from_secs(1) || talk.turn > TURN_MAX || talk.pause > TURN_MAX {
+        let message = "`talk.turn` must be from 1 s to 1 h, and `talk.pause` at most 1 h";
+        reader.fail(turn_place.or(fields.span), message, "write turn = \"6s\"");
+    }
+    is_there.then_some(talk)
+}
+
+/// A number from 0 to 1.
+fn share(reader: &mut Reader, fields: &mut Fields<'_>, key: &'static str) -> Option<f64> {
+    let path = fields.path_of(key);
+    let node = fields.get(key)?;
+    let share = match node.value {
+        Value::Integer(value) => value as f64,
+        Value::Float(value) => value,
+        _ => f64::NAN,
+    };
+    if !(0.0..=1.0).contains(&share) {
+        let message = format!("`{path}` is not a share from 0 to 1");
+        reader.fail(Some(node.span), message, format!("write {key} = 0.1"));
+        return None;
+    }
+    Some(share)
+}
+
+/// Reads `[room]`.
+pub(super) fn room(reader: &mut Reader, top: &mut Fields<'_>) -> Option<NewRoom> {
+    let is_there = top.get("room").is_some();
+    let mut fields = reader.section(top, "room");
+    let admin_key = fields.get("admin_key").and_then(|node| super::token(reader, node, "room.admin_key"));
+    let publishers = reader.integer(&mut fields, "publishers", 1, 100_000);
+    let bits_per_s = reader.quantity(&mut fields, "bitrate", "256kbit/s", units::bit_rate);
+    let expected = format!("a list of codecs, each one of \"{}\"", VIDEO_CODECS.join("\", \""));
+    let mut video_codecs = Vec::new();
+    for (codec, node) in reader.texts(&mut fields, "video_codecs", &expected) {
+        if !VIDEO_CODECS.contains(&codec.as_str()) {
+            let message = format!("`room.video_codecs` is not {expected}");
+            reader.fail(Some(node.span), message, "write video_codecs = [\"vp8\"]");
+        }
+        video_codecs.push(codec);
+    }
+    reader.finish(&fields);
+    let publishers = publishers.and_then(|publishers| u32::try_from(publishers).ok());
+    is_there.then_some(NewRoom { admin_key, publishers, bits_per_s, video_codecs })
+}
+
+/// What of a conference does not go together.
+pub(super) fn check(reader: &mut Reader, scenario: &Scenario, room: Option<Span>) {
+    if scenario.room.is_some() && !matches!(scenario.target.endpoint, Endpoint::JanusVideoRoom { .. }) {
+        let mend = "take [room] away, or aim at janus+ws://HOST:8188/videoroom/ROOM";
+        reader.fail(room, "throng makes rooms on Janus VideoRoom only", mend);
+    }
+    let roles = || scenario.crowd.iter().filter_map(|cohort| cohort.role.as_ref());
+    let follows = |whom: Subscribe| matches!(whom, Subscribe::LastSpeakers(_));
+    if scenario.talk.is_none() && roles().any(|role| follows(role.video) || follows(role.audio)) {
+        let mend = "write [talk] and under it for example turn = \"6s\"";
+        reader.fail(None, "`subscribe` names the last speakers, but nobody takes turns to speak", mend);
+    }
+    if scenario.talk.is_none() && roles().any(|role| role.talks != 1) {
+        let mend = "write [talk] and under it for example turn = \"6s\"";
+        reader.fail(None, "`talks` says how often somebody speaks, but nobody takes turns to speak", mend);
+    }
+    let duration = scenario.run.duration;
+    for (what, at) in scenario.crowd.iter().flat_map(|cohort| {
+        let cues = cohort.role.iter().flat_map(|role| &role.script).map(|cue| ("script", cue.at));
+        cues.chain(cohort.reconnect.map(|reconnect| ("reconnect", reconnect.at + reconnect.within)))
+    }) {
+        if at >= duration {
+            let message = format!(
+                "something of `{what}` happens at {}, but the run ends at {}",
+                write_duration(at),
+                write_duration(duration)
+            );
+            reader.fail(None, message, "lengthen run.duration, or let it happen earlier");
+        }
+    }
+}
