@@ -1,5 +1,6 @@
 //! What a finding looks at: the host, the windows, the users, the demand, and the questions that all findings ask.
 
+use throng_observation::host::SeriesId;
 use throng_observation::host::catalogue::{self as metric, Metric};
 use throng_observation::host::measured::{Grid, Host, Measured, Window};
 use throng_observation::run::RunData;
@@ -193,6 +194,11 @@ impl<'a> Scene<'a> {
         // What is refused at the limit leaves no trace in a median: the most counts.
         let reading = Reading { fail: series.max(self.knee), ..self.reading(most) };
         Some((*series, reading, limit))
+    }
+
+    /// The numbers of all series of a metric.
+    pub(crate) fn ids(&self, metric: &Metric) -> Vec<SeriesId> {
+        self.host.metric(metric.name).iter().map(|series| series.series.id).collect()
     }
 
     pub(crate) fn is_seen(&self, metric: &Metric) -> bool {

@@ -56,6 +56,8 @@ pub struct Bottleneck {
     pub resource: Option<String>,
     /// What it is told by.
     pub evidence: Vec<Evidence>,
+    /// Numbers of the series in `run.db` that the first line of evidence is about.
+    pub series: Vec<u32>,
     /// What was looked at and is not the limit.
     pub not_limiting: Vec<String>,
     /// What to change.
@@ -126,6 +128,22 @@ impl<'a> Watched<'a> {
     }
 }
 
+/// A finding's key, and in what state it found what it looked at.
+type Fine = (&'static str, String);
+
+/// Of what was not the limit, what people ask about first.
+const FINE_FIRST: &[&str] = &[
+    "cpu_full",
+    "line_rate",
+    "generator_limited",
+    "disk_read",
+    "memory",
+    "one_thread_full",
+    "udp_receive_buffer",
+    "file_descriptors",
+    "cpu_quota",
+];
+
 /// A candidate with its score, and the host's demand that its prediction needs.
 struct Scored<'a> {
     candidate: Candidate,
@@ -150,7 +168,7 @@ fn bottleneck(run: &RunData, windows: &Windows, watched: &[Watched<'_>]) -> Bott
         return Bottleneck { title, ..empty };
     }
     let mut scored: Vec<Scored<'_>> = Vec::new();
-    let (mut fine, mut unseen) = (Vec::new(), Vec::new());
+    let (mut fine, mut unseen): (Vec<Fine>, Vec<String>) = Default::default();
     for watched in watched {
         let Some(scene) = Scene::of(run, watched.host, &watched.knowledge, windows, &watched.demand) else {
             continue;
@@ -199,13 +217,8 @@ fn scene_less(candidate: Candidate) -> Scored<'static> {
 }
 
 /// Asks every finding about one host.
-fn look<'a>(
-    scene: &Scene<'a>,
-    scored: &mut Vec<Scored<'a>>,
-    fine: &mut Vec<String>,
-    unseen: &mut Vec<String>,
-) {
-    for (_, check) in RULES {
+fn look<'a>(scene: &Scene<'a>, scored: &mut Vec<Scored<'a>>, fine: &mut Vec<Fine>, unseen: &mut Vec<String>) {
+    for &(key, check) in RULES {
         match check(scene) {
             Seen::Suspect(mut candidate) => {
                 complete(scene, &mut candidate);
@@ -217,9 +230,10 @@ fn look<'a>(
                     demand: scene.demand,
                 });
             }
+            Seen::Moot => {}
             Seen::Fine(said) => {
-                if !fine.contains(&said) {
-                    fine.push(said);
+                if fine.iter().all(|(_, known)| *known != said) {
+                    fine.push((key, said));
                 }
             }
             Seen::Unseen(what) => {
@@ -264,6 +278,7 @@ fn finding(scored: &Scored<'_>, standing: Standing) -> Finding {
         resource: candidate.resource.clone(),
         standing,
         evidence: candidate.evidence.clone(),
+        series: candidate.series.iter().map(|series| series.0).collect(),
         change: candidate.change.clone(),
         predicts: demand::after(scored.demand, |demand| (candidate.eases)(demand, candidate)),
     }
@@ -277,6 +292,7 @@ fn named(found: Finding, verdict: Certainty, empty: Bottleneck) -> Bottleneck {
         score: Some(found.score),
         resource: Some(found.resource),
         evidence: found.evidence,
+        series: found.series,
         change: Some(found.change),
         predicts: found.predicts,
         ..empty
@@ -285,7 +301,7 @@ fn named(found: Finding, verdict: Certainty, empty: Bottleneck) -> Bottleneck {
 
 fn conclude(
     mut scored: Vec<Scored<'_>>,
-    mut fine: Vec<String>,
+    mut fine: Vec<Fine>,
     unseen: Vec<String>,
     is_observed: bool,
     empty: Bottleneck,
@@ -297,8 +313,11 @@ fn conclude(
     // What was looked at more closely and does not reach a suspect's score is no limit either.
     let low = causes.iter().position(|scored| scored.score < SUSPECT_MIN).unwrap_or(causes.len());
     for scored in causes.drain(low..) {
-        fine.push(format!("{}: {:.0} of 100 points", scored.candidate.title, scored.score));
+        let said = format!("{}: {:.0} of 100 points", scored.candidate.title, scored.score);
+        fine.push((scored.candidate.key, said));
     }
+    fine.sort_by_key(|(key, _)| FINE_FIRST.iter().position(|first| first == key).unwrap_or(usize::MAX));
+    let mut fine: Vec<String> = fine.into_iter().map(|(_, said)| said).collect();
     rest.retain(|scored| scored.score >= SUSPECT_MIN);
     fine.truncate(NOT_LIMITING_MAX);
     let (first, second) = (causes.first(), causes.get(1).map_or(0.0, |second| second.score));

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use throng_observation::run::*;
 use throng_observation::{
-    CaptureBasis, Codec, Distribution, Failure, FailureReason, MediaKind, OneWayDelay, Outcome, Phase,
-    RunTime, TrackCounters, TrackId,
+    CaptureBasis, Codec, Distribution, ExperienceRow, Failure, FailureReason, MediaKind, OneWayDelay,
+    Outcome, Phase, RunTime, TrackCounters, TrackId,
 };
 use throng_scenario::Objective;
 
@@ -162,6 +162,12 @@ fn build(n: u32, seconds: i64, degraded: bool, kinds: &[MediaKind]) -> RunData {
             ice: [0, 0, intended - failed, 0, failed, 0],
             ..CrowdRow::default()
         });
+        run.experience.push(ExperienceRow {
+            second,
+            users: intended,
+            bad: (f64::from(intended) * (strain * 2.0 - 1.0).clamp(0.0, 1.0)) as u32,
+            ..ExperienceRow::default()
+        });
         run.series.extend(kinds.iter().map(|kind| series(second, *kind, playing, strain)));
         for worker in [Some(0), Some(1), None] {
             run.generator.push(GeneratorRow {
@@ -203,6 +209,66 @@ const BOTH: [MediaKind; 2] = [MediaKind::Video, MediaKind::Audio];
 /// 100 viewers for 60 s of a server that gives in after 38.
 pub(crate) fn degraded() -> RunData {
     build(100, 60, true, &BOTH)
+}
+
+/// A search on a server whose only sending thread is full at 42 viewers: what the crowd had.
+pub(crate) fn searched() -> RunData {
+    use throng_observation::{HoldRow, Passed, Purpose};
+    let mut run = build(1, 1, false, &BOTH);
+    (run.crowd, run.series, run.generator, run.experience) = Default::default();
+    let loads = [4, 8, 12, 16, 20, 26, 32, 40, 48, 20, 42, 20, 42];
+    let mut at = 0;
+    for (number, users) in loads.into_iter().enumerate() {
+        let (over, length) = (users > 40, if users >= 40 { 40 } else { 24 });
+        let passed = [if over { Passed::No } else { Passed::Yes }; 3];
+        let recovers = number > 8 && users == 20;
+        if !recovers {
+            run.holds.push(HoldRow {
+                number: run.holds.len() as u32,
+                repeat: 1,
+                purpose: match number {
+                    0 => Purpose::Baseline,
+                    12 => Purpose::Confirm,
+                    1..=6 => Purpose::Demand,
+                    _ => Purpose::Bisect,
+                },
+                users,
+                from: RunTime(at * 1_000_000),
+                judged_from: Some(RunTime((at + 5) * 1_000_000)),
+                until: Some(RunTime((at + length) * 1_000_000)),
+                seconds: (length - 5) as u32,
+                passed,
+                ..HoldRow::default()
+            });
+        }
+        for second in at..at + length {
+            let strain = if over && second > at + 4 { 0.9 } else { 0.0 };
+            let crowd = CrowdRow {
+                second,
+                intended: users,
+                started: users,
+                connected: users,
+                playing: users,
+                ..CrowdRow::default()
+            };
+            run.crowd.push(crowd);
+            let bad = if strain > 0.0 { users * 3 / 4 } else { 0 };
+            run.experience.push(ExperienceRow { second, users, bad, ..ExperienceRow::default() });
+            run.series.extend(BOTH.map(|kind| series(second, kind, users, strain)));
+            let row = GeneratorRow {
+                second,
+                worker: Some(0),
+                cpu_us: 4_000 * u64::from(users),
+                lag_p99_us: 300,
+                ..GeneratorRow::default()
+            };
+            run.generator.push(row);
+        }
+        at += length;
+    }
+    run.ended_at = Some(RunTime(at * 1_000_000));
+    run.info.planned_duration_us = at * 1_000_000;
+    run
 }
 
 pub(crate) fn healthy(n: u32, seconds: i64) -> RunData {

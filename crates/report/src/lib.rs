@@ -27,6 +27,8 @@ mod health;
 mod judge;
 
 mod capacity;
+
+mod cause;
 mod headline;
 
 mod decoded;

@@ -11,7 +11,7 @@ use crate::figures::{CONNECTED, Figures, KindFigures, PLAYING};
 use crate::summary::{
     ClockSummary, FailureExample, Media, Participants, PhaseTime, RunOutcome, SUMMARY_VERSION, Summary,
 };
-use crate::{capacity, decoded, headline, health, judge, pairs, sent, server};
+use crate::{capacity, cause, decoded, headline, health, judge, pairs, sent, server};
 
 /// What `run` comes to, held against `objectives`; media figures leave the first `warm_up` out.
 #[must_use]
@@ -61,6 +61,9 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
         failures: failures.iter().map(|(reason, example)| (reason.clone(), example.count)).collect(),
         failure_examples: failures.into_values().collect(),
         capacity: capacity::summarise(run, "viewers"),
+        bottleneck: None,
+        demand: Vec::new(),
+        join_cost: None,
         pairs: None,
         objectives: searched.iter().map(|objective| judge::judge(objective, &figures)).collect(),
         clock_error: ClockSummary {
@@ -71,6 +74,7 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
         throng_version: run.info.throng_version.clone(),
         run_format: run.info.format,
     };
+    cause::explain(run, &mut summary);
     summary.pairs = pairs::summarise(run, line_rate_bps(&summary));
     summary.outcome = headline::outcome(&summary, run.ending);
     summary.headline = headline::headline(&summary);

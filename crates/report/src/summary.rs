@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use throng_analysis::demand::{Demand, JoinCost};
+use throng_analysis::verdict::Bottleneck;
 use throng_observation::CaptureBasis;
 
 use crate::decoded::Decoded;
@@ -83,6 +85,17 @@ pub struct Summary {
     /// Tapped tracks: what a decoder made of them; empty when nobody was tapped.
     #[serde(default)]
     pub decoded: Vec<Decoded>,
+    /// What stopped the server; `null` when no load failed. Plain runs are explained from their seconds, searches from
+    /// the loads that they held.
+    #[serde(default)]
+    pub bottleneck: Option<Bottleneck>,
+    /// What a user costs of each resource of the watched hosts, the one that ends first first; empty where nothing was
+    /// watched, or fewer than three loads passed.
+    #[serde(default)]
+    pub demand: Vec<Demand>,
+    /// What a join costs the server; `null` where that cannot be told.
+    #[serde(default)]
+    pub join_cost: Option<JoinCost>,
     /// Who received whom in a conference; `null` where nobody sent.
     #[serde(default)]
     pub pairs: Option<Pairs>,

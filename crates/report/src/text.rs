@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
 
+use crate::cause;
 use crate::decoded;
 use crate::headline::only_sends;
 use crate::pairs::Pairs;
@@ -24,6 +25,7 @@ pub fn summary(summary: &Summary) -> String {
     if let Some(capacity) = &summary.capacity {
         capacity_lines(&mut out, capacity);
     }
+    cause_lines(&mut out, summary);
     let crowd = &summary.participants;
     line(&mut out, "target", &summary.target);
     line(
@@ -88,6 +90,33 @@ pub fn summary(summary: &Summary) -> String {
         line(&mut out, "warning", warning);
     }
     out
+}
+
+/// What stopped the server, by what it is told, what to change and what that would give: at most nine lines.
+fn cause_lines(out: &mut String, summary: &Summary) {
+    if let Some(found) = &summary.bottleneck {
+        line(out, "cause", &cause::sentence(found));
+        for evidence in found.evidence.iter().take(3) {
+            line(out, "", &evidence.sentence());
+        }
+        let fine: Vec<&str> = found.not_limiting.iter().take(2).map(String::as_str).collect();
+        if !fine.is_empty() {
+            line(out, "not", &fine.join("; "));
+        }
+        if let Some(change) = &found.change {
+            line(out, "change", change);
+        }
+        if let Some(predicted) = &found.predicts {
+            line(out, "then", &cause::prediction(predicted));
+        }
+    }
+    let costs: Vec<String> = cause::costs(&summary.demand);
+    if !costs.is_empty() {
+        line(out, "a user costs", &costs.join(", "));
+    }
+    if summary.bottleneck.is_some() || !costs.is_empty() {
+        out.push('\n');
+    }
 }
 
 /// Between which loads each goal's limit lies, and what else the search says.
@@ -301,7 +330,7 @@ mod tests {
         let text = super::summary(&summarise(&example::degraded(), &example::objectives(), Duration::ZERO));
         assert!(text.starts_with("Objectives missed: video.loss p95 < 1%"), "{text}");
         assert!(text.contains(" by in-media mark; clock error at most 2.0 ms"), "{text}");
-        assert!(text.lines().count() <= 19 && text.contains("100 intended, 97 connected"), "{text}");
+        assert!(text.lines().count() <= 22 && text.contains("100 intended, 97 connected"), "{text}");
     }
 
     #[test]
@@ -317,7 +346,10 @@ mod tests {
     #[test]
     fn a_watched_server_takes_three_to_five_lines() {
         let run = crate::server::tests::watched();
-        let lines = |run| super::summary(&summarise(run, &[], Duration::ZERO)).lines().count();
+        let lines = |run| {
+            let without_cause = crate::Summary { bottleneck: None, ..summarise(run, &[], Duration::ZERO) };
+            super::summary(&crate::Summary { demand: Vec::new(), ..without_cause }).lines().count()
+        };
         let text = super::summary(&summarise(&run, &[], Duration::ZERO));
         let more = lines(&run) - lines(&example::degraded());
         assert!((3..=5).contains(&more), "{text}");

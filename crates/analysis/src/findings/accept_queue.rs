@@ -45,6 +45,7 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         queue: fullest.map(|(_, reading, limit)| (reading.fail() / limit).clamp(0.0, 1.0)).or(Some(1.0)),
         refuses: overflows.begins() || drops.begins() || syn.begins(),
         crossed_at_s: crossed,
+        series: scene.ids(&metric::TCP_LISTEN_OVERFLOWS),
         evidence,
         change: format!(
             "A longer backlog{backlog}: the server's listen() backlog and net.core.somaxconn{somaxconn}; more or faster accepting threads where it is full all the time"

@@ -37,6 +37,7 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         queue: refused.growth(0.5).into_iter().chain(share.growth(0.005)).reduce(f64::max),
         refuses: is_refused && refused.begins(),
         crossed_at_s: crossed,
+        series: scene.ids(&metric::UDP_SNDBUF_ERRORS),
         evidence: vec![
             Evidence::new("udp.sndbuf_errors", Unit::PerSecond, refused).limit(Some(0.0)).crossed(crossed),
             Evidence::new("TCP segments sent again, of those sent", Unit::Ratio, share),

@@ -36,6 +36,7 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         refuses: refused.begins() && refused.fail() >= 0.1,
         demand: scene.demand_of(Resource::Conntrack, "").cloned(),
         crossed_at_s: crossed,
+        series: scene.ids(&metric::CONNTRACK_ENTRIES),
         evidence: vec![
             Evidence::new("conntrack.entries, the most", Unit::Count, reading)
                 .limit(Some(limit))

@@ -62,6 +62,7 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         queue,
         demand: scene.demand_of(Resource::HostCpu, "").cloned(),
         crossed_at_s: crossed,
+        series: scene.ids(&metric::HOST_CPU_BUSY),
         evidence: vec![
             Evidence::new("host.cpu.busy, of all cores", Unit::Ratio, busy).limit(Some(1.0)).crossed(crossed),
             Evidence::new(format!("thread.run_queue_wait of {waiting}"), Unit::Ratio, waited),

@@ -41,6 +41,7 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         queue: held_back.growth(0.02),
         demand: scene.demand_of(Resource::Quota, "").cloned(),
         crossed_at_s: crossed,
+        series: vec![group.series.id],
         evidence: vec![
             Evidence::new("cgroup.cpu, of its quota", Unit::Ratio, used).limit(Some(1.0)),
             Evidence::new("cgroup.throttled_periods", Unit::Ratio, throttled).crossed(crossed),

@@ -29,6 +29,7 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         // What was stolen at the floor as well is the neighbourhood, and not what stopped this load.
         queue: steal.growth(0.005),
         crossed_at_s: crossed,
+        series: scene.ids(&metric::HOST_CPU_STEAL),
         evidence: vec![
             Evidence::new("host.cpu.steal, of all cores", Unit::Ratio, steal).crossed(crossed),
             Evidence::new("host.cpu.busy, of all cores", Unit::Ratio, busy).limit(Some(1.0)),

@@ -37,6 +37,7 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         refuses: refused.begins() || (is_met && joins.fail() >= 0.5),
         demand: scene.demand_of(Resource::Descriptors, process).cloned(),
         crossed_at_s: crossed,
+        series: vec![series.series.id],
         evidence: vec![
             Evidence::new(format!("process.fds of {process}, the most"), Unit::Count, reading).limit(Some(limit)).crossed(crossed),
             Evidence::new("log lines \"too many open files\"", Unit::PerSecond, refused),

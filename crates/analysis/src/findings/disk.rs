@@ -89,6 +89,7 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         queue: waiting.into_iter().flatten().reduce(f64::max),
         demand: scene.demand_of(Resource::DiskRead, device).cloned(),
         crossed_at_s: crossed,
+        series: vec![disk.series.id],
         evidence: vec![
             Evidence::new(format!("disk.read_bytes of {device}"), Unit::BytesPerSecond, read).limit(disk.limit()),
             Evidence::new(format!("disk.read_await of {device}"), Unit::Milliseconds, wait),

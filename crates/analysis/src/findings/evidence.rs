@@ -62,13 +62,18 @@ impl Evidence {
         }
     }
 
-    /// One line: `thread.cpu of hloop 1 (4012): 4 % → 90 % → 99 % of at most 100 %, crossed at 38 s`.
+    /// One line: `thread.cpu of hloop 1 (4012): floor 4 %, passed 90 %, failed 99 %; limit 100 %; crossed at 38 s`.
     #[must_use]
     pub fn sentence(&self) -> String {
-        let seen = [self.baseline, self.pass, self.fail].map(|value| self.show(value)).join(" → ");
+        let seen: Vec<String> = [("floor", self.baseline), ("passed", self.pass), ("failed", self.fail)]
+            .into_iter()
+            .filter(|(_, value)| value.is_some())
+            .map(|(name, value)| format!("{name} {}", self.show(value)))
+            .collect();
+        let seen = seen.join(", ");
         let limit =
-            self.limit.map_or_else(String::new, |limit| format!(" of at most {}", self.show(Some(limit))));
-        let crossed = self.crossed_at_s.map_or_else(String::new, |at| format!(", crossed at {at:.0} s"));
+            self.limit.map_or_else(String::new, |limit| format!("; limit {}", self.show(Some(limit))));
+        let crossed = self.crossed_at_s.map_or_else(String::new, |at| format!("; crossed at {at:.0} s"));
         format!("{}: {seen}{limit}{crossed}", self.counter)
     }
 }

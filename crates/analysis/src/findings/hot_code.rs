@@ -3,7 +3,8 @@
 //! Such a finding explains a full thread or host. Alone it says nothing: an idle server spends all of its little time
 //! somewhere, too.
 
-use throng_observation::host::{Family, Profile, ProfileMethod, SelfTime, Unit};
+use throng_observation::host::catalogue as metric;
+use throng_observation::host::{Family, Profile, ProfileMethod, SelfTime, SeriesId, Unit};
 use throng_observation::units::percent;
 
 use super::score::used_up;
@@ -41,6 +42,7 @@ struct Busy {
     pool: Option<String>,
     resource: Resource,
     of: String,
+    series: Vec<SeriesId>,
 }
 
 fn busy(scene: &Scene<'_>) -> Result<Busy, Seen> {
@@ -72,12 +74,14 @@ fn busy(scene: &Scene<'_>) -> Result<Busy, Seen> {
         let busy = scene.host_busy().unwrap_or_default();
         (all, floor.map(SelfTime::of), "the server".into(), busy, None, Resource::HostCpu, String::new())
     } else {
-        return Err(Seen::Fine("What the code does is no limit: no CPU is full".into()));
+        return Err(Seen::Moot);
     };
     if time.samples < SAMPLES_MIN {
         return Err(Seen::Unseen("a profile of the failing load with enough samples"));
     }
-    Ok(Busy { time, floor, who, cpu, pool, resource, of })
+    let series =
+        full.map_or_else(|| scene.ids(&metric::HOST_CPU_BUSY), |thread| vec![thread.measured.series.id]);
+    Ok(Busy { time, floor, who, cpu, pool, resource, of, series })
 }
 
 /// A candidate for a share of the busy time.
@@ -111,6 +115,7 @@ fn candidate(
         queue: scene.backlog(),
         demand: scene.demand_of(busy.resource, &busy.of).cloned(),
         crossed_at_s: scene.windows.first_bad_s.map(|second| second as f64),
+        series: busy.series.clone(),
         evidence: vec![
             shares,
             Evidence::new(format!("CPU of {}", busy.who), Unit::Ratio, busy.cpu).limit(Some(1.0)),
@@ -151,9 +156,21 @@ pub(super) fn hot_function(scene: &Scene<'_>) -> Seen {
         Ok(busy) => busy,
         Err(seen) => return seen,
     };
-    // An interpreter's loop and an address without a name tell nobody where to begin.
+    // An interpreter's loop and an address without a name tell nobody where to begin; copying, encryption, sending and
+    // locks have findings of their own.
     let named = |symbol: &&throng_observation::host::SymbolTime| {
-        symbol.family != Some(Family::Interpreter) && !symbol.frame.symbol.starts_with("0x")
+        let is_told_elsewhere = matches!(
+            symbol.family,
+            Some(
+                Family::Interpreter
+                    | Family::Copy
+                    | Family::Crypto
+                    | Family::Send
+                    | Family::Receive
+                    | Family::Lock
+            )
+        );
+        !is_told_elsewhere && !symbol.frame.symbol.starts_with("0x")
     };
     let Some(top) = busy.time.symbols.iter().find(named).filter(|top| top.share >= FUNCTION_MIN) else {
         return Seen::Fine(format!("No function has a fifth of {}", busy.who));

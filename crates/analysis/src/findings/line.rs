@@ -81,6 +81,7 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         refuses: drops.begins() && drops.fail() >= DROPS_MIN,
         demand: scene.demand_of(Resource::NicSent, interface).cloned(),
         crossed_at_s: crossed,
+        series: vec![line.series.id],
         evidence: vec![
             Evidence::new(format!("nic.tx_bytes of {interface}"), Unit::BytesPerSecond, sent).limit(speed).crossed(crossed),
             Evidence::new(format!("qdisc.backlog_packets of {interface}"), Unit::Count, backlog),

@@ -63,6 +63,7 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         refuses: kills > 0.0 || refused.begins(),
         demand: scene.demand_of(Resource::Memory, process).cloned(),
         crossed_at_s: crossed,
+        series: scene.ids(&metric::PROCESS_RSS),
         evidence: vec![
             Evidence::new("process.rss, all watched processes, the most", Unit::Bytes, rss).limit(limit).crossed(crossed),
             Evidence::new("memory pressure, all tasks stalled", Unit::Ratio, stall),

@@ -3,6 +3,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use throng_observation::host::SeriesId;
 
 use crate::demand::{Demand, Prediction};
 use crate::scene::Scene;
@@ -46,6 +47,8 @@ pub(crate) enum Seen {
     Suspect(Box<Candidate>),
     /// It was looked at and is not the limit: in what state it was.
     Fine(String),
+    /// The question does not arise here; another finding tells what there is to tell.
+    Moot,
     /// Nobody looked: which counters are missing.
     Unseen(&'static str),
 }
@@ -66,6 +69,8 @@ pub(crate) struct Candidate {
     pub(crate) demand: Option<Demand>,
     pub(crate) crossed_at_s: Option<f64>,
     pub(crate) evidence: Vec<Evidence>,
+    /// The series that the first line of evidence is about.
+    pub(crate) series: Vec<SeriesId>,
     pub(crate) change: String,
     /// The resources that the change gives more room.
     pub(crate) eases: fn(&Demand, &Candidate) -> bool,
@@ -87,6 +92,7 @@ impl Candidate {
             demand: None,
             crossed_at_s: None,
             evidence: Vec::new(),
+            series: Vec::new(),
             change: String::new(),
             eases: |_, _| false,
             pool: None,
@@ -114,6 +120,8 @@ pub struct Finding {
     pub standing: Standing,
     /// What it is told by: at least three lines.
     pub evidence: Vec<Evidence>,
+    /// Numbers of the series in `run.db` that the first line is about.
+    pub series: Vec<u32>,
     /// What to change.
     pub change: String,
     /// What the change would give; `null` where the demand model cannot tell.

@@ -29,6 +29,7 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         used: 0.5 + 0.5 * share.clamp(0.0, 1.0),
         queue: refaults.growth(10.0),
         crossed_at_s: crossed,
+        series: scene.ids(&metric::HOST_MEMORY_REFAULTS_FILE),
         evidence: vec![
             Evidence::new("host.memory.refaults_file", Unit::PerSecond, refaults).crossed(crossed),
             Evidence::new("disk.read_bytes of the busiest disk", Unit::BytesPerSecond, read),

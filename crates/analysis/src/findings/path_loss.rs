@@ -52,6 +52,7 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         used: ((loss.fail() - floor) / LOSS_FULL).clamp(0.0, 1.0),
         queue: loss.growth(0.002),
         crossed_at_s: crossed,
+        series: vec![line.series.id],
         evidence: vec![
             Evidence::new("packets lost for good, of those expected", Unit::Ratio, loss).crossed(crossed),
             Evidence::new(format!("sent by {} for each user", line.label("interface")), Unit::BytesPerSecond, sent_each),

@@ -36,6 +36,7 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         refuses: refused.begins() || share >= 0.99,
         demand: scene.demand_of(Resource::Ports, "").cloned(),
         crossed_at_s: crossed,
+        series: scene.ids(&metric::TCP_EPHEMERAL_PORTS),
         evidence: vec![
             Evidence::new("tcp.ephemeral_ports toward one peer, the most", Unit::Count, reading).limit(limit).crossed(crossed),
             Evidence::new("log lines \"cannot assign requested address\"", Unit::PerSecond, refused),

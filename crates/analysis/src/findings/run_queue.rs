@@ -39,6 +39,7 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         used: (wait.fail() / WAIT_FULL).clamp(0.0, 1.0),
         queue: wait.growth(0.02),
         crossed_at_s: crossed,
+        series: own.iter().map(|wait| wait.series.id).collect(),
         evidence: vec![
             Evidence::new(format!("thread.run_queue_wait of {}", thread.label()), Unit::Ratio, wait).crossed(crossed),
             Evidence::new(format!("thread.cpu of {}", thread.label()), Unit::Ratio, thread.cpu).limit(Some(1.0)),

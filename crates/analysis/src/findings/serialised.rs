@@ -55,17 +55,13 @@ fn turns<'a, 'b>(scene: &'b Scene<'a>) -> Result<Turns<'a, 'b>, Seen> {
         threads.iter().filter(|thread| TAKING_PART.contains(&thread.cpu.fail())).copied().collect();
     let is_one_core = ONE_CORE.contains(&cores.fail());
     if cpu_all::is_full(scene) || scene.throttled().fail() >= cpu_quota::THROTTLED_MIN {
-        return Err(Seen::Fine("Locks cannot be told from a full host".into()));
+        return Err(Seen::Moot);
     }
     if taking_part.len() < THREADS_MIN
         || !is_one_core
         || threads.iter().any(|t| t.cpu.fail() > *TAKING_PART.end())
     {
-        return Err(Seen::Fine(format!(
-            "The threads of {process} do not take turns on one core: {} used {:.2} cores",
-            taking_part.len(),
-            cores.fail()
-        )));
+        return Err(Seen::Moot);
     }
     let executable = scene.host.info.and_then(|info| info.facts.get(&format!("{process}.executable")));
     let in_profile = profile_of_failure(scene).is_some_and(|profile| {
@@ -93,6 +89,7 @@ fn candidate(
         queue: scene.backlog(),
         demand: demand.and_then(at_one_core),
         crossed_at_s: crossed,
+        series: own.iter().map(|thread| thread.series.id).collect(),
         evidence: vec![
             Evidence::new(format!("CPU of all threads of {}", turns.process), Unit::Ratio, turns.cores)
                 .limit(Some(1.0))
@@ -129,7 +126,7 @@ pub(super) fn gil(scene: &Scene<'_>) -> Seen {
         Err(seen) => return seen,
     };
     if !turns.is_python {
-        return Seen::Fine(format!("{} is not a Python program", turns.process));
+        return Seen::Moot;
     }
     let title = format!(
         "The {} threads of {} share one core: Python's global interpreter lock",
@@ -144,7 +141,7 @@ pub(super) fn locks(scene: &Scene<'_>) -> Seen {
     let profile = profile_of_failure(scene).filter(|profile| profile.method == ProfileMethod::CpuClock);
     let lock_share = profile.map(|profile| SelfTime::of(profile).family(Family::Lock).share());
     let turns = match turns(scene) {
-        Ok(turns) if turns.is_python => return Seen::Fine("Turns are those of Python's global lock".into()),
+        Ok(turns) if turns.is_python => return Seen::Moot,
         Ok(turns) => Some(turns),
         Err(seen) if lock_share.unwrap_or(0.0) < LOCK_SHARE_MIN => return seen,
         Err(_) => None,

@@ -38,6 +38,7 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         refuses,
         demand: scene.demand_of(Resource::SoftirqCore, cpu).cloned(),
         crossed_at_s: crossed,
+        series: vec![series.series.id],
         evidence: vec![
             Evidence::new(format!("core.softirq of CPU {cpu}"), Unit::Ratio, share).limit(Some(1.0)).crossed(crossed),
             Evidence::new("softnet.dropped", Unit::PerSecond, dropped).limit(Some(0.0)),

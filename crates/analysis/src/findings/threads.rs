@@ -47,7 +47,7 @@ fn hot<'a, 'b>(scene: &'b Scene<'a>) -> Result<Hot<'a, 'b>, Seen> {
         return Err(Seen::Unseen("the server's threads"));
     }
     let Some(thread) = scene.threads.first() else {
-        return Err(Seen::Fine("No thread of the server did anything worth a line".into()));
+        return Err(Seen::Moot);
     };
     let used = thread.cpu.fail();
     if used < super::score::USED_FROM {
@@ -58,14 +58,10 @@ fn hot<'a, 'b>(scene: &'b Scene<'a>) -> Result<Hot<'a, 'b>, Seen> {
         )));
     }
     if scene.throttled().fail() >= cpu_quota::THROTTLED_MIN {
-        return Err(Seen::Fine(format!("Thread {} is held back by the quota", thread.label())));
+        return Err(Seen::Moot);
     }
     if cpu_all::is_full(scene) {
-        return Err(Seen::Fine(format!(
-            "Thread {} used {} of a core, but there is no core to spare",
-            thread.label(),
-            percent(used)
-        )));
+        return Err(Seen::Moot);
     }
     let pool: Vec<&Thread<'_>> =
         scene.threads.iter().filter(|other| other.pid == thread.pid && other.group == thread.group).collect();
@@ -133,6 +129,7 @@ fn candidate(
         queue: scene.backlog(),
         demand: scene.demand_of(Resource::Thread, &thread.label()).cloned(),
         crossed_at_s: crossed,
+        series: vec![thread.measured.series.id],
         evidence,
         change,
         eases: |demand, candidate| {

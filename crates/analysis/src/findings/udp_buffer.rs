@@ -81,6 +81,11 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         queue: Some(1.0),
         refuses: drops.begins(),
         crossed_at_s: crossed,
+        series: scene.ids(if of_sockets.fail() > 0.0 {
+            &metric::SOCKET_DROPS
+        } else {
+            &metric::UDP_RCVBUF_ERRORS
+        }),
         evidence,
         change,
         // A thread that is full does not read: the buffer is then where it shows.

@@ -423,3 +423,11 @@ fn the_resource_that_ends_first_stands_first_and_the_next_after_the_fix() {
     let next = explained.bottleneck.predicts.unwrap();
     assert!(next.extrapolated && next.users_low <= next.users && next.users <= next.users_high, "{next:?}");
 }
+
+#[test]
+fn every_finding_has_its_paragraph_in_the_documentation() {
+    let page = include_str!("../../../../docs/findings.md");
+    for (key, _) in crate::findings::RULES {
+        assert!(page.contains(&format!("**{key}**: ")), "{key}");
+    }
+}

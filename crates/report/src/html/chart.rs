@@ -54,6 +54,15 @@ impl Line {
     }
 }
 
+/// What is drawn behind the lines of a chart: stretches of the run, and moments.
+#[derive(Default)]
+pub(crate) struct Overlay {
+    /// From when to when, seconds, and a class of the page's style.
+    pub(crate) bands: Vec<(f64, f64, &'static str)>,
+    /// When, seconds, and what happened.
+    pub(crate) marks: Vec<(f64, String)>,
+}
+
 /// A chart of the run's time.
 pub(crate) struct Chart<'a> {
     pub(crate) title: &'a str,
@@ -68,6 +77,11 @@ pub(crate) struct Chart<'a> {
 impl Chart<'_> {
     /// The figure; a sentence where there is nothing to draw.
     pub(crate) fn render(&self) -> String {
+        self.render_over(&Overlay::default())
+    }
+
+    /// The figure with stretches shaded and moments marked.
+    pub(crate) fn render_over(&self, overlay: &Overlay) -> String {
         let lines: Vec<&Line> =
             self.lines.iter().filter(|line| line.values.iter().any(Option::is_some)).collect();
         let heading = format!("<h3>{} <small>{}</small></h3>", escape(self.title), escape(self.unit));
@@ -89,6 +103,7 @@ impl Chart<'_> {
             let _ = write!(out, "<span class=\"key{dash} c{}\">{}</span>", line.colour, escape(&line.name));
         }
         let _ = write!(out, "</p><div class=\"plot\" data-points=\"{}\">", escape(&self.data(&lines)));
+        self.underlay(&mut out, overlay);
         self.draw(&mut out, &lines, top, step, highest);
         self.label(&mut out, top, step);
         out.push_str("</div>");
@@ -109,6 +124,25 @@ impl Chart<'_> {
         let first = self.seconds.first().copied().unwrap_or(0);
         let second = self.seconds.get(index).copied().unwrap_or(first);
         (second - first) as f64 / self.span_s() * 1000.0
+    }
+
+    fn underlay(&self, out: &mut String, overlay: &Overlay) {
+        let first = self.seconds.first().copied().unwrap_or(0) as f64;
+        let at = |second: f64| ((second - first) / self.span_s() * 100.0).clamp(0.0, 100.0);
+        for (from, until, class) in &overlay.bands {
+            let (left, width) = (at(*from), at(*until) - at(*from));
+            let _ = write!(out, "<i class=\"band {class}\" style=\"left:{left:.2}%;width:{width:.2}%\"></i>");
+        }
+        for (second, what) in &overlay.marks {
+            let left = at(*second);
+            // A text at the right edge is written to the left of its line.
+            let side = if left > 70.0 { " left" } else { "" };
+            let _ = write!(
+                out,
+                "<i class=\"moment{side}\" style=\"left:{left:.2}%\"><span>{}</span></i>",
+                escape(what)
+            );
+        }
     }
 
     fn draw(&self, out: &mut String, lines: &[&Line], top: f64, step: f64, highest: f64) {

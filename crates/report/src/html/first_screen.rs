@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 
+use throng_observation::run::RunData;
 use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
 
 use super::markup::escape;
 use crate::summary::{RunOutcome, Summary};
 
-pub(crate) fn render(summary: &Summary) -> String {
+pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
     let key = match summary.outcome {
         RunOutcome::Met => "met",
         RunOutcome::Missed => "missed",
@@ -30,12 +31,16 @@ pub(crate) fn render(summary: &Summary) -> String {
         out.push_str("</ul>");
     }
     out.push_str("</header>");
+    out.push_str(&super::cause::render(run, summary));
     out.push_str(&objectives(summary));
     out.push_str(&figures(summary));
     out
 }
 
 fn objectives(summary: &Summary) -> String {
+    if summary.objectives.is_empty() && summary.capacity.is_some() {
+        return String::new();
+    }
     if summary.objectives.is_empty() {
         return "<p class=\"over\">No objectives were set.</p>".into();
     }

@@ -4,9 +4,11 @@ use throng_observation::run::RunData;
 
 use crate::summary::Summary;
 
+mod cause;
 mod chart;
 mod charts;
 mod decoded;
+mod demand;
 mod first_screen;
 mod flame;
 mod flame_page;
@@ -37,7 +39,8 @@ pub fn render(run: &RunData, summary: &Summary) -> String {
          script-src 'unsafe-inline'; img-src data:\">",
         "<link rel=\"icon\" href=\"data:,\">",
         &format!("<title>{title}</title><style>{}{style}</style></head><body><main>", include_str!("page.css")),
-        &first_screen::render(summary),
+        &first_screen::render(run, summary),
+        &demand::render(summary),
         &pairs::render(run, summary),
         &charts::render(run, summary),
         &server::render(run),

@@ -45,7 +45,7 @@ impl Rows {
             (-4..60).map(|second| (second * 1_000_000 + 30_000, value(second))).collect::<Vec<_>>()
         };
         self.series("thread.cpu", Unit::Ratio, &labels, Some(1.0), each(&cpu));
-        let wait = each(&|second| (cpu(second) - 0.7).max(0.0) / 2.0);
+        let wait = each(&|second| (cpu(second) - 0.7).max(0.0) / 8.0);
         self.series("thread.run_queue_wait", Unit::Ratio, &labels, None, wait);
     }
 
@@ -117,10 +117,10 @@ pub(crate) fn watched() -> RunData {
         Some(1_024.0),
         each(&|s| 40.0 + s.clamp(0, 10) as f64 * 30.0),
     );
-    rows.host("host.cpu.user", Unit::Ratio, Some(2.0), |s| load(s) * 1.4);
-    rows.host("host.cpu.system", Unit::Ratio, Some(2.0), |s| load(s) * 0.5);
-    rows.host("host.cpu.busy", Unit::Ratio, Some(2.0), |s| load(s) * 1.9);
-    rows.host("host.cpu.iowait", Unit::Ratio, Some(2.0), |_| 0.0);
+    rows.host("host.cpu.user", Unit::Ratio, Some(4.0), |s| load(s) * 1.4);
+    rows.host("host.cpu.system", Unit::Ratio, Some(4.0), |s| load(s) * 0.5);
+    rows.host("host.cpu.busy", Unit::Ratio, Some(4.0), |s| load(s) * 1.9);
+    rows.host("host.cpu.iowait", Unit::Ratio, Some(4.0), |_| 0.0);
     rows.host("host.pressure.cpu.some", Unit::Ratio, None, |s| (load(s) - 0.6).max(0.0));
     rows.host("udp.rcvbuf_errors", Unit::PerSecond, None, |s| if s > 45 { 12.0 } else { 0.0 });
     let lo = [("interface", "eth0")];
@@ -172,6 +172,47 @@ pub(crate) fn watched() -> RunData {
         watcher_rss_bytes: 9 << 20,
     });
     RunData { host: rows.0, ..example::degraded() }
+}
+
+/// The search of [`example::searched`], watched: the only sending thread is full at 42 viewers.
+pub(crate) fn searched() -> RunData {
+    let run = example::searched();
+    let users: Vec<(i64, f64)> = run.crowd.iter().map(|row| (row.second, f64::from(row.intended))).collect();
+    // A little of everything else that a host does.
+    let stir = |second: i64| 1.0 + ((second * 37) % 11) as f64 * 0.004;
+    let each = |value: &dyn Fn(f64) -> f64| -> Vec<(i64, f64)> {
+        users
+            .iter()
+            .map(|(second, users)| ((second + 1) * 1_000_000, value(*users) * stir(*second)))
+            .collect()
+    };
+    let hot = |users: f64| (0.02 + 0.0228 * users).min(0.96);
+    let mut rows = Rows::default();
+    let labels = |tid: &'static str, thread: &'static str| {
+        [("process", "janus"), ("pid", "4000"), ("tid", tid), ("thread", thread)]
+    };
+    rows.series("thread.cpu", Unit::Ratio, &labels("4012", "hloop 1"), Some(1.0), each(&hot));
+    rows.series("thread.run_queue_wait", Unit::Ratio, &labels("4012", "hloop 1"), None, each(&|_| 0.01));
+    rows.series("thread.cpu", Unit::Ratio, &labels("4030", "mp 1"), Some(1.0), each(&|users| 0.004 * users));
+    let process = [("process", "janus"), ("pid", "4000")];
+    rows.series("process.cpu", Unit::Ratio, &process, None, each(&|users| hot(users) + 0.004 * users));
+    rows.series("process.rss", Unit::Bytes, &process, None, each(&|users| 4e7 + 6e5 * users));
+    rows.series("process.fds", Unit::Count, &process, Some(1_024.0), each(&|users| 40.0 + 3.0 * users));
+    rows.series("host.cpu.busy", Unit::Ratio, &[], Some(4.0), each(&|users| 0.1 + 0.045 * users));
+    let line = [("interface", "eth0")];
+    rows.series("nic.tx_bytes", Unit::BytesPerSecond, &line, Some(125e6), each(&|users| 1.4e5 * users));
+    rows.series("nic.tx_packets", Unit::PerSecond, &line, None, each(&|users| 170.0 * users));
+    rows.series(
+        "udp.rcvbuf_errors",
+        Unit::PerSecond,
+        &[],
+        None,
+        each(&|users| if users > 40.0 { 12.0 } else { 0.0 }),
+    );
+    rows.event(0, HostEventKind::ProcessFound, "janus (PID 4000)");
+    let facts = BTreeMap::from([(PACKS_FACT.into(), PACK.into())]);
+    rows.0.hosts.push(HostInfo { name: "media one".into(), facts, ..HostInfo::default() });
+    RunData { host: rows.0, ..run }
 }
 
 fn one(unit: Unit, values: &[(i64, f64)]) -> RunData {

@@ -1,0 +1,111 @@
+//! The cause of a run's limit in the summary, and its sentences.
+
+use throng_analysis::demand::{Demand, Prediction, Resource};
+use throng_analysis::verdict::{Bottleneck, Certainty, explain as explained};
+use throng_observation::Goal;
+use throng_observation::run::RunData;
+use throng_observation::units::{bit_rate, bytes};
+
+use crate::summary::Summary;
+
+/// Fills in what stopped the server and what a user costs.
+pub(crate) fn explain(run: &RunData, summary: &mut Summary) {
+    let told = explained(run, Goal::Acceptable);
+    (summary.demand, summary.join_cost) = (told.demand, told.joins);
+    let found = told.bottleneck;
+    // A plain run of which the generator was the limit is invalid as a whole: nothing is said about the server.
+    let is_invalid = run.holds.is_empty() && summary.generator.limited;
+    summary.bottleneck = match found.verdict {
+        Certainty::NothingFailed => None,
+        Certainty::GeneratorLimited => Some(found),
+        _ if is_invalid => Some(Bottleneck {
+            verdict: Certainty::GeneratorLimited,
+            finding: Some("generator_limited".into()),
+            title: format!(
+                "The generator was the limit, not the server: {}",
+                summary.generator.reasons.join("; ")
+            ),
+            score: Some(100.0),
+            resource: Some("generator".into()),
+            change: Some("Give the generator more cores or another machine, or fewer users".into()),
+            baseline_s: found.baseline_s,
+            pass_s: found.pass_s,
+            fail_s: found.fail_s,
+            first_bad_s: found.first_bad_s,
+            ..Bottleneck::default()
+        }),
+        _ => Some(found),
+    };
+}
+
+/// The verdict in a sentence, with how sure it is.
+pub(crate) fn sentence(found: &Bottleneck) -> String {
+    let word = certainty(found.verdict);
+    match found.score.filter(|_| found.verdict != Certainty::GeneratorLimited) {
+        Some(score) => format!("{} ({word}, {score:.0} of 100)", found.title),
+        None => found.title.clone(),
+    }
+}
+
+/// How sure, in a word or two.
+pub(crate) fn certainty(verdict: Certainty) -> &'static str {
+    match verdict {
+        Certainty::Bottleneck => "bottleneck",
+        Certainty::CoBottleneck => "two at once",
+        Certainty::Suspect => "suspect",
+        Certainty::Unattributed => "no resource",
+        Certainty::NotObserved => "not observed",
+        Certainty::GeneratorLimited => "generator",
+        Certainty::NothingFailed => "nothing failed",
+    }
+}
+
+/// What the change would give.
+pub(crate) fn prediction(then: &Prediction) -> String {
+    let range = format!("{:.0}–{:.0}", then.users_low, then.users_high);
+    let guess = if then.extrapolated { "; far beyond what was measured, so an optimistic guess" } else { "" };
+    format!("about {:.0} viewers ({range}), when {} ends{guess}", then.users, then.then)
+}
+
+/// An amount of a resource as people read it.
+pub(crate) fn amount(demand: &Demand, value: f64) -> String {
+    match demand.unit.as_str() {
+        "ratio" => format!("{} of a core", precise(value * 100.0, " %")),
+        "B/s" => bit_rate(value * 8.0),
+        "B" => bytes(value),
+        "1/s" => precise(value, "/s"),
+        _ => precise(value, ""),
+    }
+}
+
+fn precise(value: f64, unit: &str) -> String {
+    let digits = match value.abs() {
+        a if a >= 100.0 || value.fract() == 0.0 => 0,
+        a if a >= 1.0 => 1,
+        _ => 2,
+    };
+    format!("{value:.digits$}{unit}")
+}
+
+/// What a user costs of the resources that matter most, for a line.
+pub(crate) fn costs(demands: &[Demand]) -> Vec<String> {
+    let wanted = [
+        Resource::Thread,
+        Resource::ProcessCpu,
+        Resource::NicSent,
+        Resource::NicSentPackets,
+        Resource::Memory,
+        Resource::Descriptors,
+    ];
+    wanted
+        .into_iter()
+        .filter_map(|resource| demands.iter().find(|demand| demand.resource == resource))
+        .filter(|demand| demand.per_user > demand.per_user_error)
+        .map(|demand| format!("{} ({})", amount(demand, demand.per_user), demand.name()))
+        .take(4)
+        .collect()
+}
+
+#[cfg(test)]
+#[path = "cause_tests.rs"]
+mod tests;

@@ -1,0 +1,89 @@
+use super::*;
+use crate::server::tests::{searched, watched};
+use crate::{example, html, summarise, text};
+use std::time::Duration;
+use throng_analysis::demand::EXTRAPOLATED_BELOW;
+
+fn summary(run: &RunData) -> Summary {
+    summarise(run, &[], Duration::ZERO)
+}
+
+/// Kept for people to look at where they ask for it: `THRONG_KEEP_PAGES=/tmp/pages cargo test -p throng-report`.
+fn page(run: &RunData, name: &str) -> String {
+    let page = html::render(run, &summary(run));
+    if let Some(folder) = std::env::var_os("THRONG_KEEP_PAGES") {
+        std::fs::write(std::path::Path::new(&folder).join(format!("{name}.html")), &page).unwrap();
+    }
+    page
+}
+
+#[test]
+fn a_search_tells_the_answer_the_cause_and_the_fix_in_ten_lines() {
+    let run = searched();
+    let summary = summary(&run);
+    let found = summary.bottleneck.as_ref().expect("a cause");
+    assert_eq!(found.finding.as_deref(), Some("one_thread_full"), "{found:#?}");
+    assert_eq!(summary.capacity.as_ref().and_then(|capacity| capacity.users), Some(40));
+    let text = text::summary(&summary);
+    let story: Vec<&str> = text
+        .lines()
+        .skip_while(|line| !line.contains("  cause"))
+        .take_while(|line| !line.is_empty())
+        .collect();
+    assert!(text.starts_with("40 viewers (") && (5..=9).contains(&story.len()), "{text}");
+    for part in [
+        "  cause        Thread hloop 1 of janus is full",
+        "crossed at",
+        "  change       event_loops (janus.jcfg",
+        "  then         about",
+        "  a user costs 2.",
+    ] {
+        assert!(story.iter().any(|line| line.contains(part)), "{part}:\n{text}");
+    }
+}
+
+#[test]
+fn the_first_screen_shows_the_cause_with_its_chart_and_the_page_what_a_user_costs() {
+    let page = page(&searched(), "search");
+    let first = page.split("<h2>What a user costs</h2>").next().unwrap_or_default();
+    for part in [
+        "is full: it has one core and no more",
+        "<b>Change</b> event_loops",
+        "<b>Would give</b> about",
+        "class=\"band fail\"",
+        "class=\"band pass\"",
+        "first bad second:",
+        "crossed at",
+    ] {
+        assert!(first.contains(part), "{part}");
+    }
+    assert!(page.contains("CPU of the host") && page.contains("extrapolated") && !page.contains("NaN"));
+}
+
+#[test]
+fn a_plain_run_that_degraded_names_its_cause_too() {
+    let run = watched();
+    let found = summary(&run).bottleneck.expect("a cause");
+    assert_eq!(found.resource.as_deref(), Some("thread hloop 1 (4012)"), "{found:#?}");
+    assert!(page(&run, "plain").contains("What stopped it"));
+}
+
+#[test]
+fn nothing_is_said_about_a_server_that_was_not_watched_or_not_loaded() {
+    let unwatched = summary(&example::degraded()).bottleneck.expect("a verdict");
+    assert_eq!(unwatched.verdict, Certainty::NotObserved);
+    assert!(page(&example::degraded(), "unwatched").contains("nobody watched the server"));
+    let mut run = watched();
+    run.generator = example::limited().generator;
+    let invalid = summary(&run).bottleneck.expect("a verdict");
+    assert_eq!(invalid.verdict, Certainty::GeneratorLimited);
+    assert_eq!(summary(&example::healthy(10, 20)).bottleneck, None);
+}
+
+#[test]
+fn extrapolations_are_marked_by_one_rule() {
+    for demand in summary(&searched()).demand {
+        let Some(limit) = demand.limit else { continue };
+        assert_eq!(demand.extrapolated, demand.used < EXTRAPOLATED_BELOW * limit, "{demand:?}");
+    }
+}

@@ -1,0 +1,193 @@
+//! The cause on the first screen: what stopped the server, by what that is told, and what to change.
+
+use throng_analysis::verdict::{Bottleneck, Certainty};
+use throng_analysis::windows::fares;
+use throng_observation::Passed;
+use throng_observation::host::Unit;
+use throng_observation::run::RunData;
+
+use super::chart::{Chart, Line, Overlay, Scale};
+use super::markup::{escape, table};
+use super::timeline::Timeline;
+use crate::cause::{certainty, prediction};
+use crate::server::{Grid, Measured, hosts};
+use crate::summary::Summary;
+
+/// Nothing where no load failed.
+pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
+    let Some(found) = &summary.bottleneck else { return String::new() };
+    let sure = matches!(
+        found.verdict,
+        Certainty::Bottleneck | Certainty::CoBottleneck | Certainty::GeneratorLimited
+    );
+    let class = if sure { "cause" } else { "cause unsure" };
+    let score = found.score.map_or_else(String::new, |score| format!(" · {score:.0} of 100"));
+    let mut out = format!(
+        "<section class=\"{class}\"><p class=\"over\"><span class=\"badge missed\">{}</span>What stopped it{score}</p><h2>{}</h2>",
+        certainty(found.verdict),
+        escape(&found.title)
+    );
+    out += &mend(found);
+    out += &charts(run, found);
+    out += &evidence(found);
+    out += &rest(found);
+    out.push_str("</section>");
+    out
+}
+
+fn mend(found: &Bottleneck) -> String {
+    let Some(change) = &found.change else { return String::new() };
+    let then = found
+        .predicts
+        .as_ref()
+        .map_or_else(String::new, |then| format!("<br><b>Would give</b> {}.", escape(&prediction(then))));
+    format!("<p class=\"mend\"><b>Change</b> {}.{then}</p>", escape(change))
+}
+
+fn evidence(found: &Bottleneck) -> String {
+    if found.evidence.is_empty() {
+        return String::new();
+    }
+    let rows: Vec<Vec<String>> = found
+        .evidence
+        .iter()
+        .map(|line| {
+            vec![
+                line.counter.clone(),
+                line.show(line.baseline),
+                line.show(line.pass),
+                line.show(line.fail),
+                line.show(line.limit),
+                line.crossed_at_s.map_or_else(|| "–".into(), |at| format!("{at:.0} s")),
+            ]
+        })
+        .collect();
+    table(&["Evidence", "floor", "passed", "failed", "limit", "crossed at"], &rows)
+}
+
+/// What it was not, what else stands out, and what nobody looked at.
+fn rest(found: &Bottleneck) -> String {
+    let list = |title: &str, items: Vec<String>| {
+        if items.is_empty() {
+            return String::new();
+        }
+        let items: String = items.iter().map(|item| format!("<li>{}</li>", escape(item))).collect();
+        format!("<details><summary>{title}</summary><ul>{items}</ul></details>")
+    };
+    let standing = |other: &throng_analysis::findings::Finding| {
+        use throng_analysis::findings::Standing;
+        let how = match other.standing {
+            Standing::Cause | Standing::Suspect => "may have part in it",
+            Standing::Explains => "says what it is busy with",
+            Standing::Symptom => "follows from it",
+        };
+        format!("{} ({how}, {:.0} of 100). {}", other.title, other.score, other.change)
+    };
+    let not = match found.not_limiting.first() {
+        Some(_) => format!("What it was not ({})", found.not_limiting.len()),
+        None => String::new(),
+    };
+    [
+        list("What else stands out", found.others.iter().map(standing).collect()),
+        list(&not, found.not_limiting.clone()),
+        list("What nobody looked at", found.not_observed.clone()),
+    ]
+    .concat()
+}
+
+/// The counter that tells it, and the users, over the run; holds shaded, the crossing marked.
+fn charts(run: &RunData, found: &Bottleneck) -> String {
+    let time = Timeline::of(run);
+    let grid = time.grid();
+    let overlay = overlay(run, found);
+    let mut out = String::from("<div class=\"pairs\">");
+    if let Some(chart) = counter(run, found, &time, grid, &overlay) {
+        out += &chart;
+    }
+    let mut bad = vec![None; grid.count];
+    for (second, fare) in fares(run) {
+        let place =
+            second.saturating_mul(1_000_000).saturating_sub(grid.first_us).div_euclid(grid.width_us.max(1));
+        if let Some(worst) = usize::try_from(place).ok().and_then(|place| bad.get_mut(place))
+            && fare.users > 0
+        {
+            let ratio = fare.bad_ratio();
+            *worst = Some(worst.map_or(ratio, |worst: f64| worst.max(ratio)));
+        }
+    }
+    let lines = vec![Line::solid("users with a bad second", 2, bad)];
+    let chart = Chart {
+        title: "The users",
+        unit: "of those who should be served",
+        note: "Grey: loads that passed. Green: the largest of them. Red: loads that failed.",
+        scale: Scale::Percent,
+        seconds: &time.starts,
+        lines,
+    };
+    out += &chart.render_over(&overlay);
+    out.push_str("</div>");
+    out
+}
+
+fn counter(
+    run: &RunData,
+    found: &Bottleneck,
+    time: &Timeline,
+    grid: Grid,
+    overlay: &Overlay,
+) -> Option<String> {
+    let first = found.evidence.first()?;
+    let hosts = hosts(run);
+    let metrics: Vec<_> = hosts.iter().flat_map(super::super::server::Host::metrics).collect();
+    let series: Vec<Measured<'_>> = metrics
+        .iter()
+        .flat_map(|(_, list)| list.iter())
+        .filter(|series| found.series.contains(&series.series.id.0))
+        .copied()
+        .collect();
+    let unit = series.first()?.series.unit;
+    let (factor, scale, words) = match unit {
+        Unit::Ratio => (1.0, Scale::Percent, "100 % is one core"),
+        Unit::BytesPerSecond => (8e-6, Scale::Plain, "Mbit/s"),
+        Unit::Bytes => (1e-6, Scale::Plain, "MB"),
+        Unit::PerSecond => (1.0, Scale::Plain, "per second"),
+        Unit::Milliseconds => (1.0, Scale::Plain, "ms"),
+        Unit::Count => (1.0, Scale::Plain, ""),
+    };
+    let mut sums = vec![None; grid.count];
+    series.iter().for_each(|series| series.add_to(grid, &mut sums));
+    let values = sums.iter().map(|value| value.map(|value| value * factor)).collect();
+    let name = series.first()?.series.metric.clone();
+    let mut lines = vec![Line::solid(name, 1, values)];
+    let limit = series.first()?.limit().filter(|limit| *limit > 0.0);
+    if let Some(limit) = limit {
+        lines.push(Line::dashed("limit", 6, vec![Some(limit * factor); grid.count]));
+    }
+    let chart = Chart { title: &first.counter, unit: words, note: "", scale, seconds: &time.starts, lines };
+    Some(chart.render_over(overlay))
+}
+
+/// Loads as stretches, and the moments that matter.
+fn overlay(run: &RunData, found: &Bottleneck) -> Overlay {
+    let mut bands = Vec::new();
+    for hold in &run.holds {
+        let Some(until) = hold.until else { continue };
+        let from = hold.judged_from.unwrap_or(hold.from).as_secs_f64();
+        let is_pass = found.pass_s.is_some_and(|[pass, _]| (pass - from).abs() < 0.5);
+        let class = match hold.passed(throng_observation::Goal::Acceptable) {
+            Passed::No => "fail",
+            Passed::Yes if is_pass => "pass",
+            _ => "",
+        };
+        bands.push((from, until.as_secs_f64(), class));
+    }
+    if run.holds.is_empty() {
+        bands.extend(found.pass_s.map(|[from, until]| (from, until, "pass")));
+        bands.extend(found.fail_s.map(|[from, until]| (from, until, "fail")));
+    }
+    let crossed = found.evidence.iter().find_map(|line| line.crossed_at_s);
+    let mut marks: Vec<(f64, String)> = Vec::new();
+    marks.extend(crossed.map(|at| (at, format!("crossed at {at:.0} s"))));
+    marks.extend(found.first_bad_s.map(|at| (at as f64, format!("first bad second: {at} s"))));
+    Overlay { bands, marks }
+}

@@ -1,0 +1,54 @@
+//! What a user costs of each resource, which ends first and what would be next.
+
+use throng_analysis::demand::Demand;
+
+use super::markup::{escape, table};
+use crate::cause::amount;
+use crate::summary::Summary;
+
+/// Nothing where the model has nothing to tell.
+pub(crate) fn render(summary: &Summary) -> String {
+    if summary.demand.is_empty() {
+        return String::new();
+    }
+    let rows: Vec<Vec<String>> = summary.demand.iter().map(row).collect();
+    let mut out = String::from("<h2>What a user costs</h2>");
+    out += &table(
+        &["Resource", "each user", "± (95 %)", "at the top load", "limit", "ends at users (95 %)", "note"],
+        &rows,
+    );
+    if let Some(joins) = &summary.join_cost {
+        out += &format!(
+            "<p>A join costs the server {:.1} ms of CPU (± {:.1}), on top of those who are there.</p>",
+            joins.cpu_ms, joins.cpu_ms_error
+        );
+    }
+    out += &format!(
+        "<p class=\"over\">{}</p>",
+        escape(
+            "From the loads that passed, one point a load; the top load is the largest of them. The resource that ends first stands first; the next one is what would bound the crowd once that is mended. An extrapolation assumes that nothing bends before the limit, and is an optimistic one."
+        )
+    );
+    out
+}
+
+fn row(demand: &Demand) -> Vec<String> {
+    let range = demand.users_low.zip(demand.users_high);
+    let range = range.map_or_else(String::new, |(low, high)| format!(" ({low:.0}–{high:.0})"));
+    let mut note = Vec::new();
+    if demand.curve.is_some() {
+        note.push("curved: the more users, the more each costs");
+    }
+    if demand.extrapolated && demand.users.is_some() {
+        note.push("extrapolated");
+    }
+    vec![
+        demand.name(),
+        amount(demand, demand.per_user),
+        amount(demand, demand.per_user_error),
+        amount(demand, demand.used),
+        demand.limit.map_or_else(|| "–".into(), |limit| amount(demand, limit)),
+        demand.users.map_or_else(|| "–".into(), |users| format!("{users:.0}{range}")),
+        note.join(", "),
+    ]
+}
