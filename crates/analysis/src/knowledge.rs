@@ -1,94 +1,36 @@
 //! What is known of the watched server's threads and log lines: the knowledge packs that were kept with the run.
 
-use serde::Deserialize;
 use throng_observation::host::HostInfo;
-use throng_observation::pack::glob_matches;
-
-/// The fact of a host under which its knowledge packs stand, a JSON list.
-pub const PACKS_FACT: &str = "packs";
+use throng_observation::pack::{LogPattern, PACKS_FACT, Pack, ThreadMeaning, packs_of_process};
 
 /// The group of threads that drive participants of throng itself: a crowd beside the server, never the server.
 pub const CROWD_GROUP: &str = "crowd";
 
-/// What packs say that is shown here; what else a pack holds is left alone, so that packs may grow.
+/// The packs of a host's server.
 #[derive(Debug, Default)]
 pub struct Knowledge(Vec<Pack>);
-
-#[derive(Debug, Default, Deserialize)]
-struct Pack {
-    #[serde(default)]
-    processes: Vec<String>,
-    #[serde(default, rename = "thread")]
-    threads: Vec<ThreadMeaning>,
-    #[serde(default, rename = "log")]
-    logs: Vec<LogPattern>,
-}
-
-/// What the threads of a name do, and what changes it.
-#[derive(Debug, Default, Deserialize)]
-pub struct ThreadMeaning {
-    name: String,
-    /// The pool they belong to.
-    pub group: String,
-    /// What they do, in a sentence.
-    pub meaning: String,
-    /// The setting that gives them more room.
-    #[serde(default)]
-    pub setting: Option<Setting>,
-    /// What to do where no setting helps, in a sentence.
-    #[serde(default)]
-    pub remedy: Option<String>,
-}
-
-/// A setting of the server.
-#[derive(Debug, Default, Deserialize)]
-pub struct Setting {
-    /// Its name as the server spells it.
-    pub name: String,
-    /// The file and the place within.
-    pub place: String,
-    /// What one more of it is: `thread`, `process`, `connection`.
-    #[serde(default)]
-    pub unit: String,
-    /// The value that the server takes without it.
-    #[serde(default)]
-    pub default: Option<String>,
-    /// When to change it and how far, in a sentence.
-    #[serde(default)]
-    pub advice: Option<String>,
-}
-
-/// What log lines of a pattern mean.
-#[derive(Debug, Default, Deserialize)]
-pub struct LogPattern {
-    id: String,
-    /// What they mean, in a sentence.
-    pub meaning: String,
-    /// What they point to.
-    #[serde(default)]
-    pub hint: Option<String>,
-}
 
 impl Knowledge {
     /// What was kept with the host; nothing where there is none, or none that can be read.
     #[must_use]
     pub fn of(info: Option<&HostInfo>) -> Self {
-        let packs = info.and_then(|info| info.facts.get(PACKS_FACT));
-        Self(packs.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default())
+        let json = info.and_then(|info| info.facts.get(PACKS_FACT));
+        let packs: Vec<serde_json::Value> =
+            json.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default();
+        // One that a newer throng has written may say what is not known here; the others still count.
+        Self(packs.into_iter().filter_map(|pack| serde_json::from_value(pack).ok()).collect())
     }
 
     /// What the threads of this name do.
     #[must_use]
     pub fn thread(&self, process: &str, name: &str) -> Option<&ThreadMeaning> {
-        let of_process = |pack: &&Pack| pack.processes.iter().any(|glob| glob_matches(glob, process));
-        let packs = self.0.iter().filter(of_process);
-        packs.flat_map(|pack| &pack.threads).find(|meaning| glob_matches(&meaning.name, name))
+        packs_of_process(&self.0, process).find_map(|pack| pack.thread_meaning(name))
     }
 
     /// What the log lines of this pattern mean.
     #[must_use]
     pub fn log(&self, pattern: &str) -> Option<&LogPattern> {
-        self.0.iter().flat_map(|pack| &pack.logs).find(|known| known.id == pattern)
+        self.0.iter().find_map(|pack| pack.log_pattern(pattern))
     }
 
     /// What a thread is counted with: the pack's group, else the threads whose names differ only in a number.
@@ -98,30 +40,6 @@ impl Knowledge {
             Some(known) => known.group.clone(),
             None => without_number(name),
         }
-    }
-}
-
-impl Setting {
-    /// The setting in a sentence.
-    #[must_use]
-    pub fn sentence(&self) -> String {
-        let mut text = format!("{} ({})", self.name, self.place);
-        if let Some(default) = &self.default {
-            text += &format!(", default {default}");
-        }
-        if let Some(advice) = &self.advice {
-            text += &format!(": {advice}");
-        }
-        text
-    }
-}
-
-impl ThreadMeaning {
-    /// What to change, in a sentence; empty where nothing is known to help.
-    #[must_use]
-    pub fn mend(&self) -> String {
-        let setting = self.setting.as_ref().map(Setting::sentence);
-        [setting, self.remedy.clone()].into_iter().flatten().collect::<Vec<_>>().join(". ")
     }
 }
 
@@ -148,8 +66,9 @@ mod tests {
     #[test]
     fn a_pack_speaks_of_its_own_processes_only() {
         let known = knowledge(
-            r#"[{"pack":"janus","processes":["janus*"],"thread":[{"name":"hloop *","group":"hloop","meaning":"sends"}]},
-                {"pack":"any","processes":["*"],"later":1,"thread":[{"name":"pool-*","group":"GLib","meaning":"pool"}]}]"#,
+            r#"[{"pack":"newer","title":"","source":"","processes":["janus"],"later":1},
+                {"pack":"any","title":"","source":"","processes":["*"],"thread":[{"name":"pool-*","group":"GLib","meaning":"pool"}]},
+                {"pack":"janus","title":"","source":"","processes":["janus*"],"thread":[{"name":"hloop *","group":"hloop","meaning":"sends"}]}]"#,
         );
         assert_eq!(known.thread("janus", "hloop 3").map(|known| known.meaning.as_str()), Some("sends"));
         assert!(known.thread("nginx", "hloop 3").is_none());

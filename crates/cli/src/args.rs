@@ -73,6 +73,9 @@ pub(crate) struct Common {
     /// tap.ssim=true, tap.decode=false (then `throng tap` may attach)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) tap: Option<u32>,
+    /// Also know what the knowledge packs (*.toml) of this folder say of servers; docs/knowledge-packs.md
+    #[arg(long, value_name = "DIR")]
+    pub(crate) packs: Option<PathBuf>,
     /// What must hold, such as "video.loss p95 < 1%"; repeatable
     #[arg(long, value_name = "OBJECTIVE")]
     pub(crate) objective: Vec<String>,

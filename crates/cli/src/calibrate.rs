@@ -19,6 +19,7 @@ use throng_scenario::{QuickForm, Scenario};
 use crate::args::{self, Common};
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
+use crate::watchers::Agents;
 use crate::{Stop, print, run, say};
 
 /// One more viewer each so long: slow enough that joining costs little beside playing.
@@ -40,7 +41,7 @@ pub(crate) fn calibrate(command: &args::Calibrate) -> Result<Exit, Stop> {
     let plan = scenario.plan();
     let common = Common::default();
     run::warnings(&plan).iter().for_each(|warning| say(&format!("warning: {warning}")));
-    let permission = run::permission(&plan, &common)?;
+    let permission = run::permission(&plan, &common, &Agents::connect(&plan))?;
     let (handle, rows, _) = run::start(&scenario, &plan, &permission, &common, None)?;
     // Nothing is kept: what counts is in the live picture.
     let drain = std::thread::spawn(move || rows.iter().for_each(drop));

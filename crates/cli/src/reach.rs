@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::anyhow;
 use throng_engine::consent::{fetch_file, fetch_txt};
-use throng_engine::{ConsentCheck, TlsOptions};
+use throng_engine::{Consent, ConsentCheck, TlsOptions};
 use throng_observation::run::ClockError;
 use throng_scenario::consent::DNS_LABEL;
 use throng_scenario::{
@@ -15,14 +15,22 @@ use throng_scenario::{
 
 use crate::Stop;
 use crate::exit::Exit;
+use crate::watchers::{Agents, Agreement};
 
 /// A clock that serves both ends of a measurement is read at both: what is left is the reading itself.
 const SAME_CLOCK_ERROR_US: u64 = 100;
+
+/// How often a published proof is fetched again.
+const PROOF_EVERY: Duration = Duration::from_secs(60);
+
+/// How often it is asked whether an agent is still there.
+const PRESENCE_EVERY: Duration = Duration::from_millis(500);
 
 /// The consent guard's verdict on a plan.
 pub(crate) struct Permission {
     reach: Arc<Reach>,
     asked: Option<Asked>,
+    agreements: Vec<Agreement>,
     caps: Caps,
     server: SocketAddr,
     is_own_host: bool,
@@ -44,11 +52,13 @@ struct Demand {
     duration: Duration,
 }
 
-/// Judges every address of the target.
+/// Judges every address of the target. An agent that agrees to load there opens its own address, within its limits and as
+/// long as it runs, wherever that address is: also where no consent was needed, its owner can end the run by it.
 pub(crate) fn permission(
     plan: &Plan,
     consent_token: Option<&str>,
     tls: &TlsOptions,
+    agents: &Agents,
 ) -> Result<Permission, Stop> {
     let (host, port) = plan.target.host_and_port();
     let addresses = resolve(&host, port)?;
@@ -56,33 +66,48 @@ pub(crate) fn permission(
         *addresses.first().ok_or_else(|| Stop::new(Exit::Target, anyhow!("{host} has no address")))?;
     let own = throng_engine::preflight::own_addresses();
     let mut reach = Reach::new(own, plan.target.allow.iter().copied());
+    let covers = |agreement: &Agreement| addresses.iter().any(|address| agreement.covers(*address, port));
+    let agreements: Vec<Agreement> = agents.agreements().into_iter().filter(covers).collect();
+    let demand = Demand { expected: plan.expected, duration: plan.duration };
+    let (mut asked, mut caps) = (None, plan.caps.clone());
+    for agreement in &agreements {
+        reach.prove_by_agent(&agreement.proof);
+        caps = caps.lowered_by(&agreement.proof.caps);
+        demand.within(&agreement.proof.caps).map_err(|why| Stop::new(Exit::Target, anyhow!(why)))?;
+    }
     let (mut is_own_host, mut unproven) = (true, Vec::new());
     for address in &addresses {
         match reach.permits(*address) {
             Ok(permit) => is_own_host &= matches!(permit, Permit::Loopback | Permit::OwnAddress),
             Err(refusal @ Refusal::PublicNotProven(_)) => unproven.push(refusal),
-            Err(refusal) => return Err(Stop::new(Exit::Target, refusal)),
+            Err(refusal) => return Err(Stop::new(Exit::Target, refused(refusal, port, agents))),
         }
     }
-    let (mut asked, mut caps) = (None, plan.caps.clone());
     if let Some(refusal) = unproven.first() {
         is_own_host = false;
         let token = consent_token.ok_or_else(|| {
-            Stop::new(Exit::Target, anyhow!("{refusal}; give its token with --consent-token"))
+            let refused = refused(*refusal, port, agents);
+            Stop::new(Exit::Target, anyhow!("{refused}; or give the token of its proof with --consent-token"))
         })?;
-        let asking = Asked {
-            target: plan.target.clone(),
-            token: secret(token)?,
-            tls: tls.clone(),
-            demand: Demand { expected: plan.expected, duration: plan.duration },
-        };
+        let asking = Asked { target: plan.target.clone(), token: secret(token)?, tls: tls.clone(), demand };
         let proof = asking.proof().map_err(|why| Stop::new(Exit::Target, anyhow!("{refusal}; {why}")))?;
-        caps = plan.caps.lowered_by(&proof.caps);
+        caps = caps.lowered_by(&proof.caps);
         asking.demand.within(&caps).map_err(|why| Stop::new(Exit::Target, anyhow!(why)))?;
         reach.prove(&proof, addresses.iter().copied());
         asked = Some(asking);
     }
-    Ok(Permission { reach: Arc::new(reach), asked, caps, server: SocketAddr::new(first, port), is_own_host })
+    let server = SocketAddr::new(first, port);
+    Ok(Permission { reach: Arc::new(reach), asked, agreements, caps, server, is_own_host })
+}
+
+/// A refusal, with what the agents that might have agreed say.
+fn refused(refusal: Refusal, port: u16, agents: &Agents) -> anyhow::Error {
+    let complaints: Vec<&str> = agents.complaints().collect();
+    let elsewhere = agents.agreements().into_iter().filter_map(|agreement| {
+        agreement.proof.validate(refusal.address(), port).err().map(|error| error.to_string())
+    });
+    let said: Vec<String> = complaints.into_iter().map(str::to_owned).chain(elsewhere).collect();
+    if said.is_empty() { refusal.into() } else { anyhow!("{refusal}; {}", said.join("; ")) }
 }
 
 impl Permission {
@@ -104,9 +129,18 @@ impl Permission {
     }
 
     /// What the engine asks again during the run.
-    pub(crate) fn consent_check(&self) -> Option<ConsentCheck> {
-        let (asked, caps) = (self.asked.clone()?, self.caps.clone());
-        Some(Arc::new(move || asked.demand.within(&caps.lowered_by(&asked.proof()?.caps))))
+    pub(crate) fn consents(&self) -> Vec<Consent> {
+        let published = self.asked.clone().map(|asked| {
+            let caps = self.caps.clone();
+            let check: ConsentCheck =
+                Arc::new(move || asked.demand.within(&caps.lowered_by(&asked.proof()?.caps)));
+            Consent { check, interval: PROOF_EVERY }
+        });
+        let present = self.agreements.iter().cloned().map(|agreement| {
+            let check: ConsentCheck = Arc::new(move || agreement.check());
+            Consent { check, interval: PRESENCE_EVERY }
+        });
+        published.into_iter().chain(present).collect()
     }
 
     /// The rate that must not be exceeded, received and sent together.

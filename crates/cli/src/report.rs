@@ -75,7 +75,7 @@ fn put_all(folder: &RunFolder, run: &RunData, summary: &Summary, csv: bool) -> R
 /// The summary of a run, judged by the scenario stored with it.
 pub(crate) fn summary(run: &RunData) -> Summary {
     // The scenario was checked before the run; one that a newer throng no longer reads leaves nothing to judge by.
-    let scenario = Scenario::parse(&run.info.scenario).ok();
+    let scenario = Scenario::parse_stored(&run.info.scenario).ok();
     let objectives = scenario.as_ref().map(|s| s.objectives.as_slice()).unwrap_or_default();
     let warm_up = scenario.as_ref().map(|s| s.run.warm_up).unwrap_or_default();
     throng_report::summarise(run, objectives, warm_up)

@@ -19,6 +19,7 @@ use throng_protocol::webrtc::viewer::Patience;
 use throng_report::ObjectiveResult;
 use throng_scenario::{ApiKey, Plan, Scenario};
 use throng_store::RunFolder;
+use throng_watch::Beside;
 
 use crate::args::Common;
 use crate::exit::Exit;
@@ -29,7 +30,7 @@ use crate::reach::{self, Permission};
 use crate::report::{self, Wanted};
 use crate::sink::Sink;
 use crate::tap::RunTap;
-use crate::watchers::{self, Watchers};
+use crate::watchers::{self, Agents, Watchers};
 use crate::{Stop, media, say};
 
 /// Rows that may wait for the store; a second of a thousand participants is a few.
@@ -48,7 +49,9 @@ pub(crate) fn run(scenario: &Scenario, common: &Common) -> Result<Exit, Stop> {
     if let Some(problem) = foreign_source(&plan) {
         return Err(Stop::usage(problem));
     }
-    let permission = permission(&plan, common)?;
+    let packs = watchers::packs(common.packs.as_deref())?;
+    let agents = Agents::connect(&plan);
+    let permission = permission(&plan, common, &agents)?;
     let warnings = warnings(&plan);
     warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
 
@@ -69,7 +72,8 @@ pub(crate) fn run(scenario: &Scenario, common: &Common) -> Result<Exit, Stop> {
         &plan,
         handle.started_at(),
         rows_in,
-        &permission.may_ask(),
+        &Beside { packs, allowed: permission.may_ask(), ..Beside::default() },
+        agents,
         !display.shows_objectives(),
     );
     writer.starts_at(handle.started_at_unix_us()).map_err(|error| Stop::new(Exit::Invalid, error))?;
@@ -104,10 +108,10 @@ pub(crate) fn run(scenario: &Scenario, common: &Common) -> Result<Exit, Stop> {
 }
 
 /// Asks whether the plan may be played at all.
-pub(crate) fn permission(plan: &Plan, common: &Common) -> Result<Permission, Stop> {
+pub(crate) fn permission(plan: &Plan, common: &Common, agents: &Agents) -> Result<Permission, Stop> {
     // A file that cannot be played ends it before anybody is asked and anything is made.
     media::clips(plan)?;
-    reach::permission(plan, common.consent_token.as_deref(), &tls(plan, common)?)
+    reach::permission(plan, common.consent_token.as_deref(), &tls(plan, common)?, agents)
 }
 
 /// Starts to play the plan; what it sees comes from the receiver, and what watchers see may be sent to it too.
@@ -287,7 +291,7 @@ fn config(
         workers: common.workers,
         tls: tls(plan, common)?,
         bad_if: throng_scenario::bad_if(&scenario.objectives),
-        consent: permission.consent_check(),
+        consents: permission.consents(),
         guards: Guards { mbit_per_s_max: permission.mbit_per_s_max(), ..Guards::default() },
         cohorts: u16::try_from(plan.cohorts.len()).unwrap_or(u16::MAX),
         lead,

@@ -136,7 +136,7 @@ impl Seen {
     /// The host with what is known of its server, once both are there.
     fn known(&self) -> Option<HostRow> {
         let (mut info, packs) = (self.info.clone()?, self.packs.clone()?);
-        info.facts.insert(throng_report::PACKS_FACT.into(), packs);
+        info.facts.insert(throng_observation::pack::PACKS_FACT.into(), packs);
         Some(HostRow::Info(info))
     }
 
@@ -220,7 +220,7 @@ mod tests {
         assert!(now.know(HostId(0), "[]".into()).is_none(), "nothing is known of the host itself yet");
         let told = now.take(&HostRow::Info(HostInfo::default()));
         assert!(
-            matches!(told, Some(HostRow::Info(info)) if info.facts.contains_key(throng_report::PACKS_FACT))
+            matches!(told, Some(HostRow::Info(info)) if info.facts.contains_key(throng_observation::pack::PACKS_FACT))
         );
         now.take(&sample(2, f64::NAN));
         assert!(now.figures()[0].line().contains("hloop 1 30.0 %"), "a thread that ended is not shown");

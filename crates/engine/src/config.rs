@@ -13,8 +13,18 @@ use crate::tap::Tap;
 /// Whether a run may send to an address: the consent guard's verdict.
 pub type Reach = Arc<dyn Fn(IpAddr) -> bool + Send + Sync>;
 
-/// Asked every [`RunConfig::consent_interval`]; an error withdraws consent and aborts the run with that sentence.
+/// An error withdraws consent and aborts the run with that sentence.
 pub type ConsentCheck = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
+
+/// A consent that the run needs as long as it goes on. Each is asked on a thread of its own, so that one that takes
+/// its time does not hold up another.
+#[derive(Clone)]
+pub struct Consent {
+    /// Whether it is still given.
+    pub check: ConsentCheck,
+    /// How often that is asked; a look takes up to 0.2 s more.
+    pub interval: Duration,
+}
 
 /// One join of the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,10 +126,8 @@ pub struct RunConfig {
     pub tls: TlsOptions,
     /// Where participants may send.
     pub reach: Reach,
-    /// Asked during the run, if the target needs consent.
-    pub consent: Option<ConsentCheck>,
-    /// How often consent is asked.
-    pub consent_interval: Duration,
+    /// What is asked during the run, if the target needs consent.
+    pub consents: Vec<Consent>,
     /// From [`crate::run`] to RunTime 0, so that threads are up by then.
     pub lead: Duration,
     /// How long participants may take to say goodbye.
@@ -156,8 +164,7 @@ impl RunConfig {
             tick: Duration::from_millis(5),
             tls: TlsOptions::default(),
             reach,
-            consent: None,
-            consent_interval: Duration::from_secs(60),
+            consents: Vec::new(),
             lead: Duration::from_millis(200),
             grace: Duration::from_secs(5),
             connect_timeout: Duration::from_secs(10),

@@ -10,7 +10,7 @@ use throng_observation::RunTime;
 use throng_observation::run::Ending;
 use throng_protocol::participant::ChannelError;
 
-use crate::config::{ConsentCheck, RunConfig, TlsOptions};
+use crate::config::{Consent, RunConfig, TlsOptions};
 use crate::control::Control;
 use crate::run::{EngineError, dialler};
 use crate::sockets::http::get;
@@ -96,13 +96,14 @@ fn runtime() -> Result<tokio::runtime::Runtime, EngineError> {
     Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?)
 }
 
-/// Asks `check` every `interval` until the run ends; what it says against the run ends it.
-pub(crate) fn watch(check: &ConsentCheck, interval: Duration, ends_at: Instant, control: &Control) {
-    let mut next = Instant::now() + interval;
+/// Asks for a consent every so often until the run ends; what it says against the run ends it.
+pub(crate) fn watch(asked: &Consent, ends_at: Instant, control: &Control) {
+    let Consent { check, interval } = asked;
+    let mut next = Instant::now() + *interval;
     while control.stopped().is_none() && Instant::now() < ends_at {
         let now = Instant::now();
         if now >= next {
-            next = now + interval;
+            next = now + *interval;
             if let Err(why) = check() {
                 return control.stop(Ending::Aborted, &format!("consent: {why}"));
             }

@@ -5,7 +5,7 @@
 //! ```
 
 mod config;
-pub use config::{Casting, ConsentCheck, Guards, Join, Reach, RunConfig, TlsOptions, Visit};
+pub use config::{Casting, Consent, ConsentCheck, Guards, Join, Reach, RunConfig, TlsOptions, Visit};
 
 mod run;
 pub use run::{EngineError, RunEnd, RunHandle, run};

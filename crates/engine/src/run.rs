@@ -137,9 +137,9 @@ pub fn run(
             runtime.shutdown_timeout(BLOCKED_MAX);
         })?);
     }
-    if let Some(check) = config.consent {
-        let ends_at = clock.instant(config.ends_at);
-        spawn("consent", move || consent::watch(&check, config.consent_interval, ends_at, &control))?;
+    for asked in config.consents {
+        let (ends_at, control) = (clock.instant(config.ends_at), Arc::clone(&control));
+        spawn("consent", move || consent::watch(&asked, ends_at, &control))?;
     }
     Ok(handle)
 }

@@ -3,6 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// The fact of a host ([`HostInfo::facts`](crate::host::HostInfo)) under which its packs stand, a JSON list.
+pub const PACKS_FACT: &str = "packs";
+
 /// The kernel keeps this many bytes of a thread's name (`TASK_COMM_LEN` less its NUL, include/linux/sched.h).
 pub const THREAD_NAME_BYTES_MAX: usize = 15;
 
@@ -13,8 +16,10 @@ pub struct Pack {
     /// Its name, as its file's: `janus`.
     pub pack: String,
     /// The server's name for people.
+    #[serde(default)]
     pub title: String,
     /// Where the knowledge is from: versions looked at, documents.
+    #[serde(default)]
     pub source: String,
     /// Names of processes that it is of: [globs](glob_matches) on the name of a process or of its program.
     #[serde(default)]
@@ -126,6 +131,8 @@ pub enum EndpointKind {
     OpenMetrics,
     /// The admin API of Janus, over HTTP or WebSocket.
     JanusAdmin,
+    /// What Janus's event handler `sampleevh` posts: not asked, but listened for at this address.
+    JanusEvents,
     /// The REST API of OvenMediaEngine.
     OvenMediaEngine,
     /// nginx's `stub_status`.
@@ -215,8 +222,35 @@ impl Pack {
     }
 }
 
+impl Setting {
+    /// The setting in a sentence.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let mut text = format!("{} ({})", self.name, self.place);
+        if let Some(default) = &self.default {
+            text += &format!(", default {default}");
+        }
+        if let Some(advice) = &self.advice {
+            text += &format!(": {advice}");
+        }
+        text
+    }
+}
+
+impl ThreadMeaning {
+    /// What to change, in a sentence; empty where nothing is known to help.
+    #[must_use]
+    pub fn mend(&self) -> String {
+        let setting = self.setting.as_ref().map(Setting::sentence);
+        [setting, self.remedy.clone()].into_iter().flatten().collect::<Vec<_>>().join(". ")
+    }
+}
+
 /// The packs that speak of a process, and those that speak of any (their `processes` is `*`) after them.
-pub fn packs_of_process<'a>(packs: &'a [Pack], name: &'a str) -> impl Iterator<Item = &'a Pack> {
+pub fn packs_of_process<'a, 'n>(
+    packs: &'a [Pack],
+    name: &'n str,
+) -> impl Iterator<Item = &'a Pack> + use<'a, 'n> {
     let of_any = |pack: &&Pack| pack.processes.iter().any(|glob| glob == "*");
     let special = packs.iter().filter(move |pack| !of_any(pack) && pack.is_of_process(name));
     special.chain(packs.iter().filter(of_any))

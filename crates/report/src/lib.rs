@@ -38,7 +38,6 @@ mod pairs;
 pub use pairs::{FlowSummary, Pair, PairMedia, Pairs};
 
 mod server;
-pub use server::PACKS_FACT;
 
 pub mod text;
 

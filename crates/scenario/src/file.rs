@@ -359,7 +359,7 @@ struct StreamFile {
     fps: Option<f64>,
 }
 
-/// Processes to watch, named by exactly one of `process`, `unit`, `cgroup`, `pid`, `port`, `command`.
+/// Processes to watch, named by exactly one of `process`, `unit`, `cgroup`, `pid`, `port`, `command`, `agent`.
 #[derive(Default, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct WatchFile {
@@ -388,7 +388,8 @@ struct WatchFile {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default, with = "OneOrMany<String>")]
     command: Vec<String>,
-    /// The agent on the server's host: `tls://HOST:PORT`, on loopback also `tcp://`.
+    /// The agent on the server's host: `tls://HOST:PORT`, on loopback also `tcp://`. What is read there was said when
+    /// it was started, so that `every`, `logs`, `access_log` and `metrics` do not go with it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^(tls|tcp)://.+:\d+/?$"))]
     agent: Option<String>,
@@ -590,7 +591,7 @@ pub(crate) fn to_toml(scenario: &Scenario) -> String {
 fn watch_file(watch: &Watch) -> WatchFile {
     let mut file = WatchFile {
         name: watch.name.clone(),
-        every: Some(duration(watch.every)),
+        every: watch.agent.is_none().then(|| duration(watch.every)),
         logs: watch.logs.clone(),
         access_log: watch.access_logs.clone(),
         metrics: watch.metrics.iter().map(|url| without_secrets(url)).collect(),
@@ -605,6 +606,7 @@ fn watch_file(watch: &Watch) -> WatchFile {
         Watched::Pid(pid) => file.pid = Some(pid),
         Watched::Port(port) => file.port = Some(port),
         Watched::Command(words) => file.command = words,
+        Watched::ByAgent => {}
     }
     if let Some(agent) = &watch.agent {
         file.agent = Some(agent.to_string());

@@ -203,6 +203,15 @@ impl Scenario {
         Self::parse_with(text, &[])
     }
 
+    /// Reads what [`Self::to_toml`] wrote, to judge what was run by it: a token that was left out (`…`) is no error
+    /// there. It cannot be sent.
+    ///
+    /// # Errors
+    /// As [`Self::parse`].
+    pub fn parse_stored(text: &str) -> Result<Self, ScenarioError> {
+        read::stored_scenario(text)
+    }
+
     /// Reads a scenario file's text after `overrides` are laid over it, the last one of a path winning.
     ///
     /// # Errors

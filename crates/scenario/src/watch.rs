@@ -12,17 +12,17 @@ use crate::target::TokenSource;
 pub struct Watch {
     /// Its name in reports; the host's own when absent.
     pub name: Option<String>,
-    /// Whose processes.
+    /// Whose processes; with an agent always [`Watched::ByAgent`].
     pub target: Watched,
     /// The agent (`throng watch`) that does it on another host; this process does when absent.
     pub agent: Option<Agent>,
-    /// From one reading to the next.
+    /// From one reading to the next; an agent's owner has said it to the agent.
     pub every: Duration,
-    /// Log files of the server, whose lines are counted by pattern; paths on the watched host.
+    /// Log files of the server, whose lines are counted by pattern; paths on this host.
     pub logs: Vec<String>,
-    /// Access logs (nginx, Caddy, lighttpd), whose requests are accounted by URI; paths on the watched host.
+    /// Access logs (nginx, Caddy, lighttpd), whose requests are accounted by URI; paths on this host.
     pub access_logs: Vec<String>,
-    /// Endpoints that are scraped; URLs as seen from the watched host.
+    /// Endpoints that are scraped; URLs as seen from this host.
     pub metrics: Vec<String>,
     /// When stacks are sampled.
     pub profile: Vec<ProfileWish>,
@@ -45,10 +45,12 @@ pub enum Watched {
     Port(u16),
     /// A command that the watcher starts, and ends with the run: program and arguments.
     Command(Vec<String>),
+    /// Whatever the agent was told to watch by whoever started it.
+    ByAgent,
 }
 
 impl Watched {
-    /// The keys of a `[[watch]]` that name whom to watch.
+    /// The keys of a `[[watch]]` that name whom to watch on this host.
     pub const KEYS: [&'static str; 6] = ["process", "unit", "cgroup", "pid", "port", "command"];
 
     /// The key that stands for it in a scenario.
@@ -61,6 +63,7 @@ impl Watched {
             Self::Pid(_) => "pid",
             Self::Port(_) => "port",
             Self::Command(_) => "command",
+            Self::ByAgent => "agent",
         }
     }
 }
@@ -74,6 +77,7 @@ impl fmt::Display for Watched {
             Self::Pid(pid) => write!(f, "pid {pid}"),
             Self::Port(port) => write!(f, "port {port}"),
             Self::Command(words) => write!(f, "command {}", words.join(" ")),
+            Self::ByAgent => write!(f, "what its agent was told to watch"),
         }
     }
 }
@@ -159,7 +163,11 @@ impl Watch {
     /// What to call it where the host's own name is not known yet.
     #[must_use]
     pub fn label(&self) -> String {
-        self.name.clone().unwrap_or_else(|| self.target.to_string())
+        match (&self.name, &self.agent) {
+            (Some(name), _) => name.clone(),
+            (None, Some(agent)) => format!("the agent at {agent}"),
+            (None, None) => self.target.to_string(),
+        }
     }
 
     /// One line for people.
@@ -170,10 +178,9 @@ impl Watch {
             None => self.target.to_string(),
         };
         line += &match &self.agent {
-            Some(agent) => format!(" by the agent at {agent}"),
-            None => " on this host".into(),
+            Some(agent) => format!(", {agent}"),
+            None => format!(" on this host, each {}", time(self.every)),
         };
-        line += &format!(", each {}", time(self.every));
         let lists = [("logs", &self.logs), ("access logs", &self.access_logs), ("metrics", &self.metrics)];
         for (name, list) in lists.into_iter().filter(|(_, list)| !list.is_empty()) {
             line += &format!(", {name} {}", list.join(" "));

@@ -69,8 +69,28 @@ impl<'a> Janus<'a> {
     /// # Errors
     /// When Janus is not installed or does not come up; its log is part of the error.
     pub fn start(namespace: &'a Namespace, media_address: Ipv4Addr) -> Result<Self, StandError> {
+        Self::start_with(namespace, media_address, None)
+    }
+
+    /// As [`Self::start`]; its event handler `sampleevh` posts what happens to `backend`, a URL inside the namespace.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn start_telling(
+        namespace: &'a Namespace,
+        media_address: Ipv4Addr,
+        backend: &str,
+    ) -> Result<Self, StandError> {
+        Self::start_with(namespace, media_address, Some(backend))
+    }
+
+    fn start_with(
+        namespace: &'a Namespace,
+        media_address: Ipv4Addr,
+        backend: Option<&str>,
+    ) -> Result<Self, StandError> {
         let folder = tempfile::tempdir()?;
-        configure(&folder, media_address)?;
+        configure(&folder, media_address, backend)?;
         let log = folder.path().join("log");
         let written = fs::File::create(&log)?;
         let mut command = namespace.command("janus");
@@ -305,8 +325,15 @@ fn admin(request: &str, fields: &Value) -> Result<Value, StandError> {
     }
 }
 
-fn configure(folder: &TempDir, media_address: Ipv4Addr) -> std::io::Result<()> {
+fn configure(folder: &TempDir, media_address: Ipv4Addr, backend: Option<&str>) -> std::io::Result<()> {
     let path = folder.path().display();
+    if let Some(backend) = backend {
+        let handler = format!(
+            "general: {{ enabled = true  events = \"all\"  grouping = true  json = \"plain\"  backend = \"{backend}\" }}\n"
+        );
+        fs::write(folder.path().join("janus.eventhandler.sampleevh.jcfg"), handler)?;
+    }
+    let tells = backend.is_some();
     let installed = "/usr/lib/x86_64-linux-gnu/janus";
     let core = format!(
         r#"general: {{
@@ -325,6 +352,8 @@ nat: {{ ice_enforce_list = "{media_address}"  ignore_mdns = true }}
 plugins: {{ disable = "libjanus_audiobridge.so,libjanus_duktape.so,libjanus_lua.so,libjanus_nosip.so,libjanus_sip.so,libjanus_textroom.so,libjanus_videocall.so,libjanus_voicemail.so,libjanus_recordplay.so,libjanus_echotest.so" }}
 transports: {{ disable = "libjanus_http.so,libjanus_mqtt.so,libjanus_nanomsg.so,libjanus_pfunix.so,libjanus_rabbitmq.so" }}
 loggers: {{ disable = "libjanus_jsonlog.so" }}
+events: {{ broadcast = {tells}  stats_period = 2
+  disable = "libjanus_gelfevh.so,libjanus_mqttevh.so,libjanus_nanomsgevh.so,libjanus_rabbitmqevh.so,libjanus_wsevh.so" }}
 "#
     );
     let websockets = format!(

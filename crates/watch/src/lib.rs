@@ -8,7 +8,7 @@ mod rows;
 pub use rows::{RowSender, rows};
 
 mod local;
-pub use local::{Local, WatchConfig, WatchError, WatchedProcess, Watching};
+pub use local::{Local, Processes, WatchConfig, WatchError, WatchedProcess, Watching};
 
 pub mod remote;
 
@@ -28,4 +28,4 @@ pub mod packs;
 pub mod scrape;
 
 mod told;
-pub use told::{Told, ToldConfig, ToldError, endpoint};
+pub use told::{Beside, Listened, Told, ToldConfig, ToldError, endpoint};

@@ -159,11 +159,29 @@ pub struct Watching {
     commands: Option<Commands>,
 }
 
+/// Tells which processes are watched at the moment; good on any thread.
+#[derive(Clone, Debug, Default)]
+pub struct Processes(Shown);
+
+impl Processes {
+    /// Those of this moment.
+    #[must_use]
+    pub fn now(&self) -> Vec<WatchedProcess> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
 impl Watching {
     /// The processes watched at the moment.
     #[must_use]
     pub fn processes(&self) -> Vec<WatchedProcess> {
-        self.shown.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.seen_processes().now()
+    }
+
+    /// Something by which others can ask [`Self::processes`].
+    #[must_use]
+    pub fn seen_processes(&self) -> Processes {
+        Processes(self.shown.clone())
     }
 
     /// Writes a mark of the run among the host's happenings.

@@ -144,6 +144,6 @@ fn candidate(
 /// What the packs know to change; else what is true of any program.
 fn change(scene: &Scene<'_>, thread: &Thread<'_>, otherwise: &str) -> String {
     let known = scene.knowledge.thread(thread.process, thread.name);
-    let mend = known.map(crate::knowledge::ThreadMeaning::mend).filter(|mend| !mend.is_empty());
+    let mend = known.map(throng_observation::pack::ThreadMeaning::mend).filter(|mend| !mend.is_empty());
     mend.unwrap_or_else(|| otherwise.to_owned())
 }

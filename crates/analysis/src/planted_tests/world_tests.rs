@@ -9,7 +9,7 @@ use throng_observation::{
     Purpose, RunTime, TrackCounters,
 };
 
-use crate::knowledge::PACKS_FACT;
+use throng_observation::pack::PACKS_FACT;
 
 /// Largest load that passes, and the first that fails.
 pub(super) const PASS: u32 = 40;

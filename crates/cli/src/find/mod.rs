@@ -14,6 +14,7 @@ use throng_observation::run::{Ending, Row};
 use throng_observation::{HoldRow, Purpose, RunTime};
 use throng_report::ObjectiveResult;
 use throng_store::RunFolder;
+use throng_watch::Beside;
 
 use crate::args::Find;
 use crate::exit::Exit;
@@ -21,7 +22,7 @@ use crate::interrupt::Interrupt;
 use crate::live::Display;
 use crate::report::{self, Wanted};
 use crate::sink::Sink;
-use crate::watchers::Watchers;
+use crate::watchers::{self, Agents, Watchers};
 use crate::{Stop, run, say};
 use crowd::{Crowd, Step};
 use ladder::Ladder;
@@ -38,7 +39,9 @@ pub(crate) fn find(command: &Find) -> Result<Exit, Stop> {
     let earlier = command.resume.as_deref().map(plan::earlier).transpose()?.unwrap_or_default();
     let searched = Searched::of(command)?;
     let (common, plan) = (&command.common, &searched.plan);
-    let permission = run::permission(plan, common)?;
+    let packs = watchers::packs(common.packs.as_deref())?;
+    let agents = Agents::connect(plan);
+    let permission = run::permission(plan, common, &agents)?;
     let warnings = searched.warnings();
     warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
     searched.introduce();
@@ -52,8 +55,8 @@ pub(crate) fn find(command: &Find) -> Result<Exit, Stop> {
     }
     let (handle, rows, rows_in) = run::start_open(&searched.scenario, plan, &permission, common)?;
     let speaks = !common.plain;
-    let mut watchers =
-        Watchers::start(plan, handle.started_at(), rows_in.clone(), &permission.may_ask(), speaks);
+    let beside = Beside { packs, allowed: permission.may_ask(), ..Beside::default() };
+    let mut watchers = Watchers::start(plan, handle.started_at(), rows_in.clone(), &beside, agents, speaks);
     writer.starts_at(handle.started_at_unix_us()).map_err(|error| Stop::new(Exit::Invalid, error))?;
     let seconds = Seconds::new(plan.cohorts.len().try_into().unwrap_or(u16::MAX));
     let heard = seconds.clone();

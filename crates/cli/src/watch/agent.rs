@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use throng_watch::remote::{Agent, AgentConfig};
+use throng_watch::remote::{Agent, AgentConfig, Offer};
 
 use super::arguments::Watch;
 use crate::exit::Exit;
@@ -20,8 +20,7 @@ pub(super) fn serve(command: &Watch, listen: SocketAddr, interrupt: &Interrupt) 
         listen,
         token: token.clone(),
         is_tls: !command.no_tls,
-        watch: command.config()?,
-        consent: command.consent()?,
+        offer: Offer { watch: command.config()?, beside: command.beside()?, consent: command.consent()? },
     };
     let agent = Agent::start(config).map_err(|error| Stop::new(Exit::Usage, error))?;
     print(&said(command, &agent, &token));

@@ -2,12 +2,13 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use throng_scenario::units;
+use throng_scenario::{Network, Reach, units};
 use throng_watch::remote::Consent;
-use throng_watch::{Target, WatchConfig};
+use throng_watch::{Beside, Target, WatchConfig};
 
 use crate::Stop;
 
@@ -28,6 +29,24 @@ pub(crate) struct Watch {
     /// Who listens on this port; repeatable
     #[arg(long, value_name = "PORT")]
     pub(crate) port: Vec<String>,
+    /// Count the lines of this log by pattern: a path, or journal:UNIT; repeatable
+    #[arg(long, value_name = "LOG")]
+    pub(crate) log: Vec<String>,
+    /// Account the requests of this access log (nginx, Caddy, lighttpd, Apache); repeatable
+    #[arg(long, value_name = "PATH")]
+    pub(crate) access_log: Vec<String>,
+    /// Ask this endpoint, [KIND+]URL[#KEY=VALUE&...] as in docs/watch-logs.md; repeatable
+    #[arg(long, value_name = "ENDPOINT")]
+    pub(crate) metrics: Vec<String>,
+    /// Endpoints and event handlers may also be in this private network (CIDR, or one address); repeatable
+    #[arg(long, value_name = "CIDR")]
+    pub(crate) allow_target: Vec<String>,
+    /// Also know what the knowledge packs (*.toml) of this folder say of servers; docs/knowledge-packs.md
+    #[arg(long, value_name = "DIR")]
+    pub(crate) packs: Option<PathBuf>,
+    /// The server's knowledge pack, such as janus [default: chosen by the processes]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) pack: Option<String>,
     /// How long, such as 60s [default: until Ctrl-C]
     #[arg(long = "for", value_name = "TIME", conflicts_with = "listen")]
     pub(crate) lasts: Option<String>,
@@ -79,6 +98,27 @@ impl Watch {
         Ok(WatchConfig { targets: self.targets()?, period, ..WatchConfig::default() })
     }
 
+    /// What is read beside the counters.
+    pub(crate) fn beside(&self) -> Result<Beside, Stop> {
+        let network = |text: &String| {
+            text.parse::<Network>().map_err(|error| Stop::usage(format!("--allow-target {text}: {error}")))
+        };
+        let networks = self.allow_target.iter().map(network).collect::<Result<Vec<_>, _>>()?;
+        let reach = Reach::new(throng_engine::preflight::own_addresses(), networks);
+        let beside = Beside {
+            logs: self.log.clone(),
+            access_logs: self.access_log.clone(),
+            metrics: self.metrics.clone(),
+            packs: crate::watchers::packs(self.packs.as_deref())?,
+            pack: self.pack.clone(),
+            allowed: Arc::new(move |address| {
+                reach.permits(address).map(drop).map_err(|refusal| refusal.to_string())
+            }),
+        };
+        beside.check().map_err(Stop::usage)?;
+        Ok(beside)
+    }
+
     pub(crate) fn duration(&self) -> Result<Option<Duration>, Stop> {
         self.lasts.as_deref().map(|text| time("--for", text)).transpose()
     }
@@ -109,7 +149,8 @@ impl Watch {
         }))
     }
 
-    fn targets(&self) -> Result<Vec<Target>, Stop> {
+    /// Whose processes.
+    pub(crate) fn targets(&self) -> Result<Vec<Target>, Stop> {
         let kinds = [
             ("process", &self.process),
             ("unit", &self.unit),

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use throng_observation::RunTime;
 use throng_observation::host::{HostId, HostRow};
+use throng_observation::pack::PACKS_FACT;
 use throng_observation::run::{Ending, Row};
 use throng_store::{HostFile, RunWriter};
 use throng_watch::{Local, RowSender};
@@ -48,24 +49,37 @@ fn here(command: &Watch, interrupt: &Interrupt) -> Result<Exit, Stop> {
     let watching =
         local.begin(HostId(0), zero, rows.clone()).map_err(|error| Stop::new(Exit::Invalid, error))?;
 
+    let beside = command.beside()?;
+    let listened = beside.begin(&command.targets()?, &watching.seen_processes(), HostId(0), zero, &rows);
+    if let Some(problem) = &listened.problem {
+        say(&format!("warning: {problem}"));
+    }
+    let packs = serde_json::to_string(&listened.packs).unwrap_or_default();
     let mut figures = Figures::default();
     let mut is_over = false;
     while !is_over {
         std::thread::sleep(SHOW_EVERY);
         is_over = interrupt.is_set() || lasts.is_some_and(|lasts| zero.elapsed() >= lasts);
-        take(&received, &mut figures, file.as_mut());
+        take(&received, &packs, &mut figures, file.as_mut());
         is_over |= view.show(&figures, zero.elapsed());
     }
+    if let Some(told) = listened.told {
+        told.stop();
+    }
     watching.stop();
-    take(&received, &mut figures, file.as_mut());
+    take(&received, &packs, &mut figures, file.as_mut());
     drop(view);
     print(&figures.table(zero.elapsed(), rows.dropped()));
     let Some(file) = file else { return Ok(Exit::Met) };
     file.finish(zero, &rows)
 }
 
-fn take(received: &Receiver<HostRow>, figures: &mut Figures, mut file: Option<&mut File<'_>>) {
-    for row in received.try_iter() {
+/// Takes what has come; what is known of the server goes among the facts of the host.
+fn take(received: &Receiver<HostRow>, packs: &str, figures: &mut Figures, mut file: Option<&mut File<'_>>) {
+    for mut row in received.try_iter() {
+        if let HostRow::Info(info) = &mut row {
+            info.facts.insert(PACKS_FACT.into(), packs.to_owned());
+        }
         figures.take(&row);
         if let Some(file) = &mut file {
             file.writer.write(Row::Host(row));

@@ -19,6 +19,7 @@ mod oven_media_engine;
 mod page;
 mod profile;
 mod proxy;
+mod remote_watch;
 mod stage;
 mod tap;
 mod watch;

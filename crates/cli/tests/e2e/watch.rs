@@ -31,6 +31,22 @@ fn sum(host: &HostData, metric: &str, from_s: f64, to_s: f64, is_it: impl Fn(&st
     total
 }
 
+/// Seconds of CPU that the threads of a process took and that the process took, from one reading of it to another: the
+/// first after `from_s` and the last before `to_s`. Threads are read in the same pass.
+pub(crate) fn threads_and_process(host: &HostData, name: &str, from_s: f64, to_s: f64) -> (f64, f64) {
+    let is_its = |id| {
+        let label =
+            |s: &throng_observation::host::HostSeries| s.labels.get("process").is_some_and(|of| of == name);
+        host.series.iter().any(|s| s.id == id && s.metric == "process.cpu" && label(s))
+    };
+    let read = host.samples.iter().filter(|sample| is_its(sample.series)).map(|s| s.at.as_secs_f64());
+    let read: Vec<f64> = read.filter(|at| (from_s..to_s).contains(at)).collect();
+    let (from, to) = (read[0], read[read.len() - 1]);
+    assert!(to - from > (to_s - from_s) / 2.0, "{read:?}");
+    let cpu = |metric| sum(host, metric, from, to, |of| of == name);
+    (cpu("thread.cpu"), cpu("process.cpu"))
+}
+
 #[test]
 fn the_threads_of_a_real_janus_are_named_and_sum_to_its_process() {
     if !requires_root("the_threads_of_a_real_janus_are_named_and_sum_to_its_process") {
@@ -62,9 +78,7 @@ fn the_threads_of_a_real_janus_are_named_and_sum_to_its_process() {
         .filter_map(|series| series.labels.get("thread"))
         .collect();
     assert!(names.iter().any(|name| name.starts_with("hloop")), "{names:?}\n{table}");
-    let is_janus = |name: &str| name == "janus";
-    let (threads, process) =
-        (sum(&host, "thread.cpu", 1.5, 9.5, is_janus), sum(&host, "process.cpu", 1.5, 9.5, is_janus));
+    let (threads, process) = threads_and_process(&host, "janus", 1.5, 9.5);
     assert!(process > 0.05, "Janus did nothing: {process} s\n{table}");
     // Two percent, and the tick in which the kernel tells a process's time at both ends.
     assert!(

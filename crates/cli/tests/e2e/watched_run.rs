@@ -24,12 +24,19 @@ fn twenty_viewers_on_janus_are_seen_thread_by_thread() {
     }
     let _alone = alone();
     let namespace = Namespace::with_veth("janus", ADDRESS).unwrap();
-    let janus = Janus::start(&namespace, ADDRESS).unwrap();
+    let events = "http://127.0.0.1:7999/";
+    let janus = Janus::start_telling(&namespace, ADDRESS, events).unwrap();
     let feed = janus.feed().unwrap();
     let url = "janus+ws://127.0.0.1:8188/streaming/1";
     let crowd = ["view", url, "-n", "20", "--every", "100ms", "--for", "12s", "--warm-up", "3s", "--csv"];
-    let watch = ["--watch", "process=janus,profile=baseline,profile=full"];
-    let ran = run(Some(&namespace), &[&crowd[..], &watch].concat()).expect_code(0);
+    let secret = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(secret.path(), "admin\n").unwrap();
+    let watch = format!(
+        "process=janus,profile=baseline,profile=full,metrics=janus-events+{events},\
+         metrics=janus+ws://127.0.0.1:7188/#secret=file:{}",
+        secret.path().display()
+    );
+    let ran = run(Some(&namespace), &[&crowd[..], &["--watch", &watch]].concat()).expect_code(0);
     drop(feed);
     assert!(ran.stderr.contains("watching process janus: the idle server for 5 s"), "{ran}");
     assert!(ran.stderr.contains("  server     CPU "), "{ran}");
@@ -42,19 +49,32 @@ fn twenty_viewers_on_janus_are_seen_thread_by_thread() {
         (&Value::from("janus"), janus.pid()),
         "{ran}"
     );
-    // Threads are counted in nanoseconds, the process in ticks of 10 ms.
-    let ratio = figure(server, "threads_cpu_ratio");
-    assert!((ratio - 1.0).abs() < 0.02, "the threads come to {ratio} of their process\n{server:#}");
     let hottest = server["hottest_thread"]["name"].as_str().unwrap_or_default();
     assert!(!hottest.is_empty() && figure(server, "rss_bytes_max") > 1e6, "{server:#}");
     assert!(figure(server, "network.0.tx_bps_max") > 1e6, "{server:#}");
 
     let run = throng_store::RunFolder::read(ran.folder()).unwrap();
+    // While nobody leaves: what a thread did after it was last read ends with it. Threads are counted in nanoseconds,
+    // the process in ticks of 10 ms.
+    let (of_threads, of_process) = crate::watch::threads_and_process(&run.host, "janus", 2.0, 11.9);
+    assert!(
+        of_process > 0.1 && (of_threads - of_process).abs() < 0.02 * of_process + 0.02,
+        "threads {of_threads} s, process {of_process} s\n{ran}"
+    );
     let threads = names(&run, "thread.cpu", "thread");
     for known in ["hloop", "mp "] {
         assert!(threads.iter().any(|name| name.starts_with(known)), "no {known} among {threads:?}");
     }
     assert!(run.host.samples.iter().any(|sample| sample.at.as_secs_f64() < -1.0), "the idle server was seen");
+    let events = names(&run, "janus.events", "event");
+    for event in ["session_created", "handle_attached", "webrtc_webrtcup", "media_statistics"] {
+        assert!(
+            events.iter().any(|name| name == event),
+            "no {event} among {events:?}: {:?}",
+            run.host.events
+        );
+    }
+    assert!(names(&run, "janus.sent", "endpoint").len() == 1, "{:?}", run.host.events);
     let moments: Vec<&str> = run.host.profiles.iter().map(|profile| profile.moment.as_str()).collect();
     assert_eq!(moments, ["baseline", "full"], "{:?}", run.host.events);
     assert!(std::fs::read_to_string(ran.folder().join("server.csv")).unwrap().contains("thread.cpu"));
@@ -97,14 +117,39 @@ fn a_watcher_that_cannot_see_is_a_warning_and_never_the_end_of_a_run() {
     assert!(not_seen.contains("no-such-process"), "{not_seen}\n{ran}");
 }
 
+/// A pack of the user's own.
+const OWN_PACK: &str = "pack = \"sleeper\"\ntitle = \"A sleeper\"\nsource = \"a test\"\nprocesses = [\"sleep\"]\n\
+    [[thread]]\nname = \"sleep\"\ngroup = \"all\"\nmeaning = \"Waits for its time\"\n";
+
+#[test]
+fn a_pack_that_is_wrong_is_said_with_its_place_before_anything_is_sent() {
+    let packs = tempfile::tempdir().unwrap();
+    std::fs::write(packs.path().join("mine.toml"), "pack = \"x\"\ntitel = 1\n").unwrap();
+    for command in [&["view", "whep+http://127.0.0.1:9/whep"][..], &["watch", "--for", "1s"]] {
+        let said = crate::throng::plain(&[command, &["--packs", packs.path().to_str().unwrap()]].concat());
+        let text = String::from_utf8_lossy(&said.stderr).into_owned();
+        assert!(
+            said.status.code() == Some(2) && text.contains("mine.toml") && text.contains("titel"),
+            "{text}"
+        );
+    }
+}
+
 #[test]
 fn a_command_is_started_watched_and_ended_with_the_run() {
     let _alone = alone();
     let stage = Stage::start(None, "127.0.0.1:0", &[]);
     let crowd = ["view", &stage.target(), "-n", "2", "--every", "100ms", "--for", "4s"];
     let marker = "86399.5";
-    let ran =
-        run(None, &[&crowd[..], &["--watch", &format!("command=sleep {marker}")]].concat()).expect_code(0);
+    let packs = tempfile::tempdir().unwrap();
+    std::fs::write(packs.path().join("mine.toml"), OWN_PACK).unwrap();
+    let own = ["--packs", packs.path().to_str().unwrap()];
+    let watch = ["--watch", &format!("command=sleep {marker}")];
+    let ran = run(None, &[&crowd[..], &watch, &own].concat()).expect_code(0);
+    let known = throng_store::RunFolder::read(ran.folder()).unwrap().host.hosts[0].facts
+        [throng_observation::pack::PACKS_FACT]
+        .clone();
+    assert!(known.contains("Waits for its time") && known.contains("Any server"), "{known}");
     assert_eq!(ran.summary()["server"][0]["processes"][0]["name"], "sleep", "{ran}");
     let left = std::process::Command::new("pgrep").args(["-f", &format!("sleep {marker}")]).output().unwrap();
     assert!(left.stdout.is_empty(), "the command is still there");

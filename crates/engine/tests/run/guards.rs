@@ -7,7 +7,7 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use throng_engine::consent::{ConsentError, fetch_file};
-use throng_engine::{Join, RunConfig, TlsOptions, run};
+use throng_engine::{Consent, ConsentCheck, Join, RunConfig, TlsOptions, run};
 use throng_observation::RunTime;
 use throng_observation::run::{CohortId, Ending, ParticipantId, Row};
 
@@ -74,8 +74,15 @@ fn stopping_offers_no_more_joins_and_counts_only_those_that_were_due() {
 #[test]
 fn consent_withdrawn_ends_the_run_within_a_second() {
     let seen = play(vec![Ask::Datagrams(udp_echo()); 3], 1, 20_000, |config| {
-        config.consent = Some(Arc::new(|| Err("the proof is gone".into())));
-        config.consent_interval = Duration::from_millis(300);
+        let check: ConsentCheck = Arc::new(|| Err("the proof is gone".into()));
+        let slow: ConsentCheck = Arc::new(|| {
+            std::thread::sleep(Duration::from_secs(3));
+            Ok(())
+        });
+        config.consents = vec![
+            Consent { check: slow, interval: Duration::ZERO },
+            Consent { check, interval: Duration::from_millis(300) },
+        ];
     });
     assert_eq!(seen.end.ending, Ending::Aborted);
     assert_eq!(times(&seen, "abort"), 1);
@@ -98,8 +105,8 @@ fn a_consent_file_is_fetched_and_its_withdrawal_ends_the_run_within_a_second_of_
     });
     let check = fetch.clone();
     let seen = play(vec![Ask::Datagrams(udp_echo()); 3], 1, 20_000, |config| {
-        config.consent = Some(Arc::new(move || check().map(drop).map_err(|error| error.to_string())));
-        config.consent_interval = Duration::from_millis(250);
+        let check: ConsentCheck = Arc::new(move || check().map(drop).map_err(|error| error.to_string()));
+        config.consents = vec![Consent { check, interval: Duration::from_millis(250) }];
     });
     let since = withdrawn_at.get().unwrap().elapsed();
     assert!(since < Duration::from_millis(250 + 200 + 1000), "ended {since:?} after the file was gone");

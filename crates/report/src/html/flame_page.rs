@@ -94,7 +94,18 @@ fn section(profile: &Profile) -> String {
     out
 }
 
+/// With fewer samples in either profile every share is chance.
+const SAMPLES_MIN: u64 = 30;
+
 fn comparison(before: &Profile, after: &Profile) -> String {
+    let counts = [before, after].map(|profile| SelfTime::of(profile).samples);
+    if counts.iter().any(|count| *count < SAMPLES_MIN) {
+        let [before, after] = counts;
+        return format!(
+            "<p class=\"over\">What changed between these moments is not told: {before} samples before and {after} \
+             after are too few. A server that does nothing gives none.</p>"
+        );
+    }
     let rows: Vec<Vec<String>> = compare(before, after)
         .into_iter()
         .filter(Change::is_clear)

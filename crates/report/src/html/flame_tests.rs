@@ -61,7 +61,7 @@ fn a_comparison_shows_what_grew_and_what_shrank() {
 #[test]
 fn a_page_of_profiles_holds_all_it_shows_and_nothing_gets_out_of_its_place() {
     let hostile = "</title></svg><script>alert(1)</script>";
-    let mut profile = example(&[(hostile, &[hostile, "main"], 5)]);
+    let mut profile = example(&[(hostile, &[hostile, "main"], 50)]);
     profile.moment = hostile.into();
     profile.limits = vec![hostile.into()];
     profile.frames[0].module = hostile.into();

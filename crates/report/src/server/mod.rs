@@ -12,8 +12,7 @@ mod threads;
 pub(crate) use accounts::Accounts;
 pub(crate) use summary::summarise;
 pub(crate) use threads::{Thread, Threads};
-pub use throng_analysis::knowledge::PACKS_FACT;
-pub(crate) use throng_analysis::knowledge::{Knowledge, ThreadMeaning};
+pub(crate) use throng_analysis::knowledge::Knowledge;
 pub(crate) use throng_observation::host::measured::{Grid, Host, Measured, Window, hosts};
 
 /// The earliest whole second of which a host tells, at most a minute before the run: the idle server.

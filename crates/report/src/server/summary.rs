@@ -96,7 +96,7 @@ fn hottest(thread: &Thread<'_>, knowledge: &Knowledge) -> HottestThread {
         cpu_max: thread.cpu_max,
         run_queue_wait_p95: thread.wait_p95,
         meaning: known.map(|known| known.meaning.clone()),
-        mend: known.map(super::ThreadMeaning::mend).filter(|mend| !mend.is_empty()),
+        mend: known.map(throng_observation::pack::ThreadMeaning::mend).filter(|mend| !mend.is_empty()),
     }
 }
 

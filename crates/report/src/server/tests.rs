@@ -161,7 +161,7 @@ pub(crate) fn watched() -> RunData {
     let facts = BTreeMap::from([
         ("kernel".into(), "6.18".into()),
         ("net.core.rmem_max".into(), "212992".into()),
-        (PACKS_FACT.into(), PACK.into()),
+        (throng_observation::pack::PACKS_FACT.into(), PACK.into()),
     ]);
     rows.0.hosts.push(HostInfo {
         host: HostId(0),

@@ -9,6 +9,8 @@ use crate::units::UnitError;
 pub(super) struct Reader {
     pub(super) sources: Sources,
     problems: Vec<(Option<Span>, Problem)>,
+    /// Whether this is a stored scenario, where `…` stands for a token.
+    pub(super) may_lack_secrets: bool,
 }
 
 /// The entries of one table, and which of them were asked for.
@@ -46,7 +48,7 @@ impl<'t> Fields<'t> {
 
 impl Reader {
     pub(super) fn new(sources: Sources) -> Self {
-        Self { sources, problems: Vec::new() }
+        Self { sources, problems: Vec::new(), may_lack_secrets: false }
     }
 
     pub(super) fn fail(&mut self, span: Option<Span>, message: impl Into<String>, mend: impl Into<String>) {

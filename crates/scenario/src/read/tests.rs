@@ -43,9 +43,6 @@ duration = "2h"
 [[watch]]
 name = "sfu"
 process = "janus"
-agent = "tls://10.0.0.5:7081"
-token = "env:AGENT"
-fingerprint = "sha256:00112233445566778899AABBCCDDEEFF:00112233445566778899aabbccddeeff"
 every = "500ms"
 logs = ["/var/log/janus.log"]
 access_log = "/var/log/nginx/access.log"
@@ -55,6 +52,12 @@ pack = "janus"
 
 [[watch]]
 command = ["/usr/sbin/nginx", "-g", "daemon off;"]
+
+[[watch]]
+agent = "tls://10.0.0.5:7081"
+token = "env:AGENT"
+fingerprint = "sha256:00112233445566778899AABBCCDDEEFF:00112233445566778899aabbccddeeff"
+profile = "fail"
 "#;
 
 const SMALL: &str = "[target]\nurl = \"whep+http://127.0.0.1:7080/whep\"\n[crowd]\nsize = 5\n";
@@ -151,6 +154,10 @@ fn a_stored_scenario_holds_no_secret_and_says_so_when_it_is_run_again() {
     assert!(!stored.contains("hunter2"), "{stored}");
     let error = Scenario::parse(&stored).unwrap_err().to_string();
     assert!(error.contains("left out when this scenario was stored"), "{error}");
+    // What the run was to keep to can still be read.
+    let asked = Scenario::parse_stored(&stored).unwrap_or_else(|error| panic!("{stored}\n{error}"));
+    assert_eq!((&asked.objectives, &asked.run), (&read(&text).objectives, &read(&text).run));
+    assert_eq!(asked.to_toml(), stored);
 }
 
 #[test]

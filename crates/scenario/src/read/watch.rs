@@ -63,8 +63,9 @@ fn name(reader: &mut Reader, fields: &mut Fields<'_>, taken: &mut HashSet<String
 }
 
 fn watch(reader: &mut Reader, fields: &mut Fields<'_>, name: Option<String>) -> Option<Watch> {
-    let target = watched(reader, fields);
+    let is_remote = fields.get("agent").is_some();
     let agent = agent(reader, fields);
+    let target = if is_remote { by_agent(reader, fields) } else { watched(reader, fields) };
     let every_place = place_of(fields.get("every"));
     let every = reader.quantity(fields, "every", "1s", units::duration).unwrap_or(Watch::EVERY);
     if !(EVERY.0..=EVERY.1).contains(&every) {
@@ -84,6 +85,22 @@ fn watch(reader: &mut Reader, fields: &mut Fields<'_>, name: Option<String>) -> 
     })
 }
 
+/// What an agent watches and reads is its owner's to say: a run that could name files there could have them searched.
+fn by_agent(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Watched> {
+    let owners = Watched::KEYS.into_iter().chain(["every", "logs", "access_log", "metrics"]);
+    let wrong = owners.filter_map(|key| fields.get(key).map(|node| (key, node.span))).next();
+    let Some((key, place)) = wrong else { return Some(Watched::ByAgent) };
+    let flag = match key {
+        "command" => "`-- COMMAND`".to_owned(),
+        "logs" => "`--log`".to_owned(),
+        _ => format!("`--{}`", key.replace('_', "-")),
+    };
+    let message = format!("`{}` is said to the agent, by whoever starts it", fields.path_of(key));
+    let mend = format!("leave it out here, and give {flag} to `throng watch --listen`");
+    reader.fail(Some(place), message, mend);
+    None
+}
+
 fn watched(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Watched> {
     let present: Vec<(&'static str, &Node)> =
         Watched::KEYS.into_iter().filter_map(|key| fields.get(key).map(|node| (key, node))).collect();
@@ -92,7 +109,8 @@ fn watched(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Watched> {
         if !present.is_empty() || Watched::KEYS.iter().all(|key| fields.lacks(key)) {
             let place = present.get(1).map(|(_, node)| node.span).or(fields.span);
             let message = format!("`{}` must name exactly one thing to watch", fields.path);
-            let mend = format!("write one of {}, such as process = \"janus\"", Watched::KEYS.join(", "));
+            let keys = Watched::KEYS.join(", ");
+            let mend = format!("write one of {keys} or agent, such as process = \"janus\"");
             reader.fail(place, message, mend);
         }
         return None;

@@ -40,13 +40,13 @@ fn every_way_to_name_a_server_is_read() {
 fn an_agent_is_named_by_address_token_and_fingerprint() {
     let digits = "ab".repeat(32);
     let scenario = read(&format!(
-        "[[watch]]\nport = 1\nagent = \"tls://[2001:db8::1]:7081\"\ntoken = \"file:t\"\nfingerprint = \"SHA256:{digits}\"\n"
+        "[[watch]]\nagent = \"tls://[2001:db8::1]:7081\"\ntoken = \"file:t\"\nfingerprint = \"SHA256:{digits}\"\n"
     ))
     .unwrap_or_else(|error| panic!("{error}"));
     let agent = scenario.watch[0].agent.clone().unwrap();
     assert_eq!((agent.host.as_str(), agent.port, agent.is_tls), ("[2001:db8::1]", 7081, true));
     assert_eq!((agent.token, agent.fingerprint), (Some(TokenSource::File("t".into())), Some(digits)));
-    let local = read("[[watch]]\nport = 1\nagent = \"tcp://127.0.0.1:7081\"\n").unwrap();
+    let local = read("[[watch]]\nagent = \"tcp://127.0.0.1:7081\"\n").unwrap();
     assert_eq!(
         local.watch[0].agent.as_ref().map(ToString::to_string).as_deref(),
         Some("tcp://127.0.0.1:7081")
@@ -84,10 +84,10 @@ fn what_is_wrong_is_named_with_its_line_and_mend() {
         ("[[watch]]\npid = 1\nprofile = { at = \"1s\", for = \"1h\" }", 7, "from 1 s to 5 min", ""),
         ("[[watch]]\npid = 1\nprofile = { at = \"2m\" }", 5, "after the run has ended", "run.duration"),
         ("[[watch]]\npid = 1\ntoken = \"x\"", 7, "there is none", "tls://HOST:PORT"),
-        ("[[watch]]\npid = 1\nagent = \"10.0.0.1:1\"", 7, "not an agent's address", "tls://"),
-        ("[[watch]]\npid = 1\nagent = \"tls://h\"", 7, "not an agent's address", "tls://"),
-        ("[[watch]]\npid = 1\nagent = \"tcp://10.0.0.1:1\"", 7, "must be TLS", ""),
-        ("[[watch]]\npid = 1\nagent = \"tls://10.0.0.1:1\"", 7, "fingerprint must be known", "sha256:"),
+        ("[[watch]]\nagent = \"10.0.0.1:1\"", 6, "not an agent's address", "tls://"),
+        ("[[watch]]\nagent = \"tls://h\"", 6, "not an agent's address", "tls://"),
+        ("[[watch]]\nagent = \"tcp://10.0.0.1:1\"", 6, "must be TLS", ""),
+        ("[[watch]]\nagent = \"tls://10.0.0.1:1\"", 6, "fingerprint must be known", "sha256:"),
         ("[[watch]]\npid = 1\nfingerprint = \"sha256:12\"", 7, "64 hexadecimal digits", ""),
         ("[[watch]]\nname = \"a\"\npid = 1\n[[watch]]\nname = \"a\"\npid = 2", 9, "must be new", ""),
     ] {
@@ -126,7 +126,7 @@ fn a_wrong_short_form_is_shown_as_it_was_typed() {
 
 #[test]
 fn a_stored_watch_reads_back_and_keeps_no_token() {
-    let text = "[[watch]]\npid = 1\nagent = \"tcp://127.0.0.1:7081\"\ntoken = \"hunter2\"\nmetrics = \"http://u:hunter2@h/m\"\nprofile = [\"baseline\", { at = \"fail\", for = \"4s\" }, { at = \"1s\" }]\n";
+    let text = "[[watch]]\nagent = \"tcp://127.0.0.1:7081\"\ntoken = \"hunter2\"\nprofile = [\"baseline\", { at = \"fail\", for = \"4s\" }, { at = \"1s\" }]\n";
     let scenario = read(text).unwrap_or_else(|error| panic!("{error}"));
     let stored = scenario.to_toml();
     assert!(!stored.contains("hunter2"), "{stored}");
@@ -135,6 +135,30 @@ fn a_stored_watch_reads_back_and_keeps_no_token() {
     assert_eq!(back.to_toml(), stored);
     let named = Scenario::parse_with(&stored, &[Override::parse("watch.token=env:X").unwrap()]).unwrap();
     assert!(named.watch[0].agent.as_ref().is_some_and(|agent| agent.token.is_some()));
+}
+
+#[test]
+fn a_stored_endpoint_keeps_no_password() {
+    let stored = read("[[watch]]\npid = 1\nmetrics = \"http://u:hunter2@h/m\"\n").unwrap().to_toml();
+    assert!(!stored.contains("hunter2") && stored.contains("/m"), "{stored}");
+}
+
+#[test]
+fn what_an_agent_reads_is_not_the_runs_to_say() {
+    for (key, flag) in [
+        ("process = \"janus\"", "--process"),
+        ("port = 8188", "--port"),
+        ("command = \"x\"", "-- COMMAND"),
+        ("logs = \"/etc/shadow\"", "--log`"),
+        ("access_log = \"/a\"", "--access-log"),
+        ("metrics = \"http://127.0.0.1/\"", "--metrics"),
+        ("every = \"1s\"", "--every"),
+    ] {
+        let error = read(&format!("[[watch]]\nagent = \"tcp://127.0.0.1:7081\"\n{key}\n")).unwrap_err();
+        let problem = &error.problems[0];
+        assert!(problem.message.contains("is said to the agent"), "{key}: {error}");
+        assert!(problem.mend.as_deref().is_some_and(|mend| mend.contains(flag)), "{key}: {error}");
+    }
 }
 
 #[test]

@@ -151,6 +151,11 @@ pub fn parse(file: &str, text: &str) -> Result<Pack, PackError> {
 #[derive(Deserialize)]
 struct Places {
     pack: Spanned<String>,
+    // Stored packs may lack them; a file is for people, too.
+    #[serde(rename = "title")]
+    _title: String,
+    #[serde(rename = "source")]
+    _source: String,
     #[serde(default)]
     processes: Vec<Spanned<String>>,
     #[serde(default, rename = "thread")]

@@ -17,6 +17,7 @@ use super::tls;
 use super::wire::Consent;
 use crate::commands::Commands;
 use crate::local::{Local, WatchConfig, WatchError};
+use crate::told::Beside;
 
 /// What an agent does.
 #[derive(Clone, Debug)]
@@ -27,8 +28,17 @@ pub struct AgentConfig {
     pub token: String,
     /// Whether it speaks TLS; without, only on loopback.
     pub is_tls: bool,
-    /// What is watched. Clients cannot change it: it is the owner's to say.
+    /// What runs get.
+    pub offer: Offer,
+}
+
+/// What an agent gives to runs. They cannot change it: it is the owner's to say.
+#[derive(Clone, Debug, Default)]
+pub struct Offer {
+    /// What is watched.
     pub watch: WatchConfig,
+    /// What is read beside the counters.
+    pub beside: Beside,
     /// What load the owner agrees to while the agent runs.
     pub consent: Option<Consent>,
 }
@@ -51,6 +61,9 @@ pub enum AgentError {
     /// What is to be watched cannot be.
     #[error(transparent)]
     Watch(#[from] WatchError),
+    /// What is to be read beside the counters cannot be.
+    #[error("{0}")]
+    Beside(String),
     /// The machine did not give a thread or a runtime.
     #[error("cannot run an agent: {0}")]
     Host(#[from] io::Error),
@@ -109,15 +122,16 @@ impl Agent {
         if !config.is_tls && !config.listen.ip().is_loopback() {
             return Err(AgentError::Plain(config.listen));
         }
+        config.offer.beside.check().map_err(AgentError::Beside)?;
         let (tls, fingerprint) = if config.is_tls {
             let (config, fingerprint) = tls::server().map_err(AgentError::Certificate)?;
             (Some(TlsAcceptor::from(config)), Some(fingerprint))
         } else {
             (None, None)
         };
-        let commands = Commands::start(&config.watch.targets)?;
+        let commands = Commands::start(&config.offer.watch.targets)?;
         // That watching is possible is found out now, not when a run comes.
-        drop(Local::open_with(config.watch.clone(), &commands)?);
+        drop(Local::open_with(config.offer.watch.clone(), &commands)?);
         let listener = std::net::TcpListener::bind(config.listen)
             .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
             .map_err(|error| AgentError::Listen(config.listen, error))?;
@@ -254,9 +268,8 @@ async fn meet(stream: TcpStream, stranger: Counted, shared: Arc<Shared>) {
         refused();
         return session.refuse(&format!("{SESSIONS_MAX} runs are served already")).await;
     };
-    let config = &shared.config;
     let is_stopped = tokio::select! {
-        _ = session.serve(&config.watch, &shared.commands, config.consent.clone()) => false,
+        _ = session.serve(&shared.config.offer, &shared.commands) => false,
         () = stopped(shared.stop.clone()) => true,
     };
     if is_stopped {

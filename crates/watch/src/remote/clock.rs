@@ -1,8 +1,9 @@
-//! How far the agent's clock is from the run's: by the fastest of the round trips, whose half is the error.
+//! How far the agent's clock is from the run's: by the round trip that says most. Half of it is the error, and what the
+//! clocks may have parted since.
 
 use std::collections::VecDeque;
 
-/// Round trips that are kept: at one a second, half a minute, in which clocks part by less than a round trip.
+/// Round trips that are kept: at one a second, half a minute.
 const TRIPS_MAX: usize = 30;
 
 /// The agent's clock as seen from here.
@@ -11,11 +12,29 @@ pub(crate) struct AgentClock {
     trips: VecDeque<Trip>,
 }
 
+/// How far two clocks may part in a second, microseconds: quartz is good to 100 ppm, and NTP slews each a little.
+const DRIFT_US_PER_S: i64 = 200;
+
 #[derive(Clone, Copy, Debug)]
 struct Trip {
     /// Ours minus the agent's, microseconds.
     offset_us: i64,
     round_trip_us: i64,
+    received_us: i64,
+}
+
+impl Trip {
+    /// How far it may be off at `now_us`: half of it, what the clocks have parted since, and the microsecond that was
+    /// rounded away.
+    fn error_us(&self, now_us: i64) -> u64 {
+        let age_us = now_us.saturating_sub(self.received_us).max(0);
+        let parted_us = age_us.saturating_mul(DRIFT_US_PER_S) / 1_000_000;
+        self.round_trip_us
+            .unsigned_abs()
+            .div_ceil(2)
+            .saturating_add(parted_us.unsigned_abs())
+            .saturating_add(1)
+    }
 }
 
 impl AgentClock {
@@ -26,21 +45,24 @@ impl AgentClock {
         if self.trips.len() >= TRIPS_MAX {
             self.trips.pop_front();
         }
-        self.trips.push_back(Trip { offset_us: middle.saturating_sub(agent_us), round_trip_us });
+        let offset_us = middle.saturating_sub(agent_us);
+        self.trips.push_back(Trip { offset_us, round_trip_us, received_us });
     }
 
-    fn best(&self) -> Option<&Trip> {
-        self.trips.iter().min_by_key(|trip| trip.round_trip_us)
+    /// The trip that says most, and how far it may be off.
+    fn best(&self) -> Option<(&Trip, u64)> {
+        let now_us = self.trips.back()?.received_us;
+        self.trips.iter().map(|trip| (trip, trip.error_us(now_us))).min_by_key(|(_, error_us)| *error_us)
     }
 
     /// Our time of a moment of the agent's.
     pub(crate) fn ours_us(&self, agent_us: i64) -> i64 {
-        self.best().map_or(agent_us, |trip| agent_us.saturating_add(trip.offset_us))
+        self.best().map_or(agent_us, |(trip, _)| agent_us.saturating_add(trip.offset_us))
     }
 
-    /// How far that may be off: half of the round trip, and the microsecond that was rounded away.
+    /// How far that may be off.
     pub(crate) fn error_us(&self) -> u64 {
-        self.best().map_or(u64::MAX, |trip| trip.round_trip_us.unsigned_abs().div_ceil(2) + 1)
+        self.best().map_or(u64::MAX, |(_, error_us)| error_us)
     }
 }
 
@@ -70,6 +92,11 @@ mod tests {
             clock.heard(0, 0, 1_000);
         }
         assert_eq!(clock.error_us(), 501);
+        // A fast trip of 20 s ago may be off by 4 ms more than it was.
+        clock.heard(30_000_000, 0, 30_000_010);
+        assert_eq!(clock.error_us(), 6);
+        clock.heard(50_000_000, 0, 50_020_000);
+        assert_eq!(clock.error_us(), 6 + 4_003);
         clock.heard(i64::MIN, i64::MAX, i64::MAX); // a clock that lies
     }
 }

@@ -11,7 +11,7 @@ mod session;
 mod tls;
 mod wire;
 
-pub use agent::{Agent, AgentConfig, AgentError};
+pub use agent::{Agent, AgentConfig, AgentError, Offer};
 pub use client::{Presence, Remote, RemoteConfig, RemoteError, RemoteWatching};
 pub use tls::{Fingerprint, FingerprintError};
 pub use wire::Consent;

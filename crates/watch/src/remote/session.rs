@@ -1,22 +1,25 @@
 //! One run that is served: its token was right, its rows are streamed, and only what it takes in time.
 
 use std::io;
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 use throng_observation::RunTime;
-use throng_observation::host::{HostEvent, HostEventKind, HostId, HostRow, HostSample};
+use throng_observation::host::{HostEvent, HostEventKind, HostId, HostInfo, HostRow, HostSample};
+use throng_observation::pack::PACKS_FACT;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::time::MissedTickBehavior;
 
+use super::agent::Offer;
 use super::tls::is_same;
 use super::wire::{
-    Answer, Consent, Frame, FrameReader, REQUEST_BYTES_MAX, Request, VERSION, write_message, write_samples,
+    Answer, Frame, FrameReader, NO_PROFILE, REQUEST_BYTES_MAX, Request, VERSION, write_message, write_samples,
 };
 use crate::commands::Commands;
-use crate::local::{Local, WatchConfig, Watching};
+use crate::local::{Local, Watching};
 use crate::profiler::{self, Options};
 use crate::rows::{RowSender, rows};
+use crate::told::Listened;
 
 /// Rows that may wait for a run: two seconds of 2,000 busy threads. A run that takes them slower loses some.
 const ROWS_WAITING_MAX: usize = 16_384;
@@ -44,8 +47,65 @@ pub(super) struct Session {
     frames: FrameReader,
     zero: Instant,
     out: Vec<u8>,
-    rows: Option<(Watching, RowSender, Receiver<HostRow>)>,
-    profiling: Option<std::thread::JoinHandle<()>>,
+    rows: Option<Streamed>,
+    profiling: Option<(Option<mpsc::Sender<()>>, std::thread::JoinHandle<()>)>,
+}
+
+/// What is streamed to a run.
+struct Streamed {
+    watching: Watching,
+    sender: RowSender,
+    receiver: Receiver<HostRow>,
+    known: Known,
+}
+
+/// What is known of the server, and what it tells of itself; found on a thread of its own, because processes are waited
+/// for. Reading ends when the run goes.
+struct Known {
+    found: mpsc::Receiver<Listened>,
+    listened: Option<Listened>,
+    packs: Option<String>,
+    info: Option<HostInfo>,
+}
+
+impl Known {
+    fn find(offer: &Offer, streamed: (&Watching, RowSender, Instant)) -> io::Result<Self> {
+        let (watching, sender, zero) = streamed;
+        let (processes, beside, targets) =
+            (watching.seen_processes(), offer.beside.clone(), offer.watch.targets.clone());
+        let (out, found) = mpsc::sync_channel(1);
+        std::thread::Builder::new().name("watch-told".into()).spawn(move || {
+            let listened = beside.begin(&targets, &processes, HostId(0), zero, &sender);
+            if let Some(problem) = &listened.problem {
+                let at = RunTime::after_start(zero.elapsed());
+                let (host, kind, detail) = (HostId(0), HostEventKind::CannotSee, problem.clone());
+                sender.send(HostRow::Event(HostEvent { host, at, kind, detail }));
+            }
+            let _ = out.send(listened);
+        })?;
+        Ok(Self { found, listened: None, packs: None, info: None })
+    }
+
+    /// The host with what is known of its server, as soon as both are there.
+    fn told(&mut self) -> Option<HostRow> {
+        if self.listened.is_some() {
+            return None;
+        }
+        let listened = self.found.try_recv().ok()?;
+        self.packs = serde_json::to_string(&listened.packs).ok();
+        self.listened = Some(listened);
+        let mut info = self.info.clone()?;
+        self.add(&mut info);
+        Some(HostRow::Info(info))
+    }
+
+    /// Adds what is known to a host's facts.
+    fn add(&mut self, info: &mut HostInfo) {
+        if let Some(packs) = &self.packs {
+            info.facts.insert(PACKS_FACT.into(), packs.clone());
+        }
+        self.info = Some(info.clone());
+    }
 }
 
 /// Says why and closes.
@@ -94,12 +154,8 @@ impl Session {
     }
 
     /// Serves until the run goes, takes nothing any more, or says what makes no sense.
-    pub(super) async fn serve(
-        &mut self,
-        watch: &WatchConfig,
-        commands: &Commands,
-        consent: Option<Consent>,
-    ) -> io::Result<()> {
+    pub(super) async fn serve(&mut self, offer: &Offer, commands: &Commands) -> io::Result<()> {
+        let (watch, consent) = (&offer.watch, offer.consent.clone());
         let name = watch.name.clone().unwrap_or_else(crate::local::host_name);
         let targets = watch.targets.iter().map(ToString::to_string).collect();
         write_message(&mut self.out, &Answer::Welcome { version: VERSION, name, targets, consent })?;
@@ -112,7 +168,7 @@ impl Session {
                 frame = self.frames.next::<Request>(&mut self.reader) => {
                     heard_at = Instant::now();
                     match frame? {
-                        Frame::Message(request) => self.answer(request, watch, commands)?,
+                        Frame::Message(request) => self.answer(request, offer, commands)?,
                         Frame::Samples(_) => return Err(io::ErrorKind::InvalidData.into()),
                     }
                     self.flush().await?;
@@ -127,23 +183,29 @@ impl Session {
         }
     }
 
-    fn answer(&mut self, request: Request, watch: &WatchConfig, commands: &Commands) -> io::Result<()> {
+    fn answer(&mut self, request: Request, offer: &Offer, commands: &Commands) -> io::Result<()> {
         match request {
             Request::Ping { number } => {
                 let agent_us = i64::try_from(self.zero.elapsed().as_micros()).unwrap_or(i64::MAX);
-                let rows_dropped = self.rows.as_ref().map_or(0, |(_, sender, _)| sender.dropped());
+                let rows_dropped = self.rows.as_ref().map_or(0, |streamed| streamed.sender.dropped());
                 write_message(&mut self.out, &Answer::Pong { number, agent_us, rows_dropped })
             }
             Request::Begin if self.rows.is_some() => Ok(()),
             Request::Begin => {
                 let (sender, receiver) = rows(ROWS_WAITING_MAX);
-                let local = Local::open_with(watch.clone(), commands).map_err(io::Error::other)?;
+                let local = Local::open_with(offer.watch.clone(), commands).map_err(io::Error::other)?;
                 let watching = local.begin(HostId(0), self.zero, sender.clone()).map_err(io::Error::other)?;
-                self.rows = Some((watching, sender, receiver));
+                let known = Known::find(offer, (&watching, sender.clone(), self.zero))?;
+                self.rows = Some(Streamed { watching, sender, receiver, known });
                 Ok(())
             }
             Request::Profile { moment, duration_ms } => {
                 self.profile(moment, Duration::from_millis(duration_ms.into()).min(PROFILE_MAX));
+                Ok(())
+            }
+            Request::EndProfile => {
+                // The thread ends when its waker is gone.
+                self.profiling.iter_mut().for_each(|(stop, _)| *stop = None);
                 Ok(())
             }
             Request::Hello { .. } => Err(io::ErrorKind::InvalidData.into()),
@@ -152,25 +214,27 @@ impl Session {
 
     /// Samples stacks beside everything else; one profile at a time.
     fn profile(&mut self, moment: String, duration: Duration) {
-        let Some((watching, sender, _)) = &self.rows else { return };
+        let Some(Streamed { watching, sender, .. }) = &self.rows else { return };
         let at = RunTime::after_start(self.zero.elapsed());
         let sender = sender.clone();
         let tell = |sender: &RowSender, why: String| {
-            let (host, kind, detail) = (HostId(0), HostEventKind::CannotSee, format!("no profile: {why}"));
+            let (host, kind, detail) = (HostId(0), HostEventKind::CannotSee, format!("{NO_PROFILE}{why}"));
             sender.send(HostRow::Event(HostEvent { host, at, kind, detail }));
         };
-        if self.profiling.as_ref().is_some_and(|thread| !thread.is_finished()) {
+        if self.profiling.as_ref().is_some_and(|(_, thread)| !thread.is_finished()) {
             return tell(&sender, "another is being taken".into());
         }
         let pids: Vec<u32> = watching.processes().iter().map(|process| process.pid).collect();
         let options = Options { moment, started_at: at, ..Options::default() };
         match profiler::start(&pids, options) {
             Ok(sampling) => {
+                let (stop, stopped) = mpsc::channel::<()>();
                 let spawned = std::thread::Builder::new().name("watch-profile".into()).spawn(move || {
-                    std::thread::sleep(duration);
+                    // Until then, or until the run has had enough of it or is gone.
+                    let _ = stopped.recv_timeout(duration);
                     sender.send(HostRow::Profile(Box::new(sampling.stop())));
                 });
-                self.profiling = spawned.ok();
+                self.profiling = spawned.ok().map(|thread| (Some(stop), thread));
             }
             Err(error) => tell(&sender, error.to_string()),
         }
@@ -181,11 +245,15 @@ impl Session {
         let mut samples: Vec<HostSample> = Vec::new();
         loop {
             {
-                let Some((_, _, receiver)) = &self.rows else { return Ok(()) };
-                let mut row = receiver.try_recv().ok();
+                let Some(Streamed { receiver, known, .. }) = &mut self.rows else { return Ok(()) };
+                let mut row = known.told().or_else(|| receiver.try_recv().ok());
                 while let Some(taken) = row {
                     match taken {
                         HostRow::Sample(sample) => samples.push(sample),
+                        HostRow::Info(mut info) => {
+                            known.add(&mut info);
+                            write_message(&mut self.out, &Answer::Row(HostRow::Info(info)))?;
+                        }
                         other => {
                             write_samples(&mut self.out, &samples)?;
                             samples.clear();
@@ -219,3 +287,7 @@ impl Session {
         Ok(())
     }
 }
+
+#[cfg(test)]
+#[path = "session_tests.rs"]
+mod tests;

@@ -15,6 +15,9 @@ pub(crate) const REQUEST_BYTES_MAX: usize = 4 * 1024;
 /// What an agent may send in one frame; a profile is the largest.
 pub(crate) const ANSWER_BYTES_MAX: usize = 16 << 20;
 
+/// How the event begins that comes where a profile was asked for and could not be taken.
+pub(crate) const NO_PROFILE: &str = "no profile: ";
+
 /// What the run asks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Request {
@@ -26,6 +29,8 @@ pub(crate) enum Request {
     Begin,
     /// Sample stacks of the watched processes for so long, and send them under this name.
     Profile { moment: String, duration_ms: u32 },
+    /// End the profile that is being taken, and send what there is of it.
+    EndProfile,
 }
 
 /// What the agent answers.

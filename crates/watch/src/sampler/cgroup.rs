@@ -103,8 +103,13 @@ impl Files {
     fn open(pid: u32, path: &str, out: &Out, reader: &mut Reader, blind: &mut Blind) -> Self {
         let groups = reader.path(&format!("/proc/{pid}/cgroup")).map(<[u8]>::to_vec).unwrap_or_default();
         let mounts = reader.path("/proc/self/mountinfo").map(<[u8]>::to_vec).unwrap_or_default();
+        Self::find(groups, &mounts, path, out, blind)
+    }
+
+    /// Opens the files of the group `path` of a process that is in `groups`, where `mounts` say that they are.
+    fn find(groups: Vec<u8>, mounts: &[u8], path: &str, out: &Out, blind: &mut Blind) -> Self {
         // Version 1 may have a process in a different group of each hierarchy; one name stands for one group.
-        let folder = |controller: &str| folder(&groups, &mounts, controller, path);
+        let folder = |controller: &str| folder(&groups, mounts, controller, path);
         let v2 = folder("").filter(|(path, is_v2)| *is_v2 && path.join("cgroup.procs").exists());
         let open = |path: PathBuf| File::open(path).ok();
         let cpu = folder("cpu").and_then(|(cpu, is_v2)| {
@@ -296,39 +301,5 @@ fn folder(groups: &[u8], mounts: &[u8], controller: &str, path: &str) -> Option<
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn files_are_found_in_every_mixture_of_hierarchies() {
-        let v1 = b"30 23 0:26 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n\
-                   31 23 0:27 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
-        let v2 = b"25 23 0:22 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n";
-        let inside = b"25 23 0:22 /docker/ab /sys/fs/cgroup ro - cgroup cgroup rw,cpu\n";
-        for (groups, mounts, controller, path, expect) in [
-            (
-                &b"4:cpu,cpuacct:/a\n0::/b\n"[..],
-                &v1[..],
-                "cpu",
-                "/a",
-                Some(("/sys/fs/cgroup/cpu,cpuacct/a", false)),
-            ),
-            (b"4:cpu,cpuacct:/a\n0::/b\n", v1, "", "/b", Some(("/sys/fs/cgroup/unified/b", true))),
-            (b"4:cpu,cpuacct:/a\n0::/b\n", v1, "", "/a", None), // the other hierarchy's group
-            (
-                b"0::/a.slice/b.service\n",
-                v2,
-                "cpu",
-                "/a.slice/b.service",
-                Some(("/sys/fs/cgroup/a.slice/b.service", true)),
-            ),
-            (b"4:cpu:/docker/ab/c\n", inside, "cpu", "/docker/ab/c", Some(("/sys/fs/cgroup/c", false))),
-            (b"0::/../other\n", v2, "cpu", "/../other", None),
-            (b"", v2, "cpu", "/", None),
-            (b"0::/a\n", b"", "cpu", "/a", None),
-        ] {
-            let expect = expect.map(|(path, is_v2)| (PathBuf::from(path), is_v2));
-            assert_eq!(folder(groups, mounts, controller, path), expect, "{}", scan::text(groups));
-        }
-    }
-}
+#[path = "cgroup_tests.rs"]
+mod tests;

@@ -100,6 +100,13 @@ impl Meter {
         }
     }
 
+    /// Notes that the value is what it was: as [`Self::put`] with the same value, for less.
+    pub(crate) fn repeat(&mut self, out: &Out, at: Instant) {
+        if self.series.is_some() {
+            self.repeated_at = Some(out.at(at));
+        }
+    }
+
     /// Whether it has no series, or one that last said nothing.
     pub(crate) fn is_quiet(&self) -> bool {
         self.series.is_none() || self.value == 0.0
@@ -139,6 +146,11 @@ impl Counter {
         let seconds = at.checked_duration_since(since)?.as_secs_f64();
         let grown = count.checked_sub(before)?;
         (seconds > 0.0).then(|| grown as f64 / seconds)
+    }
+
+    /// How much `count` is beyond the reading before.
+    pub(crate) fn grown(&self, count: u64) -> u64 {
+        self.0.map_or(0, |(before, _)| count.saturating_sub(before))
     }
 
     /// Sets the reading before.
@@ -191,6 +203,20 @@ mod tests {
             _ => None,
         };
         receiver.try_iter().filter_map(sample).collect()
+    }
+
+    #[test]
+    fn a_value_that_is_noted_to_be_the_same_is_as_good_as_written() {
+        let (out, receiver) = out(64);
+        let of = Of::host(&catalogue::HOST_PROCS_RUNNING);
+        let mut meter = Meter::default();
+        let at = |second: u64| out.zero + Duration::from_secs(second);
+        meter.repeat(&out, at(0)); // there is no value yet
+        meter.put(&out, at(1), 0.0, &of);
+        meter.repeat(&out, at(2));
+        meter.repeat(&out, at(8));
+        meter.put(&out, at(9), 0.5, &of);
+        assert_eq!(samples(&receiver), [(1_000_000, 0.0), (8_000_000, 0.0), (9_000_000, 0.5)]);
     }
 
     #[test]

@@ -95,8 +95,8 @@ impl Process {
         units: &Units,
         room: &mut usize,
     ) -> io::Result<()> {
-        self.read_stat(out, reader, units)?;
-        self.threads.read_all(out, reader, blind, dir, room)?;
+        let threads = self.read_stat(out, reader, units)?;
+        self.threads.read_all(out, reader, blind, dir, room, threads)?;
         let now = Instant::now();
         let pid = self.pid.to_string();
         let labels = [("process", &*self.name), ("pid", &*pid)];
@@ -120,10 +120,11 @@ impl Process {
         Ok(())
     }
 
-    fn read_stat(&mut self, out: &Out, reader: &mut Reader, units: &Units) -> io::Result<()> {
+    /// Its own figures; how many threads it has.
+    fn read_stat(&mut self, out: &Out, reader: &mut Reader, units: &Units) -> io::Result<u64> {
         let text = reader.one(&self.stat)?;
         let now = Instant::now();
-        let Some(stat) = stat::parse(text) else { return Ok(()) };
+        let Some(stat) = stat::parse(text) else { return Ok(0) };
         let ended = |why| io::Error::new(io::ErrorKind::NotFound, why);
         if stat.state == b'Z' || stat.state == b'X' {
             return Err(ended("it is a zombie"));
@@ -150,7 +151,7 @@ impl Process {
         major.put(out, now, stat.faults_major, 1.0, &of(&metric::PROCESS_FAULTS_MAJOR));
         meters.blkio.put(out, now, stat.blkio_ticks, tick, &of(&metric::PROCESS_BLKIO_WAIT));
         meters.threads.put(out, now, stat.threads as f64, &of(&metric::PROCESS_THREADS));
-        Ok(())
+        Ok(stat.threads)
     }
 
     fn read_descriptors(&mut self, out: &Out, reader: &mut Reader, blind: &mut Blind) {

@@ -1,4 +1,5 @@
-//! The threads of a process: time on a CPU and in its queue of every one, each second; of the hot ones more often.
+//! The threads of a process: time on a CPU and in its queue of every one, each second; of the hot ones more often, of
+//! those that sleep only now and then, or when the process did more than the others explain.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -18,8 +19,16 @@ pub(crate) const THREADS_MAX: usize = 16_384;
 
 /// Threads give themselves names soon after they start.
 const NAME_SETTLES: Duration = Duration::from_secs(2);
-/// In so many passes each quiet thread's name and state are looked at once.
+/// In so many passes the name and state of each thread that has run are looked at once.
 const LOOK_PASSES: u32 = 10;
+/// A thread that did not run in so many passes sleeps. Most threads of a server do, and reading is what watching costs.
+const SLEEPS_AFTER: u32 = 5;
+/// In so many passes each sleeping thread is read once, and the folder of threads.
+const SLEEPER_PASSES: u32 = 8;
+/// CPU time of the process that the threads read so far do not explain, from which on sleepers are read at once: some
+/// part of the whole, and never less than this.
+const UNEXPLAINED_NS: u64 = 1_000_000;
+const UNEXPLAINED_PART: u64 = 100;
 
 /// A thread that is read.
 #[derive(Debug)]
@@ -27,7 +36,12 @@ struct Thread {
     schedstat: File,
     name: Box<str>,
     born_at: Instant,
+    /// The last pass in which it was found in the folder, and in which it was read.
     pass: u32,
+    read_pass: u32,
+    /// For how many of its readings it has not run.
+    still: u32,
+    has_run: bool,
     on_cpu: Counter,
     waiting: Counter,
     cpu: Meter,
@@ -49,6 +63,9 @@ pub(crate) struct Threads {
     pass: u32,
     /// How many were found and not read.
     unread: usize,
+    /// CPU time of the process at the last pass, and how much of what came since its threads have shown; nanoseconds.
+    process_ns: Option<u64>,
+    explained_ns: u64,
 }
 
 /// What a folder's entries are read into.
@@ -57,7 +74,16 @@ pub(crate) type DirBuffer = [MaybeUninit<u8>];
 impl Threads {
     pub(crate) fn open(pid: u32, process: &str) -> io::Result<Self> {
         let folder = File::open(format!("/proc/{pid}/task"))?;
-        Ok(Self { pid, process: process.into(), folder, by_tid: HashMap::new(), pass: 0, unread: 0 })
+        Ok(Self {
+            pid,
+            process: process.into(),
+            folder,
+            by_tid: HashMap::new(),
+            pass: 0,
+            unread: 0,
+            process_ns: None,
+            explained_ns: 0,
+        })
     }
 
     /// Threads seen in uninterruptible sleep when they were last looked at.
@@ -70,7 +96,8 @@ impl Threads {
         self.by_tid.iter().map(|(tid, thread)| (thread.share, *tid))
     }
 
-    /// Looks for new threads, reads all, and ends the series of those that are gone.
+    /// Looks for new threads, reads all that run, and ends the series of those that are gone. `count`: how many threads
+    /// the process says that it has.
     pub(crate) fn read_all(
         &mut self,
         out: &Out,
@@ -78,16 +105,61 @@ impl Threads {
         blind: &mut Blind,
         dir: &mut DirBuffer,
         room: &mut usize,
+        count: u64,
     ) -> io::Result<()> {
         self.pass = self.pass.wrapping_add(1);
-        self.rescan(out, reader, blind, dir, room)?;
+        let process_ns = process_clock_ns(self.pid);
+        // One that ends and one that comes change no count: the one that ended is seen when it is read, and the time of
+        // the one that came is unexplained.
+        let known = self.by_tid.len().saturating_add(self.unread) as u64;
+        let is_due = self.pass == 1 || self.pass.is_multiple_of(SLEEPER_PASSES);
+        let is_scanned = is_due || count != known;
+        if is_scanned {
+            self.rescan(out, reader, blind, dir, room)?;
+        }
+        let mut gone = self.read_those(out, reader, is_scanned, Thread::is_to_be_read);
+        let came = process_ns.zip(self.process_ns).map(|(now, before)| now.saturating_sub(before));
+        let allowed = |came: u64| UNEXPLAINED_NS.max(came / UNEXPLAINED_PART);
+        let explained = std::mem::take(&mut self.explained_ns);
+        if came.is_none_or(|came| came.saturating_sub(explained) > allowed(came)) {
+            gone += self.read_those(out, reader, is_scanned, |_, _, _| true);
+            self.explained_ns = 0; // what sleepers did counts for the pass that is over
+        }
+        self.process_ns = process_ns;
+        *room += gone;
+        if gone > 0 && !is_scanned {
+            // Who ended may have been replaced.
+            self.rescan(out, reader, blind, dir, room)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the threads of which `is_wanted` and that were not read in this pass; tells how many are gone.
+    fn read_those(
+        &mut self,
+        out: &Out,
+        reader: &mut Reader,
+        is_scanned: bool,
+        is_wanted: impl Fn(&Thread, u32, u32) -> bool,
+    ) -> usize {
         let (pid, process, pass) = (self.pid, &self.process, self.pass);
-        let mut gone = 0;
+        let (mut gone, mut grown_ns) = (0, 0_u64);
         self.by_tid.retain(|tid, thread| {
-            let is_here = thread.pass == pass && thread.read(out, reader, pid, process, *tid).is_ok();
+            if thread.read_pass == pass && pass != 0 {
+                return true;
+            }
+            let mut is_here = !is_scanned || thread.pass == pass;
+            if is_here && is_wanted(thread, *tid, pass) {
+                thread.read_pass = pass;
+                match thread.read(out, reader, pid, process, *tid) {
+                    Ok(grown) => grown_ns = grown_ns.saturating_add(grown),
+                    Err(_) => is_here = false,
+                }
+            }
             if is_here {
                 let is_new = thread.born_at.elapsed() < NAME_SETTLES;
-                if is_new || tid.wrapping_add(pass).is_multiple_of(LOOK_PASSES) {
+                let may_differ = thread.has_run || thread.is_blocked;
+                if is_new || (may_differ && tid.wrapping_add(pass).is_multiple_of(LOOK_PASSES)) {
                     thread.look(out, reader, pid, *tid);
                 }
             } else {
@@ -96,15 +168,16 @@ impl Threads {
             }
             is_here
         });
-        *room += gone;
-        Ok(())
+        self.explained_ns = self.explained_ns.saturating_add(grown_ns);
+        gone
     }
 
     /// Reads one thread again between two passes.
     pub(crate) fn read_hot(&mut self, out: &Out, reader: &mut Reader, tid: u32) {
         if let Some(thread) = self.by_tid.get_mut(&tid) {
             // A thread that has ended is noticed by the next pass.
-            let _ = thread.read(out, reader, self.pid, &self.process, tid);
+            let grown = thread.read(out, reader, self.pid, &self.process, tid).unwrap_or(0);
+            self.explained_ns = self.explained_ns.saturating_add(grown);
         }
     }
 
@@ -206,6 +279,9 @@ impl Thread {
             name: "".into(),
             born_at: now,
             pass: 0,
+            read_pass: 0,
+            still: 0,
+            has_run: true,
             on_cpu,
             waiting,
             cpu: Meter::default(),
@@ -218,14 +294,26 @@ impl Thread {
         Ok(thread)
     }
 
-    fn read(&mut self, out: &Out, reader: &mut Reader, pid: u32, process: &str, tid: u32) -> io::Result<()> {
+    /// Whether it is to be read in this pass, whatever the process did.
+    fn is_to_be_read(&self, tid: u32, pass: u32) -> bool {
+        self.still < SLEEPS_AFTER || tid.wrapping_add(pass).is_multiple_of(SLEEPER_PASSES)
+    }
+
+    /// Reads it; the CPU time that came since it was read before, nanoseconds.
+    fn read(&mut self, out: &Out, reader: &mut Reader, pid: u32, process: &str, tid: u32) -> io::Result<u64> {
         let text = reader.one(&self.schedstat)?;
         let now = Instant::now();
-        let Some(times) = schedstat::parse(text) else { return Ok(()) };
+        let Some(times) = schedstat::parse(text) else { return Ok(0) };
+        let grown_ns = self.on_cpu.grown(times.on_cpu_ns);
         let (cpu, wait) = (self.on_cpu.rate(now, times.on_cpu_ns), self.waiting.rate(now, times.waiting_ns));
         self.share = cpu.unwrap_or(0.0) * 1e-9;
-        if self.share == 0.0 && wait.unwrap_or(0.0) == 0.0 && self.cpu.is_quiet() && self.wait.is_quiet() {
-            return Ok(()); // by far the most threads, most of the time
+        let is_still = self.share == 0.0 && wait.unwrap_or(0.0) == 0.0;
+        self.still = if is_still { self.still.saturating_add(1) } else { 0 };
+        self.has_run |= !is_still;
+        if is_still && self.cpu.is_quiet() && self.wait.is_quiet() {
+            self.cpu.repeat(out, now);
+            self.wait.repeat(out, now);
+            return Ok(grown_ns); // by far the most threads, most of the time
         }
         let (pid, tid) = (Digits::of(pid), Digits::of(tid));
         let labels =
@@ -235,11 +323,12 @@ impl Thread {
             let of = Of::labelled(&metric::THREAD_RUN_QUEUE_WAIT, &labels);
             self.wait.put_once_stirred(out, now, wait * 1e-9, &of);
         }
-        Ok(())
+        Ok(grown_ns)
     }
 
     /// Name and state. A thread that took another name begins anew under it.
     fn look(&mut self, out: &Out, reader: &mut Reader, pid: u32, tid: u32) {
+        self.has_run = false;
         let before = std::mem::take(&mut self.name);
         self.read_name(reader, pid, tid);
         if self.name != before {
@@ -263,6 +352,22 @@ impl Thread {
             rate.end(out, now);
         }
     }
+}
+
+/// CPU time of all threads of a process, those that have ended too; nanoseconds. `None` where it cannot be asked.
+fn process_clock_ns(pid: u32) -> Option<u64> {
+    let mut clock = 0;
+    // SAFETY: the pointer is to a local that outlives the call.
+    if unsafe { libc::clock_getcpuclockid(i32::try_from(pid).ok()?, &raw mut clock) } != 0 {
+        return None;
+    }
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the pointer is to a local that outlives the call.
+    if unsafe { libc::clock_gettime(clock, &raw mut time) } != 0 {
+        return None;
+    }
+    let seconds = u64::try_from(time.tv_sec).ok()?;
+    seconds.checked_mul(1_000_000_000)?.checked_add(u64::try_from(time.tv_nsec).ok()?)
 }
 
 /// A number as text without allocation.

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use throng_observation::host::{HostEventKind, HostId, HostRow};
 use throng_sim::namespace::Namespace;
 use throng_sim::requires_root;
-use throng_watch::remote::{Agent, AgentConfig, AgentError, Consent, Remote, RemoteConfig, RemoteError};
+use throng_watch::remote::{
+    Agent, AgentConfig, AgentError, Consent, Offer, Remote, RemoteConfig, RemoteError,
+};
 use throng_watch::{Target, WatchConfig};
 
 use crate::seen::Seen;
@@ -20,7 +22,8 @@ fn config(listen: SocketAddr, is_tls: bool) -> AgentConfig {
     let targets = vec![Target::Pid(std::process::id())];
     let watch = WatchConfig { targets, name: Some("stand".into()), ..WatchConfig::default() };
     let consent = Some(Consent { ports: vec![8188], users_max: Some(9), ..Consent::default() });
-    AgentConfig { listen, token: TOKEN.into(), is_tls, watch, consent }
+    let offer = Offer { watch, consent, ..Offer::default() };
+    AgentConfig { listen, token: TOKEN.into(), is_tls, offer }
 }
 
 fn client(agent: &Agent) -> RemoteConfig {
@@ -159,9 +162,9 @@ fn frame(json: &str) -> Vec<u8> {
 #[test]
 fn a_run_that_takes_nothing_any_more_loses_rows_and_then_its_place() {
     let mut config = config(LOOPBACK, false);
-    config.watch.period = Duration::from_millis(20);
-    config.watch.fast_period = None;
-    config.watch.cpu_ratio_max = 10.0;
+    config.offer.watch.period = Duration::from_millis(20);
+    config.offer.watch.fast_period = None;
+    config.offer.watch.cpu_ratio_max = 10.0;
     let agent = Agent::start(config).unwrap();
     let mut stream = TcpStream::connect(agent.address()).unwrap();
     stream.write_all(&frame(&format!(r#"{{"Hello":{{"version":1,"token":"{TOKEN}"}}}}"#))).unwrap();

@@ -123,7 +123,7 @@ pub(super) fn hottest(scene: &Scene<'_>) -> String {
                 format!("{:.2} s", thread.cpu_s),
                 thread.wait_p95.map_or_else(|| "–".into(), percent),
                 known.map(|known| known.meaning.clone()).unwrap_or_default(),
-                known.map(crate::server::ThreadMeaning::mend).unwrap_or_default(),
+                known.map(throng_observation::pack::ThreadMeaning::mend).unwrap_or_default(),
             ]
         })
         .collect();

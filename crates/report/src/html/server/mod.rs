@@ -270,7 +270,9 @@ fn watcher(host: &Host<'_>) -> String {
             us => format!("at most {:.1} ms", us as f64 / 1e3),
         };
         rows.push(vec!["clock error".into(), error]);
-        for (name, value) in info.facts.iter().filter(|(name, _)| *name != crate::server::PACKS_FACT) {
+        for (name, value) in
+            info.facts.iter().filter(|(name, _)| *name != throng_observation::pack::PACKS_FACT)
+        {
             rows.push(vec![name.clone(), value.clone()]);
         }
     }

@@ -1,116 +1,14 @@
-//! What a server tells of itself, read beside its counters: one call for the logs, access logs and endpoints of a
-//! watched host, with what its packs know of them.
+//! Endpoints as a person writes them: what speaks there, where, and with which word it is asked.
 
-use std::os::fd::OwnedFd;
-use std::sync::Arc;
-use std::time::Instant;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use throng_observation::host::HostId;
 use throng_observation::pack::{EndpointKind, Pack};
 
-use crate::logs::access::{GroupError, UriGroups};
-use crate::logs::{LogReader, LogSource, PatternError, Patterns, SourceError, Tail};
-use crate::scrape::{Allowed, Credentials, Endpoint, EndpointError, Filter, Scraper};
-use crate::{RowSender, SeenWriter, clock_from};
-
-/// What is read of a host beside its counters.
-#[derive(Clone, Debug, Default)]
-pub struct ToldConfig {
-    /// Logs whose lines are counted: paths, or `journal:UNIT`.
-    pub logs: Vec<String>,
-    /// Access logs whose requests are accounted: paths.
-    pub access_logs: Vec<String>,
-    /// Endpoints that are asked, each as [`endpoint`] reads it.
-    pub metrics: Vec<String>,
-    /// What is known of the server ([`packs::of_server`](crate::packs::of_server)), the user's first.
-    pub packs: Vec<Pack>,
-}
-
-/// Why a server cannot be listened to.
-#[derive(Debug, thiserror::Error)]
-pub enum ToldError {
-    /// Log patterns that cannot be used.
-    #[error(transparent)]
-    Patterns(#[from] PatternError),
-    /// URI groups that cannot be used.
-    #[error(transparent)]
-    Groups(#[from] GroupError),
-    /// A log that cannot be followed.
-    #[error(transparent)]
-    Source(#[from] SourceError),
-    /// An endpoint that cannot be asked.
-    #[error(transparent)]
-    Endpoint(#[from] EndpointError),
-}
-
-/// The readers of what a server tells; they end when it is dropped.
-#[derive(Debug)]
-pub struct Told {
-    tail: Tail,
-    scraper: Option<Scraper>,
-    patterns: Arc<Patterns>,
-    host: HostId,
-    rows: RowSender,
-    zero: Instant,
-}
-
-impl Told {
-    /// Begins to read. `zero` is the moment of the run's first intended join; `allowed` says which addresses may be
-    /// asked. What cannot be read yet is no error: it is said in the run and tried again.
-    ///
-    /// # Errors
-    /// When a pattern, a group, a unit or an endpoint is wrong in itself, or no thread can be made.
-    pub fn begin(
-        config: &ToldConfig,
-        host: HostId,
-        zero: Instant,
-        rows: &RowSender,
-        allowed: &Allowed,
-    ) -> Result<Self, ToldError> {
-        let patterns = Arc::new(Patterns::new(config.packs.iter().flat_map(|pack| &pack.logs))?);
-        let groups = Arc::new(UriGroups::new(config.packs.iter().flat_map(|pack| &pack.uri_groups))?);
-        let endpoints: Vec<Endpoint> =
-            config.metrics.iter().map(|text| endpoint(text, &config.packs)).collect::<Result<_, _>>()?;
-        let clock = clock_from(zero);
-        let writer = || SeenWriter::new(host, rows.clone());
-        let mut tail = Tail::new();
-        for log in &config.logs {
-            let source = match log.strip_prefix("journal:") {
-                Some(unit) => LogSource::journal(unit),
-                None => LogSource::File(log.into()),
-            };
-            tail.follow(log, source, LogReader::Lines(patterns.clone()), writer(), clock.clone())?;
-        }
-        for log in &config.access_logs {
-            let (source, reader) = (LogSource::File(log.into()), LogReader::Access(groups.clone()));
-            tail.follow(log, source, reader, writer(), clock.clone())?;
-        }
-        let endpoints: Vec<_> = endpoints.into_iter().map(|endpoint| (endpoint, writer())).collect();
-        let scraper =
-            if endpoints.is_empty() { None } else { Some(Scraper::start(endpoints, &clock, allowed)?) };
-        Ok(Self { tail, scraper, patterns, host, rows: rows.clone(), zero })
-    }
-
-    /// Reads the output of a program too: the reading end of its pipe, called `log`.
-    ///
-    /// # Errors
-    /// When no thread can be made.
-    pub fn follow_pipe(&mut self, log: &str, pipe: OwnedFd) -> Result<(), ToldError> {
-        let writer = SeenWriter::new(self.host, self.rows.clone());
-        let reader = LogReader::Lines(self.patterns.clone());
-        Ok(self.tail.follow(log, LogSource::Pipe(pipe), reader, writer, clock_from(self.zero))?)
-    }
-
-    /// Ends all reading, when what is there has been read. Dropping it does the same.
-    pub fn stop(self) {
-        drop(self.scraper);
-        self.tail.stop();
-    }
-}
+use crate::scrape::{Credentials, Endpoint, EndpointError, Filter};
 
 /// Reads an endpoint: `[KIND+]URL[#KEY=VALUE&…]`.
 ///
-/// `KIND` is `openmetrics`, `janus`, `ome`, `nginx` or `lighttpd`; without it the path or the packs tell. After `#`
+/// `KIND` is `openmetrics`, `janus`, `janus-events`, `ome`, `nginx` or `lighttpd`; without it the path or the packs tell. After `#`
 /// stands what is never sent as part of the address: `secret`, `bearer` or `basic` with where the word is to be had
 /// (`env:NAME` or `file:PATH`), and `sha256` with the fingerprint of the certificate that alone is trusted.
 ///
@@ -156,12 +54,35 @@ fn kind_of(word: &str) -> Result<EndpointKind, String> {
     match word {
         "openmetrics" | "prometheus" => Ok(EndpointKind::OpenMetrics),
         "janus" => Ok(EndpointKind::JanusAdmin),
+        "janus-events" => Ok(EndpointKind::JanusEvents),
         "ome" => Ok(EndpointKind::OvenMediaEngine),
         "nginx" => Ok(EndpointKind::NginxStatus),
         "lighttpd" => Ok(EndpointKind::LighttpdStatus),
         other => {
-            Err(format!("`{other}+` is not known; write openmetrics+, janus+, ome+, nginx+ or lighttpd+"))
+            let known = "openmetrics+, janus+, janus-events+, ome+, nginx+ or lighttpd+";
+            Err(format!("`{other}+` is not known; write {known}"))
         }
+    }
+}
+
+/// Where an endpoint that tells by itself is listened for: an address of this host, not a name that may lead elsewhere.
+pub(super) fn listen_address(endpoint: &Endpoint) -> Result<SocketAddr, EndpointError> {
+    let ip = match endpoint.url.host() {
+        Some(url::Host::Ipv4(ip)) => Some(IpAddr::V4(ip)),
+        Some(url::Host::Ipv6(ip)) => Some(IpAddr::V6(ip)),
+        Some(url::Host::Domain("localhost")) => Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+        Some(url::Host::Domain(_)) | None => None,
+    };
+    let port = endpoint.url.port().filter(|_| endpoint.url.scheme() == "http");
+    match (ip, port) {
+        (Some(ip), Some(port)) => Ok(SocketAddr::new(ip, port)),
+        _ => Err(EndpointError::Address {
+            name: endpoint.name.clone(),
+            reason: "events are listened for at an address and a port of this host: write \
+                     janus-events+http://127.0.0.1:7999, and the same as `backend` in \
+                     janus.eventhandler.sampleevh.jcfg"
+                .into(),
+        }),
     }
 }
 
@@ -270,6 +191,21 @@ mod tests {
     }
 
     #[test]
+    fn events_are_listened_for_at_an_address_of_this_host() {
+        let at = |text| listen_address(&endpoint(text, &[]).unwrap()).map_err(|error| error.to_string());
+        assert_eq!(at("janus-events+http://127.0.0.1:7999"), Ok("127.0.0.1:7999".parse().unwrap()));
+        assert_eq!(at("janus-events+http://localhost:7999/x"), Ok("127.0.0.1:7999".parse().unwrap()));
+        assert_eq!(at("janus-events+http://[::]:1"), Ok("[::]:1".parse().unwrap()));
+        for text in [
+            "janus-events+http://example.org:1",
+            "janus-events+http://127.0.0.1",
+            "janus-events+https://[::]:1",
+        ] {
+            assert!(at(text).unwrap_err().contains("sampleevh"), "{text}");
+        }
+    }
+
+    #[test]
     fn secrets_come_from_elsewhere_and_are_never_repeated() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("secret");
@@ -293,51 +229,6 @@ mod tests {
         ] {
             let error = endpoint(text, &[]).unwrap_err().to_string();
             assert!(error.contains(expect) && !error.contains("hunter2"), "{text}: {error}");
-        }
-    }
-
-    #[test]
-    fn one_call_reads_all_that_a_host_is_watched_by() {
-        use throng_observation::host::HostRow;
-        let folder = tempfile::tempdir().unwrap();
-        let (log, access) = (folder.path().join("log"), folder.path().join("access"));
-        std::fs::write(&log, "").unwrap();
-        std::fs::write(&access, "").unwrap();
-        let text = |path: &std::path::Path| vec![path.display().to_string()];
-        let config = ToldConfig {
-            logs: text(&log),
-            access_logs: text(&access),
-            metrics: vec!["http://192.0.2.1/metrics".into()],
-            packs: packs_of(&["janus"]),
-        };
-        let (rows, receiver) = crate::rows(1_000);
-        let nobody: Allowed = Arc::new(|address| Err(format!("{address} has not agreed")));
-        let mut told = Told::begin(&config, HostId(3), Instant::now(), &rows, &nobody).unwrap();
-        let (reader, mut pipe) = std::io::pipe().unwrap();
-        told.follow_pipe("stderr", reader.into()).unwrap();
-        std::io::Write::write_all(&mut pipe, b"Discarding too old outgoing packet (age=1us)\n").unwrap();
-        std::fs::write(&log, "Too many open files\n").unwrap();
-        std::fs::write(&access, "x [t] \"GET /a.ts HTTP/1.1\" 200 7 \n").unwrap();
-        drop(pipe);
-        // The refusal of the endpoint is waited for; the rest is read by the end at the latest.
-        let refused =
-            |row: &HostRow| matches!(row, HostRow::Event(event) if event.detail.contains("has not agreed"));
-        let mut got = vec![];
-        while !got.iter().any(refused) {
-            got.push(receiver.recv_timeout(std::time::Duration::from_secs(20)).unwrap());
-        }
-        told.stop();
-        got.extend(receiver.try_iter());
-        let series = |row: &HostRow| match row {
-            HostRow::Series(series) => {
-                assert_eq!(series.host, HostId(3));
-                Some(series.labels.get("pattern").unwrap_or(&series.metric).clone())
-            }
-            _ => None,
-        };
-        let names: Vec<_> = got.iter().filter_map(series).collect();
-        for wanted in ["too_many_open_files", "old_packet_discarded", "access.bytes"] {
-            assert!(names.iter().any(|name| name == wanted), "{wanted} in {names:?}");
         }
     }
 }

@@ -1,0 +1,100 @@
+//! The agents beside a run's servers: connected before the run may begin, because what they agree to decides whether it
+//! may.
+
+use std::net::IpAddr;
+
+use throng_scenario::{Agent, AgentProof, Caps, Plan};
+use throng_watch::remote::{Presence, Remote, RemoteConfig};
+
+use crate::reach;
+
+/// What became of the agent of each watch, in the order of the plan; `None` where there is none.
+#[derive(Debug)]
+pub(crate) struct Agents(Vec<Option<Result<Remote, String>>>);
+
+/// What an agent agrees to, as long as it is there.
+#[derive(Clone, Debug)]
+pub(crate) struct Agreement {
+    /// For which address, on which ports, within which limits.
+    pub(crate) proof: AgentProof,
+    /// Where it was asked.
+    pub(crate) agent: String,
+    presence: Presence,
+}
+
+impl Agents {
+    /// Connects to all agents at once. One that cannot be reached is told when watching begins; it does not end the run.
+    pub(crate) fn connect(plan: &Plan) -> Self {
+        std::thread::scope(|scope| {
+            let begin = |agent: &Agent| {
+                let agent = agent.clone();
+                scope.spawn(move || connect(&agent))
+            };
+            let asked: Vec<_> = plan.watch.iter().map(|watch| watch.agent.as_ref().map(begin)).collect();
+            let fault = || Err("a fault of this throng: its thread died".to_owned());
+            Self(asked.into_iter().map(|asked| Some(asked?.join().unwrap_or_else(|_| fault()))).collect())
+        })
+    }
+
+    /// What the agents that are there agree to.
+    pub(crate) fn agreements(&self) -> Vec<Agreement> {
+        let there = self.0.iter().flatten().filter_map(|agent| agent.as_ref().ok());
+        there.filter_map(agreement).collect()
+    }
+
+    /// Why agents could not be asked, for a person whose run needs one.
+    pub(crate) fn complaints(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().flatten().filter_map(|agent| agent.as_ref().err().map(String::as_str))
+    }
+
+    /// The agent of a watch, given away.
+    pub(super) fn take(&mut self, watch: usize) -> Result<Remote, String> {
+        let agent = self.0.get_mut(watch).and_then(Option::take);
+        agent.unwrap_or_else(|| Err("its agent was not asked".into()))
+    }
+}
+
+impl Agreement {
+    /// Whether it is for load on this address and port.
+    pub(crate) fn covers(&self, address: IpAddr, port: u16) -> bool {
+        self.proof.validate(address, port).is_ok()
+    }
+
+    /// Whether it still holds.
+    ///
+    /// # Errors
+    /// With how it ended.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        if self.presence.has_stayed() {
+            return Ok(());
+        }
+        Err(format!("the agent at {} is gone, and with it what it agreed to", self.agent))
+    }
+}
+
+fn connect(agent: &Agent) -> Result<Remote, String> {
+    let token = agent.token.as_ref().ok_or("its token is not known: write token = \"env:NAME\"")?;
+    let token = reach::token(token).map_err(|stop| stop.error.to_string())?.expose().to_owned();
+    let fingerprint = agent
+        .fingerprint
+        .as_ref()
+        .filter(|_| agent.is_tls)
+        .map(|digits| {
+            digits.parse().map_err(|error: throng_watch::remote::FingerprintError| error.to_string())
+        })
+        .transpose()?;
+    let address = format!("{}:{}", agent.host, agent.port);
+    Remote::connect(&RemoteConfig { address, token, fingerprint }).map_err(|error| error.to_string())
+}
+
+fn agreement(remote: &Remote) -> Option<Agreement> {
+    let consent = remote.consent()?;
+    let caps = Caps {
+        users: consent.users_max,
+        joins_per_s: consent.joins_per_s_max,
+        mbit_per_s: consent.mbit_per_s_max,
+        duration: consent.duration_s_max.map(std::time::Duration::from_secs),
+    };
+    let proof = AgentProof { answered_at: remote.peer().ip(), ports: consent.ports.clone(), caps };
+    Some(Agreement { proof, agent: remote.peer().to_string(), presence: remote.presence() })
+}

@@ -1,0 +1,210 @@
+//! One watched host of a run: by this process or by an agent, what is read beside its counters, and its profiles.
+
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use throng_observation::host::{HostId, HostRow};
+use throng_observation::pack::Pack;
+use throng_scenario::{Moment, ProfileWish, Watch, Watched};
+use throng_watch::profiler::{self, Options};
+use throng_watch::remote::{Remote, RemoteWatching};
+use throng_watch::{Beside, Local, RowSender, Target, Told, WatchConfig, Watching, packs};
+
+use super::moment::{is_due, run_time};
+
+/// One `[[watch]]`.
+pub(super) struct Host {
+    pub(super) id: HostId,
+    pub(super) watch: Watch,
+    watching: Option<By>,
+    told: Option<Told>,
+    wishes: Vec<ProfileWish>,
+    profiling: Vec<Profiling>,
+    pub(super) is_lost: bool,
+}
+
+/// Who watches.
+enum By {
+    Here(Watching),
+    Agent(RemoteWatching),
+}
+
+/// What is known of a host's server, and what is wrong with what was asked for.
+pub(super) struct Listening {
+    pub(super) packs: Option<Vec<Pack>>,
+    pub(super) problem: Option<String>,
+}
+
+/// A profile that is being taken, on a thread of its own: finding names takes a while.
+struct Profiling {
+    stop: Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Host {
+    /// Begins to watch, by `agent` where the watch names one. One that cannot be watched is a host that is lost.
+    pub(super) fn begin(
+        id: HostId,
+        watch: &Watch,
+        agent: impl FnOnce() -> Result<Remote, String>,
+        zero: Instant,
+        rows: &RowSender,
+    ) -> (Self, Option<String>) {
+        let watching = match &watch.agent {
+            Some(_) => {
+                agent().map(|remote| By::Agent(remote.begin(id, watch.name.clone(), zero, rows.clone())))
+            }
+            None => local(id, watch, zero, rows).map(By::Here),
+        };
+        let (watching, problem) = match watching {
+            Ok(watching) => (Some(watching), None),
+            Err(why) => (None, Some(format!("{} is not watched: {why}", watch.label()))),
+        };
+        let is_lost = watching.is_none();
+        let wishes = if is_lost { Vec::new() } else { watch.profile.clone() };
+        let (watch, told, profiling) = (watch.clone(), None, Vec::new());
+        (Self { id, watch, watching, told, wishes, profiling, is_lost }, problem)
+    }
+
+    /// Finds what is known of the server, and reads its logs and endpoints. An agent does both by itself, by what its
+    /// owner has said; only a pack that the scenario names stands over the agent's.
+    pub(super) fn listen(&mut self, beside: &Beside, zero: Instant, rows: &RowSender) -> Listening {
+        let unknown = |packs: &[Pack], name: &String| packs.iter().all(|pack| pack.pack != *name);
+        match (&self.watching, &self.watch.pack) {
+            (Some(By::Here(watching)), pack) => {
+                let beside = Beside {
+                    logs: self.watch.logs.clone(),
+                    access_logs: self.watch.access_logs.clone(),
+                    metrics: self.watch.metrics.clone(),
+                    pack: pack.clone(),
+                    ..beside.clone()
+                };
+                let targets = targets(&self.watch.target);
+                let listened = beside.begin(&targets, &watching.seen_processes(), self.id, zero, rows);
+                self.told = listened.told;
+                Listening { packs: Some(listened.packs), problem: listened.problem }
+            }
+            (Some(By::Agent(_)), Some(name)) if unknown(&beside.packs, name) => {
+                Listening { packs: None, problem: Some(format!("there is no knowledge pack `{name}`")) }
+            }
+            (Some(By::Agent(_)), Some(name)) => {
+                let packs = packs::of_server(&beside.packs, Some(name), &[]);
+                Listening { packs: Some(packs), problem: None }
+            }
+            (Some(By::Agent(_)) | None, _) => Listening { packs: None, problem: None },
+        }
+    }
+
+    /// Begins the profiles that are due; returns what there is to tell. `is_heard`: rows of the host have come.
+    pub(super) fn profile_when_due(
+        &mut self,
+        (at_s, full_at, has_failed): (f64, Duration, bool),
+        is_heard: bool,
+        rows: &RowSender,
+    ) -> Vec<String> {
+        let mut told = Vec::new();
+        let due: Vec<ProfileWish> =
+            self.wishes.extract_if(.., |wish| is_due(wish, at_s, full_at, has_failed)).collect();
+        for wish in due {
+            match self.profile(&wish, at_s, is_heard, rows) {
+                Ok(true) => {}
+                // The processes are not there yet; the moment is not over.
+                Ok(false) => self.wishes.push(wish),
+                Err(why) => {
+                    let (host, moment) = (self.watch.label(), wish.moment.name());
+                    told.push(format!("no profile of {host} at {moment}: {why}"));
+                }
+            }
+        }
+        told
+    }
+
+    /// Begins a profile; `false` while there is no process to profile and there may yet be one.
+    fn profile(
+        &mut self,
+        wish: &ProfileWish,
+        at_s: f64,
+        is_heard: bool,
+        rows: &RowSender,
+    ) -> Result<bool, String> {
+        let is_baseline = wish.moment == Moment::Baseline;
+        if is_baseline && at_s >= 0.0 {
+            return Err("its processes came too late".into());
+        }
+        // A profile of the idle server ends when the crowd comes.
+        let until_crowd = Duration::from_secs_f64((-at_s).max(0.0));
+        let lasts = if is_baseline { wish.duration.min(until_crowd) } else { wish.duration };
+        let watching = match &self.watching {
+            Some(By::Here(watching)) => watching,
+            Some(By::Agent(agent)) => {
+                if is_heard {
+                    agent.profile(&wish.moment.name(), lasts);
+                }
+                return Ok(is_heard);
+            }
+            None => return Ok(false),
+        };
+        let pids: Vec<u32> = watching.processes().iter().map(|process| process.pid).collect();
+        if pids.is_empty() {
+            return Ok(false);
+        }
+        let (moment, started_at) = (wish.moment.name(), run_time(at_s));
+        let options = Options { host: self.id, moment, started_at, ..Options::default() };
+        let sampling = profiler::start(&pids, options).map_err(|error| error.to_string())?;
+        let (rows, (stop, stopped)) = (rows.clone(), channel());
+        let act = move || {
+            let _: Result<(), RecvTimeoutError> = stopped.recv_timeout(lasts);
+            rows.send(HostRow::Profile(Box::new(sampling.stop())));
+        };
+        let thread =
+            std::thread::Builder::new().name("profile".into()).spawn(act).map_err(|e| e.to_string())?;
+        self.profiling.push(Profiling { stop, thread });
+        Ok(true)
+    }
+
+    /// Ends watching; profiles that are being taken end early and are kept. Returns the moments that did not come.
+    pub(super) fn stop(&mut self) -> Vec<Moment> {
+        self.profiling.drain(..).for_each(Profiling::end);
+        if let Some(told) = self.told.take() {
+            told.stop();
+        }
+        match self.watching.take() {
+            Some(By::Here(watching)) => watching.stop(),
+            Some(By::Agent(agent)) => agent.stop(),
+            None => {}
+        }
+        self.wishes.drain(..).map(|wish| wish.moment).collect()
+    }
+}
+
+impl Profiling {
+    fn end(self) {
+        // Over already, perhaps.
+        let _ = self.stop.send(());
+        let _ = self.thread.join();
+    }
+}
+
+fn local(id: HostId, watch: &Watch, zero: Instant, rows: &RowSender) -> Result<Watching, String> {
+    let config = WatchConfig {
+        name: watch.name.clone(),
+        targets: targets(&watch.target),
+        period: watch.every,
+        ..WatchConfig::default()
+    };
+    let local = Local::open(config).map_err(|error| error.to_string())?;
+    local.begin(id, zero, rows.clone()).map_err(|error| error.to_string())
+}
+
+fn targets(watched: &Watched) -> Vec<Target> {
+    vec![match watched.clone() {
+        Watched::Process(name) => Target::Process(name),
+        Watched::Unit(name) => Target::Unit(name),
+        Watched::Cgroup(path) => Target::Cgroup(path),
+        Watched::Pid(pid) => Target::Pid(pid),
+        Watched::Port(port) => Target::Port(port),
+        Watched::Command(words) => Target::Command(words),
+        Watched::ByAgent => return Vec::new(),
+    }]
+}

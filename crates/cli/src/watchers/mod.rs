@@ -1,0 +1,184 @@
+//! The watchers of a run: started before the crowd, heard through a bounded queue, stopped after it. What goes wrong
+//! with one of them is told and never ends the run; only an agent that agreed to the load ends it by going.
+
+use std::path::Path;
+use std::sync::mpsc::SyncSender;
+use std::time::{Duration, Instant};
+
+use throng_observation::RunTime;
+use throng_observation::host::{HostEvent, HostEventKind, HostId, HostRow};
+use throng_observation::pack::Pack;
+use throng_observation::run::{EventRow, Row};
+use throng_scenario::{Moment, Plan};
+use throng_watch::{Beside, RowSender};
+
+use crate::watched_now::ServerFigures;
+use crate::{Stop, say};
+
+mod agents;
+pub(crate) use agents::{Agents, Agreement};
+
+mod host;
+use host::Host;
+
+mod moment;
+pub(crate) use moment::wait_for_failure;
+use moment::{run_time, since};
+
+mod pump;
+use pump::Pump;
+
+/// How long before the first join a watched run begins: the idle server is what everything else is compared with.
+pub(crate) const BASELINE: Duration = Duration::from_secs(5);
+
+/// Rows of watchers that may wait for the store; with 2,000 threads some ten seconds of a disk that stands still.
+const ROWS_WAITING_MAX: usize = 65_536;
+
+/// How long a watcher may say nothing before it counts as lost; it tells of its own cost each second.
+const SILENT_MAX: Duration = Duration::from_secs(10);
+
+/// What is known of servers: what throng brings along, and what the user's folder adds or replaces.
+pub(crate) fn packs(folder: Option<&Path>) -> Result<Vec<Pack>, Stop> {
+    match folder {
+        Some(folder) => throng_watch::packs::with_folder(folder)
+            .map_err(|error| Stop::usage(format!("--packs {}: {error}", folder.display()))),
+        None => Ok(throng_watch::packs::built_in()),
+    }
+}
+
+/// The watchers of a run.
+pub(crate) struct Watchers {
+    hosts: Vec<Host>,
+    pump: Option<Pump>,
+    rows: RowSender,
+    run_rows: SyncSender<Row>,
+    zero: Instant,
+    full_at: Duration,
+    /// Whether a person can be told at once; else what there is to tell waits for the end.
+    speaks_at_once: bool,
+    untold: Vec<String>,
+}
+
+impl Watchers {
+    /// Starts what the plan wants watched. `zero` is when the first join is due; `beside` holds what is known of
+    /// servers and whom they may be asked by. Warnings are said (at the end, unless one `speaks_at_once`) and kept with
+    /// the run.
+    pub(crate) fn start(
+        plan: &Plan,
+        zero: Instant,
+        run_rows: SyncSender<Row>,
+        beside: &Beside,
+        mut agents: Agents,
+        speaks_at_once: bool,
+    ) -> Self {
+        let (rows, received) = throng_watch::rows(ROWS_WAITING_MAX);
+        let full_at = plan.joins.last().map_or(Duration::ZERO, |join| join.at);
+        let (hosts, untold) = (Vec::new(), Vec::new());
+        let mut watchers = Self { hosts, pump: None, rows, run_rows, zero, full_at, speaks_at_once, untold };
+        if plan.watch.is_empty() {
+            return watchers;
+        }
+        match Pump::start(received, watchers.run_rows.clone()) {
+            Ok(pump) => watchers.pump = Some(pump),
+            Err(error) => watchers.tell(None, &format!("nothing is watched: {error}")),
+        }
+        for (index, watch) in plan.watch.iter().enumerate() {
+            let id = HostId(u8::try_from(index).unwrap_or(u8::MAX));
+            let (mut host, problem) = Host::begin(id, watch, || agents.take(index), zero, &watchers.rows);
+            if let Some(problem) = problem {
+                watchers.tell(Some(id), &problem);
+            }
+            let listening = host.listen(beside, zero, &watchers.rows);
+            if let Some(packs) = &listening.packs {
+                watchers.know(id, packs);
+            }
+            if let Some(problem) = listening.problem {
+                watchers.tell(Some(id), &format!("{}: {problem}", watch.label()));
+            }
+            watchers.hosts.push(host);
+        }
+        watchers
+    }
+
+    /// Keeps what is known of a server with the run.
+    fn know(&self, id: HostId, packs: &[Pack]) {
+        if let (Some(pump), Ok(json)) = (&self.pump, serde_json::to_string(packs))
+            && let Some(row) = pump.know(id, json)
+        {
+            let _ = self.run_rows.send(Row::Host(row));
+        }
+    }
+
+    /// Begins the profiles that are due, and notices watchers that died. `has_failed`: an objective was missed.
+    pub(crate) fn look(&mut self, has_failed: bool) {
+        let at = since(self.zero);
+        let mut told = Vec::new();
+        for host in &mut self.hosts {
+            let silent = self.pump.as_ref().and_then(|pump| pump.silent_for(host.id));
+            let moment = (at, self.full_at, has_failed);
+            let said = host.profile_when_due(moment, silent.is_some(), &self.rows);
+            told.extend(said.into_iter().map(|what| (host.id, what)));
+            let is_silent = silent.is_some_and(|silent| silent > SILENT_MAX.max(host.watch.every * 5));
+            if !host.is_lost && is_silent {
+                host.is_lost = true;
+                let what = format!("the watcher of {} is lost: it says nothing more", host.watch.label());
+                told.push((host.id, what));
+            }
+        }
+        told.into_iter().for_each(|(id, what)| self.tell(Some(id), &what));
+    }
+
+    /// What the watched hosts do at the moment.
+    pub(crate) fn figures(&self) -> Vec<ServerFigures> {
+        self.pump.as_ref().map(Pump::figures).unwrap_or_default()
+    }
+
+    /// Ends watching; profiles that are being taken end early and are kept.
+    pub(crate) fn stop(mut self) {
+        let mut missed = Vec::new();
+        for host in &mut self.hosts {
+            missed.extend(host.stop().into_iter().map(|moment| (host.id, moment)));
+        }
+        for (id, moment) in missed.into_iter().filter(|(_, moment)| *moment != Moment::Fail) {
+            self.happened(id, &format!("no profile at {}: that moment did not come", moment.name()));
+        }
+        let dropped = self.rows.dropped();
+        if dropped > 0 {
+            self.tell(None, &format!("{dropped} rows of the watchers came too fast and are missing"));
+        }
+        self.untold.iter().for_each(|warning| say(warning));
+        let Self { pump, rows, .. } = self;
+        // The pump ends when the last sender is gone.
+        drop(rows);
+        if let Some(pump) = pump {
+            pump.end();
+        }
+    }
+
+    /// Tells the person, the host's happenings and the run's events.
+    fn tell(&mut self, id: Option<HostId>, what: &str) {
+        let warning = format!("warning: {what}");
+        if self.speaks_at_once {
+            say(&warning);
+        } else {
+            self.untold.push(warning);
+        }
+        if let Some(id) = id {
+            self.happened(id, what);
+        }
+        let at = self.now();
+        let event =
+            EventRow { at, participant: None, kind: "watch_failed".into(), count: 1, detail: what.into() };
+        // Without a store there is nobody to be told.
+        let _ = self.run_rows.try_send(Row::Event(event));
+    }
+
+    fn happened(&self, host: HostId, what: &str) {
+        let (at, kind, detail) = (self.now(), HostEventKind::Watcher, what.to_owned());
+        self.rows.send(HostRow::Event(HostEvent { host, at, kind, detail }));
+    }
+
+    fn now(&self) -> RunTime {
+        run_time(since(self.zero))
+    }
+}

@@ -1,0 +1,119 @@
+//! A connection to an agent that was the right one and let us in.
+
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::time::Duration;
+
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncWriteExt, ReadHalf, WriteHalf};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use super::{LOST_AFTER, RemoteConfig, RemoteError};
+use crate::remote::session::AnyStream;
+use crate::remote::tls;
+use crate::remote::wire::{
+    ANSWER_BYTES_MAX, Answer, Consent, Frame, FrameReader, Request, VERSION, write_message,
+};
+
+/// Name, connection, TLS and token together.
+const WELCOME_WITHIN: Duration = Duration::from_secs(10);
+/// An agent's words are cut.
+const WORDS_MAX: usize = 1_000;
+
+/// What the agent said of itself.
+#[derive(Clone, Debug)]
+pub(super) struct Welcome {
+    pub(super) name: String,
+    pub(super) targets: Vec<String>,
+    pub(super) consent: Option<Consent>,
+}
+
+/// A connection that was welcomed.
+pub(super) struct Connection {
+    pub(super) peer: SocketAddr,
+    pub(super) welcome: Welcome,
+    pub(super) reader: ReadHalf<AnyStream>,
+    writer: WriteHalf<AnyStream>,
+    pub(super) frames: FrameReader,
+}
+
+impl Connection {
+    pub(super) async fn open(config: &RemoteConfig) -> Result<Self, RemoteError> {
+        let address = || config.address.clone();
+        match tokio::time::timeout(WELCOME_WITHIN, Self::try_open(config)).await {
+            Ok(opened) => opened,
+            Err(_) => Err(RemoteError::Connect {
+                address: address(),
+                why: format!("nothing within {WELCOME_WITHIN:?}"),
+            }),
+        }
+    }
+
+    async fn try_open(config: &RemoteConfig) -> Result<Self, RemoteError> {
+        let address = || config.address.clone();
+        let no = |error: io::Error| RemoteError::Connect { address: address(), why: error.to_string() };
+        let stream = Self::dial(&config.address).await.map_err(no)?;
+        let peer = stream.peer_addr().map_err(no)?;
+        stream.set_nodelay(true).map_err(no)?;
+        let mut stream: AnyStream = match config.fingerprint {
+            None if peer.ip().is_loopback() => Box::new(stream),
+            None => return Err(RemoteError::Plain(address())),
+            Some(expected) => {
+                let failed = |why: String| RemoteError::Certificate { address: address(), expected, why };
+                let connector = TlsConnector::from(tls::client(expected).map_err(failed)?);
+                let name = ServerName::try_from("throng-watch").map_err(|e| failed(e.to_string()))?;
+                Box::new(connector.connect(name, stream).await.map_err(|e| failed(e.to_string()))?)
+            }
+        };
+        let mut out = Vec::new();
+        let hello = Request::Hello { version: VERSION, token: config.token.clone() };
+        write_message(&mut out, &hello).map_err(no)?;
+        stream.write_all(&out).await.map_err(no)?;
+        let mut frames = FrameReader::new(ANSWER_BYTES_MAX);
+        match frames.next(&mut stream).await.map_err(no)? {
+            Frame::Message(Answer::Welcome { name, targets, consent, .. }) => {
+                let (reader, writer) = tokio::io::split(stream);
+                Ok(Self {
+                    peer,
+                    welcome: Welcome { name: cut(name), targets, consent },
+                    reader,
+                    writer,
+                    frames,
+                })
+            }
+            Frame::Message(Answer::Refused { why }) => {
+                Err(RemoteError::Refused { address: address(), why: cut(why) })
+            }
+            _ => Err(no(io::Error::other("it does not speak this protocol"))),
+        }
+    }
+
+    /// The first of a name's addresses that answers.
+    async fn dial(address: &str) -> io::Result<TcpStream> {
+        let mut error: io::Error = io::ErrorKind::NotFound.into();
+        for address in address.to_socket_addrs()? {
+            match TcpStream::connect(address).await {
+                Ok(stream) => return Ok(stream),
+                Err(refused) => error = refused,
+            }
+        }
+        Err(error)
+    }
+
+    /// Sends a request; an agent that does not take it in time is lost.
+    pub(super) async fn ask(&mut self, request: &Request) -> io::Result<()> {
+        let mut out = Vec::new();
+        write_message(&mut out, request)?;
+        let written = async {
+            self.writer.write_all(&out).await?;
+            self.writer.flush().await
+        };
+        tokio::time::timeout(LOST_AFTER, written).await.map_err(|_| io::ErrorKind::TimedOut)?
+    }
+}
+
+/// At most so many words of an agent.
+pub(super) fn cut(text: String) -> String {
+    if text.len() <= WORDS_MAX { text } else { text.chars().take(WORDS_MAX).collect() }
+}

@@ -1,0 +1,255 @@
+//! Keeps the connection to an agent, makes it again when it is lost, and turns the agent's rows into the run's.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use throng_observation::RunTime;
+use throng_observation::host::{HostEvent, HostEventKind, HostId, HostRow, HostSample, SeriesId};
+use tokio::sync::mpsc;
+
+use super::connection::{Connection, cut};
+use super::{LOST_AFTER, Order, RemoteConfig, Shared};
+use crate::remote::clock::AgentClock;
+use crate::remote::wire::{Answer, Frame, NO_PROFILE, Request};
+use crate::rows::RowSender;
+
+/// The sign of life; and the first ones, closer together, to align the clocks.
+const PING_EVERY: Duration = Duration::from_secs(1);
+const FIRST_PINGS: u32 = 10;
+const FIRST_PING_EVERY: Duration = Duration::from_millis(20);
+const RECONNECT_EVERY: Duration = Duration::from_secs(1);
+/// An agent that shows more series than this is not believed.
+const SERIES_MAX: usize = 1 << 20;
+
+/// Where rows go, once the run has begun.
+pub(super) struct Sink {
+    host: HostId,
+    name: Option<String>,
+    zero: Instant,
+    rows: RowSender,
+    /// The agent's numbers of series and ours.
+    series: HashMap<u32, SeriesId>,
+    dropped_before: u64,
+    /// The largest that was met.
+    clock_error_us: u64,
+}
+
+/// Keeps the connection, and makes it again when it is lost.
+pub(super) struct Link {
+    pub(super) config: RemoteConfig,
+    pub(super) shared: Arc<Shared>,
+    pub(super) sink: Option<Sink>,
+}
+
+/// Why a connection is no longer served.
+enum Over {
+    /// The run wants no more.
+    Done,
+    Lost(String),
+}
+
+impl Link {
+    /// Serves until nobody gives orders any more.
+    pub(super) async fn run(mut self, first: Connection, mut orders: mpsc::Receiver<Order>) {
+        let mut connection = first;
+        loop {
+            let over = self.serve(&mut connection, &mut orders).await;
+            self.shared.was_lost.store(true, Relaxed);
+            self.shared.is_connected.store(false, Relaxed);
+            drop(connection);
+            let why = match over {
+                Over::Done => return self.end_series(),
+                Over::Lost(why) => why,
+            };
+            self.end_series();
+            self.tell(&format!("the watcher at {} is lost: {why}", self.config.address));
+            connection = loop {
+                tokio::time::sleep(RECONNECT_EVERY).await;
+                // Orders that came meanwhile are for a connection that is not there; the end of orders is the end.
+                loop {
+                    match orders.try_recv() {
+                        Ok(order) => self.take_up(order),
+                        Err(mpsc::error::TryRecvError::Empty) => break,
+                        Err(mpsc::error::TryRecvError::Disconnected) => return,
+                    }
+                }
+                if let Ok(connection) = Connection::open(&self.config).await {
+                    break connection;
+                }
+            };
+            self.shared.heard();
+            self.shared.is_connected.store(true, Relaxed);
+            self.tell(&format!("the watcher at {} is back", self.config.address));
+        }
+    }
+
+    /// Serves one connection to its end.
+    async fn serve(&mut self, connection: &mut Connection, orders: &mut mpsc::Receiver<Order>) -> Over {
+        let lost = |error: io::Error| Over::Lost(error.to_string());
+        let base = Instant::now();
+        let now_us = || i64::try_from(base.elapsed().as_micros()).unwrap_or(i64::MAX);
+        let mut clock = AgentClock::default();
+        let (mut number, mut asked) = (0_u32, None);
+        let mut ping_at = tokio::time::Instant::now();
+        // Rows come when their times can be placed.
+        let (mut begins, mut is_aligned) = (self.sink.is_some(), false);
+        loop {
+            tokio::select! {
+                order = orders.recv() => {
+                    let request = match order {
+                        None => return Over::Done,
+                        Some(Order::Profile { moment, duration }) => {
+                            let duration_ms = u32::try_from(duration.as_millis()).unwrap_or(u32::MAX);
+                            Request::Profile { moment, duration_ms }
+                        }
+                        Some(Order::EndProfile) => Request::EndProfile,
+                        Some(order) => {
+                            self.take_up(order);
+                            begins = !is_aligned;
+                            if begins {
+                                continue;
+                            }
+                            Request::Begin
+                        }
+                    };
+                    if let Err(error) = connection.ask(&request).await {
+                        return lost(error);
+                    }
+                }
+                () = tokio::time::sleep_until(ping_at) => {
+                    let heard_at = *self.shared.heard_at.lock().unwrap_or_else(PoisonError::into_inner);
+                    if heard_at.elapsed() >= LOST_AFTER {
+                        return Over::Lost(format!("nothing was heard for {LOST_AFTER:?}"));
+                    }
+                    number = number.wrapping_add(1);
+                    asked = Some((number, now_us()));
+                    if let Err(error) = connection.ask(&Request::Ping { number }).await {
+                        return lost(error);
+                    }
+                    ping_at += if number < FIRST_PINGS { FIRST_PING_EVERY } else { PING_EVERY };
+                }
+                frame = connection.frames.next::<Answer>(&mut connection.reader) => match frame {
+                    Err(error) => return lost(error),
+                    Ok(Frame::Samples(samples)) => self.samples(&samples, &clock, base),
+                    Ok(Frame::Message(Answer::Row(row))) => self.row(row, &clock, base),
+                    Ok(Frame::Message(Answer::Pong { number, agent_us, rows_dropped })) => {
+                        self.shared.heard();
+                        if let Some((_, sent_us)) = asked.take_if(|(asked, _)| *asked == number) {
+                            clock.heard(sent_us, agent_us, now_us());
+                            self.shared.clock_error_us.store(clock.error_us(), Relaxed);
+                        }
+                        is_aligned |= number >= FIRST_PINGS;
+                        if is_aligned
+                            && std::mem::take(&mut begins)
+                            && let Err(error) = connection.ask(&Request::Begin).await
+                        {
+                            return lost(error);
+                        }
+                        if let Some(sink) = &mut self.sink {
+                            sink.rows.count_dropped(rows_dropped.saturating_sub(sink.dropped_before));
+                            sink.dropped_before = rows_dropped;
+                        }
+                    }
+                    Ok(Frame::Message(Answer::Refused { why })) => return Over::Lost(cut(why)),
+                    Ok(Frame::Message(Answer::Welcome { .. })) => return Over::Lost("it lost its place".into()),
+                },
+            }
+        }
+    }
+
+    fn take_up(&mut self, order: Order) {
+        if let Order::Begin { host, zero, rows, name } = order {
+            let (series, dropped_before, clock_error_us) = (HashMap::new(), 0, 0);
+            self.sink = Some(Sink { host, name, zero, rows, series, dropped_before, clock_error_us });
+        }
+    }
+
+    fn samples(&mut self, samples: &[HostSample], clock: &AgentClock, base: Instant) {
+        let Some(sink) = &self.sink else { return };
+        for sample in samples {
+            // A sample of a series whose announcement was lost on the way cannot be placed.
+            if let Some(series) = sink.series.get(&sample.series.0) {
+                let at = sink.ours(sample.at, clock, base);
+                sink.rows.send(HostRow::Sample(HostSample { series: *series, at, value: sample.value }));
+            }
+        }
+    }
+
+    fn row(&mut self, row: HostRow, clock: &AgentClock, base: Instant) {
+        let Some(sink) = &mut self.sink else { return };
+        let row = match row {
+            HostRow::Sample(sample) => return self.samples(&[sample], clock, base),
+            HostRow::Series(mut series) => {
+                if sink.series.len() >= SERIES_MAX && !sink.series.contains_key(&series.id.0) {
+                    return;
+                }
+                let ours = *sink.series.entry(series.id.0).or_insert_with(|| sink.rows.new_series());
+                (series.id, series.host) = (ours, sink.host);
+                HostRow::Series(series)
+            }
+            HostRow::Info(mut info) => {
+                info.host = sink.host;
+                sink.clock_error_us = sink.clock_error_us.max(clock.error_us());
+                info.clock_error_us = sink.clock_error_us;
+                if let Some(name) = &sink.name {
+                    info.name.clone_from(name);
+                }
+                HostRow::Info(info)
+            }
+            HostRow::Event(mut event) => {
+                if event.kind == HostEventKind::CannotSee && event.detail.starts_with(NO_PROFILE) {
+                    self.shared.profile_came();
+                }
+                (event.host, event.at) = (sink.host, sink.ours(event.at, clock, base));
+                HostRow::Event(event)
+            }
+            HostRow::Profile(mut profile) => {
+                self.shared.profile_came();
+                (profile.host, profile.started_at) = (sink.host, sink.ours(profile.started_at, clock, base));
+                HostRow::Profile(profile)
+            }
+        };
+        sink.rows.send(row);
+    }
+
+    /// Ends all series: from here on nothing is known of them. The agent numbers anew after a loss.
+    fn end_series(&mut self) {
+        let Some(sink) = &mut self.sink else { return };
+        let at = sink.now();
+        for (_, series) in sink.series.drain() {
+            sink.rows.send(HostRow::Sample(HostSample { series, at, value: f64::NAN }));
+        }
+        sink.dropped_before = 0;
+    }
+
+    fn tell(&self, detail: &str) {
+        let Some(sink) = &self.sink else { return };
+        let event = HostEvent {
+            host: sink.host,
+            at: sink.now(),
+            kind: HostEventKind::Watcher,
+            detail: detail.to_owned(),
+        };
+        sink.rows.send(HostRow::Event(event));
+    }
+}
+
+impl Sink {
+    /// The run's time of a moment of the agent's; `base` is the moment from which the clock's own times count.
+    fn ours(&self, agent: RunTime, clock: &AgentClock, base: Instant) -> RunTime {
+        RunTime(clock.ours_us(agent.0).saturating_add(since(self.zero, base)))
+    }
+
+    fn now(&self) -> RunTime {
+        RunTime(since(self.zero, Instant::now()))
+    }
+}
+
+/// Microseconds from `zero` to `moment`.
+fn since(zero: Instant, moment: Instant) -> i64 {
+    let us = |duration: Duration| i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
+    moment.checked_duration_since(zero).map_or_else(|| -us(zero.duration_since(moment)), us)
+}

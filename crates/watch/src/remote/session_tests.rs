@@ -1,0 +1,58 @@
+//! What a run that takes nothing can cost an agent.
+
+use super::*;
+use crate::local::WatchConfig;
+
+/// A session whose rows the test makes, over a connection that takes so many bytes and is read by nobody.
+async fn session(takes: usize) -> (Session, RowSender, tokio::io::DuplexStream) {
+    let (ours, mut theirs) = tokio::io::duplex(takes);
+    let mut hello = Vec::new();
+    write_message(&mut hello, &crate::remote::wire::Request::Hello { version: VERSION, token: "t".into() })
+        .unwrap();
+    theirs.write_all(&hello).await.unwrap();
+    let mut session = Session::hello(Box::new(ours), "t").await.unwrap().map_err(|(_, why)| why).unwrap();
+    let (sender, receiver) = rows(ROWS_WAITING_MAX);
+    // The watching itself goes elsewhere.
+    let (elsewhere, _) = rows(1);
+    let config = WatchConfig { period: Duration::from_secs(60), fast_period: None, ..WatchConfig::default() };
+    let watching = Local::open(config).unwrap().begin(HostId(0), Instant::now(), elsewhere).unwrap();
+    let (_, found) = mpsc::channel();
+    let known = Known { found, listened: None, packs: None, info: None };
+    session.rows = Some(Streamed { watching, sender: sender.clone(), receiver, known });
+    (session, sender, theirs)
+}
+
+#[tokio::test]
+async fn a_run_that_takes_nothing_costs_a_full_queue_and_one_write_and_no_more() {
+    let (mut session, sender, _theirs) = session(1_024).await;
+    let event = |number: usize| {
+        let (host, at, kind) = (HostId(0), RunTime(0), HostEventKind::LogLine);
+        HostRow::Event(HostEvent { host, at, kind, detail: format!("{number:0300}") })
+    };
+    let sample = HostRow::Sample(HostSample {
+        series: throng_observation::host::SeriesId(1),
+        at: RunTime(0),
+        value: 1.0,
+    });
+    let mut sent = 0;
+    {
+        let mut writing = Box::pin(session.send_rows());
+        for _ in 0..5 {
+            for number in 0..ROWS_WAITING_MAX {
+                sender.send(if number % 2 == 0 { sample.clone() } else { event(number) });
+                sent += 1;
+            }
+            let written = tokio::time::timeout(Duration::from_millis(5), &mut writing).await;
+            assert!(written.is_err(), "nobody reads, so that the write waits");
+        }
+    }
+    // One event may come when a write is almost full.
+    assert!(session.out.capacity() <= 2 * WRITE_BYTES, "{} bytes", session.out.capacity());
+    let waiting = session.rows.as_ref().unwrap().receiver.try_iter().count();
+    assert!(waiting <= ROWS_WAITING_MAX);
+    let taken = sent - waiting as u64 - sender.dropped();
+    assert!(taken < ROWS_WAITING_MAX as u64, "{taken} rows were taken out of the queue for nobody");
+    // What is lost is counted, and a row is small: some megabytes in all.
+    assert!(sender.dropped() > 3 * ROWS_WAITING_MAX as u64, "{}", sender.dropped());
+    assert!(ROWS_WAITING_MAX * (size_of::<HostRow>() + 300) < 8 << 20);
+}

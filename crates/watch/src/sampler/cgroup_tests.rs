@@ -1,0 +1,197 @@
+//! Control groups as kernels of several ages lay them out, version 2 from recorded files.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::Receiver;
+
+use throng_observation::host::{HostId, HostRow};
+
+use super::*;
+use crate::rows::rows;
+
+#[test]
+fn files_are_found_in_every_mixture_of_hierarchies() {
+    let v1 = b"30 23 0:26 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n\
+               31 23 0:27 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
+    let v2 = b"25 23 0:22 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n";
+    let inside = b"25 23 0:22 /docker/ab /sys/fs/cgroup ro - cgroup cgroup rw,cpu\n";
+    for (groups, mounts, controller, path, expect) in [
+        (
+            &b"4:cpu,cpuacct:/a\n0::/b\n"[..],
+            &v1[..],
+            "cpu",
+            "/a",
+            Some(("/sys/fs/cgroup/cpu,cpuacct/a", false)),
+        ),
+        (b"4:cpu,cpuacct:/a\n0::/b\n", v1, "", "/b", Some(("/sys/fs/cgroup/unified/b", true))),
+        (b"4:cpu,cpuacct:/a\n0::/b\n", v1, "", "/a", None), // the other hierarchy's group
+        (
+            b"0::/a.slice/b.service\n",
+            v2,
+            "cpu",
+            "/a.slice/b.service",
+            Some(("/sys/fs/cgroup/a.slice/b.service", true)),
+        ),
+        (b"4:cpu:/docker/ab/c\n", inside, "cpu", "/docker/ab/c", Some(("/sys/fs/cgroup/c", false))),
+        (b"0::/../other\n", v2, "cpu", "/../other", None),
+        (b"", v2, "cpu", "/", None),
+        (b"0::/a\n", b"", "cpu", "/a", None),
+    ] {
+        let expect = expect.map(|(path, is_v2)| (PathBuf::from(path), is_v2));
+        assert_eq!(folder(groups, mounts, controller, path), expect, "{}", scan::text(groups));
+    }
+}
+
+/// A service on Linux 6.18 with a CPU quota of 1.5 cores, a memory limit of 512 MiB and no limit of tasks: its files at
+/// two moments, as systemd's hierarchy has them.
+const V2_6_18: [[(&str, &str); 9]; 2] = [
+    [
+        ("cgroup.procs", "812\n"),
+        (
+            "cpu.stat",
+            "usage_usec 8000000\nuser_usec 6000000\nsystem_usec 2000000\nnice_usec 0\ncore_sched.force_idle_usec 0\nnr_periods 100\nnr_throttled 10\nthrottled_usec 500000\nnr_bursts 0\nburst_usec 0\n",
+        ),
+        ("cpu.max", "150000 100000\n"),
+        ("memory.current", "104857600\n"),
+        ("memory.max", "536870912\n"),
+        ("memory.events", "low 0\nhigh 0\nmax 0\noom 0\noom_kill 0\noom_group_kill 0\nsock_throttled 0\n"),
+        ("pids.current", "31\n"),
+        ("pids.max", "max\n"),
+        ("io.stat", "254:0 rbytes=4096 wbytes=0 rios=1 wios=0 dbytes=0 dios=0\n7:0 \n"),
+    ],
+    [
+        ("cgroup.procs", "812\n"),
+        (
+            "cpu.stat",
+            "usage_usec 9000000\nuser_usec 6750000\nsystem_usec 2250000\nnice_usec 0\ncore_sched.force_idle_usec 0\nnr_periods 120\nnr_throttled 15\nthrottled_usec 700000\nnr_bursts 0\nburst_usec 0\n",
+        ),
+        ("cpu.max", "150000 100000\n"),
+        ("memory.current", "209715200\n"),
+        ("memory.max", "536870912\n"),
+        ("memory.events", "low 0\nhigh 0\nmax 6\noom 2\noom_kill 2\noom_group_kill 0\nsock_throttled 0\n"),
+        ("pids.current", "33\n"),
+        ("pids.max", "max\n"),
+        (
+            "io.stat",
+            "254:0 rbytes=8192 wbytes=16384 rios=2 wios=4 dbytes=0 dios=0\n7:0 rbytes=4096 wbytes=0 rios=1 wios=0 dbytes=0 dios=0\n",
+        ),
+    ],
+];
+
+/// Linux 4.18 (RHEL 8): nothing is throttled where there is no quota, and there is no pressure.
+const V2_4_18: [(&str, &str); 6] = [
+    ("cgroup.procs", "812\n"),
+    ("cpu.stat", "usage_usec 70\nuser_usec 60\nsystem_usec 10\n"),
+    ("cpu.max", "max 100000\n"),
+    ("memory.current", "4096\n"),
+    ("memory.max", "max\n"),
+    ("memory.events", "low 0\nhigh 0\nmax 0\noom 0\noom_kill 0\n"),
+];
+
+const PRESSURE: &str =
+    "some avg10=0.00 avg60=0.00 avg300=0.00 total=77\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=7\n";
+
+/// A version 2 hierarchy in a folder, and what is read of a group in it.
+struct Hierarchy {
+    mount: tempfile::TempDir,
+    group: Cgroup,
+    out: Out,
+    receiver: Receiver<HostRow>,
+}
+
+impl Hierarchy {
+    const PATH: &str = "/media.slice/janus.service";
+
+    fn new(files: &[(&str, &str)]) -> Self {
+        let mount = tempfile::tempdir().unwrap();
+        let (rows, receiver) = rows(1_000);
+        let out = Out { rows, host: HostId(0), zero: Instant::now(), netns: None };
+        write(&mount, files);
+        let mounts =
+            format!("25 23 0:22 / {} rw,nosuid shared:9 - cgroup2 cgroup2 rw\n", mount.path().display());
+        let groups = format!("0::{}\n", Self::PATH).into_bytes();
+        let files = Files::find(groups, mounts.as_bytes(), Self::PATH, &out, &mut Blind::default());
+        let group = Cgroup { path: Self::PATH.to_owned(), files, meters: Box::default() };
+        Self { mount, group, out, receiver }
+    }
+
+    fn read(&mut self) {
+        self.group.read(&self.out, &mut Reader::new(), &Units::of_this_kernel());
+    }
+
+    /// The last value and the limit of each series.
+    fn told(&self) -> BTreeMap<String, (f64, Option<f64>)> {
+        let (mut names, mut told) = (BTreeMap::new(), BTreeMap::new());
+        for row in self.receiver.try_iter() {
+            match row {
+                HostRow::Series(series) => {
+                    assert_eq!(series.labels["cgroup"], Self::PATH);
+                    names.insert(series.id, (series.metric, series.limit));
+                }
+                HostRow::Sample(sample) => {
+                    let (name, limit) = &names[&sample.series];
+                    told.insert(name.clone(), (sample.value, *limit));
+                }
+                _ => {}
+            }
+        }
+        told
+    }
+}
+
+fn write(mount: &tempfile::TempDir, files: &[(&str, &str)]) {
+    let folder = mount.path().join(Hierarchy::PATH.trim_start_matches('/'));
+    std::fs::create_dir_all(&folder).unwrap();
+    files.iter().for_each(|(name, text)| std::fs::write(folder.join(name), text).unwrap());
+}
+
+#[test]
+fn a_service_of_version_two_tells_its_share_its_limits_and_what_held_it_back() {
+    let [before, after] = V2_6_18;
+    let mut hierarchy = Hierarchy::new(&before);
+    hierarchy.read();
+    write(&hierarchy.mount, &after);
+    hierarchy.read();
+    let told = hierarchy.told();
+    let value = |name: &str| told.get(name).unwrap_or_else(|| panic!("no {name} in {told:?}")).0;
+    // Rates are over the time between the readings, which is one for all that a file tells.
+    assert!((value("cgroup.cpu") / value("cgroup.cpu.user") - 4.0 / 3.0).abs() < 1e-9);
+    assert!((value("cgroup.cpu") / value("cgroup.cpu.system") - 4.0).abs() < 1e-9);
+    assert!((value("cgroup.cpu") / value("cgroup.throttled") - 5.0).abs() < 1e-9);
+    assert!((value("cgroup.read_bytes") / value("cgroup.write_bytes") - 0.5).abs() < 1e-9);
+    assert_eq!(value("cgroup.throttled_periods"), 0.25);
+    assert_eq!(told["cgroup.cpu"].1, Some(1.5));
+    assert_eq!(told["cgroup.memory"], (209_715_200.0, Some(536_870_912.0)));
+    assert_eq!(told["cgroup.pids"], (33.0, None));
+    assert!(value("cgroup.memory.limit_hits") > 0.0 && value("cgroup.memory.oom_kills") > 0.0);
+}
+
+#[test]
+fn a_group_tells_what_its_kernel_has_and_nothing_else() {
+    let mut hierarchy = Hierarchy::new(&V2_4_18);
+    hierarchy.read();
+    write(&hierarchy.mount, &[("cpu.stat", "usage_usec 90\nuser_usec 70\nsystem_usec 20\n")]);
+    hierarchy.read();
+    let told = hierarchy.told();
+    let names: Vec<&str> = told.keys().map(String::as_str).collect();
+    let rates = ["cgroup.cpu", "cgroup.cpu.system", "cgroup.cpu.user", "cgroup.memory"];
+    let events = ["cgroup.memory.limit_hits", "cgroup.memory.oom_kills"];
+    assert_eq!(names, [&rates[..], &events].concat());
+    assert!(told.values().all(|(_, limit)| limit.is_none()), "{told:?}");
+}
+
+#[test]
+fn the_pressure_of_a_group_is_read_where_the_kernel_has_it() {
+    let files = ["cpu", "memory", "io"].map(|of| (format!("{of}.pressure"), PRESSURE));
+    let files: Vec<_> = files.iter().map(|(name, text)| (name.as_str(), *text)).collect();
+    let mut hierarchy = Hierarchy::new(&[&[("cgroup.procs", "1\n")][..], &files].concat());
+    hierarchy.read();
+    let more = PRESSURE.replace("=77", "=177").replace("=7\n", "=57\n");
+    let more: Vec<_> = files.iter().map(|(name, _)| (*name, more.as_str())).collect();
+    write(&hierarchy.mount, &more);
+    hierarchy.read();
+    let told = hierarchy.told();
+    for of in ["cpu", "memory", "io"] {
+        let [some, full] = ["some", "full"].map(|kind| told[&format!("cgroup.pressure.{of}.{kind}")].0);
+        assert!((some / full - 2.0).abs() < 1e-9, "{of}: {some} {full}");
+    }
+}
