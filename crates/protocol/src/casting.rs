@@ -297,12 +297,13 @@ fn outgoing(role: &Role, number: u32, clips: &BTreeMap<MediaFile, Arc<Clip>>) ->
         ladders: vec![vec![clip]],
         offset,
     });
-    // Each size of a simulcast is a stream of its own, sent or not; one picture alone has no name.
+    // Each size of a simulcast is a stream of its own; one picture alone has no name. The largest comes first, as the most
+    // preferred (RFC 8853 section 5.2): Janus tells sizes by this order, LiveKit by their names.
     let layers: Vec<_> = if publish.simulcast.is_empty() {
         picture(publish, clips).map(|clip| (None, clip)).into_iter().collect()
     } else {
         let of_card = |(layer, rung)| Some((layer, card::picture(rung, publish.codec).ok()?));
-        sizes(publish).into_iter().filter_map(of_card).collect()
+        sizes(publish).into_iter().rev().filter_map(of_card).collect()
     };
     let rids = layers.iter().filter_map(|(layer, _)| Some(rid(*layer.as_ref()?).to_owned())).collect();
     let pictures = (!layers.is_empty()).then(|| Outgoing {

@@ -47,7 +47,7 @@ pub enum SessionError {
 pub struct MediaToSend {
     /// Audio or video.
     pub kind: MediaKind,
-    /// Names of its simulcast layers, the lowest rate first; empty without simulcast.
+    /// Names of its simulcast layers, the most preferred first; empty without simulcast.
     pub rids: Vec<String>,
 }
 
