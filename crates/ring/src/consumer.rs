@@ -241,13 +241,14 @@ impl Consumer {
     /// # Errors
     /// The system refuses to wait.
     pub fn wait(&mut self, timeout: Duration) -> Result<bool, RingError> {
-        let deadline = Instant::now().checked_add(timeout);
         for _ in 0..SPINS {
             if self.has_something() {
                 return Ok(true);
             }
             std::hint::spin_loop();
         }
+        // Read only here: where there is something, the clock would be a quarter of what a small frame costs.
+        let deadline = Instant::now().checked_add(timeout);
         loop {
             let left = deadline.map_or(Duration::MAX, |at| at.saturating_duration_since(Instant::now()));
             if left.is_zero() {
