@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 THRONG := $(or $(CARGO_TARGET_DIR),target)/release/throng
 
-.PHONY: help demo test check bench lab fmt setup-build setup-test build
+.PHONY: help demo test check bench proof lab fmt setup-build setup-test build
 
 help: ## What there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -22,6 +22,9 @@ bench: setup-test build ## The benchmarks behind docs/performance.md (real Janus
 
 lab: setup-test build ## The truth lab: planted limits, and whether throng finds them (docs/truth.md)
 	cargo run --release --locked -p throng-lab -- --throng $(THRONG)
+
+proof: ## The ring's long proofs: loom, Miri, sanitizers (nightly), every instruction, ten minutes of soak
+	@scripts/ring-loom.sh && scripts/ring-miri.sh && scripts/ring-sanitizers.sh && bench/ring-proof.sh && bench/ring-soak.sh
 
 build: ## The release binary
 	cargo build --release --locked -p throng-cli
