@@ -1,5 +1,6 @@
 //! The cause of a run's limit in the summary, and its sentences.
 
+use throng_analysis::capacity::Conclusion;
 use throng_analysis::demand::{Demand, Prediction, Resource};
 use throng_analysis::verdict::{Bottleneck, Certainty, explain as explained};
 use throng_observation::Goal;
@@ -13,18 +14,19 @@ pub(crate) fn explain(run: &RunData, summary: &mut Summary) {
     let told = explained(run, Goal::Acceptable);
     (summary.demand, summary.join_cost) = (told.demand, told.joins);
     let found = told.bottleneck;
-    // A plain run of which the generator was the limit is invalid as a whole: nothing is said about the server.
-    let is_invalid = run.holds.is_empty() && summary.generator.limited;
+    // A plain run of which the generator was the limit is invalid as a whole, and so is a search that no load of its
+    // came through: nothing is said about the server.
+    let is_invalid = match &summary.capacity {
+        Some(capacity) => capacity.verdict == Conclusion::Invalid.key(),
+        None => summary.generator.limited,
+    };
     summary.bottleneck = match found.verdict {
-        Certainty::NothingFailed => None,
+        Certainty::NothingFailed if !(is_invalid && summary.capacity.is_some()) => None,
         Certainty::GeneratorLimited => Some(found),
         _ if is_invalid => Some(Bottleneck {
             verdict: Certainty::GeneratorLimited,
             finding: Some("generator_limited".into()),
-            title: format!(
-                "The generator was the limit, not the server: {}",
-                summary.generator.reasons.join("; ")
-            ),
+            title: generator_title(&summary.generator.reasons),
             score: Some(100.0),
             resource: Some("generator".into()),
             change: Some("Give the generator more cores or another machine, or fewer users".into()),
@@ -36,6 +38,11 @@ pub(crate) fn explain(run: &RunData, summary: &mut Summary) {
         }),
         _ => Some(found),
     };
+}
+
+fn generator_title(reasons: &[String]) -> String {
+    let title = "The generator was the limit, not the server";
+    if reasons.is_empty() { title.into() } else { format!("{title}: {}", reasons.join("; ")) }
 }
 
 /// The verdict in a sentence, with how sure it is.

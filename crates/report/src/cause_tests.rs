@@ -78,6 +78,13 @@ fn nothing_is_said_about_a_server_that_was_not_watched_or_not_loaded() {
     let invalid = summary(&run).bottleneck.expect("a verdict");
     assert_eq!(invalid.verdict, Certainty::GeneratorLimited);
     assert_eq!(summary(&example::healthy(10, 20)).bottleneck, None);
+    let mut never_offered = searched();
+    never_offered.holds.truncate(1);
+    never_offered.holds.iter_mut().for_each(|hold| {
+        (hold.passed, hold.limited_seconds) = ([throng_observation::Passed::Undecided; 3], 9);
+    });
+    let invalid = summary(&never_offered).bottleneck.expect("a verdict");
+    assert_eq!(invalid.verdict, Certainty::GeneratorLimited);
 }
 
 #[test]
