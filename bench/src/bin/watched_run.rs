@@ -1,7 +1,7 @@
 //! Makes the run folder of a large watched run, by which `throng report` is measured:
 //!
 //! ```text
-//! watched_run FOLDER [--participants 1000] [--seconds 600] [--threads 2000]
+//! watched_run FOLDER [--participants 1000] [--seconds 600] [--threads 2000] [--holds]
 //! /usr/bin/time -v throng report FOLDER
 //! ```
 
@@ -18,7 +18,8 @@ use throng_observation::run::{
     CrowdRow, Ending, GeneratorRow, ParticipantId, ParticipantRow, Row, RunInfo, SeriesRow, TrackRow,
 };
 use throng_observation::{
-    Codec, Distribution, MediaKind, OneWayDelay, Outcome, Phase, RunTime, TrackCounters, TrackId,
+    Codec, Distribution, ExperienceRow, HoldRow, MediaKind, OneWayDelay, Outcome, Passed, Phase, Purpose,
+    RunTime, TrackCounters, TrackId,
 };
 use throng_store::{RunFolder, RunWriter};
 
@@ -36,7 +37,13 @@ struct Arguments {
     /// Threads of the server, each of which does something each second.
     #[arg(long, default_value_t = 2_000)]
     threads: u32,
+    /// As a search makes it: loads are held, the last one fails, and every second says how the users fared.
+    #[arg(long)]
+    holds: bool,
 }
+
+/// Loads of the search, the last of which fails.
+const HOLDS: i64 = 12;
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
@@ -52,13 +59,21 @@ fn main() -> Result<()> {
     for second in -5..arguments.seconds {
         let half = (arguments.seconds / 2).max(1);
         let playing = i64::from(arguments.participants) * (second + 1).clamp(0, half) / half;
+        // A search holds each load for its share of the run; the hottest thread is full at the last of them.
+        let hold = (second.max(0) * HOLDS / arguments.seconds.max(1)).min(HOLDS - 1);
+        let held = i64::from(arguments.participants) * (hold + 1) / HOLDS;
+        let playing = if arguments.holds { held } else { playing };
         let strain = ((second - half) as f64 / half as f64).clamp(0.0, 1.0);
         let playing = u32::try_from(playing).unwrap_or(0);
         if second >= 0 {
+            let strain = if arguments.holds { f64::from(u8::from(hold == HOLDS - 1)) } else { strain };
             crowd(&mut writer, second, playing, strain);
         }
         server.second(&mut writer, second, f64::from(playing) / f64::from(arguments.participants.max(1)));
         writer.commit()?;
+    }
+    if arguments.holds {
+        holds(&mut writer, &arguments);
     }
     participants(&mut writer, &arguments);
     [("baseline", 1), ("full", 40)].into_iter().for_each(|(moment, hot)| profile(&mut writer, moment, hot));
@@ -82,6 +97,8 @@ fn crowd(writer: &mut RunWriter, second: i64, playing: u32, strain: f64) {
         ..CrowdRow::default()
     };
     writer.write(Row::Crowd(row));
+    let bad = (f64::from(playing) * strain * 0.5) as u32;
+    writer.write(Row::Experience(ExperienceRow { second, users: playing, bad, ..ExperienceRow::default() }));
     for kind in [MediaKind::Video, MediaKind::Audio] {
         let packets = u64::from(playing) * 120;
         writer.write(Row::Series(Box::new(SeriesRow {
@@ -110,6 +127,25 @@ fn crowd(writer: &mut RunWriter, second: i64, playing: u32, strain: f64) {
         cpu_us: 300_000,
         ..GeneratorRow::default()
     }));
+}
+
+fn holds(writer: &mut RunWriter, arguments: &Arguments) {
+    for number in 0..HOLDS {
+        let at = |hold: i64| (hold * arguments.seconds + HOLDS - 1) / HOLDS;
+        let passed = if number == HOLDS - 1 { Passed::No } else { Passed::Yes };
+        let users = i64::from(arguments.participants) * (number + 1) / HOLDS;
+        writer.write(Row::Hold(Box::new(HoldRow {
+            number: u32::try_from(number).unwrap_or(0),
+            repeat: 1,
+            purpose: if number == 0 { Purpose::Baseline } else { Purpose::Demand },
+            users: u32::try_from(users).unwrap_or(0),
+            from: RunTime(at(number) * 1_000_000),
+            judged_from: Some(RunTime((at(number) + 5) * 1_000_000)),
+            until: Some(RunTime(at(number + 1) * 1_000_000)),
+            passed: [passed; 3],
+            ..HoldRow::default()
+        })));
+    }
 }
 
 fn participants(writer: &mut RunWriter, arguments: &Arguments) {
