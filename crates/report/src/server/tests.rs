@@ -210,7 +210,7 @@ pub(crate) fn searched() -> RunData {
         each(&|users| if users > 40.0 { 12.0 } else { 0.0 }),
     );
     rows.event(0, HostEventKind::ProcessFound, "janus (PID 4000)");
-    let facts = BTreeMap::from([(PACKS_FACT.into(), PACK.into())]);
+    let facts = BTreeMap::from([(throng_observation::pack::PACKS_FACT.into(), PACK.into())]);
     rows.0.hosts.push(HostInfo { name: "media one".into(), facts, ..HostInfo::default() });
     RunData { host: rows.0, ..run }
 }
