@@ -11,6 +11,7 @@ use std::time::Instant;
 use clap::Parser;
 
 mod cgroup;
+mod lesson;
 mod planted;
 mod search;
 mod stage;

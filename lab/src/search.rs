@@ -88,17 +88,39 @@ impl Lab {
     /// What one viewer of `url` gets, bits per second on the wire. Loopback, or addresses of the lab.
     pub(crate) fn bits_per_viewer(&self, namespace: Option<&Namespace>, url: &str) -> anyhow::Result<f64> {
         let viewers = 5;
+        Ok(self.bits(namespace, url, viewers, &[])? / f64::from(viewers))
+    }
+
+    /// What a crowd of so many gets together once it is complete, bits per second on the wire.
+    pub(crate) fn bits(
+        &self,
+        namespace: Option<&Namespace>,
+        url: &str,
+        size: u32,
+        more: &[&str],
+    ) -> anyhow::Result<f64> {
         let folder = self.scratch.path().join("probe");
         let _ = std::fs::remove_dir_all(&folder);
         let mut command = self.command(namespace);
-        command.args(["view", url, "-n", &viewers.to_string(), "--for", "8s", "--quiet", "--json"]);
-        command.args(["--allow-target", "10.78.0.0/16", "--output"]);
+        command.args([
+            "view",
+            url,
+            "-n",
+            &size.to_string(),
+            "--for",
+            "10s",
+            "--warm-up",
+            "4s",
+            "--quiet",
+            "--json",
+        ]);
+        command.args(["--allow-target", "10.78.0.0/16"]).args(more).arg("--output");
         let output = command.arg(&folder).output()?;
         let summary: Value = serde_json::from_slice(&output.stdout)
             .with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())?;
         let received = summary["received_bps"].as_f64().unwrap_or(0.0);
         ensure!(received > 0.0, "the probe received nothing");
-        Ok(received / f64::from(viewers))
+        Ok(received)
     }
 }
 

@@ -56,20 +56,64 @@ impl Stage {
         self.process.id()
     }
 
-    /// CPU seconds of a worker that one viewer costs in a second, measured with a few of them.
-    pub(crate) fn cpu_per_viewer(&self, lab: &Lab) -> anyhow::Result<f64> {
-        const VIEWERS: u32 = 4;
-        let mut crowd = lab.command(None);
-        let folder = tempfile::tempdir()?;
-        crowd.args(["view", &self.url, "-n", &VIEWERS.to_string(), "--for", "12s", "--quiet"]);
-        crowd.arg("--output").arg(folder.path().join("run")).stdout(Stdio::null()).stderr(Stdio::null());
-        let mut crowd = crowd.spawn()?;
-        std::thread::sleep(Duration::from_secs(4));
-        let before = on_cpu_s(self.pid())?;
-        std::thread::sleep(Duration::from_secs(6));
-        let cost = (on_cpu_s(self.pid())? - before) / 6.0 / f64::from(VIEWERS);
-        crowd.wait()?;
-        Ok(cost)
+    /// CPU seconds a second that viewers cost the whole process, or its busiest thread alone: measured with few and with more,
+    /// because the first ones pay for what all share.
+    pub(crate) fn cpu(&self, lab: &Lab, of: CpuOf) -> anyhow::Result<Line> {
+        const VIEWERS: [u32; 2] = [4, 10];
+        let mut used = [0.0; 2];
+        for (used, viewers) in used.iter_mut().zip(VIEWERS) {
+            let mut crowd = lab.command(None);
+            let folder = tempfile::tempdir()?;
+            crowd.args(["view", &self.url, "-n", &viewers.to_string(), "--for", "11s", "--quiet"]);
+            crowd.arg("--output").arg(folder.path().join("run")).stdout(Stdio::null()).stderr(Stdio::null());
+            let mut crowd = crowd.spawn()?;
+            std::thread::sleep(Duration::from_secs(4));
+            let before = of.on_cpu_s(self.pid())?;
+            std::thread::sleep(Duration::from_secs(6));
+            *used = (of.on_cpu_s(self.pid())? - before) / 6.0;
+            crowd.wait()?;
+        }
+        let each = (used[1] - used[0]) / f64::from(VIEWERS[1] - VIEWERS[0]);
+        Ok(Line { shared: used[0] - each * f64::from(VIEWERS[0]), each })
+    }
+}
+
+/// Whose CPU time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum CpuOf {
+    /// All threads.
+    Process,
+    /// The one that has used most.
+    BusiestThread,
+}
+
+impl CpuOf {
+    /// CPU seconds so far (`/proc/P/task/T/schedstat` field 1).
+    pub(crate) fn on_cpu_s(self, pid: u32) -> anyhow::Result<f64> {
+        let (mut sum_ns, mut most_ns) = (0_u64, 0);
+        for task in std::fs::read_dir(format!("/proc/{pid}/task"))? {
+            let text = std::fs::read_to_string(task?.path().join("schedstat")).unwrap_or_default();
+            let ns = text.split_whitespace().next().and_then(|field| field.parse().ok()).unwrap_or(0);
+            (sum_ns, most_ns) = (sum_ns + ns, most_ns.max(ns));
+        }
+        let ns = match self {
+            Self::Process => sum_ns,
+            Self::BusiestThread => most_ns,
+        };
+        Ok(ns as f64 / 1e9)
+    }
+}
+
+/// What grows with the crowd in a straight line.
+pub(crate) struct Line {
+    shared: f64,
+    each: f64,
+}
+
+impl Line {
+    /// The crowd at which so much is used up.
+    pub(crate) fn limit(&self, whole: f64) -> f64 {
+        (whole - self.shared) / self.each
     }
 }
 
@@ -78,14 +122,4 @@ impl Drop for Stage {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
-}
-
-/// CPU seconds of all threads (`/proc/P/task/T/schedstat` field 1).
-fn on_cpu_s(pid: u32) -> anyhow::Result<f64> {
-    let mut ns = 0_u64;
-    for task in std::fs::read_dir(format!("/proc/{pid}/task"))? {
-        let text = std::fs::read_to_string(task?.path().join("schedstat")).unwrap_or_default();
-        ns += text.split_whitespace().next().and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
-    }
-    Ok(ns as f64 / 1e9)
 }

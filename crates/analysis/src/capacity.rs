@@ -1,5 +1,7 @@
 //! The answer: how many, from the holds of a search alone, so that it can be made again from the run folder.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use throng_observation::{Goal, HoldRow, Passed, Purpose};
 
@@ -61,6 +63,9 @@ pub struct Capacity {
     pub recovery_ms: Option<u64>,
     /// Seconds that the search judged.
     pub judged_s: u32,
+    /// Where a value of the scenario was varied and not the number of users: loads are numbers of values, and this is what
+    /// they mean.
+    pub values: BTreeMap<u32, String>,
     /// What else has to be said, in sentences: an end before its time, a server that did not come back, runs that disagree.
     pub notes: Vec<String>,
 }
@@ -105,34 +110,45 @@ impl Capacity {
             goals: Goal::ALL.map(|goal| bracket(ended.iter().copied(), goal)),
             recovery_ms,
             judged_s: ended.iter().map(|hold| hold.seconds).sum(),
+            values: holds.iter().filter_map(|hold| Some((hold.users, hold.value.clone()?))).collect(),
         })
     }
 
     /// The answer in a sentence, never without the load that failed: "25 participants (3 runs 24–25, first failing load 27)".
     #[must_use]
     pub fn statement(&self, noun: &str) -> String {
-        let users = self.users.map_or_else(|| "no".to_owned(), |users| users.to_string());
+        let whole = |load: u32| self.values.get(&load).cloned().unwrap_or_else(|| format!("{load} {noun}"));
+        let users = self.users.map_or_else(|| format!("no {noun}"), whole);
         match (self.conclusion, self.first_failing) {
             (Conclusion::Found, Some(failing)) => {
-                format!("{users} {noun} ({}first failing load {failing})", self.runs())
+                format!("{users} ({}first failing load {})", self.runs(), self.load(failing))
             }
-            (Conclusion::AtLeast, _) => format!("at least {users} {noun} (no load that was tried failed)"),
+            (Conclusion::AtLeast, _) => format!("at least {users} (no load that was tried failed)"),
             (Conclusion::Invalid, _) => match self.users {
-                Some(users) => format!("invalid: the generator was the limit above {users} {noun}"),
+                Some(users) => format!("invalid: the generator was the limit above {}", whole(users)),
                 None => "invalid: the generator was the limit".to_owned(),
             },
-            (Conclusion::NeverPasses, Some(failing)) => {
-                format!("not one: a crowd of {failing} was not served well")
-            }
+            (Conclusion::NeverPasses, Some(failing)) => match self.values.get(&failing) {
+                Some(value) => format!("none: {value} was not served well"),
+                None => format!("not one: a crowd of {failing} was not served well"),
+            },
             _ => "undecidable here: seconds were bad without a reason in the load".to_owned(),
         }
+    }
+
+    /// A load as people read it: a number of users, or the value that it stands for.
+    #[must_use]
+    pub fn load(&self, load: u32) -> String {
+        self.values.get(&load).cloned().unwrap_or_else(|| load.to_string())
     }
 
     fn runs(&self) -> String {
         let passing = || self.runs.iter().filter_map(|run| run.passing);
         match (self.runs.len(), passing().min(), passing().max()) {
-            (2.., Some(min), Some(max)) if min < max => format!("{} runs {min}–{max}, ", self.runs.len()),
-            (2.., Some(min), _) => format!("{} runs, all {min}, ", self.runs.len()),
+            (2.., Some(min), Some(max)) if min < max => {
+                format!("{} runs {}–{}, ", self.runs.len(), self.load(min), self.load(max))
+            }
+            (2.., Some(min), _) => format!("{} runs, all {}, ", self.runs.len(), self.load(min)),
             _ => String::new(),
         }
     }
@@ -170,7 +186,10 @@ fn notes(
     is_limited: bool,
 ) -> Vec<String> {
     let mut notes = Vec::new();
+    // A value next in the list is the smallest step there is, however far it is.
+    let is_value = ended.iter().any(|hold| hold.value.is_some());
     if let (Some(min), Some(max)) = (passing.first(), passing.last())
+        && !(is_value && max - min <= 1)
         && f64::from(max - min) > SPREAD_RATIO_MAX * f64::from(*max)
     {
         notes.push(format!("unstable: the runs came to between {min} and {max}"));

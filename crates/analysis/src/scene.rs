@@ -67,6 +67,8 @@ pub(crate) struct Users {
     pub(crate) delay_ms: Reading,
     /// Packets lost for good, of those expected.
     pub(crate) loss_ratio: Reading,
+    /// Packets that did not come at first, of those expected: lost for good, or sent again.
+    pub(crate) missing_ratio: Reading,
     /// Decodable frames a second of a video track.
     pub(crate) fps: Reading,
     /// Connected participants.
@@ -229,6 +231,19 @@ impl<'a> Scene<'a> {
         Some(self.sum(&metric::HOST_CPU_BUSY).map(|busy| busy / cpus))
     }
 
+    /// The CPU quota of the server's control group, cores, and what was used of it. Version 1 may count the time of a group
+    /// elsewhere than it bounds it: then the watched processes stand for their group.
+    pub(crate) fn quota(&self) -> Option<(f64, Reading)> {
+        let mut groups = self.host.metric(metric::CGROUP_CPU.name).iter();
+        let counted = groups.find_map(|group| Some((group, group.limit().filter(|limit| *limit > 0.0)?)));
+        if let Some((group, quota)) = counted {
+            return Some((quota, self.median(group).map(|cores| cores / quota)));
+        }
+        let quota = self.host.metric(metric::CGROUP_CPU_QUOTA.name).first()?;
+        let quota = quota.max(self.fail.window).filter(|cores| *cores > 0.0)?;
+        Some((quota, self.sum(&metric::PROCESS_CPU).map(|cores| cores / quota)))
+    }
+
     /// Share of the quota's periods in which the server was held back.
     pub(crate) fn throttled(&self) -> Reading {
         self.sum(&metric::CGROUP_THROTTLED_PERIODS)
@@ -340,14 +355,17 @@ impl<'a> Scene<'a> {
                 .for_each(|row| all.merge(&row.relative_delay_us));
             all.quantile(0.5).map(|us| us as f64 / 1e3)
         });
-        let loss = self.reading(|window| {
-            let (mut lost, mut expected) = (0.0, 0.0);
-            for row in rows(window) {
-                lost += row.counters.packets_lost.max(0) as f64;
-                expected += row.counters.packets_received as f64 + row.counters.packets_lost.max(0) as f64;
-            }
-            (expected > 0.0).then(|| lost / expected)
-        });
+        let loss = |is_missing: bool| {
+            self.reading(|window| {
+                let (mut lost, mut expected) = (0.0, 0.0);
+                for counters in rows(window).map(|row| &row.counters) {
+                    let for_good = counters.packets_lost.max(0) as f64;
+                    lost += if is_missing { for_good + counters.packets_recovered as f64 } else { for_good };
+                    expected += counters.packets_expected() as f64;
+                }
+                (expected > 0.0).then(|| lost / expected)
+            })
+        };
         let fps = self.reading(|window| {
             let (mut frames, mut active_us) = (0.0, 0.0);
             for row in rows(window).filter(|row| row.kind == Some(MediaKind::Video)) {
@@ -372,7 +390,8 @@ impl<'a> Scene<'a> {
             bad_ratio: mean(&|fare| (fare.bad, fare.users)),
             not_served: mean(&not_served),
             delay_ms: delay,
-            loss_ratio: loss,
+            loss_ratio: loss(false),
+            missing_ratio: loss(true),
             fps,
             connected,
             received,

@@ -127,6 +127,8 @@ fn of_holds(holds: &[HoldRow], capacity: &Capacity, fares: &BTreeMap<i64, Fare>)
         passed: holds
             .iter()
             .filter(|hold| hold.passed(goal) == Passed::Yes && hold.limited_seconds == 0)
+            // The number of a value is no number of users: it tells no cost of one.
+            .filter(|hold| hold.value.is_none())
             .filter_map(stretch)
             .collect(),
         is_search: true,

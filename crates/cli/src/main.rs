@@ -68,6 +68,7 @@ fn main() -> ExitCode {
 }
 
 /// Why a command ended before its work was done, with the exit code that says so.
+#[derive(Debug)]
 pub(crate) struct Stop {
     pub(crate) exit: Exit,
     pub(crate) error: anyhow::Error,

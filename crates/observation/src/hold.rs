@@ -119,8 +119,10 @@ pub struct HoldRow {
     pub repeat: u32,
     /// What it was for.
     pub purpose: Purpose,
-    /// How many participants the search wanted.
+    /// The load: how many participants the search wanted; or, where it varied a value of the scenario, which of them, from 1.
     pub users: u32,
+    /// Where a value of the scenario is varied: the value, such as `crowd.publish.video = 360p`.
+    pub value: Option<String>,
     /// Since when it wanted them.
     pub from: RunTime,
     /// Since when seconds count: the joins are over and queues have settled.

@@ -1,8 +1,8 @@
 //! The answer of a search, in the summary's shape.
 
 use throng_analysis::capacity::{Bracket, Capacity, Conclusion};
-use throng_observation::Goal;
 use throng_observation::run::RunData;
+use throng_observation::{Goal, HoldRow};
 
 use crate::summary::{CapacitySummary, GoalBracket, RunOutcome};
 
@@ -22,12 +22,36 @@ pub(crate) fn summarise(run: &RunData, noun: &str) -> Option<CapacitySummary> {
         goal: capacity.goal.key().to_owned(),
         verdict: capacity.conclusion.key().to_owned(),
         statement: capacity.statement(noun),
+        values: values(&run.holds),
         goals: Goal::ALL.into_iter().zip(&capacity.goals).map(bracket).collect(),
         recovery_ms: capacity.recovery_ms,
         judged_s: capacity.judged_s,
         notes: capacity.notes,
     })
 }
+
+impl CapacitySummary {
+    /// A load as people read it: a number of users, or the value that it stands for.
+    pub(crate) fn load(&self, load: u32) -> String {
+        let place = load.checked_sub(1).and_then(|place| usize::try_from(place).ok());
+        let value = place.and_then(|place| self.values.get(place));
+        value.cloned().unwrap_or_else(|| load.to_string())
+    }
+}
+
+/// The values up to the largest that was tried; one between that was not is named by its place.
+fn values(holds: &[HoldRow]) -> Vec<String> {
+    let name = |place: u32| {
+        let of_it = |hold: &HoldRow| hold.value.clone().filter(|_| hold.users == place);
+        holds.iter().find_map(of_it).unwrap_or_else(|| format!("value {place}, not tried"))
+    };
+    let tried = holds.iter().filter(|hold| hold.value.is_some()).map(|hold| hold.users);
+    // A file that somebody else wrote must not fill the memory.
+    (1..=tried.max().unwrap_or(0).min(VALUES_MAX)).map(name).collect()
+}
+
+/// More values than anybody lists.
+const VALUES_MAX: u32 = 1_000;
 
 /// The verdict on a run that searched.
 pub(crate) fn outcome(capacity: &CapacitySummary) -> RunOutcome {

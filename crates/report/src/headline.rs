@@ -35,10 +35,16 @@ fn everybody_played_or_was_judged(summary: &Summary) -> bool {
 pub(crate) fn headline(summary: &Summary) -> String {
     let said = match summary.outcome {
         _ if summary.capacity.is_some() => {
-            let statement =
-                summary.capacity.as_ref().map(|capacity| capacity.statement.as_str()).unwrap_or_default();
+            let capacity = summary.capacity.as_ref();
+            let statement = capacity.map(|capacity| capacity.statement.as_str()).unwrap_or_default();
+            // A value is written as the scenario writes it.
+            let is_value = capacity
+                .is_some_and(|capacity| capacity.values.iter().any(|value| statement.starts_with(value)));
             let mut letters = statement.chars();
-            letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+            match letters.next() {
+                Some(first) if !is_value => first.to_uppercase().chain(letters).collect(),
+                _ => statement.to_owned(),
+            }
         }
         RunOutcome::Invalid => {
             format!("Invalid: the generator was the limit: {}", summary.generator.reasons.join("; "))

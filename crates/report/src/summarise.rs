@@ -60,7 +60,7 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
         decoded: decoded::summarise(run),
         failures: failures.iter().map(|(reason, example)| (reason.clone(), example.count)).collect(),
         failure_examples: failures.into_values().collect(),
-        capacity: capacity::summarise(run, "viewers"),
+        capacity: capacity::summarise(run, if run.sent.is_empty() { "viewers" } else { "participants" }),
         bottleneck: None,
         demand: Vec::new(),
         join_cost: None,

@@ -141,6 +141,9 @@ pub struct CapacitySummary {
     pub verdict: String,
     /// The answer in a sentence, with the load that failed.
     pub statement: String,
+    /// Where a value of the scenario was varied: all that were tried, such as `crowd.publish.video = 360p`. `users`,
+    /// `first_failing`, `runs` and `goals` are then places in this list, from 1. Empty where the crowd's size was.
+    pub values: Vec<String>,
     /// Between which loads the limit of each goal lies.
     pub goals: Vec<GoalBracket>,
     /// The longest that the server took to serve a smaller crowd well again after too large a one, milliseconds.
@@ -419,7 +422,7 @@ pub struct ServerProcess {
     pub cpu_s: f64,
     /// Median over the time it lived.
     pub cpu_p50: f64,
-    /// The most.
+    /// The most in any second.
     pub cpu_max: f64,
     /// Largest resident memory, bytes.
     pub rss_bytes_max: Option<f64>,
@@ -436,7 +439,7 @@ pub struct HottestThread {
     pub tid: u32,
     /// Median share of one core over the time it lived.
     pub cpu_p50: f64,
-    /// The most.
+    /// The most in any second.
     pub cpu_max: f64,
     /// 95th percentile of the share of time that it was ready and waited for a CPU.
     pub run_queue_wait_p95: Option<f64>,

@@ -125,8 +125,14 @@ fn capacity_lines(out: &mut String, capacity: &CapacitySummary) {
         let (passing, failing) = match (goal.passing, goal.failing) {
             (None, None) => continue,
             (passing, failing) => (
-                passing.map_or_else(|| "none passed".to_owned(), |users| format!("{users} passed")),
-                failing.map_or_else(|| "none failed".to_owned(), |users| format!("{users} failed")),
+                passing.map_or_else(
+                    || "none passed".to_owned(),
+                    |load| format!("{} passed", capacity.load(load)),
+                ),
+                failing.map_or_else(
+                    || "none failed".to_owned(),
+                    |load| format!("{} failed", capacity.load(load)),
+                ),
             ),
         };
         let ratio = percent(goal.bad_users_ratio_max);

@@ -25,7 +25,7 @@ pub(crate) const EXPERIENCE: [&str; 11] = [
 ];
 
 /// Columns of `hold`.
-pub(crate) const HOLD: [&str; 19] = [
+pub(crate) const HOLD: [&str; 20] = [
     "number",
     "repetition",
     "purpose",
@@ -45,6 +45,7 @@ pub(crate) const HOLD: [&str; 19] = [
     "limited_seconds",
     "recovery_ms",
     "why",
+    "value",
 ];
 
 /// The statements that make the tables.
@@ -57,7 +58,7 @@ pub(crate) const CREATE: &str = "
              seconds INTEGER NOT NULL, bad_seconds_clean INTEGER NOT NULL, bad_seconds_acceptable INTEGER NOT NULL,
              bad_seconds_broken INTEGER NOT NULL, passed_clean TEXT NOT NULL, passed_acceptable TEXT NOT NULL,
              passed_broken TEXT NOT NULL, user_seconds INTEGER NOT NULL, bad_user_seconds INTEGER NOT NULL,
-             limited_seconds INTEGER NOT NULL, recovery_ms INTEGER, why TEXT);";
+             limited_seconds INTEGER NOT NULL, recovery_ms INTEGER, why TEXT, value TEXT);";
 
 /// Writes what waits.
 pub(crate) fn put_all(db: &Transaction<'_>, waiting: &Waiting) -> rusqlite::Result<()> {
@@ -101,6 +102,7 @@ fn hold(row: &HoldRow) -> Vec<Value> {
         i64::from(row.limited_seconds).into(),
         opt(row.recovery_ms.map(|ms| i64::try_from(ms).unwrap_or(i64::MAX))),
         opt(row.why.clone()),
+        opt(row.value.clone()),
     ]);
     values
 }
@@ -144,6 +146,7 @@ fn read_hold(row: &Row<'_>) -> rusqlite::Result<HoldRow> {
     read.limited_seconds = c.take()?;
     read.recovery_ms = c.take::<Option<i64>>()?.and_then(|ms| u64::try_from(ms).ok());
     read.why = c.take()?;
+    read.value = c.take()?;
     Ok(read)
 }
 

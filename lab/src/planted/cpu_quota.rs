@@ -3,7 +3,7 @@
 use super::Planted;
 use crate::cgroup::Quota;
 use crate::search::{Lab, Outcome};
-use crate::stage::Stage;
+use crate::stage::{CpuOf, Stage};
 
 const CORES: f64 = 0.5;
 
@@ -18,7 +18,7 @@ pub(super) const PLANTED: Planted = Planted {
 
 fn plant(lab: &Lab) -> anyhow::Result<Outcome> {
     let stage = Stage::start(lab, None, &["--workers", "2", "--work-per-packet", "800"])?;
-    let truth = CORES / stage.cpu_per_viewer(lab)?;
+    let truth = stage.cpu(lab, CpuOf::Process)?.limit(CORES);
     let quota = Quota::cpu(CORES)?;
     quota.take(stage.pid())?;
     let watch = format!("pid={}", stage.pid());

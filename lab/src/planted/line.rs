@@ -9,9 +9,9 @@ use super::Planted;
 use crate::search::{Lab, Outcome};
 use crate::stage::Stage;
 
-const RATE_BPS: f64 = 20e6;
+pub(super) const RATE_BPS: f64 = 20e6;
 /// Ethernet header that the shaper counts and the meters do not, for packets of about 1,100 bytes.
-const FRAME_RATIO: f64 = 1.0 + 14.0 / 1100.0;
+pub(crate) const FRAME_RATIO: f64 = 1.0 + 14.0 / 1100.0;
 
 pub(super) const PLANTED: Planted = Planted {
     name: "shaped line",
@@ -33,13 +33,13 @@ fn plant(lab: &Lab) -> anyhow::Result<Outcome> {
     Ok(Outcome { answer, truth: Some(RATE_BPS / (per_viewer * FRAME_RATIO)) })
 }
 
-/// A shaper on everything that leaves the namespace, with a queue of a fifth of a second.
+/// A shaper on everything that leaves the namespace. Its queue holds a second: key frames of all viewers come at once, and with a
+/// shorter one the burst would be the limit and not the rate.
 pub(super) fn shape(namespace: &Namespace) -> anyhow::Result<()> {
     let rate = format!("{RATE_BPS:.0}bit");
     let mut command = namespace.command("tc");
-    command.args([
-        "qdisc", "add", "dev", "v0", "root", "tbf", "rate", &rate, "burst", "32kb", "latency", "200ms",
-    ]);
+    command
+        .args(["qdisc", "add", "dev", "v0", "root", "tbf", "rate", &rate, "burst", "32kb", "latency", "1s"]);
     let output = command.output()?;
     ensure!(output.status.success(), "tc: {}", String::from_utf8_lossy(&output.stderr));
     Ok(())

@@ -2,12 +2,16 @@
 
 use crate::search::{Lab, Outcome};
 
+pub(crate) use line::FRAME_RATIO;
+
 mod all_cores;
 mod ceiling;
 mod cpu_quota;
 mod descriptors;
 mod generator;
 mod hidden;
+mod lesson_line;
+mod lesson_quota;
 mod line;
 mod lossy_path;
 mod nothing;
@@ -34,6 +38,8 @@ pub(crate) const ALL: &[Planted] = &[
     cpu_quota::PLANTED,
     all_cores::PLANTED,
     line::PLANTED,
+    lesson_quota::PLANTED,
+    lesson_line::PLANTED,
     lossy_path::PLANTED,
     descriptors::PLANTED,
     ceiling::PLANTED,

@@ -2,7 +2,7 @@
 
 use super::Planted;
 use crate::search::{Lab, Outcome};
-use crate::stage::Stage;
+use crate::stage::{CpuOf, Stage};
 
 pub(super) const PLANTED: Planted = Planted {
     name: "one hot thread",
@@ -15,7 +15,7 @@ pub(super) const PLANTED: Planted = Planted {
 
 fn plant(lab: &Lab) -> anyhow::Result<Outcome> {
     let stage = Stage::start(lab, None, &["--workers", "1", "--work-per-packet", "800"])?;
-    let truth = 1.0 / stage.cpu_per_viewer(lab)?;
+    let truth = stage.cpu(lab, CpuOf::BusiestThread)?.limit(1.0);
     let watch = format!("pid={}", stage.pid());
     let answer = lab.find(None, "one-thread", &stage.url, &watch, &["--ceiling", "200"])?;
     Ok(Outcome { answer, truth: Some(truth) })

@@ -31,6 +31,10 @@ pub(super) fn used(host: &Host<'_>, knowledge: &Knowledge, loads: &[Stretch]) ->
     all.push(of_sum(host, loads, &metric::HOST_CPU_BUSY, Resource::HostCpu, cpus, REACH_CPU));
     if let Some(group) = host.metric(metric::CGROUP_CPU.name).iter().find(|group| group.limit().is_some()) {
         all.push(of_one(group, loads, Resource::Quota, "", "ratio", REACH_QUOTA));
+    } else if let Some(quota) = busiest(host, &metric::CGROUP_CPU_QUOTA, loads) {
+        // A group whose time is counted elsewhere than it is bounded: the watched processes stand for it.
+        let cores = loads.last().and_then(|load| quota.mean(load.window));
+        all.push(of_sum(host, loads, &metric::PROCESS_CPU, Resource::Quota, cores, REACH_QUOTA));
     }
     if let Some(core) = busiest(host, &metric::CORE_SOFTIRQ, loads) {
         let mut core = of_one(core, loads, Resource::SoftirqCore, core.label("cpu"), "ratio", REACH_CPU);

@@ -2,7 +2,7 @@
 
 use throng_observation::host::Unit;
 use throng_observation::host::catalogue as metric;
-use throng_observation::host::measured::Measured;
+use throng_observation::host::catalogue::Metric;
 use throng_observation::units::percent;
 
 use super::score::used_up;
@@ -17,15 +17,15 @@ pub(super) const THROTTLED_MIN: f64 = 0.05;
 const THROTTLED_FULL: f64 = 0.50;
 
 pub(super) fn check(scene: &Scene<'_>) -> Seen {
-    let group = scene.host.metric(metric::CGROUP_CPU.name).iter().find(|group| group.limit().is_some());
     let throttled = scene.throttled();
-    let Some((group, quota)) = group.and_then(|group| Some((group, group.limit()?))) else {
-        return match throttled.fail {
-            None if !scene.is_seen(&metric::CGROUP_CPU) => Seen::Unseen("the CPU quota of the control group"),
-            _ => Seen::Fine("The server has no CPU quota".into()),
+    let Some((quota, used)) = scene.quota() else {
+        let is_seen = scene.is_seen(&metric::CGROUP_CPU) || throttled.fail.is_some();
+        return if is_seen {
+            Seen::Fine("The server has no CPU quota".into())
+        } else {
+            Seen::Unseen("the CPU quota of the control group")
         };
     };
-    let used = scene.median(group).map(|cores| cores / quota);
     if throttled.fail() < THROTTLED_MIN {
         return Seen::Fine(format!(
             "CPU quota: {} used, held back in {} of its periods",
@@ -41,7 +41,7 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         queue: held_back.growth(0.02),
         demand: scene.demand_of(Resource::Quota, "").cloned(),
         crossed_at_s: crossed,
-        series: vec![group.series.id],
+        series: scene.ids(&metric::CGROUP_THROTTLED_PERIODS),
         evidence: vec![
             Evidence::new("cgroup.cpu, of its quota", Unit::Ratio, used).limit(Some(1.0)),
             Evidence::new("cgroup.throttled_periods", Unit::Ratio, throttled).crossed(crossed),
@@ -49,10 +49,16 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         ],
         change: format!(
             "A larger CPU quota than {quota:.2} cores for {} (cpu.max, docker --cpus, systemd CPUQuota)",
-            Measured::label(group, "cgroup")
+            group(scene)
         ),
         eases: |demand, _| demand.resource == Resource::Quota,
         ..Candidate::new(KEY, format!("The CPU quota of {quota:.2} cores is used up"), "CPU quota")
     }
     .seen()
+}
+
+/// The name of the group that has the quota.
+fn group<'a>(scene: &Scene<'a>) -> &'a str {
+    let of = |metric: &Metric| scene.host.metric(metric.name).first().map(|series| series.label("cgroup"));
+    of(&metric::CGROUP_CPU_QUOTA).or_else(|| of(&metric::CGROUP_CPU)).unwrap_or("the control group")
 }

@@ -12,9 +12,10 @@ use crate::scene::{Reading, Scene};
 use crate::windows::Stretch;
 
 pub(super) const KEY: &str = "path_loss";
-/// Lost for good of what was sent, above the floor's: what a user-second may lose.
+/// Missing at first of what was sent, above the floor's: as much as a user-second may lose for good. Packets that were sent
+/// again came late, and frames waited for them.
 const LOSS_MIN: f64 = 0.01;
-/// Lost so much nobody watches.
+/// With so much missing nobody watches.
 const LOSS_FULL: f64 = 0.05;
 /// The card still sends each user nearly what it did.
 const STILL_SENT_MIN: f64 = 0.97;
@@ -23,8 +24,10 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
     let Some((line, sent)) = scene.top(&metric::NIC_TX_BYTES) else {
         return Seen::Unseen("what the server's card sends");
     };
-    let loss = scene.users.loss_ratio;
-    let floor = loss.base.or(loss.pass).unwrap_or(0.0);
+    let loss = scene.users.missing_ratio;
+    // Where not even the smallest crowd was served well the floor is no measure: it is what has to be explained.
+    let has_floor = scene.windows.pass.is_some();
+    let floor = loss.base.or(loss.pass).filter(|_| has_floor).unwrap_or(0.0);
     if loss.fail() - floor < LOSS_MIN {
         return Seen::Fine(format!("Packets lost on the way: {} of what was sent", percent(loss.fail())));
     }
@@ -50,11 +53,12 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
     let own_drops = Reading { fail: Some(drops), ..Reading::default() };
     Candidate {
         used: ((loss.fail() - floor) / LOSS_FULL).clamp(0.0, 1.0),
-        queue: loss.growth(0.002),
+        queue: if has_floor { loss.growth(0.002) } else { None },
         crossed_at_s: crossed,
         series: vec![line.series.id],
         evidence: vec![
-            Evidence::new("packets lost for good, of those expected", Unit::Ratio, loss).crossed(crossed),
+            Evidence::new("packets missing at first, of those expected", Unit::Ratio, loss).crossed(crossed),
+            Evidence::new("packets lost for good, of those expected", Unit::Ratio, scene.users.loss_ratio),
             Evidence::new(format!("sent by {} for each user", line.label("interface")), Unit::BytesPerSecond, sent_each),
             Evidence::new("received by each user", Unit::BytesPerSecond, received_each),
             Evidence::new("packets dropped by the server's host", Unit::PerSecond, own_drops).limit(Some(0.0)),

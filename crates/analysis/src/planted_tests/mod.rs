@@ -116,6 +116,17 @@ fn a_quota_outranks_the_thread_that_it_holds_back() {
 }
 
 #[test]
+fn a_quota_is_named_where_the_time_of_its_group_is_counted_elsewhere() {
+    check("cpu_quota", |world| {
+        world.process("media", |m| 0.5 * full(m));
+        let group = [("cgroup", "/media")];
+        world.put("cgroup.cpu.quota", &group, Unit::Ratio, None, |_| 0.5);
+        world.put("cgroup.throttled_periods", &group, Unit::Ratio, None, |m| if m.over { 1.0 } else { 0.6 });
+        world.put("cgroup.throttled", &group, Unit::Ratio, None, |m| if m.over { 1.5 } else { 0.3 });
+    });
+}
+
+#[test]
 fn a_hypervisor_that_takes_is_named() {
     check("cpu_steal", |world| {
         world.put("host.cpu.steal", &[], Unit::Ratio, Some(8.0), |m| if m.over { 1.2 } else { 0.01 });

@@ -43,7 +43,9 @@ pub(crate) struct Holding {
     complete_s: u32,
     waited_s: u32,
     delays_ms: VecDeque<f64>,
+    /// Seconds in a row in which many were badly served, and in how many of them the generator was past its limits.
     hard_s: u32,
+    hard_limited_s: u32,
     /// It failed so clearly that no more seconds are needed.
     is_lost: bool,
 }
@@ -59,6 +61,7 @@ impl Holding {
             waited_s: 0,
             delays_ms: VecDeque::with_capacity(SETTLED_OVER),
             hard_s: 0,
+            hard_limited_s: 0,
             is_lost: false,
         }
     }
@@ -73,18 +76,24 @@ impl Holding {
 
     pub(crate) fn second(&mut self, second: &Second) -> Verdict {
         let is_hard = f64::from(second.bad) > HARD_RATIO * f64::from(second.users.max(1));
-        self.hard_s = if is_hard { self.hard_s + 1 } else { 0 };
+        if is_hard {
+            self.hard_s += 1;
+            self.hard_limited_s += u32::from(second.is_limited);
+        } else {
+            (self.hard_s, self.hard_limited_s) = (0, 0);
+        }
         if self.is_settling() {
             self.settle(second);
         } else {
             self.judge(second);
         }
-        if self.is_generator_limited() {
+        // While the crowd grows to its size, joins may hurt; once it is complete, they are no excuse.
+        let is_hard = self.hard_s >= HARD_SECONDS && (second.is_complete || !self.is_settling());
+        if self.is_generator_limited() || (is_hard && self.hard_limited_s >= LIMITED_MIN) {
+            self.row.limited_seconds = self.row.limited_seconds.max(self.hard_limited_s);
             self.end(second, Some("the generator was the limit"));
             return Verdict::Limited;
         }
-        // While the crowd grows to its size, joins may hurt; once it is complete, they are no excuse.
-        let is_hard = self.hard_s >= HARD_SECONDS && (second.is_complete || !self.is_settling());
         if is_hard && self.is_settling() && self.row.purpose == Purpose::Confirm {
             self.row.judged_from = Some(second.at); // It will not settle.
         }
@@ -125,7 +134,7 @@ impl Holding {
             self.complete_s >= pace.settle_max_s || self.waited_s >= pace.settle_max_s + INCOMPLETE_MAX_S;
         if has_settled || is_long_enough {
             self.row.judged_from = Some(second.at);
-            self.hard_s = 0;
+            (self.hard_s, self.hard_limited_s) = (0, 0);
         }
     }
 

@@ -86,6 +86,8 @@ pub struct Search {
     next_number: u32,
     /// Where earlier repeats ended: the passing and the failing load.
     found: Vec<(u32, u32)>,
+    /// Names of the loads from 1, where they are no numbers of participants.
+    values: Vec<String>,
     now: Now,
 }
 
@@ -115,6 +117,20 @@ pub struct Progress {
     pub repeat: (u32, u32),
     /// The passing and the failing load of each repeat that is over.
     pub found: Vec<(u32, u32)>,
+    /// Names of the loads from 1, where they are no numbers of participants.
+    pub values: Vec<String>,
+}
+
+impl Progress {
+    /// A load as people read it.
+    #[must_use]
+    pub fn load(&self, load: u32) -> String {
+        value(&self.values, load).unwrap_or_else(|| load.to_string())
+    }
+}
+
+fn value(values: &[String], load: u32) -> Option<String> {
+    values.get(usize::try_from(load.checked_sub(1)?).ok()?).cloned()
 }
 
 impl Search {
@@ -136,6 +152,7 @@ impl Search {
             repeat: holds.iter().map(|hold| hold.repeat).max().unwrap_or(1).max(1),
             next_number: holds.iter().map(|hold| hold.number + 1).max().unwrap_or(0),
             found: Vec::new(),
+            values: Vec::new(),
             now: Now::Over(End::TooNoisy, None),
         };
         for repeat in 1..=search.repeat {
@@ -155,6 +172,16 @@ impl Search {
             search.decide(at);
         }
         search
+    }
+
+    /// Names the loads from 1 on: they are values of the scenario, in the order in which they weigh.
+    #[must_use]
+    pub fn named(mut self, values: Vec<String>) -> Self {
+        if let Now::Holding(holding) = &mut self.now {
+            holding.row.value = value(&values, holding.row.users);
+        }
+        self.values = values;
+        self
     }
 
     /// How large the crowd should be now.
@@ -226,6 +253,7 @@ impl Search {
             failing: self.bounds.failing().map(|load| load.users),
             repeat: (self.repeat, self.settings.pace.repeats.max(1)),
             found: self.found.clone(),
+            values: self.values.clone(),
         }
     }
 
@@ -243,6 +271,7 @@ impl Search {
             repeat: self.repeat,
             purpose,
             users,
+            value: value(&self.values, users),
             from: at,
             ..HoldRow::default()
         };

@@ -184,6 +184,15 @@ fn a_generator_past_its_limits_ends_the_search_without_a_verdict_on_the_server()
 }
 
 #[test]
+fn users_who_fare_badly_while_the_generator_is_past_its_limits_say_nothing_of_the_server() {
+    let mut server = Server { generator: 100.0, ..Server::new(95.0, 0.0, 4) };
+    let (search_, holds, _) = search(settings(budget(5)), &mut server);
+    assert_eq!(search_.end(), Some(&End::GeneratorLimited));
+    let capacity = Capacity::of(&holds, Goal::Acceptable).unwrap();
+    assert_eq!((capacity.conclusion, capacity.first_failing), (Conclusion::Invalid, None), "{capacity:?}");
+}
+
+#[test]
 fn a_host_whose_seconds_are_bad_at_any_load_is_undecidable() {
     for seed in 0..10 {
         let mut server = Server { dips: Some((0.0, 0.08)), ..Server::new(1000.0, 0.0, seed) };

@@ -8,13 +8,24 @@ use std::time::Duration;
 use throng_observation::RunTime;
 use throng_observation::run::{CohortId, ParticipantId};
 
+/// Who is there under a load.
+#[derive(Clone, Debug)]
+pub(super) enum Who {
+    /// As many as the load says.
+    Sized {
+        /// Cohorts that stay as they are, with their sizes.
+        fixed: Vec<(CohortId, u32)>,
+        /// The cohort whose size is searched.
+        varying: CohortId,
+    },
+    /// Loads from 1 on are crowds of their own, each of whole cohorts; one of them is there at a time.
+    Valued(Vec<Vec<(CohortId, u32)>>),
+}
+
 /// How the crowd is made up.
 #[derive(Clone, Debug)]
 pub(super) struct MakeUp {
-    /// Cohorts that stay as they are, with their sizes.
-    pub(super) fixed: Vec<(CohortId, u32)>,
-    /// The cohort whose size is searched.
-    pub(super) varying: CohortId,
+    pub(super) who: Who,
     /// Joins a second.
     pub(super) joins_per_s: f64,
     /// The local addresses that participants are dealt in turn; empty lets the kernel choose.
@@ -38,8 +49,10 @@ pub(super) struct Crowd {
     present: VecDeque<ParticipantId>,
     /// Who failed, and still counts.
     failed: BTreeSet<ParticipantId>,
-    /// Of the fixed cohorts, who has yet to be called.
-    fixed_left: Vec<CohortId>,
+    /// Of whole cohorts, who has yet to be called.
+    whole_left: Vec<CohortId>,
+    /// Who is there of cohorts that come and go as a whole.
+    whole: Vec<ParticipantId>,
     fixed: u32,
     called: u64,
     next_at: RunTime,
@@ -52,14 +65,17 @@ pub(super) struct Crowd {
 
 impl Crowd {
     pub(super) fn new(make_up: MakeUp) -> Self {
-        let repeat = |(cohort, size): &(CohortId, u32)| std::iter::repeat_n(*cohort, *size as usize);
-        let fixed_left: Vec<CohortId> = make_up.fixed.iter().flat_map(repeat).collect();
+        let whole_left = match &make_up.who {
+            Who::Sized { fixed, .. } => heads(fixed),
+            Who::Valued(_) => Vec::new(),
+        };
         Self {
-            fixed: fixed_left.len() as u32,
+            fixed: whole_left.len() as u32,
             make_up,
             present: VecDeque::new(),
             failed: BTreeSet::new(),
-            fixed_left,
+            whole_left,
+            whole: Vec::new(),
             called: 0,
             next_at: RunTime(0),
             right_since: None,
@@ -98,30 +114,35 @@ impl Crowd {
             self.right_since = None;
             // A new load begins with a whole crowd: who failed under the old one makes room for somebody new.
             self.replace_failed(&mut did);
+            self.replace_whole(&mut did);
             self.next_at = self.next_at.max(now);
         }
-        let of_varying = wants.saturating_sub(self.fixed) as usize;
+        let (varying, of_varying) = match self.make_up.who {
+            Who::Sized { varying, .. } => (varying, wants.saturating_sub(self.fixed) as usize),
+            Who::Valued(_) => (CohortId(0), 0),
+        };
         while self.present.len() > of_varying {
             if let Some(participant) = self.present.pop_back() {
                 did(Step::Dismiss(participant));
             }
         }
         let gap_us = (1e6 / self.make_up.joins_per_s.max(0.001)) as i64;
-        while self.next_at <= now && (!self.fixed_left.is_empty() || self.present.len() < of_varying) {
-            let (is_fixed, cohort) = match self.fixed_left.pop() {
+        while self.next_at <= now && (!self.whole_left.is_empty() || self.present.len() < of_varying) {
+            let (is_whole, cohort) = match self.whole_left.pop() {
                 Some(cohort) => (true, cohort),
-                None => (false, self.make_up.varying),
+                None => (false, varying),
             };
             let called = did(Step::Call { cohort, at: self.next_at, source_ip: self.source_ip() });
             self.called += 1;
             self.called_at = Some(now);
             self.next_at = RunTime(self.next_at.0 + gap_us);
             match called {
-                Some(participant) if !is_fixed => self.present.push_back(participant),
-                _ => {}
+                Some(participant) if is_whole => self.whole.push(participant),
+                Some(participant) => self.present.push_back(participant),
+                None => {}
             }
         }
-        if self.fixed_left.is_empty() && self.present.len() == of_varying {
+        if self.whole_left.is_empty() && self.present.len() == of_varying {
             self.right_since.get_or_insert(now);
         }
     }
@@ -137,6 +158,17 @@ impl Crowd {
         });
     }
 
+    /// Another value: everybody leaves, and its own crowd comes.
+    fn replace_whole(&mut self, did: &mut impl FnMut(Step) -> Option<ParticipantId>) {
+        let Who::Valued(crowds) = &self.make_up.who else { return };
+        for participant in self.whole.drain(..) {
+            did(Step::Dismiss(participant));
+        }
+        let place = (self.wants as usize).checked_sub(1);
+        self.whole_left =
+            place.and_then(|place| crowds.get(place)).map_or_else(Vec::new, |crowd| heads(crowd));
+    }
+
     fn source_ip(&self) -> Option<IpAddr> {
         let all = &self.make_up.source_ips;
         let turn = usize::try_from(self.called).unwrap_or(0).checked_rem(all.len())?;
@@ -144,14 +176,22 @@ impl Crowd {
     }
 }
 
+/// A place for each participant of the cohorts, the first cohort's last: they are taken from the end.
+fn heads(cohorts: &[(CohortId, u32)]) -> Vec<CohortId> {
+    cohorts.iter().rev().flat_map(|(cohort, size)| std::iter::repeat_n(*cohort, *size as usize)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn crowd(fixed: u32) -> Crowd {
+        of(Who::Sized { fixed: vec![(CohortId(1), fixed)], varying: CohortId(0) })
+    }
+
+    fn of(who: Who) -> Crowd {
         Crowd::new(MakeUp {
-            fixed: vec![(CohortId(1), fixed)],
-            varying: CohortId(0),
+            who,
             joins_per_s: 10.0,
             source_ips: Vec::new(),
             patience: Duration::from_secs(3),
@@ -211,5 +251,22 @@ mod tests {
         assert_eq!((called.len(), dismissed), (1, vec![0]));
         aim(&mut crowd, 3, 5100, &mut next);
         assert_eq!(crowd.present, [1, 2, 3].map(ParticipantId));
+    }
+
+    #[test]
+    fn another_value_is_another_crowd() {
+        let two = |cohort| vec![(CohortId(cohort), 1), (CohortId(cohort + 1), 2)];
+        let (mut crowd, mut next) = (of(Who::Valued(vec![two(0), two(2)])), 0);
+        let (called, dismissed) = aim(&mut crowd, 1, 0, &mut next);
+        assert_eq!((called, dismissed), (vec![(0, 0)], vec![]));
+        let (called, _) = aim(&mut crowd, 1, 200, &mut next);
+        assert_eq!(called, [(1, 100), (1, 200)]);
+        assert!(crowd.was_complete(RunTime(4_200_000)));
+        // Who has not come yet of the one value stays away when the other begins.
+        let (called, dismissed) = aim(&mut crowd, 2, 5000, &mut next);
+        assert_eq!((called, dismissed), (vec![(2, 5000)], vec![0, 1, 2]));
+        let (called, dismissed) = aim(&mut crowd, 1, 5100, &mut next);
+        assert_eq!((called, dismissed), (vec![(0, 5100)], vec![3]));
+        assert!(!crowd.was_complete(RunTime(8_100_000)));
     }
 }

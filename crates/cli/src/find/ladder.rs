@@ -46,12 +46,14 @@ fn line(row: &HoldRow, passing: Option<u32>) -> String {
     let bad = row.bad_seconds[Goal::Acceptable as usize];
     let share = row.bad_user_seconds as f64 / row.user_seconds.max(1) as f64;
     let why = row.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
-    let best = passing.map_or_else(String::new, |users| format!("; {users} served well so far"));
+    // A value that was served well is a line of its own above.
+    let best = passing.filter(|_| row.value.is_none());
+    let best = best.map_or_else(String::new, |users| format!("; {users} served well so far"));
+    let load = row.value.clone().unwrap_or_else(|| format!("{:>5} users", row.users));
     format!(
-        "{:>6.0} s  {:<8} {:>5} users  {verdict:<7} {bad} of {} s bad, {:.2} % of user-seconds{why}{best}",
+        "{:>6.0} s  {:<8} {load}  {verdict:<7} {bad} of {} s bad, {:.2} % of user-seconds{why}{best}",
         row.until.unwrap_or(RunTime(0)).as_secs_f64(),
         row.purpose.key(),
-        row.users,
         row.seconds,
         share * 100.0,
     )

@@ -5,6 +5,7 @@ mod crowd;
 mod ladder;
 mod plan;
 mod seconds;
+mod values;
 
 use std::time::{Duration, Instant};
 
@@ -64,7 +65,7 @@ pub(crate) fn find(command: &Find) -> Result<Exit, Stop> {
         .map_err(|error| Stop::new(Exit::Invalid, error))?;
 
     let mut searching = Searching {
-        search: Search::resume(searched.settings, &earlier),
+        search: Search::resume(searched.settings, &earlier).named(searched.values.clone()),
         crowd: Crowd::new(searched.make_up.clone()),
         seconds,
         handle: &handle,

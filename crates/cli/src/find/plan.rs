@@ -9,7 +9,8 @@ use throng_observation::{BadIf, Goal, HoldRow, RunTime};
 use throng_scenario::{Arrival as _, Cohort, Moment, Override, Plan, ProfileWish, Scenario, Watch};
 use throng_store::RunFolder;
 
-use super::crowd::MakeUp;
+use super::crowd::{MakeUp, Who};
+use super::values::Valued;
 use crate::args::Find;
 use crate::{Stop, run, say, scenario};
 
@@ -35,6 +36,8 @@ pub(super) struct Searched {
     pub(super) plan: Plan,
     pub(super) settings: Settings,
     pub(super) make_up: MakeUp,
+    /// Names of the loads, where a value varies and not the crowd's size.
+    pub(super) values: Vec<String>,
     /// When the search is ended as it is.
     pub(super) deadline: RunTime,
     budget: Option<Duration>,
@@ -43,49 +46,29 @@ pub(super) struct Searched {
 
 impl Searched {
     pub(super) fn of(command: &Find) -> Result<Self, Stop> {
-        let asked = scenario::of_find(command, &[])?;
         let budget = command.budget.as_deref().map(duration).transpose()?;
-        let varying = varying(&asked, command.vary.as_deref())?;
-        let fixed: u32 =
-            asked.crowd.iter().enumerate().filter(|(i, _)| *i != varying).map(|(_, c)| c.size).sum();
-        let is_conference = asked.crowd.iter().any(|cohort| cohort.role.is_some());
-        let floor = fixed + if is_conference && fixed == 0 { 2 } else { 1 };
-        let ceiling = command.ceiling.or(asked.caps.users.map(|users| users.min(CEILING))).unwrap_or(CEILING);
-        if ceiling < floor {
-            return Err(Stop::usage(format!(
-                "--ceiling {ceiling} is below {floor}, the smallest crowd of this scenario"
-            )));
-        }
-        // The scenario at its largest is judged as any other: against its caps, and by its target's consent.
         let time = budget.map_or(FULL, |budget| budget.max(Duration::from_secs(60)).mul_f64(OVERTIME));
-        let gathers =
-            asked.crowd.get(varying).and_then(|cohort| cohort.arrival.offsets(ceiling - fixed).last());
-        let longest = time.max(gathers.unwrap_or_default() + Duration::from_secs(1));
-        let size = (ceiling - fixed).to_string();
-        let path = if asked.crowd.len() == 1 { "crowd.size".into() } else { format!("crowd.{varying}.size") };
-        let largest = [
-            Override::flag_toml("--ceiling", &path, &size),
-            Override::flag("--budget", "run.duration", &format!("{}s", longest.as_secs())),
-        ];
-        let scenario = scenario::of_find(command, &largest)?;
-        let pace = budget.map_or_else(Pace::default, Pace::of_budget);
-        let mut plan = scenario.plan();
+        let varies = match command.vary.as_deref() {
+            Some(values) if values.contains('=') => Varies::value(command, values, time)?,
+            cohort => Varies::size(command, cohort, time)?,
+        };
+        let Varies { scenario, mut plan, who, values, start, floor, ceiling } = varies;
         plan.watch.iter_mut().for_each(profile_the_failure);
         let bad_if = bad_if(&scenario);
         let make_up = MakeUp {
-            fixed: sizes(&scenario.crowd, varying),
-            varying: cohort_id(varying),
+            who,
             joins_per_s: joins_per_s(&plan),
             source_ips: run::source_ips(&plan).into_iter().collect(),
             patience: Duration::from_secs_f64(bad_if.join_ms_max / 1e3),
         };
-        let start = command.start.unwrap_or_else(|| START.min(ceiling)).max(floor);
+        let pace = budget.map_or_else(Pace::default, Pace::of_budget);
         Ok(Self {
             settings: Settings { goal: Goal::Acceptable, start, floor, ceiling, pace },
             leaves_stays_out: scenario.crowd.iter().any(|cohort| cohort.stay.is_some()),
             scenario,
             plan,
             make_up,
+            values,
             deadline: RunTime::after_start(time),
             budget,
         })
@@ -108,18 +91,85 @@ impl Searched {
     /// Says what is going to happen.
     pub(super) fn introduce(&self) {
         let Settings { start, ceiling, pace, .. } = &self.settings;
-        let varying = self.plan.cohorts.get(usize::from(self.make_up.varying.0)).map_or("", String::as_str);
+        let (target, joins_per_s) = (self.plan.target.display(), self.make_up.joins_per_s);
+        let what = match (&self.make_up.who, self.values.first().zip(self.values.last())) {
+            (Who::Valued(crowds), Some((first, last))) => {
+                let users: u32 = crowds.last().into_iter().flatten().map(|(_, size)| size).sum();
+                format!(
+                    "the last value at which {users} users of {target} are served well: from {first} up to {last}"
+                )
+            }
+            (Who::Sized { varying, .. }, _) => {
+                let varying = self.plan.cohorts.get(usize::from(varying.0)).map_or("", String::as_str);
+                format!(
+                    "the largest crowd of {target} that is served well: from {start} up to {ceiling} ({varying})"
+                )
+            }
+            (Who::Valued(_), None) => format!("the limit of {target}"),
+        };
         say(&format!(
-            "searching for the largest crowd of {} that is served well: from {start} up to {ceiling} ({varying}), {:.0} joins/s, \
-             each load judged for {} s",
-            self.plan.target.display(),
-            self.make_up.joins_per_s,
+            "searching for {what}, {joins_per_s:.0} joins/s, each load judged for {} s",
             pace.hold_s
         ));
         if let Some(budget) = self.budget {
             say(&format!("a budget of {:.0} min costs precision:", budget.as_secs_f64() / 60.0));
             pace.costs().iter().for_each(|cost| say(&format!("  {cost}")));
         }
+    }
+}
+
+/// What a search varies, and between which bounds.
+struct Varies {
+    scenario: Scenario,
+    plan: Plan,
+    who: Who,
+    values: Vec<String>,
+    start: u32,
+    floor: u32,
+    ceiling: u32,
+}
+
+impl Varies {
+    /// The size of a cohort.
+    fn size(command: &Find, cohort: Option<&str>, time: Duration) -> Result<Self, Stop> {
+        let asked = scenario::of_find(command, &[])?;
+        let varying = varying(&asked, cohort)?;
+        let fixed: u32 = sizes(&asked.crowd, Some(varying)).iter().map(|(_, size)| size).sum();
+        let is_conference = asked.crowd.iter().any(|cohort| cohort.role.is_some());
+        let floor = fixed + if is_conference && fixed == 0 { 2 } else { 1 };
+        let ceiling = command.ceiling.or(asked.caps.users.map(|users| users.min(CEILING))).unwrap_or(CEILING);
+        if ceiling < floor {
+            return Err(Stop::usage(format!(
+                "--ceiling {ceiling} is below {floor}, the smallest crowd of this scenario"
+            )));
+        }
+        // The scenario at its largest is judged as any other: against its caps, and by its target's consent.
+        let gathers =
+            asked.crowd.get(varying).and_then(|cohort| cohort.arrival.offsets(ceiling - fixed).last());
+        let longest = time.max(gathers.unwrap_or_default() + Duration::from_secs(1));
+        let size = (ceiling - fixed).to_string();
+        let path = if asked.crowd.len() == 1 { "crowd.size".into() } else { format!("crowd.{varying}.size") };
+        let largest = [
+            Override::flag_toml("--ceiling", &path, &size),
+            Override::flag("--budget", "run.duration", &format!("{}s", longest.as_secs())),
+        ];
+        let scenario = scenario::of_find(command, &largest)?;
+        Ok(Self {
+            plan: scenario.plan(),
+            who: Who::Sized { fixed: sizes(&scenario.crowd, Some(varying)), varying: cohort_id(varying) },
+            scenario,
+            values: Vec::new(),
+            start: command.start.unwrap_or_else(|| START.min(ceiling)).max(floor),
+            floor,
+            ceiling,
+        })
+    }
+
+    /// A value of the scenario: loads are its places in the list.
+    fn value(command: &Find, vary: &str, time: Duration) -> Result<Self, Stop> {
+        let Valued { scenario, plan, crowds, names } = Valued::of(command, vary, time)?;
+        let ceiling = u32::try_from(names.len()).unwrap_or(u32::MAX);
+        Ok(Self { scenario, plan, who: Who::Valued(crowds), values: names, start: 1, floor: 1, ceiling })
     }
 }
 
@@ -171,12 +221,13 @@ fn varying(scenario: &Scenario, name: Option<&str>) -> Result<usize, Stop> {
     })
 }
 
-fn cohort_id(index: usize) -> CohortId {
+pub(super) fn cohort_id(index: usize) -> CohortId {
     CohortId(u16::try_from(index).unwrap_or(u16::MAX))
 }
 
-fn sizes(cohorts: &[Cohort], varying: usize) -> Vec<(CohortId, u32)> {
-    let others = cohorts.iter().enumerate().filter(|(index, _)| *index != varying);
+/// The cohorts with their sizes, but for the one that varies.
+pub(super) fn sizes(cohorts: &[Cohort], varying: Option<usize>) -> Vec<(CohortId, u32)> {
+    let others = cohorts.iter().enumerate().filter(|(index, _)| Some(*index) != varying);
     others.map(|(index, cohort)| (cohort_id(index), cohort.size)).collect()
 }
 

@@ -68,7 +68,7 @@ pub(super) fn draw(
 
 /// Where the search is, and the bracket as it narrows.
 fn draw_search(frame: &mut Frame<'_>, area: Rect, search: &Progress) {
-    let bound = |users: Option<u32>| users.map_or_else(|| "?".to_owned(), |users| users.to_string());
+    let bound = |load: Option<u32>| load.map_or_else(|| "?".to_owned(), |load| search.load(load));
     let (judged, whole) = search.judged_s;
     let state = match search.purpose {
         None => "the server recovers".to_owned(),
@@ -76,13 +76,15 @@ fn draw_search(frame: &mut Frame<'_>, area: Rect, search: &Progress) {
         Some(purpose) => format!("{}, {judged} of {whole} s judged", purpose.key()),
     };
     let (repeat, repeats) = search.repeat;
-    let earlier: Vec<String> =
-        search.found.iter().map(|(passing, failing)| format!("{passing}–{failing}")).collect();
+    let earlier: Vec<String> = search
+        .found
+        .iter()
+        .map(|(low, high)| format!("{}–{}", search.load(*low), search.load(*high)))
+        .collect();
+    let is_value = !search.values.is_empty();
+    let load = if is_value { search.load(search.users) } else { format!("{:>6} users", search.users) };
     let lines = vec![
-        Line::from(vec![
-            Span::styled(format!("{:>6} users  ", search.users), Style::new().fg(ACCENT)),
-            Span::raw(state),
-        ]),
+        Line::from(vec![Span::styled(format!("{load}  "), Style::new().fg(ACCENT)), Span::raw(state)]),
         Line::from(vec![
             Span::raw("the limit lies between "),
             Span::styled(bound(search.passing), Style::new().fg(GOOD)),

@@ -47,6 +47,26 @@ fn a_server_that_takes_nobody_is_told_apart_from_one_that_is_full() {
 }
 
 #[test]
+fn a_value_that_varies_is_answered_with_a_value() {
+    let _alone = alone();
+    let stage = Stage::start(None, "127.0.0.1:0", &["--max-viewers", "6"]);
+    let find = ["find", &stage.target(), "--vary", "crowd.size=2,5,9"];
+    let ran = run(None, &[&find[..], &SHORT].concat()).expect_code(0);
+    let summary = ran.summary();
+    assert!(ran.stdout.starts_with("crowd.size = 5 (first failing load crowd.size = 9)"), "{ran}");
+    assert_eq!(summary["capacity"]["values"][1], "crowd.size = 5", "{ran}");
+    assert_eq!(figure(&summary, "capacity.users"), 2.0, "its place in the list\n{ran}");
+    let run = throng_store::RunFolder::read(ran.folder()).unwrap();
+    assert_eq!(run.info.cohorts, ["viewers 2", "viewers 5", "viewers 9"]);
+    // One crowd is there at a time.
+    let together = run.experience.iter().filter(|row| row.users > 0).map(|row| (row.second, row.users));
+    let mut seconds: Vec<i64> = together.map(|(second, _)| second).collect();
+    let rows = seconds.len();
+    seconds.dedup();
+    assert!(rows - seconds.len() <= 5, "{rows} rows in {} seconds", seconds.len());
+}
+
+#[test]
 fn a_search_that_is_cut_off_goes_on_from_its_folder() {
     let _alone = alone();
     let stage = Stage::start(None, "127.0.0.1:0", &["--max-viewers", "8"]);
@@ -75,6 +95,17 @@ fn what_cannot_be_searched_is_said_before_anything_is_sent() {
     for (arguments, says) in [
         (vec!["find", "whep+http://127.0.0.1:9/whep", "--budget", "soon"], "--budget"),
         (vec!["find", "whep+http://127.0.0.1:9/whep", "--vary", "pupils"], "no cohort is called so"),
+        (vec!["find", "whep+http://127.0.0.1:9/whep", "--vary", "crowd.size=5"], "two values or more"),
+        (vec!["find", "whep+http://127.0.0.1:9/whep", "--vary", "crowd.sise=5,6"], "size"),
+        (
+            vec![
+                "find",
+                "whep+http://127.0.0.1:9/whep",
+                "--vary",
+                "target.url=whep+http://127.0.0.1:9/a,whep+http://127.0.0.1:9/b",
+            ],
+            "below [crowd]",
+        ),
         (vec!["find", "whep+http://127.0.0.1:9/whep", "--resume", "/nowhere"], "/nowhere"),
         (vec!["find", "no-such-file.toml"], "cannot read no-such-file.toml"),
     ] {

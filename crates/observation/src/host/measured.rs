@@ -11,6 +11,9 @@ use crate::run::RunData;
 /// and is taken for this at most.
 const PERIOD_US_MAX: i64 = 1_000_000;
 
+/// Longer stretches than a day are looked at for a day.
+const SECONDS_MAX: usize = 86_400;
+
 /// Nothing of a host is larger; what is came from a damaged file or an endpoint that lies, and would drown the rest.
 const VALUE_MAX: f64 = 1e18;
 
@@ -204,6 +207,23 @@ impl<'a> Measured<'a> {
     #[must_use]
     pub fn max(&self, window: Window) -> Option<f64> {
         self.pieces(window).map(|(.., value)| value).reduce(f64::max)
+    }
+
+    /// The largest mean of a second. Rates of what the kernel accounts only at its ticks swing about the truth when they are
+    /// read more often. Of what was not known for a second on end, the largest value.
+    #[must_use]
+    pub fn max_of_seconds(&self, window: Window) -> Option<f64> {
+        let count = usize::try_from(window.until_us.saturating_sub(window.from_us).div_euclid(1_000_000));
+        let count = count.unwrap_or(0).min(SECONDS_MAX);
+        let mut sums = vec![(0.0, 0); count];
+        self.spread(Grid { first_us: window.from_us, width_us: 1_000_000, count }, |index, us, value| {
+            if let Some((sum, known_us)) = sums.get_mut(index) {
+                *sum += value * us as f64;
+                *known_us += us;
+            }
+        });
+        let whole = sums.into_iter().filter(|(_, known_us)| *known_us >= 900_000);
+        whole.map(|(sum, us)| sum / us as f64).reduce(f64::max).or_else(|| self.max(window))
     }
 
     /// The value that it did not exceed for a share `quantile` of the time in which it was known.

@@ -76,7 +76,7 @@ fn processes(host: &Host<'_>) -> Vec<ServerProcess> {
             pid: cpu.label("pid").parse().unwrap_or(0),
             cpu_s: cpu.integral(host.window)?,
             cpu_p50: cpu.quantile(host.window, 0.5)?,
-            cpu_max: cpu.max(host.window)?,
+            cpu_max: cpu.max_of_seconds(host.window)?,
             rss_bytes_max: rss.get(cpu.label("pid")).and_then(|rss| rss.max(host.window)),
         })
     };

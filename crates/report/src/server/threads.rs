@@ -95,7 +95,7 @@ impl<'a> Thread<'a> {
             tid: cpu.label("tid"),
             cpu_s: cpu.integral(window)?,
             cpu_p50: cpu.quantile(window, 0.5)?,
-            cpu_max: cpu.max(window)?,
+            cpu_max: cpu.max_of_seconds(window)?,
             wait_p95: wait.and_then(|wait| wait.quantile(window, 0.95)),
             measured: cpu,
         })

@@ -55,6 +55,7 @@ struct Memory {
 #[derive(Debug, Default)]
 struct Meters {
     cpu: [Rate; 3],
+    quota: Meter,
     throttled: Rate,
     throttled_periods: Meter,
     before: Option<(u64, u64)>,
@@ -209,6 +210,9 @@ impl Cpu {
             if let Some(us) = us {
                 rate.put(out, now, us, 1e-6, &of(kind));
             }
+        }
+        if let Some(cores) = quota {
+            meters.quota.put(out, now, cores, &Of::labelled(&metric::CGROUP_CPU_QUOTA, labels));
         }
         if let Some(us) = throttled_us {
             meters.throttled.put(out, now, us, 1e-6, &Of::labelled(&metric::CGROUP_THROTTLED, labels));

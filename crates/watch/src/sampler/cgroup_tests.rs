@@ -160,6 +160,7 @@ fn a_service_of_version_two_tells_its_share_its_limits_and_what_held_it_back() {
     assert!((value("cgroup.read_bytes") / value("cgroup.write_bytes") - 0.5).abs() < 1e-9);
     assert_eq!(value("cgroup.throttled_periods"), 0.25);
     assert_eq!(told["cgroup.cpu"].1, Some(1.5));
+    assert_eq!(value("cgroup.cpu.quota"), 1.5);
     assert_eq!(told["cgroup.memory"], (209_715_200.0, Some(536_870_912.0)));
     assert_eq!(told["cgroup.pids"], (33.0, None));
     assert!(value("cgroup.memory.limit_hits") > 0.0 && value("cgroup.memory.oom_kills") > 0.0);

@@ -301,6 +301,8 @@ groups! {
             "cpu.stat user_usec; version 1: cpuacct.stat user";
         CGROUP_CPU_SYSTEM = "cgroup.cpu.system", Ratio, "The part of cgroup.cpu in the kernel",
             "cpu.stat system_usec; version 1: cpuacct.stat system";
+        CGROUP_CPU_QUOTA = "cgroup.cpu.quota", Ratio, "CPU time that the group may use, in cores; absent without a quota",
+            "cpu.max; version 1: cpu.cfs_quota_us / cpu.cfs_period_us";
         CGROUP_THROTTLED_PERIODS = "cgroup.throttled_periods", Ratio, "Share of the quota's periods in which the group was held back",
             "cpu.stat nr_throttled / nr_periods";
         CGROUP_THROTTLED = "cgroup.throttled", Ratio, "Time that CPUs of the group were held back by the quota, in cores",
