@@ -8,6 +8,8 @@ if [[ $(id -u) -ne 0 ]]; then
 fi
 PATH=$PATH:${XDG_CACHE_HOME:-$HOME/.cache}/throng/bin
 cargo test --workspace --locked
+# Limits that are planted, and whether throng finds them: the few that need no other server.
+cargo run --locked -p throng-lab -- --short --throng "${CARGO_TARGET_DIR:-target}/debug/throng"
 scripts/ring-python.sh
 scripts/ring-loom.sh
 scripts/ring-gstreamer.sh

@@ -1,12 +1,15 @@
 //! The stage as a server whose limit is set, and what a viewer costs it.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::Context;
 use throng_sim::namespace::Namespace;
 
+use crate::cgroup::Group;
 use crate::search::Lab;
 
 /// A running stage; it ends when dropped.
@@ -28,11 +31,22 @@ impl Stage {
         if at.is_some() {
             command.arg("--listen-any");
         }
-        Self::of(command)
+        Self::of(&mut command)
+    }
+
+    /// Starts one on loopback that is started again whenever it ends, as service managers do; in `group`, if there is one.
+    /// [`Self::pid`] is then its parent's.
+    pub(crate) fn kept_alive(lab: &Lab, group: Option<&Group>, arguments: &[&str]) -> anyhow::Result<Self> {
+        // The port that it comes back to: free a moment ago.
+        let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
+        let shell = Path::new("sh");
+        let mut command = group.map_or_else(|| Command::new(shell), |group| group.command(shell));
+        command.args(["-c", "while :; do \"$0\" \"$@\"; sleep 0.2; done"]).arg(&lab.throng);
+        Self::of(command.args(["stage", "--listen", &address]).args(arguments))
     }
 
     /// Starts the stage that `command` runs.
-    pub(crate) fn of(mut command: Command) -> anyhow::Result<Self> {
+    pub(crate) fn of(command: &mut Command) -> anyhow::Result<Self> {
         let mut process =
             command.stdout(Stdio::piped()).stderr(Stdio::inherit()).stdin(Stdio::null()).spawn()?;
         let stdout = process.stdout.take().context("no output")?;
@@ -56,25 +70,53 @@ impl Stage {
         self.process.id()
     }
 
-    /// CPU seconds a second that viewers cost the whole process, or its busiest thread alone: measured with few and with more,
-    /// because the first ones pay for what all share.
-    pub(crate) fn cpu(&self, lab: &Lab, of: CpuOf) -> anyhow::Result<Line> {
+    /// One of its counters, from `/stats`.
+    pub(crate) fn counter(&self, name: &str) -> anyhow::Result<f64> {
+        let address = self.url.split('/').nth(2).context("no host in the URL")?;
+        let mut stream = TcpStream::connect(address)?;
+        write!(stream, "GET /stats HTTP/1.0\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        let (_, body) = answer.split_once("\r\n\r\n").context("no answer of /stats")?;
+        let counters: serde_json::Value = serde_json::from_str(body)?;
+        counters[name].as_f64().with_context(|| format!("no counter {name}"))
+    }
+
+    /// How fast a count of it grows, a second, in a straight line of its viewers: measured with few and with more, because the
+    /// first ones pay for what all share.
+    pub(crate) fn growth(
+        &self,
+        lab: &Lab,
+        count: impl Fn(&Self) -> anyhow::Result<f64>,
+    ) -> anyhow::Result<Line> {
         const VIEWERS: [u32; 2] = [4, 10];
-        let mut used = [0.0; 2];
-        for (used, viewers) in used.iter_mut().zip(VIEWERS) {
+        let mut grown = [0.0; 2];
+        for (grown, viewers) in grown.iter_mut().zip(VIEWERS) {
             let mut crowd = lab.command(None);
             let folder = tempfile::tempdir()?;
             crowd.args(["view", &self.url, "-n", &viewers.to_string(), "--for", "11s", "--quiet"]);
             crowd.arg("--output").arg(folder.path().join("run")).stdout(Stdio::null()).stderr(Stdio::null());
             let mut crowd = crowd.spawn()?;
             std::thread::sleep(Duration::from_secs(4));
-            let before = of.on_cpu_s(self.pid())?;
+            let before = count(self)?;
             std::thread::sleep(Duration::from_secs(6));
-            *used = (of.on_cpu_s(self.pid())? - before) / 6.0;
+            *grown = (count(self)? - before) / 6.0;
             crowd.wait()?;
         }
-        let each = (used[1] - used[0]) / f64::from(VIEWERS[1] - VIEWERS[0]);
-        Ok(Line { shared: used[0] - each * f64::from(VIEWERS[0]), each })
+        let each = (grown[1] - grown[0]) / f64::from(VIEWERS[1] - VIEWERS[0]);
+        Ok(Line { shared: grown[0] - each * f64::from(VIEWERS[0]), each })
+    }
+
+    /// CPU seconds a second that viewers cost the whole process, or its busiest thread alone.
+    pub(crate) fn cpu(&self, lab: &Lab, of: CpuOf) -> anyhow::Result<Line> {
+        self.growth(lab, |stage| of.on_cpu_s(stage.pid()))
+    }
+
+    /// Bytes that it has read from files (`/proc/P/io`: rchar).
+    pub(crate) fn bytes_read(&self) -> anyhow::Result<f64> {
+        let io = std::fs::read_to_string(format!("/proc/{}/io", self.pid()))?;
+        let bytes = io.lines().find_map(|line| line.strip_prefix("rchar:")).context("no rchar")?;
+        Ok(bytes.trim().parse()?)
     }
 }
 
@@ -119,7 +161,14 @@ impl Line {
 
 impl Drop for Stage {
     fn drop(&mut self) {
+        // Of a stage that is kept alive, its keeper goes first.
+        let pid = self.pid();
+        let children =
+            std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
         let _ = self.process.kill();
+        if !children.trim().is_empty() {
+            let _ = Command::new("kill").arg("-KILL").args(children.split_whitespace()).status();
+        }
         let _ = self.process.wait();
     }
 }

@@ -42,8 +42,16 @@ impl Judged {
         self.outcome.answer.verdict == self.verdict && self.is_named()
     }
 
+    /// The answer is that this host decides nothing, and no cause is claimed.
+    pub(crate) fn is_undecided(&self) -> bool {
+        matches!(self.outcome.answer.verdict.as_str(), "undecidable" | "invalid")
+            && !self.is_confidently_wrong()
+    }
+
+    /// Something that is not planted is named for sure. That the generator was the limit says nothing of the server.
     fn is_confidently_wrong(&self) -> bool {
-        !self.is_named() && self.outcome.answer.score >= CONFIDENT
+        let answer = &self.outcome.answer;
+        !self.is_named() && answer.score >= CONFIDENT && answer.finding != "generator_limited"
     }
 
     /// Found less true, as a share of the true.

@@ -304,15 +304,50 @@ pub(crate) struct Stage {
     /// Answer further viewers with 503
     #[arg(long, default_value_t = 10_000, value_name = "N", value_parser = count)]
     pub(crate) max_viewers: usize,
-    /// Planted limit: further encryption passes over each packet, so that a worker is full at a lower load
-    #[arg(long, default_value_t = 0, value_name = "N")]
-    pub(crate) work_per_packet: u32,
+    #[command(flatten)]
+    pub(crate) planted: Planted,
     /// Test card: standard (640x360, 30 fps, 1 Mbit/s) or low (320x180, 15 fps, 100 kbit/s)
     #[arg(long, default_value = "standard", value_name = "CARD")]
     pub(crate) card: String,
     /// Ask viewers and publishers for this bearer token
     #[arg(long, value_name = "TOKEN")]
     pub(crate) token: Option<String>,
+}
+
+/// Limits of the stage that are planted on purpose.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Planted limits, for tests that need to know what the server ends at")]
+pub(crate) struct Planted {
+    /// Further encryption passes over each packet, so that a worker is full at a lower load
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub(crate) work_per_packet: u32,
+    /// Copy so many kilobytes for each packet, so that a worker mostly copies
+    #[arg(long, default_value_t = 0, value_name = "KB")]
+    pub(crate) copy_per_packet_kb: u32,
+    /// All workers take one lock around that work
+    #[arg(long)]
+    pub(crate) shared_lock: bool,
+    /// Megabytes that each viewer holds
+    #[arg(long, default_value_t = 0, value_name = "MB")]
+    pub(crate) memory_per_viewer_mb: u32,
+    /// Abort when so many viewers are there at a time
+    #[arg(long, value_name = "N")]
+    pub(crate) crash_at: Option<usize>,
+    /// Connections that may wait to be accepted
+    #[arg(long, value_name = "N")]
+    pub(crate) backlog: Option<u32>,
+    /// How long accepting sleeps after each connection, milliseconds
+    #[arg(long, default_value_t = 0, value_name = "MS")]
+    pub(crate) accept_pause_ms: u32,
+    /// Receive buffer of each worker's socket, KiB
+    #[arg(long, value_name = "KIB")]
+    pub(crate) receive_buffer_kb: Option<u32>,
+    /// Datagrams that each worker takes from its socket at most, a second
+    #[arg(long, value_name = "N")]
+    pub(crate) receive_rate: Option<u32>,
+    /// A folder with a file for each viewer, which is read as fast as the viewer is sent to
+    #[arg(long, value_name = "DIR")]
+    pub(crate) media_folder: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use throng_engine::preflight::own_addresses;
 use throng_scenario::units;
-use throng_stage::{Card, Stage, StageConfig};
+use throng_stage::{Card, Planted, Stage, StageConfig};
 
 use crate::args;
 use crate::exit::Exit;
@@ -57,10 +57,37 @@ fn config(command: &args::Stage) -> Result<StageConfig, Stop> {
         max_viewers: command.max_viewers,
         egress_bps: egress_bps.map(|bps| bps as u64),
         egress_queue_ms: command.egress_queue_ms,
-        work_per_packet: command.work_per_packet,
+        planted: planted(&command.planted),
         bearer_token: command.token.clone(),
         card: card(&command.card)?,
     })
+}
+
+fn planted(asked: &args::Planted) -> Planted {
+    let &args::Planted {
+        work_per_packet,
+        copy_per_packet_kb,
+        shared_lock,
+        memory_per_viewer_mb,
+        crash_at,
+        backlog,
+        accept_pause_ms,
+        receive_buffer_kb,
+        receive_rate,
+        ref media_folder,
+    } = asked;
+    Planted {
+        work_per_packet,
+        copy_per_packet_kb,
+        shared_lock,
+        memory_per_viewer_mb,
+        crash_at,
+        backlog,
+        accept_pause_ms,
+        receive_buffer_kb,
+        receive_rate,
+        media_folder: media_folder.clone(),
+    }
 }
 
 /// Where media goes when HTTP listens on every address: an ICE candidate names one, so it is one that other machines can

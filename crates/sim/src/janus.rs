@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
@@ -19,6 +20,8 @@ pub const PORT: u16 = 8188;
 /// The admin WebSocket, on 127.0.0.1 inside the namespace.
 const ADMIN_PORT: u16 = 7188;
 const ADMIN_SECRET: &str = "admin";
+/// Where media listens unless somebody asks for other ports.
+const PORTS: RangeInclusive<u16> = 20_000..=29_999;
 
 /// The mountpoint with H.264 and Opus.
 pub const H264: u64 = 1;
@@ -69,7 +72,7 @@ impl<'a> Janus<'a> {
     /// # Errors
     /// When Janus is not installed or does not come up; its log is part of the error.
     pub fn start(namespace: &'a Namespace, media_address: Ipv4Addr) -> Result<Self, StandError> {
-        Self::start_with(namespace, media_address, None)
+        Self::start_with(namespace, media_address, None, PORTS)
     }
 
     /// As [`Self::start`]; its event handler `sampleevh` posts what happens to `backend`, a URL inside the namespace.
@@ -81,16 +84,29 @@ impl<'a> Janus<'a> {
         media_address: Ipv4Addr,
         backend: &str,
     ) -> Result<Self, StandError> {
-        Self::start_with(namespace, media_address, Some(backend))
+        Self::start_with(namespace, media_address, Some(backend), PORTS)
+    }
+
+    /// As [`Self::start`], with media on these UDP ports and no others (`rtp_port_range`).
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn start_on_ports(
+        namespace: &'a Namespace,
+        media_address: Ipv4Addr,
+        ports: RangeInclusive<u16>,
+    ) -> Result<Self, StandError> {
+        Self::start_with(namespace, media_address, None, ports)
     }
 
     fn start_with(
         namespace: &'a Namespace,
         media_address: Ipv4Addr,
         backend: Option<&str>,
+        ports: RangeInclusive<u16>,
     ) -> Result<Self, StandError> {
         let folder = tempfile::tempdir()?;
-        configure(&folder, media_address, backend)?;
+        configure(&folder, media_address, backend, &ports)?;
         let log = folder.path().join("log");
         let written = fs::File::create(&log)?;
         let mut command = namespace.command("janus");
@@ -112,6 +128,12 @@ impl<'a> Janus<'a> {
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.process.id()
+    }
+
+    /// Its log.
+    #[must_use]
+    pub fn log(&self) -> PathBuf {
+        self.folder.path().join("log")
     }
 
     /// Starts ffmpeg: both mountpoints get a test picture of 640×360 at [`FEED_FPS`], a key frame each second, about
@@ -325,7 +347,13 @@ fn admin(request: &str, fields: &Value) -> Result<Value, StandError> {
     }
 }
 
-fn configure(folder: &TempDir, media_address: Ipv4Addr, backend: Option<&str>) -> std::io::Result<()> {
+fn configure(
+    folder: &TempDir,
+    media_address: Ipv4Addr,
+    backend: Option<&str>,
+    ports: &RangeInclusive<u16>,
+) -> std::io::Result<()> {
+    let (first_port, last_port) = (ports.start(), ports.end());
     let path = folder.path().display();
     if let Some(backend) = backend {
         let handler = format!(
@@ -347,7 +375,7 @@ fn configure(folder: &TempDir, media_address: Ipv4Addr, backend: Option<&str>) -
   admin_secret = "{ADMIN_SECRET}"
   session_timeout = 60
 }}
-media: {{ rtp_port_range = "20000-29999" }}
+media: {{ rtp_port_range = "{first_port}-{last_port}" }}
 nat: {{ ice_enforce_list = "{media_address}"  ignore_mdns = true }}
 plugins: {{ disable = "libjanus_audiobridge.so,libjanus_duktape.so,libjanus_lua.so,libjanus_nosip.so,libjanus_sip.so,libjanus_textroom.so,libjanus_videocall.so,libjanus_voicemail.so,libjanus_recordplay.so,libjanus_echotest.so" }}
 transports: {{ disable = "libjanus_http.so,libjanus_mqtt.so,libjanus_nanomsg.so,libjanus_pfunix.so,libjanus_rabbitmq.so" }}

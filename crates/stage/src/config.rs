@@ -1,6 +1,9 @@
 //! What a stage is told before it starts: where it listens, what it plays, and where it is meant to saturate.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use crate::planted::Planted;
 
 /// How a stage is set up. [`StageConfig::default`] is an unlimited one on `127.0.0.1:7080` with one worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,9 +23,8 @@ pub struct StageConfig {
     pub egress_bps: Option<u64>,
     /// How much queueing delay the limited link gives before it drops what arrives, milliseconds.
     pub egress_queue_ms: u32,
-    /// Planted limit: this many further AES-GCM passes over each media packet sent, so that a worker saturates at a
-    /// lower load. Real CPU work, for tests that need to know the cause of a saturation. 0 in honest use.
-    pub work_per_packet: u32,
+    /// Limits that are planted for tests that need to know the cause of a saturation. None in honest use.
+    pub planted: Planted,
     /// `Authorization: Bearer` that WHEP and WHIP ask for; `None` lets everybody in.
     pub bearer_token: Option<String>,
     /// Which size of the test card viewers get who do not ask (`/whep?card=low`).
@@ -66,7 +68,7 @@ impl Default for StageConfig {
             max_viewers: 10_000,
             egress_bps: None,
             egress_queue_ms: 200,
-            work_per_packet: 0,
+            planted: Planted::default(),
             bearer_token: None,
             card: Card::Standard,
         }
@@ -113,6 +115,14 @@ pub enum StageError {
     /// The built-in test card is damaged.
     #[error("test card: {0}")]
     TestCard(throng_media::source::ClipError),
+    /// The folder of the viewers' files is of no use.
+    #[error("{}: {source}", folder.display())]
+    MediaFolder {
+        /// The folder asked for.
+        folder: PathBuf,
+        /// The system's words.
+        source: std::io::Error,
+    },
     /// Cryptography could not be set up.
     #[error("cryptography: {0}")]
     Crypto(String),
@@ -149,7 +159,7 @@ impl StageConfig {
         within("workers", self.workers as u64, 1, 64, "1 to 64")?;
         within("max_viewers", self.max_viewers as u64, 1, 100_000, "1 to 100000")?;
         within("egress_queue_ms", self.egress_queue_ms.into(), 1, 10_000, "1 to 10000")?;
-        within("work_per_packet", self.work_per_packet.into(), 0, 100_000, "0 to 100000")?;
+        self.planted.validate()?;
         if let Some(bps) = self.egress_bps {
             within("egress_bps", bps, 10_000, 100_000_000_000, "10 kbit/s to 100 Gbit/s")?;
         }

@@ -116,10 +116,10 @@ mod tests {
     #[test]
     fn a_narrow_link_delays_then_drops() {
         let ip = Ipv4Addr::LOCALHOST.into();
-        let (to, start) = (media_socket(ip).unwrap(), Instant::now());
+        let (to, start) = (media_socket(ip, 1 << 20).unwrap(), Instant::now());
         let ms = Duration::from_millis(1);
         // 125 bytes take 1 ms each.
-        let mut egress = Egress::new(media_socket(ip).unwrap(), Some((1_000_000, 10 * ms)), start);
+        let mut egress = Egress::new(media_socket(ip, 1 << 20).unwrap(), Some((1_000_000, 10 * ms)), start);
         for _ in 0..50 {
             egress.send(start, to.local_addr().unwrap(), |buffer| {
                 buffer.extend_from_slice(&[7; 125]);
@@ -128,12 +128,12 @@ mod tests {
         }
         let mut received = ReceiveBatch::new();
         egress.depart(start);
-        assert_eq!(received.receive(&to), 0);
+        assert_eq!(received.receive(&to, 64), 0);
         assert_eq!(egress.next_departure(), Some(start + ms));
         egress.depart(start + 4 * ms);
-        assert_eq!(received.receive(&to), 4);
+        assert_eq!(received.receive(&to, 64), 4);
         egress.depart(start + 100 * ms);
-        assert_eq!(received.receive(&to), 7);
+        assert_eq!(received.receive(&to, 64), 7);
         let (sent, dropped) = egress.take_counts();
         assert_eq!((sent.packets, sent.failed, dropped), (11, 0, 39));
         assert_eq!(egress.next_departure(), None);
@@ -142,8 +142,8 @@ mod tests {
     #[test]
     fn what_is_not_written_is_not_sent() {
         let ip = Ipv4Addr::LOCALHOST.into();
-        let (to, now) = (media_socket(ip).unwrap(), Instant::now());
-        let mut egress = Egress::new(media_socket(ip).unwrap(), None, now);
+        let (to, now) = (media_socket(ip, 1 << 20).unwrap(), Instant::now());
+        let mut egress = Egress::new(media_socket(ip, 1 << 20).unwrap(), None, now);
         egress.send(now, to.local_addr().unwrap(), |buffer| {
             buffer.push(1);
             false

@@ -12,6 +12,9 @@
 mod config;
 pub use config::{Card, StageConfig, StageError};
 
+mod planted;
+pub use planted::Planted;
+
 mod stats;
 pub use stats::{StageStats, WorkerStats};
 
@@ -29,6 +32,8 @@ mod publisher;
 
 mod inbox;
 
+mod intake;
+
 mod worker;
 
 mod sessions;
@@ -43,12 +48,14 @@ mod link;
 
 mod work;
 
+mod reel;
+
 mod stun;
 
 mod net;
 
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
@@ -57,6 +64,7 @@ use tokio::sync::watch;
 use url::Url;
 
 use crate::inbox::{Inbox, Order};
+use crate::reel::Library;
 use crate::room::{Room, Worker};
 
 /// A running stage; stops when dropped.
@@ -87,21 +95,28 @@ impl Stage {
         let address = config.http_listen;
         let media_ip = config.media_ip();
         let cannot_listen = |source| StageError::Listen { address, source };
-        let listener = TcpListener::bind(address).map_err(cannot_listen)?;
+        let listener = config.planted.listen(address).map_err(cannot_listen)?;
         listener.set_nonblocking(true).map_err(cannot_listen)?;
         let http_addr = listener.local_addr().map_err(cannot_listen)?;
         let (workers, sockets): (Vec<Worker>, Vec<UdpSocket>) = (0..config.workers)
-            .map(|index| worker_at(media_ip, index))
+            .map(|index| worker_at(media_ip, index, config.planted.receive_buffer()))
             .collect::<io::Result<Vec<_>>>()
             .map_err(|source| StageError::Listen { address: SocketAddr::new(media_ip, 0), source })?
             .into_iter()
             .unzip();
 
+        let (library, asked) = match &config.planted.media_folder {
+            Some(folder) => {
+                let cannot = |source| StageError::MediaFolder { folder: folder.clone(), source };
+                Library::open(folder).map(|(library, asked)| (Some(library), Some(asked))).map_err(cannot)?
+            }
+            None => (None, None),
+        };
         let (stop_http, http_stopped) = watch::channel(false);
         let mut stage = Stage {
             http_addr,
             media_ip,
-            room: Arc::new(Room::new(config, identity, workers)),
+            room: Arc::new(Room::new(config, identity, workers, library)),
             stop_clock: Arc::default(),
             stop_http,
             threads: Vec::new(),
@@ -110,6 +125,10 @@ impl Stage {
             let worker = worker::Worker::new(index, Arc::clone(&stage.room), socket);
             let name = stage.room.workers[index].name.clone();
             stage.spawn(name, move || worker.run())?;
+        }
+        if let Some(asked) = asked {
+            let stop = Arc::clone(&stage.stop_clock);
+            stage.spawn("stage-reader".into(), move || reel::read_all(&asked, &stop))?;
         }
         let (room, stop) = (Arc::clone(&stage.room), Arc::clone(&stage.stop_clock));
         stage.spawn("stage-clock".into(), move || {
@@ -199,8 +218,8 @@ impl Drop for Stage {
     }
 }
 
-fn worker_at(ip: IpAddr, index: usize) -> io::Result<(Worker, UdpSocket)> {
-    let socket = net::media_socket(ip)?;
+fn worker_at(ip: IpAddr, index: usize, receive_buffer: usize) -> io::Result<(Worker, UdpSocket)> {
+    let socket = net::media_socket(ip, receive_buffer)?;
     let worker = Worker {
         inbox: Inbox::new()?,
         counters: stats::WorkerCounters::default(),

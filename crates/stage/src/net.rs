@@ -210,8 +210,8 @@ impl ReceiveBatch {
         }
     }
 
-    /// Receives what is there, at most 64 datagrams, without waiting; returns how many.
-    pub(crate) fn receive(&mut self, socket: &UdpSocket) -> usize {
+    /// Receives what is there, at most `most` and 64 datagrams, without waiting; returns how many.
+    pub(crate) fn receive(&mut self, socket: &UdpSocket, most: usize) -> usize {
         self.received.clear();
         let mut vectors: [iovec; RECEIVE_MAX] =
             [const { iovec { iov_base: ptr::null_mut(), iov_len: 0 } }; RECEIVE_MAX];
@@ -230,7 +230,7 @@ impl ReceiveBatch {
             libc::recvmmsg(
                 socket.as_raw_fd(),
                 messages.as_mut_ptr(),
-                RECEIVE_MAX as libc::c_uint,
+                most.min(RECEIVE_MAX) as libc::c_uint,
                 libc::MSG_DONTWAIT,
                 ptr::null_mut(),
             )
@@ -241,6 +241,11 @@ impl ReceiveBatch {
             self.received.push((message.msg_len as usize, address));
         }
         count
+    }
+
+    /// How many datagrams there are.
+    pub(crate) fn len(&self) -> usize {
+        self.received.len()
     }
 
     /// The datagrams received, with where they came from; they may be changed in place.
@@ -306,13 +311,13 @@ fn from_storage(storage: &sockaddr_storage) -> Option<SocketAddr> {
     }
 }
 
-/// A nonblocking UDP socket at `ip` with buffers large enough for a burst to a thousand viewers.
-pub(crate) fn media_socket(ip: std::net::IpAddr) -> io::Result<UdpSocket> {
+/// A nonblocking UDP socket at `ip` with a send buffer large enough for a burst to a thousand viewers.
+pub(crate) fn media_socket(ip: std::net::IpAddr, receive_buffer: usize) -> io::Result<UdpSocket> {
     let domain = if ip.is_ipv4() { socket2::Domain::IPV4 } else { socket2::Domain::IPV6 };
     let socket = socket2::Socket::new(domain, socket2::Type::DGRAM, None)?;
     // The kernel caps these at net.core.{w,r}mem_max; less only means that an overload shows earlier.
     let _ = socket.set_send_buffer_size(8 << 20);
-    let _ = socket.set_recv_buffer_size(8 << 20);
+    let _ = socket.set_recv_buffer_size(receive_buffer);
     socket.set_nonblocking(true)?;
     socket.bind(&SocketAddr::new(ip, 0).into())?;
     Ok(socket.into())
@@ -346,10 +351,12 @@ impl Bell {
     }
 }
 
-/// Waits until a datagram comes, the bell rings or `timeout_us` have passed.
-pub(crate) fn wait(socket: &UdpSocket, bell: &Bell, timeout_us: u64) {
+/// Waits until a datagram comes to `socket`, if there is one, the bell rings or `timeout_us` have passed.
+pub(crate) fn wait(socket: Option<&UdpSocket>, bell: &Bell, timeout_us: u64) {
     let watch = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-    let mut watched = [watch(socket.as_raw_fd()), watch(bell.0.as_raw_fd())];
+    // A negative descriptor is passed over (poll(2)).
+    let socket = socket.map_or(-1, AsRawFd::as_raw_fd);
+    let mut watched = [watch(socket), watch(bell.0.as_raw_fd())];
     let timeout = libc::timespec {
         tv_sec: (timeout_us / 1_000_000) as libc::time_t,
         tv_nsec: (timeout_us % 1_000_000 * 1_000) as libc::c_long,
@@ -374,7 +381,7 @@ mod tests {
     use super::*;
 
     fn socket() -> UdpSocket {
-        media_socket(Ipv4Addr::LOCALHOST.into()).unwrap()
+        media_socket(Ipv4Addr::LOCALHOST.into(), 1 << 20).unwrap()
     }
 
     #[test]
@@ -394,7 +401,7 @@ mod tests {
 
         let mut received = ReceiveBatch::new();
         let mut lens = Vec::new();
-        while received.receive(&to) > 0 {
+        while received.receive(&to, RECEIVE_MAX) > 0 {
             for (source, bytes) in received.datagrams() {
                 assert_eq!(source, from.local_addr().unwrap());
                 lens.push((bytes.len(), bytes[0]));
@@ -416,8 +423,8 @@ mod tests {
         let (socket, bell) = (socket(), Bell::new().unwrap());
         bell.ring();
         let begun = std::time::Instant::now();
-        wait(&socket, &bell, 60_000_000);
+        wait(Some(&socket), &bell, 60_000_000);
         assert!(begun.elapsed().as_secs() < 30);
-        wait(&socket, &bell, 1);
+        wait(Some(&socket), &bell, 1);
     }
 }

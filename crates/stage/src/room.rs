@@ -9,6 +9,7 @@ use std::time::Instant;
 use crate::config::{Card, StageConfig};
 use crate::inbox::{Inbox, Live, Order};
 use crate::peer::{Agreed, Identity, OfferError, Peer, Role};
+use crate::reel::Library;
 use crate::source::{Audience, Burst, Codec};
 use crate::stats::{StageStats, WorkerCounters, add};
 
@@ -20,6 +21,8 @@ pub(crate) struct NewSession {
     pub(crate) peer: Peer,
     pub(crate) local_ufrag: String,
     pub(crate) agreed: Vec<Agreed>,
+    /// Memory that it holds while it lasts.
+    pub(crate) ballast: Vec<u8>,
 }
 
 /// What the maker of an offer gets.
@@ -64,6 +67,10 @@ pub(crate) struct Room {
     pub(crate) audience: Audience,
     pub(crate) workers: Vec<Worker>,
     identity: Identity,
+    /// What all workers take turns at, where that is planted.
+    pub(crate) turn: Mutex<()>,
+    /// The viewers' files, where media has to be read.
+    pub(crate) library: Option<Library>,
     sessions: Mutex<Sessions>,
     viewers_total: AtomicU64,
     viewers_refused: AtomicU64,
@@ -85,12 +92,19 @@ struct Entry {
 }
 
 impl Room {
-    pub(crate) fn new(config: StageConfig, identity: Identity, workers: Vec<Worker>) -> Self {
+    pub(crate) fn new(
+        config: StageConfig,
+        identity: Identity,
+        workers: Vec<Worker>,
+        library: Option<Library>,
+    ) -> Self {
         Self {
             config,
             audience: Audience::default(),
             workers,
             identity,
+            turn: Mutex::default(),
+            library,
             sessions: Mutex::default(),
             viewers_total: AtomicU64::new(0),
             viewers_refused: AtomicU64::new(0),
@@ -111,9 +125,13 @@ impl Room {
                 return Err(error.into());
             }
         };
-        if role == Role::Viewer {
-            add(&self.viewers_total, 1);
-        }
+        let ballast = match role {
+            Role::Viewer => {
+                add(&self.viewers_total, 1);
+                self.config.planted.memory_of_viewer()
+            }
+            Role::Publisher => Vec::new(),
+        };
         worker.inbox.order(Order::Join(Box::new(NewSession {
             id: id.clone(),
             role,
@@ -121,6 +139,7 @@ impl Room {
             peer: answered.peer,
             local_ufrag: answered.local_ufrag,
             agreed: answered.agreed,
+            ballast,
         })));
         Ok(Welcome { id, etag, answer: answered.sdp })
     }
@@ -134,7 +153,10 @@ impl Room {
                 return Err(Refusal::Full(sessions.viewers));
             }
             Role::Publisher if sessions.publisher.is_some() => return Err(Refusal::Occupied),
-            Role::Viewer => sessions.viewers += 1,
+            Role::Viewer => {
+                sessions.viewers += 1;
+                self.config.planted.crash_if_due(sessions.viewers);
+            }
             Role::Publisher => sessions.publisher = Some(id.to_owned()),
         }
         let mut load = vec![0_u32; self.workers.len()];

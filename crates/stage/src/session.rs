@@ -15,6 +15,7 @@ use crate::egress::Egress;
 use crate::inbox::Live;
 use crate::peer::{Agreed, Peer, Role};
 use crate::publisher::{self, Published};
+use crate::reel::Library;
 use crate::room::{NewSession, Room, source_for};
 use crate::source::{History, Source};
 use crate::stats::{WorkerCounters, add};
@@ -46,6 +47,7 @@ pub(crate) struct Session {
     pub(crate) addresses: Vec<SocketAddr>,
     pub(crate) heard_at: Instant,
     began_at: Instant,
+    _ballast: Vec<u8>,
 }
 
 /// What a session does.
@@ -91,6 +93,7 @@ impl Session {
             addresses: Vec::new(),
             heard_at: now,
             began_at: now,
+            _ballast: new.ballast,
         }
     }
 
@@ -133,7 +136,8 @@ impl Session {
                 if streams.iter().any(|stream| stream.source.is_live()) {
                     room.ask_key_frame();
                 }
-                let outlet = Outlet { sealer, to, transport_sequence: 0 };
+                let reel = room.library.as_ref().and_then(Library::deal);
+                let outlet = Outlet { sealer, to, transport_sequence: 0, reel };
                 self.media = Media::Viewing { outlet, opener, streams, report_at };
                 true
             }

@@ -40,6 +40,9 @@ pub struct StageStats {
     pub receiver_reports: u64,
     /// Mean of the `fraction lost` of those reports, 0.0–1.0.
     pub reported_loss_ratio: f64,
+    /// Datagrams taken from the workers' sockets.
+    #[serde(default)]
+    pub datagrams_received: u64,
     /// Datagrams that belonged to no session or did not authenticate.
     pub datagrams_refused: u64,
     /// Media packets received from the publisher.
@@ -81,6 +84,7 @@ pub(crate) struct WorkerCounters {
     pub(crate) key_frame_requests: AtomicU64,
     pub(crate) receiver_reports: AtomicU64,
     pub(crate) fraction_lost_sum: AtomicU64,
+    pub(crate) datagrams_received: AtomicU64,
     pub(crate) datagrams_refused: AtomicU64,
     pub(crate) published_packets: AtomicU64,
     pub(crate) busy_permille: AtomicU64,
@@ -107,6 +111,7 @@ impl StageStats {
         self.packets_resent += get(&worker.packets_resent);
         self.resend_misses += get(&worker.resend_misses);
         self.key_frame_requests += get(&worker.key_frame_requests);
+        self.datagrams_received += get(&worker.datagrams_received);
         self.datagrams_refused += get(&worker.datagrams_refused);
         self.published_packets += get(&worker.published_packets);
         let reports = get(&worker.receiver_reports);

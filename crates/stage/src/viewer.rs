@@ -8,6 +8,7 @@ use throng_media::rtp::{AbsCaptureTime, Extensions, HeaderFields, NtpTime, write
 use throng_protocol::webrtc::srtp::{RTP_GROWTH_MAX, Sealer};
 
 use crate::peer::Agreed;
+use crate::reel::Reel;
 use crate::source::{Burst, Source};
 
 /// A stream to a viewer.
@@ -40,6 +41,17 @@ pub(crate) struct Outlet {
     pub(crate) to: SocketAddr,
     /// Transport-wide sequence number of the next packet.
     pub(crate) transport_sequence: u16,
+    /// Its file, where media has to be read.
+    pub(crate) reel: Option<Reel>,
+}
+
+impl Outlet {
+    /// Whether `burst` has been read and may be sent; what comes after it is asked for.
+    #[inline]
+    pub(crate) fn has_read(&mut self, burst: &Burst) -> bool {
+        let Some(reel) = &mut self.reel else { return true };
+        reel.take(burst.payloads.iter().map(Vec::len).sum())
+    }
 }
 
 /// What a NACK came to.
@@ -86,6 +98,11 @@ impl Stream {
                 true
             }
         }
+    }
+
+    /// Sends nothing more until the next key frame.
+    pub(crate) fn pause(&mut self) {
+        self.place = Place::Waiting;
     }
 
     fn begin(&mut self, burst: &Burst) {

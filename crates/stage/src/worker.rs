@@ -10,6 +10,7 @@ use throng_media::rtp::{NtpTime, PacketKind, classify};
 use crate::card::wall_clock_ns;
 use crate::egress::Egress;
 use crate::inbox::Order;
+use crate::intake::Intake;
 use crate::net::{ReceiveBatch, thread_cpu_us, wait};
 use crate::room::Room;
 use crate::session::{Media, Outside, Session};
@@ -30,6 +31,7 @@ pub(crate) struct Worker {
     egress: Egress,
     history: [History; Source::COUNT],
     work: PlantedWork,
+    intake: Intake,
     scratch: Vec<u8>,
     next_tick: Instant,
     load: Load,
@@ -48,7 +50,8 @@ impl Worker {
         let share = config.workers.max(1) as u64;
         let queue = Duration::from_millis(config.egress_queue_ms.into());
         let limit = config.egress_bps.map(|bps| (bps / share, queue));
-        let work = PlantedWork::new(config.work_per_packet);
+        let work = PlantedWork::new(&config.planted);
+        let intake = Intake::new(config.planted.receive_rate, now);
         Self {
             index,
             room,
@@ -56,6 +59,7 @@ impl Worker {
             egress: Egress::new(socket, limit, now),
             history: Default::default(),
             work,
+            intake,
             scratch: Vec::with_capacity(2_048),
             next_tick: now,
             load: Load { since: now, waited: Duration::ZERO },
@@ -76,9 +80,12 @@ impl Worker {
                 self.follow(order);
             }
             for _ in 0..RECEIVE_TURNS {
-                if received.receive(self.egress.socket()) == 0 {
+                let most = self.intake.allowed(Instant::now());
+                let count = received.receive(self.egress.socket(), most);
+                if count == 0 {
                     break;
                 }
+                self.intake.took(count);
                 self.take_in(&mut received);
             }
             while let Some(burst) = inbox.take_burst() {
@@ -100,7 +107,8 @@ impl Worker {
         let begun = Instant::now();
         let until = self.egress.next_departure().map_or(self.next_tick, |leaves| leaves.min(self.next_tick));
         let timeout = until.saturating_duration_since(begun);
-        wait(self.egress.socket(), &self.room.workers[self.index].inbox.bell, timeout.as_micros() as u64);
+        let socket = (self.intake.allowed(begun) > 0).then(|| self.egress.socket());
+        wait(socket, &self.room.workers[self.index].inbox.bell, timeout.as_micros() as u64);
         self.load.waited += begun.elapsed();
     }
 
@@ -131,6 +139,7 @@ impl Worker {
 
     fn take_in(&mut self, received: &mut ReceiveBatch) {
         let now = Instant::now();
+        add(&self.counters().datagrams_received, received.len() as u64);
         for (source, datagram) in received.datagrams() {
             let Some(slot) = self.sessions.slot_of_datagram(source, datagram) else {
                 add(&self.counters().datagrams_refused, 1);
@@ -173,14 +182,21 @@ impl Worker {
         let now = Instant::now();
         let lag = now.saturating_duration_since(burst.captured_at);
         self.counters().frame_lag_us.store(lag.as_micros() as u64, Relaxed);
-        let (egress, work) = (&mut self.egress, &mut self.work);
+        let (egress, work, turn) = (&mut self.egress, &mut self.work, &self.room.turn);
         self.sessions.each_subscriber(burst.source, |stream, outlet| {
+            if let Some(reel) = &mut outlet.reel {
+                reel.read_ahead();
+            }
             if !stream.takes(&burst) {
+                return;
+            }
+            if !outlet.has_read(&burst) {
+                stream.pause();
                 return;
             }
             let to = outlet.to;
             for number in 0..burst.payloads.len() {
-                work.spend();
+                work.spend(turn);
                 egress.send(now, to, |out| stream.write(&burst, number, outlet, out));
             }
         });

@@ -21,7 +21,7 @@ fn plant(lab: &Lab) -> anyhow::Result<Outcome> {
     let mut command = Command::new("nice");
     command.args(["-n", "10"]).arg(&lab.throng).args(["stage", "--listen", "127.0.0.1:0"]);
     command.args(["--workers", &cores, "--work-per-packet", "800"]);
-    let stage = Stage::of(command)?;
+    let stage = Stage::of(&mut command)?;
     let watch = format!("pid={}", stage.pid());
     let answer = lab.find(None, "all-cores", &stage.url, &watch, &["--ceiling", "400"])?;
     // The crowd takes its own part of the cores, which is not known beforehand.

@@ -1,7 +1,7 @@
 //! A control group that gives the server less than a core.
 
 use super::Planted;
-use crate::cgroup::Quota;
+use crate::cgroup::Group;
 use crate::search::{Lab, Outcome};
 use crate::stage::{CpuOf, Stage};
 
@@ -19,7 +19,7 @@ pub(super) const PLANTED: Planted = Planted {
 fn plant(lab: &Lab) -> anyhow::Result<Outcome> {
     let stage = Stage::start(lab, None, &["--workers", "2", "--work-per-packet", "800"])?;
     let truth = stage.cpu(lab, CpuOf::Process)?.limit(CORES);
-    let quota = Quota::cpu(CORES)?;
+    let quota = Group::cpu(CORES)?;
     quota.take(stage.pid())?;
     let watch = format!("pid={}", stage.pid());
     let answer = lab.find(None, "cpu-quota", &stage.url, &watch, &["--ceiling", "200"])?;

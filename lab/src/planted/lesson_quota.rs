@@ -6,7 +6,7 @@ use throng_sim::janus::{Janus, ROOM};
 use throng_sim::namespace::Namespace;
 
 use super::Planted;
-use crate::cgroup::Quota;
+use crate::cgroup::Group;
 use crate::lesson;
 use crate::search::{Lab, Outcome};
 
@@ -27,7 +27,7 @@ fn plant(lab: &Lab) -> anyhow::Result<Outcome> {
     let janus = Janus::start(&namespace, address)?;
     let url = format!("janus+ws://{address}:8188/videoroom/{ROOM}");
     let truth = lesson::cpu(lab, &namespace, &url, janus.pid())?.limit(CORES);
-    let quota = Quota::cpu(CORES)?;
+    let quota = Group::cpu(CORES)?;
     quota.take(janus.pid())?;
     let watch = format!("pid={}", janus.pid());
     let answer = lab.find(Some(&namespace), "lesson-quota", &url, &watch, &lesson::ASKED)?;

@@ -4,18 +4,26 @@ use crate::search::{Lab, Outcome};
 
 pub(crate) use line::FRAME_RATIO;
 
+mod accept_backlog;
 mod all_cores;
 mod ceiling;
+mod copying;
 mod cpu_quota;
+mod crash;
 mod descriptors;
+mod disk_read;
 mod generator;
 mod hidden;
 mod lesson_line;
 mod lesson_quota;
 mod line;
 mod lossy_path;
+mod memory;
 mod nothing;
 mod one_thread;
+mod port_range;
+mod receive_buffer;
+mod shared_lock;
 mod two_at_once;
 
 /// A limit that is planted.
@@ -42,6 +50,15 @@ pub(crate) const ALL: &[Planted] = &[
     lesson_line::PLANTED,
     lossy_path::PLANTED,
     descriptors::PLANTED,
+    port_range::PLANTED,
+    disk_read::PLANTED,
+    disk_read::IN_MEMORY,
+    receive_buffer::PLANTED,
+    memory::PLANTED,
+    accept_backlog::PLANTED,
+    shared_lock::PLANTED,
+    copying::PLANTED,
+    crash::PLANTED,
     ceiling::PLANTED,
     hidden::PLANTED,
     two_at_once::PLANTED,

@@ -35,6 +35,7 @@ pub(crate) async fn serve(
     mut stop: watch::Receiver<bool>,
 ) -> std::io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
+    let pause = Duration::from_millis(room.config.planted.accept_pause_ms.into());
     let places = Arc::new(tokio::sync::Semaphore::new(CONNECTIONS_MAX));
     loop {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return Ok(()) };
@@ -48,6 +49,9 @@ pub(crate) async fn serve(
             continue;
         };
         let _ = stream.set_nodelay(true);
+        if !pause.is_zero() {
+            tokio::time::sleep(pause).await;
+        }
         let room = Arc::clone(&room);
         let mut stop = stop.clone();
         tokio::task::spawn(async move {

@@ -29,6 +29,20 @@ pub struct Stat<'a> {
     pub started_ticks: u64,
     /// Ticks it waited for block I/O; 0 unless delay accounting is on.
     pub blkio_ticks: u64,
+    /// Of a zombie, how it ended, in the form of waitpid(2); 0 also where the reader may not trace the process.
+    pub exit_code: i32,
+}
+
+impl Stat<'_> {
+    /// Of a process that has ended: how, in words; `None` where that was without a fault, or is not told.
+    #[must_use]
+    pub fn fault(&self) -> Option<String> {
+        match (self.exit_code & 0x7f, self.exit_code >> 8 & 0xff) {
+            (0, 0) => None,
+            (0, code) => Some(format!("with exit code {code}")),
+            (signal, _) => Some(format!("by signal {signal}")),
+        }
+    }
 }
 
 /// The figures; `None` when it is not such a file.
@@ -53,6 +67,7 @@ pub fn parse(text: &[u8]) -> Option<Stat<'_>> {
     let threads = skip(4)?; // 20
     let started_ticks = skip(1)?; // 22
     let blkio_ticks = skip(19).unwrap_or(0); // 42
+    let exit_code = skip(9).and_then(|code| i32::try_from(code).ok()).unwrap_or(0); // 52
     Some(Stat {
         id,
         name,
@@ -66,6 +81,7 @@ pub fn parse(text: &[u8]) -> Option<Stat<'_>> {
         threads,
         started_ticks,
         blkio_ticks,
+        exit_code,
     })
 }
 
@@ -84,6 +100,14 @@ mod tests {
             assert_eq!((stat.user_ticks, stat.system_ticks, stat.threads), (15, 16, 21));
             assert_eq!((stat.group, stat.started_ticks, stat.blkio_ticks), (7, 23, 42));
         }
+        let ended = |code: &str| {
+            let text = format!("7 (x) Z{} 0 0 0 0 0 0 0 0 {code}\n", &figures[1..]);
+            parse(text.as_bytes()).and_then(|stat| stat.fault())
+        };
+        assert_eq!(ended("0"), None);
+        assert_eq!(ended("256").as_deref(), Some("with exit code 1"));
+        assert_eq!(ended("9").as_deref(), Some("by signal 9"));
+        assert_eq!(ended("134").as_deref(), Some("by signal 6"), "with a core dump");
         for rubbish in ["", "1", "1 (x", "1 x) S", "x (y) S 1 1 1", ")(", "1 (y) "] {
             assert_eq!(parse(rubbish.as_bytes()), None, "{rubbish}");
         }

@@ -125,16 +125,18 @@ impl Process {
         let text = reader.one(&self.stat)?;
         let now = Instant::now();
         let Some(stat) = stat::parse(text) else { return Ok(0) };
-        let ended = |why| io::Error::new(io::ErrorKind::NotFound, why);
+        let ended = |why: String| io::Error::new(io::ErrorKind::NotFound, why);
         if stat.state == b'Z' || stat.state == b'X' {
-            return Err(ended("it is a zombie"));
+            let how =
+                stat.fault().map_or_else(|| "it is a zombie".to_owned(), |how| format!("it ended {how}"));
+            return Err(ended(how));
         }
         // A process that was found between its fork and its exec, or as `ip netns exec`, gets its name now.
         if self.opened_at.elapsed() < SETTLES && stat.name != self.name.as_bytes() {
-            return Err(ended("it became another program"));
+            return Err(ended("it became another program".into()));
         }
         if stat.started_ticks != self.started_ticks {
-            return Err(ended("its PID belongs to another process"));
+            return Err(ended("its PID belongs to another process".into()));
         }
         let pid = self.pid.to_string();
         let labels = [("process", &*self.name), ("pid", &*pid)];

@@ -1,0 +1,137 @@
+//! Limits that are planted on purpose, each a real one: for tests that need to know what a server ends at.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+
+use crate::config::StageError;
+
+/// What a listener's queue holds where nothing is planted: what the standard library asks for.
+const BACKLOG: u32 = 4_096;
+
+/// Room for a burst from a thousand viewers.
+const RECEIVE_BUFFER_KB: u32 = 8 * 1024;
+
+/// Limits that a stage is given on purpose. All are off in [`Planted::default`], and in honest use.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Planted {
+    /// Further AES-GCM passes over each media packet sent: a worker is full at a lower load.
+    pub work_per_packet: u32,
+    /// Memory that is copied for each media packet sent, kilobytes (1,000 bytes): a worker that mostly copies.
+    pub copy_per_packet_kb: u32,
+    /// All workers take one mutex around the work and the copying for each packet: many threads, one core's worth of work.
+    pub shared_lock: bool,
+    /// Memory that each viewer holds while its session lasts, every page of it written, megabytes (1,000,000 bytes).
+    pub memory_per_viewer_mb: u32,
+    /// The process aborts when this many viewers are there at a time.
+    pub crash_at: Option<usize>,
+    /// Connections that may wait to be accepted (`listen(2)`).
+    pub backlog: Option<u32>,
+    /// How long the one who accepts sleeps after each connection, milliseconds.
+    pub accept_pause_ms: u32,
+    /// Receive buffer of each worker's socket, kilobytes (1,024 bytes, `SO_RCVBUF`).
+    pub receive_buffer_kb: Option<u32>,
+    /// Datagrams that each worker takes from its socket at most, a second; it sleeps meanwhile.
+    pub receive_rate: Option<u32>,
+    /// A folder with a file for each viewer, which is read past the page cache as fast as the viewer is sent to: what has
+    /// not been read is not sent.
+    pub media_folder: Option<PathBuf>,
+}
+
+impl Planted {
+    pub(crate) fn validate(&self) -> Result<(), StageError> {
+        let within = |field, value: u64, low: u64, high: u64, range| {
+            if (low..=high).contains(&value) {
+                Ok(())
+            } else {
+                Err(StageError::OutOfRange { field, value, range })
+            }
+        };
+        within("work_per_packet", self.work_per_packet.into(), 0, 100_000, "0 to 100000")?;
+        within("copy_per_packet_kb", self.copy_per_packet_kb.into(), 0, 100_000, "0 to 100000")?;
+        within("memory_per_viewer_mb", self.memory_per_viewer_mb.into(), 0, 10_000, "0 to 10000")?;
+        within("crash_at", self.crash_at.unwrap_or(1) as u64, 1, 100_000, "1 to 100000")?;
+        within("backlog", self.backlog.unwrap_or(1).into(), 1, 65_535, "1 to 65535")?;
+        within("accept_pause_ms", self.accept_pause_ms.into(), 0, 60_000, "0 to 60000")?;
+        within(
+            "receive_buffer_kb",
+            self.receive_buffer_kb.unwrap_or(1).into(),
+            1,
+            1_000_000,
+            "1 to 1000000",
+        )?;
+        within("receive_rate", self.receive_rate.unwrap_or(1).into(), 1, 10_000_000, "1 to 10000000")
+    }
+
+    /// Ends the process as a fault would, if it is to crash with so many viewers.
+    pub(crate) fn crash_if_due(&self, viewers: usize) {
+        if self.crash_at.is_some_and(|limit| viewers >= limit) {
+            tracing::error!(viewers, "the planted crash is due");
+            std::process::abort();
+        }
+    }
+
+    /// What one viewer holds: memory that is really there, because all of it is written.
+    pub(crate) fn memory_of_viewer(&self) -> Vec<u8> {
+        vec![0xa5; self.memory_per_viewer_mb as usize * 1_000_000]
+    }
+
+    /// The size of the workers' receive buffers, bytes.
+    pub(crate) fn receive_buffer(&self) -> usize {
+        self.receive_buffer_kb.unwrap_or(RECEIVE_BUFFER_KB) as usize * 1024
+    }
+
+    /// A listener at `address` with the queue that was planted.
+    pub(crate) fn listen(&self, address: SocketAddr) -> io::Result<TcpListener> {
+        let domain = socket2::Domain::for_address(address);
+        let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None)?;
+        // A stage that is started again finds its address in TIME_WAIT.
+        socket.set_reuse_address(true)?;
+        socket.bind(&address.into())?;
+        socket.listen(i32::try_from(self.backlog.unwrap_or(BACKLOG)).unwrap_or(i32::MAX))?;
+        Ok(socket.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{Ipv4Addr, TcpStream};
+    use std::time::Duration;
+
+    #[test]
+    fn a_viewer_holds_as_much_as_was_planted() {
+        assert!(Planted::default().memory_of_viewer().is_empty());
+        let planted = Planted { memory_per_viewer_mb: 2, ..Planted::default() };
+        let held = planted.memory_of_viewer();
+        assert!(held.len() == 2_000_000 && held.iter().all(|byte| *byte == 0xa5));
+    }
+
+    #[test]
+    fn who_finds_the_queue_full_is_not_connected() {
+        let planted = Planted { backlog: Some(1), ..Planted::default() };
+        let listener = planted.listen((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        let address = listener.local_addr().unwrap();
+        let reach = || TcpStream::connect_timeout(&address, Duration::from_millis(100));
+        // The kernel takes one more than the backlog (net/sock.h, sk_acceptq_is_full).
+        let waiting = [reach(), reach()];
+        assert!(waiting.iter().all(Result::is_ok) && reach().is_err());
+    }
+
+    #[test]
+    fn a_crash_is_due_at_its_size_and_not_before() {
+        Planted::default().crash_if_due(1_000_000);
+        Planted { crash_at: Some(3), ..Planted::default() }.crash_if_due(2);
+    }
+
+    #[test]
+    fn figures_out_of_range_name_their_field() {
+        let said = |planted: Planted| planted.validate().unwrap_err().to_string();
+        assert_eq!(
+            said(Planted { backlog: Some(0), ..Planted::default() }),
+            "backlog = 0 is outside 1 to 65535"
+        );
+        assert!(said(Planted { crash_at: Some(0), ..Planted::default() }).starts_with("crash_at = 0"));
+        assert!(Planted::default().validate().is_ok());
+    }
+}

@@ -1,0 +1,30 @@
+//! A control group with too little memory for what each viewer holds: the kernel kills, and somebody starts it again.
+
+use super::Planted;
+use crate::cgroup::Group;
+use crate::search::{Lab, Outcome};
+use crate::stage::Stage;
+
+const LIMIT_BYTES: u64 = 200_000_000;
+const PER_VIEWER_MB: u64 = 8;
+
+pub(super) const PLANTED: Planted = Planted {
+    name: "memory limit",
+    what: "stage, 8 MB held for each viewer, in a control group of 200 MB",
+    expects: &["memory"],
+    verdict: "found",
+    is_short: false,
+    plant,
+};
+
+fn plant(lab: &Lab) -> anyhow::Result<Outcome> {
+    let group = Group::memory(LIMIT_BYTES)?;
+    let arguments = ["--memory-per-viewer-mb", &PER_VIEWER_MB.to_string()];
+    let stage = Stage::kept_alive(lab, Some(&group), &arguments)?;
+    let idle = group.memory_bytes()?;
+    let watch = format!("pid={}", stage.pid());
+    let answer = lab.find(None, "memory", &stage.url, &watch, &["--ceiling", "100"])?;
+    drop(stage);
+    let truth = LIMIT_BYTES.saturating_sub(idle) / (PER_VIEWER_MB * 1_000_000);
+    Ok(Outcome { answer, truth: Some(truth as f64) })
+}
