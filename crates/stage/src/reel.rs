@@ -57,12 +57,11 @@ impl Library {
         let entries = std::fs::read_dir(folder)?.map(|entry| Ok(entry?.path()));
         let mut paths: Vec<PathBuf> = entries.collect::<io::Result<_>>()?;
         paths.sort();
-        let open = |path: &PathBuf| {
-            let file = File::options().read(true).custom_flags(libc::O_DIRECT).open(path)?;
-            Ok(file.metadata()?.is_file().then(|| Arc::new(file)))
-        };
-        let files: Vec<Arc<File>> =
-            paths.iter().filter_map(|path| open(path).transpose()).collect::<io::Result<_>>()?;
+        // A file system has a folder of its own for what is lost.
+        paths.retain(|path| path.is_file());
+        let open =
+            |path: &PathBuf| File::options().read(true).custom_flags(libc::O_DIRECT).open(path).map(Arc::new);
+        let files: Vec<Arc<File>> = paths.iter().map(open).collect::<io::Result<_>>()?;
         let is_long = |file: &Arc<File>| file.metadata().is_ok_and(|known| known.len() >= BLOCK_LEN as u64);
         if files.is_empty() || !files.iter().all(is_long) {
             let why = format!("wants files of {BLOCK_LEN} bytes or more, one for each viewer");
@@ -131,6 +130,7 @@ mod tests {
     fn a_viewer_is_sent_to_as_fast_as_its_file_is_read_and_the_file_goes_round() {
         let folder = tempfile::tempdir().unwrap();
         assert!(Library::open(folder.path()).is_err(), "an empty folder");
+        std::fs::create_dir(folder.path().join("lost+found")).unwrap();
         std::fs::write(folder.path().join("a"), vec![7; 2 * BLOCK_LEN]).unwrap();
         let (library, asked) = Library::open(folder.path()).unwrap();
         let mut reel = library.deal().unwrap();
