@@ -35,7 +35,7 @@ impl Stage {
     }
 
     /// Starts one on loopback that is started again whenever it ends, as service managers do; in `group`, if there is one.
-    /// [`Self::pid`] is then its parent's.
+    /// [`Self::pid`] is then its keeper's.
     pub(crate) fn kept_alive(lab: &Lab, group: Option<&Group>, arguments: &[&str]) -> anyhow::Result<Self> {
         // The port that it comes back to: free a moment ago.
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
@@ -68,6 +68,12 @@ impl Stage {
 
     pub(crate) fn pid(&self) -> u32 {
         self.process.id()
+    }
+
+    /// The TCP port of its HTTP.
+    pub(crate) fn port(&self) -> &str {
+        let host = self.url.split('/').nth(2).unwrap_or_default();
+        host.rsplit(':').next().unwrap_or_default()
     }
 
     /// One of its counters, from `/stats`.

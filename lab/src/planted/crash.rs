@@ -18,7 +18,7 @@ pub(super) const PLANTED: Planted = Planted {
 
 fn plant(lab: &Lab) -> anyhow::Result<Outcome> {
     let stage = Stage::kept_alive(lab, None, &["--crash-at", &FATAL.to_string()])?;
-    let watch = format!("pid={}", stage.pid());
+    let watch = format!("port={}", stage.port());
     let answer = lab.find(None, "crash", &stage.url, &watch, &["--ceiling", "100"])?;
     Ok(Outcome { answer, truth: Some(f64::from(FATAL - 1)) })
 }

@@ -22,7 +22,7 @@ fn plant(lab: &Lab) -> anyhow::Result<Outcome> {
     let arguments = ["--memory-per-viewer-mb", &PER_VIEWER_MB.to_string()];
     let stage = Stage::kept_alive(lab, Some(&group), &arguments)?;
     let idle = group.memory_bytes()?;
-    let watch = format!("pid={}", stage.pid());
+    let watch = format!("port={}", stage.port());
     let answer = lab.find(None, "memory", &stage.url, &watch, &["--ceiling", "100"])?;
     drop(stage);
     let truth = LIMIT_BYTES.saturating_sub(idle) / (PER_VIEWER_MB * 1_000_000);

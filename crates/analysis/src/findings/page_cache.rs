@@ -10,6 +10,8 @@ use crate::scene::Scene;
 pub(super) const KEY: &str = "page_cache";
 /// Pages a second that come back soon after they were thrown out: 4 MB/s of reading that memory would have spared.
 const REFAULTS_MIN: f64 = 1_000.0;
+/// A server that reads less than this a second by itself has no use for the cache: others on the host do the reading.
+const OWN_READ_BYTES_MIN: f64 = 64e3;
 /// The working set does not fit at all: 40 MB/s.
 const REFAULTS_FULL: f64 = 10_000.0;
 
@@ -20,6 +22,13 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
     let refaults = scene.sum(&metric::HOST_MEMORY_REFAULTS_FILE);
     if refaults.fail() < REFAULTS_MIN {
         return Seen::Fine(format!("Page cache: {:.0} pages a second had to be read again", refaults.fail()));
+    }
+    let own = scene.sum(&metric::PROCESS_READ_BYTES);
+    if own.fail.is_some_and(|own| own < OWN_READ_BYTES_MIN) {
+        return Seen::Fine(format!(
+            "Page cache: {:.0} pages a second had to be read again, but the server reads nothing from disks",
+            refaults.fail()
+        ));
     }
     let crossed = scene.crossed_metric(&metric::HOST_MEMORY_REFAULTS_FILE, REFAULTS_MIN);
     let available = scene.sum(&metric::HOST_MEMORY_AVAILABLE);
@@ -33,6 +42,7 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         evidence: vec![
             Evidence::new("host.memory.refaults_file", Unit::PerSecond, refaults).crossed(crossed),
             Evidence::new("disk.read_bytes of the busiest disk", Unit::BytesPerSecond, read),
+            Evidence::new("process.read_bytes", Unit::BytesPerSecond, own),
             Evidence::new("host.memory.available", Unit::Bytes, available),
         ],
         change: "More memory for the page cache (or a larger limit of the control group), fewer or smaller files at once, or a faster disk".into(),

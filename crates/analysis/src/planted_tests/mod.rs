@@ -164,12 +164,17 @@ fn a_disk_that_gives_no_more_is_named_and_iowait_alone_is_not() {
 }
 
 #[test]
-fn a_page_cache_that_is_too_small_is_named() {
+fn a_page_cache_that_is_too_small_is_named_where_the_server_reads() {
+    let refaults = |m: Moment| if m.over { 30_000.0 } else { 5.0 };
     check("page_cache", |world| {
-        world.put("host.memory.refaults_file", &[], Unit::PerSecond, None, |m| {
-            if m.over { 30_000.0 } else { 5.0 }
-        });
+        let process = [("process", "media"), ("pid", "7")];
+        world.put("host.memory.refaults_file", &[], Unit::PerSecond, None, refaults);
+        world.put("process.read_bytes", &process, Unit::BytesPerSecond, None, move |m| 4096.0 * refaults(m));
     });
+    let mut world = World::new();
+    world.put("host.memory.refaults_file", &[], Unit::PerSecond, None, refaults);
+    let found = explained(&mut world).bottleneck;
+    assert_eq!(found.verdict, Certainty::Unattributed, "somebody else's files: {found:#?}");
 }
 
 #[test]
