@@ -104,6 +104,8 @@ pub enum FailureReason {
     Unauthorized,
     /// The room threw this participant out.
     Kicked,
+    /// The room was destroyed while this participant was in it.
+    RoomEnded,
     /// The server takes none of the codecs that this participant sends.
     CodecRefused,
     /// The server was silent for longer than the phase may take.
@@ -141,6 +143,7 @@ impl FailureReason {
             Self::RoomFull => "room_full".into(),
             Self::Unauthorized => "unauthorized".into(),
             Self::Kicked => "kicked".into(),
+            Self::RoomEnded => "room_ended".into(),
             Self::CodecRefused => "codec_refused".into(),
             Self::SignallingTimeout => "signalling_timeout".into(),
             Self::SignallingClosed => "signalling_closed".into(),
@@ -167,6 +170,7 @@ impl FailureReason {
             "room_full" => Self::RoomFull,
             "unauthorized" => Self::Unauthorized,
             "kicked" => Self::Kicked,
+            "room_ended" => Self::RoomEnded,
             "codec_refused" => Self::CodecRefused,
             "signalling_timeout" => Self::SignallingTimeout,
             "signalling_closed" => Self::SignallingClosed,

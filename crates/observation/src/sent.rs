@@ -4,7 +4,7 @@
 use crate::{Codec, MediaKind, TrackId};
 use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Sums over a stretch of time; all add up over time and over tracks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,6 +57,8 @@ pub struct SentInterval {
     pub codec: Codec,
     /// When the interval ended.
     pub ended_at: Instant,
+    /// How long it lasted.
+    pub length: Duration,
     /// Sums over the interval.
     pub counters: SentCounters,
     /// Round-trip time by the receiver's last report (RFC 3550 section 6.4.1), seconds.

@@ -107,21 +107,20 @@ impl<'a> Janus<'a> {
     ) -> Result<Self, StandError> {
         let folder = tempfile::tempdir()?;
         configure(&folder, media_address, backend, &ports)?;
-        let log = folder.path().join("log");
-        let written = fs::File::create(&log)?;
-        let mut command = namespace.command("janus");
-        command.arg("-F").arg(folder.path()).stdin(Stdio::null());
-        command.stdout(written.try_clone()?).stderr(written);
-        let process = Guarded::start(&mut command)?;
-        for port in [PORT, ADMIN_PORT] {
-            let to = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-            let ready = namespace.enter(|| wait_for_port("Janus", to, Duration::from_secs(10)))?;
-            if let Err(error) = ready {
-                let log = fs::read_to_string(&log).unwrap_or_default();
-                return Err(StandError::Said(format!("{error}; its log:\n{log}")));
-            }
-        }
+        let process = launched(namespace, &folder)?;
         Ok(Self { namespace, process, folder })
+    }
+
+    /// Kills it as a crash would, and starts it again with nothing but its configuration.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn restart(&mut self) -> Result<(), StandError> {
+        let child = self.process.child();
+        child.kill()?;
+        child.wait()?;
+        self.process = launched(self.namespace, &self.folder)?;
+        Ok(())
     }
 
     /// The process, for measuring it. It is `ip netns exec`, which becomes Janus.
@@ -235,6 +234,15 @@ impl<'a> Janus<'a> {
         self.namespace.enter(|| video_room(&[kick]))?.map(drop)
     }
 
+    /// Destroys one of the rooms of the configuration, with everybody in it.
+    ///
+    /// # Errors
+    /// When Janus does not answer.
+    pub fn destroy_room(&self, room: u64) -> Result<(), StandError> {
+        let destroy = json!({ "request": "destroy", "room": room, "secret": ROOM_SECRET });
+        self.namespace.enter(|| video_room(&[destroy]))?.map(drop)
+    }
+
     /// How many RTP packets of media Janus says came in over all handles.
     ///
     /// # Errors
@@ -261,6 +269,25 @@ impl<'a> Janus<'a> {
     pub fn bytes_sent(&self) -> Result<u64, StandError> {
         Ok(self.handles()?.iter().map(|handle| counted(handle, "out", "bytes")).sum())
     }
+}
+
+/// Starts Janus with the configuration in `folder`, and waits until it accepts connections.
+fn launched(namespace: &Namespace, folder: &TempDir) -> Result<Guarded, StandError> {
+    let log = folder.path().join("log");
+    let written = fs::File::create(&log)?;
+    let mut command = namespace.command("janus");
+    command.arg("-F").arg(folder.path()).stdin(Stdio::null());
+    command.stdout(written.try_clone()?).stderr(written);
+    let process = Guarded::start(&mut command)?;
+    for port in [PORT, ADMIN_PORT] {
+        let to = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let ready = namespace.enter(|| wait_for_port("Janus", to, Duration::from_secs(10)))?;
+        if let Err(error) = ready {
+            let log = fs::read_to_string(&log).unwrap_or_default();
+            return Err(StandError::Said(format!("{error}; its log:\n{log}")));
+        }
+    }
+    Ok(process)
 }
 
 /// The sum of `what` in every `in_stats` or `stats.in` (`out…`) of a handle, whatever the layout of its version.

@@ -93,6 +93,8 @@ fn lesson(name: &str, users: u32, more: &[&str]) {
         run.series.iter().filter(|row| whole(row.second)).map(|row| row.counters.packets_received).sum();
     let ratio = received as f64 / (sent * u64::from(users - 1)) as f64;
     assert!((0.97..=1.03).contains(&ratio), "sent {sent}, received {received}: {ratio}");
+    let delivered = figure(&summary, "pairs.flow.delivered_ratio");
+    assert!((0.97..=1.03).contains(&delivered), "{delivered} of what was due: {ran}");
     assert!(is_left_clean(&janus, Duration::from_secs(5)), "{:?}", janus.open_ends());
 }
 

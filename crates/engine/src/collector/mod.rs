@@ -247,9 +247,8 @@ impl Collector {
     fn interval(&mut self, who: u32, interval: &TrackInterval) {
         let Some(member) = self.members.get_mut(who as usize) else { return };
         let ended_at = self.desk.clock.run_time(interval.ended_at);
-        let length_us = i64::try_from(interval.counters.active_us).unwrap_or(0).clamp(1, 1_000_000);
-        // What is left of a track as a second begins belongs to the one before: nobody plays on for milliseconds.
-        let middle = RunTime(ended_at.0 - (length_us / 2).max(LEFTOVER_US)).second().max(self.open);
+        let length_us = within_a_second(interval.counters.active_us.into());
+        let middle = middle(ended_at, length_us).max(self.open);
         self.seconds.interval(middle, who, member.cohort(), interval);
         if interval.counters.packets_received > 0 {
             // Half-covered seconds on both sides count, lest a participant seems to pause between two intervals.
@@ -268,7 +267,8 @@ impl Collector {
         let Some(member) = self.members.get_mut(who as usize) else { return };
         member.sends = true;
         let ended_at = self.desk.clock.run_time(interval.ended_at);
-        let second = RunTime(ended_at.0 - LEFTOVER_US).second().max(self.open);
+        // As what is received, or the two would be compared a second apart.
+        let second = middle(ended_at, within_a_second(interval.length.as_micros())).max(self.open);
         self.seconds.sent(second, who, member.cohort(), interval);
     }
 
@@ -475,4 +475,15 @@ impl Collector {
             limited_seconds: self.picture.generator.limited_seconds,
         }
     }
+}
+
+/// The length of an interval that late ticks made a little longer than a second, microseconds.
+fn within_a_second(us: u128) -> i64 {
+    i64::try_from(us).unwrap_or(1_000_000).clamp(1, 1_000_000)
+}
+
+/// The second in which an interval mostly lies. What is left of a track as a second begins belongs to the one before:
+/// nobody plays on for milliseconds.
+fn middle(ended_at: RunTime, length_us: i64) -> i64 {
+    RunTime(ended_at.0 - (length_us / 2).max(LEFTOVER_US)).second()
 }

@@ -101,7 +101,14 @@ impl Stream {
         let mut timeline = Timeline::default();
         // After a frame was left out, those that refer to it are as well.
         let mut is_broken = false;
-        for frame in frames(self.packets) {
+        let mut frames = frames(self.packets);
+        // A recording that ends within a picture: its parts cannot be shown, and would break the turn of the loop. Where
+        // nobody marks the ends of pictures it is not known.
+        let are_marked = frames.iter().any(|frame| frame.is_marked);
+        if !is_audio && are_marked && frames.pop_if(|last| !last.is_marked).is_some() {
+            builder.leave_out()?;
+        }
+        for frame in frames {
             let at = timeline.at(frame.timestamp);
             let facts = frame.payloads.iter().filter_map(|payload| reader.read(payload).ok());
             let (mut is_key, mut layer) = (is_audio, 0);
@@ -127,6 +134,8 @@ struct RecordedFrame {
     payloads: Vec<Vec<u8>>,
     /// No packet is missing within it or before it.
     is_whole: bool,
+    /// Its last packet says that it is the last.
+    is_marked: bool,
 }
 
 /// Packets of one timestamp in a row are a frame; for audio each packet is its own.
@@ -138,12 +147,14 @@ fn frames(packets: BTreeMap<i64, Recorded>) -> Vec<RecordedFrame> {
         match frames.last_mut() {
             Some(frame) if frame.timestamp == packet.timestamp && !(ended && follows) => {
                 frame.is_whole &= follows;
+                frame.is_marked = packet.marker;
                 frame.payloads.push(packet.payload);
             }
             _ => frames.push(RecordedFrame {
                 timestamp: packet.timestamp,
                 payloads: vec![packet.payload],
                 is_whole: follows,
+                is_marked: packet.marker,
             }),
         }
         last = Some((index, packet.marker));
@@ -233,6 +244,17 @@ mod tests {
         packets.remove(2); // the whole second frame: the third refers to it
         let clip = super::mjr(&recording(&packets)).unwrap();
         assert_eq!((clip.frame_count(), clip.left_out()), (2, 1));
+    }
+
+    #[test]
+    fn a_recording_that_ends_within_a_picture_loops_without_that_picture() {
+        let mut packets = scene();
+        packets.extend(frame(4, 10_000, false, 3).drain(..2)); // its last packet came after the end
+        let clip = super::mjr(&recording(&packets)).unwrap();
+        assert_eq!((clip.frame_count(), clip.left_out()), (4, 1));
+        // Who never marks the end of a picture may have meant it whole.
+        packets.iter_mut().for_each(|packet| packet[1] &= 0x7f);
+        assert_eq!(super::mjr(&recording(&packets)).unwrap().left_out(), 0);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use throng_media::quality::WallClock;
 use throng_observation::{Failure, FailureReason, Observation, Outcome, Phase};
@@ -20,6 +20,9 @@ use crate::signalling::room::{PeerId, RoomInput, RoomOutput, RoomSignalling};
 const ANYWHERE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1)), 9);
 /// More peer connections than this one participant does not make, whatever the server says.
 const PEERS_MAX: usize = 1_024;
+/// A server that throws somebody out, ends a room or shuts down closes DTLS at once, and says why on another way: so long is
+/// waited for its word before lost media is the reason.
+const WORD_WITHIN: Duration = Duration::from_secs(1);
 /// Track numbers that each peer connection has to itself where there are several that receive.
 const TRACKS_EACH: u16 = 8;
 
@@ -66,9 +69,19 @@ pub struct Member {
 #[derive(Debug)]
 enum State {
     Idle,
-    Joining { by: Instant },
+    Joining {
+        by: Instant,
+    },
     Present,
-    Leaving { by: Instant, outcome: Outcome },
+    /// Its media is gone, and signalling may yet say why.
+    Bereft {
+        by: Instant,
+        failure: Failure,
+    },
+    Leaving {
+        by: Instant,
+        outcome: Outcome,
+    },
     Over,
 }
 
@@ -176,6 +189,7 @@ impl Member {
                 self.close_all(now);
                 match self.state {
                     State::Leaving { .. } => self.over(),
+                    // Signalling's word, also where the loss of media came before it.
                     _ => self.end(Outcome::Failed(failure)),
                 }
             }
@@ -293,7 +307,7 @@ impl Member {
 
     /// Without what it publishes, or without any connection, a member is not there any more; without one of several it is.
     fn connection_failed(&mut self, now: Instant, id: PeerId, failure: Failure) {
-        if matches!(self.state, State::Leaving { .. } | State::Over) {
+        if matches!(self.state, State::Bereft { .. } | State::Leaving { .. } | State::Over) {
             return;
         }
         let others = self
@@ -301,6 +315,10 @@ impl Member {
             .iter()
             .any(|(other, connection)| *other != id && *other != PeerId::PUBLISHER && !connection.is_over());
         if id == PeerId::PUBLISHER || !others {
+            if matches!(self.state, State::Present) && failure.reason == FailureReason::MediaLost {
+                self.state = State::Bereft { by: now + WORD_WITHIN, failure };
+                return;
+            }
             return self.part(now, Outcome::Failed(failure));
         }
         self.odd("connection", failure.to_string());
@@ -338,6 +356,7 @@ impl Member {
     fn leave(&mut self, now: Instant) {
         let outcome = match &self.state {
             State::Leaving { .. } | State::Over => return,
+            State::Bereft { failure, .. } => Outcome::Failed(failure.clone()),
             _ if self.reached.contains(&Phase::DtlsConnected) => Outcome::Completed,
             _ => Outcome::Failed(Failure::new(FailureReason::NotStarted, "left before it was connected")),
         };
@@ -348,6 +367,7 @@ impl Member {
         match std::mem::replace(&mut self.state, State::Over) {
             State::Over => {}
             State::Leaving { outcome, .. } => self.end(outcome),
+            State::Bereft { failure, .. } => self.end(Outcome::Failed(failure)),
             _ => {
                 let failure = Failure::new(FailureReason::SignallingClosed, "signalling ended by itself");
                 self.end(Outcome::Failed(failure));
@@ -382,6 +402,10 @@ impl Member {
                     Failure::new(FailureReason::SignallingTimeout, "the room did not answer in time");
                 self.part(now, Outcome::Failed(failure));
             }
+            State::Bereft { by, failure } if now >= *by => {
+                let failure = failure.clone();
+                self.part(now, Outcome::Failed(failure));
+            }
             State::Leaving { by, .. } if now >= *by => {
                 self.observe(Observation::GoodbyeUnanswered);
                 self.over();
@@ -393,6 +417,7 @@ impl Member {
     fn next_deadline(&self) -> (Instant, Why) {
         let own = match &self.state {
             State::Joining { by } => Some((*by, "signalling overdue")),
+            State::Bereft { by, .. } => Some((*by, "signalling's word on why the media is gone")),
             State::Leaving { by, .. } => Some((*by, "goodbye overdue")),
             _ => self.next_wish_at().map(|at| (at, "layer to ask for")),
         };
@@ -401,7 +426,7 @@ impl Member {
         let meeting = self.meeting.next_timeout().filter(|_| is_there);
         let all = peers.chain(own).chain(self.signalling.next_timeout()).chain(meeting);
         // A member who waits for nothing looks again in a minute.
-        let idle = (self.options.clock.at + std::time::Duration::from_secs(10 * 365 * 86_400), "nothing");
+        let idle = (self.options.clock.at + Duration::from_secs(10 * 365 * 86_400), "nothing");
         all.min_by_key(|(at, _)| *at).unwrap_or(idle)
     }
 }

@@ -36,3 +36,6 @@ pub use crypto::CryptoSetupError;
 
 #[cfg(test)]
 mod loopback_tests;
+
+#[cfg(test)]
+mod member_tests;

@@ -134,8 +134,9 @@ fn flow(run: &RunData, pairs: &Pairs) -> String {
         Line::solid("out of the server", 1, each(&|s| Some(s.out_bps))),
         Line::solid("into the server", 2, each(&|s| Some(s.in_bps))),
     ];
-    let mut note =
-        String::from("Due: every stream that came in, as often as there was somebody to receive it.");
+    let mut note = String::from(
+        "Due: every stream that came in, as often as there was somebody to receive it. Who has just come is still subscribing.",
+    );
     if let Some(rate) = pairs.flow.line_rate_bps {
         note += &format!(" The server's line carries {}.", bit_rate(rate));
         let largest = pairs.flow.due_bps_max.unwrap_or(0.0).max(pairs.flow.out_bps_max.unwrap_or(0.0));

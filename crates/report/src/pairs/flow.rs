@@ -1,6 +1,7 @@
 //! What all together sent into the server against what came out of it, second by second, and what should have come out.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use throng_observation::MediaKind;
 use throng_observation::run::{CohortId, RunData};
@@ -12,6 +13,9 @@ use super::roles;
 const HEADERS_BYTES: u64 = 28;
 /// Seconds over which rates are compared: a second alone has too many or too few key frames in it.
 const WINDOW: usize = 5;
+/// Seconds after somebody came, left or failed that are not held against what was due: who has just come is still
+/// subscribing, which the time to the first frame tells, and asks for key frames.
+const SETTLING: usize = 3;
 /// In rises by at least this share …
 const RISES: f64 = 1.01;
 /// … while out falls to at most this.
@@ -26,7 +30,8 @@ pub(crate) struct FlowSecond {
     /// Out of it.
     pub(crate) out_bps: f64,
     /// What should come out: each stream as often as there is somebody to receive it, N × (N − 1) × b in a lesson. Headers
-    /// are the server's own, so that it is payload that is multiplied.
+    /// are the server's own, so that it is payload that is multiplied. `None` where it is not known: of a simulcast the
+    /// server forwards one layer, and which one is its choice.
     pub(crate) due_bps: Option<f64>,
 }
 
@@ -34,6 +39,17 @@ pub(crate) struct FlowSecond {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Flow {
     pub(crate) seconds: Vec<FlowSecond>,
+    /// Stretches of them in which nobody came or went, as indices; without the seconds in which things settled.
+    standstills: Vec<Range<usize>>,
+}
+
+/// What came out while the crowd stood still.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Delivered {
+    /// What was due, bits per second.
+    pub(crate) due_bps: f64,
+    /// What came out ÷ what was due.
+    pub(crate) ratio: f64,
 }
 
 /// The moment from which the server received more and sent less than before.
@@ -51,8 +67,9 @@ struct Sums {
     /// Payload that was sent, and by how many tracks.
     payload: BTreeMap<(CohortId, MediaKind), (u64, u32)>,
     out_bytes: u64,
-    out_payload: u64,
     connected: BTreeMap<CohortId, u32>,
+    /// Those who are there, who left and who failed, by cohort: the same in two seconds when nobody came or went.
+    crowd: BTreeMap<CohortId, [u32; 3]>,
 }
 
 impl Flow {
@@ -72,25 +89,29 @@ impl Flow {
         for row in &run.series {
             let sums = seconds.entry(row.second).or_default();
             sums.out_bytes += row.counters.wire_bytes;
-            sums.out_payload += row.counters.payload_bytes;
         }
         for row in &run.crowd {
-            *seconds.entry(row.second).or_default().connected.entry(row.cohort).or_default() += row.connected;
+            let sums = seconds.entry(row.second).or_default();
+            *sums.connected.entry(row.cohort).or_default() += row.connected;
+            sums.crowd.insert(row.cohort, [row.connected, row.left, row.failed]);
         }
-        let roles = roles(run);
-        // Bytes on the wire for a byte of payload, as the server sends them.
-        let total = |of: fn(&Sums) -> u64| seconds.values().map(of).sum::<u64>().max(1) as f64;
-        let wire = total(|sums| sums.out_bytes) / total(|sums| sums.out_payload);
+        let has_layers = |role: &Role| role.publish.as_ref().is_some_and(|sent| !sent.simulcast.is_empty());
+        let roles = roles(run).filter(|roles| !roles.iter().any(has_layers));
+        let standstills = standstills(&seconds);
+        let wire = |kind| wire_per_payload(run, kind);
+        let wires = [(MediaKind::Video, wire(MediaKind::Video)), (MediaKind::Audio, wire(MediaKind::Audio))];
         let seconds = seconds
             .into_iter()
             .map(|(second, sums)| FlowSecond {
                 second,
                 in_bps: sums.in_bytes as f64 * 8.0,
                 out_bps: sums.out_bytes as f64 * 8.0,
-                due_bps: roles.as_ref().map(|roles| sums.due_payload_bps(roles) * wire),
+                due_bps: roles.as_ref().map(|roles| {
+                    wires.iter().map(|(kind, wire)| sums.due_payload_bps(roles, *kind) * wire).sum()
+                }),
             })
             .collect();
-        Self { seconds }
+        Self { seconds, standstills }
     }
 
     /// Where more came in than before and less went out, although no less was due.
@@ -121,13 +142,33 @@ impl Flow {
         Some((most(|s| s.in_bps)?, most(|s| s.out_bps)?))
     }
 
-    /// What came out ÷ what was due, over the stretch in which most was due.
-    pub(crate) fn delivered_ratio(&self) -> Option<(f64, f64)> {
-        let stretches = self.seconds.windows(WINDOW).map(mean);
-        let full = stretches.max_by(|a, b| a.due_bps.unwrap_or(0.0).total_cmp(&b.due_bps.unwrap_or(0.0)))?;
-        let due = full.due_bps.filter(|due| *due > 0.0)?;
-        Some((due, full.out_bps / due))
+    /// What came out against what was due, over the whole of the standstill in which most was due: a stretch of a few
+    /// seconds has a key frame more or less at its ends. `None` when the crowd never stood still, or what was due is not
+    /// known.
+    pub(crate) fn delivered(&self) -> Option<Delivered> {
+        let means = self.standstills.iter().filter_map(|range| {
+            let seconds = mean(self.seconds.get(range.clone())?);
+            let due_bps = seconds.due_bps.filter(|due| *due > 0.0)?;
+            Some(Delivered { due_bps, ratio: seconds.out_bps / due_bps })
+        });
+        means.max_by(|a, b| a.due_bps.total_cmp(&b.due_bps))
     }
+}
+
+/// Where nobody came or went for [`WINDOW`] seconds and more, after things had settled. The last second of each is left
+/// out: who leaves as the next begins has a part of its last interval there.
+fn standstills(seconds: &BTreeMap<i64, Sums>) -> Vec<Range<usize>> {
+    let crowds: Vec<(i64, &BTreeMap<CohortId, [u32; 3]>)> =
+        seconds.iter().map(|(second, sums)| (*second, &sums.crowd)).collect();
+    let mut begins = 0;
+    crowds
+        .chunk_by(|a, b| a.0 + 1 == b.0 && a.1 == b.1)
+        .filter_map(|chunk| {
+            let range = begins + SETTLING..(begins + chunk.len()).saturating_sub(1);
+            begins += chunk.len();
+            (range.len() >= WINDOW).then_some(range)
+        })
+        .collect()
 }
 
 fn mean(seconds: &[FlowSecond]) -> FlowSecond {
@@ -143,26 +184,30 @@ fn mean(seconds: &[FlowSecond]) -> FlowSecond {
 
 impl Sums {
     /// What the payload of this second comes to when everybody gets what they want.
-    fn due_payload_bps(&self, roles: &[Role]) -> f64 {
-        let role = |cohort: CohortId| roles.get(usize::from(cohort.0));
-        let mut due = 0.0;
-        for kind in [MediaKind::Video, MediaKind::Audio] {
-            let whom = |role: &Role| if kind == MediaKind::Video { role.video } else { role.audio };
-            let sent = || self.payload.iter().filter(|((_, of), _)| *of == kind);
-            let senders: u32 = sent().map(|(_, (_, tracks))| tracks).sum();
-            let bits: f64 = sent().map(|(_, (bytes, _))| *bytes as f64 * 8.0).sum();
-            for (cohort, count) in &self.connected {
-                let Some(role) = role(*cohort) else { continue };
-                let own = self.payload.get(&(*cohort, kind)).filter(|(_, tracks)| *tracks > 0);
-                let own_bits = own.map_or(0.0, |(bytes, tracks)| *bytes as f64 * 8.0 / f64::from(*tracks));
-                let others = u64::from(senders) - u64::from(own.is_some()).min(u64::from(senders));
-                let each = match whom(role) {
-                    Subscribe::All => bits - own_bits,
-                    whom => (bits - own_bits) / others.max(1) as f64 * whom.count_of(others) as f64,
-                };
-                due += each * f64::from(*count);
-            }
-        }
-        due
+    fn due_payload_bps(&self, roles: &[Role], kind: MediaKind) -> f64 {
+        let whom = |role: &Role| if kind == MediaKind::Video { role.video } else { role.audio };
+        let sent = || self.payload.iter().filter(|((_, of), _)| *of == kind);
+        let senders: u32 = sent().map(|(_, (_, tracks))| tracks).sum();
+        let bits: f64 = sent().map(|(_, (bytes, _))| *bytes as f64 * 8.0).sum();
+        let due = self.connected.iter().filter_map(|(cohort, count)| {
+            let role = roles.get(usize::from(cohort.0))?;
+            let own = self.payload.get(&(*cohort, kind)).filter(|(_, tracks)| *tracks > 0);
+            let own_bits = own.map_or(0.0, |(bytes, tracks)| *bytes as f64 * 8.0 / f64::from(*tracks));
+            let others = u64::from(senders) - u64::from(own.is_some()).min(u64::from(senders));
+            let each = match whom(role) {
+                Subscribe::All => bits - own_bits,
+                whom => (bits - own_bits) / others.max(1) as f64 * whom.count_of(others) as f64,
+            };
+            Some(each * f64::from(*count))
+        });
+        due.sum()
     }
+}
+
+/// Bytes on the wire for a byte of payload, as the server sends this kind: its headers and extensions, not the sender's.
+fn wire_per_payload(run: &RunData, kind: MediaKind) -> f64 {
+    let rows = || run.series.iter().filter(|row| row.kind == Some(kind));
+    let wire: u64 = rows().map(|row| row.counters.wire_bytes).sum();
+    let payload: u64 = rows().map(|row| row.counters.payload_bytes).sum();
+    if payload == 0 { 1.0 } else { wire as f64 / payload as f64 }
 }

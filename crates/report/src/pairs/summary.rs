@@ -57,16 +57,20 @@ pub struct PairMedia {
     pub frozen: u64,
 }
 
-/// Into the server against out of it: rates on the wire, means of 5 s.
+/// Into the server against out of it: rates on the wire; the largest are means of 5 s.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FlowSummary {
     /// The most that was sent into the server, bits per second (N × b).
     pub in_bps_max: Option<f64>,
     /// The most that came out of it.
     pub out_bps_max: Option<f64>,
-    /// What was due to come out when most was (N × (N − 1) × b).
+    /// What was due to come out (N × (N − 1) × b): the mean of that stretch without anybody who came, left or failed in
+    /// which most was due. Due is each stream's payload as often as there was somebody to receive it, times the bytes on the wire that
+    /// the server sends for a byte of payload. The first 3 s of such a stretch are left out, while those who came last
+    /// subscribe, and so is its last second; `null` when less than 5 s remain, when somebody sends a simulcast (which layer
+    /// is forwarded is the server's choice) and when the run's scenario cannot be read any more.
     pub due_bps_max: Option<f64>,
-    /// What came out then ÷ what was due.
+    /// What came out in that stretch ÷ what was due; 1 when nothing was lost or held back.
     pub delivered_ratio: Option<f64>,
     /// The line rate of the watched server's busiest interface, bits per second.
     pub line_rate_bps: Option<f64>,
@@ -147,7 +151,7 @@ fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
 
 fn flow(flow: &Flow, line_rate_bps: Option<f64>) -> FlowSummary {
     let largest = flow.largest();
-    let delivered = flow.delivered_ratio();
+    let delivered = flow.delivered();
     let fall = flow.fall();
     let note = fall.map(|fall| {
         format!(
@@ -163,8 +167,8 @@ fn flow(flow: &Flow, line_rate_bps: Option<f64>) -> FlowSummary {
     FlowSummary {
         in_bps_max: largest.map(|(into, _)| into),
         out_bps_max: largest.map(|(_, out)| out),
-        due_bps_max: delivered.map(|(due, _)| due),
-        delivered_ratio: delivered.map(|(_, ratio)| ratio),
+        due_bps_max: delivered.map(|delivered| delivered.due_bps),
+        delivered_ratio: delivered.map(|delivered| delivered.ratio),
         line_rate_bps,
         falls_at_s: fall.map(|fall| fall.after.second as f64),
         note,

@@ -84,6 +84,43 @@ fn everybody_is_expected_to_see_and_hear_all_others() {
 }
 
 #[test]
+fn joins_that_take_their_time_are_not_held_against_what_was_due() {
+    // Who came in a second receives nothing yet, and whom it joins send it key frames.
+    let settles =
+        |second: i64| if second < 6 { (second - 1).max(0) as f64 / (second + 1) as f64 } else { 1.0 };
+    let mut run = lesson(6, 30, settles);
+    run.sent.iter_mut().filter(|row| row.second <= 5).for_each(|row| row.counters.payload_bytes *= 2);
+    run.series.iter_mut().filter(|row| row.second <= 5).for_each(|row| row.counters.payload_bytes *= 2);
+    run.series.iter_mut().filter(|row| row.second <= 5).for_each(|row| row.counters.wire_bytes *= 2);
+    let flow = summarise(&run, None).unwrap().flow;
+    assert!((flow.delivered_ratio.unwrap() - 1.0).abs() < 1e-9, "{flow:?}");
+    // What a server holds back from everybody is.
+    let halved = summarise(&lesson(6, 30, |second| if second < 10 { 1.0 } else { 0.5 }), None).unwrap().flow;
+    assert!((0.5..0.6).contains(&halved.delivered_ratio.unwrap()), "{halved:?}");
+}
+
+#[test]
+fn a_crowd_that_never_stands_still_has_no_share_that_was_delivered() {
+    let flow = |run: &RunData| summarise(run, None).unwrap().flow;
+    let growing = flow(&lesson(30, 30, |_| 1.0));
+    assert_eq!((growing.due_bps_max, growing.delivered_ratio), (None, None));
+    assert!(growing.out_bps_max.is_some());
+    // Nor has one in which somebody takes another's place each second.
+    let mut changing = lesson(6, 30, |_| 1.0);
+    changing.crowd.iter_mut().for_each(|row| row.left = row.second as u32);
+    assert_eq!(flow(&changing).delivered_ratio, None);
+}
+
+#[test]
+fn of_a_simulcast_the_server_owes_what_it_chooses() {
+    let mut run = lesson(6, 30, |_| 0.4);
+    run.info.scenario =
+        run.info.scenario.replace("[crowd]\n", "[crowd]\npublish = { simulcast = [\"144p\", \"240p\"] }\n");
+    let flow = summarise(&run, None).unwrap().flow;
+    assert_eq!((flow.due_bps_max, flow.delivered_ratio), (None, None), "{flow:?}");
+}
+
+#[test]
 fn a_stream_that_never_came_is_missed_and_stands_first_among_the_worst() {
     let mut run = lesson(6, 30, |_| 1.0);
     run.tracks.retain(|track| {

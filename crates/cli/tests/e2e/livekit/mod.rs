@@ -165,7 +165,7 @@ fn a_token_that_is_refused_and_somebody_thrown_out_are_named() {
     server.ask("RemoveParticipant", &json!({ "room": "door", "identity": "throng-1" })).unwrap();
     let ran = running.wait();
     let summary = ran.summary();
-    assert_eq!(figure(&summary, "failures.refused"), 1.0, "{ran}");
+    assert_eq!(figure(&summary, "failures.kicked"), 1.0, "{ran}");
     assert!(ran.stdout.contains("threw this participant out"), "{ran}");
     let run = RunFolder::read(ran.folder()).unwrap();
     let last = run.crowd.iter().map(|row| row.second).max().unwrap_or(0);

@@ -19,9 +19,9 @@ pub(super) fn failure(leave: &Leave) -> Failure {
     let (reason, words) = match leave.reason() {
         Left::DuplicateIdentity => (FailureReason::Refused, "somebody of the same identity joined"),
         Left::ServerShutdown => (FailureReason::SignallingClosed, "the server shuts down"),
-        Left::ParticipantRemoved => (FailureReason::Refused, "the room threw this participant out"),
-        Left::RoomDeleted => (FailureReason::MediaLost, "the room was deleted"),
-        Left::RoomClosed => (FailureReason::MediaLost, "the room was closed"),
+        Left::ParticipantRemoved => (FailureReason::Kicked, "the room threw this participant out"),
+        Left::RoomDeleted => (FailureReason::RoomEnded, "the room was deleted"),
+        Left::RoomClosed => (FailureReason::RoomEnded, "the room was closed"),
         Left::StateMismatch => (FailureReason::SignallingClosed, "the server lost what it knew of us"),
         Left::JoinFailure => (FailureReason::Refused, "the join failed on the server"),
         Left::Migration => (FailureReason::SignallingClosed, "the server moves us to another node"),

@@ -304,8 +304,8 @@ fn the_servers_reasons_to_end_a_session_are_named() {
             0,
             "refused: LiveKit ended the session: somebody of the same identity",
         ),
-        (DisconnectReason::ParticipantRemoved, 0, "refused"),
-        (DisconnectReason::RoomDeleted, 0, "media_lost"),
+        (DisconnectReason::ParticipantRemoved, 0, "kicked"),
+        (DisconnectReason::RoomDeleted, 0, "room_ended"),
         (
             DisconnectReason::ServerShutdown,
             2,

@@ -279,7 +279,7 @@ fn refusals_are_failures_that_carry_the_rooms_words() {
     for (said, reason) in [
         (json!({"videoroom":"event","kicked":1}), FailureReason::Kicked),
         (json!({"videoroom":"event","leaving":"ok","reason":"kicked"}), FailureReason::Kicked),
-        (json!({"videoroom":"destroyed","room":1234}), FailureReason::MediaLost),
+        (json!({"videoroom":"destroyed","room":1234}), FailureReason::RoomEnded),
     ] {
         let mut stand = Stand::present(config(), &[]);
         stand.tells(100, &said, None);

@@ -12,6 +12,9 @@ const LOSS_LOW: f64 = 0.02;
 const JUDGED_EVERY: Duration = Duration::from_secs(1);
 /// A REMB that is not repeated is forgotten after so long.
 const REMB_LIFE: Duration = Duration::from_secs(10);
+/// How much more than it wants to send a sender finds out that its path carries: libwebrtc probes up to twice of what its
+/// encoders may make, for the bursts of their key frames (`ProbeController`, `second_allocation_probe_scale`).
+const PROBED: f64 = 2.0;
 
 /// The rate that a sender keeps to.
 pub(super) struct Allowance {
@@ -60,6 +63,15 @@ impl Allowance {
         let remb = self.remb.filter(|(_, at)| now.saturating_duration_since(*at) < REMB_LIFE);
         remb.map_or(self.by_loss_bps, |(bps, _)| bps.min(self.by_loss_bps))
     }
+
+    /// Bits a second that the path is taken to carry at `now`, by which packets are paced: what probes found, unless loss or
+    /// the receiver say less.
+    pub(super) fn path_bps(&self, now: Instant) -> f64 {
+        let is_lossy = self.by_loss_bps < self.wanted_bps;
+        let probed = if is_lossy { self.by_loss_bps } else { PROBED * self.wanted_bps };
+        let remb = self.remb.filter(|(_, at)| now.saturating_duration_since(*at) < REMB_LIFE);
+        remb.map_or(probed, |(bps, _)| bps.min(probed))
+    }
 }
 
 #[cfg(test)]
@@ -101,5 +113,17 @@ mod tests {
         allowance.remb(start, 300_000);
         assert_eq!(allowance.bps(start + Duration::from_secs(9)), 3e5);
         assert_eq!(allowance.bps(start + Duration::from_secs(11)), 1e6);
+    }
+
+    #[test]
+    fn a_path_carries_twice_what_is_wanted_until_somebody_says_less() {
+        let start = Instant::now();
+        let mut allowance = Allowance::new(1e6, start);
+        assert_eq!(allowance.path_bps(start), 2e6);
+        allowance.remb(start, 1_200_000);
+        assert_eq!((allowance.path_bps(start), allowance.bps(start)), (1.2e6, 1e6));
+        let later = start + Duration::from_secs(11);
+        allowance.loss(later, 0.5);
+        assert_eq!(allowance.path_bps(later), 75e4);
     }
 }

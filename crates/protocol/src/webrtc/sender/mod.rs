@@ -69,6 +69,7 @@ pub struct Sender {
     /// By stream.
     remote_loss: Vec<Option<f64>>,
     reported: Vec<SentCounters>,
+    reported_at: Instant,
 }
 
 impl Sender {
@@ -92,6 +93,7 @@ impl Sender {
             })
             .collect();
         let wanted_bps = streams.iter().map(Stream::bitrate_bps).sum();
+        let allowance = Allowance::new(wanted_bps, now);
         let cname = (0..16).map(|_| dice.alphanumeric()).collect();
         let first_report = REPORT_INTERVAL.mul_f64(0.5 * (0.5 + dice.f64()));
         Ok(Self {
@@ -100,14 +102,15 @@ impl Sender {
             options,
             cname,
             dice,
-            pacer: Pacer::new(wanted_bps, now),
-            allowance: Allowance::new(wanted_bps, now),
+            pacer: Pacer::new(allowance.path_bps(now), now),
+            allowance,
             transport_sequence: 0,
             next_report_at: now + first_report,
             turn: 0,
             round_trip_s: None,
             remote_loss: vec![None; streams.len()],
             reported: vec![SentCounters::default(); streams.len()],
+            reported_at: now,
             streams,
         })
     }
@@ -189,7 +192,9 @@ impl Sender {
         let each = (self.allowance.bps(now) - sound).max(0.0) / pictures as f64;
         // What the ladder has is what the file says; a little over it is not worth a worse picture.
         self.streams.iter_mut().filter(is_video).for_each(|stream| stream.keep_to(each * 1.05));
-        self.pacer.set_mean(self.streams.iter().map(Stream::bitrate_bps).sum());
+        // Never slower than what is sent comes, or it would queue up for good.
+        let sent: f64 = self.streams.iter().map(Stream::bitrate_bps).sum();
+        self.pacer.set_path(self.allowance.path_bps(now).max(sent));
     }
 
     /// Who talks sends sound, who does not sends silence; without effect on pictures.
@@ -209,7 +214,6 @@ impl Sender {
         self.streams.iter_mut().filter(is_shown).for_each(|stream| stream.show(clip));
         let wanted_bps = self.streams.iter().map(Stream::bitrate_bps).sum();
         self.allowance.want(wanted_bps);
-        self.pacer.set_mean(wanted_bps);
         self.keep_to_allowance(now);
     }
 
@@ -293,6 +297,7 @@ impl Sender {
     /// What each stream did since the last call. Tracks are numbered from `first_track`.
     pub fn take_intervals(&mut self, first_track: u16, now: Instant) -> Vec<SentInterval> {
         let allowed_bps = self.allowance.bps(now);
+        let length = now.saturating_duration_since(std::mem::replace(&mut self.reported_at, now));
         let streams = self.streams.iter().zip(&mut self.reported).zip(&self.remote_loss).enumerate();
         streams
             .map(|(at, ((stream, reported), loss))| {
@@ -303,6 +308,7 @@ impl Sender {
                     kind: stream.plan.kind,
                     codec: stream.codec(),
                     ended_at: now,
+                    length,
                     counters,
                     round_trip_s: self.round_trip_s,
                     remote_loss_ratio: *loss,

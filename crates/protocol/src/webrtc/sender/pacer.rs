@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// How much faster than its mean rate a sender may go: libwebrtc's `kDefaultPacingFactor`.
+/// How much faster than its path is taken to carry a sender may go: libwebrtc's `kDefaultPacingFactor`.
 const FACTOR: f64 = 2.5;
 /// Packets leave in groups this far apart, so that a crowd of senders does not wake a thousand times a second each.
 const GROUP: Duration = Duration::from_millis(5);
@@ -17,15 +17,16 @@ pub(super) struct Pacer {
 }
 
 impl Pacer {
-    /// For a sender of `mean_bps`.
-    pub(super) fn new(mean_bps: f64, now: Instant) -> Self {
+    /// For a sender whose path is taken to carry `path_bps`.
+    pub(super) fn new(path_bps: f64, now: Instant) -> Self {
         let mut pacer = Self { bytes_per_s: 0.0, paid_at: now };
-        pacer.set_mean(mean_bps);
+        pacer.set_path(path_bps);
         pacer
     }
 
-    pub(super) fn set_mean(&mut self, mean_bps: f64) {
-        self.bytes_per_s = mean_bps.max(RATE_MIN_BPS) * FACTOR / 8.0;
+    /// The path is taken to carry so much from here on.
+    pub(super) fn set_path(&mut self, path_bps: f64) {
+        self.bytes_per_s = path_bps.max(RATE_MIN_BPS) * FACTOR / 8.0;
     }
 
     /// When the next packet may leave; now or earlier when it may at once.

@@ -154,8 +154,8 @@ fn large_frames_are_spread_and_sound_is_not_behind_them() {
     let mut stand = Stand::new(&[picture(20_000)]);
     stand.run(1_000, |_| true);
     let busiest = stand.sent.chunk_by(|a, b| a.0 == b.0).map(<[_]>::len).max().unwrap();
-    // 18 packets a frame; at 2.5 times 4.8 Mbit/s five milliseconds hold some seven.
-    assert!(busiest <= 9, "{busiest} packets at once");
+    // 18 packets a frame; at 2.5 times twice 4.8 Mbit/s five milliseconds hold some thirteen.
+    assert!(busiest <= 15, "{busiest} packets at once");
 }
 
 #[test]

@@ -212,7 +212,7 @@ impl VideoRoom {
             _ => {}
         }
         if said.videoroom == "destroyed" {
-            return Err(Failure::new(FailureReason::MediaLost, "the room was destroyed"));
+            return Err(Failure::new(FailureReason::RoomEnded, "the room was destroyed"));
         }
         if let Some(peer) = self.subscribers.peer_of(handle) {
             return self.subscriber_said(now, peer, &said, jsep);

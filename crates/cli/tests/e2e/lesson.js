@@ -1,0 +1,53 @@
+// Somebody in a Janus VideoRoom for a bare browser who receives all who are there; `window.seen` of member.js says what
+// their pictures show.
+"use strict";
+
+window.attend = (url, room) => {
+  const socket = new WebSocket(url, "janus-protocol");
+  const waiting = new Map();
+  let session, count = 0;
+  const send = (request) => {
+    const transaction = `c${count++}`;
+    socket.send(JSON.stringify({ ...request, transaction, ...(session && { session_id: session }) }));
+    return transaction;
+  };
+  const ask = (request) => new Promise((resolve) => waiting.set(send(request), resolve));
+  const attach = async () => (await ask({ janus: "attach", plugin: "janus.plugin.videoroom" })).data.id;
+  const tell = (handle_id, body, jsep) => ask({ janus: "message", handle_id, body, ...(jsep && { jsep }) });
+  socket.onmessage = ({ data }) => {
+    const said = JSON.parse(data);
+    if (said.error) window.member.errors.push(said.error.reason);
+    // An `ack` only says that the answer follows.
+    if (said.janus !== "ack") waiting.get(said.transaction)?.(said);
+  };
+  const receive = async () => {
+    session = (await ask({ janus: "create" })).data.id;
+    const joined = await tell(await attach(), { request: "join", ptype: "publisher", room, display: "chromium" });
+    const streams = joined.plugindata.data.publishers.map(({ id }) => ({ feed: id }));
+    const handle = await attach();
+    const offered = await tell(handle, { request: "join", ptype: "subscriber", room, streams });
+    const connection = window.pc = new RTCPeerConnection();
+    connection.onicecandidate = ({ candidate }) =>
+      send({ janus: "trickle", handle_id: handle, candidate: candidate || { completed: true } });
+    connection.ontrack = ({ track }) => {
+      const video = document.createElement(track.kind);
+      video.muted = video.autoplay = true;
+      video.srcObject = new MediaStream([track]);
+      document.documentElement.append(video);
+      video.play();
+      if (track.kind === "video") window.member.videos.push(video);
+    };
+    await connection.setRemoteDescription(offered.jsep);
+    const answer = await connection.createAnswer();
+    await connection.setLocalDescription(answer);
+    await tell(handle, { request: "start" }, { type: "answer", sdp: answer.sdp });
+  };
+  socket.onopen = () => receive().catch((error) => window.member.errors.push(String(error)));
+};
+
+// Of each picture that is received: seconds of the clock, packets, packets lost, frames decoded, key frames asked for,
+// seconds frozen.
+window.pictures = async () => [...(await window.pc.getStats()).values()]
+  .filter((stats) => stats.type === "inbound-rtp" && stats.kind === "video")
+  .map((video) => [video.timestamp / 1e3, video.packetsReceived, video.packetsLost, video.framesDecoded || 0,
+    video.pliCount, video.totalFreezesDuration || 0]);

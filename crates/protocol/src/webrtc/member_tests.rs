@@ -1,0 +1,215 @@
+//! A member against a server in memory: what becomes of it when its media ends, and signalling has a word or none.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use throng_media::card::{self, Rung};
+use throng_media::quality::WallClock;
+use throng_media::rtp::{PacketKind, classify};
+use throng_observation::{Codec, Failure, FailureReason, MediaKind, Outcome};
+use throng_scenario::Subscribe;
+
+use super::connection::Outgoing;
+use super::meeting::Conduct;
+use super::member::{Member, MemberOptions};
+use super::session::{MediaToSend, RemoteCandidate, Session, SessionOutput};
+use super::viewer::Patience;
+use crate::participant::{Channel, Input, Message, Opening, Output, Participant, Why};
+use crate::signalling::room::{PeerId, RoomInput, RoomOutput, RoomSignalling};
+
+const SERVER: &str = "10.0.0.1:5000";
+const MEMBER: &str = "10.0.0.2:6000";
+
+fn address(text: &str) -> SocketAddr {
+    text.parse().unwrap()
+}
+
+/// A room that lets everybody in, says what the test says, and takes every goodbye.
+#[derive(Clone, Default)]
+struct Room(Arc<Mutex<RoomState>>);
+
+#[derive(Default)]
+struct RoomState {
+    to_member: VecDeque<RoomOutput>,
+    offer: Option<String>,
+}
+
+impl RoomSignalling for Room {
+    fn handle(&mut self, _: Instant, input: RoomInput<'_>) {
+        let mut room = self.0.lock().unwrap();
+        match input {
+            RoomInput::Start => {
+                room.to_member.extend([RoomOutput::Joined, RoomOutput::WantOffer(PeerId::PUBLISHER)]);
+            }
+            RoomInput::Offer(_, sdp) => room.offer = Some(sdp),
+            RoomInput::Leave => room.to_member.push_back(RoomOutput::Goodbye),
+            _ => {}
+        }
+    }
+
+    fn poll_output(&mut self) -> Option<RoomOutput> {
+        self.0.lock().unwrap().to_member.pop_front()
+    }
+
+    fn next_timeout(&self) -> Option<(Instant, Why)> {
+        None
+    }
+}
+
+struct World {
+    now: Instant,
+    member: Member,
+    room: Room,
+    server: Session,
+    waits_for: Why,
+    ended: Option<(Instant, Outcome)>,
+}
+
+impl World {
+    /// A member that sends, with its connection up.
+    fn connected() -> Self {
+        let now = Instant::now() + Duration::from_secs(1);
+        let options = MemberOptions {
+            may_reach: Arc::new(|ip| ip.to_string().starts_with("10.")),
+            clock: WallClock { at: now, unix_ns: 1_700_000_000_000_000_000 },
+            toward: Some(address(SERVER)),
+            seed: 3,
+            patience: Patience::default(),
+            outgoing: vec![Outgoing {
+                media: MediaToSend { kind: MediaKind::Video, rids: Vec::new() },
+                ladders: vec![vec![card::picture(Rung::P144, Codec::Vp8).unwrap()]],
+                offset: Duration::ZERO,
+            }],
+            conduct: Conduct {
+                name: "throng-0".into(),
+                joins_at: Duration::ZERO,
+                talk: None,
+                weights: Arc::new(|_| 1),
+                has_voice: false,
+                video: Subscribe::Nobody,
+                audio: Subscribe::Nobody,
+                script: Vec::new(),
+                pictures: Vec::new(),
+            },
+            is_tapped: false,
+            layers: Vec::new(),
+        };
+        let room = Room::default();
+        let member = Member::new(Box::new(room.clone()), options);
+        let mut server = Session::server(now).unwrap();
+        server.add_local_candidate(address(SERVER)).unwrap();
+        let mut world = Self { now, member, room, server, waits_for: "", ended: None };
+        world.member.handle(now, Input::Start { intended_at: now });
+        world.run(Duration::from_millis(20));
+        let offer = world.room.0.lock().unwrap().offer.take().expect("an offer");
+        let (answer, negotiated) = world.server.accept_offer(&offer).unwrap();
+        for candidate in &negotiated.remote.candidates {
+            world.server.add_remote_candidate(RemoteCandidate::parse(candidate).unwrap());
+        }
+        world.says(RoomOutput::RemoteAnswer(PeerId::PUBLISHER, answer));
+        world.run(Duration::from_secs(2));
+        assert!(world.ended.is_none(), "{:?}", world.ended);
+        world
+    }
+
+    /// The room says something to the member.
+    fn says(&mut self, output: RoomOutput) {
+        self.room.0.lock().unwrap().to_member.push_back(output);
+        let message = Message::Text(String::new());
+        self.member.handle(self.now, Input::Message { channel: Channel(0), message });
+    }
+
+    fn run(&mut self, duration: Duration) {
+        for _ in 0..duration.as_millis() {
+            self.now += Duration::from_millis(1);
+            self.drain_member();
+            self.drain_server();
+        }
+    }
+
+    fn drain_member(&mut self) {
+        self.member.handle(self.now, Input::Timeout);
+        loop {
+            match self.member.poll_output(self.now) {
+                Output::Timeout(_, why) => return self.waits_for = why,
+                Output::Open(channel, _) => {
+                    let opening = Opening { local: Some(address(MEMBER)), ..Opening::default() };
+                    self.member.handle(self.now, Input::Opened { channel, opening });
+                }
+                Output::Send(_, sent)
+                    if matches!(classify(&sent.bytes), PacketKind::Stun | PacketKind::Dtls) =>
+                {
+                    let _ = self.server.datagram(self.now, address(MEMBER), address(SERVER), &sent.bytes);
+                }
+                Output::Ended(outcome) => self.ended = Some((self.now, outcome)),
+                _ => {}
+            }
+        }
+    }
+
+    fn drain_server(&mut self) {
+        let _ = self.server.timeout(self.now);
+        loop {
+            match self.server.poll_output() {
+                Ok(SessionOutput::Timeout(_)) | Err(_) => return,
+                Ok(SessionOutput::Transmit { mut bytes, .. }) => {
+                    let (source, arrived_at) = (address(SERVER), self.now);
+                    let input =
+                        Input::Datagram { channel: Channel(1), source, arrived_at, bytes: &mut bytes };
+                    self.member.handle(self.now, input);
+                }
+                Ok(_) => {}
+            }
+        }
+    }
+
+    /// The server ends DTLS; the moment at which it did.
+    fn closes_media(&mut self) -> Instant {
+        self.server.close();
+        self.run(Duration::from_millis(5));
+        self.now
+    }
+
+    fn failure(&self) -> (Instant, FailureReason) {
+        match &self.ended {
+            Some((at, Outcome::Failed(failure))) => (*at, failure.reason.clone()),
+            other => panic!("{other:?}, waiting for {}", self.waits_for),
+        }
+    }
+}
+
+#[test]
+fn who_is_thrown_out_is_told_so_although_media_ends_first() {
+    for word in [FailureReason::Kicked, FailureReason::RoomEnded, FailureReason::SignallingClosed] {
+        let mut world = World::connected();
+        world.closes_media();
+        assert!(world.ended.is_none());
+        assert_eq!(world.waits_for, "signalling's word on why the media is gone");
+        world.run(Duration::from_millis(300));
+        world.says(RoomOutput::Failed(Failure::new(word.clone(), "the room says so")));
+        world.run(Duration::from_millis(2));
+        assert_eq!(world.failure().1, word);
+    }
+}
+
+#[test]
+fn media_that_ends_without_a_word_is_lost_after_a_second() {
+    let mut world = World::connected();
+    let closed_at = world.closes_media();
+    world.run(Duration::from_secs(2));
+    let (ended_at, reason) = world.failure();
+    assert_eq!(reason, FailureReason::MediaLost);
+    let waited = ended_at - closed_at;
+    assert!((900..1_100).contains(&waited.as_millis()), "{waited:?}");
+}
+
+#[test]
+fn who_leaves_while_the_word_is_awaited_has_failed_all_the_same() {
+    let mut world = World::connected();
+    world.closes_media();
+    world.member.handle(world.now, Input::Leave);
+    world.run(Duration::from_millis(2));
+    assert_eq!(world.failure().1, FailureReason::MediaLost);
+}
