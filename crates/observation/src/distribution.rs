@@ -11,22 +11,30 @@ use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
 #[error("not a serialised HDR histogram (V2): {0}")]
 pub struct DistributionError(String);
 
-/// Cells held one by one; with more a histogram is laid out.
-const CELLS_MAX: usize = 256;
+/// Cells held one by one; with more a histogram is laid out, which then takes no more memory than they would.
+const CELLS_MAX: usize = 1024;
 
 /// Significant bits kept of a value: what a histogram of two significant digits keeps.
 const BITS: u32 = 8;
 
+/// Bits of a cell that count; the ones above them say which cell it is.
+const COUNT_BITS: u32 = 20;
+
 /// An HDR histogram of non-negative microsecond (or unit-less) values, 2 significant digits, growing as needed.
 ///
 /// Two significant digits bound the error of any quantile to 1 % of its value. There are several of these a track, and
-/// most hold some dozens of different values: until they are many, they are kept in a list.
+/// most hold some dozens or hundreds of different values: until they are many, they are kept in a list.
 #[derive(Clone, Debug)]
 pub struct Distribution {
-    /// The lowest value of each cell and how often it was seen, ascending; empty when there is a histogram.
-    cells: Vec<(u32, u32)>,
+    /// Which values were seen how often, ascending; empty when there is a histogram.
+    cells: Vec<Cell>,
     histogram: Option<Box<Histogram<u32>>>,
 }
+
+/// All values that share their [`BITS`] highest bits, and how often they were seen: number and count in one word, for
+/// these are most of what a track is remembered by.
+#[derive(Clone, Copy, Debug)]
+struct Cell(u32);
 
 /// The quantiles that every report prints, in the unit of the recorded values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -63,23 +71,26 @@ impl Distribution {
 
     /// Adds `count` samples of the same value.
     pub fn record_many(&mut self, value: u64, count: u32) {
-        if self.histogram.is_none()
-            && let Ok(value) = u32::try_from(value)
-        {
-            let shift = (u32::BITS - value.leading_zeros()).saturating_sub(BITS);
-            let cell = value >> shift << shift;
-            match self.cells.binary_search_by_key(&cell, |(cell, _)| *cell) {
-                Ok(at) => {
-                    if let Some((_, sum)) = self.cells.get_mut(at) {
-                        *sum = sum.saturating_add(count);
-                    }
-                    return;
-                }
-                Err(at) if self.cells.len() < CELLS_MAX => return self.cells.insert(at, (cell, count)),
-                Err(_) => {}
-            }
+        if !self.list(value, count) {
+            add(self.laid_out(), value, count);
         }
-        add(self.laid_out(), value, count);
+    }
+
+    /// Adds to the list, if there is one that has room for it.
+    fn list(&mut self, value: u64, count: u32) -> bool {
+        let Some(number) = Cell::number_of(value).filter(|_| self.histogram.is_none()) else { return false };
+        match self.cells.binary_search_by_key(&number, |cell| cell.number()) {
+            Ok(at) => {
+                let more = self.cells.get(at).and_then(|cell| cell.more(count));
+                let place = self.cells.get_mut(at).zip(more);
+                place.map(|(cell, more)| *cell = more).is_some()
+            }
+            Err(at) if self.cells.len() < CELLS_MAX => {
+                let cell = Cell::new(number, count);
+                cell.map(|cell| self.cells.insert(at, cell)).is_some()
+            }
+            Err(_) => false,
+        }
     }
 
     /// Adds all samples of `other`.
@@ -88,13 +99,13 @@ impl Distribution {
             // Both grow automatically, so adding cannot fail.
             let _ = self.laid_out().add(&**histogram);
         }
-        other.cells.iter().for_each(|(cell, count)| self.record_many(u64::from(*cell), *count));
+        other.cells.iter().for_each(|cell| self.record_many(cell.lowest(), cell.count()));
     }
 
     /// How many samples were recorded.
     #[must_use]
     pub fn count(&self) -> u64 {
-        let listed: u64 = self.cells.iter().map(|(_, count)| u64::from(*count)).sum();
+        let listed: u64 = self.cells.iter().map(|cell| u64::from(cell.count())).sum();
         listed + self.histogram.as_ref().map_or(0, |histogram| histogram.len())
     }
 
@@ -176,9 +187,43 @@ impl Distribution {
     }
 }
 
-fn lay_out(cells: &[(u32, u32)]) -> Histogram<u32> {
+impl Cell {
+    /// The number of the cell that `value` falls into, ascending with it: the magnitude above the bits that are kept, then
+    /// those bits without the highest, which is always set. `None` for values of more than 32 bits.
+    fn number_of(value: u64) -> Option<u32> {
+        let value = u32::try_from(value).ok()?;
+        let shift = (u32::BITS - value.leading_zeros()).saturating_sub(BITS);
+        Some((shift << (BITS - 1)) + (value >> shift))
+    }
+
+    /// `None` when the count has too many bits.
+    fn new(number: u32, count: u32) -> Option<Self> {
+        (count < 1 << COUNT_BITS).then_some(Self(number << COUNT_BITS | count))
+    }
+
+    fn number(self) -> u32 {
+        self.0 >> COUNT_BITS
+    }
+
+    fn count(self) -> u32 {
+        self.0 & ((1 << COUNT_BITS) - 1)
+    }
+
+    /// The same with `count` more; `None` when that has too many bits.
+    fn more(self, count: u32) -> Option<Self> {
+        self.count().checked_add(count).and_then(|count| Self::new(self.number(), count))
+    }
+
+    /// The lowest value that falls into it.
+    fn lowest(self) -> u64 {
+        let shift = (self.number() >> (BITS - 1)).saturating_sub(1);
+        u64::from(self.number() - (shift << (BITS - 1))) << shift
+    }
+}
+
+fn lay_out(cells: &[Cell]) -> Histogram<u32> {
     let mut histogram = Histogram::new(2).expect("2 significant digits are allowed");
-    cells.iter().for_each(|(cell, count)| add(&mut histogram, u64::from(*cell), *count));
+    cells.iter().for_each(|cell| add(&mut histogram, cell.lowest(), cell.count()));
     histogram
 }
 
@@ -248,6 +293,36 @@ mod tests {
         let mut d = Distribution::new();
         (0..1_000_000).for_each(|n| d.record(20_000 + n % 5_000));
         assert!(d.histogram.is_none() && d.cells.len() <= 5_000 / 128 + 1);
+        // Delays of anything up to a second, as on a machine that is too busy.
+        let mut wide = Distribution::new();
+        (0..1_000_000).for_each(|n| wide.record(10_000 + n));
+        assert!(wide.histogram.is_none() && wide.cells.len() * size_of::<Cell>() <= 4096);
+    }
+
+    #[test]
+    fn a_cell_is_numbered_by_its_value_and_gives_its_lowest_back() {
+        let edges = (0..32).flat_map(|bit| [0, 1, 2].map(|near| (1_u64 << bit) + near - 1));
+        let mut before = None;
+        for value in edges.chain([u64::from(u32::MAX)]) {
+            let cell = Cell::new(Cell::number_of(value).unwrap(), 1).unwrap();
+            assert!(cell.lowest() <= value && value - cell.lowest() <= value / 128, "{value}: {cell:?}");
+            assert!(Cell::number_of(cell.lowest()) == Some(cell.number()), "{value}: {cell:?}");
+            assert!(before.is_none_or(|before| value <= 1 || before <= cell.number()), "{value}");
+            before = Some(cell.number());
+        }
+        assert_eq!(Cell::number_of(1 << 32), None);
+    }
+
+    #[test]
+    fn a_count_that_its_cell_cannot_hold_is_kept_all_the_same() {
+        for (first, second) in [(1 << COUNT_BITS, 1), (1, 1 << COUNT_BITS), ((1 << COUNT_BITS) - 1, 1)] {
+            let mut d = Distribution::new();
+            d.record_many(7, first);
+            d.record_many(7, second);
+            d.record(u64::from(u32::MAX));
+            assert_eq!(d.count(), u64::from(first) + u64::from(second) + 1);
+            assert_eq!(d.quantile(0.5), Some(7));
+        }
     }
 
     #[test]
