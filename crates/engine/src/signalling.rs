@@ -174,14 +174,17 @@ async fn serve_channel(
 ) -> Result<(), ChannelError> {
     match open {
         Open::WebSocket { url, protocols, headers } => {
-            let (socket, opening) = websocket::open(dialler, source, &url, &protocols, &headers).await?;
+            // Opening needs several times the memory that carrying does, and a task keeps room for the most it ever needs.
+            let opened = Box::pin(websocket::open(dialler, source, &url, &protocols, &headers)).await?;
+            let (socket, opening) = opened;
             back.tell(Tidings::Opened(channel, opening)).await;
             carry_messages(socket, channel, outgoing, back).await
         }
         Open::Stream { to, tls } => {
             let name = tls.as_deref().map(Host::parse);
             let tls = name.as_ref().map(|name| (&dialler.tls, name));
-            let (pipe, opening) = dialler.dial(source, &Host::Ip(to.ip()), to.port(), tls).await?;
+            let host = Host::Ip(to.ip());
+            let (pipe, opening) = Box::pin(dialler.dial(source, &host, to.port(), tls)).await?;
             back.tell(Tidings::Opened(channel, opening)).await;
             carry_bytes(pipe, channel, outgoing, back).await
         }

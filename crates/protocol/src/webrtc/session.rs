@@ -16,7 +16,7 @@ use throng_media::rtp::{PacketKind, classify};
 use throng_observation::{Codec, IceState, MediaKind};
 
 use super::crypto::{self, CryptoSetupError, KeySlot};
-use super::sdp::{Description, SDP_BYTES_MAX, without_candidates};
+use super::sdp::{Description, SDP_BYTES_MAX, to_negotiate};
 use super::srtp::SessionKeys;
 
 /// Between str0m's own reports, which nobody gets. Longer than any run.
@@ -390,7 +390,7 @@ fn guarded<T>(text: &str, agree: impl FnOnce(&str) -> Result<T, String>) -> Resu
             text.len()
         )));
     }
-    let text = without_candidates(text);
+    let text = to_negotiate(text);
     catch_unwind(AssertUnwindSafe(|| agree(&text)))
         .unwrap_or_else(|_| Err("the SDP library failed on it".into()))
         .map_err(SessionError::Sdp)
