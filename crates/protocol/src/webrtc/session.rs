@@ -15,6 +15,7 @@ use str0m::{Candidate, Event, IceConnectionState, Input, Output, Rtc, RtcConfig}
 use throng_media::rtp::{PacketKind, classify};
 use throng_observation::{Codec, IceState, MediaKind};
 
+use super::checks::Checks;
 use super::crypto::{self, CryptoSetupError, KeySlot};
 use super::sdp::{Description, SDP_BYTES_MAX, to_negotiate};
 use super::srtp::SessionKeys;
@@ -93,6 +94,9 @@ pub struct Session {
     offered: Description,
     /// The keys were handed out.
     keyed: bool,
+    checks: Checks,
+    /// The time as it was told last.
+    now: Instant,
 }
 
 impl Session {
@@ -114,7 +118,8 @@ impl Session {
 
     fn build(configuration: RtcConfig, now: Instant) -> Result<Self, SessionError> {
         let (rtc, keys) = crypto::with_key_slot(|| Box::new(configuration.build(now)));
-        Ok(Self { rtc, keys, pending: None, offered: Description::default(), keyed: false })
+        let (pending, offered, checks) = (None, Description::default(), Checks::default());
+        Ok(Self { rtc, keys, pending, offered, keyed: false, checks, now })
     }
 
     /// A session that sends, in the one codec of each kind that its media has.
@@ -195,6 +200,7 @@ impl Session {
     pub fn accept_answer(&mut self, text: &str) -> Result<Negotiated, SessionError> {
         let pending =
             self.pending.take().ok_or(SessionError::Order("an answer came without an offer of ours"))?;
+        self.checks.begin_anew();
         let rtc = &mut self.rtc;
         guarded(text, |text| {
             let answer = SdpAnswer::from_sdp_string(text).map_err(|error| error.to_string())?;
@@ -211,6 +217,7 @@ impl Session {
     /// [`SessionError::Sdp`].
     pub fn accept_offer(&mut self, text: &str) -> Result<(String, Negotiated), SessionError> {
         self.pending = None;
+        self.checks.begin_anew();
         let rtc = &mut self.rtc;
         let answer = guarded(text, |text| {
             let offer = SdpOffer::from_sdp_string(text).map_err(|error| error.to_string())?;
@@ -230,6 +237,7 @@ impl Session {
         let candidate =
             Candidate::host(address, "udp").map_err(|e| SessionError::Candidate(e.to_string()))?;
         let line = candidate.to_sdp_string();
+        self.checks.begin_anew();
         self.rtc.add_local_candidate(candidate);
         Ok(line)
     }
@@ -247,12 +255,14 @@ impl Session {
         let candidate =
             Candidate::relayed(relayed, local, "udp").map_err(|e| SessionError::Candidate(e.to_string()))?;
         let line = candidate.to_sdp_string();
+        self.checks.begin_anew();
         self.rtc.add_local_candidate(candidate);
         Ok(line)
     }
 
     /// Adds a candidate of the peer.
     pub fn add_remote_candidate(&mut self, candidate: RemoteCandidate) {
+        self.checks.begin_anew();
         self.rtc.add_remote_candidate(candidate.0);
     }
 
@@ -271,6 +281,8 @@ impl Session {
             return Ok(());
         }
         let Ok(received) = Receive::new(Protocol::Udp, source, local, bytes) else { return Ok(()) };
+        self.now = now;
+        self.checks.received(bytes);
         self.rtc.handle_input(Input::Receive(now, received)).map_err(transport)
     }
 
@@ -279,6 +291,7 @@ impl Session {
     /// # Errors
     /// [`SessionError::Transport`].
     pub fn timeout(&mut self, now: Instant) -> Result<(), SessionError> {
+        self.now = now;
         self.rtc.handle_input(Input::Timeout(now)).map_err(transport)
     }
 
@@ -289,9 +302,14 @@ impl Session {
     pub fn poll_output(&mut self) -> Result<SessionOutput, SessionError> {
         loop {
             match self.rtc.poll_output().map_err(transport)? {
-                Output::Timeout(at) => return Ok(SessionOutput::Timeout(at)),
+                Output::Timeout(at) => {
+                    // DTLS is done when there are keys; what is left to wait for is ICE's.
+                    let at = if self.keyed { self.checks.due(at) } else { at };
+                    return Ok(SessionOutput::Timeout(at));
+                }
                 Output::Transmit(transmit) => {
                     if matches!(classify(&transmit.contents), PacketKind::Stun | PacketKind::Dtls) {
+                        self.checks.sent(self.now, &transmit.contents);
                         return Ok(SessionOutput::Transmit {
                             source: transmit.source,
                             to: transmit.destination,
@@ -300,7 +318,9 @@ impl Session {
                     }
                 }
                 Output::Event(Event::IceConnectionStateChange(state)) => {
-                    return Ok(SessionOutput::Ice(ice_state(state)));
+                    let state = ice_state(state);
+                    self.checks.connected(state == IceState::Connected);
+                    return Ok(SessionOutput::Ice(state));
                 }
                 Output::Event(Event::Connected) if !self.keyed => {
                     let keys = self.keys.take();
