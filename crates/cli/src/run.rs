@@ -33,8 +33,8 @@ use crate::tap::RunTap;
 use crate::watchers::{self, Agents, Watchers};
 use crate::{Stop, media, say};
 
-/// Rows that may wait for the store; a second of a thousand participants is a few.
-const ROWS_WAITING_MAX: usize = 65_536;
+/// Rows that may wait for the store, which has memory laid out for them; a second of a thousand participants is a few.
+const ROWS_WAITING_MAX: usize = 16_384;
 
 /// How often a person sees something new.
 const SHOW_EVERY: Duration = Duration::from_millis(250);
@@ -44,6 +44,7 @@ const JUDGE_EVERY: Duration = Duration::from_secs(2);
 
 /// Plays `scenario` and reports; the exit code says how it ended.
 pub(crate) fn run(scenario: &Scenario, common: &Common) -> Result<Exit, Stop> {
+    throng_engine::share_one_arena();
     let interrupt = Interrupt::listen().map_err(|error| Stop::new(Exit::Invalid, error))?;
     let plan = scenario.plan();
     if let Some(problem) = foreign_source(&plan) {

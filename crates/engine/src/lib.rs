@@ -13,11 +13,13 @@ pub use run::{EngineError, RunEnd, RunHandle, run};
 pub mod live;
 pub use live::Live;
 
+mod memory;
+pub use memory::share_one_arena;
+
 mod clock;
 mod control;
 mod crowd;
 mod driver;
-mod memory;
 mod signalling;
 mod sockets;
 
