@@ -49,7 +49,7 @@ fn main() -> anyhow::Result<()> {
         is_named && (!arguments.short || planted.is_short)
     };
     let budget = arguments.budget.unwrap_or_else(|| if arguments.short { "60s" } else { "5m" }.to_owned());
-    let lab = Lab::new(&arguments.throng, budget, arguments.keep)?;
+    let lab = Lab::new(&arguments.throng, arguments.short, budget, arguments.keep)?;
     let wanted: Vec<&Planted> = ALL.iter().filter(wanted).collect();
     if arguments.short {
         return short(&lab, &wanted);

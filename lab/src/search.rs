@@ -11,6 +11,8 @@ use throng_sim::namespace::Namespace;
 /// What all plants need.
 pub(crate) struct Lab {
     pub(crate) throng: PathBuf,
+    /// Only the answers count, not how near they are.
+    pub(crate) is_short: bool,
     budget: String,
     keep: Option<PathBuf>,
     scratch: TempDir,
@@ -38,12 +40,13 @@ pub(crate) struct Outcome {
 impl Lab {
     pub(crate) fn new(
         throng: &std::path::Path,
+        is_short: bool,
         budget: String,
         keep: Option<PathBuf>,
     ) -> anyhow::Result<Self> {
         let throng =
             throng.canonicalize().with_context(|| format!("{}: build it first", throng.display()))?;
-        Ok(Self { throng, budget, keep, scratch: tempfile::tempdir()? })
+        Ok(Self { throng, is_short, budget, keep, scratch: tempfile::tempdir()? })
     }
 
     /// A command that runs throng, inside of `namespace` if there is one.

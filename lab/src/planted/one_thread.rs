@@ -15,8 +15,11 @@ pub(super) const PLANTED: Planted = Planted {
 
 fn plant(lab: &Lab) -> anyhow::Result<Outcome> {
     let stage = Stage::start(lab, None, &["--workers", "1", "--work-per-packet", "800"])?;
-    let truth = stage.cpu(lab, CpuOf::BusiestThread)?.limit(1.0);
+    let truth = match lab.is_short {
+        true => None,
+        false => Some(stage.cpu(lab, CpuOf::BusiestThread)?.limit(1.0)),
+    };
     let watch = format!("pid={}", stage.pid());
     let answer = lab.find(None, "one-thread", &stage.url, &watch, &["--ceiling", "200"])?;
-    Ok(Outcome { answer, truth: Some(truth) })
+    Ok(Outcome { answer, truth })
 }

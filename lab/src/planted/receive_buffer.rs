@@ -4,16 +4,19 @@
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
+use anyhow::ensure;
+use tempfile::TempDir;
+
 use super::Planted;
 use crate::search::{Lab, Outcome};
 use crate::stage::Stage;
 
 /// Datagrams a second.
-const RATE: f64 = 400.0;
+const RATE: f64 = 300.0;
 
 pub(super) const PLANTED: Planted = Planted {
     name: "UDP receive buffer",
-    what: "stage with a publisher, reads 400 datagrams a second, SO_RCVBUF of 32 KiB",
+    what: "stage with a publisher, reads 300 datagrams a second, SO_RCVBUF of 64 KiB",
     expects: &["udp_receive_buffer"],
     verdict: "found",
     is_short: false,
@@ -21,37 +24,42 @@ pub(super) const PLANTED: Planted = Planted {
 };
 
 /// Publishes into a stage until it is dropped.
-struct Publisher(Child);
+struct Publisher {
+    process: Child,
+    _folder: TempDir,
+}
 
 impl Publisher {
-    fn start(lab: &Lab, stage: &Stage, folder: &std::path::Path) -> anyhow::Result<Self> {
+    fn start(lab: &Lab, stage: &Stage) -> anyhow::Result<Self> {
+        let folder = tempfile::tempdir()?;
         let url = stage.url.replace("whep+", "whip+").replace("/whep", "/whip");
         let mut command = lab.command(None);
         command.args(["view", &url, "-n", "1", "--for", "1h", "--set", "crowd.subscribe=none", "--quiet"]);
-        command.arg("--output").arg(folder.join("run")).stdin(Stdio::null());
-        let publisher = Self(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?);
-        std::thread::sleep(Duration::from_secs(3));
+        command.arg("--output").arg(folder.path().join("run")).stdin(Stdio::null());
+        let process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+        let publisher = Self { process, _folder: folder };
+        std::thread::sleep(Duration::from_secs(4));
+        ensure!(stage.counter("published_packets")? > 0.0, "nobody publishes");
         Ok(publisher)
     }
 }
 
 impl Drop for Publisher {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.process.kill();
+        let _ = self.process.wait();
     }
 }
 
 fn plant(lab: &Lab) -> anyhow::Result<Outcome> {
-    let folder = tempfile::tempdir()?;
     // What a viewer sends is counted where every datagram is taken in.
     let free = Stage::start(lab, None, &[])?;
-    let publisher = Publisher::start(lab, &free, folder.path())?;
+    let publisher = Publisher::start(lab, &free)?;
     let truth = free.growth(lab, |stage| stage.counter("datagrams_received"))?.limit(RATE);
     drop((publisher, free));
-    let arguments = ["--receive-rate", &format!("{RATE:.0}"), "--receive-buffer-kb", "32"];
+    let arguments = ["--receive-rate", &format!("{RATE:.0}"), "--receive-buffer-kb", "64"];
     let stage = Stage::start(lab, None, &arguments)?;
-    let _publisher = Publisher::start(lab, &stage, folder.path())?;
+    let _publisher = Publisher::start(lab, &stage)?;
     let watch = format!("pid={}", stage.pid());
     let answer = lab.find(None, "receive-buffer", &stage.url, &watch, &["--ceiling", "200"])?;
     Ok(Outcome { answer, truth: Some(truth) })

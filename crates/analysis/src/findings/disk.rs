@@ -5,6 +5,7 @@
 
 use throng_observation::host::Unit;
 use throng_observation::host::catalogue as metric;
+use throng_observation::host::measured::Measured;
 use throng_observation::units::{bit_rate, duration_ms};
 
 use super::{Candidate, Evidence, Seen};
@@ -19,14 +20,27 @@ const READ_BYTES_MIN: f64 = 64e3;
 /// A read that takes thrice what it took, and longer than a fast disk's worst.
 const AWAIT_GROWTH: f64 = 3.0;
 const AWAIT_MS_MIN: f64 = 5.0;
+/// A disk that gives less than this of what the server reads is not the one: the counters' seconds differ a little.
+const OWN_MIN: f64 = 0.8;
 /// Some task stood still for block I/O for this share of the time.
 const STALL_MIN: f64 = 0.30;
 
+/// The disk that the server reads from: one that gives at least what the server reads, and of those the one nearest to it,
+/// because others on the host read from disks as well. Where no single disk gives so much, the busiest.
+fn disk_of<'a>(scene: &Scene<'a>, own: Reading) -> Option<(Measured<'a>, Reading)> {
+    let fits = |read: &Reading| own.fail.is_some_and(|own| own > 0.0 && read.fail() >= OWN_MIN * own);
+    let all = scene.host.metric(metric::DISK_READ_BYTES.name).iter();
+    all.map(|disk| (*disk, scene.median(disk)))
+        .filter(|(_, read)| fits(read))
+        .min_by(|a, b| a.1.fail().total_cmp(&b.1.fail()))
+        .or_else(|| scene.top(&metric::DISK_READ_BYTES))
+}
+
 pub(super) fn check(scene: &Scene<'_>) -> Seen {
-    let Some((disk, read)) = scene.top(&metric::DISK_READ_BYTES) else {
+    let own = scene.sum(&metric::PROCESS_READ_BYTES);
+    let Some((disk, read)) = disk_of(scene, own) else {
         return Seen::Unseen("the disks");
     };
-    let own = scene.sum(&metric::PROCESS_READ_BYTES);
     let from_disk = own.fail.unwrap_or(0.0).max(if own.fail.is_none() { read.fail() } else { 0.0 });
     let sent = scene
         .top(&metric::NIC_TX_BYTES)

@@ -157,6 +157,11 @@ fn slow_disk(world: &mut World) {
 fn a_disk_that_gives_no_more_is_named_and_iowait_alone_is_not() {
     check("disk_read", slow_disk);
     let mut world = World::new();
+    slow_disk(&mut world);
+    world.put("disk.read_bytes", &[("device", "vda")], Unit::BytesPerSecond, None, |_| 80e6);
+    let found = explained(&mut world).bottleneck;
+    assert_eq!(found.resource.as_deref(), Some("disk loop3"), "others read more from theirs");
+    let mut world = World::new();
     world.put("host.cpu.iowait", &[], Unit::Ratio, Some(8.0), |_| 7.5);
     world.put("host.pressure.io.some", &[], Unit::Ratio, None, |m| if m.over { 1.0 } else { 0.1 });
     let found = explained(&mut world).bottleneck;
@@ -290,6 +295,15 @@ fn an_accept_queue_that_overflows_is_named() {
         world.put("tcp.listen_drops", &[], Unit::PerSecond, None, |m| if m.over { 3.0 } else { 0.0 });
         let socket = [("process", "media"), ("pid", "7"), ("port", "80"), ("protocol", "tcp")];
         world.put("socket.accept_queue", &socket, Unit::Count, Some(8.0), |m| if m.over { 9.0 } else { 0.0 });
+        // Who is turned away tries again.
+        world.put(
+            "tcp.segments_retransmitted",
+            &[],
+            Unit::PerSecond,
+            None,
+            |m| if m.over { 8.0 } else { 0.0 },
+        );
+        world.put("tcp.segments_out", &[], Unit::PerSecond, None, |_| 30.0);
         world.harm = Harm::NotServed;
     });
 }

@@ -37,7 +37,8 @@ const COPYING: &str = "copy_dominated";
 const FOLLOWS: &[(&str, &[&[&str]])] = &[
     ("udp_receive_buffer", &[RATES, &["softirq", "memory"]]),
     ("accept_queue", &[RATES, COUNTS]),
-    ("backpressure", &[RATES, &["softirq"]]),
+    // A client whose SYN found the accept queue full sends it again, and TCP counts that as any other retransmission.
+    ("backpressure", &[RATES, &["softirq", "accept_queue"]]),
     ("run_queue", &[&["cpu_full", "cpu_quota", "cpu_steal"]]),
     ("path_loss", &[RATES, &["softirq", "udp_receive_buffer", "backpressure"]]),
     (
