@@ -27,6 +27,8 @@ pub(crate) struct Answer {
     /// `bottleneck.finding`, empty without one.
     pub(crate) finding: String,
     pub(crate) score: f64,
+    /// What is said to explain it: of `bottleneck.others` those of that standing.
+    pub(crate) explained_by: Vec<String>,
 }
 
 /// An answer and the truth that was measured beside it.
@@ -134,5 +136,12 @@ fn answer(summary: &Value) -> Answer {
         users: summary["capacity"]["users"].as_f64(),
         finding: text(&summary["bottleneck"]["finding"]),
         score: summary["bottleneck"]["score"].as_f64().unwrap_or(0.0),
+        explained_by: summary["bottleneck"]["others"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|other| other["standing"] == "explains")
+            .map(|other| text(&other["finding"]))
+            .collect(),
     }
 }

@@ -65,13 +65,17 @@ impl Judged {
         let truth = self.outcome.truth.map_or_else(|| "–".to_owned(), |truth| format!("{truth:.1}"));
         let error = self.error().map_or_else(|| "–".to_owned(), |error| format!("{:+.0} %", error * 100.0));
         let finding = if answer.finding.is_empty() { "none" } else { &answer.finding };
+        let busy_with = match answer.explained_by.as_slice() {
+            [] => String::new(),
+            explains => format!(", by {}", explains.join(", ")),
+        };
         let right = match (self.is_right(), self.is_confidently_wrong()) {
             (true, _) => "right",
             (false, true) => "WRONG, confidently",
             (false, false) => "wrong",
         };
         format!(
-            "| {} | {} | {} | {finding} ({:.0}) | {right} | {truth} | {users} | {error} | {:.0} |",
+            "| {} | {} | {} | {finding} ({:.0}){busy_with} | {right} | {truth} | {users} | {error} | {:.0} |",
             self.name,
             self.what,
             answer.verdict,
