@@ -1,8 +1,9 @@
 //! Wakes a worker to the microsecond: the runtime's own timers know milliseconds only.
 
+use std::cell::Cell;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
@@ -14,6 +15,8 @@ use crate::sockets::watched;
 /// A timer that rings once.
 pub(super) struct Alarm {
     timer: AsyncFd<OwnedFd>,
+    /// When it will ring, or has rung unheard.
+    set_to: Cell<Option<Instant>>,
 }
 
 impl Alarm {
@@ -21,11 +24,15 @@ impl Alarm {
     pub(super) fn new() -> io::Result<Self> {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
-        Ok(Self { timer: watched(timer)? })
+        Ok(Self { timer: watched(timer)?, set_to: Cell::new(None) })
     }
 
-    /// Lets it ring after `time`, which is not zero (zero would silence it).
-    pub(super) fn set(&self, time: Duration) {
+    /// Lets it ring at `at`, which is `time` from now and not now (zero would silence it). A worker that is woken by what
+    /// comes waits for the same moment again, and the timer is not touched.
+    pub(super) fn set(&self, at: Instant, time: Duration) {
+        if self.set_to.replace(Some(at)) == Some(at) {
+            return;
+        }
         let value = Timespec {
             tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: i64::from(time.subsec_nanos()),
@@ -41,6 +48,7 @@ impl Alarm {
             // What is left of an earlier ring is not there to be read: setting the timer took it away.
             let rung = guard.try_io(|timer| Ok(rustix::io::read(timer.get_ref(), &mut [0_u8; 8])?));
             if rung.is_ok() {
+                self.set_to.set(None);
                 return;
             }
         }
@@ -51,19 +59,39 @@ impl Alarm {
 mod tests {
     use super::*;
 
-    #[tokio::test]
-    async fn an_alarm_that_rang_and_was_not_heard_is_silent_until_it_is_due_again() {
-        let alarm = Alarm::new().unwrap();
-        alarm.set(Duration::from_micros(1));
-        alarm.rings().await;
-        alarm.set(Duration::from_micros(1));
-        // It rings while nobody listens.
-        alarm.timer.readable().await.unwrap().retain_ready();
-        alarm.set(Duration::from_secs(3600));
+    const SOON: Duration = Duration::from_micros(1);
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    async fn is_silent(alarm: &Alarm) -> bool {
         tokio::select! {
             biased;
-            () = alarm.rings() => panic!("an hour is not over"),
-            () = tokio::task::yield_now() => {}
+            () = alarm.rings() => false,
+            () = tokio::task::yield_now() => true,
+        }
+    }
+
+    #[tokio::test]
+    async fn an_alarm_that_rang_and_was_not_heard_is_silent_until_it_is_due_again() {
+        let (alarm, now) = (Alarm::new().unwrap(), Instant::now());
+        alarm.set(now, SOON);
+        alarm.rings().await;
+        alarm.set(now + SOON, SOON);
+        // It rings while nobody listens.
+        alarm.timer.readable().await.unwrap().retain_ready();
+        alarm.set(now + HOUR, HOUR);
+        assert!(is_silent(&alarm).await, "an hour is not over");
+    }
+
+    #[tokio::test]
+    async fn an_alarm_rings_each_time_that_it_is_set_to_the_same_moment() {
+        let (alarm, now) = (Alarm::new().unwrap(), Instant::now());
+        alarm.set(now + HOUR, HOUR);
+        alarm.set(now + HOUR, SOON); // set already, to the same moment
+        assert!(is_silent(&alarm).await);
+        for _ in 0..2 {
+            alarm.set(now, SOON);
+            alarm.set(now, SOON);
+            alarm.rings().await;
         }
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{Timespec, epoll};
 use throng_protocol::participant::{Channel, Transmit};
@@ -120,15 +120,16 @@ impl Hub {
         })
     }
 
-    /// Waits for joining participants' sockets, the waker or something in `inbox`, at most `timeout`; lets signalling
+    /// Waits for joining participants' sockets, the waker or something in `inbox`, at most until `until`; lets signalling
     /// run meanwhile, and once in any case. Ready sockets are appended to `ready`, tidings to `told`.
     pub(super) async fn wait(
         &self,
-        timeout: Duration,
+        (now, until): (Instant, Instant),
         ready: &mut Vec<epoll::Event>,
         inbox: &mut mpsc::Receiver<Told>,
         told: &mut Vec<Told>,
     ) {
+        let timeout = until.saturating_duration_since(now);
         tokio::task::yield_now().await;
         if timeout.is_zero() {
             poll(self.eager.get_ref(), ready);
@@ -139,7 +140,7 @@ impl Hub {
             }
             return;
         }
-        self.alarm.set(timeout);
+        self.alarm.set(until, timeout);
         tokio::select! {
             biased;
             _ = inbox.recv_many(told, TIDINGS_A_PASS) => {}

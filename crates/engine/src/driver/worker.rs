@@ -77,8 +77,7 @@ impl Worker {
         let mut tick = now;
         while !self.is_done() {
             let until = self.wakes_at(tick, now);
-            let timeout = until.saturating_duration_since(now);
-            self.hub.wait(timeout, &mut ready, &mut self.duty.inbox, &mut told).await;
+            self.hub.wait((now, until), &mut ready, &mut self.duty.inbox, &mut told).await;
             now = Instant::now();
             self.take(&mut told);
             self.serve(&mut ready);
