@@ -235,7 +235,7 @@ impl Connection {
     /// The peer offers, for the first time or again.
     pub(super) fn remote_offer(&mut self, now: Instant, sdp: String, toward: SocketAddr) {
         let (State::Connecting { peer, .. } | State::Playing { peer, .. }) = &mut self.state else {
-            let candidates = Description::parse(&sdp).candidates;
+            let candidates = Description::candidates_of(&sdp);
             let usable = candidates.iter().filter_map(|text| RemoteCandidate::parse(text).ok());
             let mut reachable = usable.filter(RemoteCandidate::is_udp).map(|candidate| candidate.address());
             let named = reachable.find(|address| (self.shared.may_reach)(address.ip()));

@@ -118,10 +118,7 @@ impl Description {
                 description.sections.push(MediaSection::begin(media, session_direction));
             } else if let Some(attribute) = line.strip_prefix("a=") {
                 if attribute.starts_with("candidate:") {
-                    let known = description.candidates.iter().any(|candidate| candidate == attribute);
-                    if !known && description.candidates.len() < SOURCES_MAX {
-                        description.candidates.push(attribute.to_owned());
-                    }
+                    keep_candidate(&mut description.candidates, attribute);
                 } else if let Some(section) = description.sections.last_mut() {
                     section.attribute(attribute);
                 } else if let Some(direction) = direction(attribute) {
@@ -130,6 +127,17 @@ impl Description {
             }
         }
         description
+    }
+
+    /// The candidates of an SDP, and nothing else of it.
+    #[must_use]
+    pub fn candidates_of(text: &str) -> Vec<String> {
+        let mut candidates = Vec::new();
+        let attributes = text.lines().filter_map(|line| line.trim_end().strip_prefix("a="));
+        attributes
+            .filter(|attribute| attribute.starts_with("candidate:"))
+            .for_each(|candidate| keep_candidate(&mut candidates, candidate));
+        candidates
     }
 
     /// The extension ids of all sections together; a bundle may not use an id for two things (RFC 9143 10.1).
@@ -286,6 +294,12 @@ impl Format {
     }
 }
 
+fn keep_candidate(candidates: &mut Vec<String>, candidate: &str) {
+    if candidates.len() < SOURCES_MAX && !candidates.iter().any(|known| known == candidate) {
+        candidates.push(candidate.to_owned());
+    }
+}
+
 fn direction(attribute: &str) -> Option<Direction> {
     Some(match attribute {
         "sendrecv" => Direction::SendRecv,
@@ -348,6 +362,7 @@ mod tests {
         assert!(video.reduced_size_rtcp && !audio.reduced_size_rtcp);
         assert!(description.has_transport_sequence());
         assert_eq!(description.candidates.len(), 1);
+        assert_eq!(Description::candidates_of(OFFER), description.candidates);
         let bare = to_negotiate(OFFER);
         assert!(!bare.contains("candidate") && !bare.contains("ssrc"));
         let mut sections = description.sections;

@@ -19,7 +19,7 @@ impl Viewer {
         let named = match &wanted {
             Wanted::Offer => None,
             Wanted::AnswerTo(sdp) => {
-                let candidates = Description::parse(sdp).candidates;
+                let candidates = Description::candidates_of(sdp);
                 let usable = candidates.iter().filter_map(|text| RemoteCandidate::parse(text).ok());
                 let mut reachable =
                     usable.filter(RemoteCandidate::is_udp).map(|candidate| candidate.address());
