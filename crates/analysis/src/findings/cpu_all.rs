@@ -24,6 +24,13 @@ pub(super) fn is_full(scene: &Scene<'_>) -> bool {
     busy.fail() >= BUSY_MIN && (waits || own_share(scene).fail() >= OWN_SHARE_MIN)
 }
 
+/// Whether others kept the host full at the floor already, where users were fine: that it is full does not yet explain what
+/// the server's own threads do.
+pub(super) fn is_full_anyhow(scene: &Scene<'_>) -> bool {
+    let busy = scene.host_busy().and_then(|busy| busy.base);
+    busy.is_some_and(|base| base >= BUSY_MIN) && own_share(scene).fail() < OWN_SHARE_MIN
+}
+
 /// What the watched processes use of all CPUs.
 fn own_share(scene: &Scene<'_>) -> Reading {
     let cpus = scene.cpus().unwrap_or(f64::INFINITY);

@@ -54,7 +54,8 @@ fn turns<'a, 'b>(scene: &'b Scene<'a>) -> Result<Turns<'a, 'b>, Seen> {
     let taking_part: Vec<&Thread<'_>> =
         threads.iter().filter(|thread| TAKING_PART.contains(&thread.cpu.fail())).copied().collect();
     let is_one_core = ONE_CORE.contains(&cores.fail());
-    if cpu_all::is_full(scene) || scene.throttled().fail() >= cpu_quota::THROTTLED_MIN {
+    let is_cpu_short = cpu_all::is_full(scene) && !cpu_all::is_full_anyhow(scene);
+    if is_cpu_short || scene.throttled().fail() >= cpu_quota::THROTTLED_MIN {
         return Err(Seen::Moot);
     }
     if taking_part.len() < THREADS_MIN

@@ -84,6 +84,16 @@ fn threads_that_take_turns_are_told_from_python_and_elsewhere() {
     };
     check("gil", |world| turns(world, "python3"));
     check("lock_contention", |world| turns(world, "relay"));
+    // A host that others kept full from the start does not hide it.
+    let mut world = World::new();
+    turns(&mut world, "relay");
+    for (name, tid) in [("t-a", 11), ("t-b", 12), ("t-c", 13), ("t-d", 14)] {
+        world.thread("relay", name, tid, |m| full(m) / 4.0, |m| if m.over { 0.25 } else { 0.05 });
+    }
+    world.put("host.cpu.busy", &[], Unit::Ratio, Some(2.0), |_| 1.99);
+    let found = explained(&mut world).bottleneck;
+    let named: Vec<_> = found.finding.iter().chain(found.others.iter().map(|other| &other.finding)).collect();
+    assert!(named.iter().any(|key| *key == "lock_contention"), "{found:#?}");
 }
 
 #[test]
