@@ -2,6 +2,7 @@
 
 mod args;
 mod calibrate;
+mod canary;
 mod check;
 mod decode;
 mod exit;

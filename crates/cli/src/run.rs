@@ -22,6 +22,7 @@ use throng_store::RunFolder;
 use throng_watch::Beside;
 
 use crate::args::Common;
+use crate::canary::{self, Canaries};
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::live::{Display, Plain, Quiet, Terminal};
@@ -52,6 +53,7 @@ pub(crate) fn run(scenario: &Scenario, common: &Common) -> Result<Exit, Stop> {
     }
     let packs = watchers::packs(common.packs.as_deref())?;
     let agents = Agents::connect(&plan);
+    let browser = canary::program(&plan)?;
     let permission = permission(&plan, common, &agents)?;
     let warnings = warnings(&plan);
     warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
@@ -67,8 +69,10 @@ pub(crate) fn run(scenario: &Scenario, common: &Common) -> Result<Exit, Stop> {
     let mut writer = RunFolder::create(&path, &info).map_err(|error| Stop::new(Exit::Usage, error))?;
     let tap = plan.tap.as_ref().map(|tap| RunTap::start(&path, tap)).transpose();
     let tap = tap.map_err(|error| Stop { exit: Exit::Usage, error })?;
+    let canaries = Canaries::start(&plan, browser, &permission)?;
     let engine_tap = tap.as_ref().map(RunTap::engine);
     let (handle, rows, rows_in) = start(scenario, &plan, &permission, common, engine_tap)?;
+    canaries.begin(handle.started_at(), &rows_in);
     let mut watchers = Watchers::start(
         &plan,
         handle.started_at(),
@@ -84,6 +88,7 @@ pub(crate) fn run(scenario: &Scenario, common: &Common) -> Result<Exit, Stop> {
 
     let judged = Judged { present: present.as_ref(), ends_run: common.until_missed };
     let quit = watch(&handle, &interrupt, display, &judged, &mut watchers);
+    canaries.stop();
     let end = handle.wait();
     tap.into_iter().for_each(RunTap::finish);
     watchers.stop();
@@ -134,6 +139,9 @@ pub(crate) fn start_open(
     permission: &Permission,
     common: &Common,
 ) -> Result<(RunHandle, Receiver<Row>, SyncSender<Row>), Stop> {
+    if plan.canary.is_some() {
+        say("warning: [canary] is left out: browsers join a run of a known length, not a search");
+    }
     let config = config(scenario, plan, permission, common)?;
     let called_max = u32::try_from(config.joins.len()).unwrap_or(u32::MAX);
     // Loads that fail are what is looked for: they must not end the run.
@@ -328,7 +336,7 @@ fn casting(plan: &Plan, permission: &Permission) -> Result<Arc<dyn Casting>, Sto
     }))
 }
 
-fn api_secret(api: &ApiKey) -> Result<casting::ApiSecret, Stop> {
+pub(crate) fn api_secret(api: &ApiKey) -> Result<casting::ApiSecret, Stop> {
     let secret = reach::token(&api.secret)?;
     Ok(casting::ApiSecret { key: api.key.clone(), secret, room: api.room.clone() })
 }

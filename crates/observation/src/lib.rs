@@ -31,6 +31,7 @@ pub use layer::{Layer, LayerSwitch};
 mod seen;
 pub use seen::{CodedFrame, Observation, Refused, of_tap_kind, tap_kind};
 
+pub mod canary;
 pub mod host;
 pub mod limits;
 pub mod pack;

@@ -2,6 +2,7 @@
 //!
 //! A report can always be made again from these rows alone.
 
+use crate::canary::{CanaryData, CanaryRow};
 use crate::host::{HostData, HostRow};
 use crate::{
     Codec, Distribution, ExperienceRow, FailureReason, HoldRow, IceState, Layer, MediaKind, OneWayDelay,
@@ -375,6 +376,8 @@ pub enum Row {
     Generator(GeneratorRow),
     /// An event.
     Event(EventRow),
+    /// What a browser saw.
+    Canary(CanaryRow),
     /// What a watched host did.
     Host(HostRow),
 }
@@ -410,6 +413,8 @@ pub struct RunData {
     pub events: Vec<EventRow>,
     /// What decoders made of tapped tracks, by second, participant and track; empty when nobody was tapped.
     pub decoded: Vec<DecodedRow>,
+    /// What browsers among the crowd saw; empty when there were none.
+    pub canary: CanaryData,
     /// What the watched hosts did; empty when nothing was watched.
     pub host: HostData,
     /// Rows that could not be stored (disk full) and are missing from the lists above.

@@ -31,6 +31,8 @@ mod capacity;
 mod cause;
 mod headline;
 
+mod canary;
+pub use canary::{Agreement, CanaryBrowser, CanarySummary};
 mod decoded;
 pub use decoded::Decoded;
 

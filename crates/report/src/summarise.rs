@@ -11,7 +11,7 @@ use crate::figures::{CONNECTED, Figures, KindFigures, PLAYING};
 use crate::summary::{
     ClockSummary, FailureExample, Media, Participants, PhaseTime, RunOutcome, SUMMARY_VERSION, Summary,
 };
-use crate::{capacity, cause, decoded, headline, health, judge, pairs, sent, server};
+use crate::{canary, capacity, cause, decoded, headline, health, judge, pairs, sent, server};
 
 /// What `run` comes to, held against `objectives`; media figures leave the first `warm_up` out.
 #[must_use]
@@ -58,6 +58,7 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
         events: events(run),
         server: server::summarise(run),
         decoded: decoded::summarise(run),
+        canary: canary::summarise(run, warm_up_s),
         failures: failures.iter().map(|(reason, example)| (reason.clone(), example.count)).collect(),
         failure_examples: failures.into_values().collect(),
         capacity: capacity::summarise(run, if run.sent.is_empty() { "viewers" } else { "participants" }),

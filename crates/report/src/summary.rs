@@ -8,6 +8,7 @@ use throng_analysis::demand::{Demand, JoinCost};
 use throng_analysis::verdict::Bottleneck;
 use throng_observation::CaptureBasis;
 
+use crate::canary::CanarySummary;
 use crate::decoded::Decoded;
 use crate::pairs::Pairs;
 use crate::sent::{LayerSwitches, Sent};
@@ -85,6 +86,9 @@ pub struct Summary {
     /// Tapped tracks: what a decoder made of them; empty when nobody was tapped.
     #[serde(default)]
     pub decoded: Vec<Decoded>,
+    /// Real browsers among the crowd, beside the virtual participants; `null` where there were none.
+    #[serde(default)]
+    pub canary: Option<CanarySummary>,
     /// What stopped the server; `null` when no load failed. Plain runs are explained from their seconds, searches from
     /// the loads that they held.
     #[serde(default)]

@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
 
 use crate::cause;
-use crate::decoded;
 use crate::headline::only_sends;
 use crate::pairs::Pairs;
 use crate::sent::{LayerSwitches, Sent};
 use crate::summary::{CapacitySummary, ClockSummary, Media, Server, Summary, TimeTo, one_way_basis};
+use crate::{canary, decoded};
 
 /// About fifteen lines: the answer, the objectives, the figures that matter. Plain text, newline at the end.
 #[must_use]
@@ -77,6 +77,9 @@ pub fn summary(summary: &Summary) -> String {
     }
     for (index, track) in decoded::lines(&summary.decoded).iter().enumerate() {
         line(&mut out, if index == 0 { "decoded" } else { "" }, track);
+    }
+    for (index, said) in summary.canary.iter().flat_map(canary::lines).enumerate() {
+        line(&mut out, if index == 0 { "browsers" } else { "" }, &said);
     }
     line(&mut out, "generator", &generator(summary));
     if !summary.events.is_empty() {

@@ -52,6 +52,14 @@ impl Plan {
         for watch in &self.watch {
             writeln!(f, "watch       {}", watch.describe())?;
         }
+        if let Some(canary) = &self.canary {
+            let first = format!("the first at {}", time(canary.at));
+            let (count, every) = (canary.browsers, time(canary.every));
+            match count {
+                1 => writeln!(f, "canary      1 browser, at {}", time(canary.at))?,
+                _ => writeln!(f, "canary      {count} browsers, {first}, then one every {every}")?,
+            }
+        }
         match self.objectives.as_slice() {
             [] => writeln!(f, "objectives  none: the run only measures"),
             objectives => objectives.iter().try_for_each(|objective| {

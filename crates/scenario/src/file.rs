@@ -40,6 +40,9 @@ struct File {
     /// Whose received frames are decoded, to hold what is seen against what the meters say.
     #[serde(skip_serializing_if = "Option::is_none")]
     tap: Option<TapFile>,
+    /// Real browsers among the crowd, to hold their experience against that of the virtual participants.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    canary: Option<CanaryFile>,
     #[schemars(default)]
     output: OutputFile,
     #[serde(skip_serializing_if = "CapsFile::is_empty")]
@@ -483,6 +486,25 @@ fn yes() -> bool {
     true
 }
 
+/// Headless browsers that join among the crowd.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct CanaryFile {
+    /// How many.
+    #[schemars(range(min = 1, max = 16))]
+    browsers: u16,
+    /// When the first joins, since the start of the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at: Option<Duration>,
+    /// How long after each the next one joins; 1 s when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    every: Option<Duration>,
+    /// The browser's program; the first known one in `PATH` when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    browser: Option<String>,
+}
+
 /// Which participants are tapped.
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
@@ -543,7 +565,8 @@ pub fn json_schema() -> Schema {
 
 /// The scenario as TOML, defaults written out, secrets left out.
 pub(crate) fn to_toml(scenario: &Scenario) -> String {
-    let Scenario { target, crowd, run, stream, talk, room, watch, tap, objectives, output, caps } = scenario;
+    let Scenario { target, crowd, run, stream, talk, room, watch, tap, canary, objectives, output, caps } =
+        scenario;
     let file = File {
         objectives: objectives.iter().map(|objective| objective.text.clone()).collect(),
         target: TargetFile {
@@ -580,6 +603,12 @@ pub(crate) fn to_toml(scenario: &Scenario) -> String {
             decode: tap.decode,
             keep: tap.keep,
             ssim: tap.ssim,
+        }),
+        canary: canary.as_ref().map(|canary| CanaryFile {
+            browsers: canary.browsers,
+            at: Some(duration(canary.at)),
+            every: Some(duration(canary.every)),
+            browser: canary.browser.clone(),
         }),
         output: OutputFile { folder: output.folder.clone(), csv: output.csv },
         caps: limits(caps),

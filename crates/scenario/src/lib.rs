@@ -26,6 +26,8 @@ pub use arrival::Arrival;
 mod watch;
 pub use watch::{Agent, Moment, ProfileWish, Watch, Watched};
 
+mod canary;
+pub use canary::Canary;
 mod tap;
 pub use tap::{Tap, Tapped};
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use throng_observation::run::{CohortId, ParticipantId};
 
 use crate::arrival::Arrival;
+use crate::canary::Canary;
 use crate::churn::Reconnect;
 use crate::objective::Objective;
 use crate::role::{CARD_BITS_PER_S, CARD_SIZES, Role};
@@ -44,6 +45,8 @@ pub struct Plan {
     pub watch: Vec<Watch>,
     /// Whose frames are handed out to be decoded.
     pub tap: Option<Tap>,
+    /// Real browsers among the crowd.
+    pub canary: Option<Canary>,
     /// What must hold.
     pub objectives: Vec<Objective>,
     /// The limits in force, for the whole crowd.
@@ -180,6 +183,7 @@ impl Plan {
             summary_every,
             watch: scenario.watch.clone(),
             tap: scenario.tap.clone(),
+            canary: scenario.canary.clone(),
             objectives: scenario.objectives.clone(),
             caps: scenario.caps.clone(),
             share: Share::ALL,
@@ -203,7 +207,10 @@ impl Plan {
     }
 
     fn add_up(&mut self) {
-        let users = users_at_a_time(&self.joins);
+        // Browsers are users too, and join with the first share.
+        let canaries =
+            self.canary.as_ref().filter(|_| self.share.holds(0)).map_or(0, |canary| canary.browsers);
+        let users = users_at_a_time(&self.joins).saturating_add(u32::from(canaries));
         let (wire_bits_per_s, assumed) = self.stream.wire_bits_per_s();
         self.expected = ExpectedLoad {
             users,

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::arrival::ArrivalKind;
+use crate::canary::Canary;
 use crate::churn::{Reconnect, Stay};
 use crate::file;
 use crate::network::AddressRange;
@@ -36,6 +37,8 @@ pub struct Scenario {
     pub watch: Vec<Watch>,
     /// Whose frames are handed out to be decoded; `None`: nobody's.
     pub tap: Option<Tap>,
+    /// Real browsers among the crowd; `None`: none.
+    pub canary: Option<Canary>,
     /// What must hold for the run to count as met.
     pub objectives: Vec<Objective>,
     /// Where results go.

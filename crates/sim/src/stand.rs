@@ -31,6 +31,9 @@ pub enum StandError {
         /// How long it was given, milliseconds.
         within_ms: u128,
     },
+    /// A browser did not do what it was asked.
+    #[error(transparent)]
+    Browser(#[from] throng_browser::BrowserError),
     /// A file or socket of the stand.
     #[error(transparent)]
     Io(#[from] std::io::Error),

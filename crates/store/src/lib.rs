@@ -9,6 +9,7 @@ mod schema;
 mod folder;
 pub use folder::{FORMAT, HostFile, RunFolder};
 
+mod canary;
 mod decoded;
 mod error;
 pub use error::StoreError;

@@ -7,7 +7,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, Row};
 use throng_observation::RunTime;
 use throng_observation::run::{ClockError, Ending, LayerSwitchRow, RunData, RunInfo};
 
-use crate::{FORMAT, StoreError, decoded, host, rows, schema, search};
+use crate::{FORMAT, StoreError, canary, decoded, host, rows, schema, search};
 
 /// Reads the run at `path`.
 pub(crate) fn read(path: &Path) -> Result<RunData, StoreError> {
@@ -97,6 +97,7 @@ fn read_all(db: &Connection) -> rusqlite::Result<RunData> {
         experience,
         holds,
         decoded: decoded::read_all(db)?,
+        canary: canary::read_all(db)?,
         host: host::read_all(db)?,
     })
 }

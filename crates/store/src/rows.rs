@@ -12,7 +12,7 @@ use throng_observation::{
 };
 
 use crate::waiting::Waiting;
-use crate::{FORMAT, host, schema, search};
+use crate::{FORMAT, canary, host, schema, search};
 
 /// SQLite's integers are signed; a counter that large does not occur, and would rather stop than turn negative.
 pub(crate) fn int(value: u64) -> Value {
@@ -98,6 +98,7 @@ pub(crate) fn put_all(db: &Transaction<'_>, waiting: &Waiting) -> rusqlite::Resu
     put(db, "generator", &schema::GENERATOR, &waiting.generator, generator)?;
     put(db, "event", &schema::EVENT, &waiting.events, event)?;
     search::put_all(db, waiting)?;
+    canary::put_all(db, &waiting.canary)?;
     host::put_all(db, &waiting.host)
 }
 

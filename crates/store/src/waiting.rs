@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use throng_observation::canary::{BrowserId, CanaryBrowserRow, CanaryRow, CanarySecondRow};
 use throng_observation::host::{
     HostEvent, HostId, HostInfo, HostRow, HostSample, HostSeries, Profile, SeriesId,
 };
@@ -38,7 +39,15 @@ pub(crate) struct Waiting {
     pub(crate) events: Vec<EventRow>,
     pub(crate) participants: BTreeMap<ParticipantId, ParticipantRow>,
     pub(crate) tracks: BTreeMap<(ParticipantId, TrackId), TrackRow>,
+    pub(crate) canary: WaitingCanary,
     pub(crate) host: WaitingHost,
+}
+
+/// What waits of browsers.
+#[derive(Default)]
+pub(crate) struct WaitingCanary {
+    pub(crate) browsers: BTreeMap<BrowserId, CanaryBrowserRow>,
+    pub(crate) seconds: Vec<CanarySecondRow>,
 }
 
 /// What waits of watched hosts.
@@ -66,6 +75,7 @@ impl Waiting {
             Row::Event(row) => append(&mut self.events, row),
             Row::Participant(row) => replace(&mut self.participants, row.participant, *row),
             Row::Track(row) => replace(&mut self.tracks, (row.participant, row.track), *row),
+            Row::Canary(row) => self.canary.keep(row),
             Row::Host(row) => self.host.keep(row),
         }
     }
@@ -87,7 +97,21 @@ impl Waiting {
             + self.events.len()
             + self.participants.len()
             + self.tracks.len()
+            + self.canary.len()
             + self.host.len()
+    }
+}
+
+impl WaitingCanary {
+    fn keep(&mut self, row: CanaryRow) -> bool {
+        match row {
+            CanaryRow::Browser(row) => replace(&mut self.browsers, row.browser, row),
+            CanaryRow::Second(row) => append(&mut self.seconds, *row),
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.browsers.len() + self.seconds.len()
     }
 }
 

@@ -7,6 +7,7 @@ mod throng;
 mod addresses;
 mod bad_servers;
 mod browser;
+mod canary;
 mod command_line;
 mod conference;
 mod cut_off;

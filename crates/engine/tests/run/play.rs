@@ -64,6 +64,7 @@ pub(crate) fn play(asks: Vec<Ask>, every_ms: i64, for_ms: i64, change: impl FnOn
             | Row::LayerSwitch(_)
             | Row::Experience(_)
             | Row::Hold(_)
+            | Row::Canary(_)
             | Row::Host(_) => {}
         }
     }

@@ -4,6 +4,7 @@ use throng_observation::run::RunData;
 
 use crate::summary::Summary;
 
+mod canary;
 mod cause;
 mod chart;
 mod charts;
@@ -44,6 +45,7 @@ pub fn render(run: &RunData, summary: &Summary) -> String {
         &pairs::render(run, summary),
         &charts::render(run, summary),
         &server::render(run),
+        &canary::render(summary),
         &decoded::render(summary),
         &tables::render(run, summary),
         &glossary::render(),

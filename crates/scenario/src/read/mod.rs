@@ -12,6 +12,7 @@ mod tree;
 use tree::{Node, Sources, Span, Value};
 mod fields;
 use fields::{Fields, Reader};
+mod canary;
 mod conference;
 mod crowd;
 mod limits;
@@ -24,8 +25,20 @@ mod watch;
 mod watch_tests;
 
 /// What may stand at the top of the file.
-const TOP_KEYS: [&str; 11] =
-    ["objectives", "target", "crowd", "run", "stream", "talk", "room", "watch", "tap", "output", "caps"];
+const TOP_KEYS: [&str; 12] = [
+    "objectives",
+    "target",
+    "crowd",
+    "run",
+    "stream",
+    "talk",
+    "room",
+    "watch",
+    "tap",
+    "canary",
+    "output",
+    "caps",
+];
 
 /// Places of values that are judged together with others.
 struct Places {
@@ -69,16 +82,20 @@ fn read(text: &str, overrides: &[Override], may_lack_secrets: bool) -> Result<Sc
     let watch_place = place_of(fields.get("watch"));
     let watch = watch::watches(&mut reader, &mut fields);
     let tap = tap::tap(&mut reader, &mut fields);
+    let canary_place = place_of(fields.get("canary"));
+    let canary = canary::canary(&mut reader, &mut fields);
     let output = output(&mut reader, &mut fields);
     let caps = caps(&mut reader, &mut fields, target.as_ref());
     reader.finish(&fields);
     let Some(target) = target.filter(|_| reader.is_clean()) else {
         return Err(ScenarioError { problems: reader.into_problems() });
     };
-    let scenario = Scenario { target, crowd, run, stream, talk, room, watch, tap, objectives, output, caps };
+    let scenario =
+        Scenario { target, crowd, run, stream, talk, room, watch, tap, canary, objectives, output, caps };
     let (size, arrival, stay) = crowd_places;
     let (duration, warm_up) = run_places;
     watch::check(&mut reader, &scenario.watch, scenario.run.duration, watch_place);
+    canary::check(&mut reader, &scenario, canary_place);
     conference::check(&mut reader, &scenario, room_place);
     limits::check(&mut reader, &scenario, &Places { size, arrival, stay, duration, warm_up, video });
     if reader.is_clean() { Ok(scenario) } else { Err(ScenarioError { problems: reader.into_problems() }) }

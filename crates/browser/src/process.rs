@@ -1,0 +1,120 @@
+//! The browser's processes: a group of their own, told to end with us, and how much CPU they use.
+
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+use crate::BrowserError;
+
+/// Where `--remote-debugging-pipe` reads its commands.
+const COMMANDS_FD: RawFd = 3;
+/// Where it writes its answers.
+const ANSWERS_FD: RawFd = 4;
+/// Above both, so that neither is overwritten before it is copied.
+const SAFE_FD: RawFd = 10;
+/// How long it may take to end when asked.
+const ENDING: Duration = Duration::from_secs(2);
+
+/// A process group whose leader is the browser; all of it ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Group(Child);
+
+impl Group {
+    /// Starts `command`, which finds `commands` and `answers` where the browser expects them. The kernel ends it with the
+    /// thread that calls this (PR_SET_PDEATHSIG, prctl(2)), so also after `kill -9`.
+    pub(crate) fn start(
+        command: &mut Command,
+        commands: &impl AsRawFd,
+        answers: &impl AsRawFd,
+    ) -> Result<Self, BrowserError> {
+        let program = command.get_program().to_string_lossy().into_owned();
+        let (commands, answers) = (commands.as_raw_fd(), answers.as_raw_fd());
+        // A terminal's Ctrl-C is for us; the browser is told by us.
+        command.process_group(0);
+        let before_exec = move || {
+            // SAFETY: only system calls that signal-safety(7) or prctl(2) allow between fork and exec; they take numbers
+            // and touch no memory of this process. Both descriptors are open until `spawn` below returns.
+            unsafe {
+                let commands = checked(libc::fcntl(commands, libc::F_DUPFD_CLOEXEC, SAFE_FD))?;
+                let answers = checked(libc::fcntl(answers, libc::F_DUPFD_CLOEXEC, SAFE_FD))?;
+                checked(libc::dup2(commands, COMMANDS_FD))?;
+                checked(libc::dup2(answers, ANSWERS_FD))?;
+                checked(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL)).map(drop)
+            }
+        };
+        // SAFETY: the closure allocates nothing and takes no locks, see above.
+        unsafe { command.pre_exec(before_exec) };
+        command.spawn().map(Self).map_err(|error| BrowserError::Start { program, error })
+    }
+
+    /// The id of the group and of its leader.
+    pub(crate) fn id(&self) -> u32 {
+        self.0.id()
+    }
+
+    fn signal(&self, signal: libc::c_int) {
+        if let Ok(group) = i32::try_from(self.0.id()) {
+            // SAFETY: kill only sends a signal, to the group of a child of ours.
+            unsafe { libc::kill(-group, signal) };
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // Asked first, so that it ends its own children; then all of them must.
+        self.signal(libc::SIGTERM);
+        let until = Instant::now() + ENDING;
+        while matches!(self.0.try_wait(), Ok(None)) && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        self.signal(libc::SIGKILL);
+        let _ = self.0.wait();
+    }
+}
+
+fn checked(result: libc::c_int) -> std::io::Result<libc::c_int> {
+    if result < 0 { Err(std::io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// CPU time that the living processes of group `id` have used, microseconds (user + system).
+pub(crate) fn cpu_us(id: u32) -> u64 {
+    // SAFETY: sysconf has no preconditions.
+    let ticks_per_s = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).unwrap_or(0).max(1);
+    let stats = std::fs::read_dir(Path::new("/proc")).into_iter().flatten().flatten().filter_map(|entry| {
+        let is_process = entry.file_name().as_encoded_bytes().first().is_some_and(u8::is_ascii_digit);
+        std::fs::read_to_string(entry.path().join("stat")).ok().filter(|_| is_process)
+    });
+    let ticks: u64 = stats.filter_map(|stat| ticks_of(&stat, id)).sum();
+    ticks.saturating_mul(1_000_000) / ticks_per_s
+}
+
+/// utime + stime (fields 14 and 15) of a `/proc/PID/stat` whose pgrp (field 5) is `group`; proc_pid_stat(5).
+fn ticks_of(stat: &str, group: u32) -> Option<u64> {
+    // The name (field 2) may hold anything, also parentheses.
+    let (_, after_name) = stat.rsplit_once(')')?;
+    let fields: Vec<&str> = after_name.split_ascii_whitespace().collect();
+    let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
+    (number(5)? == u64::from(group)).then_some(number(14)?.saturating_add(number(15)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_of_the_group_are_counted_whatever_their_name_is() {
+        let stat = "4711 (a ) b (c) S 1 4700 4700 0 -1 4194560 1 0 0 0 230 17 0 0 20 0 1 0";
+        for (text, group, expect) in [
+            (stat, 4700, Some(247)),
+            (stat, 4711, None),
+            ("4711 (chromium) S 1 4700", 4700, None),
+            ("", 0, None),
+            ("1 (x) S 1 -1 1 0 -1 0 1 0 0 0 1 1", 1, None),
+        ] {
+            assert_eq!(ticks_of(text, group), expect, "{text}");
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! One browser of the run, on a thread of its own: started before the crowd, told to join at its moment, asked once a
+//! second what it saw, told to leave at the end. Whatever happens to it is told and ends nothing else.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use throng_browser::{BrowserError, Chromium};
+use throng_observation::RunTime;
+use throng_observation::canary::{BrowserId, CanaryBrowserRow, CanaryRow};
+use throng_observation::run::{EventRow, Row};
+
+use super::reading::Reading;
+
+/// How long a reading of `getStats()` may take on a busy machine.
+const READING: Duration = Duration::from_secs(8);
+/// How long it may take to say goodbye.
+const LEAVING: Duration = Duration::from_secs(2);
+/// Who is not connected by then is not any more.
+const CONNECT_WITHIN: Duration = Duration::from_secs(20);
+
+/// What a browser is, before it runs.
+pub(super) struct Bird {
+    pub(super) browser: BrowserId,
+    pub(super) program: PathBuf,
+    pub(super) flags: Vec<String>,
+    pub(super) page: String,
+    pub(super) words: Value,
+    pub(super) joins_at: Duration,
+    pub(super) leaves_at: Duration,
+}
+
+/// The crowd comes: when the run's zero is, and where rows go.
+pub(super) struct Begin {
+    pub(super) zero: Instant,
+    pub(super) rows: SyncSender<Row>,
+}
+
+impl Bird {
+    /// Lives until its time to leave, or until the sender of `told` is gone. `is_up` hears when it stands on its page, or
+    /// that it does not. Gives what went wrong.
+    pub(super) fn fly(self, is_up: &SyncSender<()>, told: &Receiver<Begin>) -> Option<String> {
+        let started = self.launch();
+        let _ = is_up.send(());
+        // Without a beginning there is no run to tell anything of.
+        let begin = told.recv().ok()?;
+        let mut row = CanaryBrowserRow {
+            browser: self.browser,
+            intended_at: RunTime::after_start(self.joins_at),
+            ..CanaryBrowserRow::default()
+        };
+        let flown = started.and_then(|mut chromium| {
+            chromium.version().clone_into(&mut row.version);
+            let flown = self.stay(&mut chromium, &begin, told, &mut row);
+            chromium.set_patience(LEAVING);
+            // A browser that does not answer is ended all the same.
+            let _ = chromium.evaluate("canary.leave().then(() => true)");
+            flown
+        });
+        if let Err(error) = flown {
+            row.failure.get_or_insert(error.to_string());
+        }
+        row.ended_at = Some(now(begin.zero));
+        begin.tell(CanaryRow::Browser(row.clone()));
+        let failure = row.failure?;
+        let detail = format!("browser {}: {failure}", self.browser.0);
+        let at = now(begin.zero);
+        let event = EventRow {
+            at,
+            participant: None,
+            kind: "canary_failed".into(),
+            count: 1,
+            detail: detail.clone(),
+        };
+        let _ = begin.rows.send(Row::Event(event));
+        Some(detail)
+    }
+
+    fn launch(&self) -> Result<Chromium, BrowserError> {
+        let mut chromium = Chromium::start(Command::new(&self.program), &self.flags)?;
+        chromium.load(&self.page)?;
+        chromium.set_patience(READING);
+        Ok(chromium)
+    }
+
+    /// Joins at its moment and reads until its time to leave.
+    fn stay(
+        &self,
+        chromium: &mut Chromium,
+        begin: &Begin,
+        told: &Receiver<Begin>,
+        row: &mut CanaryBrowserRow,
+    ) -> Result<(), BrowserError> {
+        begin.tell(CanaryRow::Browser(row.clone()));
+        if !waited(begin.zero + self.joins_at, told) {
+            return Ok(());
+        }
+        chromium.evaluate(&format!("canary.join({}), true", self.words))?;
+        let (mut before, mut cpu_us): (Option<Reading>, u64) = (None, chromium.cpu_us());
+        let mut second = self.joins_at.as_secs() + 1;
+        while Duration::from_secs(second) <= self.leaves_at
+            && waited(begin.zero + Duration::from_secs(second), told)
+        {
+            let reading = chromium.evaluate("canary.stats()")?;
+            let reading: Reading = serde_json::from_value(reading).unwrap_or_default();
+            let used_us = chromium.cpu_us();
+            let last = before.unwrap_or_default();
+            let ended = i64::try_from(second).unwrap_or(i64::MAX) - 1;
+            let mut seen = reading.since(&last, ended, self.browser);
+            // Processes that ended took their time with them.
+            seen.cpu_us = used_us.saturating_sub(cpu_us);
+            cpu_us = used_us;
+            begin.tell(CanaryRow::Second(Box::new(seen)));
+            if self.has_changed(row, &reading) {
+                begin.tell(CanaryRow::Browser(row.clone()));
+            }
+            if row.connected_at.is_none() && begin.zero.elapsed() > self.joins_at + CONNECT_WITHIN {
+                let within = CONNECT_WITHIN.as_secs();
+                row.failure.get_or_insert_with(|| format!("it was not connected within {within} s"));
+                return Ok(());
+            }
+            before = Some(reading);
+            // A reading that took long leaves seconds out rather than to hurry after them.
+            second = (begin.zero.elapsed().as_secs() + 1).max(second + 1);
+        }
+        if row.connected_at.is_some() && row.first_frame_at.is_none() {
+            row.failure.get_or_insert_with(|| "no picture came".into());
+        }
+        Ok(())
+    }
+
+    /// Brings `row` up to what was read.
+    fn has_changed(&self, row: &mut CanaryBrowserRow, reading: &Reading) -> bool {
+        let before = row.clone();
+        let after_join = |ms: Option<f64>| {
+            let ms = ms.filter(|ms| ms.is_finite())?;
+            Some(RunTime(row.intended_at.0.saturating_add((ms.clamp(0.0, 1e9) * 1e3) as i64)))
+        };
+        let (connected_at, first_frame_at) =
+            (after_join(reading.connected_ms), after_join(reading.first_frame_ms));
+        row.connected_at = row.connected_at.or(connected_at);
+        row.first_frame_at = row.first_frame_at.or(first_frame_at);
+        row.candidates_refused = reading.refused;
+        if row.failure.is_none() {
+            row.failure.clone_from(&reading.problem);
+        }
+        *row != before
+    }
+}
+
+impl Begin {
+    fn tell(&self, row: CanaryRow) {
+        // Without a store there is nobody to be told.
+        let _ = self.rows.send(Row::Canary(row));
+    }
+}
+
+/// Waits until `moment`; `false` when the run is over before.
+fn waited(moment: Instant, told: &Receiver<Begin>) -> bool {
+    let left = moment.saturating_duration_since(Instant::now());
+    matches!(told.recv_timeout(left), Err(RecvTimeoutError::Timeout) | Ok(_))
+}
+
+fn now(zero: Instant) -> RunTime {
+    RunTime::after_start(zero.elapsed())
+}

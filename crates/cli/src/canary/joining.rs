@@ -1,0 +1,156 @@
+//! What a browser is told to join, and what its network stack is let near.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Instant;
+
+use serde_json::{Value, json};
+use throng_media::card::Rung;
+use throng_media::quality::WallClock;
+use throng_observation::canary::BrowserId;
+use throng_protocol::signalling::livekit::{Access, Key};
+use throng_scenario::{Endpoint, JanusId, Plan};
+
+use crate::reach::token;
+use crate::{Stop, run};
+
+/// A camera where nobody of the crowd has one to be like.
+const USUAL_CAMERA: Rung = Rung::P240;
+
+/// The words for the page: which protocol, where, as whom, with which camera.
+pub(super) fn words(plan: &Plan, browser: BrowserId, clock: WallClock) -> Result<Value, Stop> {
+    let target = &plan.target;
+    let token = target.token.as_ref().map(token).transpose()?.map(|token| token.expose().to_owned());
+    let id = |id: &JanusId| match id {
+        JanusId::Number(number) => json!(number),
+        JanusId::Text(text) => json!(text),
+    };
+    let mut words = json!({
+        "url": target.url().as_str(),
+        "token": token,
+        "name": browser.name(),
+        "camera": camera(plan),
+    });
+    let (protocol, more) = match &target.endpoint {
+        Endpoint::Janus { mountpoint, pin, .. } => {
+            ("janus_streaming", json!({ "id": id(mountpoint), "pin": pin.as_ref().map(|pin| pin.expose()) }))
+        }
+        Endpoint::JanusVideoRoom { room, pin, .. } => {
+            ("janus_videoroom", json!({ "id": id(room), "pin": pin.as_ref().map(|pin| pin.expose()) }))
+        }
+        Endpoint::LiveKit { room, .. } => {
+            let own = livekit_token(plan, browser, room, clock)?;
+            ("livekit", json!({ "token": own.or(token) }))
+        }
+        // The scenario lets canaries join nothing else.
+        Endpoint::Whep { .. } | Endpoint::Whip { .. } | Endpoint::OvenMediaEngine { .. } => {
+            ("whep", json!({}))
+        }
+    };
+    words["protocol"] = json!(protocol);
+    for (key, value) in more.as_object().into_iter().flatten() {
+        words[key] = value.clone();
+    }
+    Ok(words)
+}
+
+/// The picture of the first cohort that sends one: who sees everybody sees like from like.
+fn camera(plan: &Plan) -> Value {
+    let sizes = plan.roles.iter().filter_map(|role| role.publish.as_ref());
+    let size = sizes.filter_map(|publish| publish.video.as_ref().or(publish.simulcast.last())).next();
+    let rung = size.and_then(|size| Rung::from_name(size)).unwrap_or(USUAL_CAMERA);
+    json!({
+        "width": rung.width(),
+        "height": rung.height(),
+        "fps": rung.fps(),
+        "bitrate_bps": rung.bitrate_bps(),
+    })
+}
+
+fn livekit_token(
+    plan: &Plan,
+    browser: BrowserId,
+    room: &str,
+    clock: WallClock,
+) -> Result<Option<String>, Stop> {
+    let api = plan.target.api_key.as_ref().map(run::api_secret).transpose()?;
+    Ok(api.map(|api| {
+        let key = Key {
+            name: api.key,
+            secret: api.secret.expose().to_owned(),
+            room: room.to_owned(),
+            identity: browser.name(),
+            can_publish: true,
+            can_subscribe: true,
+            clock,
+        };
+        Access::Key(Box::new(key)).token(Instant::now())
+    }))
+}
+
+/// Flags that keep the browser's network stack at the target: every name but the target's resolves to nothing, and the
+/// target's to the address that the consent guard judged. The page is no part of the server's site, so the rules of
+/// origins, which a viewer of the crowd does not have either, are off.
+pub(super) fn flags(plan: &Plan, server: SocketAddr) -> Vec<String> {
+    let (host, _) = plan.target.host_and_port();
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    let rules = if bare.parse::<IpAddr>().is_ok() {
+        format!("MAP * ~NOTFOUND, EXCLUDE {bare}, EXCLUDE 127.0.0.1")
+    } else {
+        let address = match server.ip() {
+            IpAddr::V4(address) => address.to_string(),
+            IpAddr::V6(address) => format!("[{address}]"),
+        };
+        format!("MAP {bare} {address}, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
+    };
+    let mut flags = vec![format!("--host-resolver-rules={rules}"), "--disable-web-security".into()];
+    // Neither environment nor desktop may send it by way of somebody else.
+    flags.push("--no-proxy-server".into());
+    if plan.target.tls_insecure {
+        flags.push("--ignore-certificate-errors".into());
+    }
+    flags
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use throng_scenario::Scenario;
+
+    fn plan(target: &str, crowd: &str) -> Plan {
+        let text = format!("[target]\n{target}\n[crowd]\nsize = 2\n{crowd}\n[canary]\nbrowsers = 1\n");
+        Scenario::parse(&text).unwrap_or_else(|error| panic!("{error}")).plan()
+    }
+
+    fn told(plan: &Plan) -> Value {
+        let clock = WallClock { at: Instant::now(), unix_ns: 1_700_000_000_000_000_000 };
+        words(plan, BrowserId(1), clock).unwrap_or_else(|stop| panic!("{}", stop.error))
+    }
+
+    #[test]
+    fn the_page_is_told_where_and_as_whom() {
+        let whep = told(&plan("url = \"whep+http://127.0.0.1:7080/whep\"\ntoken = \"abc\"", ""));
+        assert_eq!(
+            (&whep["protocol"], &whep["url"], &whep["token"]),
+            (&json!("whep"), &json!("http://127.0.0.1:7080/whep"), &json!("abc"))
+        );
+        let crowd = "publish = { video = \"360p\" }";
+        let room = told(&plan("url = \"janus+ws://127.0.0.1:8188/videoroom/9?pin=42\"", crowd));
+        assert_eq!((&room["id"], &room["pin"], &room["name"]), (&json!(9), &json!("42"), &json!("canary-1")));
+        assert_eq!((&room["camera"]["height"], &room["camera"]["fps"]), (&json!(360), &json!(30)));
+        let livekit = "url = \"livekit+ws://127.0.0.1:7880/demo\"\napi_key = \"k\"\napi_secret = \"s\"";
+        let livekit = told(&plan(livekit, ""));
+        assert_eq!(livekit["token"].as_str().map(|token| token.split('.').count()), Some(3));
+    }
+
+    #[test]
+    fn no_name_but_the_targets_leads_anywhere() {
+        let server = "10.1.2.3:443".parse().unwrap();
+        for (url, expect) in [
+            ("whep+http://127.0.0.2:1/x", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.2, EXCLUDE 127.0.0.1"),
+            ("whep+https://sfu.example/x", "MAP sfu.example 10.1.2.3, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
+        ] {
+            let flags = flags(&plan(&format!("url = \"{url}\""), ""), server);
+            assert_eq!(flags[0], format!("--host-resolver-rules={expect}"));
+        }
+    }
+}

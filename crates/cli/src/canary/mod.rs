@@ -1,0 +1,140 @@
+//! Real browsers among the crowd: processes of their own, started before it comes, so that their start is not measured
+//! along, and ended with it.
+
+mod bird;
+mod guard;
+mod joining;
+mod page;
+mod reading;
+
+use std::path::PathBuf;
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime};
+
+use throng_media::quality::WallClock;
+use throng_observation::canary::BrowserId;
+use throng_observation::run::Row;
+use throng_scenario::{Canary, Plan};
+
+use crate::reach::Permission;
+use crate::{Stop, say};
+use bird::{Begin, Bird};
+use page::Page;
+
+/// How long all browsers together may take to stand on their page; who does not by then joins late or not at all.
+const UP_WITHIN: Duration = Duration::from_secs(45);
+
+/// The browser that the plan's canaries are; `None` where it has none.
+///
+/// # Errors
+/// When there is no such program: said before the run begins, with what to do.
+pub(crate) fn program(plan: &Plan) -> Result<Option<PathBuf>, Stop> {
+    let Some(canary) = &plan.canary else { return Ok(None) };
+    if let Some(named) = &canary.browser {
+        let path = PathBuf::from(named);
+        return if path.is_file() {
+            Ok(Some(path))
+        } else {
+            Err(Stop::usage(format!("[canary] browser = \"{named}\": there is no such program; {}", mend())))
+        };
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    match throng_browser::find(&path) {
+        Some(program) => Ok(Some(program)),
+        None => {
+            let names = throng_browser::NAMES.join(", ");
+            Err(Stop::usage(format!("[canary] needs a browser, and none of {names} is in PATH; {}", mend())))
+        }
+    }
+}
+
+fn mend() -> &'static str {
+    "install one (Debian, Ubuntu: `apt-get install chromium`), name yours with browser = \"/path\", or remove [canary]"
+}
+
+/// The browsers of a run.
+pub(crate) struct Canaries {
+    birds: Vec<(SyncSender<Begin>, JoinHandle<Option<String>>)>,
+    // Ends after the browsers, which ask it until the last.
+    _page: Option<Page>,
+}
+
+impl Canaries {
+    /// Starts the plan's browsers, if it has any, and waits until they stand on their page. One that does not is told of
+    /// with the run.
+    ///
+    /// # Errors
+    /// When the machine gives no thread or port, or a token cannot be read.
+    pub(crate) fn start(
+        plan: &Plan,
+        program: Option<PathBuf>,
+        permission: &Permission,
+    ) -> Result<Self, Stop> {
+        let mut canaries = Self { birds: Vec::new(), _page: None };
+        let (Some(canary), Some(program), Some(server)) = (&plan.canary, program, permission.server()) else {
+            return Ok(canaries);
+        };
+        say(&match canary.browsers {
+            1 => format!("starting 1 browser ({})", program.display()),
+            count => format!("starting {count} browsers ({})", program.display()),
+        });
+        let failed = |error: std::io::Error| Stop::usage(format!("[canary]: {error}"));
+        let page = Page::serve(permission.reach()).map_err(failed)?;
+        let unix_ns = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let clock = WallClock { at: Instant::now(), unix_ns: u64::try_from(unix_ns).unwrap_or(u64::MAX) };
+        let (is_up, up) = mpsc::sync_channel(usize::from(canary.browsers));
+        for number in 0..canary.browsers {
+            let browser = BrowserId(number);
+            let bird = Bird {
+                browser,
+                program: program.clone(),
+                flags: joining::flags(plan, server),
+                page: page.url(),
+                words: joining::words(plan, browser, clock)?,
+                joins_at: canary.joins_at(number),
+                leaves_at: plan.duration,
+            };
+            let (begin, told) = mpsc::sync_channel(1);
+            let is_up = is_up.clone();
+            let thread = std::thread::Builder::new().name(browser.name());
+            let thread = thread.spawn(move || bird.fly(&is_up, &told)).map_err(failed)?;
+            canaries.birds.push((begin, thread));
+        }
+        drop(is_up);
+        wait_until_up(canary, &up);
+        canaries._page = Some(page);
+        Ok(canaries)
+    }
+
+    /// The crowd comes: `zero` is when its first join is due; what is seen goes to `rows`.
+    pub(crate) fn begin(&self, zero: Instant, rows: &SyncSender<Row>) {
+        for (begin, _) in &self.birds {
+            // A thread that is gone has told why.
+            let _ = begin.try_send(Begin { zero, rows: rows.clone() });
+        }
+    }
+
+    /// Lets the browsers leave and ends them; what went wrong with them is said.
+    pub(crate) fn stop(self) {
+        let (begins, threads): (Vec<_>, Vec<_>) = self.birds.into_iter().unzip();
+        // All are told at once.
+        drop(begins);
+        for thread in threads {
+            match thread.join() {
+                Ok(Some(failure)) => say(&format!("warning: {failure}")),
+                Ok(None) => {}
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+    }
+}
+
+fn wait_until_up(canary: &Canary, up: &Receiver<()>) {
+    let until = Instant::now() + UP_WITHIN;
+    for _ in 0..canary.browsers {
+        if up.recv_timeout(until.saturating_duration_since(Instant::now())).is_err() {
+            return;
+        }
+    }
+}

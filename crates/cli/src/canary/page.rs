@@ -1,0 +1,154 @@
+//! The page that browsers join with, served on a loopback port of its own: `http://127.0.0.1` is a secure context, so that
+//! the page may have a camera. Beside the page there is only the consent guard's answer.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::guard::admitted;
+
+/// The page with its script.
+const PAGE: &str = concat!(
+    include_str!("page/index.html"),
+    include_str!("page/canary.js"),
+    include_str!("page/whep.js"),
+    include_str!("page/janus.js"),
+    include_str!("page/livekit.js"),
+    "</script></body></html>\n"
+);
+
+/// A session description is some kilobytes; of a large conference some hundred.
+const BODY_BYTES_MAX: u64 = 4 << 20;
+/// Request line and headers of a browser.
+const HEAD_BYTES_MAX: u64 = 64 << 10;
+/// A browser on this machine sends its request at once.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Whom a browser may reach.
+pub(super) type MayReach = Arc<dyn Fn(IpAddr) -> bool + Send + Sync>;
+
+/// The server; it ends when dropped.
+pub(super) struct Page {
+    address: SocketAddr,
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Page {
+    pub(super) fn serve(may_reach: MayReach) -> std::io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let address = listener.local_addr()?;
+        let is_over = Arc::new(AtomicBool::new(false));
+        let over = Arc::clone(&is_over);
+        let thread = std::thread::Builder::new().name("canary-page".into()).spawn(move || {
+            for stream in listener.incoming() {
+                if over.load(Ordering::Relaxed) {
+                    return;
+                }
+                // Whoever is not a browser of ours gets no answer, and nobody is told.
+                let _ = stream.and_then(|stream| answer(stream, address, &may_reach));
+            }
+        })?;
+        Ok(Self { address, is_over, thread: Some(thread) })
+    }
+
+    pub(super) fn url(&self) -> String {
+        format!("http://{}/", self.address)
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        // Wakes the thread, which then sees that it is over.
+        let _ = TcpStream::connect_timeout(&self.address, PATIENCE);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// One request a connection.
+fn answer(stream: TcpStream, address: SocketAddr, may_reach: &MayReach) -> std::io::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut writer = stream.try_clone()?;
+    let response = respond(&mut BufReader::new(stream), address, may_reach)?;
+    writer.write_all(response.as_bytes())
+}
+
+/// The response to the request that `reader` gives (RFC 9112).
+fn respond(reader: &mut impl BufRead, address: SocketAddr, may_reach: &MayReach) -> std::io::Result<String> {
+    let mut head = reader.take(HEAD_BYTES_MAX);
+    let mut request = String::new();
+    head.read_line(&mut request)?;
+    let (mut length, mut is_for_us) = (0, false);
+    loop {
+        let mut line = String::new();
+        if head.read_line(&mut line)? == 0 || line.trim().is_empty() {
+            break;
+        }
+        let (name, value) = line.split_once(':').unwrap_or_default();
+        if name.eq_ignore_ascii_case("content-length") {
+            length = value.trim().parse().unwrap_or(u64::MAX);
+        }
+        // A page from elsewhere that had its name point here would say that name (DNS rebinding).
+        is_for_us |= name.eq_ignore_ascii_case("host") && value.trim() == address.to_string();
+    }
+    let what = request.split_ascii_whitespace().take(2).collect::<Vec<_>>().join(" ");
+    Ok(match what.as_str() {
+        _ if !is_for_us => response("403 Forbidden", "text/plain", 0, ""),
+        "GET /" => response("200 OK", "text/html; charset=utf-8", 0, PAGE),
+        "POST /guard" if length <= BODY_BYTES_MAX => {
+            let mut body = Vec::new();
+            reader.take(length).read_to_end(&mut body)?;
+            let (kept, refused) = admitted(&String::from_utf8_lossy(&body), &**may_reach);
+            response("200 OK", "text/plain; charset=utf-8", refused, &kept)
+        }
+        "POST /guard" => response("413 Content Too Large", "text/plain", 0, ""),
+        _ => response("404 Not Found", "text/plain", 0, ""),
+    })
+}
+
+fn response(status: &str, kind: &str, refused: u32, body: &str) -> String {
+    format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nX-Refused: {refused}\r\n\
+         Cache-Control: no-store\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_browser_of_ours_gets_the_page_and_the_guards_answer_and_nobody_else_anything() {
+        let address: SocketAddr = "127.0.0.1:9000".parse().unwrap();
+        let loopback: MayReach = Arc::new(|address| address.is_loopback());
+        let guard = "POST /guard HTTP/1.1\r\nHost: 127.0.0.1:9000\r\nContent-Length: 37\r\n\r\n\
+                     a=candidate:1 1 udp 1 192.0.2.1 9 typ";
+        for (request, status, holds) in [
+            ("GET / HTTP/1.1\r\nHost: 127.0.0.1:9000\r\n\r\n", "200 OK", "protocols.livekit"),
+            ("GET / HTTP/1.1\r\nHost: evil.example:9000\r\n\r\n", "403 Forbidden", ""),
+            ("GET / HTTP/1.1\r\n\r\n", "403 Forbidden", ""),
+            ("GET /etc HTTP/1.1\r\nhost: 127.0.0.1:9000\r\n\r\n", "404 Not Found", ""),
+            (guard, "200 OK", "X-Refused: 1"),
+            (
+                "POST /guard HTTP/1.1\r\nHost: 127.0.0.1:9000\r\nContent-Length: 99999999999\r\n\r\n",
+                "413 Content Too Large",
+                "",
+            ),
+            ("", "403 Forbidden", ""),
+        ] {
+            let said = respond(&mut request.as_bytes(), address, &loopback).unwrap();
+            assert!(
+                said.starts_with(&format!("HTTP/1.1 {status}\r\n")) && said.contains(holds),
+                "{request}: {said}"
+            );
+        }
+    }
+}

@@ -1,0 +1,114 @@
+// A participant in a bare browser: joins, shows everything that it is sent, and tells what getStats() says of it. Every
+// word of the server about addresses goes through throng's consent guard first.
+"use strict";
+
+const canary = {
+  connections: [], shown: new Map(), joinedAt: 0, connectedMs: null, firstFrameMs: null, problem: null, refused: 0,
+  leave: async () => {},
+};
+
+const sinceJoin = () => performance.now() - canary.joinedAt;
+
+// The first thing that went wrong is the cause of what follows.
+const fail = (error) => { canary.problem ??= String(error?.message ?? error); };
+
+// The session description or candidate without the addresses that may not be reached.
+const guard = async (text) => {
+  const response = await fetch("/guard", { method: "POST", body: text });
+  if (!response.ok) throw new Error(`the consent guard answered ${response.status}`);
+  canary.refused += Number(response.headers.get("X-Refused"));
+  return response.text();
+};
+
+const show = (track) => {
+  if (canary.shown.has(track)) return;
+  const element = document.createElement(track.kind);
+  canary.shown.set(track, element);
+  element.autoplay = true;
+  if (track.kind === "video") {
+    element.muted = true;
+    element.onloadeddata = () => { canary.firstFrameMs ??= sinceJoin(); };
+  }
+  element.srcObject = new MediaStream([track]);
+  document.body.append(element);
+  element.play().catch(() => {});
+  track.onended = () => { canary.shown.delete(track); element.remove(); };
+};
+
+const connection = () => {
+  // Without STUN and TURN: nobody is asked but the server itself.
+  const peer = new RTCPeerConnection({ iceServers: [], bundlePolicy: "max-bundle" });
+  peer.onconnectionstatechange = () => {
+    if (peer.connectionState === "connected") canary.connectedMs ??= sinceJoin();
+    if (peer.connectionState === "failed") fail("its peer connection failed");
+  };
+  peer.ontrack = ({ track }) => show(track);
+  canary.connections.push(peer);
+  return peer;
+};
+
+const gathered = (peer) => new Promise((resolve) => {
+  const look = () => peer.iceGatheringState === "complete" && resolve();
+  peer.addEventListener("icegatheringstatechange", look);
+  look();
+});
+
+const remote = async (peer, { type, sdp }) => peer.setRemoteDescription({ type, sdp: await guard(sdp) });
+
+// Our answer or offer, with all its candidates.
+const local = async (peer) => {
+  await peer.setLocalDescription();
+  await gathered(peer);
+  const { type, sdp } = peer.localDescription;
+  return { type, sdp };
+};
+
+const addRemote = async (peer, candidate) => {
+  if (!candidate?.candidate) return;
+  const admitted = (await guard(candidate.candidate)).trim();
+  if (admitted) await peer.addIceCandidate({ ...candidate, candidate: admitted });
+};
+
+// The browser's made-up camera and microphone.
+const devices = ({ width, height, fps }) => navigator.mediaDevices.getUserMedia({
+  audio: true, video: { width, height, frameRate: fps },
+});
+
+const publish = (peer, stream, { bitrate_bps }) => {
+  for (const track of stream.getTracks()) {
+    const sendEncodings = track.kind === "video" ? [{ maxBitrate: bitrate_bps }] : [{}];
+    peer.addTransceiver(track, { direction: "sendonly", streams: [stream], sendEncodings });
+  }
+};
+
+const protocols = {};
+
+// Begins to join and returns at once.
+canary.join = (config) => {
+  canary.joinedAt = performance.now();
+  protocols[config.protocol](config).catch(fail);
+};
+
+const INBOUND = [
+  "packetsReceived", "packetsLost", "bytesReceived", "jitter", "framesDecoded", "framesDropped", "jitterBufferDelay",
+  "jitterBufferEmittedCount", "freezeCount", "totalFreezesDuration", "totalDecodeTime", "nackCount", "pliCount",
+];
+
+canary.stats = async () => {
+  const told = {
+    connectedMs: canary.connectedMs, firstFrameMs: canary.firstFrameMs, problem: canary.problem,
+    refused: canary.refused, received: [], sent: [],
+  };
+  for (const [index, peer] of canary.connections.entries()) {
+    for (const stat of (await peer.getStats()).values()) {
+      const track = { key: `${index}/${stat.ssrc}`, kind: stat.kind, timestamp: stat.timestamp };
+      if (stat.type === "inbound-rtp") {
+        for (const name of INBOUND) track[name] = stat[name] ?? 0;
+        told.received.push(track);
+      } else if (stat.type === "outbound-rtp") {
+        told.sent.push({ ...track, framesSent: stat.framesSent ?? 0, bytesSent: stat.bytesSent ?? 0 });
+      }
+    }
+  }
+  return told;
+};

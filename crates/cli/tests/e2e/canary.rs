@@ -1,0 +1,238 @@
+//! Real browsers among the crowd: what they saw stands beside what the virtual participants did, and nothing is left
+//! running of them.
+
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use throng_observation::MediaKind;
+use throng_sim::janus::{Janus, ROOM};
+use throng_sim::livekit::{KEY, LiveKit, PORT, SECRET};
+use throng_sim::namespace::Namespace;
+use throng_sim::requires_root;
+use throng_store::RunFolder;
+
+use crate::conference::is_left_clean;
+use crate::throng::{Ran, Running, Stage, alone, figure, plain, valid};
+
+const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 82, 0, 1);
+
+/// The processes whose command line or environment holds `text`: a browser's children inherit the one or the other.
+fn processes_with(text: &str) -> Vec<String> {
+    let all = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
+        let of = |file| {
+            std::fs::read(entry.path().join(file)).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        };
+        let command = of("cmdline").ok()?;
+        let is_ours = command.contains(text) || of("environ").is_ok_and(|environ| environ.contains(text));
+        is_ours.then(|| command.replace('\0', " "))
+    });
+    all.collect()
+}
+
+/// A browser of this test alone: its name tells its processes from those of others.
+struct OwnBrowser {
+    folder: tempfile::TempDir,
+}
+
+impl OwnBrowser {
+    fn new() -> Self {
+        let own = Self { folder: tempfile::tempdir().unwrap() };
+        let script =
+            format!("#!/bin/sh\nexport CANARY_MARK={0}\nexec chromium \"$@\" --user-agent={0}\n", own.mark());
+        std::fs::write(own.program(), script).unwrap();
+        let runs = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(own.program(), runs).unwrap();
+        own
+    }
+
+    fn program(&self) -> PathBuf {
+        self.folder.path().join("browser")
+    }
+
+    fn mark(&self) -> String {
+        self.folder.path().display().to_string().replace(['/', '.'], "-")
+    }
+
+    fn set(&self) -> String {
+        format!("canary.browser={}", self.program().display())
+    }
+
+    /// Waits until none of its processes is there.
+    fn is_gone(&self, within: Duration) -> bool {
+        let until = Instant::now() + within;
+        while !processes_with(&self.mark()).is_empty() {
+            if Instant::now() > until {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        true
+    }
+
+    fn is_up(&self, within: Duration) -> bool {
+        let until = Instant::now() + within;
+        while processes_with(&self.mark()).is_empty() {
+            if Instant::now() > until {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        true
+    }
+}
+
+/// A figure of both sides.
+fn agreed(summary: &Value, name: &str) -> [Option<f64>; 2] {
+    let rows = summary["canary"]["agreement"].as_array().expect("the agreement table");
+    let row = rows.iter().find(|row| row["figure"] == name).unwrap_or_else(|| panic!("no {name}"));
+    [row["browser"].as_f64(), row["virtual"].as_f64()]
+}
+
+/// The browser connected, decoded, and agrees with the crowd; its tables and words are there.
+fn agrees(ran: &Ran) {
+    let summary = ran.summary();
+    assert_eq!(figure(&summary, "canary.playing"), 1.0, "{ran}");
+    assert_eq!(figure(&summary, "canary.failed"), 0.0, "{ran}");
+    assert!(figure(&summary, "canary.seconds") >= 3.0, "{ran}");
+    assert!(figure(&summary, "canary.cpu_cores") > 0.0, "{ran}");
+    let [Some(browser), Some(crowd)] = agreed(&summary, "fps") else { panic!("{ran}") };
+    assert!((browser / crowd - 1.0).abs() < 0.15, "{browser} against {crowd} fps\n{ran}");
+    for name in ["loss_ratio", "freeze_ratio", "track_bps", "jitter_ms", "connect_ms", "first_frame_ms"] {
+        assert!(agreed(&summary, name).iter().all(Option::is_some), "{name}\n{ran}");
+    }
+    assert!(ran.stdout.contains("1 of 1 browsers showed a picture"), "{ran}");
+    let page = std::fs::read_to_string(ran.folder().join("report.html")).unwrap();
+    assert!(page.contains("Browsers beside the crowd"));
+    let run = RunFolder::read(ran.folder()).unwrap();
+    let decoded: u64 = run.canary.seconds.iter().map(|row| row.frames_decoded).sum();
+    assert!(decoded > 50, "{decoded} frames\n{ran}");
+}
+
+fn measured(namespace: Option<&Namespace>, url: &str, browser: &OwnBrowser, more: &[&str]) -> Ran {
+    let set = browser.set();
+    let view =
+        ["view", url, "--every", "200ms", "--warm-up", "4s", "--set", "canary.browsers=1", "--set", &set];
+    let (ran, ()) = valid(|| (Running::start(namespace, &[&view[..], more].concat()).wait(), ()));
+    let ran = ran.expect_code(0);
+    assert!(browser.is_gone(Duration::from_secs(5)), "{:?}", processes_with(&browser.mark()));
+    ran
+}
+
+#[test]
+fn a_browser_watches_the_stage_among_viewers_and_agrees_with_them() {
+    let _alone = alone();
+    let stage = Stage::start(None, "127.0.0.1:0", &[]);
+    let browser = OwnBrowser::new();
+    let ran = measured(None, &stage.target(), &browser, &["-n", "3", "--for", "12s"]);
+    agrees(&ran);
+}
+
+#[test]
+fn a_browser_in_a_lesson_on_janus_sees_everybody_and_is_seen() {
+    if !requires_root("a_browser_in_a_lesson_on_janus_sees_everybody_and_is_seen") {
+        return;
+    }
+    let _alone = alone();
+    let namespace = Namespace::with_veth("canary", ADDRESS).unwrap();
+    let janus = Janus::start(&namespace, ADDRESS).unwrap();
+    let url = format!("janus+ws://{ADDRESS}:8188/videoroom/{ROOM}");
+    let browser = OwnBrowser::new();
+    let ran = measured(Some(&namespace), &url, &browser, &["-n", "2", "--for", "13s"]);
+    agrees(&ran);
+    assert_seen_by(&ran, 2);
+    assert!(is_left_clean(&janus, Duration::from_secs(5)), "{:?}", janus.open_ends());
+}
+
+/// The browser's camera played at so many of ours, and it saw as many of theirs.
+fn assert_seen_by(ran: &Ran, users: usize) {
+    let run = RunFolder::read(ran.folder()).unwrap();
+    let seen_by = run.tracks.iter().filter(|track| {
+        track.from.as_deref() == Some("canary-0")
+            && track.kind == MediaKind::Video
+            && track.counters.frames_decodable > 20
+    });
+    assert_eq!(seen_by.count(), users, "{ran}");
+    let tracks = run.canary.seconds.iter().map(|row| row.video_tracks).max();
+    assert_eq!(tracks, u32::try_from(users).ok(), "{ran}");
+}
+
+#[test]
+fn a_browser_watches_a_mountpoint_of_janus() {
+    if !requires_root("a_browser_watches_a_mountpoint_of_janus") {
+        return;
+    }
+    let _alone = alone();
+    let namespace = Namespace::with_veth("canary", ADDRESS).unwrap();
+    let janus = Janus::start(&namespace, ADDRESS).unwrap();
+    let _feed = janus.feed().unwrap();
+    let url = format!("janus+ws://{ADDRESS}:8188/streaming/1");
+    let ran = measured(Some(&namespace), &url, &OwnBrowser::new(), &["-n", "2", "--for", "11s"]);
+    agrees(&ran);
+}
+
+#[test]
+fn a_browser_in_a_meeting_on_livekit_sees_everybody_and_is_seen() {
+    let name = "a_browser_in_a_meeting_on_livekit_sees_everybody_and_is_seen";
+    if !requires_root(name) || !LiveKit::is_installed_for(name) {
+        return;
+    }
+    let _alone = alone();
+    let namespace = Namespace::with_veth("canary", ADDRESS).unwrap();
+    let _server = LiveKit::start(&namespace, ADDRESS).unwrap();
+    let url = format!("livekit+ws://{ADDRESS}:{PORT}/canary");
+    let access = [format!("target.api_key={KEY}"), format!("target.api_secret={SECRET}")];
+    let more = ["-n", "2", "--for", "13s", "--set", &access[0], "--set", &access[1]];
+    let ran = measured(Some(&namespace), &url, &OwnBrowser::new(), &more);
+    agrees(&ran);
+    assert_seen_by(&ran, 2);
+}
+
+#[test]
+fn browsers_end_with_a_run_that_is_killed_and_one_that_dies_ends_no_run() {
+    let _alone = alone();
+    let stage = Stage::start(None, "127.0.0.1:0", &[]);
+    let browser = OwnBrowser::new();
+    let (target, set) = (stage.target(), browser.set());
+    let view = ["view", &target, "-n", "1", "--set", "canary.browsers=1", "--set", &set, "--for"];
+    let running = Running::start(None, &[&view[..], &["60s"]].concat());
+    assert!(browser.is_up(Duration::from_secs(20)));
+    running.signal("KILL");
+    assert!(browser.is_gone(Duration::from_secs(10)), "{:?}", processes_with(&browser.mark()));
+    drop(running.wait());
+
+    // A program that is no browser stands for one that dies at once.
+    let view = ["view", &target, "-n", "1", "--set", "canary.browsers=1", "--for", "3s"];
+    let more = ["--set", "canary.browser=/bin/false"];
+    let (ran, ()) = valid(|| (Running::start(None, &[&view[..], &more].concat()).wait(), ()));
+    let ran = ran.expect_code(0);
+    assert_eq!(figure(&ran.summary(), "canary.failed"), 1.0, "{ran}");
+    assert_eq!(figure(&ran.summary(), "events.canary_failed"), 1.0, "{ran}");
+    assert!(ran.stdout.contains("browser 0 failed: the browser ended"), "{ran}");
+    assert_eq!(figure(&ran.summary(), "participants.playing"), 1.0, "{ran}");
+}
+
+#[test]
+fn where_no_browser_is_the_run_does_not_begin_and_says_how_to_get_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("run.toml");
+    let scenario = |more: &str| {
+        let text = format!(
+            "[target]\nurl = \"whep+http://127.0.0.1:9/whep\"\n[crowd]\nsize = 1\n[run]\nduration = \"5s\"\n\
+             [canary]\nbrowsers = 1\n{more}"
+        );
+        std::fs::write(&file, text).unwrap();
+    };
+    let path = |path: &Path| path.display().to_string();
+    scenario("browser = \"/nowhere/chrome\"\n");
+    let run = plain(&["run", &path(&file), "--output", &path(&folder.path().join("run"))]);
+    let said = String::from_utf8_lossy(&run.stderr);
+    assert_eq!(run.status.code(), Some(2), "{said}");
+    assert!(said.contains("/nowhere/chrome") && said.contains("apt-get install chromium"), "{said}");
+    assert!(!folder.path().join("run").exists(), "nothing was begun");
+    scenario("");
+    let check = plain(&["check", &path(&file)]);
+    let said = String::from_utf8_lossy(&check.stdout);
+    assert!(check.status.success() && said.contains("canary      1 browser, at 0 s"), "{said}");
+}

@@ -1,0 +1,112 @@
+//! What real browsers among the crowd saw: the rows that stand beside those of the virtual participants.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Distribution, RunTime};
+
+/// A browser of the run, numbered from 0 in the order of its joins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct BrowserId(pub u16);
+
+impl BrowserId {
+    /// The name by which the others of a conference know this browser.
+    #[must_use]
+    pub fn name(self) -> String {
+        format!("canary-{}", self.0)
+    }
+}
+
+/// A row about a browser.
+#[derive(Clone, Debug)]
+pub enum CanaryRow {
+    /// Its life; a later row of the same browser replaces it.
+    Browser(CanaryBrowserRow),
+    /// What it saw in one second.
+    Second(Box<CanarySecondRow>),
+}
+
+/// A browser's life. Times are absent for what was not reached.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CanaryBrowserRow {
+    /// Which.
+    pub browser: BrowserId,
+    /// What it calls itself, e.g. `Chrome/156.0.8078.79`; empty where it did not start.
+    pub version: String,
+    /// When it was meant to join; `connected_at` and `first_frame_at` count from here.
+    pub intended_at: RunTime,
+    /// When its first peer connection was up (`connectionState` `connected`: ICE and DTLS done).
+    pub connected_at: Option<RunTime>,
+    /// When its first picture could be shown (`loadeddata` of the first video element that had one).
+    pub first_frame_at: Option<RunTime>,
+    /// When it left, crashed or was given up.
+    pub ended_at: Option<RunTime>,
+    /// Why it failed, a sentence; `None` while it fares well.
+    pub failure: Option<String>,
+    /// Remote candidates that the consent guard took out of what the server named.
+    pub candidates_refused: u32,
+}
+
+/// What a browser's `getStats()` says of one second: differences of its counters, summed over tracks. Fields are those of
+/// W3C webrtc-stats.
+#[derive(Clone, Debug, Default)]
+pub struct CanarySecondRow {
+    /// The second, since the start of the run.
+    pub second: i64,
+    /// Which browser.
+    pub browser: BrowserId,
+    /// Video tracks that had decoded a frame before this second.
+    pub video_tracks: u32,
+    /// Time over which those tracks were seen, microseconds, summed over them.
+    pub video_active_us: u64,
+    /// `framesDecoded` of video.
+    pub frames_decoded: u64,
+    /// `framesDropped` of video.
+    pub frames_dropped: u64,
+    /// `packetsReceived` of video.
+    pub video_packets_received: u64,
+    /// `packetsLost` of video: before retransmission where that has a stream of its own (RFC 4588); may fall when late
+    /// packets come.
+    pub video_packets_lost: i64,
+    /// `bytesReceived` of video: payload only.
+    pub video_bytes: u64,
+    /// `jitter` of each video track at the end of the second, microseconds.
+    pub video_jitter_us: Distribution,
+    /// `jitterBufferDelay` of video, microseconds: with `jitter_buffer_emitted` the mean wait of a frame.
+    pub jitter_buffer_us: u64,
+    /// `jitterBufferEmittedCount` of video.
+    pub jitter_buffer_emitted: u64,
+    /// `freezeCount`.
+    pub freeze_count: u64,
+    /// `totalFreezesDuration`, microseconds.
+    pub freeze_us: u64,
+    /// `totalDecodeTime`, microseconds.
+    pub decode_us: u64,
+    /// `nackCount` of video.
+    pub nack_sent: u64,
+    /// `pliCount`.
+    pub pli_sent: u64,
+    /// Audio tracks that had received a packet before this second.
+    pub audio_tracks: u32,
+    /// `packetsReceived` of audio.
+    pub audio_packets_received: u64,
+    /// `packetsLost` of audio.
+    pub audio_packets_lost: i64,
+    /// `bytesReceived` of audio.
+    pub audio_bytes: u64,
+    /// `framesSent` of video, where it publishes.
+    pub frames_sent: u64,
+    /// `bytesSent` of sound and picture.
+    pub bytes_sent: u64,
+    /// CPU time that the browser's processes used, microseconds (user + system).
+    pub cpu_us: u64,
+}
+
+/// What the browsers of a run saw; empty where there were none.
+#[derive(Clone, Debug, Default)]
+pub struct CanaryData {
+    /// Every browser.
+    pub browsers: Vec<CanaryBrowserRow>,
+    /// By second and browser.
+    pub seconds: Vec<CanarySecondRow>,
+}

@@ -1,0 +1,61 @@
+//! The page's table of browsers: what they saw beside what the virtual participants did.
+
+use throng_observation::units::duration_ms;
+
+use super::markup::table;
+use crate::canary::CanarySummary;
+use crate::summary::Summary;
+
+pub(crate) fn render(summary: &Summary) -> String {
+    let Some(canary) = &summary.canary else { return String::new() };
+    let rows: Vec<_> = canary
+        .agreement
+        .iter()
+        .map(|row| {
+            let figures = [row.browser, row.virtual_, row.difference].map(|value| row.shown(value));
+            [vec![row.name().to_owned()], figures.into()].concat()
+        })
+        .collect();
+    let ms = |value: Option<f64>| value.map_or_else(|| "–".into(), duration_ms);
+    let browsers: Vec<_> = canary
+        .browsers
+        .iter()
+        .map(|one| {
+            vec![
+                one.browser.to_string(),
+                one.version.clone(),
+                ms(one.connect_ms),
+                ms(one.first_frame_ms),
+                one.candidates_refused.to_string(),
+                one.failure.clone().unwrap_or_default(),
+            ]
+        })
+        .collect();
+    format!(
+        "<h2>Browsers beside the crowd</h2><p>{}</p>{}{}",
+        sentence(canary),
+        table(&["figure", "browsers", "virtual participants", "difference"], &rows),
+        table(&["browser", "version", "connect", "first frame", "candidates refused", "failed"], &browsers),
+    )
+}
+
+fn sentence(canary: &CanarySummary) -> String {
+    let mut said = format!(
+        "{} of {} browsers showed a picture. Media figures are those of the same {} s on both sides, by the same \
+         definitions; loss is before retransmission, as browsers count it.",
+        canary.playing,
+        canary.browsers.len(),
+        canary.seconds
+    );
+    if let Some(cores) = canary.cpu_cores {
+        said.push_str(&format!(" The browsers used {cores:.2} cores of the generator's machine."));
+    }
+    let ms = [
+        ("A frame waited in their jitter buffers for", canary.jitter_buffer_ms),
+        ("Decoding a frame took", canary.decode_ms),
+    ];
+    for (what, ms) in ms.into_iter().filter_map(|(what, ms)| Some((what, ms?))) {
+        said.push_str(&format!(" {what} {} in the mean.", duration_ms(ms)));
+    }
+    said
+}

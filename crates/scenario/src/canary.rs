@@ -1,0 +1,90 @@
+//! Real browsers among the crowd: how many, and when they join.
+
+use std::time::Duration;
+
+use crate::target::{Endpoint, Target};
+
+/// More browsers than a large machine decodes for.
+pub(crate) const BROWSERS_MAX: u64 = 16;
+
+/// The canaries of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Canary {
+    /// How many browsers.
+    pub browsers: u16,
+    /// When the first joins, since the start of the run.
+    pub at: Duration,
+    /// How long after each the next one joins.
+    pub every: Duration,
+    /// The browser's program; `None` for the first known one in `PATH`.
+    pub browser: Option<String>,
+}
+
+impl Canary {
+    /// When browser `number` joins.
+    #[must_use]
+    pub fn joins_at(&self, number: u16) -> Duration {
+        self.at.saturating_add(self.every.saturating_mul(u32::from(number)))
+    }
+}
+
+/// Why no browser can join there; `None` when it can.
+pub(crate) fn unspoken(target: &Target) -> Option<&'static str> {
+    match target.endpoint {
+        Endpoint::Whep { .. }
+        | Endpoint::Janus { .. }
+        | Endpoint::JanusVideoRoom { .. }
+        | Endpoint::LiveKit { .. } => None,
+        Endpoint::OvenMediaEngine { .. } => Some("does not speak OvenMediaEngine's signalling"),
+        Endpoint::Whip { .. } => Some("would see nothing: WHIP only takes in"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Scenario;
+
+    fn canary(url: &str, toml: &str) -> Result<Option<Canary>, String> {
+        let text = format!("[target]\nurl = \"{url}\"\n[crowd]\nsize = 3\n[run]\nduration = \"20s\"\n{toml}");
+        let scenario = Scenario::parse(&text).map_err(|error| error.to_string())?;
+        let again = Scenario::parse(&scenario.to_toml()).map_err(|error| error.to_string())?;
+        assert_eq!(again.canary, scenario.canary, "{}", scenario.to_toml());
+        Ok(scenario.canary)
+    }
+
+    const WHEP: &str = "whep+http://127.0.0.1/whep";
+
+    #[test]
+    fn canaries_are_read_and_written_again() {
+        assert_eq!(canary(WHEP, ""), Ok(None));
+        let usual = canary(WHEP, "[canary]\nbrowsers = 2\n").unwrap().unwrap();
+        assert_eq!(
+            (usual.browsers, usual.joins_at(0), usual.joins_at(1)),
+            (2, Duration::ZERO, Duration::from_secs(1))
+        );
+        assert_eq!(usual.browser, None);
+        let toml = "[canary]\nbrowsers = 3\nat = \"4s\"\nevery = \"500ms\"\nbrowser = \"/opt/chrome\"\n";
+        let own = canary("janus+ws://127.0.0.1:8188/videoroom/1", toml).unwrap().unwrap();
+        assert_eq!((own.joins_at(2), own.browser.as_deref()), (Duration::from_secs(5), Some("/opt/chrome")));
+    }
+
+    #[test]
+    fn what_no_browser_can_do_says_where_and_what_to_write() {
+        let ome = "ws://127.0.0.1:3333/app/stream";
+        for (url, toml, expect) in [
+            (WHEP, "[canary]\n", "browsers = 1"),
+            (WHEP, "[canary]\nbrowsers = 0\n", "line 8, column 12"),
+            (WHEP, "[canary]\nbrowsers = 17\n", "from 1 to 16"),
+            (WHEP, "[canary]\nbrowsers = 1\nat = \"2\"\n", "write at"),
+            (WHEP, "[canary]\nbrowsers = 1\nat = \"30s\"\n", "after the run"),
+            (WHEP, "[canary]\nbrowsers = 1\nbrowser = \"\"\n", "names nothing"),
+            (WHEP, "[canary]\nbrowsers = 1\nbrowsser = \"x\"\n", "did you mean `browser`"),
+            (ome, "[canary]\nbrowsers = 1\n", "OvenMediaEngine"),
+            ("whip+http://127.0.0.1/whip", "[canary]\nbrowsers = 1\n", "WHIP only takes in"),
+        ] {
+            let error = canary(url, toml).unwrap_err();
+            assert!(error.contains(expect), "{toml}: {error}");
+        }
+    }
+}
