@@ -234,7 +234,6 @@ impl Agreement {
     /// `value` with its unit.
     pub(crate) fn shown(&self, value: Option<f64>) -> String {
         let Some(value) = value else { return "–".into() };
-        let sign = if value < 0.0 { "-" } else { "" };
         let size = value.abs();
         let text = match self.figure.as_str() {
             "fps" => format!("{size:.1}"),
@@ -242,7 +241,9 @@ impl Agreement {
             "track_bps" => bit_rate(size),
             _ => duration_ms(size),
         };
-        format!("{sign}{text}")
+        // What rounds to nothing has no sign.
+        let is_nothing = !text.contains(|c| ('1'..='9').contains(&c));
+        if value < 0.0 && !is_nothing { format!("-{text}") } else { text }
     }
 }
 

@@ -8,7 +8,7 @@ use throng_media::card::Rung;
 use throng_media::quality::WallClock;
 use throng_observation::canary::BrowserId;
 use throng_protocol::signalling::livekit::{Access, Key};
-use throng_scenario::{Endpoint, JanusId, Plan};
+use throng_scenario::{Endpoint, JanusId, Plan, Secret};
 
 use crate::reach::token;
 use crate::{Stop, run};
@@ -32,10 +32,10 @@ pub(super) fn words(plan: &Plan, browser: BrowserId, clock: WallClock) -> Result
     });
     let (protocol, more) = match &target.endpoint {
         Endpoint::Janus { mountpoint, pin, .. } => {
-            ("janus_streaming", json!({ "id": id(mountpoint), "pin": pin.as_ref().map(|pin| pin.expose()) }))
+            ("janus_streaming", json!({ "id": id(mountpoint), "pin": pin.as_ref().map(Secret::expose) }))
         }
         Endpoint::JanusVideoRoom { room, pin, .. } => {
-            ("janus_videoroom", json!({ "id": id(room), "pin": pin.as_ref().map(|pin| pin.expose()) }))
+            ("janus_videoroom", json!({ "id": id(room), "pin": pin.as_ref().map(Secret::expose) }))
         }
         Endpoint::LiveKit { room, .. } => {
             let own = livekit_token(plan, browser, room, clock)?;
