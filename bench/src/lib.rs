@@ -7,6 +7,7 @@ pub mod stream;
 pub mod generator;
 pub mod measure;
 
+pub mod conference;
 pub mod floor;
 pub mod profile;
 pub mod stage;

@@ -145,6 +145,8 @@ pub enum RoomOutput {
     Streams(PeerId, Vec<RoomStream>),
     /// Who else is in the room and sends, by name, whenever that changes.
     People(BTreeSet<String>),
+    /// The server wants nothing of a kind from us any more, or lets us send it again.
+    Muted(MediaKind, bool),
     /// A peer connection is no longer needed.
     ClosePeer(PeerId),
     /// The server named a place outside what is allowed; nothing was sent there.

@@ -71,6 +71,8 @@ pub(super) struct Meeting {
     /// What was told last.
     is_talking: bool,
     muted: Vec<MediaKind>,
+    /// What the room does not let it send, whatever its script says.
+    muted_by_room: Vec<MediaKind>,
     shown: usize,
     attention: Attention,
 }
@@ -105,6 +107,7 @@ impl Meeting {
             people: BTreeSet::new(),
             is_talking: true,
             muted: Vec::new(),
+            muted_by_room: Vec::new(),
             shown: 0,
             attention,
         }
@@ -121,6 +124,12 @@ impl Meeting {
         while self.people.len() > PEOPLE_MAX {
             self.people.pop_last();
         }
+    }
+
+    /// The room does not let it send a kind any more, or does again.
+    pub(super) fn room_mutes(&mut self, kind: MediaKind, is_muted: bool) {
+        self.muted_by_room.retain(|muted| *muted != kind);
+        self.muted_by_room.extend(is_muted.then_some(kind));
     }
 
     /// What it sends through begins anew: a sender speaks, is not mute and shows the usual picture.
@@ -200,7 +209,7 @@ impl Meeting {
     fn follow_script(&mut self, at: Duration, changes: &mut Vec<Change>) {
         let on = || self.conduct.script.iter().filter(|cue| cue.is_on(at));
         for kind in [MediaKind::Audio, MediaKind::Video] {
-            let is_muted = on().any(|cue| cue.act == Act::Mute(kind));
+            let is_muted = self.muted_by_room.contains(&kind) || on().any(|cue| cue.act == Act::Mute(kind));
             if is_muted != self.muted.contains(&kind) {
                 self.muted.retain(|muted| *muted != kind);
                 self.muted.extend(is_muted.then_some(kind));
@@ -349,5 +358,27 @@ mod tests {
         ];
         assert_eq!(told, expect);
         assert!(meeting.next_timeout().is_none());
+    }
+
+    #[test]
+    fn the_room_mutes_whatever_the_script_says() {
+        let script = vec![Cue { at: S(5), lasts: Some(S(10)), act: Act::Mute(MediaKind::Video) }];
+        let zero = Instant::now();
+        let mut meeting = Meeting::new(Conduct { talk: None, script, ..conduct(0) });
+        meeting.begin(zero);
+        let mut at = |second: u64, by_room: bool| -> Vec<bool> {
+            meeting.room_mutes(MediaKind::Video, by_room);
+            let mutes = |change| match change {
+                Change::Mute(MediaKind::Video, is_muted) => Some(is_muted),
+                _ => None,
+            };
+            meeting.changes(zero + S(second)).into_iter().filter_map(mutes).collect()
+        };
+        assert_eq!(at(1, true), [true]);
+        assert_eq!(at(6, true), [false; 0]);
+        assert_eq!(at(7, false), [false; 0], "the script mutes it as well");
+        assert_eq!(at(9, true), [false; 0]);
+        assert_eq!(at(16, true), [false; 0], "the script is over and the room still mutes");
+        assert_eq!(at(17, false), [false]);
     }
 }

@@ -182,6 +182,10 @@ impl Member {
                 self.meeting.people(people);
                 self.behave(now);
             }
+            RoomOutput::Muted(kind, is_muted) => {
+                self.meeting.room_mutes(kind, is_muted);
+                self.behave(now);
+            }
             RoomOutput::ClosePeer(id) => self.close_peer(now, id),
             RoomOutput::Refused(what, place) => self.observe(Observation::Refused(what, place)),
             RoomOutput::Odd(detail) => self.odd("signalling", detail),

@@ -22,7 +22,7 @@ mod people;
 mod sections;
 mod wire;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use prost::Message as _;
@@ -33,8 +33,8 @@ pub use self::access::{Access, Key};
 pub use self::config::{Config, SentLayer};
 use self::people::People;
 use self::wire::{
-    AddTrack, Join, Ping, Request, RequestResponse, Response, SessionDescription, SignalRequest,
-    SignalResponse, SignalTarget, StreamStateUpdate, TrackSource, TrackType, Trickle,
+    AddTrack, Join, MuteTrack, Ping, Request, RequestResponse, Response, SessionDescription, SignalRequest,
+    SignalResponse, SignalTarget, StreamStateUpdate, TrackInfo, TrackSource, TrackType, Trickle,
 };
 use super::room::{PeerId, RoomInput, RoomOutput, RoomSignalling};
 use super::said::{MESSAGE_BYTES_MAX, broken, candidate, excerpt, session_description};
@@ -49,6 +49,8 @@ const SUBSCRIBER: PeerId = PeerId(1);
 /// Where a server does not say how often it wants to be pinged, and how long it may be silent.
 const PING_EVERY: Duration = Duration::from_secs(10);
 const PING_TIMEOUT: Duration = Duration::from_secs(30);
+/// Nobody publishes more tracks than a picture and a sound; a few more are borne.
+const OWN_TRACKS_MAX: usize = 16;
 /// `RequestResponse.Reason.OK` and `QUEUED`.
 const FINE: [i32; 2] = [0, 4];
 
@@ -57,6 +59,10 @@ pub struct LiveKit {
     config: Config,
     state: State,
     people: People,
+    /// Who publishes, as was told last.
+    told: BTreeSet<String>,
+    /// What we publish, by the server's ids.
+    own_tracks: BTreeMap<String, MediaKind>,
     /// Of the offer that is being answered.
     offer_id: u32,
     outputs: VecDeque<RoomOutput>,
@@ -96,7 +102,15 @@ impl LiveKit {
     #[must_use]
     pub fn new(config: Config) -> Self {
         let people = People::new(config.attention.clone(), config.is_automatic());
-        Self { config, state: State::Idle, people, offer_id: 0, outputs: VecDeque::new() }
+        Self {
+            config,
+            state: State::Idle,
+            people,
+            told: BTreeSet::new(),
+            own_tracks: BTreeMap::new(),
+            offer_id: 0,
+            outputs: VecDeque::new(),
+        }
     }
 
     fn say(&mut self, request: Request) {
@@ -145,7 +159,17 @@ impl LiveKit {
         if self.config.publishes {
             self.outputs.push_back(RoomOutput::WantOffer(PeerId::PUBLISHER));
         }
+        self.tell_people();
         self.pursue();
+    }
+
+    /// Says who publishes, when that has changed: the last speakers are chosen among them.
+    fn tell_people(&mut self) {
+        let names = self.people.names();
+        if names != self.told {
+            self.told.clone_from(&names);
+            self.outputs.push_back(RoomOutput::People(names));
+        }
     }
 
     /// What the server says to somebody who is there.
@@ -159,6 +183,7 @@ impl LiveKit {
             Response::Trickle(trickle) => self.trickled(&trickle),
             Response::Update(update) => {
                 update.participants.iter().for_each(|person| self.people.seen(person));
+                self.tell_people();
                 self.pursue();
             }
             Response::StreamState(update) => self.streams_changed(&update),
@@ -172,19 +197,37 @@ impl LiveKit {
                 let whose = excerpt(self.people.whose(&update.track_sid));
                 self.odd(format_args!("{whose} does not let us subscribe"));
             }
-            Response::Mute(mute) if mute.muted => self.odd("the server muted a track of ours"),
+            Response::Mute(mute) => self.muted(&mute),
+            Response::TrackPublished(published) => self.published(published.track),
             Response::TrackUnpublished(_) => {
                 let detail = "the server took back a track that we publish";
                 return Err(Failure::new(FailureReason::Refused, format!("{SERVER}: {detail}")));
             }
             Response::Join(_) => self.odd("joined twice"),
-            Response::TrackPublished(_)
-            | Response::SubscriptionPermission(_)
-            | Response::Mute(_)
-            | Response::Pong(_)
-            | Response::Leave(_) => {}
+            Response::SubscriptionPermission(_) | Response::Pong(_) | Response::Leave(_) => {}
         }
         Ok(())
+    }
+
+    fn published(&mut self, track: Option<TrackInfo>) {
+        let Some(track) = track.filter(|_| self.own_tracks.len() < OWN_TRACKS_MAX) else { return };
+        let kind = match track.kind() {
+            TrackType::Audio => MediaKind::Audio,
+            TrackType::Video => MediaKind::Video,
+            TrackType::Data => return,
+        };
+        self.own_tracks.insert(track.sid, kind);
+    }
+
+    /// Somebody who may mutes a track of ours, or lets it be heard again: a client does as it is told.
+    fn muted(&mut self, mute: &MuteTrack) {
+        let Some(kind) = self.own_tracks.get(&mute.sid).copied() else {
+            return self.odd("the server mutes a track that it never said was ours");
+        };
+        if mute.muted {
+            self.odd(format_args!("the server muted our {}", kind.key()));
+        }
+        self.outputs.push_back(RoomOutput::Muted(kind, mute.muted));
     }
 
     fn offered(&mut self, description: SessionDescription) -> Result<(), Failure> {

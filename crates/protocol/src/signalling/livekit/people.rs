@@ -1,6 +1,6 @@
 //! Who is in the room, what they publish, and what of it is subscribed to: from what is to what is wanted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use throng_observation::{Layer, MediaKind};
 
@@ -89,6 +89,11 @@ impl People {
                 },
             );
         }
+    }
+
+    /// The names of all who publish.
+    pub(super) fn names(&self) -> BTreeSet<String> {
+        self.tracks.values().map(|track| track.identity.clone()).collect()
     }
 
     /// What the sections of an offer bring.

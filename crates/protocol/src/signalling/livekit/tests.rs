@@ -2,7 +2,7 @@
 
 use super::wire::{
     DISCONNECTED, DisconnectReason, Leave, MuteTrack, ParticipantInfo, ParticipantUpdate, Pong,
-    StreamStateInfo, SubscriptionResponse, TrackInfo, VideoLayer, VideoQuality,
+    StreamStateInfo, SubscriptionResponse, TrackInfo, TrackPublished, VideoLayer, VideoQuality,
 };
 use super::*;
 use crate::participant::Opening;
@@ -17,6 +17,8 @@ struct Stand {
     now: Instant,
     said: Vec<Request>,
     outputs: Vec<RoomOutput>,
+    /// Who publishes, as was told last.
+    people: Vec<String>,
 }
 
 fn config() -> Config {
@@ -57,8 +59,8 @@ fn person(number: u32) -> ParticipantInfo {
 
 impl Stand {
     fn new(config: Config) -> Self {
-        let mut stand =
-            Self { room: LiveKit::new(config), now: Instant::now(), said: Vec::new(), outputs: Vec::new() };
+        let (said, outputs, people) = (Vec::new(), Vec::new(), Vec::new());
+        let mut stand = Self { room: LiveKit::new(config), now: Instant::now(), said, outputs, people };
         stand.tell(RoomInput::Start);
         stand.tell(RoomInput::Opened(&Opening::default()));
         stand
@@ -79,6 +81,7 @@ impl Stand {
                 RoomOutput::Signal(Message::Binary(bytes)) => {
                     self.said.push(SignalRequest::decode(bytes.as_slice()).unwrap().message.unwrap());
                 }
+                RoomOutput::People(people) => self.people = people.into_iter().collect(),
                 other => self.outputs.push(other),
             }
         }
@@ -344,6 +347,33 @@ fn leaving_is_said_and_a_server_that_is_silent_is_not_waited_for_long() {
     stand.now = stand.room.next_timeout().unwrap().0;
     stand.tell(RoomInput::Timeout);
     assert!(matches!(stand.outputs.as_slice(), [RoomOutput::Close, RoomOutput::Goodbye]));
+}
+
+#[test]
+fn who_publishes_is_told_whenever_it_changes() {
+    let mut stand = Stand::present(config(), vec![person(1)]);
+    assert_eq!(stand.people, ["throng-1"]);
+    stand.hears(Response::Update(ParticipantUpdate { participants: vec![person(2)] }));
+    assert_eq!(stand.people, ["throng-1", "throng-2"]);
+    stand.people.clear();
+    stand.hears(Response::Update(ParticipantUpdate { participants: vec![person(2)] }));
+    assert!(stand.people.is_empty(), "nothing is new");
+    let gone = ParticipantInfo { state: DISCONNECTED, ..person(1) };
+    stand.hears(Response::Update(ParticipantUpdate { participants: vec![gone] }));
+    assert_eq!(stand.people, ["throng-2"]);
+}
+
+#[test]
+fn a_track_that_the_server_mutes_is_sent_no_more_until_it_lets_it() {
+    let mut stand = Stand::present(config(), vec![]);
+    let mut track = TrackInfo { sid: "TR_own".into(), ..TrackInfo::default() };
+    track.set_kind(TrackType::Video);
+    stand.hears(Response::TrackPublished(TrackPublished { cid: "vid".into(), track: Some(track) }));
+    for is_muted in [true, false] {
+        stand.hears(Response::Mute(MuteTrack { sid: "TR_own".into(), muted: is_muted }));
+        let Some(RoomOutput::Muted(kind, told)) = stand.outputs.last() else { panic!("{:?}", stand.outputs) };
+        assert_eq!((*kind, *told), (MediaKind::Video, is_muted));
+    }
 }
 
 #[test]
