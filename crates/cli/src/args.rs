@@ -213,7 +213,7 @@ pub(crate) struct Find {
     /// The largest crowd to try [default: the cap on users, or 2000]
     #[arg(long, value_name = "N", value_parser = viewers)]
     pub(crate) ceiling: Option<u32>,
-    /// The cohort whose size is searched [default: the largest], the others stay as they are; or a value below [crowd], the
+    /// The cohort whose size is searched [default: the largest], the others stay as they are; or a value below `[crowd]`, the
     /// lightest first, such as crowd.publish.video=144p,240p,360p, while the crowd stays as large as it is
     #[arg(long, value_name = "COHORT|PATH=A,B,C")]
     pub(crate) vary: Option<String>,
