@@ -8,9 +8,26 @@ use crate::throng::{Running, Stage, alone, figure, plain, run};
 /// The shortest search there is; a second is time enough to join a server on this host.
 const SHORT: [&str; 5] = ["--budget", "1m", "--quiet", "--objective", "connect p99 < 1s"];
 
+/// Each leaves most of the host idle, so that they need not wait for each other.
 #[test]
-fn a_server_that_takes_twelve_has_a_capacity_of_twelve() {
+fn searches_whose_answers_are_known_come_to_them() {
     let _alone = alone();
+    std::thread::scope(|scope| {
+        let all = [
+            scope.spawn(a_server_that_takes_twelve_has_a_capacity_of_twelve),
+            scope.spawn(a_server_that_takes_everybody_has_at_least_the_ceiling),
+            scope.spawn(a_server_that_takes_nobody_is_told_apart_from_one_that_is_full),
+            scope.spawn(a_value_that_varies_is_answered_with_a_value),
+        ];
+        for one in all {
+            if let Err(panic) = one.join() {
+                std::panic::resume_unwind(panic);
+            }
+        }
+    });
+}
+
+fn a_server_that_takes_twelve_has_a_capacity_of_twelve() {
     let stage = Stage::start(None, "127.0.0.1:0", &["--max-viewers", "12"]);
     let find = ["find", &stage.target(), "--start", "9", "--ceiling", "40"];
     let ran = run(None, &[&find[..], &SHORT].concat()).expect_code(0);
@@ -27,9 +44,7 @@ fn a_server_that_takes_twelve_has_a_capacity_of_twelve() {
     assert!(refused >= Some(1), "who was refused is among the users: {refused:?}");
 }
 
-#[test]
 fn a_server_that_takes_everybody_has_at_least_the_ceiling() {
-    let _alone = alone();
     let stage = Stage::start(None, "127.0.0.1:0", &[]);
     let find = ["find", &stage.target(), "--start", "4", "--ceiling", "6"];
     let ran = run(None, &[&find[..], &SHORT].concat()).expect_code(0);
@@ -37,18 +52,14 @@ fn a_server_that_takes_everybody_has_at_least_the_ceiling() {
     assert!(ran.stdout.starts_with("At least 6 viewers"), "{ran}");
 }
 
-#[test]
 fn a_server_that_takes_nobody_is_told_apart_from_one_that_is_full() {
-    let _alone = alone();
     let stage = Stage::start(None, "127.0.0.1:0", &["--token", "for nobody"]);
     let ran = run(None, &[&["find", &stage.target()][..], &SHORT].concat()).expect_code(1);
     assert_eq!(ran.summary()["capacity"]["verdict"], "never_passes", "{ran}");
     assert_eq!(ran.summary()["capacity"]["users"], Value::Null, "{ran}");
 }
 
-#[test]
 fn a_value_that_varies_is_answered_with_a_value() {
-    let _alone = alone();
     let stage = Stage::start(None, "127.0.0.1:0", &["--max-viewers", "6"]);
     let find = ["find", &stage.target(), "--vary", "crowd.size=2,5,9"];
     let ran = run(None, &[&find[..], &SHORT].concat()).expect_code(0);

@@ -252,10 +252,19 @@ fn a_room_that_ends_and_a_server_that_dies_and_comes_back_are_named_and_the_rest
     let mut janus = Janus::start(&namespace, ADDRESS).unwrap();
     // Somebody destroys the room with all in it.
     let room = url(SMALL_ROOM);
-    let running = Running::start(Some(&namespace), &["view", &room, "-n", "1", "--for", "20s"]);
-    std::thread::sleep(Duration::from_secs(4));
-    janus.destroy_room(SMALL_ROOM).unwrap();
-    let ran = running.wait();
+    // Janus 1.1.2 dies of this itself now and then, of a segmentation fault; then it is tried again.
+    let destroyed = (0..3).find_map(|_| {
+        let running = Running::start(Some(&namespace), &["view", &room, "-n", "1", "--for", "20s"]);
+        std::thread::sleep(Duration::from_secs(4));
+        let is_destroyed = janus.destroy_room(SMALL_ROOM).is_ok();
+        if !is_destroyed {
+            running.signal("INT");
+            janus.restart().unwrap();
+        }
+        let ran = running.wait();
+        is_destroyed.then_some(ran)
+    });
+    let ran = destroyed.expect("Janus survives one of three times");
     assert_eq!(figure(&ran.summary(), "failures.room_ended"), 1.0, "{ran}");
 
     // Two are there when the server dies; the others come when it is back, and have a lesson of their own.

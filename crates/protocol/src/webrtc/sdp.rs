@@ -1,6 +1,8 @@
 //! What an SDP (RFC 8866, JSEP) says about the media that will come: tolerant of what it does not know, bounded in what
 //! it keeps. str0m negotiates; this reads what was agreed.
 
+use std::collections::HashSet;
+
 use throng_media::rtp::{Extension, ExtensionIds};
 use throng_observation::{Codec, MediaKind};
 
@@ -318,14 +320,57 @@ pub fn to_negotiate(text: &str) -> String {
         ["a=candidate:", "a=ssrc:", "a=ssrc-group:"].iter().any(|start| line.starts_with(start))
             || line == "a=end-of-candidates"
     };
+    let group = whole_group(text);
     let mut kept = String::with_capacity(text.len());
-    for line in text.lines().map(str::trim_end) {
-        if !is_ours(line) {
-            kept.push_str(line);
-            kept.push_str("\r\n");
-        }
+    for line in text.lines().map(str::trim_end).filter(|line| !is_ours(line)) {
+        let is_group = line.starts_with(GROUP);
+        kept.push_str(group.as_deref().filter(|_| is_group).unwrap_or(line));
+        kept.push_str("\r\n");
     }
     kept
+}
+
+const GROUP: &str = "a=group:BUNDLE ";
+
+/// The line of the bundle group, with those that share its transport unnamed; `None` where all are named. Janus 1.1.2 cuts the
+/// line after 511 bytes, within a name and without an end: a lesson of a hundred has more sections than fit. The ICE user
+/// fragment of a section says which transport it uses (RFC 8839 5.4); one without has none of its own.
+fn whole_group(text: &str) -> Option<String> {
+    let lines = || text.lines().map(str::trim_end);
+    let named: HashSet<&str> =
+        lines().find_map(|line| line.strip_prefix(GROUP))?.split_ascii_whitespace().collect();
+    let mut sections: Vec<Transported<'_>> = Vec::new();
+    for line in lines() {
+        if let Some(media) = line.strip_prefix("m=") {
+            // A rejected section has no transport, whatever else stands in it.
+            let is_rejected = media.split(' ').nth(1) == Some("0");
+            sections.push(Transported { mid: "", ufrag: None, is_rejected });
+        }
+        let Some(section) = sections.last_mut() else { continue };
+        if let Some(mid) = line.strip_prefix("a=mid:") {
+            section.mid = mid;
+        } else if let Some(ufrag) = line.strip_prefix("a=ice-ufrag:") {
+            section.ufrag = Some(ufrag);
+        }
+        if sections.len() > SECTIONS_MAX {
+            return None;
+        }
+    }
+    let first = sections.iter().find(|section| named.contains(section.mid))?;
+    let shares = |section: &&Transported<'_>| {
+        let is_without_own = section.ufrag.is_none_or(|ufrag| first.ufrag == Some(ufrag));
+        named.contains(section.mid) || (!section.is_rejected && is_without_own && !section.mid.is_empty())
+    };
+    let sharing: Vec<&str> = sections.iter().filter(shares).map(|section| section.mid).collect();
+    let is_cut = sharing.iter().any(|mid| !named.contains(mid));
+    is_cut.then(|| format!("{GROUP}{}", sharing.join(" ")))
+}
+
+/// What a media section says of its transport.
+struct Transported<'a> {
+    mid: &'a str,
+    ufrag: Option<&'a str>,
+    is_rejected: bool,
 }
 
 #[cfg(test)]
@@ -341,6 +386,43 @@ mod tests {
         a=ssrc:7 cname:c\r\na=ssrc:7 msid:m\r\na=ssrc:8 cname:c\r\n\
         a=extmap:3/sendonly http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01\r\n\
         a=candidate:1 1 udp 2015363327 10.0.0.1 4000 typ host\r\na=end-of-candidates\r\n";
+
+    #[test]
+    fn a_group_that_was_cut_is_made_whole_by_who_shares_its_transport() {
+        let described = |group: &str, sections: usize, ufrag: &dyn Fn(usize) -> String| {
+            let section =
+                |mid: usize| format!("m=video 9 UDP/TLS/RTP/SAVPF 96\r\n{}a=mid:{mid}\r\n", ufrag(mid));
+            format!(
+                "v=0\r\n{group}a=ice-options:trickle\r\n{}",
+                (0..sections).map(section).collect::<String>()
+            )
+        };
+        let whole = |sections: usize| {
+            let mids: Vec<String> = (0..sections).map(|mid| mid.to_string()).collect();
+            format!("{GROUP}{}", mids.join(" "))
+        };
+        let each = |_: usize| "a=ice-ufrag:one\r\n".to_owned();
+        let once = |mid: usize| if mid == 0 { each(mid) } else { String::new() };
+        let ufrags: [&dyn Fn(usize) -> String; 2] = [&each, &once];
+        for (sections, bytes) in
+            (505..515).flat_map(|bytes| (156..199).map(move |sections| (sections, bytes)))
+        {
+            let whole = whole(sections);
+            let cut = whole.get(..bytes).expect("longer than that");
+            for ufrag in ufrags {
+                let told = to_negotiate(&described(cut, sections, ufrag));
+                assert_eq!(told.lines().nth(1), Some(whole.as_str()), "{sections}, cut after {bytes} bytes");
+            }
+        }
+        // What has a transport of its own, and what is named already, stays as it is.
+        let own = described("a=group:BUNDLE 0 1\r\n", 9, &|mid| format!("a=ice-ufrag:{}\r\n", mid.max(1)));
+        assert_eq!(to_negotiate(&own), own);
+        let all = described(&format!("{}\r\n", whole(198)), 198, &once);
+        assert_eq!(to_negotiate(&all), all);
+        for text in ["", GROUP, "a=group:BUNDLE 7\r\na=mid:7\r\n", "a=group:BUNDLE 7\r\nm=x\r\na=mid:7\r\n"] {
+            assert_eq!(to_negotiate(text).trim_end(), text.trim_end());
+        }
+    }
 
     #[test]
     fn an_offer_says_what_will_come() {
