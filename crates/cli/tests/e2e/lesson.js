@@ -1,8 +1,8 @@
-// Somebody in a Janus VideoRoom for a bare browser who receives all who are there; `window.seen` of member.js says what
-// their pictures show.
+// Somebody in a Janus VideoRoom for a bare browser who receives all who are there, as soon as `people` of them send;
+// `window.seen` of member.js says what their pictures show.
 "use strict";
 
-window.attend = (url, room) => {
+window.attend = (url, room, people) => {
   const socket = new WebSocket(url, "janus-protocol");
   const waiting = new Map();
   let session, count = 0;
@@ -20,9 +20,15 @@ window.attend = (url, room) => {
     // An `ack` only says that the answer follows.
     if (said.janus !== "ack") waiting.get(said.transaction)?.(said);
   };
+  const gathered = async (handle) => {
+    const { participants } = (await tell(handle, { request: "listparticipants", room })).plugindata.data;
+    return participants.filter(({ publisher }) => publisher).length >= people;
+  };
   const receive = async () => {
     session = (await ask({ janus: "create" })).data.id;
-    const joined = await tell(await attach(), { request: "join", ptype: "publisher", room, display: "chromium" });
+    const own = await attach();
+    while (!(await gathered(own))) await new Promise((resolve) => setTimeout(resolve, 200));
+    const joined = await tell(own, { request: "join", ptype: "publisher", room, display: "chromium" });
     const streams = joined.plugindata.data.publishers.map(({ id }) => ({ feed: id }));
     const handle = await attach();
     const offered = await tell(handle, { request: "join", ptype: "subscriber", room, streams });
@@ -47,7 +53,7 @@ window.attend = (url, room) => {
 
 // Of each picture that is received: seconds of the clock, packets, packets lost, frames decoded, key frames asked for,
 // seconds frozen.
-window.pictures = async () => [...(await window.pc.getStats()).values()]
+window.pictures = async () => [...(await window.pc?.getStats() ?? new Map()).values()]
   .filter((stats) => stats.type === "inbound-rtp" && stats.kind === "video")
   .map((video) => [video.timestamp / 1e3, video.packetsReceived, video.packetsLost, video.framesDecoded || 0,
     video.pliCount, video.totalFreezesDuration || 0]);

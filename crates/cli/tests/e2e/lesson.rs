@@ -2,7 +2,7 @@
 //! refuse, people who come back at once or vanish.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use throng_observation::MediaKind;
@@ -42,6 +42,22 @@ impl Look {
         Self {
             figures: figures.as_array().into_iter().flatten().map(row).collect(),
             numbers: seen.as_array().into_iter().flatten().map(|seen| seen[1].as_u64()).collect(),
+        }
+    }
+
+    /// Waits until `people` pictures move.
+    fn when_all_play(browser: &mut Chromium, people: usize) -> Self {
+        let given_up_at = Instant::now() + Duration::from_secs(15);
+        loop {
+            let look = Self::take(browser);
+            if look.figures.iter().filter(|[_, _, _, frames, _, _]| *frames > 0.0).count() == people {
+                return look;
+            }
+            if Instant::now() > given_up_at {
+                let errors = browser.evaluate("window.member.errors").unwrap();
+                panic!("only {:?} of {people} pictures play in Chromium: {errors}", look.figures);
+            }
+            std::thread::sleep(Duration::from_millis(250));
         }
     }
 }
@@ -91,15 +107,15 @@ fn what_janus_recorded_plays_back_in_a_loop_without_a_gap() {
     let publish = format!("crowd.publish={{ video = \"{video}\", audio = \"{audio}\" }}");
     let mut browser = Chromium::start(&namespace).unwrap();
     let lesson = url(ROOM);
-    let args = ["view", &lesson, "-n", "3", "--every", "200ms", "--for", "26s", "--csv", "--set", &publish];
+    let args = ["view", &lesson, "-n", "3", "--every", "200ms", "--for", "28s", "--csv", "--set", &publish];
     let (ran, looks) = valid(|| {
         browser.load("about:blank").unwrap();
         browser.evaluate(include_str!("livekit/member.js")).unwrap();
         browser.evaluate(include_str!("lesson.js")).unwrap();
         let running = Running::start(Some(&namespace), &args);
-        std::thread::sleep(Duration::from_secs(4));
-        browser.evaluate(&format!("attend('ws://{ADDRESS}:8188', {ROOM})")).unwrap();
-        std::thread::sleep(Duration::from_secs(3));
+        browser.evaluate(&format!("attend('ws://{ADDRESS}:8188', {ROOM}, 3)")).unwrap();
+        Look::when_all_play(&mut browser, 3);
+        std::thread::sleep(Duration::from_secs(1));
         let mut looks = vec![Look::take(&mut browser)];
         // Three turns of a loop of five seconds and a bit.
         for _ in 0..32 {
