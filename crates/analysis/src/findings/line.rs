@@ -17,6 +17,9 @@ const FULL_MIN: f64 = 0.93;
 const QUEUED_PACKETS_MIN: f64 = 1.0;
 /// Packets that the queue threw away, a second.
 const DROPS_MIN: f64 = 1.0;
+/// A shaper counts each time that it looks at its queue and may not send: as often as it sends, and most packets have waited,
+/// also where bursts are over before anybody looks at how long the queue is.
+const HELD_MIN: f64 = 1.0;
 
 pub(super) fn check(scene: &Scene<'_>) -> Seen {
     let Some((line, sent)) = scene.top(&metric::NIC_TX_BYTES) else {
@@ -51,7 +54,12 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
     let held = worst(metric::QDISC_OVERLIMITS.name, &mean);
     let share = speed.map_or(0.0, |speed| sent.fail() / speed);
     let is_shaped = held.fail() > 0.0 || drops.fail() >= DROPS_MIN;
-    let is_queueing = backlog.fail() >= QUEUED_PACKETS_MIN || drops.fail() >= DROPS_MIN;
+    let packets = scene.host.metric(metric::NIC_TX_PACKETS.name).iter();
+    let packets = packets.filter(|series| series.label("interface") == interface).map(&mean).next();
+    let waits = held.with(packets.unwrap_or_default(), |held, sent| held / sent.max(1.0));
+    let is_queueing = backlog.fail() >= QUEUED_PACKETS_MIN
+        || drops.fail() >= DROPS_MIN
+        || waits.fail.is_some_and(|waits| waits >= HELD_MIN);
     if share < FULL_MIN && !(is_shaped && is_queueing) {
         let of = speed.map_or_else(
             || " (its speed is not known)".into(),
@@ -77,7 +85,7 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
     };
     Candidate {
         used: used_up(share).max(if is_shaped && is_queueing { 1.0 } else { 0.0 }),
-        queue: [backlog.growth(0.5), drops.growth(0.1), scene.backlog()].into_iter().flatten().reduce(f64::max),
+        queue: [backlog.growth(0.5), drops.growth(0.1), waits.growth(0.1), scene.backlog()].into_iter().flatten().reduce(f64::max),
         refuses: drops.begins() && drops.fail() >= DROPS_MIN,
         demand: scene.demand_of(Resource::NicSent, interface).cloned(),
         crossed_at_s: crossed,

@@ -1,6 +1,7 @@
 //! A thread is ready and gets no CPU though others are idle: it is pinned, or of low priority.
 
 use throng_observation::host::Unit;
+use throng_observation::host::catalogue as metric;
 use throng_observation::units::percent;
 
 use super::{Candidate, Evidence, Seen, cpu_all, cpu_quota};
@@ -15,9 +16,12 @@ const WAIT_FULL: f64 = 0.25;
 const IDLE_MIN: f64 = 0.15;
 
 pub(super) fn check(scene: &Scene<'_>) -> Seen {
-    let (Some((thread, wait)), Some(busy)) = (scene.longest_wait(), scene.host_busy()) else {
+    let is_seen = scene.is_seen(&metric::THREAD_RUN_QUEUE_WAIT);
+    let Some(busy) = scene.host_busy().filter(|_| is_seen) else {
         return Seen::Unseen("how long threads wait for a CPU");
     };
+    // Nobody does who does not run.
+    let Some((thread, wait)) = scene.longest_wait() else { return Seen::Moot };
     let is_elsewhere = cpu_all::is_full(scene)
         || busy.fail() > 1.0 - IDLE_MIN
         || scene.throttled().fail() >= cpu_quota::THROTTLED_MIN;
@@ -28,7 +32,7 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
             thread.label()
         ));
     }
-    let waits = scene.host.metric(throng_observation::host::catalogue::THREAD_RUN_QUEUE_WAIT.name);
+    let waits = scene.host.metric(metric::THREAD_RUN_QUEUE_WAIT.name);
     let own: Vec<_> = waits
         .iter()
         .filter(|w| w.label("tid") == thread.tid && w.label("pid") == thread.pid)

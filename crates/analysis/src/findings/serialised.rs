@@ -33,8 +33,11 @@ struct Turns<'a, 'b> {
 
 /// The process whose threads use one core together.
 fn turns<'a, 'b>(scene: &'b Scene<'a>) -> Result<Turns<'a, 'b>, Seen> {
-    let Some(first) = scene.threads.first() else {
+    if !scene.is_seen(&metric::THREAD_CPU) {
         return Err(Seen::Unseen("the server's threads"));
+    }
+    let Some(first) = scene.threads.first() else {
+        return Err(Seen::Moot);
     };
     let mut by_process: std::collections::BTreeMap<&str, Vec<&Thread<'_>>> =
         std::collections::BTreeMap::new();

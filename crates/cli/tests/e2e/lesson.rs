@@ -13,7 +13,7 @@ use throng_sim::requires_root;
 use throng_store::RunFolder;
 
 use crate::conference::{ADDRESS, is_left_clean, pairs};
-use crate::throng::{Ran, Running, alone, figure, plain, valid};
+use crate::throng::{Ran, Running, alone, figure, plain, run, valid};
 
 fn url(room: u64) -> String {
     format!("janus+ws://{ADDRESS}:8188/videoroom/{room}")
@@ -45,17 +45,20 @@ impl Look {
         }
     }
 
-    /// Waits until `people` pictures move.
-    fn when_all_play(browser: &mut Chromium, people: usize) -> Self {
+    /// Waits until `people` pictures move; otherwise what is wrong.
+    fn when_all_play(browser: &mut Chromium, people: usize) -> Result<(), String> {
         let given_up_at = Instant::now() + Duration::from_secs(15);
         loop {
             let look = Self::take(browser);
             if look.figures.iter().filter(|[_, _, _, frames, _, _]| *frames > 0.0).count() == people {
-                return look;
+                return Ok(());
             }
             if Instant::now() > given_up_at {
                 let errors = browser.evaluate("window.member.errors").unwrap();
-                panic!("only {:?} of {people} pictures play in Chromium: {errors}", look.figures);
+                return Err(format!(
+                    "only {:?} of {people} pictures play in Chromium: {errors}",
+                    look.figures
+                ));
             }
             std::thread::sleep(Duration::from_millis(250));
         }
@@ -114,7 +117,10 @@ fn what_janus_recorded_plays_back_in_a_loop_without_a_gap() {
         browser.evaluate(include_str!("lesson.js")).unwrap();
         let running = Running::start(Some(&namespace), &args);
         browser.evaluate(&format!("attend('ws://{ADDRESS}:8188', {ROOM}, 3)")).unwrap();
-        Look::when_all_play(&mut browser, 3);
+        if let Err(error) = Look::when_all_play(&mut browser, 3) {
+            running.signal("INT");
+            panic!("{error}\n{}", running.wait());
+        }
         std::thread::sleep(Duration::from_secs(1));
         let mut looks = vec![Look::take(&mut browser)];
         // Three turns of a loop of five seconds and a bit.
@@ -219,6 +225,35 @@ fn a_room_is_made_for_the_run_and_everybody_comes_back_at_once() {
     );
     assert_eq!(janus.rooms().unwrap(), before, "the room that the run made is gone");
     assert!(is_left_clean(&janus, Duration::from_secs(5)), "{:?}", janus.open_ends());
+}
+
+#[test]
+fn who_takes_the_place_of_somebody_who_left_is_seen_and_heard_by_those_who_stay() {
+    if !requires_root("who_takes_the_place_of_somebody_who_left_is_seen_and_heard_by_those_who_stay") {
+        return;
+    }
+    let _alone = alone();
+    let namespace = Namespace::with_veth("lesson", ADDRESS).unwrap();
+    let _janus = Janus::start(&namespace, ADDRESS).unwrap();
+    // Somebody comes and goes every two seconds; Janus gives the newcomer the media sections of who left.
+    let url = url(ROOM);
+    let stay = ["--every", "2s", "--for", "24s", "--set", "crowd.stay={ exactly = \"8s\", rejoin = true }"];
+    let ran = run(Some(&namespace), &[&["view", &url, "-n", "4"][..], &stay].concat()).expect_code(0);
+    let summary = ran.summary();
+    assert_eq!(figure(&summary, "participants.failed"), 0.0, "{ran}");
+    assert!(figure(&summary, "participants.intended") >= 10.0, "{ran}");
+    for kind in ["video", "audio"] {
+        let of = |what: &str| figure(&summary, &format!("pairs.{kind}.{what}"));
+        assert!(of("expected") >= 12.0, "{ran}");
+        assert_eq!(of("playing"), of("expected"), "{ran}");
+    }
+    let run = RunFolder::read(ran.folder()).unwrap();
+    // Those who were there receive whom they have only just met as well.
+    let met = pairs(&run).into_iter().filter(|(_, _, kind)| *kind == MediaKind::Video).count();
+    assert!(met >= 50, "{met} pairs\n{ran}");
+    // Nobody goes on asking for a picture that nobody sends.
+    let asked: u64 = run.sent.iter().map(|row| row.counters.pli_received).sum();
+    assert!(asked < 4 * met as u64, "{asked} key frames asked for by {met} pairs\n{ran}");
 }
 
 #[test]

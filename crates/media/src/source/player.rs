@@ -5,11 +5,16 @@ use std::time::Duration;
 
 use super::Clip;
 
+/// A key frame that would be due so soon after one that was asked for is not played again.
+const BACK_MIN: Duration = Duration::from_millis(100);
+
 /// Plays a clip in a loop: timestamps, frame numbers and picture ids go on from turn to turn, and over jumps.
 #[derive(Clone, Debug)]
 pub struct Player {
     clip: Arc<Clip>,
     place: usize,
+    /// The key frame that was played early, and when it is due in the loop itself.
+    back: Option<(u64, usize)>,
     /// Units of the clock from the start to the next frame.
     ticks: u64,
     number: u32,
@@ -47,7 +52,7 @@ impl Player {
     /// A player at the start of `clip`.
     #[must_use]
     pub fn new(clip: Arc<Clip>) -> Self {
-        Self { clip, place: 0, ticks: 0, number: 0, base_layer_index: 0 }
+        Self { clip, place: 0, back: None, ticks: 0, number: 0, base_layer_index: 0 }
     }
 
     /// The same, `offset` into the loop, at the key frame from there on: senders of one clip need not send their large
@@ -89,6 +94,9 @@ impl Player {
     }
 
     fn skip_to_next(&mut self) -> PlayedFrame {
+        if let Some((_, place)) = self.back.take_if(|(due, _)| *due <= self.ticks) {
+            self.place = place;
+        }
         let frame = PlayedFrame {
             place: self.place as u32,
             number: self.number,
@@ -108,9 +116,17 @@ impl Player {
     }
 
     /// Makes the next frame a key frame, as an encoder would that was asked for one: the picture jumps to the loop's next
-    /// key frame, the time does not.
+    /// key frame, the time does not. When that key frame is due in the loop itself the picture is back there: pictures do not
+    /// run away from their sound, and senders who are all asked at once do not have their key frames at one moment ever
+    /// after.
     pub fn request_key_frame(&mut self) {
-        self.place = self.clip.key_frame_from(self.place);
+        let key = self.clip.key_frame_from(self.place);
+        let round = if key < self.place { self.clip.ticks() } else { 0 };
+        let early = (self.clip.at(key) + round).saturating_sub(self.clip.at(self.place));
+        if self.back.is_none() && early >= ticks(BACK_MIN, self.clip.clock_rate()) {
+            self.back = Some((self.ticks + early, key));
+        }
+        self.place = key;
     }
 
     /// Goes on with another clip of the same codec, from the key frame nearest after the same place of its loop.
@@ -118,6 +134,7 @@ impl Player {
         let (at, from, to) = (self.clip.at(self.place), self.clip.ticks(), clip.ticks());
         let ticks = (u128::from(at) * u128::from(to) / u128::from(from.max(1))) as u64;
         self.place = clip.key_frame_from(clip.place_at(ticks));
+        self.back = None;
         self.clip = clip;
     }
 }
@@ -173,6 +190,30 @@ mod tests {
         // The second key frame was played: the one after it is the last of the loop, then it begins again.
         assert!(!clip.is_key(&player.advance()));
         assert!(clip.is_key(&player.advance()));
+    }
+
+    #[test]
+    fn what_was_asked_for_early_is_back_in_its_place_when_it_is_due() {
+        let keys: Vec<bool> = (0..60).map(|frame| frame % 20 == 0).collect();
+        // At 20 fps.
+        let clip = clip(&keys, 4_500);
+        let mut player = Player::new(Arc::clone(&clip));
+        let mut asked = Player::new(Arc::clone(&clip));
+        for turn in 0..240_usize {
+            // Once, twice within one stretch, and so shortly before a key frame that it is not played again.
+            let is_asked = [25, 87, 94, 139].contains(&turn);
+            if is_asked {
+                asked.request_key_frame();
+            }
+            let (own, other) = (player.advance(), asked.advance());
+            assert_eq!(own.timestamp, other.timestamp);
+            assert!(!is_asked || clip.is_key(&other), "{turn}");
+            let is_away = (25..40).contains(&turn) || (87..100).contains(&turn);
+            if turn < 139 {
+                assert_eq!(own.place() == other.place(), !is_away, "{turn}");
+            }
+        }
+        assert_eq!(asked.place, (player.place + 1) % 60);
     }
 
     #[test]

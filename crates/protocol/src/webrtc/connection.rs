@@ -172,8 +172,8 @@ impl Connection {
             };
             let Some(mid) = receiver.mid_of(*track) else { continue };
             let (was, is) = (sender(&before, mid), sender(&self.streams, mid));
-            if was.is_some() && was != is {
-                receiver.changes_hands(*track, is.is_some(), now);
+            if was != is {
+                receiver.changes_hands(*track, was.is_some(), is.is_some(), now);
             }
         }
         // What the sender before did is told as theirs.

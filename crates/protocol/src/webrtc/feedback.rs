@@ -128,7 +128,8 @@ impl Reporter {
             self.next_report_at = now + self.interval();
         }
         if report {
-            self.blocks.extend(tracks.iter_mut().filter_map(|track| report_block(track, now)));
+            let held = tracks.iter_mut().filter(|track| track.is_held());
+            self.blocks.extend(held.filter_map(|track| report_block(track, now)));
         }
         let mut body = Vec::new();
         self.requests(now, tracks, &mut body);
@@ -158,7 +159,7 @@ impl Reporter {
 
     /// Packets to send again, and key frames.
     fn requests(&mut self, now: Instant, tracks: &mut [Track], body: &mut Vec<u8>) {
-        for track in tracks {
+        for track in tracks.iter_mut().filter(|track| track.is_held()) {
             if track.meter.next_timeout().is_none_or(|at| at > now) {
                 continue;
             }

@@ -97,6 +97,13 @@ enum Oddity {
     BadPayload = 64,
 }
 
+impl Track {
+    /// Whether it is measured and reported on: nobody asks for a picture that nobody sends.
+    pub(super) fn is_held(&self) -> bool {
+        self.tenure == Tenure::Held
+    }
+}
+
 impl Receiver {
     /// A receiver with the keys of a session. Track ids count from `first_track`; intervals end on whole seconds after
     /// `joined_at`.
@@ -405,7 +412,7 @@ impl Receiver {
     pub fn timeout(&mut self, now: Instant) {
         if now >= self.next_interval_at {
             self.next_interval_at = next_second(self.next_interval_at, now);
-            for track in self.tracks.iter_mut().filter(|track| track.tenure == Tenure::Held) {
+            for track in self.tracks.iter_mut().filter(|track| track.is_held()) {
                 self.observed.push(Observation::Interval(Box::new(track.meter.take_interval(now))));
             }
         }
@@ -445,7 +452,7 @@ impl Receiver {
             let id = TrackId(self.first_track.saturating_add(at as u16));
             self.observed.extend(track.layering.give_up(id).map(Observation::LayerSwitched));
         }
-        for track in self.tracks.iter_mut().filter(|track| track.tenure == Tenure::Held) {
+        for track in self.tracks.iter_mut().filter(|track| track.is_held()) {
             self.observed.push(Observation::Interval(Box::new(track.meter.finish(now))));
         }
     }
@@ -453,7 +460,8 @@ impl Receiver {
     /// When to call [`Self::timeout`] and [`Self::poll_feedback`] next.
     #[must_use]
     pub fn next_timeout(&self) -> Instant {
-        let meters = self.tracks.iter().filter_map(|track| track.meter.next_timeout());
+        let held = self.tracks.iter().filter(|track| track.is_held());
+        let meters = held.filter_map(|track| track.meter.next_timeout());
         meters.chain([self.next_interval_at, self.reporter.next_at()]).min().unwrap_or(self.next_interval_at)
     }
 
@@ -475,11 +483,15 @@ impl Receiver {
     }
 
     /// Another sender, or none, has a track from here on: what the one before sent is over, and the next packet begins a
-    /// measurement of its own.
-    pub(super) fn changes_hands(&mut self, track: TrackId, is_taken: bool, now: Instant) {
+    /// measurement of its own. That nobody was known of before means nothing while somebody sends: packets may come before
+    /// the word whose they are.
+    pub(super) fn changes_hands(&mut self, track: TrackId, had_sender: bool, is_taken: bool, now: Instant) {
         let at = track.0.checked_sub(self.first_track).map(usize::from);
         let Some(track) = at.and_then(|at| self.tracks.get_mut(at)) else { return };
-        if track.tenure == Tenure::Held {
+        if !had_sender && track.is_held() {
+            return;
+        }
+        if track.is_held() {
             self.observed.push(Observation::Interval(Box::new(track.meter.finish(now))));
         }
         track.meter = TrackMeter::new(track.config, self.clock, now);

@@ -114,22 +114,23 @@ impl Flow {
         Self { seconds, standstills }
     }
 
-    /// Where more came in than before and less went out, although no less was due.
+    /// Where more came in than before and less went out, although no less was due, and it stayed so: while many join, what
+    /// comes out dips as subscriptions are agreed on anew.
     pub(crate) fn fall(&self) -> Option<Fall> {
         let stretches: Vec<FlowSecond> = self.seconds.windows(WINDOW).map(mean).collect();
-        let mut peak: Option<FlowSecond> = None;
-        for stretch in stretches {
-            match peak {
-                Some(best) if stretch.out_bps <= best.out_bps => {
-                    let is_due = stretch.due_bps.is_none_or(|due| due >= best.due_bps.unwrap_or(0.0));
-                    if is_due
-                        && stretch.in_bps >= best.in_bps * RISES
-                        && stretch.out_bps <= best.out_bps * FALLS
-                    {
-                        return Some(Fall { peak: best, after: stretch });
-                    }
-                }
-                _ => peak = Some(stretch),
+        let is_below = |peak: &FlowSecond, stretch: &FlowSecond| {
+            stretch.due_bps.is_none_or(|due| due >= peak.due_bps.unwrap_or(0.0))
+                && stretch.in_bps >= peak.in_bps * RISES
+                && stretch.out_bps <= peak.out_bps * FALLS
+        };
+        let mut peak: FlowSecond = *stretches.first()?;
+        for (at, stretch) in stretches.iter().enumerate() {
+            if stretch.out_bps > peak.out_bps {
+                peak = *stretch;
+            } else if is_below(&peak, stretch)
+                && stretches.get(at + WINDOW).is_some_and(|later| is_below(&peak, later))
+            {
+                return Some(Fall { peak, after: *stretch });
             }
         }
         None

@@ -170,6 +170,9 @@ fn in_that_rises_while_out_falls_is_seen_and_a_crowd_that_leaves_is_not() {
         row.counters.payload_bytes /= 4;
     });
     assert_eq!(summarise(&leaving, None).unwrap().flow.falls_at_s, None);
+    // What comes out dips while many join, and comes back.
+    let dips = lesson(30, 60, |second| if (20..25).contains(&second) { 0.6 } else { 1.0 });
+    assert_eq!(summarise(&dips, None).unwrap().flow.falls_at_s, None);
 }
 
 #[test]

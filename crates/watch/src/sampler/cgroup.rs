@@ -13,6 +13,9 @@ use super::units::Units;
 use crate::proc::cgroup_files::{self, CpuStat};
 use crate::proc::{cgroup, mountinfo, scan};
 
+/// So far up is looked for somebody who sees control groups.
+const ANCESTORS_MAX: usize = 16;
+
 /// A control group that is read.
 #[derive(Debug)]
 pub(crate) struct Cgroup {
@@ -103,12 +106,12 @@ impl Files {
     /// Opens the files of the group; what a kernel does not have is left out.
     fn open(pid: u32, path: &str, out: &Out, reader: &mut Reader, blind: &mut Blind) -> Self {
         let groups = reader.path(&format!("/proc/{pid}/cgroup")).map(<[u8]>::to_vec).unwrap_or_default();
-        let mounts = reader.path("/proc/self/mountinfo").map(<[u8]>::to_vec).unwrap_or_default();
+        let mounts = Mounts::read(reader);
         Self::find(groups, &mounts, path, out, blind)
     }
 
     /// Opens the files of the group `path` of a process that is in `groups`, where `mounts` say that they are.
-    fn find(groups: Vec<u8>, mounts: &[u8], path: &str, out: &Out, blind: &mut Blind) -> Self {
+    fn find(groups: Vec<u8>, mounts: &Mounts, path: &str, out: &Out, blind: &mut Blind) -> Self {
         // Version 1 may have a process in a different group of each hierarchy; one name stands for one group.
         let folder = |controller: &str| folder(&groups, mounts, controller, path);
         let v2 = folder("").filter(|(path, is_v2)| *is_v2 && path.join("cgroup.procs").exists());
@@ -286,20 +289,53 @@ fn level(reader: &mut Reader, file: &File) -> Option<u64> {
     cgroup_files::level(reader.one(file).ok()?)
 }
 
+/// Where control groups are mounted, as one process sees it.
+#[derive(Debug, Default)]
+struct Mounts {
+    /// Its `/proc/P/mountinfo`.
+    text: Vec<u8>,
+    /// Its root folder as we reach it: empty for our own.
+    root: String,
+}
+
+impl Mounts {
+    /// Our own; or, where we have none, those of whom we descend from: `ip netns exec` mounts a `/sys` without them.
+    fn read(reader: &mut Reader) -> Self {
+        let mut pid = std::process::id();
+        for generation in 0..ANCESTORS_MAX {
+            let root = if generation == 0 { String::new() } else { format!("/proc/{pid}/root") };
+            let text = reader.path(&format!("/proc/{pid}/mountinfo")).map(<[u8]>::to_vec).unwrap_or_default();
+            let is_there =
+                |mount: mountinfo::CgroupMount<'_>| Path::new(&format!("{root}{}", mount.point)).exists();
+            if mountinfo::parse(&text).any(is_there) {
+                return Self { text, root };
+            }
+            let status = reader.path(&format!("/proc/{pid}/status"));
+            let parent = status.ok().and_then(|text| scan::find(text, b"PPid"));
+            match parent.and_then(|parent| u32::try_from(parent).ok()) {
+                Some(parent) if parent > 0 => pid = parent,
+                _ => break,
+            }
+        }
+        Self::default()
+    }
+}
+
 /// Where the files of a process's group are for `controller`, and whether they are of version 2. A container sees its
 /// own part of the hierarchy as the mount's root.
-fn folder(groups: &[u8], mounts: &[u8], controller: &str, path: &str) -> Option<(PathBuf, bool)> {
+fn folder(groups: &[u8], mounts: &Mounts, controller: &str, path: &str) -> Option<(PathBuf, bool)> {
     let of_v2 = || cgroup::parse(groups).find(|membership| membership.controllers.is_empty());
     let membership = if controller.is_empty() { of_v2() } else { cgroup::path_of(groups, controller) }?;
     if membership.path != path {
         return None;
     }
     let is_v2 = membership.controllers.is_empty();
-    let mount = mountinfo::parse(mounts).find(|mount| {
+    let mount = mountinfo::parse(&mounts.text).find(|mount| {
         mount.is_v2 == is_v2 && (is_v2 || mount.options.split(',').any(|option| option == controller))
     })?;
     let below = membership.path.strip_prefix(mount.root.trim_end_matches('/')).unwrap_or(membership.path);
-    let folder = Path::new(mount.point).join(below.trim_start_matches('/'));
+    let point = format!("{}{}", mounts.root, mount.point);
+    let folder = Path::new(&point).join(below.trim_start_matches('/'));
     // The path comes from the kernel, but `..` in it (a group outside the container) leads nowhere that is meant.
     (!below.contains("..") && !mount.point.contains('\\')).then_some((folder, is_v2))
 }

@@ -37,8 +37,13 @@ fn files_are_found_in_every_mixture_of_hierarchies() {
         (b"0::/a\n", b"", "cpu", "/a", None),
     ] {
         let expect = expect.map(|(path, is_v2)| (PathBuf::from(path), is_v2));
-        assert_eq!(folder(groups, mounts, controller, path), expect, "{}", scan::text(groups));
+        let mounts = Mounts { text: mounts.to_vec(), root: String::new() };
+        assert_eq!(folder(groups, &mounts, controller, path), expect, "{}", scan::text(groups));
     }
+    // Seen from a mount namespace that has none, through a process of another.
+    let mounts = Mounts { text: v2.to_vec(), root: "/proc/7/root".into() };
+    let found = folder(b"0::/a\n", &mounts, "", "/a");
+    assert_eq!(found, Some((PathBuf::from("/proc/7/root/sys/fs/cgroup/a"), true)));
 }
 
 /// A service on Linux 6.18 with a CPU quota of 1.5 cores, a memory limit of 512 MiB and no limit of tasks: its files at
@@ -106,10 +111,11 @@ impl Hierarchy {
         let (rows, receiver) = rows(1_000);
         let out = Out { rows, host: HostId(0), zero: Instant::now(), netns: None };
         write(&mount, files);
-        let mounts =
+        let mounted =
             format!("25 23 0:22 / {} rw,nosuid shared:9 - cgroup2 cgroup2 rw\n", mount.path().display());
+        let mounts = Mounts { text: mounted.into_bytes(), root: String::new() };
         let groups = format!("0::{}\n", Self::PATH).into_bytes();
-        let files = Files::find(groups, mounts.as_bytes(), Self::PATH, &out, &mut Blind::default());
+        let files = Files::find(groups, &mounts, Self::PATH, &out, &mut Blind::default());
         let group = Cgroup { path: Self::PATH.to_owned(), files, meters: Box::default() };
         Self { mount, group, out, receiver }
     }
