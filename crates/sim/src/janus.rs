@@ -276,6 +276,8 @@ fn launched(namespace: &Namespace, folder: &TempDir) -> Result<Guarded, StandErr
     let log = folder.path().join("log");
     let written = fs::File::create(&log)?;
     let mut command = namespace.command("janus");
+    // Janus asks the kernel for core dumps; one that crashes leaves its own in the folder that goes with it.
+    command.current_dir(folder.path());
     command.arg("-F").arg(folder.path()).stdin(Stdio::null());
     command.stdout(written.try_clone()?).stderr(written);
     let process = Guarded::start(&mut command)?;
