@@ -220,7 +220,7 @@ impl Session {
         self.checks.begin_anew();
         let rtc = &mut self.rtc;
         let answer = guarded(text, |text| {
-            let offer = SdpOffer::from_sdp_string(text).map_err(|error| error.to_string())?;
+            let offer = SdpOffer::from_sdp_string(&left_to_us(text)).map_err(|error| error.to_string())?;
             rtc.sdp_api().accept_offer(offer).map_err(|error| error.to_string())
         })?;
         let answer = answer.to_sdp_string();
@@ -414,6 +414,12 @@ fn guarded<T>(text: &str, agree: impl FnOnce(&str) -> Result<T, String>) -> Resu
     catch_unwind(AssertUnwindSafe(|| agree(&text)))
         .unwrap_or_else(|_| Err("the SDP library failed on it".into()))
         .map_err(SessionError::Sdp)
+}
+
+/// An offer whose peer leaves it to us who begins DTLS, as one that wants us to. Who answers is to begin (RFC 5763 section
+/// 5), as every browser does; str0m would wait for the server, which then had another part than real viewers give it.
+fn left_to_us(offer: &str) -> String {
+    offer.replace("a=setup:actpass", "a=setup:passive")
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "shaped for map_err")]

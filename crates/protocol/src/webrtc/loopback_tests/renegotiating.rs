@@ -43,6 +43,18 @@ fn an_ice_restart_goes_on_playing() {
 }
 
 #[test]
+fn who_answers_begins_dtls() {
+    let offer = Session::viewer(Instant::now()).unwrap().create_offer().unwrap();
+    assert!(offer.contains("a=setup:actpass"), "{offer}");
+    for (offered, answered) in [("actpass", "active"), ("active", "passive"), ("passive", "active")] {
+        let offer = offer.replace("a=setup:actpass", &format!("a=setup:{offered}"));
+        let (answer, _) = Session::server(Instant::now()).unwrap().accept_offer(&offer).unwrap();
+        let said: Vec<&str> = answer.lines().filter_map(|line| line.strip_prefix("a=setup:")).collect();
+        assert!(!said.is_empty() && said.iter().all(|setup| *setup == answered), "{offered}: {said:?}");
+    }
+}
+
+#[test]
 fn bent_descriptions_fail_with_a_reason_and_without_panic() {
     let mut server = Session::server(Instant::now()).unwrap();
     let mut client = Session::viewer(Instant::now()).unwrap();
