@@ -14,6 +14,8 @@ use super::{End, Outgoing, Received, Receiver, Sender, Side, TransportError, Wir
 
 /// Samples that may wait for the consumer.
 const QUEUE_FRAMES: usize = 4;
+/// Before the first frames are offered again to a consumer that has not connected yet.
+const UNCONNECTED_PAUSE: Duration = Duration::from_millis(1);
 
 type Service = ipc_threadsafe::Service;
 
@@ -74,10 +76,21 @@ pub(super) fn open_sender(side: &Side) -> Result<Box<dyn Sender>, TransportError
     Ok(Box::new(Loans { publisher, notifier, _node: node }))
 }
 
+impl Loans {
+    /// Publishes a copy of `bytes`; how many consumers it was given to.
+    fn offer(&self, bytes: &[u8]) -> Result<usize, TransportError> {
+        let sample = self.publisher.loan_slice_uninit(bytes.len()).map_err(failed)?;
+        sample.write_from_slice(bytes).send().map_err(failed)
+    }
+}
+
 impl Sender for Loans {
     fn send(&mut self, frame: &Outgoing<'_>) -> Result<(), TransportError> {
-        let sample = self.publisher.loan_slice_uninit(frame.bytes.len()).map_err(failed)?;
-        sample.write_from_slice(frame.bytes).send().map_err(failed)?;
+        // Until the consumer's side has opened the connection, which it does when it looks for a sample, the queue is
+        // filled once and what comes after is given to nobody, whatever the strategy.
+        while self.offer(frame.bytes)? == 0 {
+            std::thread::sleep(UNCONNECTED_PAUSE);
+        }
         self.notifier.notify().map_err(failed)?;
         Ok(())
     }
