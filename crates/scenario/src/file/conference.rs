@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{BitRate, Duration, OneOrMany, duration};
+use super::written::duration;
+use super::{BitRate, Duration, OneOrMany};
 use crate::churn::Reconnect;
 use crate::room::NewRoom;
 use crate::script::{Act, Cue};

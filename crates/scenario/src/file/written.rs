@@ -1,0 +1,221 @@
+//! A scenario as the file that would say it: TOML, defaults written out, secrets left out.
+
+use super::{
+    ArrivalFile, AudioFile, BitRate, BurstFile, CanaryFile, CapsFile, CohortFile, Duration, File, Layer,
+    LayerStep, LayersFile, MomentFile, Nothing, OneOrMany, OutputFile, PoissonFile, ProfileFile,
+    ProfileTable, PublishFile, PublishTable, Rate, RunFile, StayFile, StayTable, StreamFile, SubscribeFile,
+    SubscribeTable, TapFile, TappedFile, TargetFile, WatchFile, Whom, conference,
+};
+use crate::arrival::ArrivalKind;
+use crate::churn::StayTime;
+use crate::role::{Role, Subscribe};
+use crate::scenario::{Caps, Cohort, Scenario};
+use crate::tap::Tapped;
+use crate::units::{write_bit_rate, write_duration};
+use crate::watch::{Moment, ProfileWish, Watch, Watched};
+
+/// The scenario as TOML, defaults written out, secrets left out.
+pub(crate) fn to_toml(scenario: &Scenario) -> String {
+    let Scenario { target, crowd, run, stream, talk, room, watch, tap, canary, objectives, output, caps } =
+        scenario;
+    let file = File {
+        objectives: objectives.iter().map(|objective| objective.text.clone()).collect(),
+        target: TargetFile {
+            url: target.display(),
+            token: target.token.as_ref().map(ToString::to_string),
+            api_key: target.api_key.as_ref().map(|api| api.key.clone()),
+            api_secret: target.api_key.as_ref().map(|api| api.secret.to_string()),
+            room: target.api_key.as_ref().and_then(|api| api.room.clone()),
+            allow: target.allow.iter().map(ToString::to_string).collect(),
+            tls_insecure: target.tls_insecure,
+        },
+        crowd: match crowd.as_slice() {
+            [only] => OneOrMany::One(cohort(only)),
+            several => OneOrMany::Many(several.iter().map(cohort).collect()),
+        },
+        run: RunFile {
+            duration: Some(duration(run.duration)),
+            warm_up: Some(duration(run.warm_up)),
+            summary_every: Some(duration(run.summary_every)),
+        },
+        stream: StreamFile {
+            video: stream.video_bits_per_s.map(|rate| BitRate(write_bit_rate(rate))),
+            audio: stream.audio_bits_per_s.map(|rate| BitRate(write_bit_rate(rate))),
+            fps: stream.fps,
+        },
+        talk: talk.as_ref().map(conference::talk),
+        room: room.as_ref().map(conference::room),
+        watch: watch.iter().map(watch_file).collect(),
+        tap: tap.as_ref().map(|tap| TapFile {
+            participants: match &tap.tapped {
+                Tapped::First(count) => TappedFile::First(*count),
+                Tapped::These(numbers) => TappedFile::These(numbers.clone()),
+            },
+            decode: tap.decode,
+            keep: tap.keep,
+            ssim: tap.ssim,
+        }),
+        canary: canary.as_ref().map(|canary| CanaryFile {
+            browsers: canary.browsers,
+            at: Some(duration(canary.at)),
+            every: Some(duration(canary.every)),
+            browser: canary.browser.clone(),
+        }),
+        output: OutputFile { folder: output.folder.clone(), csv: output.csv },
+        caps: limits(caps),
+    };
+    // Text, numbers and tables only: nothing that TOML could not hold.
+    toml::to_string(&file).unwrap_or_default()
+}
+
+fn watch_file(watch: &Watch) -> WatchFile {
+    let mut file = WatchFile {
+        name: watch.name.clone(),
+        every: watch.agent.is_none().then(|| duration(watch.every)),
+        logs: watch.logs.clone(),
+        access_log: watch.access_logs.clone(),
+        metrics: watch.metrics.iter().map(|url| without_secrets(url)).collect(),
+        profile: watch.profile.iter().map(profile_file).collect(),
+        pack: watch.pack.clone(),
+        ..WatchFile::default()
+    };
+    match watch.target.clone() {
+        Watched::Process(name) => file.process = Some(name),
+        Watched::Unit(name) => file.unit = Some(name),
+        Watched::Cgroup(path) => file.cgroup = Some(path),
+        Watched::Pid(pid) => file.pid = Some(pid),
+        Watched::Port(port) => file.port = Some(port),
+        Watched::Command(words) => file.command = words,
+        Watched::ByAgent => {}
+    }
+    if let Some(agent) = &watch.agent {
+        file.agent = Some(agent.to_string());
+        file.fingerprint.clone_from(&agent.fingerprint);
+        // A token itself is left out: the agent refuses whoever comes without.
+        file.token = agent.token.as_ref().filter(|token| !token.is_secret()).map(ToString::to_string);
+    }
+    file
+}
+
+fn profile_file(wish: &ProfileWish) -> ProfileFile {
+    let named = match wish.moment {
+        _ if wish.duration != wish.moment.usual_duration() => None,
+        Moment::Baseline => Some(MomentFile::Baseline),
+        Moment::Full => Some(MomentFile::Full),
+        Moment::Fail => Some(MomentFile::Fail),
+        Moment::At(_) => None,
+    };
+    let table = || ProfileTable { at: wish.moment.name(), duration: Some(duration(wish.duration)) };
+    named.map_or_else(|| ProfileFile::Table(table()), ProfileFile::Named)
+}
+
+/// An endpoint's URL with its password left out.
+fn without_secrets(url: &str) -> String {
+    let Ok(mut parsed) = url::Url::parse(url) else { return String::new() };
+    if parsed.password().is_none() || parsed.set_password(None).is_err() {
+        return url.to_owned();
+    }
+    parsed.into()
+}
+
+fn limits(caps: &Caps) -> CapsFile {
+    CapsFile {
+        users: caps.users,
+        joins_per_s: caps.joins_per_s,
+        mbit_per_s: caps.mbit_per_s,
+        duration: caps.duration.map(duration),
+    }
+}
+
+fn cohort(cohort: &Cohort) -> CohortFile {
+    CohortFile {
+        name: Some(cohort.name.clone()),
+        size: cohort.size,
+        arrival: Some(match &cohort.arrival {
+            ArrivalKind::Every(every) => ArrivalFile::Every(duration(every.interval)),
+            ArrivalKind::Ramp(ramp) => ArrivalFile::Ramp(duration(ramp.over)),
+            ArrivalKind::Burst(burst) => {
+                ArrivalFile::Burst(BurstFile { size: burst.size, every: duration(burst.every) })
+            }
+            ArrivalKind::Poisson(poisson) => ArrivalFile::Poisson(PoissonFile {
+                rate: Rate(format!("{}/s", poisson.rate_per_s)),
+                seed: Some(poisson.seed),
+            }),
+        }),
+        stay: cohort.stay.map(|stay| {
+            if let (StayTime::Exactly(time), false) = (stay.time, stay.rejoin) {
+                return StayFile::Short(duration(time));
+            }
+            let (exactly, mean, seed) = match stay.time {
+                StayTime::Exactly(time) => (Some(duration(time)), None, None),
+                StayTime::Exponential { mean, seed } => (None, Some(duration(mean)), Some(seed)),
+            };
+            StayFile::Table(StayTable { exactly, mean, seed, rejoin: stay.rejoin })
+        }),
+        source_ips: cohort.source_ips.iter().map(ToString::to_string).collect(),
+        publish: cohort.role.as_ref().map(publish),
+        subscribe: cohort.role.as_ref().map(|role| {
+            if role.video == role.audio {
+                return SubscribeFile::Word(whom(role.video));
+            }
+            let (video, audio) = (Some(whom(role.video)), Some(whom(role.audio)));
+            SubscribeFile::Table(SubscribeTable { video, audio })
+        }),
+        connection_per_feed: cohort.role.as_ref().is_some_and(|role| role.connection_per_feed),
+        layers: cohort.role.as_ref().filter(|role| !role.layers.is_empty()).map(layers),
+        talks: cohort.role.as_ref().map(|role| role.talks).filter(|talks| *talks != 1),
+        script: cohort.role.iter().flat_map(|role| &role.script).map(conference::cue).collect(),
+        reconnect: cohort.reconnect.map(conference::reconnect),
+    }
+}
+
+fn layers(role: &Role) -> LayersFile {
+    let layer = |layer: throng_observation::Layer| match layer {
+        throng_observation::Layer::Off => Layer::Off,
+        throng_observation::Layer::Low => Layer::Low,
+        throng_observation::Layer::Medium => Layer::Medium,
+        throng_observation::Layer::High => Layer::High,
+    };
+    match role.layers.as_slice() {
+        [only] if only.after.is_zero() => LayersFile::Word(layer(only.layer)),
+        steps => {
+            let step = |wish: &crate::role::LayerWish| LayerStep {
+                after: Some(duration(wish.after)),
+                layer: layer(wish.layer),
+            };
+            LayersFile::Script(steps.iter().map(step).collect())
+        }
+    }
+}
+
+fn publish(role: &Role) -> PublishFile {
+    let Some(publish) = &role.publish else { return PublishFile::Word(Nothing::None) };
+    let mut table = PublishTable {
+        video: publish.video.clone(),
+        simulcast: publish.simulcast.clone(),
+        audio: Some(AudioFile::Speech(publish.audio)),
+        ..PublishTable::default()
+    };
+    if publish.video.is_some() || !publish.simulcast.is_empty() {
+        table.codec = Some(publish.codec.name().to_ascii_lowercase());
+    }
+    if let Some(file) = &publish.video_file {
+        table.video = Some(file.path.clone());
+        table.codec = file.codec.map(|codec| codec.name().to_owned());
+        table.fps = file.fps_milli.map(|milli| f64::from(milli) / 1e3);
+        table.ssrc = file.ssrc;
+    }
+    if let Some(file) = &publish.audio_file {
+        table.audio = Some(AudioFile::File(file.path.clone()));
+        table.audio_ssrc = file.ssrc;
+    }
+    PublishFile::Table(table)
+}
+
+fn whom(subscribe: Subscribe) -> Whom {
+    Whom(subscribe.name())
+}
+
+pub(super) fn duration(duration: std::time::Duration) -> Duration {
+    Duration(write_duration(duration))
+}
