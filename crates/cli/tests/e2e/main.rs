@@ -13,6 +13,7 @@ mod conference;
 mod cut_off;
 mod find;
 mod janus;
+mod layers;
 mod lesson;
 mod link;
 mod livekit;

@@ -73,6 +73,8 @@ pub struct RoomStream {
     pub kind: MediaKind,
     /// The layers in which it is sent, and the width and height of each in pixels, where the server says so.
     pub layers: Vec<(Layer, u16, u16)>,
+    /// The server says when it forwards another layer of it: [`RoomOutput::LayerSent`].
+    pub tells_layers: bool,
 }
 
 /// One server's way to hold a conference; sans-IO, as the participant that owns it.
@@ -143,6 +145,8 @@ pub enum RoomOutput {
     RemoteCandidate(PeerId, String),
     /// What the server sends on a peer connection from here on; before the offer that brings it.
     Streams(PeerId, Vec<RoomStream>),
+    /// Of what the section `a=mid` of a peer connection brings, the server forwards this layer from here on.
+    LayerSent(PeerId, String, Layer),
     /// Who else is in the room and sends, by name, whenever that changes.
     People(BTreeSet<String>),
     /// The server wants nothing of a kind from us any more, or lets us send it again.

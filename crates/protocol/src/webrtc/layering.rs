@@ -20,6 +20,10 @@ pub(super) struct Layering {
     wanted: Option<Layer>,
     /// The size of each layer, where the server told.
     sizes: Vec<(Layer, u16, u16)>,
+    /// The server says which layer it forwards, whenever that changes.
+    is_told: bool,
+    /// Which one it said last.
+    sent: Option<Layer>,
 }
 
 #[derive(Debug)]
@@ -30,21 +34,48 @@ struct Asked {
     from: Option<Size>,
     /// The size to which it is to change, where that is known: servers pass through the layers between.
     to: Option<Size>,
+    /// Changes of size since, in order.
+    changes: Vec<(Instant, Size)>,
+    /// Where the server says what it forwards: since when that is the layer asked for.
+    told_at: Option<Instant>,
 }
 
+/// A server does not go through more layers than there are, and back.
+const CHANGES_MAX: usize = 16;
+
 impl Asked {
-    fn is_met_by(&self, size: Size) -> bool {
-        match self.to {
-            Some(to) => to == size,
-            None => self.from != Some(size),
+    fn ended(&self, track: TrackId, shown: Option<(Instant, Size)>) -> LayerSwitch {
+        let shown = shown.map(|(at, (width, height))| (at, width, height));
+        LayerSwitch { track, layer: self.layer, requested_at: self.at, shown }
+    }
+
+    /// A decodable key frame of this size was complete at `at`.
+    fn see(&mut self, at: Instant, size: Size) {
+        let last = self.changes.last().map(|(_, size)| *size).or(self.from);
+        if last != Some(size) && self.changes.len() < CHANGES_MAX {
+            self.changes.push((at, size));
         }
+    }
+
+    /// When what was asked for was there, and how large it was; `at` is when the last key frame was complete.
+    ///
+    /// A server's word comes some milliseconds before its picture or after it, and pictures of a layer between may not have
+    /// been whole: so the last change counts that was seen by the first key frame after the word.
+    fn met(&self, is_told: bool, at: Instant) -> Option<(Instant, Size)> {
+        match (self.to, is_told) {
+            (Some(to), _) => self.changes.iter().find(|(_, size)| *size == to),
+            (None, true) => self.changes.last().filter(|_| self.told_at.is_some_and(|told_at| at >= told_at)),
+            (None, false) => self.changes.first(),
+        }
+        .copied()
     }
 }
 
 impl Layering {
-    /// The sizes of the layers, as the server told.
-    pub(super) fn learn(&mut self, sizes: &[(Layer, u16, u16)]) {
+    /// The sizes of the layers, as the server told; and whether it says which of them it forwards.
+    pub(super) fn learn(&mut self, sizes: &[(Layer, u16, u16)], is_told: bool) {
         self.sizes = sizes.to_vec();
+        self.is_told = is_told;
     }
 
     /// The size of a layer; one that is not sent is answered with the largest below it.
@@ -58,11 +89,23 @@ impl Layering {
         let before = self.give_up(track);
         let was_off = self.wanted.replace(layer) == Some(Layer::Off);
         let (from, to) = (self.size.filter(|_| !was_off), self.size_of(layer));
+        let is_sent = self.is_told && self.sent == Some(layer);
         // What is shown already is no change.
-        if layer != Layer::Off && (to.is_none() || to != from) {
-            self.asked = Some(Asked { layer, at: now, from, to });
+        let is_shown = if to.is_some() { to == from } else { is_sent && from.is_some() };
+        if layer != Layer::Off && !is_shown {
+            // Taken up again where it stopped, the layer is not told once more.
+            let told_at = (is_sent && was_off).then_some(now);
+            self.asked = Some(Asked { layer, at: now, from, to, changes: Vec::new(), told_at });
         }
         before
+    }
+
+    /// The server says that it forwards `layer` from here on.
+    pub(super) fn sent(&mut self, now: Instant, layer: Layer) {
+        self.sent = Some(layer);
+        if let Some(asked) = &mut self.asked {
+            asked.told_at = (layer == asked.layer).then_some(now);
+        }
     }
 
     /// A packet of a key frame came.
@@ -81,15 +124,16 @@ impl Layering {
     pub(super) fn shown(&mut self, track: TrackId, timestamp: u32, at: Instant) -> Option<LayerSwitch> {
         let (_, size) = self.coming.take_if(|(coming, _)| *coming == timestamp)?;
         self.size = Some(size);
-        let asked = self.asked.take_if(|asked| asked.is_met_by(size) && at >= asked.at)?;
-        let Asked { layer, at: requested_at, .. } = asked;
-        Some(LayerSwitch { track, layer, requested_at, shown: Some((at, size.0, size.1)) })
+        self.asked.as_mut().filter(|asked| at >= asked.at)?.see(at, size);
+        let shown = self.asked.as_ref()?.met(self.is_told, at)?;
+        self.asked.take().map(|asked| asked.ended(track, Some(shown)))
     }
 
     /// Nothing more will come. Returns the request that is open.
     pub(super) fn give_up(&mut self, track: TrackId) -> Option<LayerSwitch> {
-        let Asked { layer, at: requested_at, .. } = self.asked.take()?;
-        Some(LayerSwitch { track, layer, requested_at, shown: None })
+        let asked = self.asked.take()?;
+        let shown = asked.told_at.and_then(|told_at| asked.met(self.is_told, told_at));
+        Some(asked.ended(track, shown))
     }
 }
 
@@ -141,7 +185,7 @@ mod tests {
     fn where_sizes_are_known_the_layer_between_is_no_answer() {
         let start = Instant::now();
         let mut layering = Layering::default();
-        layering.learn(&[(Layer::Low, 100, 90), (Layer::Medium, 150, 90), (Layer::High, 200, 90)]);
+        layering.learn(&[(Layer::Low, 100, 90), (Layer::Medium, 150, 90), (Layer::High, 200, 90)], false);
         layering.key_packet(Codec::Vp8, 10, &key(100));
         layering.shown(TRACK, 10, start);
         layering.ask(start, TRACK, Layer::High);
@@ -151,6 +195,51 @@ mod tests {
         assert_eq!(layering.shown(TRACK, 30, start).unwrap().shown, Some((start, 200, 90)));
         assert_eq!(layering.ask(start, TRACK, Layer::High), None);
         assert_eq!(layering.give_up(TRACK), None, "it is shown already");
+    }
+
+    #[test]
+    fn where_the_server_says_what_it_forwards_its_word_decides_before_and_after_the_picture() {
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let shows = |layering: &mut Layering, timestamp, width, ms| {
+            layering.key_packet(Codec::Vp8, timestamp, &key(width));
+            layering.shown(TRACK, timestamp, at(ms))
+        };
+        let told = |layer, asked_ms, shown_ms, width| {
+            let shown = Some((at(shown_ms), width, 90));
+            Some(LayerSwitch { track: TRACK, layer, requested_at: at(asked_ms), shown })
+        };
+        let mut layering = Layering::default();
+        layering.learn(&[], true);
+        layering.sent(at(0), Layer::Low);
+        assert_eq!(shows(&mut layering, 1, 100, 0), None);
+        layering.ask(at(100), TRACK, Layer::Low);
+        assert_eq!(layering.give_up(TRACK), None, "it is forwarded already");
+        // The word comes first, and so does the word of the layer between, of which a picture comes late.
+        layering.ask(at(100), TRACK, Layer::High);
+        layering.sent(at(105), Layer::Medium);
+        layering.sent(at(125), Layer::High);
+        assert_eq!(shows(&mut layering, 2, 150, 120), None);
+        assert_eq!(shows(&mut layering, 3, 200, 150), told(Layer::High, 100, 150, 200));
+        // The picture comes first: the next key frame shows that nothing else came.
+        layering.ask(at(200), TRACK, Layer::Low);
+        assert_eq!(shows(&mut layering, 4, 100, 230), None);
+        layering.sent(at(232), Layer::Low);
+        assert_eq!(shows(&mut layering, 5, 100, 290), told(Layer::Low, 200, 230, 100));
+        // Or the end does.
+        layering.ask(at(300), TRACK, Layer::High);
+        assert_eq!(shows(&mut layering, 6, 200, 330), None);
+        layering.sent(at(331), Layer::High);
+        assert_eq!(layering.give_up(TRACK), told(Layer::High, 300, 330, 200));
+        // Taken up again where it stopped, no word comes.
+        layering.ask(at(400), TRACK, Layer::Off);
+        layering.ask(at(500), TRACK, Layer::High);
+        assert_eq!(shows(&mut layering, 7, 200, 530), told(Layer::High, 500, 530, 200));
+        // Another layer than was asked for is no answer.
+        layering.ask(at(600), TRACK, Layer::Low);
+        layering.sent(at(610), Layer::Medium);
+        assert_eq!(shows(&mut layering, 8, 150, 630), None);
+        assert_eq!(layering.give_up(TRACK).unwrap().shown, None);
     }
 
     #[test]

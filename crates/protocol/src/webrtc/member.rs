@@ -178,6 +178,11 @@ impl Member {
                 }
                 self.drain(now, id);
             }
+            RoomOutput::LayerSent(id, mid, layer) => {
+                if let Some(connection) = self.peers.get_mut(&id) {
+                    connection.layer_sent(now, &mid, layer);
+                }
+            }
             RoomOutput::People(people) => {
                 self.meeting.people(people);
                 self.behave(now);

@@ -428,11 +428,21 @@ impl Receiver {
         self.reporter.goodbye()
     }
 
-    /// In which layers a track is sent, and how large each is.
-    pub(super) fn layers_of(&mut self, track: TrackId, layers: &[(Layer, u16, u16)]) {
+    /// In which layers a track is sent, and how large each is; whether the server says which it forwards.
+    pub(super) fn layers_of(&mut self, track: TrackId, layers: &[(Layer, u16, u16)], is_told: bool) {
         let at = track.0.checked_sub(self.first_track).map(usize::from);
         if let Some(track) = at.and_then(|at| self.tracks.get_mut(at)) {
-            track.layering.learn(layers);
+            track.layering.learn(layers, is_told);
+        }
+    }
+
+    /// The server forwards another layer of what the section `mid` brings.
+    pub(super) fn layer_sent(&mut self, now: Instant, mid: &str, layer: Layer) {
+        let Some(id) = self.track_ids().filter(|track| self.mid_of(*track) == Some(mid)).last() else {
+            return;
+        };
+        if let Some(track) = self.tracks.get_mut(usize::from(id.0 - self.first_track)) {
+            track.layering.sent(now, layer);
         }
     }
 

@@ -108,7 +108,7 @@ impl People {
                     (Some(track.identity.clone()), track.layers.clone())
                 })
                 .unwrap_or_default();
-            Some(RoomStream { mid: section.mid.clone(), from, kind, layers })
+            Some(RoomStream { mid: section.mid.clone(), from, kind, layers, tells_layers: false })
         });
         streams.collect()
     }

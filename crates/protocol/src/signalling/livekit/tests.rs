@@ -189,6 +189,7 @@ fn the_servers_offer_says_who_sends_what_and_is_answered_by_its_id() {
         from: (mid != "2").then(|| "throng-1".into()),
         kind,
         layers,
+        tells_layers: false,
     };
     let expect = [
         stream("0", MediaKind::Audio, vec![]),

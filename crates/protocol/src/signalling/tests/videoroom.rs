@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use throng_observation::FailureReason;
+use throng_observation::{FailureReason, Layer};
 use throng_scenario::JanusId;
 
 use super::SDP;
@@ -150,6 +150,7 @@ fn a_participant_publishes_and_receives_all_on_one_more_handle() {
         from: Some("throng-1".into()),
         kind: throng_observation::MediaKind::Video,
         layers: Vec::new(),
+        tells_layers: false,
     };
     assert_eq!(streams[1], video);
     stand.outputs.clear();
@@ -299,4 +300,50 @@ fn who_is_in_the_room_is_told_and_who_is_thrown_out_is_not_in_it_any_more() {
         _ => None,
     });
     assert_eq!(told.collect::<Vec<_>>(), ["ab", "abc", "bc", "c"]);
+}
+
+#[test]
+fn layers_are_asked_for_when_nothing_else_is_open_and_again_of_who_takes_a_place() {
+    let mut simulcast = publisher(2, "throng-1");
+    simulcast["streams"][1]["simulcast"] = json!(true);
+    let mut stand = Stand::present(config(), &[simulcast]);
+    stand.tell(RoomInput::Layer(Layer::Low));
+    let mut video = stream("1", "video", "throng-1");
+    video["feed_mid"] = json!("1");
+    let attached = json!({"videoroom":"attached","streams":[stream("0", "audio", "throng-1"), video]});
+    stand.answers("join", &attached, Some("offer"));
+    let streams = stand.outputs.iter().find_map(|output| match output {
+        RoomOutput::Streams(_, streams) => Some(streams.clone()),
+        _ => None,
+    });
+    let told: Vec<bool> = streams.unwrap().iter().map(|stream| stream.tells_layers).collect();
+    assert_eq!(told, [false, true]);
+    stand.tell(RoomInput::Answer(PeerId(1), SDP.into()));
+    assert_eq!(stand.asked.len(), 1, "the answer is on its way: {:?}", stand.asked);
+    stand.answers("start", &json!({"videoroom":"event","started":"ok"}), None);
+    let asked = stand.answers("configure", &json!({"videoroom":"event","configured":"ok"}), None);
+    assert_eq!(asked["streams"], json!([{"mid":"1","send":true,"substream":0}]));
+    // What Janus forwards is told on, and the rest of what it may say is not.
+    stand.outputs.clear();
+    stand.tells(101, &json!({"videoroom":"event","room":1234,"mid":"1","substream":0}), None);
+    stand.tells(101, &json!({"videoroom":"event","room":1234,"mid":"1","substream":7}), None);
+    stand.tells(101, &json!({"videoroom":"event","room":1234,"mid":"1","temporal":1}), None);
+    assert!(
+        matches!(stand.outputs.as_slice(), [RoomOutput::LayerSent(PeerId(1), mid, Layer::Low)] if mid == "1"),
+        "{:?}",
+        stand.outputs
+    );
+    stand.tell(RoomInput::Layer(Layer::Off));
+    let asked = stand.answers("configure", &json!({"videoroom":"event","configured":"ok"}), None);
+    assert_eq!(asked["streams"], json!([{"mid":"1","send":false}]));
+    // Refused, it costs nothing but a word.
+    stand.tell(RoomInput::Layer(Layer::High));
+    stand.answers("configure", &json!({"videoroom":"event","error_code":428,"error":"No such feed"}), None);
+    assert!(stand.outputs.iter().any(|output| matches!(output, RoomOutput::Odd(_))), "{:?}", stand.outputs);
+    // Somebody else in the same section begins with what Janus likes best.
+    let other = json!({"videoroom":"updated","streams":[stream("1", "video", "throng-2")]});
+    stand.tells(101, &other, None);
+    let asked = stand.answers("configure", &json!({"videoroom":"event","configured":"ok"}), None);
+    assert_eq!(asked["streams"], json!([{"mid":"1","send":true,"substream":2}]));
+    assert!(stand.asked.is_empty(), "{:?}", stand.asked);
 }

@@ -22,6 +22,8 @@ pub(super) struct Feed {
     pub(super) name: String,
     /// Streams by mid; a Janus before 1.0 names none.
     pub(super) streams: Vec<(String, MediaKind)>,
+    /// The mids of those that come in several layers.
+    simulcasts: BTreeSet<String>,
 }
 
 impl Feeds {
@@ -33,6 +35,7 @@ impl Feeds {
                 return;
             }
             let streams = publisher.streams.iter().take(LIST_MAX).filter(|stream| !stream.disabled);
+            let simulcasts = streams.clone().filter(|s| s.simulcast).filter_map(|s| s.mid.clone()).collect();
             let mut streams: Vec<_> =
                 streams.filter_map(|s| Some((s.mid.clone()?, said::kind(&s.kind)?))).collect();
             if publisher.streams.is_empty() {
@@ -47,7 +50,7 @@ impl Feeds {
                 );
             }
             let name = publisher.display.unwrap_or_else(|| key.clone());
-            self.feeds.insert(key, Feed { id: publisher.id, name, streams });
+            self.feeds.insert(key, Feed { id: publisher.id, name, streams, simulcasts });
         }
     }
 
@@ -64,6 +67,12 @@ impl Feeds {
 
     pub(super) fn get(&self, key: &str) -> Option<&Feed> {
         self.feeds.get(key)
+    }
+
+    /// Whether a stream of a subscription comes in several layers.
+    pub(super) fn is_simulcast(&self, stream: &said::Stream) -> bool {
+        let feed = said::key(&stream.feed_id).and_then(|key| self.feeds.get(&key));
+        feed.zip(stream.feed_mid.as_ref()).is_some_and(|(feed, mid)| feed.simulcasts.contains(mid))
     }
 
     /// The (feed, mid) pairs that `attention` wants.

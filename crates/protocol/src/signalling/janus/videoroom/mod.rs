@@ -11,6 +11,7 @@ use throng_observation::{Failure, FailureReason};
 
 use self::config::room_json;
 use self::feeds::Feeds;
+use self::layers::Layers;
 use self::said::Said;
 use self::subscriber::{Step, Subscribers};
 use super::session::{Handle, Heard, Jsep, SERVER, Session};
@@ -21,6 +22,7 @@ use crate::signalling::waiting::{GOODBYE_WITHIN, Waiting};
 
 mod config;
 mod feeds;
+mod layers;
 mod said;
 mod subscriber;
 
@@ -52,6 +54,7 @@ pub struct VideoRoom {
     own_id: Option<Value>,
     feeds: Feeds,
     subscribers: Subscribers,
+    layers: Layers,
     outputs: VecDeque<RoomOutput>,
 }
 
@@ -65,6 +68,8 @@ enum Ask {
     AttachSubscriber(PeerId),
     /// `join`, `update` or `start` of a subscriber.
     Subscriber(PeerId),
+    /// `configure` of a subscriber.
+    Layer,
     DetachSubscriber(PeerId),
     /// Our own goodbye, where the room is to be destroyed by who leaves last.
     Leave,
@@ -100,6 +105,7 @@ impl VideoRoom {
             own_id: None,
             feeds: Feeds::default(),
             subscribers,
+            layers: Layers::default(),
             outputs: VecDeque::new(),
         }
     }
@@ -266,6 +272,7 @@ impl VideoRoom {
     fn gone(&mut self, now: Instant, id: &Value) {
         let Some(key) = self.feeds.gone(id) else { return };
         for (peer, handle) in self.subscribers.gone(&key) {
+            self.layers.gone(peer);
             self.outputs.push_back(RoomOutput::ClosePeer(peer));
             if let Some(handle) = handle {
                 let detach = self.session.detach(now, handle, Ask::DetachSubscriber(peer));
@@ -285,7 +292,11 @@ impl VideoRoom {
         let has_list = matches!(said.videoroom.as_str(), "attached" | "updated");
         if has_list && !said.streams.is_empty() {
             let streams = self.subscribers.streams(peer, &said.streams, &self.feeds);
+            self.layers.streams(peer, &streams);
             self.outputs.push_back(RoomOutput::Streams(peer, streams));
+        }
+        if let (Some(mid), Some(layer)) = (&said.mid, said.substream.and_then(layers::layer)) {
+            self.outputs.push_back(RoomOutput::LayerSent(peer, mid.clone(), layer));
         }
         match jsep {
             Some(jsep) if jsep.kind == "offer" => {
@@ -327,10 +338,16 @@ impl VideoRoom {
                     self.ask(now, handle, body, None, (Ask::Subscriber(peer), why));
                 }
                 Step::Detach(peer, handle) => {
+                    self.layers.gone(peer);
                     self.outputs.push_back(RoomOutput::ClosePeer(peer));
                     let detach = self.session.detach(now, handle, Ask::DetachSubscriber(peer));
                     self.say(detach);
                 }
+            }
+        }
+        for (peer, handle) in self.subscribers.all_settled() {
+            if let Some(body) = self.layers.request(peer) {
+                self.ask(now, handle, body, None, (Ask::Layer, "Janus: the event after configure"));
             }
         }
     }
@@ -354,6 +371,11 @@ impl VideoRoom {
                 self.pursue(now);
                 Ok(())
             }
+            // Who is gone already has no layers; the picture that stays away shows in the meters.
+            (Some(Ask::Layer), _) => {
+                self.odd(detail);
+                Ok(())
+            }
             (Some(Ask::Farewell), _) => Ok(()),
             // Nobody can be asked who is left: somebody else ends the room, or the server.
             (Some(Ask::Leave | Ask::WhoIsLeft), _) => {
@@ -371,7 +393,7 @@ impl VideoRoom {
             return Ok(());
         }
         match ask {
-            Some(Ask::DetachSubscriber(_) | Ask::Farewell) => {
+            Some(Ask::DetachSubscriber(_) | Ask::Layer | Ask::Farewell) => {
                 self.odd(detail);
                 Ok(())
             }
@@ -415,6 +437,7 @@ impl VideoRoom {
     /// A subscription is no more.
     fn lost(&mut self, peer: PeerId) {
         if self.subscribers.lost(peer) {
+            self.layers.gone(peer);
             self.outputs.push_back(RoomOutput::ClosePeer(peer));
         }
     }
@@ -555,6 +578,10 @@ impl RoomSignalling for VideoRoom {
                 self.subscribers.attend(attention);
                 self.pursue(now);
             }
+            RoomInput::Layer(layer) => {
+                self.layers.want(layer);
+                self.pursue(now);
+            }
             RoomInput::Closed(error) => match self.state {
                 State::Over => {}
                 State::Leaving(_) => {
@@ -570,7 +597,6 @@ impl RoomSignalling for VideoRoom {
             | RoomInput::Message(_)
             | RoomInput::Offer(..)
             | RoomInput::Connected(_)
-            | RoomInput::Layer(_)
             | RoomInput::Fetched(..) => {}
         }
     }

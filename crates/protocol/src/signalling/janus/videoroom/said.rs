@@ -27,6 +27,9 @@ pub(super) struct Said {
     pub(super) reason: Option<String>,
     pub(super) configured: Option<String>,
     pub(super) started: Option<String>,
+    /// The section of a subscription of which another layer is forwarded from here on, and which one: 0 is the smallest.
+    pub(super) mid: Option<String>,
+    pub(super) substream: Option<u64>,
     /// Who is in the room, as an answer to `listparticipants`.
     pub(super) participants: Option<Vec<Value>>,
     /// What a subscriber receives, in `attached` and `updated`.
@@ -53,6 +56,7 @@ pub(super) struct PublishedStream {
     pub(super) kind: String,
     pub(super) mid: Option<String>,
     pub(super) disabled: bool,
+    pub(super) simulcast: bool,
 }
 
 /// One stream of a subscription.
@@ -62,6 +66,8 @@ pub(super) struct Stream {
     #[serde(rename = "type")]
     pub(super) kind: String,
     pub(super) mid: Option<String>,
+    pub(super) feed_id: Value,
+    pub(super) feed_mid: Option<String>,
     pub(super) feed_display: Option<String>,
     pub(super) active: bool,
 }

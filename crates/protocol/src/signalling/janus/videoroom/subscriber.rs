@@ -85,6 +85,15 @@ impl Subscribers {
         }
     }
 
+    /// Those of which everything asked for is negotiated.
+    pub(super) fn all_settled(&self) -> Vec<(PeerId, Handle)> {
+        let settled = self.by_peer.iter().filter_map(|(peer, subscription)| match subscription.state {
+            State::Settled(handle) => Some((*peer, handle)),
+            State::Attaching | State::Attached(_) | State::Busy(_) => None,
+        });
+        settled.collect()
+    }
+
     /// An offer came; it will be answered.
     pub(super) fn offered(&mut self, peer: PeerId) {
         if let Some(subscription) = self.by_peer.get_mut(&peer)
@@ -145,6 +154,7 @@ impl Subscribers {
                     .filter(|_| stream.active || of_feed.is_some()),
                 kind: said::kind(&stream.kind)?,
                 layers: Vec::new(),
+                tells_layers: feeds.is_simulcast(stream),
             })
         });
         streams.collect()

@@ -1,0 +1,225 @@
+//! From a description to the keys: offers and answers, candidates, and what was agreed that is received and sent.
+
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use throng_observation::{FailureReason, Observation, Refused};
+
+use super::{Connection, ConnectionOutput, EARLY_CANDIDATES_MAX, Peer, State, Step, Wanted};
+use crate::webrtc::agreed;
+use crate::webrtc::receiver::{Receiver, ReceiverOptions, next_second};
+use crate::webrtc::sdp::Description;
+use crate::webrtc::sender::{Sender, SenderOptions, SentTrack};
+use crate::webrtc::session::{Negotiated, RemoteCandidate, Session, SessionError};
+use crate::webrtc::srtp::SessionKeys;
+
+impl Connection {
+    /// Makes an offer, once the socket toward the server is open.
+    pub(in crate::webrtc) fn offer(&mut self, now: Instant, toward: SocketAddr) {
+        self.open(now, Wanted::Offer, toward);
+    }
+
+    /// The peer offers, for the first time or again.
+    pub(in crate::webrtc) fn remote_offer(&mut self, now: Instant, sdp: String, toward: SocketAddr) {
+        let (State::Connecting { peer, .. } | State::Playing { peer, .. }) = &mut self.state else {
+            let candidates = Description::candidates_of(&sdp);
+            let usable = candidates.iter().filter_map(|text| RemoteCandidate::parse(text).ok());
+            let mut reachable = usable.filter(RemoteCandidate::is_udp).map(|candidate| candidate.address());
+            let named = reachable.find(|address| (self.shared.may_reach)(address.ip()));
+            return self.open(now, Wanted::AnswerTo(sdp), named.unwrap_or(toward));
+        };
+        match peer.session.accept_offer(&sdp) {
+            Ok((answer, negotiated)) => {
+                self.outputs.push_back(ConnectionOutput::Answer(answer));
+                self.agreed(now, negotiated);
+                self.drain(now);
+            }
+            Err(error) => self.fail_session(&error),
+        }
+    }
+
+    /// The peer's answer to our offer.
+    pub(in crate::webrtc) fn remote_answer(&mut self, now: Instant, sdp: &str) {
+        let (State::Connecting { peer, .. } | State::Playing { peer, .. }) = &mut self.state else { return };
+        match peer.session.accept_answer(sdp) {
+            Ok(negotiated) => {
+                self.agreed(now, negotiated);
+                self.drain(now);
+            }
+            Err(error) => self.fail_session(&error),
+        }
+    }
+
+    pub(in crate::webrtc) fn remote_candidate(&mut self, now: Instant, text: String) {
+        if let State::Opening { candidates, .. } = &mut self.state {
+            if candidates.len() < EARLY_CANDIDATES_MAX {
+                candidates.push(text);
+            }
+            return;
+        }
+        let (State::Connecting { peer, .. } | State::Playing { peer, .. }) = &mut self.state else { return };
+        match RemoteCandidate::parse(&text) {
+            Err(error) => {
+                let (place, detail) = ("candidate", error.to_string());
+                self.observe(Observation::Odd { place, detail });
+            }
+            Ok(candidate) if !candidate.is_udp() => {}
+            Ok(candidate) if (self.shared.may_reach)(candidate.address().ip()) => {
+                peer.session.add_remote_candidate(candidate);
+                peer.check_at = Some(now);
+            }
+            Ok(candidate) => self.observe(Observation::Refused(Refused::IceCandidate, candidate.address())),
+        }
+    }
+
+    fn open(&mut self, now: Instant, wanted: Wanted, toward: SocketAddr) {
+        let by = now + self.shared.patience.signalling;
+        self.state = State::Opening { by, wanted, candidates: Vec::new() };
+        self.outputs.push_back(ConnectionOutput::Open { toward });
+    }
+
+    /// Its socket is open.
+    pub(in crate::webrtc) fn opened(&mut self, now: Instant, local: Option<SocketAddr>) {
+        let State::Opening { by, wanted, candidates } = std::mem::replace(&mut self.state, State::Over)
+        else {
+            return;
+        };
+        let Some(local) = local else {
+            return self.fail(FailureReason::Generator, "the media socket has no local address");
+        };
+        match self.begin(now, local, by, wanted) {
+            Ok(()) => {
+                candidates.into_iter().for_each(|candidate| self.remote_candidate(now, candidate));
+                self.drain(now);
+            }
+            Err(error) => self.fail_session(&error),
+        }
+    }
+
+    fn begin(
+        &mut self,
+        now: Instant,
+        local: SocketAddr,
+        by: Instant,
+        wanted: Wanted,
+    ) -> Result<(), SessionError> {
+        let codecs: Vec<_> = self
+            .outgoing
+            .iter()
+            .flat_map(|out| out.ladders.iter().flatten())
+            .map(|clip| clip.codec())
+            .collect();
+        let mut session =
+            if self.sends_only { Session::publisher(now, &codecs)? } else { Session::viewer(now)? };
+        session.add_local_candidate(local)?;
+        let mut negotiated = None;
+        let output = match wanted {
+            Wanted::Offer => {
+                let media: Vec<_> = self.outgoing.iter().map(|out| out.media.clone()).collect();
+                let offer = if media.is_empty() {
+                    session.create_offer()?
+                } else {
+                    session.create_sending_offer(&media)?
+                };
+                ConnectionOutput::Offer(offer)
+            }
+            Wanted::AnswerTo(offer) => {
+                let (answer, agreed) = session.accept_offer(&offer)?;
+                negotiated = Some(agreed);
+                ConnectionOutput::Answer(answer)
+            }
+        };
+        let peer =
+            Peer { session, local, negotiated: None, timeout_at: now, check_at: None, consent_lost_at: None };
+        self.state = State::Connecting { peer: Box::new(peer), by, step: Step::Answer };
+        self.outputs.push_back(output);
+        if let Some(negotiated) = negotiated {
+            self.agreed(now, negotiated);
+        }
+        Ok(())
+    }
+
+    pub(super) fn agreed(&mut self, now: Instant, negotiated: Negotiated) {
+        let candidates = negotiated.remote.candidates.clone();
+        match &mut self.state {
+            State::Connecting { peer, by, step } => {
+                peer.negotiated = Some(negotiated);
+                if *step == Step::Answer {
+                    (*by, *step) = (now + self.shared.patience.ice, Step::Ice);
+                    self.outputs.push_back(ConnectionOutput::Negotiated);
+                }
+            }
+            State::Playing { receiver, .. } => receiver.renegotiated(&negotiated),
+            _ => {}
+        }
+        candidates.into_iter().for_each(|candidate| self.remote_candidate(now, candidate));
+    }
+
+    pub(super) fn play(&mut self, now: Instant, keys: &SessionKeys) {
+        let State::Connecting { mut peer, .. } = std::mem::replace(&mut self.state, State::Over) else {
+            return;
+        };
+        let negotiated = peer.negotiated.take().unwrap_or_default();
+        let options = ReceiverOptions {
+            clock: self.shared.clock,
+            joined_at: self.shared.joined_at,
+            first_track: self.first_track,
+            seed: self.shared.seed,
+            is_tapped: self.shared.is_tapped,
+        };
+        let sender = self
+            .sends_only
+            .then(|| Sender::new(keys, self.tracks(&negotiated), self.sender_options(&negotiated), now));
+        match (Receiver::new(keys, &negotiated, options, now), sender.transpose()) {
+            (Ok(receiver), Ok(sender)) => {
+                let next_interval_at = next_second(self.shared.joined_at, now);
+                let (receiver, sender) = (Box::new(receiver), sender.map(Box::new));
+                if sender.as_ref().is_some_and(|sender| sender.is_empty()) {
+                    let detail =
+                        format!("the server takes none of what we would send: {}", self.sent_codecs());
+                    return self.fail(FailureReason::CodecRefused, &detail);
+                }
+                self.state = State::Playing { peer, receiver, sender, next_interval_at };
+                self.outputs.push_back(ConnectionOutput::Connected);
+            }
+            (Err(error), _) | (_, Err(error)) => self.fail(FailureReason::Dtls, &error.to_string()),
+        }
+    }
+
+    fn sender_options(&self, negotiated: &Negotiated) -> SenderOptions {
+        SenderOptions {
+            clock: self.shared.clock,
+            seed: self.shared.seed,
+            extension_ids: negotiated.answer.extension_ids(),
+            reduced_size_rtcp: negotiated.answer.sections.iter().any(|section| section.reduced_size_rtcp),
+        }
+    }
+
+    fn sent_codecs(&self) -> String {
+        let clips = self.outgoing.iter().filter_map(|out| out.ladders.iter().flatten().next());
+        clips.map(|clip| clip.codec().name()).collect::<Vec<_>>().join(", ")
+    }
+
+    /// What is sent, section by section, layer by layer.
+    fn tracks(&mut self, negotiated: &Negotiated) -> Vec<SentTrack> {
+        let mut tracks = Vec::new();
+        for (at, out) in self.outgoing.iter().enumerate() {
+            // The sections of an offer are in the order of what is sent.
+            let Some(codec) = out.ladders.iter().flatten().next().map(|clip| clip.codec()) else { continue };
+            let plans = agreed::plans(negotiated, at, &out.media, codec);
+            if plans.is_empty() {
+                let detail = format!("the server does not take {}: it is not sent", codec.name());
+                self.outputs.push_back(ConnectionOutput::Observed(Observation::Odd {
+                    place: "codec_refused",
+                    detail,
+                }));
+            }
+            tracks.extend(plans.into_iter().zip(&out.ladders).map(|(plan, ladder)| SentTrack {
+                plan,
+                ladder: ladder.clone(),
+                offset: out.offset,
+            }));
+        }
+        tracks
+    }
+}
