@@ -5,7 +5,7 @@ mod target;
 pub use target::{Target, TargetError};
 
 mod rows;
-pub use rows::{RowSender, rows};
+pub use rows::{RowReceiver, RowSender, rows};
 
 mod local;
 pub use local::{Local, Processes, WatchConfig, WatchError, WatchedProcess, Watching};

@@ -1,8 +1,9 @@
 //! The way of rows from every watcher of a run to its sink: one bounded queue; what it does not take is counted.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::mpsc::{self, Receiver, RecvError, RecvTimeoutError, Sender, TryRecvError};
+use std::time::Duration;
 
 use throng_observation::host::{HostRow, SeriesId};
 
@@ -10,23 +11,34 @@ use throng_observation::host::{HostRow, SeriesId};
 /// use clones of one.
 #[derive(Clone, Debug)]
 pub struct RowSender {
-    queue: SyncSender<HostRow>,
+    queue: Sender<HostRow>,
+    shared: Arc<Shared>,
+}
+
+/// The end of the queue at which rows are taken.
+#[derive(Debug)]
+pub struct RowReceiver {
+    queue: Receiver<HostRow>,
     shared: Arc<Shared>,
 }
 
 #[derive(Debug, Default)]
 struct Shared {
+    capacity: usize,
+    waiting: AtomicUsize,
     next_series: AtomicU32,
     dropped: AtomicU64,
     /// Set when nobody takes rows any more.
-    is_closed: std::sync::atomic::AtomicBool,
+    is_closed: AtomicBool,
 }
 
-/// A queue for `capacity` rows.
+/// A queue for `capacity` rows. It takes memory for those that wait: a bounded channel of the standard library has all its
+/// room laid out and written to from the start, which for minutes of rows is more than all else that a watcher needs.
 #[must_use]
-pub fn rows(capacity: usize) -> (RowSender, Receiver<HostRow>) {
-    let (queue, receiver) = mpsc::sync_channel(capacity);
-    (RowSender { queue, shared: Arc::default() }, receiver)
+pub fn rows(capacity: usize) -> (RowSender, RowReceiver) {
+    let (sender, receiver) = mpsc::channel();
+    let shared = Arc::new(Shared { capacity, ..Shared::default() });
+    (RowSender { queue: sender, shared: Arc::clone(&shared) }, RowReceiver { queue: receiver, shared })
 }
 
 impl RowSender {
@@ -39,11 +51,10 @@ impl RowSender {
     /// Puts a row into the queue; never waits. `false` when the queue was full: the row is lost and counted. Who sends
     /// a series must send it again then, before its samples.
     pub fn send(&self, row: HostRow) -> bool {
-        match self.queue.try_send(row) {
-            Ok(()) => return true,
-            Err(TrySendError::Full(_)) => {}
-            Err(TrySendError::Disconnected(_)) => self.shared.is_closed.store(true, Relaxed),
+        if self.shared.waiting.fetch_add(1, Relaxed) < self.shared.capacity && self.queue.send(row).is_ok() {
+            return true;
         }
+        self.shared.waiting.fetch_sub(1, Relaxed);
         self.shared.dropped.fetch_add(1, Relaxed);
         false
     }
@@ -66,6 +77,56 @@ impl RowSender {
     }
 }
 
+impl RowReceiver {
+    /// The next row; waits for it.
+    ///
+    /// # Errors
+    /// When the queue is empty and all senders are gone.
+    pub fn recv(&self) -> Result<HostRow, RecvError> {
+        self.queue.recv().inspect(|_| self.taken())
+    }
+
+    /// The next row; waits for it no longer than `timeout`.
+    ///
+    /// # Errors
+    /// When none came in time, or all senders are gone.
+    pub fn recv_timeout(&self, timeout: Duration) -> Result<HostRow, RecvTimeoutError> {
+        self.queue.recv_timeout(timeout).inspect(|_| self.taken())
+    }
+
+    /// The next row, if one waits.
+    ///
+    /// # Errors
+    /// When none waits.
+    pub fn try_recv(&self) -> Result<HostRow, TryRecvError> {
+        self.queue.try_recv().inspect(|_| self.taken())
+    }
+
+    /// The rows that wait.
+    pub fn try_iter(&self) -> impl Iterator<Item = HostRow> + '_ {
+        std::iter::from_fn(|| self.try_recv().ok())
+    }
+
+    fn taken(&self) {
+        self.shared.waiting.fetch_sub(1, Relaxed);
+    }
+}
+
+/// All rows until the last sender is gone.
+impl Iterator for RowReceiver {
+    type Item = HostRow;
+
+    fn next(&mut self) -> Option<HostRow> {
+        self.recv().ok()
+    }
+}
+
+impl Drop for RowReceiver {
+    fn drop(&mut self) {
+        self.shared.is_closed.store(true, Relaxed);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,8 +145,10 @@ mod tests {
         assert!(!other.send(row()));
         assert_eq!((sender.dropped(), sender.is_closed()), (1, false));
         assert_ne!(sender.new_series(), other.new_series());
+        assert!(receiver.try_recv().is_ok());
+        assert!(other.send(row()), "there is room again");
         drop(receiver);
-        assert!(!sender.send(row()));
         assert!(other.is_closed());
+        assert!(!sender.send(row()));
     }
 }

@@ -184,10 +184,9 @@ fn fresh(since: RunTime, at: RunTime) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rows::rows;
-    use std::sync::mpsc::Receiver;
+    use crate::rows::{RowReceiver, rows};
 
-    fn writer(room: usize) -> (SeenWriter, Receiver<HostRow>, RowSender) {
+    fn writer(room: usize) -> (SeenWriter, RowReceiver, RowSender) {
         let (sender, receiver) = rows(room);
         let _ = sender.new_series();
         (SeenWriter::new(HostId(1), sender.clone()), receiver, sender)
@@ -201,7 +200,7 @@ mod tests {
         Seen::Value(Value::new("log.lines", Unit::PerSecond, &[("pattern", "any")], value))
     }
 
-    fn samples(receiver: &Receiver<HostRow>) -> Vec<f64> {
+    fn samples(receiver: &RowReceiver) -> Vec<f64> {
         receiver
             .try_iter()
             .filter_map(|row| if let HostRow::Sample(s) = row { Some(s.value) } else { None })

@@ -7,7 +7,6 @@ mod screen;
 mod view;
 
 use std::path::Path;
-use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use throng_observation::RunTime;
@@ -15,7 +14,7 @@ use throng_observation::host::{HostId, HostRow};
 use throng_observation::pack::PACKS_FACT;
 use throng_observation::run::{Ending, Row};
 use throng_store::{HostFile, RunWriter};
-use throng_watch::{Local, RowSender};
+use throng_watch::{Local, RowReceiver, RowSender};
 
 use self::arguments::Watch;
 use self::figures::Figures;
@@ -75,7 +74,7 @@ fn here(command: &Watch, interrupt: &Interrupt) -> Result<Exit, Stop> {
 }
 
 /// Takes what has come; what is known of the server goes among the facts of the host.
-fn take(received: &Receiver<HostRow>, packs: &str, figures: &mut Figures, mut file: Option<&mut File<'_>>) {
+fn take(received: &RowReceiver, packs: &str, figures: &mut Figures, mut file: Option<&mut File<'_>>) {
     for mut row in received.try_iter() {
         if let HostRow::Info(info) = &mut row {
             info.facts.insert(PACKS_FACT.into(), packs.to_owned());

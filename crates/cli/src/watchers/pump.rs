@@ -1,12 +1,13 @@
 //! Carries rows of watchers on to the store, and looks at them as they pass.
 
-use std::sync::mpsc::{Receiver, SyncSender};
+use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use throng_observation::host::{HostId, HostRow};
 use throng_observation::run::Row;
+use throng_watch::RowReceiver;
 
 use crate::watched_now::{ServerFigures, WatchedNow};
 
@@ -18,7 +19,7 @@ pub(super) struct Pump {
 
 impl Pump {
     /// Starts; it ends when the last sender of rows is gone.
-    pub(super) fn start(received: Receiver<HostRow>, run_rows: SyncSender<Row>) -> std::io::Result<Self> {
+    pub(super) fn start(received: RowReceiver, run_rows: SyncSender<Row>) -> std::io::Result<Self> {
         let now = Arc::new(Mutex::new(WatchedNow::default()));
         let its_now = Arc::clone(&now);
         let thread = std::thread::Builder::new().name("watch-rows".into()).spawn(move || {

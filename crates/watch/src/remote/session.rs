@@ -1,7 +1,7 @@
 //! One run that is served: its token was right, its rows are streamed, and only what it takes in time.
 
 use std::io;
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use throng_observation::RunTime;
@@ -18,7 +18,7 @@ use super::wire::{
 use crate::commands::Commands;
 use crate::local::{Local, Watching};
 use crate::profiler::{self, Options};
-use crate::rows::{RowSender, rows};
+use crate::rows::{RowReceiver, RowSender, rows};
 use crate::told::Listened;
 
 /// Rows that may wait for a run: two seconds of 2,000 busy threads. A run that takes them slower loses some.
@@ -55,7 +55,7 @@ pub(super) struct Session {
 struct Streamed {
     watching: Watching,
     sender: RowSender,
-    receiver: Receiver<HostRow>,
+    receiver: RowReceiver,
     known: Known,
 }
 

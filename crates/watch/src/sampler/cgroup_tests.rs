@@ -1,12 +1,11 @@
 //! Control groups as kernels of several ages lay them out, version 2 from recorded files.
 
 use std::collections::BTreeMap;
-use std::sync::mpsc::Receiver;
 
 use throng_observation::host::{HostId, HostRow};
 
 use super::*;
-use crate::rows::rows;
+use crate::rows::{RowReceiver, rows};
 
 #[test]
 fn files_are_found_in_every_mixture_of_hierarchies() {
@@ -100,7 +99,7 @@ struct Hierarchy {
     mount: tempfile::TempDir,
     group: Cgroup,
     out: Out,
-    receiver: Receiver<HostRow>,
+    receiver: RowReceiver,
 }
 
 impl Hierarchy {

@@ -192,12 +192,12 @@ mod tests {
     use std::time::Duration;
     use throng_observation::host::catalogue;
 
-    fn out(capacity: usize) -> (Out, std::sync::mpsc::Receiver<HostRow>) {
+    fn out(capacity: usize) -> (Out, crate::RowReceiver) {
         let (rows, receiver) = rows(capacity);
         (Out { rows, host: HostId(3), zero: Instant::now(), netns: None }, receiver)
     }
 
-    fn samples(receiver: &std::sync::mpsc::Receiver<HostRow>) -> Vec<(i64, f64)> {
+    fn samples(receiver: &crate::RowReceiver) -> Vec<(i64, f64)> {
         let sample = |row| match row {
             HostRow::Sample(sample) => Some((sample.at.0, sample.value)),
             _ => None,

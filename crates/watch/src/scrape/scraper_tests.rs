@@ -1,7 +1,8 @@
 use super::*;
+use crate::RowReceiver;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::RecvTimeoutError;
 use throng_observation::RunTime;
 use throng_observation::host::{HostEventKind, HostId, HostRow};
 
@@ -34,7 +35,7 @@ fn start(
     address: SocketAddr,
     allowed: &Allowed,
     change: impl FnOnce(&mut Endpoint),
-) -> (Scraper, Receiver<HostRow>) {
+) -> (Scraper, RowReceiver) {
     let url = format!("http://{address}/metrics");
     let mut endpoint = Endpoint::new("e", &url, EndpointKind::OpenMetrics).unwrap();
     endpoint.interval = INTERVAL_MIN;
@@ -45,7 +46,7 @@ fn start(
 }
 
 /// Waits for the first row that is looked for.
-fn wait<T>(receiver: &Receiver<HostRow>, mut wanted: impl FnMut(&HostRow) -> Option<T>) -> T {
+fn wait<T>(receiver: &RowReceiver, mut wanted: impl FnMut(&HostRow) -> Option<T>) -> T {
     let until = std::time::Instant::now() + Duration::from_secs(20);
     loop {
         match receiver.recv_timeout(until.saturating_duration_since(std::time::Instant::now())) {

@@ -2,7 +2,6 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use throng_observation::host::{HostEventKind, HostId, HostRow};
@@ -11,7 +10,7 @@ use throng_sim::requires_root;
 use throng_watch::remote::{
     Agent, AgentConfig, AgentError, Consent, Offer, Remote, RemoteConfig, RemoteError,
 };
-use throng_watch::{Target, WatchConfig};
+use throng_watch::{RowReceiver, Target, WatchConfig};
 
 use crate::seen::Seen;
 
@@ -34,13 +33,13 @@ fn client(agent: &Agent) -> RemoteConfig {
     }
 }
 
-fn begin(remote: Remote, host: u8) -> (throng_watch::remote::RemoteWatching, Receiver<HostRow>, Instant) {
+fn begin(remote: Remote, host: u8) -> (throng_watch::remote::RemoteWatching, RowReceiver, Instant) {
     let (sender, rows) = throng_watch::rows(65_536);
     let zero = Instant::now();
     (remote.begin(HostId(host), None, zero, sender), rows, zero)
 }
 
-fn until(seen: &mut Seen, rows: &Receiver<HostRow>, what: &str, is_enough: impl Fn(&Seen) -> bool) {
+fn until(seen: &mut Seen, rows: &RowReceiver, what: &str, is_enough: impl Fn(&Seen) -> bool) {
     let until = Instant::now() + Duration::from_secs(20);
     while !is_enough(seen) {
         match rows.recv_timeout(until.saturating_duration_since(Instant::now())) {

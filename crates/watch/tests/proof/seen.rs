@@ -1,11 +1,10 @@
 //! Watches a while and gives what was seen in a form that can be asked.
 
 use std::collections::BTreeMap;
-use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use throng_observation::host::{HostEvent, HostEventKind, HostId, HostInfo, HostRow, HostSeries, SeriesId};
-use throng_watch::{Local, Target, WatchConfig, Watching};
+use throng_watch::{Local, RowReceiver, Target, WatchConfig, Watching};
 
 /// Rows that were seen.
 #[derive(Debug, Default)]
@@ -19,7 +18,7 @@ pub(crate) struct Seen {
 /// A watcher and its rows.
 pub(crate) struct Watched {
     pub(crate) watching: Watching,
-    rows: Receiver<HostRow>,
+    rows: RowReceiver,
     pub(crate) zero: Instant,
 }
 

@@ -7,7 +7,6 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use throng_observation::host::{HostId, HostRow, SeriesId};
@@ -15,7 +14,7 @@ use throng_observation::pack::{EndpointKind, Pack};
 use throng_watch::logs::access::UriGroups;
 use throng_watch::logs::{LogReader, LogSource, Patterns, Tail};
 use throng_watch::scrape::{Allowed, Credentials, Endpoint, Filter, Scraper};
-use throng_watch::{Clock, RowSender, SeenWriter, clock_from, packs};
+use throng_watch::{Clock, RowReceiver, RowSender, SeenWriter, clock_from, packs};
 
 /// The path of a program, also where ordinary users do not look; `None` is said.
 pub(crate) fn installed(program: &str, test: &str) -> Option<PathBuf> {
@@ -92,7 +91,7 @@ pub(crate) fn get(port: u16, path: &str) -> Vec<u8> {
 /// What a watcher made of a server.
 pub(crate) struct Watched {
     rows: RowSender,
-    receiver: Receiver<HostRow>,
+    receiver: RowReceiver,
     pub(crate) clock: Clock,
     series: BTreeMap<SeriesId, String>,
     values: Vec<(String, f64)>,

@@ -300,9 +300,7 @@ mod tests {
         String::from_utf8_lossy(&answer).lines().next().unwrap_or_default().to_owned()
     }
 
-    fn listen(
-        allowed: &Allowed,
-    ) -> (EventListener, std::sync::mpsc::Receiver<throng_observation::host::HostRow>) {
+    fn listen(allowed: &Allowed) -> (EventListener, crate::RowReceiver) {
         let (rows, receiver) = crate::rows::rows(1_000);
         let writer = SeenWriter::new(throng_observation::host::HostId(0), rows);
         let clock = crate::seen::clock_from(std::time::Instant::now());
