@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use throng_observation::host::{HostEventKind, HostId, HostRow};
+use throng_observation::host::{HostEventKind, HostId};
 use throng_sim::namespace::Namespace;
 use throng_sim::requires_root;
 use throng_watch::remote::{
