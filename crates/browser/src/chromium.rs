@@ -32,7 +32,11 @@ const FLAGS: [&str; 17] = [
     "--use-fake-ui-for-media-stream",
     "--autoplay-policy=no-user-gesture-required",
     "--allow-loopback-in-peer-connection",
-    "--disable-features=WebRtcHideLocalIpsWithMdns,MediaRouter,OptimizationHints",
+    // Whether a page may speak to a private address is a question to a person from Chromium 142 on.
+    concat!(
+        "--disable-features=WebRtcHideLocalIpsWithMdns,MediaRouter,OptimizationHints,LocalNetworkAccessChecks,",
+        "LocalNetworkAccessChecksWebSockets,LocalNetworkAccessChecksWebRTC"
+    ),
     "--remote-debugging-pipe",
 ];
 

@@ -24,14 +24,22 @@ window.attend = (url, room, people) => {
     const { participants } = (await tell(handle, { request: "listparticipants", room })).plugindata.data;
     return participants.filter(({ publisher }) => publisher).length >= people;
   };
+  // How far it came is told when no pictures play.
+  const at = (step) => { window.member.at = step; };
+  socket.onerror = () => window.member.errors.push("the WebSocket failed");
+  socket.onclose = () => window.member.errors.push("Janus closed the WebSocket");
   const receive = async () => {
+    at("connected");
     session = (await ask({ janus: "create" })).data.id;
     const own = await attach();
+    at("waiting for those who send");
     while (!(await gathered(own))) await new Promise((resolve) => setTimeout(resolve, 200));
     const joined = await tell(own, { request: "join", ptype: "publisher", room, display: "chromium" });
+    at("joined");
     const streams = joined.plugindata.data.publishers.map(({ id }) => ({ feed: id }));
     const handle = await attach();
     const offered = await tell(handle, { request: "join", ptype: "subscriber", room, streams });
+    at(`offered ${streams.length} who send`);
     const connection = window.pc = new RTCPeerConnection();
     connection.onicecandidate = ({ candidate }) =>
       send({ janus: "trickle", handle_id: handle, candidate: candidate || { completed: true } });
@@ -47,6 +55,7 @@ window.attend = (url, room, people) => {
     const answer = await connection.createAnswer();
     await connection.setLocalDescription(answer);
     await tell(handle, { request: "start" }, { type: "answer", sdp: answer.sdp });
+    at("started");
   };
   socket.onopen = () => receive().catch((error) => window.member.errors.push(String(error)));
 };

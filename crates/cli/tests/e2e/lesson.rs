@@ -54,11 +54,8 @@ impl Look {
                 return Ok(());
             }
             if Instant::now() > given_up_at {
-                let errors = browser.evaluate("window.member.errors").unwrap();
-                return Err(format!(
-                    "only {:?} of {people} pictures play in Chromium: {errors}",
-                    look.figures
-                ));
+                let told = browser.evaluate("[window.member.at, window.pc?.iceConnectionState, window.pc?.connectionState, ...window.member.errors]").unwrap();
+                return Err(format!("only {:?} of {people} pictures play in Chromium: {told}", look.figures));
             }
             std::thread::sleep(Duration::from_millis(250));
         }
