@@ -18,11 +18,13 @@ use super::session::{Handle, Heard, Jsep, SERVER, Session};
 use crate::participant::{Message, Open, Why};
 use crate::signalling::room::{PeerId, RoomInput, RoomOutput, RoomSignalling};
 use crate::signalling::said::{broken, excerpt, session_description};
-use crate::signalling::waiting::{GOODBYE_WITHIN, Waiting};
+use crate::signalling::waiting::Waiting;
 
 mod config;
 mod feeds;
 mod layers;
+mod leaving;
+mod refusing;
 mod said;
 mod subscriber;
 
@@ -30,19 +32,6 @@ pub use config::{Config, NewRoom, Subscribing};
 
 const SUBPROTOCOL: &str = "janus-protocol";
 const PLUGIN: &str = "janus.plugin.videoroom";
-/// `JANUS_VIDEOROOM_ERROR_ROOM_EXISTS`.
-const ROOM_EXISTS: i64 = 427;
-/// `JANUS_VIDEOROOM_ERROR_NO_SUCH_ROOM`.
-const NO_SUCH_ROOM: i64 = 426;
-/// `JANUS_VIDEOROOM_ERROR_MISSING_ELEMENT`: no PIN, for a room that wants one.
-const MISSING_ELEMENT: i64 = 429;
-/// `JANUS_VIDEOROOM_ERROR_PUBLISHERS_FULL`.
-const ROOM_FULL: i64 = 432;
-/// `JANUS_VIDEOROOM_ERROR_UNAUTHORIZED`: a wrong PIN, or a wrong key to make rooms.
-const UNAUTHORIZED: i64 = 433;
-/// `JANUS_VIDEOROOM_ERROR_NO_SUCH_FEED`: who was to be received is gone already.
-const NO_SUCH_FEED: i64 = 428;
-
 /// A participant of a VideoRoom.
 pub struct VideoRoom {
     config: Config,
@@ -352,59 +341,6 @@ impl VideoRoom {
         }
     }
 
-    fn plugin_refused(
-        &mut self,
-        now: Instant,
-        answers: Option<Ask>,
-        code: i64,
-        reason: &str,
-    ) -> Result<(), Failure> {
-        let detail = format!("{SERVER} VideoRoom refused: error {code}, {}", excerpt(reason));
-        match (answers, self.publisher) {
-            (Some(Ask::CreateRoom), Some(handle)) if code == ROOM_EXISTS => {
-                self.join(now, handle);
-                Ok(())
-            }
-            (Some(Ask::Subscriber(peer)), _) if code == NO_SUCH_FEED => {
-                self.odd(detail);
-                self.subscribers.refused(peer);
-                self.pursue(now);
-                Ok(())
-            }
-            // Who is gone already has no layers; the picture that stays away shows in the meters.
-            (Some(Ask::Layer), _) => {
-                self.odd(detail);
-                Ok(())
-            }
-            (Some(Ask::Farewell), _) => Ok(()),
-            // Nobody can be asked who is left: somebody else ends the room, or the server.
-            (Some(Ask::Leave | Ask::WhoIsLeft), _) => {
-                self.end_session(now);
-                Ok(())
-            }
-            _ => Err(Failure::new(reason_of(code, reason), detail)),
-        }
-    }
-
-    fn refused(&mut self, ask: Option<Ask>, code: i64, reason: &str) -> Result<(), Failure> {
-        let detail = format!("{SERVER} refused: error {code}, {reason}");
-        // What was on its way when the session ended finds none.
-        if matches!(self.state, State::Leaving(_)) && ask != Some(Ask::Destroy) {
-            return Ok(());
-        }
-        match ask {
-            Some(Ask::DetachSubscriber(_) | Ask::Layer | Ask::Farewell) => {
-                self.odd(detail);
-                Ok(())
-            }
-            Some(Ask::Destroy) => {
-                self.goodbye();
-                Ok(())
-            }
-            _ => Err(Failure::new(FailureReason::Refused, detail)),
-        }
-    }
-
     fn hung_up(&mut self, handle: Handle, reason: &str) -> Result<(), Failure> {
         let Some(peer) = self.peer_of(handle) else { return Ok(()) };
         let kind = match reason {
@@ -450,60 +386,6 @@ impl VideoRoom {
         }
     }
 
-    fn leave(&mut self, now: Instant) {
-        match self.state {
-            State::Idle | State::Over => {
-                self.state = State::Over;
-                return self.outputs.push_back(RoomOutput::Goodbye);
-            }
-            // No session id yet: closing the connection is all there is to say.
-            State::Opening(_) => return self.goodbye(),
-            State::Leaving(_) => return,
-            State::Entering | State::Present => {}
-        }
-        if let Some(handle) = self.publisher {
-            let why = "Janus: the goodbye";
-            if matches!(self.state, State::Present) {
-                let ask = if self.config.new_room.is_some() { Ask::Leave } else { Ask::Farewell };
-                self.ask(now, handle, json!({ "request": "leave" }), None, (ask, why));
-                self.state = State::Leaving(Waiting::new(now, GOODBYE_WITHIN, why));
-                if ask == Ask::Leave {
-                    return;
-                }
-            }
-        }
-        self.end_session(now);
-    }
-
-    /// Who leaves last ends the room: the server answers one after another, so that one of them sees it empty.
-    fn who_is_left(&mut self, now: Instant, handle: Handle) {
-        let list = json!({ "request": "listparticipants", "room": room_json(&self.config.room) });
-        self.ask(now, handle, list, None, (Ask::WhoIsLeft, "Janus: the goodbye"));
-    }
-
-    fn destroy_if_empty(&mut self, now: Instant, handle: Handle, said: &Said) {
-        if let Some(room) = &self.config.new_room
-            && said.participants.as_ref().is_some_and(Vec::is_empty)
-        {
-            let end = room.end(&self.config.room);
-            self.ask(now, handle, end, None, (Ask::Farewell, "Janus: the goodbye"));
-        }
-        self.end_session(now);
-    }
-
-    /// The end of the session detaches its handles and frees their ports.
-    fn end_session(&mut self, now: Instant) {
-        let destroy = self.session.destroy(now, Ask::Destroy);
-        self.say(destroy);
-        self.state = State::Leaving(Waiting::new(now, GOODBYE_WITHIN, "Janus: the goodbye"));
-    }
-
-    fn goodbye(&mut self) {
-        self.state = State::Over;
-        self.outputs.push_back(RoomOutput::Close);
-        self.outputs.push_back(RoomOutput::Goodbye);
-    }
-
     fn timeout(&mut self, now: Instant) {
         match &self.state {
             State::Opening(waiting) => {
@@ -524,19 +406,6 @@ impl VideoRoom {
                 Err(failure) => self.fail(failure),
             },
         }
-    }
-}
-
-/// What a refusal of the plugin means for a participant.
-fn reason_of(code: i64, reason: &str) -> FailureReason {
-    match code {
-        MISSING_ELEMENT if reason.contains("(pin)") || reason.contains("(admin_key)") => {
-            FailureReason::Unauthorized
-        }
-        NO_SUCH_ROOM => FailureReason::NoSuchRoom,
-        ROOM_FULL => FailureReason::RoomFull,
-        UNAUTHORIZED => FailureReason::Unauthorized,
-        _ => FailureReason::Refused,
     }
 }
 

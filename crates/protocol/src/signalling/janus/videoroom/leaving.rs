@@ -1,0 +1,68 @@
+//! How a participant says goodbye, and who leaves last ends the room that the run made.
+
+use std::time::Instant;
+
+use serde_json::json;
+
+use super::config::room_json;
+use super::said::Said;
+use super::{Ask, State, VideoRoom};
+use crate::signalling::janus::session::Handle;
+use crate::signalling::room::RoomOutput;
+use crate::signalling::waiting::{GOODBYE_WITHIN, Waiting};
+
+impl VideoRoom {
+    pub(super) fn leave(&mut self, now: Instant) {
+        match self.state {
+            State::Idle | State::Over => {
+                self.state = State::Over;
+                return self.outputs.push_back(RoomOutput::Goodbye);
+            }
+            // No session id yet: closing the connection is all there is to say.
+            State::Opening(_) => return self.goodbye(),
+            State::Leaving(_) => return,
+            State::Entering | State::Present => {}
+        }
+        if let Some(handle) = self.publisher {
+            let why = "Janus: the goodbye";
+            if matches!(self.state, State::Present) {
+                let ask = if self.config.new_room.is_some() { Ask::Leave } else { Ask::Farewell };
+                self.ask(now, handle, json!({ "request": "leave" }), None, (ask, why));
+                self.state = State::Leaving(Waiting::new(now, GOODBYE_WITHIN, why));
+                if ask == Ask::Leave {
+                    return;
+                }
+            }
+        }
+        self.end_session(now);
+    }
+
+    /// Who leaves last ends the room: the server answers one after another, so that one of them sees it empty.
+    pub(super) fn who_is_left(&mut self, now: Instant, handle: Handle) {
+        let list = json!({ "request": "listparticipants", "room": room_json(&self.config.room) });
+        self.ask(now, handle, list, None, (Ask::WhoIsLeft, "Janus: the goodbye"));
+    }
+
+    pub(super) fn destroy_if_empty(&mut self, now: Instant, handle: Handle, said: &Said) {
+        if let Some(room) = &self.config.new_room
+            && said.participants.as_ref().is_some_and(Vec::is_empty)
+        {
+            let end = room.end(&self.config.room);
+            self.ask(now, handle, end, None, (Ask::Farewell, "Janus: the goodbye"));
+        }
+        self.end_session(now);
+    }
+
+    /// The end of the session detaches its handles and frees their ports.
+    pub(super) fn end_session(&mut self, now: Instant) {
+        let destroy = self.session.destroy(now, Ask::Destroy);
+        self.say(destroy);
+        self.state = State::Leaving(Waiting::new(now, GOODBYE_WITHIN, "Janus: the goodbye"));
+    }
+
+    pub(super) fn goodbye(&mut self) {
+        self.state = State::Over;
+        self.outputs.push_back(RoomOutput::Close);
+        self.outputs.push_back(RoomOutput::Goodbye);
+    }
+}
