@@ -14,8 +14,9 @@ use super::{End, Outgoing, Received, Receiver, Sender, Side, TransportError, Wir
 
 /// Samples that may wait for the consumer.
 const QUEUE_FRAMES: usize = 4;
-/// Before the first frames are offered again to a consumer that has not connected yet.
+/// Before the first frames are offered again to a consumer that has not connected yet, and how often they are.
 const UNCONNECTED_PAUSE: Duration = Duration::from_millis(1);
+const OFFERS_MAX: u32 = 15_000;
 
 type Service = ipc_threadsafe::Service;
 
@@ -88,7 +89,12 @@ impl Sender for Loans {
     fn send(&mut self, frame: &Outgoing<'_>) -> Result<(), TransportError> {
         // Until the consumer's side has opened the connection, which it does when it looks for a sample, the queue is
         // filled once and what comes after is given to nobody, whatever the strategy.
+        let mut offers = 1;
         while self.offer(frame.bytes)? == 0 {
+            if offers == OFFERS_MAX {
+                return Err(failed("nobody takes the frames"));
+            }
+            offers += 1;
             std::thread::sleep(UNCONNECTED_PAUSE);
         }
         self.notifier.notify().map_err(failed)?;
