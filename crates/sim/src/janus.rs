@@ -209,12 +209,14 @@ impl<'a> Janus<'a> {
         Ok(files)
     }
 
-    /// The numbers of the rooms there are.
+    /// The numbers of the rooms there are, private ones too.
     ///
     /// # Errors
     /// When Janus does not answer.
     pub fn rooms(&self) -> Result<Vec<u64>, StandError> {
-        let said = self.namespace.enter(|| video_room(&[json!({ "request": "list" })]))??;
+        let said = self
+            .namespace
+            .enter(|| video_room(&[json!({ "request": "list", "admin_key": ADMIN_KEY })]))??;
         let rooms = said.iter().flat_map(|answer| list(answer, "list"));
         Ok(rooms.filter_map(|room| room.get("room")?.as_u64()).collect())
     }

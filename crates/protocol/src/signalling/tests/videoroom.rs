@@ -248,6 +248,9 @@ fn a_room_is_made_or_found_and_destroyed_by_who_leaves_last() {
         match requests.as_slice() {
             [end] if is_ended => {
                 assert_eq!((&end["request"], &end["secret"]), (&json!("destroy"), &json!("s")));
+                // The session, and with it the right to ask, lasts until the room is gone.
+                assert!(!matches!(stand.outputs.last(), Some(RoomOutput::Goodbye)), "{:?}", stand.outputs);
+                stand.answers("destroy", &json!({"videoroom":"destroyed","room":1234}), None);
             }
             requests => assert!(requests.is_empty() && !is_ended, "{requests:?}"),
         }

@@ -47,10 +47,13 @@ impl VideoRoom {
         if let Some(room) = &self.config.new_room
             && said.participants.as_ref().is_some_and(Vec::is_empty)
         {
+            // Waited for: Janus takes messages to plugins in threads of their own, and would end the session before.
             let end = room.end(&self.config.room);
-            self.ask(now, handle, end, None, (Ask::Farewell, "Janus: the goodbye"));
+            self.ask(now, handle, end, None, (Ask::EndRoom, "Janus: the goodbye"));
+            self.state = State::Leaving(Waiting::new(now, GOODBYE_WITHIN, "Janus: the goodbye"));
+        } else {
+            self.end_session(now);
         }
-        self.end_session(now);
     }
 
     /// The end of the session detaches its handles and frees their ports.

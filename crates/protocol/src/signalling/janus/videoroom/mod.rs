@@ -63,6 +63,8 @@ enum Ask {
     /// Our own goodbye, where the room is to be destroyed by who leaves last.
     Leave,
     WhoIsLeft,
+    /// The end of the room that the run made.
+    EndRoom,
     /// What nobody waits for: the session's end follows.
     Farewell,
     Destroy,
@@ -202,6 +204,10 @@ impl VideoRoom {
             }
             Some(Ask::WhoIsLeft) => {
                 self.destroy_if_empty(now, handle, &said);
+                return Ok(());
+            }
+            Some(Ask::EndRoom) => {
+                self.end_session(now);
                 return Ok(());
             }
             _ => {}

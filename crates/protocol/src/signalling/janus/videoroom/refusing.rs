@@ -47,8 +47,8 @@ impl VideoRoom {
                 Ok(())
             }
             (Some(Ask::Farewell), _) => Ok(()),
-            // Nobody can be asked who is left: somebody else ends the room, or the server.
-            (Some(Ask::Leave | Ask::WhoIsLeft), _) => {
+            // Nobody can be asked who is left, or the room is gone: somebody else ends it, or the server.
+            (Some(Ask::Leave | Ask::WhoIsLeft | Ask::EndRoom), _) => {
                 self.end_session(now);
                 Ok(())
             }
