@@ -4,13 +4,17 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use throng_sim::namespace::Namespace;
 
 use crate::cgroup::Group;
 use crate::search::Lab;
+
+/// How the crowds come that tell what a viewer costs, and how long they are looked at.
+const JOINS_EVERY: Duration = Duration::from_millis(50);
+const LOOKS_FOR: Duration = Duration::from_secs(8);
 
 /// A running stage; it ends when dropped.
 pub(crate) struct Stage {
@@ -88,34 +92,48 @@ impl Stage {
         counters[name].as_f64().with_context(|| format!("no counter {name}"))
     }
 
-    /// How fast a count of it grows, a second, in a straight line of its viewers: measured with few and with more, because the
-    /// first ones pay for what all share.
-    pub(crate) fn growth(
+    /// The crowd at which `whole` of a count is used up a second: a straight line through what a few viewers use, who pay for
+    /// what all share, and what four fifths of that crowd do. The further from the limit, the more each viewer seems to cost:
+    /// a busy server does more at once.
+    pub(crate) fn limit(
         &self,
         lab: &Lab,
+        whole: f64,
         count: impl Fn(&Self) -> anyhow::Result<f64>,
-    ) -> anyhow::Result<Line> {
-        const VIEWERS: [u32; 2] = [4, 10];
-        let mut grown = [0.0; 2];
-        for (grown, viewers) in grown.iter_mut().zip(VIEWERS) {
-            let mut crowd = lab.command(None);
-            let folder = tempfile::tempdir()?;
-            crowd.args(["view", &self.url, "-n", &viewers.to_string(), "--for", "11s", "--quiet"]);
-            crowd.arg("--output").arg(folder.path().join("run")).stdout(Stdio::null()).stderr(Stdio::null());
-            let mut crowd = crowd.spawn()?;
-            std::thread::sleep(Duration::from_secs(4));
-            let before = count(self)?;
-            std::thread::sleep(Duration::from_secs(6));
-            *grown = (count(self)? - before) / 6.0;
-            crowd.wait()?;
-        }
-        let each = (grown[1] - grown[0]) / f64::from(VIEWERS[1] - VIEWERS[0]);
-        Ok(Line { shared: grown[0] - each * f64::from(VIEWERS[0]), each })
+    ) -> anyhow::Result<f64> {
+        const FEW: u32 = 4;
+        const MORE: u32 = 10;
+        let few = (FEW, self.growth(lab, FEW, &count)?);
+        let rough = Line::through(few, (MORE, self.growth(lab, MORE, &count)?)).limit(whole);
+        let many = (rough * 0.8).clamp(f64::from(MORE), 200.0) as u32;
+        Ok(Line::through(few, (many, self.growth(lab, many, &count)?)).limit(whole))
     }
 
-    /// CPU seconds a second that viewers cost the whole process, or its busiest thread alone.
-    pub(crate) fn cpu(&self, lab: &Lab, of: CpuOf) -> anyhow::Result<Line> {
-        self.growth(lab, |stage| of.on_cpu_s(stage.pid()))
+    /// How fast a count grows under so many viewers, a second.
+    fn growth(
+        &self,
+        lab: &Lab,
+        viewers: u32,
+        count: &impl Fn(&Self) -> anyhow::Result<f64>,
+    ) -> anyhow::Result<f64> {
+        let mut crowd = lab.command(None);
+        let folder = tempfile::tempdir()?;
+        let settled = Duration::from_secs(5) + JOINS_EVERY * viewers;
+        let lasts = format!("{}s", (settled + LOOKS_FOR).as_secs() + 2);
+        crowd.args(["view", &self.url, "-n", &viewers.to_string(), "--every", "50ms", "--for", &lasts]);
+        crowd.args(["--quiet", "--output"]).arg(folder.path().join("run"));
+        let mut crowd = crowd.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+        std::thread::sleep(settled);
+        let (before, began) = (count(self)?, Instant::now());
+        std::thread::sleep(LOOKS_FOR);
+        let grown = (count(self)? - before) / began.elapsed().as_secs_f64();
+        crowd.wait()?;
+        Ok(grown)
+    }
+
+    /// The crowd whose CPU time comes to `cores`: of the whole process, or of its busiest thread alone.
+    pub(crate) fn cpu_limit(&self, lab: &Lab, of: CpuOf, cores: f64) -> anyhow::Result<f64> {
+        self.limit(lab, cores, |stage| of.on_cpu_s(stage.pid()))
     }
 
     /// Bytes that it has read from files (`/proc/P/io`: rchar).
@@ -153,14 +171,20 @@ impl CpuOf {
 }
 
 /// What grows with the crowd in a straight line.
-pub(crate) struct Line {
+struct Line {
     shared: f64,
     each: f64,
 }
 
 impl Line {
+    /// Through what two crowds use.
+    fn through((few, by_few): (u32, f64), (many, by_many): (u32, f64)) -> Self {
+        let each = (by_many - by_few) / f64::from(many - few);
+        Self { shared: by_few - each * f64::from(few), each }
+    }
+
     /// The crowd at which so much is used up.
-    pub(crate) fn limit(&self, whole: f64) -> f64 {
+    fn limit(&self, whole: f64) -> f64 {
         (whole - self.shared) / self.each
     }
 }

@@ -16,7 +16,7 @@ pub(super) const PLANTED: Planted = Planted {
 
 fn plant(lab: &Lab) -> anyhow::Result<Outcome> {
     let stage = Stage::start(lab, None, &["--workers", "1", "--copy-per-packet-kb", "2000"])?;
-    let truth = stage.cpu(lab, CpuOf::BusiestThread)?.limit(1.0);
+    let truth = stage.cpu_limit(lab, CpuOf::BusiestThread, 1.0)?;
     let watch = format!("pid={}", stage.pid());
     let answer = lab.find(None, "copying", &stage.url, &watch, &["--ceiling", "200"])?;
     Ok(Outcome { answer, truth: Some(truth) })

@@ -18,7 +18,7 @@ pub(super) const PLANTED: Planted = Planted {
 
 fn plant(lab: &Lab) -> anyhow::Result<Outcome> {
     let stage = Stage::start(lab, None, &["--workers", "2", "--work-per-packet", "800"])?;
-    let truth = stage.cpu(lab, CpuOf::Process)?.limit(CORES);
+    let truth = stage.cpu_limit(lab, CpuOf::Process, CORES)?;
     let quota = Group::cpu(CORES)?;
     quota.take(stage.pid())?;
     let watch = format!("pid={}", stage.pid());

@@ -40,7 +40,7 @@ fn plant(lab: &Lab) -> anyhow::Result<Outcome> {
     let group = Group::disk_read(&disk.number()?, BYTES_PER_S)?;
     let path = disk.folder.path().display().to_string();
     let stage = Stage::start(lab, None, &["--media-folder", &path])?;
-    let truth = stage.growth(lab, Stage::bytes_read)?.limit(BYTES_PER_S as f64);
+    let truth = stage.limit(lab, BYTES_PER_S as f64, Stage::bytes_read)?;
     group.take(stage.pid())?;
     let watch = format!("pid={}", stage.pid());
     let answer = lab.find(None, "disk-read", &stage.url, &watch, &["--ceiling", "200"])?;

@@ -17,7 +17,7 @@ fn plant(lab: &Lab) -> anyhow::Result<Outcome> {
     let stage = Stage::start(lab, None, &["--workers", "1", "--work-per-packet", "800"])?;
     let truth = match lab.is_short {
         true => None,
-        false => Some(stage.cpu(lab, CpuOf::BusiestThread)?.limit(1.0)),
+        false => Some(stage.cpu_limit(lab, CpuOf::BusiestThread, 1.0)?),
     };
     let watch = format!("pid={}", stage.pid());
     let answer = lab.find(None, "one-thread", &stage.url, &watch, &["--ceiling", "200"])?;

@@ -55,7 +55,7 @@ fn plant(lab: &Lab) -> anyhow::Result<Outcome> {
     // What a viewer sends is counted where every datagram is taken in.
     let free = Stage::start(lab, None, &[])?;
     let publisher = Publisher::start(lab, &free)?;
-    let truth = free.growth(lab, |stage| stage.counter("datagrams_received"))?.limit(RATE);
+    let truth = free.limit(lab, RATE, |stage| stage.counter("datagrams_received"))?;
     drop((publisher, free));
     let arguments = ["--receive-rate", &format!("{RATE:.0}"), "--receive-buffer-kb", "64"];
     let stage = Stage::start(lab, None, &arguments)?;

@@ -16,7 +16,7 @@ pub(super) const PLANTED: Planted = Planted {
 fn plant(lab: &Lab) -> anyhow::Result<Outcome> {
     let arguments = ["--workers", "4", "--work-per-packet", "800", "--shared-lock"];
     let stage = Stage::start(lab, None, &arguments)?;
-    let truth = stage.cpu(lab, CpuOf::Process)?.limit(1.0);
+    let truth = stage.cpu_limit(lab, CpuOf::Process, 1.0)?;
     let watch = format!("pid={}", stage.pid());
     let answer = lab.find(None, "shared-lock", &stage.url, &watch, &["--ceiling", "200"])?;
     Ok(Outcome { answer, truth: Some(truth) })
