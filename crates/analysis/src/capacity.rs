@@ -186,10 +186,10 @@ fn notes(
     is_limited: bool,
 ) -> Vec<String> {
     let mut notes = Vec::new();
-    // A value next in the list is the smallest step there is, however far it is.
-    let is_value = ended.iter().any(|hold| hold.value.is_some());
+    // A value next in the list, or a whole room more, is the smallest step there is, however far it is.
+    let step = ended.iter().map(|hold| hold.users).reduce(common_divisor).unwrap_or(1);
     if let (Some(min), Some(max)) = (passing.first(), passing.last())
-        && !(is_value && max - min <= 1)
+        && max - min > step
         && f64::from(max - min) > SPREAD_RATIO_MAX * f64::from(*max)
     {
         notes.push(format!("unstable: the runs came to between {min} and {max}"));
@@ -215,6 +215,11 @@ fn notes(
         notes.push("the failing load was not held a second time: the search ended before".to_owned());
     }
     notes
+}
+
+/// The largest number that divides both.
+fn common_divisor(a: u32, b: u32) -> u32 {
+    if b == 0 { a } else { common_divisor(b, a % b) }
 }
 
 #[cfg(test)]

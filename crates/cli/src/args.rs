@@ -213,9 +213,10 @@ pub(crate) struct Find {
     /// The largest crowd to try [default: the cap on users, or 2000]
     #[arg(long, value_name = "N", value_parser = viewers)]
     pub(crate) ceiling: Option<u32>,
-    /// The cohort whose size is searched [default: the largest], the others stay as they are; or a value below `[crowd]`, the
-    /// lightest first, such as crowd.publish.video=144p,240p,360p, while the crowd stays as large as it is
-    #[arg(long, value_name = "COHORT|PATH=A,B,C")]
+    /// The cohort whose size is searched [default: the largest], the others stay as they are; or target.rooms, how many rooms
+    /// like this one; or a value below `[crowd]`, the lightest first, such as crowd.publish.video=144p,240p,360p, while the
+    /// crowd stays as large as it is
+    #[arg(long, value_name = "COHORT|target.rooms|PATH=A,B,C")]
     pub(crate) vary: Option<String>,
     /// Go on with the search of this run folder, which was cut off
     #[arg(long, value_name = "RUN")]

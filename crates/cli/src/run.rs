@@ -378,7 +378,9 @@ fn new_room(
         secret: format!("throng-{unix_ns:x}"),
         admin_key: admin_key.map(|key| key.expose().to_owned()),
         // Who rejoins finds a place before the server has noticed that they left.
-        publishers: room.publishers.unwrap_or_else(|| plan.expected.users.saturating_mul(2)),
+        publishers: room
+            .publishers
+            .unwrap_or_else(|| plan.expected.users.div_ceil(plan.target.rooms.max(1)).saturating_mul(2)),
         bitrate_bps: room.bits_per_s.unwrap_or(0.0) as u32,
         video_codecs: if codecs.is_empty() { "vp8".into() } else { codecs.join(",") },
     })

@@ -77,7 +77,7 @@ impl Casting {
     /// run.
     #[must_use]
     pub fn participant(&self, number: u32, joins_at: Duration, role: &Role) -> Box<dyn Participant> {
-        match &self.endpoint {
+        match &self.endpoint.in_room(role.room) {
             Endpoint::JanusVideoRoom { url, room, pin } => self.member(number, joins_at, role, |attention| {
                 self.video_room(number, role, attention, (url, room, pin))
             }),

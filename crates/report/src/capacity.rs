@@ -3,12 +3,14 @@
 use throng_analysis::capacity::{Bracket, Capacity, Conclusion};
 use throng_observation::run::RunData;
 use throng_observation::{Goal, HoldRow};
+use throng_scenario::Scenario;
 
 use crate::summary::{CapacitySummary, GoalBracket, RunOutcome};
 
 /// What the holds of a run came to; `None` for a plain run.
-pub(crate) fn summarise(run: &RunData, noun: &str) -> Option<CapacitySummary> {
+pub(crate) fn summarise(run: &RunData) -> Option<CapacitySummary> {
     let capacity = Capacity::of(&run.holds, Goal::Acceptable)?;
+    let noun = noun(run);
     let bracket = |(goal, bracket): (Goal, &Bracket)| GoalBracket {
         goal: goal.key().to_owned(),
         bad_users_ratio_max: goal.bad_ratio_max(),
@@ -21,13 +23,28 @@ pub(crate) fn summarise(run: &RunData, noun: &str) -> Option<CapacitySummary> {
         runs: capacity.runs.iter().filter_map(|run| run.passing).collect(),
         goal: capacity.goal.key().to_owned(),
         verdict: capacity.conclusion.key().to_owned(),
-        statement: capacity.statement(noun),
+        statement: capacity.statement(&noun),
         values: values(&run.holds),
         goals: Goal::ALL.into_iter().zip(&capacity.goals).map(bracket).collect(),
         recovery_ms: capacity.recovery_ms,
         judged_s: capacity.judged_s,
         notes: capacity.notes,
     })
+}
+
+/// Who is counted: viewers, participants, or those of rooms that come and go as a whole.
+fn noun(run: &RunData) -> String {
+    if run.sent.is_empty() {
+        return "viewers".to_owned();
+    }
+    let scenario = Scenario::parse(&run.info.scenario).ok().filter(|scenario| scenario.target.rooms > 1);
+    scenario.map_or_else(
+        || "participants".to_owned(),
+        |scenario| {
+            let each = scenario.users() / u64::from(scenario.target.rooms);
+            format!("participants in rooms of {each}")
+        },
+    )
 }
 
 impl CapacitySummary {

@@ -61,7 +61,7 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
         canary: canary::summarise(run, warm_up_s),
         failures: failures.iter().map(|(reason, example)| (reason.clone(), example.count)).collect(),
         failure_examples: failures.into_values().collect(),
-        capacity: capacity::summarise(run, if run.sent.is_empty() { "viewers" } else { "participants" }),
+        capacity: capacity::summarise(run),
         bottleneck: None,
         demand: Vec::new(),
         join_cost: None,

@@ -88,8 +88,10 @@ impl Plan {
 }
 
 /// One line of a cohort.
-pub(crate) fn cohort(cohort: &Cohort) -> String {
-    let mut line = format!("{} {}, {}", cohort.size, cohort.name, cohort.arrival.describe(cohort.size));
+pub(crate) fn cohort(cohort: &Cohort, rooms: u32) -> String {
+    let each = if rooms > 1 { format!(" in each of {rooms} rooms") } else { String::new() };
+    let arrives = cohort.arrival.describe(cohort.size.saturating_mul(rooms));
+    let mut line = format!("{} {}{each}, {arrives}", cohort.size, cohort.name);
     if let Some(stay) = &cohort.stay {
         let _ = match stay.time {
             StayTime::Exactly(exact) => write!(line, ", each stays {}", time(exact)),

@@ -77,6 +77,10 @@ struct TargetFile {
     /// LiveKit's room, where the URL (WHIP) does not name it.
     #[serde(skip_serializing_if = "Option::is_none")]
     room: Option<String>,
+    /// How many rooms of a conference there are, the URL's among them, each with the whole crowd; 1 when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1_000))]
+    rooms: Option<u32>,
     /// Private networks that may be reached beside loopback and this host's own addresses, such as `10.0.0.0/8`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default, with = "OneOrMany<String>")]

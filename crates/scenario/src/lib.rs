@@ -41,7 +41,7 @@ mod talk;
 pub use talk::{Talk, Turn};
 
 mod room;
-pub use room::NewRoom;
+pub use room::{NewRoom, ROOMS_MAX};
 
 mod churn;
 pub use churn::{Reconnect, Stay, StayTime};

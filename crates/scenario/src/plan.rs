@@ -162,10 +162,13 @@ impl Plan {
     pub(crate) fn of(scenario: &Scenario) -> Self {
         let RunTimes { duration, warm_up, summary_every } = scenario.run;
         let mut joins: Vec<Join> = Vec::new();
+        let (rooms, each) = (scenario.target.rooms, scenario.crowd.len());
         for (index, cohort) in scenario.crowd.iter().enumerate() {
-            let id = CohortId(u16::try_from(index).unwrap_or(u16::MAX));
-            joins_of(id, cohort, duration, &mut joins);
+            let of_room =
+                |room: u32| CohortId(u16::try_from(room as usize * each + index).unwrap_or(u16::MAX));
+            joins_of(cohort, (rooms, &of_room), duration, &mut joins);
         }
+        let (cohorts, roles) = scenario.cohorts().unzip();
         // Stable: cohorts that join at one moment do so in the order of the file.
         joins.sort_by_key(|join| join.at);
         for (number, join) in (0_u32..).zip(&mut joins) {
@@ -173,8 +176,8 @@ impl Plan {
         }
         let mut plan = Self {
             target: scenario.target.clone(),
-            cohorts: scenario.crowd.iter().map(|cohort| cohort.name.clone()).collect(),
-            roles: scenario.crowd.iter().map(|cohort| cohort.role.clone().unwrap_or_default()).collect(),
+            cohorts,
+            roles,
             talk: scenario.talk,
             room: scenario.room.clone(),
             joins,
@@ -189,7 +192,7 @@ impl Plan {
             share: Share::ALL,
             expected: ExpectedLoad::default(),
             needs: Needs::default(),
-            arrivals: scenario.crowd.iter().map(crate::describe::cohort).collect(),
+            arrivals: scenario.crowd.iter().map(|cohort| crate::describe::cohort(cohort, rooms)).collect(),
             stream: scenario.stream.clone(),
         };
         plan.add_up();
@@ -230,7 +233,8 @@ impl Plan {
 }
 
 impl Plan {
-    /// In a conference everybody's stream goes to all others who want it: N × b into the server, N × (N − 1) × b out of it.
+    /// In a conference everybody's stream goes to all others of the room who want it: N × b into the server,
+    /// N × (N − 1) × b out of it.
     fn add_up_conference(&mut self) {
         let mut sizes = vec![0_u64; self.roles.len()];
         for join in &self.joins {
@@ -245,7 +249,8 @@ impl Plan {
             self.roles.iter().zip(sizes.iter().map(|n| *n as f64 * part)).collect();
         let mut load = self.expected;
         (load.server_in_mbit_per_s, load.server_out_mbit_per_s, load.assumed) = (0.0, 0.0, false);
-        for is_video in [true, false] {
+        let rooms = crowd.chunk_by(|(one, _), (other, _)| one.room == other.room);
+        for (crowd, is_video) in rooms.flat_map(|room| [(room, true), (room, false)]) {
             let sent = |role: &Role| self.stream.sent_bits_per_s(role, is_video);
             let senders: f64 = crowd.iter().filter(|(role, _)| sent(role).0 > 0.0).map(|(_, n)| n).sum();
             let bits: f64 = crowd.iter().map(|(role, n)| sent(role).0 * n).sum();
@@ -265,10 +270,16 @@ impl Plan {
     }
 }
 
-/// The visits of one cohort, ids not yet given.
-fn joins_of(cohort_id: CohortId, cohort: &Cohort, duration: Duration, joins: &mut Vec<Join>) {
+/// The visits of one cohort, ids not yet given: who comes first fills the first room.
+fn joins_of(
+    cohort: &Cohort,
+    (rooms, of_room): (u32, &dyn Fn(u32) -> CohortId),
+    duration: Duration,
+    joins: &mut Vec<Join>,
+) {
     let first = joins.len();
-    for (member, arrives_at) in (0_u32..).zip(cohort.arrival.offsets(cohort.size)) {
+    for (member, arrives_at) in (0_u32..).zip(cohort.arrival.offsets(cohort.size.saturating_mul(rooms))) {
+        let cohort_id = of_room(member / cohort.size.max(1));
         let mut visit = |at: Duration, stay: Option<Duration>| {
             let leave_at = stay.and_then(|stay| at.checked_add(stay)).filter(|leave_at| *leave_at < duration);
             joins.push(Join {
@@ -386,6 +397,35 @@ mod tests {
             plan.joins.iter().map(|join| (join.participant.0, join.cohort.0, join.at.as_secs())).collect();
         assert_eq!(joins, [(0, 0, 0), (1, 1, 0), (2, 1, 1), (3, 0, 2)]);
         assert_eq!(plan.cohorts, ["a", "b"]);
+    }
+
+    #[test]
+    fn rooms_are_filled_one_after_the_other_and_their_streams_stay_within() {
+        let lesson = |rooms: u32| {
+            let text = format!(
+                "[target]\nurl = \"janus+ws://127.0.0.1:8188/videoroom/7\"\nrooms = {rooms}\n[run]\nduration = \"60s\"\n\
+                 [[crowd]]\nname = \"teachers\"\nsize = 1\narrival = {{ every = \"3s\" }}\n\
+                 [[crowd]]\nname = \"pupils\"\nsize = 3\narrival = {{ every = \"1s\" }}"
+            );
+            Scenario::parse(&text).unwrap_or_else(|error| panic!("{error}")).plan()
+        };
+        let (one, two) = (lesson(1), lesson(2));
+        let cohorts: Vec<u16> = two.joins.iter().map(|join| join.cohort.0).collect();
+        assert_eq!(cohorts, [0, 1, 1, 1, 2, 3, 3, 3]);
+        assert_eq!(two.cohorts, ["teachers, room 1", "pupils, room 1", "teachers, room 2", "pupils, room 2"]);
+        assert_eq!(two.roles.iter().map(|role| role.room).collect::<Vec<_>>(), [0, 0, 1, 1]);
+        assert_eq!(two.expected.users, 8);
+        for (one, two) in [
+            (one.expected.server_in_mbit_per_s, two.expected.server_in_mbit_per_s),
+            (one.expected.server_out_mbit_per_s, two.expected.server_out_mbit_per_s),
+        ] {
+            assert!((two - 2.0 * one).abs() < 1e-9, "{one} {two}");
+        }
+        assert!(
+            two.describe().contains("3 pupils in each of 2 rooms, one every 1.00 s"),
+            "{}",
+            two.describe()
+        );
     }
 
     #[test]

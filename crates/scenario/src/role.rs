@@ -23,6 +23,8 @@ pub struct Role {
     pub talks: u32,
     /// What it does at which moments.
     pub script: Vec<Cue>,
+    /// Its room: 0 is that of the target's URL.
+    pub room: u32,
 }
 
 /// What a participant sends.
@@ -176,6 +178,7 @@ impl Default for Role {
             layers: Vec::new(),
             talks: 1,
             script: Vec::new(),
+            room: 0,
         }
     }
 }

@@ -243,10 +243,25 @@ impl Scenario {
         Plan::of(self)
     }
 
-    /// Participants of all cohorts together.
+    /// Participants of all cohorts together, in all rooms.
     #[must_use]
     pub fn users(&self) -> u64 {
-        self.crowd.iter().map(|cohort| u64::from(cohort.size)).sum()
+        let of_room: u64 = self.crowd.iter().map(|cohort| u64::from(cohort.size)).sum();
+        of_room.saturating_mul(u64::from(self.target.rooms))
+    }
+
+    /// Name and role of each cohort of a run, by `CohortId`: those of the file, room after room.
+    pub fn cohorts(&self) -> impl Iterator<Item = (String, Role)> {
+        let rooms = self.target.rooms;
+        (0..rooms).flat_map(move |room| {
+            self.crowd.iter().map(move |cohort| {
+                let name = match rooms {
+                    1 => cohort.name.clone(),
+                    _ => format!("{}, room {}", cohort.name, room + 1),
+                };
+                (name, Role { room, ..cohort.role.clone().unwrap_or_default() })
+            })
+        })
     }
 }
 

@@ -17,6 +17,8 @@ pub struct Target {
     pub token: Option<TokenSource>,
     /// LiveKit's API key, with which each participant is given a token of its own.
     pub api_key: Option<ApiKey>,
+    /// How many rooms of a conference there are, the URL's among them: each has the whole crowd of the file.
+    pub rooms: u32,
     /// Further private networks that may be reached beside loopback and this host's own addresses.
     pub allow: Vec<Network>,
     /// Accept any TLS certificate (self-signed test servers).
@@ -209,7 +211,7 @@ impl Target {
     /// When the URL is none, its scheme names no protocol, or its path lacks what the protocol needs.
     pub fn parse(text: &str) -> Result<Self, TargetError> {
         let endpoint = Endpoint::parse(text)?;
-        Ok(Self { endpoint, token: None, api_key: None, allow: Vec::new(), tls_insecure: false })
+        Ok(Self { endpoint, token: None, api_key: None, rooms: 1, allow: Vec::new(), tls_insecure: false })
     }
 
     /// The protocol of the endpoint.

@@ -36,10 +36,20 @@ pub struct Settings {
     pub start: u32,
     /// The smallest crowd that makes sense: 1, or 2 where participants need each other.
     pub floor: u32,
+    /// Loads are multiples of this: 1, or the people of a room where whole rooms come and go.
+    pub step: u32,
     /// The largest crowd that may be tried.
     pub ceiling: u32,
     /// How long each load is looked at.
     pub pace: Pace,
+}
+
+impl Settings {
+    /// The load nearest to `users`, and never below the smallest.
+    fn nearest(&self, users: f64) -> u32 {
+        let step = self.step.max(1);
+        ((users / f64::from(step)).round() as u32).saturating_mul(step).max(self.floor)
+    }
 }
 
 /// How the crowd fared in one second.
@@ -143,7 +153,8 @@ impl Search {
     /// A search that goes on where one with the same settings was cut off: `holds` are those that it had ended.
     #[must_use]
     pub fn resume(mut settings: Settings, holds: &[HoldRow]) -> Self {
-        settings.floor = settings.floor.max(1);
+        settings.step = settings.step.max(1);
+        settings.floor = settings.floor.max(settings.step);
         settings.ceiling = settings.ceiling.max(settings.floor);
         settings.start = settings.start.clamp(settings.floor, settings.ceiling);
         let mut search = Self {
@@ -289,7 +300,7 @@ impl Search {
         if row.purpose == Purpose::Baseline && self.is_noise(&row) {
             self.now = Now::Over(End::TooNoisy, None);
         } else if let (Passed::No, Some(passing)) = (row.passed(self.settings.goal), self.bounds.passing()) {
-            let calm = (passing.users / 2).max(self.settings.floor);
+            let calm = self.settings.nearest(f64::from(passing.users / 2));
             self.now = Now::Recovering(Recovery::new(calm, self.settings, at), row);
         } else {
             self.decide(at);
@@ -305,7 +316,7 @@ impl Search {
 
     /// Says what comes next.
     fn decide(&mut self, at: RunTime) {
-        let Settings { floor, ceiling, pace, .. } = self.settings;
+        let Settings { floor, step, ceiling, pace, .. } = self.settings;
         match (self.bounds.passing(), self.bounds.failing()) {
             (None, Some(failing)) if failing.users <= floor => {
                 let end = if failing.is_mostly_bad { End::NeverPasses } else { End::TooNoisy };
@@ -320,14 +331,15 @@ impl Search {
                 let is_first_way_up = self.repeat == 1 && !self.bounds.has_ever_failed();
                 let (purpose, growth) =
                     if is_first_way_up { (Purpose::Demand, pace.growth) } else { (Purpose::Bisect, 1.05) };
-                let next = (f64::from(passing.users) * growth).ceil() as u32;
-                self.hold(purpose, next.clamp(passing.users + 1, ceiling), at);
+                let next = (f64::from(passing.users) * growth / f64::from(step)).ceil() as u32 * step;
+                self.hold(purpose, next.max(passing.users + step).min(ceiling), at);
             }
             (Some(passing), Some(failing)) => {
                 let apart = failing.users - passing.users;
-                if apart > 1 && f64::from(apart) > pace.width_ratio * f64::from(failing.users) {
-                    let middle = (f64::from(passing.users) * f64::from(failing.users)).sqrt().round() as u32;
-                    self.hold(Purpose::Bisect, middle.clamp(passing.users + 1, failing.users - 1), at);
+                if apart >= 2 * step && f64::from(apart) > pace.width_ratio * f64::from(failing.users) {
+                    let middle = (f64::from(passing.users) * f64::from(failing.users)).sqrt();
+                    let middle = self.settings.nearest(middle);
+                    self.hold(Purpose::Bisect, middle.clamp(passing.users + step, failing.users - step), at);
                 } else if !failing.is_confirmed {
                     self.hold(Purpose::Confirm, failing.users, at);
                 } else if !passing.is_whole {
@@ -347,11 +359,11 @@ impl Search {
             self.found.extend(bracket);
             self.repeat += 1;
             self.bounds = Bounds::default();
-            let near = (f64::from(passing) * 0.85).round() as u32;
-            self.hold(Purpose::Bisect, near.max(self.settings.floor), at);
+            let near = self.settings.nearest(f64::from(passing) * 0.85);
+            self.hold(Purpose::Bisect, near, at);
         } else if self.settings.pace.soak_s > 0 {
-            let below = (f64::from(passing) * 0.9).round() as u32;
-            self.hold(Purpose::Soak, below.max(self.settings.floor), at);
+            let below = self.settings.nearest(f64::from(passing) * 0.9);
+            self.hold(Purpose::Soak, below, at);
         } else {
             self.now = Now::Over(self.conclusion(), None);
         }

@@ -112,7 +112,7 @@ fn search(settings: Settings, server: &mut Server) -> (Search, Vec<HoldRow>, i64
 }
 
 fn settings(pace: Pace) -> Settings {
-    Settings { goal: Goal::Acceptable, start: 20, floor: 1, ceiling: 5_000, pace }
+    Settings { goal: Goal::Acceptable, start: 20, floor: 1, step: 1, ceiling: 5_000, pace }
 }
 
 fn budget(minutes: u64) -> Pace {
@@ -133,6 +133,19 @@ fn a_quiet_servers_limit_is_found_within_the_width_that_was_asked_for() {
         assert!(users <= limit * 1.005 && users > limit * 0.96 - 1.0, "{users} of {limit}");
         assert!(f64::from(capacity.first_failing.unwrap()) > limit);
         assert!(seconds < 600, "{limit}: {seconds} s");
+    }
+}
+
+#[test]
+fn whole_rooms_are_tried_where_whole_rooms_come_and_go() {
+    for (seed, limit) in [(1, 12.0), (2, 64.0), (3, 137.0), (4, 155.0)] {
+        let rooms = Settings { start: 10, floor: 10, step: 10, ceiling: 2_000, ..settings(budget(10)) };
+        let (_, holds, _) = search(rooms, &mut Server::new(limit, 0.0, seed));
+        assert!(holds.iter().all(|hold| hold.users % 10 == 0), "{holds:?}");
+        let capacity = Capacity::of(&holds, Goal::Acceptable).unwrap();
+        let whole = (limit / 10.0).floor() as u32 * 10;
+        assert_eq!((capacity.users, capacity.first_failing), (Some(whole), Some(whole + 10)), "{limit}");
+        assert!(capacity.notes.is_empty(), "{:?}", capacity.notes);
     }
 }
 

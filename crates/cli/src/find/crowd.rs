@@ -1,7 +1,7 @@
 //! Brings the crowd to the size that the search wants: calls who is missing at the rate of the scenario, dismisses who is
 //! too many.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -18,6 +18,8 @@ pub(super) enum Who {
         /// The cohort whose size is searched.
         varying: CohortId,
     },
+    /// As many as the load says, room after room: whom each room holds.
+    Rooms(Vec<Vec<(CohortId, u32)>>),
     /// Loads from 1 on are crowds of their own, each of whole cohorts; one of them is there at a time.
     Valued(Vec<Vec<(CohortId, u32)>>),
 }
@@ -45,15 +47,12 @@ pub(super) enum Step {
 #[derive(Debug)]
 pub(super) struct Crowd {
     make_up: MakeUp,
-    /// Who is there of the varying cohort, the oldest first.
-    present: VecDeque<ParticipantId>,
+    /// Whose each seat is: first those of cohorts whose sizes are known.
+    owners: Vec<CohortId>,
+    /// Who sits there, in the same order; `None` while nobody does.
+    seats: Vec<Option<ParticipantId>>,
     /// Who failed, and still counts.
     failed: BTreeSet<ParticipantId>,
-    /// Of whole cohorts, who has yet to be called.
-    whole_left: Vec<CohortId>,
-    /// Who is there of cohorts that come and go as a whole.
-    whole: Vec<ParticipantId>,
-    fixed: u32,
     called: u64,
     next_at: RunTime,
     /// Since when the crowd has the size that is wanted.
@@ -65,17 +64,16 @@ pub(super) struct Crowd {
 
 impl Crowd {
     pub(super) fn new(make_up: MakeUp) -> Self {
-        let whole_left = match &make_up.who {
+        let owners = match &make_up.who {
             Who::Sized { fixed, .. } => heads(fixed),
+            Who::Rooms(rooms) => rooms.iter().flat_map(|room| heads(room)).collect(),
             Who::Valued(_) => Vec::new(),
         };
         Self {
-            fixed: whole_left.len() as u32,
             make_up,
-            present: VecDeque::new(),
+            owners,
+            seats: Vec::new(),
             failed: BTreeSet::new(),
-            whole_left,
-            whole: Vec::new(),
             called: 0,
             next_at: RunTime(0),
             right_since: None,
@@ -86,7 +84,10 @@ impl Crowd {
 
     /// The smallest crowd that there can be.
     pub(super) fn fixed(&self) -> u32 {
-        self.fixed
+        match &self.make_up.who {
+            Who::Sized { .. } => self.owners.len() as u32,
+            Who::Rooms(_) | Who::Valued(_) => 0,
+        }
     }
 
     /// Notes who failed: they are the first to go.
@@ -102,7 +103,7 @@ impl Crowd {
         is_right && self.called_at.is_none_or(|at| begin_us >= at.0.saturating_add(patience_us))
     }
 
-    /// The steps towards `wants` participants that are due at `now`. `did` does a step and tells who was called.
+    /// The steps towards the load `wants` that are due at `now`. `did` does a step and tells who was called.
     pub(super) fn aim(
         &mut self,
         wants: u32,
@@ -114,59 +115,71 @@ impl Crowd {
             self.right_since = None;
             // A new load begins with a whole crowd: who failed under the old one makes room for somebody new.
             self.replace_failed(&mut did);
-            self.replace_whole(&mut did);
+            self.seat_all(&mut did);
             self.next_at = self.next_at.max(now);
         }
-        let (varying, of_varying) = match self.make_up.who {
-            Who::Sized { varying, .. } => (varying, wants.saturating_sub(self.fixed) as usize),
-            Who::Valued(_) => (CohortId(0), 0),
-        };
-        while self.present.len() > of_varying {
-            if let Some(participant) = self.present.pop_back() {
-                did(Step::Dismiss(participant));
-            }
-        }
         let gap_us = (1e6 / self.make_up.joins_per_s.max(0.001)) as i64;
-        while self.next_at <= now && (!self.whole_left.is_empty() || self.present.len() < of_varying) {
-            let (is_whole, cohort) = match self.whole_left.pop() {
-                Some(cohort) => (true, cohort),
-                None => (false, varying),
-            };
-            let called = did(Step::Call { cohort, at: self.next_at, source_ip: self.source_ip() });
+        while self.next_at <= now
+            && let Some(seat) = self.seats.iter().position(Option::is_none)
+        {
+            let step = Step::Call { cohort: self.owner(seat), at: self.next_at, source_ip: self.source_ip() };
             self.called += 1;
             self.called_at = Some(now);
             self.next_at = RunTime(self.next_at.0 + gap_us);
-            match called {
-                Some(participant) if is_whole => self.whole.push(participant),
-                Some(participant) => self.present.push_back(participant),
-                None => {}
+            let called = did(step);
+            if let Some(free) = self.seats.get_mut(seat) {
+                *free = called;
             }
         }
-        if self.whole_left.is_empty() && self.present.len() == of_varying {
+        if self.seats.iter().all(Option::is_some) {
             self.right_since.get_or_insert(now);
         }
     }
 
     fn replace_failed(&mut self, did: &mut impl FnMut(Step) -> Option<ParticipantId>) {
         let failed = std::mem::take(&mut self.failed);
-        self.present.retain(|participant| {
-            let is_failed = failed.contains(participant);
-            if is_failed {
-                did(Step::Dismiss(*participant));
+        for seat in &mut self.seats {
+            if let Some(participant) = seat.take_if(|participant| failed.contains(participant)) {
+                did(Step::Dismiss(participant));
             }
-            !is_failed
-        });
+        }
+        if matches!(self.make_up.who, Who::Sized { .. }) {
+            // One of these seats is like another: a smaller crowd need not call anybody for a free one.
+            let mut alike = self.seats.split_off(self.owners.len().min(self.seats.len()));
+            alike.retain(Option::is_some);
+            self.seats.append(&mut alike);
+        }
     }
 
-    /// Another value: everybody leaves, and its own crowd comes.
-    fn replace_whole(&mut self, did: &mut impl FnMut(Step) -> Option<ParticipantId>) {
-        let Who::Valued(crowds) = &self.make_up.who else { return };
-        for participant in self.whole.drain(..) {
-            did(Step::Dismiss(participant));
+    /// As many seats as the load has; who loses one leaves, the newest first.
+    fn seat_all(&mut self, did: &mut impl FnMut(Step) -> Option<ParticipantId>) {
+        let size = match &self.make_up.who {
+            Who::Sized { .. } => (self.wants as usize).max(self.owners.len()),
+            Who::Rooms(_) => (self.wants as usize).min(self.owners.len()),
+            // Another value: everybody leaves, and its own crowd comes.
+            Who::Valued(crowds) => {
+                for participant in self.seats.drain(..).flatten() {
+                    did(Step::Dismiss(participant));
+                }
+                let crowd = (self.wants as usize).checked_sub(1).and_then(|place| crowds.get(place));
+                self.owners = crowd.map_or_else(Vec::new, |crowd| heads(crowd));
+                self.owners.len()
+            }
+        };
+        while self.seats.len() > size {
+            if let Some(participant) = self.seats.pop().flatten() {
+                did(Step::Dismiss(participant));
+            }
         }
-        let place = (self.wants as usize).checked_sub(1);
-        self.whole_left =
-            place.and_then(|place| crowds.get(place)).map_or_else(Vec::new, |crowd| heads(crowd));
+        self.seats.resize(size, None);
+    }
+
+    fn owner(&self, seat: usize) -> CohortId {
+        match (self.owners.get(seat), &self.make_up.who) {
+            (Some(cohort), _) => *cohort,
+            (None, Who::Sized { varying, .. }) => *varying,
+            (None, _) => CohortId(0),
+        }
     }
 
     fn source_ip(&self) -> Option<IpAddr> {
@@ -176,9 +189,9 @@ impl Crowd {
     }
 }
 
-/// A place for each participant of the cohorts, the first cohort's last: they are taken from the end.
+/// A seat for each participant of the cohorts.
 fn heads(cohorts: &[(CohortId, u32)]) -> Vec<CohortId> {
-    cohorts.iter().rev().flat_map(|(cohort, size)| std::iter::repeat_n(*cohort, *size as usize)).collect()
+    cohorts.iter().flat_map(|(cohort, size)| std::iter::repeat_n(*cohort, *size as usize)).collect()
 }
 
 #[cfg(test)]
@@ -196,6 +209,10 @@ mod tests {
             source_ips: Vec::new(),
             patience: Duration::from_secs(3),
         })
+    }
+
+    fn present(crowd: &Crowd) -> Vec<u32> {
+        crowd.seats.iter().flatten().map(|participant| participant.0).collect()
     }
 
     /// Aims and tells who was called of which cohort, and who was dismissed.
@@ -232,11 +249,11 @@ mod tests {
         let (mut crowd, mut next) = (crowd(0), 0);
         aim(&mut crowd, 5, 0, &mut next);
         aim(&mut crowd, 5, 1000, &mut next);
-        assert_eq!(crowd.present.len(), 5);
+        assert_eq!(present(&crowd).len(), 5);
         crowd.note_failed([ParticipantId(1)].into());
         let (_, dismissed) = aim(&mut crowd, 3, 1000, &mut next);
         assert_eq!(dismissed, [1, 4]);
-        assert_eq!(crowd.present, [0, 2, 3].map(ParticipantId));
+        assert_eq!(present(&crowd), [0, 2, 3]);
         // The same size again calls nobody.
         assert_eq!(aim(&mut crowd, 3, 2000, &mut next), (vec![], vec![]));
     }
@@ -250,7 +267,7 @@ mod tests {
         let (called, dismissed) = aim(&mut crowd, 3, 5000, &mut next);
         assert_eq!((called.len(), dismissed), (1, vec![0]));
         aim(&mut crowd, 3, 5100, &mut next);
-        assert_eq!(crowd.present, [1, 2, 3].map(ParticipantId));
+        assert_eq!(present(&crowd), [1, 2, 3]);
     }
 
     #[test]
@@ -268,5 +285,22 @@ mod tests {
         let (called, dismissed) = aim(&mut crowd, 1, 5100, &mut next);
         assert_eq!((called, dismissed), (vec![(0, 5100)], vec![3]));
         assert!(!crowd.was_complete(RunTime(8_100_000)));
+    }
+
+    #[test]
+    fn rooms_fill_one_after_the_other_and_who_fails_is_replaced_in_the_same_room() {
+        let room = |number: u16| vec![(CohortId(2 * number), 1), (CohortId(2 * number + 1), 2)];
+        let (mut crowd, mut next) = (of(Who::Rooms((0..3).map(room).collect())), 0);
+        let (called, _) = aim(&mut crowd, 6, 10_000, &mut next);
+        assert_eq!(called.iter().map(|(cohort, _)| *cohort).collect::<Vec<_>>(), [0]);
+        let (called, _) = aim(&mut crowd, 6, 20_000, &mut next);
+        assert_eq!(called.iter().map(|(cohort, _)| *cohort).collect::<Vec<_>>(), [1, 1, 2, 3, 3]);
+        crowd.note_failed([ParticipantId(3)].into());
+        aim(&mut crowd, 9, 30_000, &mut next);
+        let (called, dismissed) = aim(&mut crowd, 9, 40_000, &mut next);
+        assert_eq!((called.len(), dismissed.len()), (3, 0));
+        assert_eq!(present(&crowd), [0, 1, 2, 6, 4, 5, 7, 8, 9]);
+        let (called, dismissed) = aim(&mut crowd, 3, 50_000, &mut next);
+        assert_eq!((called.len(), dismissed), (0, vec![9, 8, 7, 5, 4, 6]));
     }
 }

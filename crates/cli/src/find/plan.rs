@@ -6,7 +6,9 @@ use std::time::Duration;
 use throng_analysis::search::{Pace, Settings};
 use throng_observation::run::CohortId;
 use throng_observation::{BadIf, Goal, HoldRow, RunTime};
-use throng_scenario::{Arrival as _, Cohort, Moment, Override, Plan, ProfileWish, Scenario, Watch};
+use throng_scenario::{
+    Arrival as _, Cohort, Moment, Override, Plan, ProfileWish, ROOMS_MAX, Scenario, Watch,
+};
 use throng_store::RunFolder;
 
 use super::crowd::{MakeUp, Who};
@@ -28,6 +30,8 @@ const JOINS_PER_S_MIN: f64 = 1.0;
 const PROFILE: Duration = Duration::from_secs(8);
 /// The crowd of the baseline.
 const START: u32 = 5;
+/// What `--vary` calls the number of rooms.
+const ROOMS: &str = "target.rooms";
 
 /// A scenario, and how it is searched.
 pub(super) struct Searched {
@@ -48,11 +52,8 @@ impl Searched {
     pub(super) fn of(command: &Find) -> Result<Self, Stop> {
         let budget = command.budget.as_deref().map(duration).transpose()?;
         let time = budget.map_or(FULL, |budget| budget.max(Duration::from_secs(60)).mul_f64(OVERTIME));
-        let varies = match command.vary.as_deref() {
-            Some(values) if values.contains('=') => Varies::value(command, values, time)?,
-            cohort => Varies::size(command, cohort, time)?,
-        };
-        let Varies { scenario, mut plan, who, values, start, floor, ceiling } = varies;
+        let Varies { scenario, mut plan, who, values, start, floor, step, ceiling } =
+            Varies::of(command, time)?;
         plan.watch.iter_mut().for_each(profile_the_failure);
         let bad_if = bad_if(&scenario);
         let make_up = MakeUp {
@@ -63,7 +64,7 @@ impl Searched {
         };
         let pace = budget.map_or_else(Pace::default, Pace::of_budget);
         Ok(Self {
-            settings: Settings { goal: Goal::Acceptable, start, floor, ceiling, pace },
+            settings: Settings { goal: Goal::Acceptable, start, floor, step, ceiling, pace },
             leaves_stays_out: scenario.crowd.iter().any(|cohort| cohort.stay.is_some()),
             scenario,
             plan,
@@ -105,6 +106,10 @@ impl Searched {
                     "the largest crowd of {target} that is served well: from {start} up to {ceiling} ({varying})"
                 )
             }
+            (Who::Rooms(rooms), _) => {
+                let (most, each) = (rooms.len(), self.settings.step);
+                format!("the most rooms of {target} that are served well: up to {most} of {each}")
+            }
             (Who::Valued(_), None) => format!("the limit of {target}"),
         };
         say(&format!(
@@ -126,18 +131,36 @@ struct Varies {
     values: Vec<String>,
     start: u32,
     floor: u32,
+    step: u32,
     ceiling: u32,
 }
 
 impl Varies {
+    fn of(command: &Find, time: Duration) -> Result<Self, Stop> {
+        match command.vary.as_deref() {
+            Some(values) if values.contains('=') => Self::value(command, values, time),
+            Some(ROOMS) => Self::rooms(command, time),
+            Some(cohort) => Self::size(command, Some(cohort), time),
+            None if scenario::of_find(command, &[])?.target.rooms > 1 => Self::rooms(command, time),
+            None => Self::size(command, None, time),
+        }
+    }
+
     /// The size of a cohort.
     fn size(command: &Find, cohort: Option<&str>, time: Duration) -> Result<Self, Stop> {
         let asked = scenario::of_find(command, &[])?;
         let varying = varying(&asked, cohort)?;
+        if asked.target.rooms > 1 {
+            return Err(Stop::usage(format!(
+                "--vary {}: there are {} rooms, and each would grow; write --vary {ROOMS}, or --set {ROOMS}=1",
+                cohort.unwrap_or_default(),
+                asked.target.rooms
+            )));
+        }
         let fixed: u32 = sizes(&asked.crowd, Some(varying)).iter().map(|(_, size)| size).sum();
         let is_conference = asked.crowd.iter().any(|cohort| cohort.role.is_some());
         let floor = fixed + if is_conference && fixed == 0 { 2 } else { 1 };
-        let ceiling = command.ceiling.or(asked.caps.users.map(|users| users.min(CEILING))).unwrap_or(CEILING);
+        let ceiling = most(command, &asked);
         if ceiling < floor {
             return Err(Stop::usage(format!(
                 "--ceiling {ceiling} is below {floor}, the smallest crowd of this scenario"
@@ -161,7 +184,50 @@ impl Varies {
             values: Vec::new(),
             start: command.start.unwrap_or_else(|| START.min(ceiling)).max(floor),
             floor,
+            step: 1,
             ceiling,
+        })
+    }
+
+    /// How many rooms there are, each with the whole crowd of the file.
+    fn rooms(command: &Find, time: Duration) -> Result<Self, Stop> {
+        let asked = scenario::of_find(command, &[Override::flag_toml("--vary", ROOMS, "1")])?;
+        if !asked.target.is_conference() {
+            return Err(Stop::usage(format!(
+                "--vary {ROOMS}: {} has no rooms; those of Janus VideoRoom and LiveKit can vary",
+                asked.target.protocol().name()
+            )));
+        }
+        let each = u32::try_from(asked.users()).unwrap_or(u32::MAX);
+        let most = (most(command, &asked) / each).min(ROOMS_MAX);
+        if most == 0 {
+            return Err(Stop::usage(format!("--ceiling is below {each}, the people of one room")));
+        }
+        // The scenario at its largest is judged as any other: against its caps, and by its target's consent.
+        let gathers = |cohort: &Cohort| cohort.arrival.offsets(cohort.size.saturating_mul(most)).last();
+        let gathers = asked.crowd.iter().filter_map(gathers).max().unwrap_or_default();
+        let longest = time.max(gathers + Duration::from_secs(1));
+        let largest = [
+            Override::flag_toml("--ceiling", ROOMS, &most.to_string()),
+            Override::flag("--budget", "run.duration", &format!("{}s", longest.as_secs())),
+        ];
+        let scenario = scenario::of_find(command, &largest)?;
+        let cohorts = scenario.crowd.len();
+        let of_room = |room: usize| -> Vec<(CohortId, u32)> {
+            let own =
+                |(cohort, size): (CohortId, u32)| (cohort_id(room * cohorts + usize::from(cohort.0)), size);
+            sizes(&scenario.crowd, None).into_iter().map(own).collect()
+        };
+        let start = command.start.unwrap_or(each).div_ceil(each).clamp(1, most) * each;
+        Ok(Self {
+            plan: scenario.plan(),
+            who: Who::Rooms((0..most as usize).map(of_room).collect()),
+            scenario,
+            values: Vec::new(),
+            start,
+            floor: each,
+            step: each,
+            ceiling: most * each,
         })
     }
 
@@ -169,8 +235,22 @@ impl Varies {
     fn value(command: &Find, vary: &str, time: Duration) -> Result<Self, Stop> {
         let Valued { scenario, plan, crowds, names } = Valued::of(command, vary, time)?;
         let ceiling = u32::try_from(names.len()).unwrap_or(u32::MAX);
-        Ok(Self { scenario, plan, who: Who::Valued(crowds), values: names, start: 1, floor: 1, ceiling })
+        Ok(Self {
+            scenario,
+            plan,
+            who: Who::Valued(crowds),
+            values: names,
+            start: 1,
+            floor: 1,
+            step: 1,
+            ceiling,
+        })
     }
+}
+
+/// The largest crowd that may be tried.
+fn most(command: &Find, scenario: &Scenario) -> u32 {
+    command.ceiling.or(scenario.caps.users.map(|users| users.min(CEILING))).unwrap_or(CEILING)
 }
 
 /// What the server does with its time under the load that fails says more than any counter.

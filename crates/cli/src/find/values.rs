@@ -39,6 +39,11 @@ impl Valued {
             .collect::<Result<Vec<Scenario>, Stop>>()?;
         let names = values.iter().map(|value| format!("{path} = {}", value.trim_matches('"'))).collect();
         let Some(scenario) = scenarios.last().cloned() else { return Err(too_few(vary)) };
+        if path == "target.rooms" {
+            return Err(Stop::usage(
+                "rooms are a size: write --vary target.rooms, and bound it by --ceiling",
+            ));
+        }
         if let Some(other) = scenarios.iter().find(|other| !differs_in_crowd_alone(other, &scenario)) {
             let whole = if other.target == scenario.target { "" } else { ", and all of them one target" };
             return Err(Stop::usage(format!(

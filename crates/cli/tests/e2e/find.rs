@@ -1,9 +1,18 @@
 //! Searches whose answer is known beforehand.
 
+use std::net::Ipv4Addr;
+
 use serde_json::Value;
+use throng_observation::run::ParticipantId;
 use throng_observation::{Passed, Purpose};
+use throng_sim::janus::{ADMIN_KEY, Janus};
+use throng_sim::namespace::Namespace;
+use throng_sim::requires_root;
 
 use crate::throng::{Running, Stage, alone, figure, plain, run};
+
+/// Nobody is there.
+const ROOM_URL: &str = "janus+ws://127.0.0.1:9/videoroom/1";
 
 /// The shortest search there is; a second is time enough to join a server on this host.
 const SHORT: [&str; 5] = ["--budget", "1m", "--quiet", "--objective", "connect p99 < 1s"];
@@ -18,6 +27,7 @@ fn searches_whose_answers_are_known_come_to_them() {
             scope.spawn(a_server_that_takes_everybody_has_at_least_the_ceiling),
             scope.spawn(a_server_that_takes_nobody_is_told_apart_from_one_that_is_full),
             scope.spawn(a_value_that_varies_is_answered_with_a_value),
+            scope.spawn(rooms_that_vary_are_whole_rooms),
         ];
         for one in all {
             if let Err(panic) = one.join() {
@@ -77,6 +87,35 @@ fn a_value_that_varies_is_answered_with_a_value() {
     assert!(rows - seconds.len() <= 5, "{rows} rows in {} seconds", seconds.len());
 }
 
+/// On the real Janus, which has ports for five rooms of two and one more.
+fn rooms_that_vary_are_whole_rooms() {
+    if !requires_root("rooms_that_vary_are_whole_rooms") {
+        return;
+    }
+    let address = Ipv4Addr::new(10, 79, 0, 1);
+    let namespace = Namespace::with_veth("rooms", address).unwrap();
+    // Everybody takes one port to send and one to receive.
+    let _janus = Janus::start_on_ports(&namespace, address, 20_000..=20_021).unwrap();
+    let url = format!("janus+ws://{address}:8188/videoroom/90");
+    let key = format!("room.admin_key=\"{ADMIN_KEY}\"");
+    let sets = ["--set", "crowd.size=2", "--set", &key];
+    let find = ["find", &url, "--vary", "target.rooms", "--start", "4", "--ceiling", "30"];
+    let ran = run(Some(&namespace), &[&find[..], &sets, &SHORT].concat()).expect_code(0);
+    let summary = ran.summary();
+    let answer = "10 participants in rooms of 2 (first failing load 12)";
+    assert!(ran.stdout.starts_with(answer), "{ran}");
+    assert_eq!(figure(&summary, "capacity.users"), 10.0, "{ran}");
+    let run = throng_store::RunFolder::read(ran.folder()).unwrap();
+    assert!(run.holds.iter().all(|hold| hold.users % 2 == 0), "{:?}", run.holds);
+    // In no room was anybody seen who was in another.
+    let room =
+        |number: u32| run.participants.iter().find(|row| row.participant.0 == number).map(|row| row.cohort);
+    for track in run.tracks.iter().filter(|track| track.counters.frames_decodable > 0) {
+        let from = track.from.as_deref().and_then(ParticipantId::from_name).expect("a name");
+        assert_eq!(room(from.0), room(track.participant.0), "{track:?}");
+    }
+}
+
 #[test]
 fn a_search_that_is_cut_off_goes_on_from_its_folder() {
     let _alone = alone();
@@ -107,6 +146,9 @@ fn what_cannot_be_searched_is_said_before_anything_is_sent() {
         (vec!["find", "whep+http://127.0.0.1:9/whep", "--budget", "soon"], "--budget"),
         (vec!["find", "whep+http://127.0.0.1:9/whep", "--vary", "pupils"], "no cohort is called so"),
         (vec!["find", "whep+http://127.0.0.1:9/whep", "--vary", "crowd.size=5"], "two values or more"),
+        (vec!["find", "whep+http://127.0.0.1:9/whep", "--vary", "target.rooms"], "has no rooms"),
+        (vec!["find", ROOM_URL, "--vary", "target.rooms=1,2"], "rooms are a size"),
+        (vec!["find", ROOM_URL, "--set", "target.rooms=2", "--vary", "viewers"], "target.rooms=1"),
         (vec!["find", "whep+http://127.0.0.1:9/whep", "--vary", "crowd.sise=5,6"], "size"),
         (
             vec![

@@ -27,6 +27,10 @@ fn held(namespace: &Namespace, room: u64, size: u32, seconds: u32, sets: &[&str]
     valid(|| (Running::start(Some(namespace), &args).wait(), ())).0
 }
 
+fn rooms(janus: &Janus<'_>) -> BTreeSet<u64> {
+    janus.rooms().unwrap().into_iter().collect()
+}
+
 /// What Chromium shows at a moment, of each picture that it receives: its figures as `window.pictures` of lesson.js has
 /// them, and the number on the test card.
 struct Look {
@@ -195,7 +199,7 @@ fn a_room_is_made_for_the_run_and_everybody_comes_back_at_once() {
     let _alone = alone();
     let namespace = Namespace::with_veth("lesson", ADDRESS).unwrap();
     let janus = Janus::start(&namespace, ADDRESS).unwrap();
-    let before = janus.rooms().unwrap();
+    let before = rooms(&janus);
     let key = format!("room.admin_key=\"{ADMIN_KEY}\"");
     let script = "crowd.script=[{ at = \"5s\", mute = \"video\", for = \"3s\" }, { at = \"5s\", screen = \"360p\", for = \"6s\" }]";
     let ran = held(&namespace, 77, 4, 20, &[&key, script, "crowd.reconnect={ at = \"13s\" }"]).expect_code(0);
@@ -220,7 +224,42 @@ fn a_room_is_made_for_the_run_and_everybody_comes_back_at_once() {
         "{:?}",
         (0..14).map(sent).collect::<Vec<_>>()
     );
-    assert_eq!(janus.rooms().unwrap(), before, "the room that the run made is gone");
+    assert_eq!(rooms(&janus), before, "the room that the run made is gone");
+    assert!(is_left_clean(&janus, Duration::from_secs(5)), "{:?}", janus.open_ends());
+}
+
+#[test]
+fn lessons_side_by_side_have_rooms_of_their_own() {
+    if !requires_root("lessons_side_by_side_have_rooms_of_their_own") {
+        return;
+    }
+    let _alone = alone();
+    let namespace = Namespace::with_veth("lesson", ADDRESS).unwrap();
+    let janus = Janus::start(&namespace, ADDRESS).unwrap();
+    let before = rooms(&janus);
+    let (url, key) = (url(80), format!("room.admin_key=\"{ADMIN_KEY}\""));
+    let lessons = ["view", &url, "-n", "3", "--every", "200ms", "--for", "14s"];
+    let sets = ["--set", &key, "--set", "target.rooms=3"];
+    let (ran, made) = valid(|| {
+        let running = Running::start(Some(&namespace), &[&lessons[..], &sets].concat());
+        std::thread::sleep(Duration::from_secs(7));
+        let made: BTreeSet<u64> = rooms(&janus).difference(&before).copied().collect();
+        (running.wait(), made)
+    });
+    let ran = ran.expect_code(0);
+    assert_eq!(made, BTreeSet::from([80, 81, 82]), "{ran}");
+    let summary = ran.summary();
+    assert_eq!(figure(&summary, "participants.playing"), 9.0, "{ran}");
+    for kind in ["video", "audio"] {
+        for what in ["expected", "playing", "seen"] {
+            assert_eq!(figure(&summary, &format!("pairs.{kind}.{what}")), 18.0, "{kind} {what}: {ran}");
+        }
+    }
+    let delivered = figure(&summary, "pairs.flow.delivered_ratio");
+    assert!((0.97..=1.03).contains(&delivered), "{delivered} of what was due: {ran}");
+    let run = RunFolder::read(ran.folder()).unwrap();
+    assert_eq!(run.info.cohorts, ["viewers, room 1", "viewers, room 2", "viewers, room 3"]);
+    assert_eq!(rooms(&janus), before, "the rooms that the run made are gone");
     assert!(is_left_clean(&janus, Duration::from_secs(5)), "{:?}", janus.open_ends());
 }
 

@@ -184,14 +184,19 @@ fn mean(seconds: &[FlowSecond]) -> FlowSecond {
 }
 
 impl Sums {
-    /// What the payload of this second comes to when everybody gets what they want.
+    /// What the payload of this second comes to when everybody gets what they want. A room's streams stay in it.
     fn due_payload_bps(&self, roles: &[Role], kind: MediaKind) -> f64 {
         let whom = |role: &Role| if kind == MediaKind::Video { role.video } else { role.audio };
-        let sent = || self.payload.iter().filter(|((_, of), _)| *of == kind);
-        let senders: u32 = sent().map(|(_, (_, tracks))| tracks).sum();
-        let bits: f64 = sent().map(|(_, (bytes, _))| *bytes as f64 * 8.0).sum();
+        let mut by_room: BTreeMap<u32, (u32, f64)> = BTreeMap::new();
+        for ((cohort, _), (bytes, tracks)) in self.payload.iter().filter(|((_, of), _)| *of == kind) {
+            let room = roles.get(usize::from(cohort.0)).map_or(0, |role| role.room);
+            let (senders, bits) = by_room.entry(room).or_default();
+            *senders += tracks;
+            *bits += *bytes as f64 * 8.0;
+        }
         let due = self.connected.iter().filter_map(|(cohort, count)| {
             let role = roles.get(usize::from(cohort.0))?;
+            let (senders, bits) = by_room.get(&role.room).copied().unwrap_or_default();
             let own = self.payload.get(&(*cohort, kind)).filter(|(_, tracks)| *tracks > 0);
             let own_bits = own.map_or(0.0, |(bytes, tracks)| *bytes as f64 * 8.0 / f64::from(*tracks));
             let others = u64::from(senders) - u64::from(own.is_some()).min(u64::from(senders));

@@ -82,7 +82,7 @@ impl Cell<'_> {
 /// The roles of a run by cohort, where its scenario can still be read.
 pub(crate) fn roles(run: &RunData) -> Option<Vec<Role>> {
     let scenario = Scenario::parse(&run.info.scenario).ok()?;
-    Some(scenario.crowd.into_iter().map(|cohort| cohort.role.unwrap_or_default()).collect())
+    Some(scenario.cohorts().map(|(_, role)| role).collect())
 }
 
 impl<'a> Matrix<'a> {
@@ -110,7 +110,10 @@ impl<'a> Matrix<'a> {
     /// The streams that should come.
     fn expect(&mut self) {
         for to in &self.members {
-            for from in self.members.iter().filter(|from| from.row.participant != to.row.participant) {
+            let is_other = |from: &&Member<'_>| {
+                from.role.room == to.role.room && from.row.participant != to.row.participant
+            };
+            for from in self.members.iter().filter(is_other) {
                 let Some(publish) = &from.role.publish else { continue };
                 let since = from.there.0.max(to.there.0);
                 let is_long = from.there.1.min(to.there.1).0 - since.0 >= OVERLAP_MIN_US;

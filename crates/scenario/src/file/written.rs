@@ -26,6 +26,7 @@ pub(crate) fn to_toml(scenario: &Scenario) -> String {
             api_key: target.api_key.as_ref().map(|api| api.key.clone()),
             api_secret: target.api_key.as_ref().map(|api| api.secret.to_string()),
             room: target.api_key.as_ref().and_then(|api| api.room.clone()),
+            rooms: (target.rooms > 1).then_some(target.rooms),
             allow: target.allow.iter().map(ToString::to_string).collect(),
             tls_insecure: target.tls_insecure,
         },

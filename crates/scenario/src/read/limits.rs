@@ -19,8 +19,9 @@ pub(super) fn check(reader: &mut Reader, scenario: &Scenario, places: &Places) {
     for (index, cohort) in scenario.crowd.iter().enumerate() {
         let place = |of: &[Option<Span>]| of.get(index).copied().flatten();
         let late = latest([places.duration, place(&places.size), place(&places.arrival)]);
-        arrives_in_time(reader, cohort, scenario.run.duration, late);
-        visits(reader, cohort, scenario.run.duration, place(&places.stay));
+        let size = cohort.size.saturating_mul(scenario.target.rooms);
+        arrives_in_time(reader, (cohort, size), scenario.run.duration, late);
+        visits(reader, (cohort, size), scenario.run.duration, place(&places.stay));
     }
     caps(reader, scenario, places);
 }
@@ -45,18 +46,26 @@ fn times(reader: &mut Reader, scenario: &Scenario, places: &Places) {
     }
     if scenario.users() > SIZE_MAX {
         let span = places.size.last().copied().flatten();
-        reader.fail(span, format!("more than {SIZE_MAX} participants in all"), "make the cohorts smaller");
+        reader.fail(
+            span,
+            format!("more than {SIZE_MAX} participants in all"),
+            "make the cohorts smaller, or the rooms fewer",
+        );
     }
 }
 
 /// Everybody must have come before the run ends.
-fn arrives_in_time(reader: &mut Reader, cohort: &Cohort, duration: Duration, place: Option<Span>) {
-    let Some(last) = cohort.arrival.offsets(cohort.size).last().filter(|last| *last >= duration) else {
+fn arrives_in_time(
+    reader: &mut Reader,
+    (cohort, size): (&Cohort, u32),
+    duration: Duration,
+    place: Option<Span>,
+) {
+    let Some(last) = cohort.arrival.offsets(size).last().filter(|last| *last >= duration) else {
         return;
     };
     let message = format!(
-        "the last of {} {} would join at {}, but the run ends at {}",
-        cohort.size,
+        "the last of {size} {} would join at {}, but the run ends at {}",
         cohort.name,
         write_duration(rounded_up(last)),
         write_duration(duration)
@@ -73,9 +82,9 @@ fn rounded_up(time: Duration) -> Duration {
     Duration::from_secs(time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0)))
 }
 
-fn visits(reader: &mut Reader, cohort: &Cohort, duration: Duration, place: Option<Span>) {
+fn visits(reader: &mut Reader, (cohort, size): (&Cohort, u32), duration: Duration, place: Option<Span>) {
     let Some(stay) = cohort.stay.filter(|stay| stay.rejoin) else { return };
-    let visits = f64::from(cohort.size) * (1.0 + duration.as_secs_f64() / stay.mean().as_secs_f64());
+    let visits = f64::from(size) * (1.0 + duration.as_secs_f64() / stay.mean().as_secs_f64());
     if visits > VISITS_MAX {
         let message = format!("about {visits:.0} visits, more than the {VISITS_MAX:.0} that a run can hold");
         reader.fail(place, message, "lengthen the stay, shorten the run or make the crowd smaller");
@@ -102,7 +111,7 @@ fn caps(reader: &mut Reader, scenario: &Scenario, places: &Places) {
             users.to_string(),
         );
     }
-    let joins_per_s = joins_per_s(&scenario.crowd);
+    let joins_per_s = joins_per_s(&scenario.crowd, scenario.target.rooms);
     if let Some(cap) = caps.joins_per_s.filter(|cap| joins_per_s > cap * (1.0 + 1e-9)) {
         let (what, value) = (format!("{joins_per_s:.1} joins/s"), format!("{:.0}", joins_per_s.ceil()));
         exceeded(place(&places.arrival), what, format!("{cap} joins/s"), "joins_per_s", value);
@@ -127,15 +136,16 @@ fn caps(reader: &mut Reader, scenario: &Scenario, places: &Places) {
 }
 
 /// The most joins in a second that the cohorts together are meant to offer, those who replace others included.
-fn joins_per_s(crowd: &[Cohort]) -> f64 {
+fn joins_per_s(crowd: &[Cohort], rooms: u32) -> f64 {
     crowd
         .iter()
         .map(|cohort| {
+            let size = cohort.size.saturating_mul(rooms);
             let replaced = match cohort.stay {
-                Some(stay) if stay.rejoin => f64::from(cohort.size) / stay.mean().as_secs_f64(),
+                Some(stay) if stay.rejoin => f64::from(size) / stay.mean().as_secs_f64(),
                 _ => 0.0,
             };
-            cohort.arrival.joins_per_s(cohort.size).max(replaced)
+            cohort.arrival.joins_per_s(size).max(replaced)
         })
         .sum()
 }

@@ -3,6 +3,7 @@
 use crate::network::{AddressRange, Network};
 use crate::objective::Objective;
 use crate::problem::{Origin, Place, Problem, ScenarioError};
+use crate::room::ROOMS_MAX;
 use crate::scenario::{Caps, OutputTo, Override, RunTimes, Scenario, Stream};
 use crate::secret::HIDDEN;
 use crate::target::{ApiKey, Protocol, Target, TokenSource};
@@ -128,6 +129,9 @@ fn target(reader: &mut Reader, top: &mut Fields<'_>, written_for: Option<&str>) 
     let token = token_node.and_then(|node| token(reader, node, "target.token"));
     let secret_node = fields.get("api_secret");
     let api_key = api_key(reader, &mut fields);
+    let rooms_node = fields.get("rooms");
+    let rooms = reader.integer(&mut fields, "rooms", 1, u64::from(ROOMS_MAX));
+    let rooms = rooms.and_then(|rooms| u32::try_from(rooms).ok()).unwrap_or(1);
     let allow = networks(reader, &mut fields);
     let tls_insecure = reader.boolean(&mut fields, "tls_insecure").unwrap_or(false);
     reader.finish(&fields);
@@ -155,7 +159,13 @@ fn target(reader: &mut Reader, top: &mut Fields<'_>, written_for: Option<&str>) 
                 }
             }
             check_access(reader, node, &target, api_key.as_ref(), token.is_some());
-            Some(Target { token, api_key, allow, tls_insecure, ..target })
+            if rooms > 1 && !target.is_conference() {
+                let message = format!("`target.rooms`: {} has no rooms", target.protocol().name());
+                let mend =
+                    "remove it, or aim at a conference: janus+ws://HOST:8188/videoroom/ROOM, livekit+ws://…";
+                reader.fail(rooms_node.map(|node| node.span), message, mend);
+            }
+            Some(Target { token, api_key, rooms, allow, tls_insecure, ..target })
         }
         Err(error) => {
             let error = error.to_string();
