@@ -37,7 +37,8 @@ fn noun(run: &RunData) -> String {
     if run.sent.is_empty() {
         return "viewers".to_owned();
     }
-    let scenario = Scenario::parse(&run.info.scenario).ok().filter(|scenario| scenario.target.rooms > 1);
+    let scenario =
+        Scenario::parse_stored(&run.info.scenario).ok().filter(|scenario| scenario.target.rooms > 1);
     scenario.map_or_else(
         || "participants".to_owned(),
         |scenario| {

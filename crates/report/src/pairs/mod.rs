@@ -81,7 +81,7 @@ impl Cell<'_> {
 
 /// The roles of a run by cohort, where its scenario can still be read.
 pub(crate) fn roles(run: &RunData) -> Option<Vec<Role>> {
-    let scenario = Scenario::parse(&run.info.scenario).ok()?;
+    let scenario = Scenario::parse_stored(&run.info.scenario).ok()?;
     Some(scenario.cohorts().map(|(_, role)| role).collect())
 }
 

@@ -107,6 +107,30 @@ fn a_meeting_of_six_plays_every_pair_and_the_server_counts_the_same() {
 }
 
 #[test]
+fn meetings_side_by_side_have_rooms_of_their_own() {
+    if !can_run("meetings_side_by_side_have_rooms_of_their_own") {
+        return;
+    }
+    let _alone = alone();
+    let namespace = Namespace::with_veth("livekit", ADDRESS).unwrap();
+    let server = LiveKit::start(&namespace, ADDRESS).unwrap();
+    let (url, access) = (url("class"), access());
+    let rooms = ["-n", "2", "--every", "200ms", "--for", "9s", "--set", "target.rooms=2"];
+    let view = arguments(&url, &access, &rooms);
+    let (ran, seen) = valid(|| {
+        let running = Running::start(Some(&namespace), &view);
+        std::thread::sleep(Duration::from_secs(5));
+        let seen = ["class", "class-2"].map(|room| known(&server, room).into_iter().map(|(who, ..)| who));
+        (running.wait(), seen.map(Iterator::collect::<Vec<String>>))
+    });
+    let ran = ran.expect_code(0);
+    assert_eq!(seen, [["throng-0", "throng-1"], ["throng-2", "throng-3"]], "{ran}");
+    for what in ["expected", "playing", "seen"] {
+        assert_eq!(figure(&ran.summary(), &format!("pairs.video.{what}")), 4.0, "{what}: {ran}");
+    }
+}
+
+#[test]
 fn layers_of_a_simulcast_change_when_asked_for() {
     if !can_run("layers_of_a_simulcast_change_when_asked_for") {
         return;
