@@ -21,6 +21,9 @@ use crate::work::PlantedWork;
 
 /// How often timers of sessions are looked at.
 const TICK: Duration = Duration::from_millis(10);
+/// How long media is sent before datagrams, timers and orders have their turn again: who has more to send than it can must
+/// still hear who leaves.
+const MEDIA_TURN: Duration = Duration::from_millis(10);
 /// How many batches of datagrams are taken in before media has its turn again.
 const RECEIVE_TURNS: usize = 4;
 
@@ -71,8 +74,11 @@ impl Worker {
         let mut received = ReceiveBatch::new();
         let room = Arc::clone(&self.room);
         let inbox = &room.workers[self.index].inbox;
+        let mut is_behind = false;
         loop {
-            self.rest();
+            if !is_behind {
+                self.rest();
+            }
             for order in inbox.take_orders() {
                 if matches!(order, Order::Stop) {
                     return;
@@ -88,9 +94,13 @@ impl Worker {
                 self.intake.took(count);
                 self.take_in(&mut received);
             }
-            while let Some(burst) = inbox.take_burst() {
+            let turn_ends = Instant::now() + MEDIA_TURN;
+            is_behind = false;
+            while !is_behind && let Some(burst) = inbox.take_burst() {
                 self.play(burst);
-                self.egress.depart(Instant::now());
+                let now = Instant::now();
+                self.egress.depart(now);
+                is_behind = now >= turn_ends;
             }
             let now = Instant::now();
             if now >= self.next_tick {

@@ -117,7 +117,8 @@ impl Searched {
             pace.hold_s
         ));
         if let Some(budget) = self.budget {
-            say(&format!("a budget of {:.0} min costs precision:", budget.as_secs_f64() / 60.0));
+            let budget = throng_scenario::units::write_duration(budget);
+            say(&format!("a budget of {budget} costs precision:"));
             pace.costs().iter().for_each(|cost| say(&format!("  {cost}")));
         }
     }

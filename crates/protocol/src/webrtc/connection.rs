@@ -351,6 +351,9 @@ impl Connection {
 
     fn take_observed(&mut self) {
         let State::Playing { receiver, .. } = &mut self.state else { return };
+        if !receiver.has_observed() {
+            return;
+        }
         let observed: Vec<_> = receiver.take_observed().collect();
         for observation in observed {
             let opened = match &observation {
@@ -391,10 +394,10 @@ impl Connection {
             State::Connecting { peer, .. } => (Some((peer.due_at(), "ICE and DTLS")), None),
             State::Playing { peer, receiver, sender, next_interval_at } => {
                 let media = match sender {
-                    Some(sender) if *next_interval_at < sender.next_timeout().0 => {
-                        (*next_interval_at, "interval over")
+                    Some(sender) => {
+                        let own = sender.next_timeout();
+                        if *next_interval_at < own.0 { (*next_interval_at, "interval over") } else { own }
                     }
-                    Some(sender) => sender.next_timeout(),
                     None => (receiver.next_timeout(), "reports and meters"),
                 };
                 (Some((peer.due_at(), "ICE and DTLS")), Some(media))

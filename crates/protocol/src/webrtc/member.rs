@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
+use std::ops::Bound;
 use std::time::{Duration, Instant};
 
 use throng_media::quality::WallClock;
@@ -396,13 +397,15 @@ impl Member {
         if self.meeting.next_timeout().is_some_and(|(at, _)| now >= at) {
             self.behave(now);
         }
-        for id in self.peers.keys().copied().collect::<Vec<_>>() {
-            if let Some(connection) = self.peers.get_mut(&id)
-                && connection.next_deadline().is_some_and(|(at, _)| now >= at)
-            {
+        let mut after = Bound::Unbounded;
+        while let Some((&id, connection)) = self.peers.range_mut((after, Bound::Unbounded)).next() {
+            if connection.next_deadline().is_some_and(|(at, _)| now >= at) {
                 connection.tick(now);
             }
-            self.drain(now, id);
+            if connection.has_output() {
+                self.drain(now, id);
+            }
+            after = Bound::Excluded(id);
         }
         self.wish(now);
         match &self.state {
