@@ -90,8 +90,21 @@ impl Capacity {
         let mut passing: Vec<u32> = runs.iter().filter_map(|run| run.passing).collect();
         passing.sort_unstable();
         let users = passing.get(passing.len().saturating_sub(1) / 2).copied();
-        let is_limited =
-            ended.iter().any(|hold| hold.passed(goal) == Passed::Undecided && hold.limited_seconds > 0);
+        let limited: Vec<&HoldRow> = ended
+            .iter()
+            .filter(|hold| hold.passed(goal) == Passed::Undecided && hold.limited_seconds > 0)
+            .copied()
+            .collect();
+        // A load that was held again, and decided, was not beyond the generator.
+        let is_decided_since = |limited: &HoldRow| {
+            let is_such = |hold: &&HoldRow| {
+                hold.number > limited.number
+                    && hold.users >= limited.users
+                    && hold.passed(goal) != Passed::Undecided
+            };
+            ended.iter().copied().any(|hold| is_such(&hold))
+        };
+        let is_limited = limited.iter().any(|hold| !is_decided_since(hold));
         let conclusion = match (users, first_failing) {
             (Some(_), Some(_)) => Conclusion::Found,
             _ if is_limited => Conclusion::Invalid,
@@ -105,7 +118,7 @@ impl Capacity {
             goal,
             users,
             first_failing,
-            notes: notes(&ended, &passing, first_failing, recovery_ms, is_limited),
+            notes: notes(&ended, &passing, first_failing, recovery_ms, !limited.is_empty()),
             runs,
             goals: Goal::ALL.map(|goal| bracket(ended.iter().copied(), goal)),
             recovery_ms,
@@ -183,7 +196,7 @@ fn notes(
     passing: &[u32],
     first_failing: Option<u32>,
     recovery_ms: Option<u64>,
-    is_limited: bool,
+    was_limited: bool,
 ) -> Vec<String> {
     let mut notes = Vec::new();
     // A value next in the list, or a whole room more, is the smallest step there is, however far it is.
@@ -194,7 +207,7 @@ fn notes(
     {
         notes.push(format!("unstable: the runs came to between {min} and {max}"));
     }
-    if is_limited && first_failing.is_some() {
+    if was_limited && first_failing.is_some() {
         notes.push("in some holds the generator was the limit; they were not counted".to_owned());
     }
     if let Some(ms) = recovery_ms.filter(|ms| *ms > RECOVERY_MS_MAX) {

@@ -5,7 +5,7 @@
 //! baseline -> steps up until one fails -> bisection -> the failing load again, longer -> (again, from near by) -> soak
 //! ```
 //! After each load that failed the crowd shrinks until it is served well again, so that no load is judged by the damage of
-//! the one before.
+//! the one before. After a hold that the generator limited it shrinks until that keeps up again.
 
 use throng_observation::{Goal, HoldRow, Passed, Purpose, RunTime};
 
@@ -19,6 +19,9 @@ use bounds::Bounds;
 
 mod holding;
 use holding::{Holding, Verdict};
+
+mod pause;
+use pause::{Pause, Paused};
 
 mod recovery;
 pub(crate) use recovery::NEVER as NEVER_BACK;
@@ -76,7 +79,7 @@ pub enum End {
     Found,
     /// The largest crowd that may be tried was served well.
     Ceiling,
-    /// The generator was the limit: of the server nothing is known above the loads that passed.
+    /// The generator was the limit, again and again: of the server nothing is known above the loads that passed.
     GeneratorLimited,
     /// Even the smallest crowd was not served well.
     NeverPasses,
@@ -94,6 +97,8 @@ pub struct Search {
     /// The search is repeated; which time, from 1.
     repeat: u32,
     next_number: u32,
+    /// How many holds in a row the generator limited.
+    limited_holds: u32,
     /// Where earlier repeats ended: the passing and the failing load.
     found: Vec<(u32, u32)>,
     /// Names of the loads from 1, where they are no numbers of participants.
@@ -105,13 +110,14 @@ pub struct Search {
 enum Now {
     Holding(Holding),
     Recovering(Recovery, HoldRow),
+    Pausing(Pause),
     Over(End, Option<HoldRow>),
 }
 
 /// What a search is at, for a person who watches.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress {
-    /// What the present hold is for; `None` while the server recovers, and at the end.
+    /// What the present hold is for; `None` while the server or the generator recovers, and at the end.
     pub purpose: Option<Purpose>,
     /// How many participants it wants.
     pub users: u32,
@@ -162,6 +168,7 @@ impl Search {
             bounds: Bounds::default(),
             repeat: holds.iter().map(|hold| hold.repeat).max().unwrap_or(1).max(1),
             next_number: holds.iter().map(|hold| hold.number + 1).max().unwrap_or(0),
+            limited_holds: 0,
             found: Vec::new(),
             values: Vec::new(),
             now: Now::Over(End::TooNoisy, None),
@@ -201,6 +208,7 @@ impl Search {
         match &self.now {
             Now::Holding(holding) => holding.row.users,
             Now::Recovering(recovery, _) => recovery.users,
+            Now::Pausing(pause) => pause.users,
             Now::Over(..) => 0,
         }
     }
@@ -223,7 +231,7 @@ impl Search {
                 match verdict {
                     Verdict::GoesOn => {}
                     Verdict::Ended => self.ended(row.clone(), second.at),
-                    Verdict::Limited => self.now = Now::Over(End::GeneratorLimited, None),
+                    Verdict::Limited => self.pause(),
                 }
                 vec![row]
             }
@@ -241,6 +249,14 @@ impl Search {
                     }
                 }
                 vec![row]
+            }
+            Now::Pausing(pause) => {
+                match pause.second(second) {
+                    Paused::NotYet => {}
+                    Paused::Over => self.decide(second.at),
+                    Paused::Never => self.now = Now::Over(End::GeneratorLimited, None),
+                }
+                Vec::new()
             }
             Now::Over(_, row) => row.take().into_iter().collect(),
         }
@@ -290,8 +306,20 @@ impl Search {
         self.now = Now::Holding(Holding::new(row, self.settings, whole_s));
     }
 
+    /// The generator was the limit: the same load again once it keeps up, unless it was so often.
+    fn pause(&mut self) {
+        self.limited_holds += 1;
+        self.now = if self.limited_holds > pause::TRIES {
+            Now::Over(End::GeneratorLimited, None)
+        } else {
+            let half = self.bounds.passing().map_or(0, |load| load.users / 2);
+            Now::Pausing(Pause::new(self.settings.nearest(f64::from(half))))
+        };
+    }
+
     /// A hold has come to its end.
     fn ended(&mut self, row: HoldRow, at: RunTime) {
+        self.limited_holds = 0;
         if row.purpose == Purpose::Soak {
             self.now = Now::Over(self.conclusion(), None);
             return;

@@ -31,6 +31,8 @@ struct Server {
     dips: Option<(f64, f64)>,
     /// Above this many users the generator is past its own limits.
     generator: f64,
+    /// Seconds in which it is past them whatever it does.
+    disturbed: std::ops::Range<i64>,
     /// Once overloaded, it serves well again only below this share of its capacity.
     stuck_below: Option<f64>,
     dice: Dice,
@@ -47,6 +49,7 @@ impl Server {
             noise,
             dips: None,
             generator: f64::INFINITY,
+            disturbed: 0..0,
             stuck_below: None,
             dice: Dice(seed),
             drift: 0.0,
@@ -98,7 +101,7 @@ fn search(settings: Settings, server: &mut Server) -> (Search, Vec<HoldRow>, i64
             users,
             bad,
             delay_ms: Some(delay_ms),
-            is_limited: f64::from(users) > server.generator,
+            is_limited: f64::from(users) > server.generator || server.disturbed.contains(&at),
             is_complete: complete_for >= 3,
         };
         for row in search.second(&second) {
@@ -194,6 +197,29 @@ fn a_generator_past_its_limits_ends_the_search_without_a_verdict_on_the_server()
     let capacity = Capacity::of(&holds, Goal::Acceptable).unwrap();
     assert_eq!(capacity.conclusion, Conclusion::Invalid);
     assert!(capacity.users.unwrap() <= 300);
+}
+
+#[test]
+fn a_generator_that_is_disturbed_for_a_while_holds_the_load_again() {
+    for begins in [3, 40, 130, 250] {
+        let mut server = Server { disturbed: begins..begins + 20, ..Server::new(95.0, 0.0, 4) };
+        let (search_, holds, _) = search(settings(budget(10)), &mut server);
+        assert_eq!(search_.end(), Some(&End::Found), "from {begins}");
+        let capacity = Capacity::of(&holds, Goal::Acceptable).unwrap();
+        assert!((92..=95).contains(&capacity.users.unwrap()), "from {begins}: {capacity:?}");
+        assert_eq!(capacity.conclusion, Conclusion::Found);
+    }
+    // All that was tried passed in the end: that is no limit of the generator.
+    let small = Settings { ceiling: 100, ..settings(budget(10)) };
+    let (search_, holds, _) = search(small, &mut Server { disturbed: 10..60, ..Server::new(1e6, 0.0, 1) });
+    assert_eq!(search_.end(), Some(&End::Ceiling));
+    assert!(holds.iter().any(|hold| hold.limited_seconds > 0), "{holds:?}");
+    assert_eq!(Capacity::of(&holds, Goal::Acceptable).unwrap().conclusion, Conclusion::AtLeast);
+    let (search_, holds, seconds) =
+        search(small, &mut Server { disturbed: 10..9_999, ..Server::new(1e6, 0.0, 1) });
+    assert_eq!(search_.end(), Some(&End::GeneratorLimited));
+    assert_eq!(Capacity::of(&holds, Goal::Acceptable).unwrap().conclusion, Conclusion::Invalid);
+    assert!(seconds < 120, "{seconds} s to give up");
 }
 
 #[test]

@@ -1,0 +1,40 @@
+//! After a hold in which the generator was the limit: a smaller crowd until it keeps up again. What else its host does, or
+//! the hypervisor below, passes; a crowd that is too large for it does not.
+
+use super::Second;
+
+/// The generator keeps up for so many seconds in a row, and the load is held again.
+const CALM_SECONDS: u32 = 5;
+/// After this long with a smaller crowd it is given up.
+const GIVEN_UP_S: u32 = 60;
+/// A load is held again so many times; then it is the load.
+pub(crate) const TRIES: u32 = 2;
+
+pub(crate) enum Paused {
+    NotYet,
+    Over,
+    Never,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Pause {
+    /// The crowd that is wanted.
+    pub(crate) users: u32,
+    seconds: u32,
+    calm: u32,
+}
+
+impl Pause {
+    pub(crate) fn new(users: u32) -> Self {
+        Self { users, seconds: 0, calm: 0 }
+    }
+
+    pub(crate) fn second(&mut self, second: &Second) -> Paused {
+        self.seconds += 1;
+        self.calm = if second.is_limited { 0 } else { self.calm + 1 };
+        if self.calm >= CALM_SECONDS {
+            return Paused::Over;
+        }
+        if self.seconds >= GIVEN_UP_S { Paused::Never } else { Paused::NotYet }
+    }
+}
