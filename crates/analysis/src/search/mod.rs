@@ -313,7 +313,7 @@ impl Search {
             Now::Over(End::GeneratorLimited, None)
         } else {
             let half = self.bounds.passing().map_or(0, |load| load.users / 2);
-            Now::Pausing(Pause::new(self.settings.nearest(f64::from(half))))
+            Now::Pausing(Pause::new(self.settings.nearest(f64::from(half)), &self.settings.pace))
         };
     }
 

@@ -1,12 +1,12 @@
 //! After a hold in which the generator was the limit: a smaller crowd until it keeps up again. What else its host does, or
 //! the hypervisor below, passes; a crowd that is too large for it does not.
 
-use super::Second;
+use super::{Pace, Second};
 
 /// The generator keeps up for so many seconds in a row, and the load is held again.
 const CALM_SECONDS: u32 = 5;
-/// After this long with a smaller crowd it is given up.
-const GIVEN_UP_S: u32 = 60;
+/// After so many times the longest settling of a load it is given up: a minute of a search of ten.
+const GIVEN_UP: u32 = 4;
 /// A load is held again so many times; then it is the load.
 pub(crate) const TRIES: u32 = 2;
 
@@ -20,13 +20,14 @@ pub(crate) enum Paused {
 pub(crate) struct Pause {
     /// The crowd that is wanted.
     pub(crate) users: u32,
+    patience_s: u32,
     seconds: u32,
     calm: u32,
 }
 
 impl Pause {
-    pub(crate) fn new(users: u32) -> Self {
-        Self { users, seconds: 0, calm: 0 }
+    pub(crate) fn new(users: u32, pace: &Pace) -> Self {
+        Self { users, patience_s: pace.settle_max_s * GIVEN_UP, seconds: 0, calm: 0 }
     }
 
     pub(crate) fn second(&mut self, second: &Second) -> Paused {
@@ -35,6 +36,6 @@ impl Pause {
         if self.calm >= CALM_SECONDS {
             return Paused::Over;
         }
-        if self.seconds >= GIVEN_UP_S { Paused::Never } else { Paused::NotYet }
+        if self.seconds >= self.patience_s { Paused::Never } else { Paused::NotYet }
     }
 }
