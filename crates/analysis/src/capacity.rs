@@ -97,12 +97,11 @@ impl Capacity {
             .collect();
         // A load that was held again, and decided, was not beyond the generator.
         let is_decided_since = |limited: &HoldRow| {
-            let is_such = |hold: &&HoldRow| {
+            ended.iter().any(|hold| {
                 hold.number > limited.number
                     && hold.users >= limited.users
                     && hold.passed(goal) != Passed::Undecided
-            };
-            ended.iter().copied().any(|hold| is_such(&hold))
+            })
         };
         let is_limited = limited.iter().any(|hold| !is_decided_since(hold));
         let conclusion = match (users, first_failing) {
