@@ -230,16 +230,20 @@ impl Sender {
                 return Some(report);
             }
         }
+        // Sound is neither held back nor counted.
+        if let Some(packet) = self.media_packet(now, MediaKind::Audio) {
+            return Some(packet);
+        }
         if self.pacer.next_at() > now {
             return None;
         }
-        let packet = self.media_packet(now)?;
+        let packet = self.media_packet(now, MediaKind::Video)?;
         self.pacer.sent(now, packet.len());
         Some(packet)
     }
 
-    /// Streams that wait take turns, so that sound never stands behind a whole picture.
-    fn media_packet(&mut self, now: Instant) -> Option<Vec<u8>> {
+    /// Streams that wait take turns, so that no layer stands behind a whole picture of another.
+    fn media_packet(&mut self, now: Instant, kind: MediaKind) -> Option<Vec<u8>> {
         let mut wire = Wire {
             sealer: &self.sealer,
             extension_ids: &self.options.extension_ids,
@@ -249,7 +253,8 @@ impl Sender {
         let count = self.streams.len();
         (1..=count).find_map(|step| {
             let at = (self.turn + step) % count;
-            let stream = self.streams.get_mut(at).filter(|stream| stream.has_waiting())?;
+            let stream =
+                self.streams.get_mut(at).filter(|stream| stream.plan.kind == kind && stream.has_waiting())?;
             let packet = stream.packet(now, &mut wire)?;
             self.turn = at;
             Some(packet)
@@ -281,7 +286,8 @@ impl Sender {
     #[must_use]
     pub fn next_timeout(&self) -> (Instant, Why) {
         let frame = self.streams.iter().map(Stream::next_frame_at).min();
-        let paced = self.streams.iter().any(Stream::has_waiting).then(|| self.pacer.next_at());
+        let waits = |stream: &Stream| stream.plan.kind == MediaKind::Video && stream.has_waiting();
+        let paced = self.streams.iter().any(waits).then(|| self.pacer.next_at());
         let deadlines = [
             Some((self.next_report_at, "sender report due")),
             frame.map(|at| (at, "frame to capture")),

@@ -1,11 +1,16 @@
 //! Spreads the packets of large frames over time, as every real sender does.
+//!
+//! Source: libwebrtc's `PacingController` with the bursts that Chromium asks of it.
 
 use std::time::{Duration, Instant};
 
-/// How much faster than its path is taken to carry a sender may go: libwebrtc's `kDefaultPacingFactor`.
+/// How much faster than its path is taken to carry a sender may go: `kDefaultPacingFactor`.
 const FACTOR: f64 = 2.5;
-/// Packets leave in groups this far apart, so that a crowd of senders does not wake a thousand times a second each.
-const GROUP: Duration = Duration::from_millis(5);
+/// Packets leave in bursts of what the pacing rate sends in this time, so that most frames leave whole and a sender sleeps
+/// in between: `kDefaultBurstInterval`.
+const BURST: Duration = Duration::from_millis(40);
+/// A burst is no larger, or it would overrun the buffers of sockets: `kMaxBurstSize`.
+const BURST_BYTES_MAX: f64 = 63_000.0;
 /// A sender is never slower than this, or its first key frame would take seconds.
 const RATE_MIN_BPS: f64 = 300_000.0;
 
@@ -14,12 +19,14 @@ pub(super) struct Pacer {
     bytes_per_s: f64,
     /// When all that was sent would have left at the pacing rate.
     paid_at: Instant,
+    /// The next burst begins no earlier.
+    next_at: Instant,
 }
 
 impl Pacer {
     /// For a sender whose path is taken to carry `path_bps`.
     pub(super) fn new(path_bps: f64, now: Instant) -> Self {
-        let mut pacer = Self { bytes_per_s: 0.0, paid_at: now };
+        let mut pacer = Self { bytes_per_s: 0.0, paid_at: now, next_at: now };
         pacer.set_path(path_bps);
         pacer
     }
@@ -31,14 +38,18 @@ impl Pacer {
 
     /// When the next packet may leave; now or earlier when it may at once.
     pub(super) fn next_at(&self) -> Instant {
-        // Within a group the debt is let stand.
-        self.paid_at.checked_sub(GROUP).unwrap_or(self.paid_at)
+        self.next_at
     }
 
     /// A packet of `bytes` leaves.
     pub(super) fn sent(&mut self, now: Instant, bytes: usize) {
         let cost = Duration::from_secs_f64(bytes as f64 / self.bytes_per_s);
         self.paid_at = self.paid_at.max(now) + cost;
+        let burst = BURST.min(Duration::from_secs_f64(BURST_BYTES_MAX / self.bytes_per_s));
+        // A burst that has run out is paid for whole before the next.
+        if self.paid_at.saturating_duration_since(now) > burst {
+            self.next_at = self.paid_at;
+        }
     }
 }
 
@@ -47,23 +58,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_large_frame_takes_its_time_in_groups() {
+    fn a_large_frame_takes_its_time_in_bursts() {
         let start = Instant::now();
         // 1 Mbit/s: 2.5 times that are 312,500 bytes a second.
         let mut pacer = Pacer::new(1e6, start);
         let mut now = start;
-        let mut groups = vec![0];
-        for _ in 0..100 {
+        let mut bursts = vec![0];
+        for _ in 0..110 {
             if pacer.next_at() > now {
-                now = pacer.next_at() + GROUP;
-                groups.push(0);
+                now = pacer.next_at();
+                bursts.push(0);
             }
             pacer.sent(now, 1_250);
-            *groups.last_mut().unwrap() += 1;
+            *bursts.last_mut().unwrap() += 1;
         }
-        let took = now - start;
-        assert!((380..=405).contains(&took.as_millis()), "{took:?} for 125 kB");
-        assert!(groups.iter().all(|packets| (1..=4).contains(packets)), "{groups:?}");
+        // A packet is worth 4 ms: ten, and the one that ends the burst.
+        assert_eq!(bursts, [11; 10]);
+        assert_eq!((now - start).as_millis(), 9 * 44);
+    }
+
+    #[test]
+    fn a_burst_is_no_larger_than_sockets_can_take() {
+        let now = Instant::now();
+        let mut pacer = Pacer::new(100e6, now);
+        let burst = (1..).find(|_| {
+            pacer.sent(now, 1_250);
+            pacer.next_at() > now
+        });
+        assert_eq!(burst, Some(51));
     }
 
     #[test]
