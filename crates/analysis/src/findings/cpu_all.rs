@@ -16,12 +16,22 @@ pub(super) const BUSY_MIN: f64 = 0.92;
 /// for a CPU, or if it uses most of the host itself.
 pub(super) const WAIT_MIN: f64 = 0.08;
 const OWN_SHARE_MIN: f64 = 0.80;
+/// A thread this busy has a core to itself.
+const HAS_CORE_MIN: f64 = 0.60;
 
 /// Whether the CPUs of the host stopped the server, for findings that would be a consequence of it.
 pub(super) fn is_full(scene: &Scene<'_>) -> bool {
     let Some(busy) = scene.host_busy() else { return false };
     let waits = scene.longest_wait().is_some_and(|(_, wait)| wait.fail() >= WAIT_MIN);
-    busy.fail() >= BUSY_MIN && (waits || own_share(scene).fail() >= OWN_SHARE_MIN)
+    let owns = own_share(scene).fail() >= OWN_SHARE_MIN;
+    busy.fail() >= BUSY_MIN && (waits || owns) || owns && has_thread_a_core(scene)
+}
+
+/// Whether the server keeps as many threads busy as there are cores. Bursts of frames leave gaps in the seconds of each, but
+/// another thread would find no core for itself.
+fn has_thread_a_core(scene: &Scene<'_>) -> bool {
+    let busy = scene.threads.iter().filter(|thread| thread.cpu.fail() >= HAS_CORE_MIN).count();
+    scene.cpus().is_some_and(|cpus| busy as f64 >= cpus)
 }
 
 /// Whether others kept the host full at the floor already, where users were fine: that it is full does not yet explain what
@@ -54,7 +64,9 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
             percent(waited.fail())
         ));
     }
-    let crossed = scene.crossed_metric(&metric::HOST_CPU_BUSY, BUSY_MIN * cpus);
+    // Where gaps between bursts are all that is idle, the host is full as its threads are.
+    let full_from = if busy.fail() < BUSY_MIN { OWN_SHARE_MIN } else { BUSY_MIN };
+    let crossed = scene.crossed_metric(&metric::HOST_CPU_BUSY, full_from * cpus);
     // Its own threads' wait counts, and what its users feel of it.
     let queue = waited.growth(0.02).into_iter().chain(scene.backlog()).reduce(f64::max);
     let stall = scene.sum(&metric::HOST_PRESSURE_CPU_SOME);
@@ -65,7 +77,7 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         String::new()
     };
     Candidate {
-        used: used_up(busy.fail()),
+        used: used_up(busy.fail().max(BUSY_MIN)),
         queue,
         demand: scene.demand_of(Resource::HostCpu, "").cloned(),
         crossed_at_s: crossed,

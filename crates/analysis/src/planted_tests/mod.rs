@@ -103,6 +103,17 @@ fn all_cores_busy_with_threads_that_wait_is_the_cpu() {
         world.thread("media", "worker-1", 12, |m| 0.8 * full(m), |m| if m.over { 0.3 } else { 0.02 });
         world.put("host.cpu.busy", &[], Unit::Ratio, Some(8.0), |m| 8.0 * full(m));
     });
+    // Workers that bursts of frames keep from being quite full, and neither waits: where there is a core for each and no
+    // more, another worker finds none; where there are more cores, it does.
+    let workers = |world: &mut World, cores: f64| {
+        world.without("thread.cpu").without("thread.run_queue_wait");
+        world.thread("media", "worker-0", 11, |m| 0.95 * full(m), |_| 0.03);
+        world.thread("media", "worker-1", 12, |m| 0.84 * full(m), |_| 0.03);
+        world.process("media", |m| 1.79 * full(m));
+        world.put("host.cpu.busy", &[], Unit::Ratio, Some(cores), |m| 1.82 * full(m));
+    };
+    check("cpu_full", |world| workers(world, 2.0));
+    check("one_thread_full", |world| workers(world, 8.0));
 }
 
 #[test]
