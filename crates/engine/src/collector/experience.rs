@@ -1,7 +1,7 @@
 //! Whether a second was good or bad for a participant.
 
 use throng_observation::run::CohortId;
-use throng_observation::{BadIf, Clause, ExperienceRow, MediaKind, TrackInterval};
+use throng_observation::{BadIf, Clause, ExperienceRow, MediaKind, SentInterval, TrackInterval};
 
 /// One lost packet of an interval proves nothing: of the fifty audio packets of a second it is two per cent.
 const LOST_MIN: i64 = 2;
@@ -35,6 +35,13 @@ pub(super) fn broken(interval: &TrackInterval, bad_if: &BadIf) -> u8 {
         }
     }
     bits
+}
+
+/// The clauses that were broken for who sends, by what its receiver reported: of who receives nothing it is all there is.
+pub(super) fn unheard(interval: &SentInterval, bad_if: &BadIf) -> u8 {
+    let loss = interval.remote_loss_ratio.unwrap_or(0.0);
+    let lost = interval.counters.packets_sent as f64 * loss;
+    if loss > bad_if.loss_ratio_max && lost >= LOST_MIN as f64 { Clause::Loss.bit() } else { 0 }
 }
 
 /// The broken clauses of a participant's last seconds.
@@ -72,8 +79,8 @@ pub(super) fn count(rows: &mut [ExperienceRow], cohort: CohortId, bits: u8) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Instant;
-    use throng_observation::{TrackCounters, TrackId};
+    use std::time::{Duration, Instant};
+    use throng_observation::{Codec, SentCounters, TrackCounters, TrackId};
 
     fn interval(change: impl FnOnce(&mut TrackInterval)) -> TrackInterval {
         let mut interval = TrackInterval {
@@ -115,6 +122,27 @@ mod tests {
             let expected = clause.map_or(0, Clause::bit);
             assert_eq!(broken(&interval(change), &BadIf::default()), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn who_sends_is_served_badly_when_its_receiver_reports_loss() {
+        let unheard = |packets_sent, remote_loss_ratio| {
+            let interval = SentInterval {
+                track: TrackId(0),
+                kind: MediaKind::Video,
+                codec: Codec::Vp8,
+                ended_at: Instant::now(),
+                length: Duration::from_secs(1),
+                counters: SentCounters { packets_sent, ..SentCounters::default() },
+                round_trip_s: None,
+                remote_loss_ratio,
+                allowed_bps: 1e6,
+            };
+            super::unheard(&interval, &BadIf::default())
+        };
+        assert_eq!((unheard(100, None), unheard(100, Some(0.01))), (0, 0));
+        // One packet of fifty may be chance.
+        assert_eq!((unheard(50, Some(0.02)), unheard(100, Some(0.02))), (0, Clause::Loss.bit()));
     }
 
     #[test]

@@ -184,6 +184,11 @@ impl Member {
         self.dismissed_at.get_or_insert(at);
     }
 
+    /// Whether it only sends, as far as is known.
+    pub(super) fn receives_nothing(&self) -> bool {
+        self.tracks.is_empty()
+    }
+
     /// Notes what was bad about a second.
     pub(super) fn fared(&mut self, second: i64, bits: u8) {
         self.fared.add(second, bits);
@@ -207,8 +212,8 @@ impl Member {
             // The second in which it joined is not a whole one.
             return (self.join.at.second() < second).then(|| self.fared.of(second));
         }
-        if self.connected && self.sends && self.tracks.is_empty() {
-            return Some(0);
+        if self.connected && self.sends && self.receives_nothing() {
+            return Some(self.fared.of(second));
         }
         let is_lost = matches!(self.state, State::Ended(..)) || patience < RunTime(second * 1_000_000);
         is_lost.then(|| if self.connected { Clause::NoMedia.bit() } else { Clause::NotConnected.bit() })

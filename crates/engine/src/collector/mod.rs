@@ -270,6 +270,9 @@ impl Collector {
         // As what is received, or the two would be compared a second apart.
         let second = middle(ended_at, within_a_second(interval.length.as_micros())).max(self.open);
         self.seconds.sent(second, who, member.cohort(), interval);
+        if member.receives_nothing() {
+            member.fared(second, experience::unheard(interval, &self.desk.bad_if));
+        }
     }
 
     fn layer_switched(&mut self, who: u32, switch: &LayerSwitch) {
