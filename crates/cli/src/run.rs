@@ -291,6 +291,7 @@ fn config(
         cohort: join.cohort,
         at: RunTime::after_start(join.at),
         leave_at: join.leave_at.map(RunTime::after_start),
+        others_follow: join.others_follow,
         source_ip: join.source_ip,
     };
     let joins = plan.joins.iter().map(join).collect();

@@ -38,7 +38,7 @@ impl Participant for Counter {
                     self.outputs.push(Output::Observed(Observation::Reached(Phase::FirstPacket, now)));
                 }
             }
-            Input::Leave => self.outputs.push(Output::Ended(Outcome::Completed)),
+            Input::Leave { .. } => self.outputs.push(Output::Ended(Outcome::Completed)),
             _ => {}
         }
     }
@@ -59,6 +59,7 @@ fn main() {
         cohort: CohortId(0),
         at: RunTime(0),
         leave_at: None,
+        others_follow: false,
         source_ip: None,
     };
     let ends_at = RunTime(i64::try_from(seconds * 1_000_000).unwrap_or(i64::MAX));

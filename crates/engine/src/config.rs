@@ -37,6 +37,8 @@ pub struct Join {
     pub at: RunTime,
     /// When it is told to leave; `None`: at the end of the run.
     pub leave_at: Option<RunTime>,
+    /// Whether others may still be on their way to the same room at `leave_at`, so that it must not end then.
+    pub others_follow: bool,
     /// The local address of its signalling and media toward servers of the same family; `None`: whatever the route
     /// chooses.
     pub source_ip: Option<IpAddr>,

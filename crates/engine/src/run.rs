@@ -232,7 +232,14 @@ impl RunHandle {
     /// soon; latencies count from it.
     pub fn call(&self, visit: Visit) -> ParticipantId {
         let Visit { cohort, at, source_ip } = visit;
-        let join = |who| Join { participant: ParticipantId(who), cohort, at, leave_at: None, source_ip };
+        let join = |who| Join {
+            participant: ParticipantId(who),
+            cohort,
+            at,
+            leave_at: None,
+            others_follow: false,
+            source_ip,
+        };
         let (who, worker) = self.control.crowd.call(join);
         self.control.wake(worker);
         ParticipantId(who)

@@ -102,7 +102,10 @@ pub enum Input<'a> {
     /// The deadline of the last [`Output::Timeout`] has come.
     Timeout,
     /// Leave in an orderly way, as a person who closes the tab: say goodbye, then [`Output::Ended`].
-    Leave,
+    Leave {
+        /// Whether others of the crowd are on their way to the same room, so that it must not end.
+        others_follow: bool,
+    },
 }
 
 /// What a participant wants.

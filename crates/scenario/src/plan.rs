@@ -1,7 +1,7 @@
 //! What a scenario comes to: every join at its intended moment, and what server and generator need for it.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -73,6 +73,8 @@ pub struct Join {
     pub at: Duration,
     /// When to leave, if that is before the run's end; since the start of the run.
     pub leave_at: Option<Duration>,
+    /// Whether others of the same room, who stay longer, may still be on their way to it at `leave_at`.
+    pub others_follow: bool,
     /// The local address to use, where the cohort has a list.
     pub source_ip: Option<IpAddr>,
 }
@@ -168,12 +170,13 @@ impl Plan {
                 |room: u32| CohortId(u16::try_from(room as usize * each + index).unwrap_or(u16::MAX));
             joins_of(cohort, (rooms, &of_room), duration, &mut joins);
         }
-        let (cohorts, roles) = scenario.cohorts().unzip();
+        let (cohorts, roles): (_, Vec<Role>) = scenario.cohorts().unzip();
         // Stable: cohorts that join at one moment do so in the order of the file.
         joins.sort_by_key(|join| join.at);
         for (number, join) in (0_u32..).zip(&mut joins) {
             join.participant = ParticipantId(number);
         }
+        tell_who_is_followed(&roles, duration, &mut joins);
         let mut plan = Self {
             target: scenario.target.clone(),
             cohorts,
@@ -287,6 +290,7 @@ fn joins_of(
                 cohort: cohort_id,
                 at,
                 leave_at,
+                others_follow: false,
                 source_ip: None,
             });
             leave_at
@@ -333,6 +337,29 @@ fn reconnect_at(reconnect: Reconnect, first: usize, duration: Duration, joins: &
         join.at = reconnect.at + Duration::from_nanos(u64::try_from(step).unwrap_or(u64::MAX));
     }
     joins.extend(back);
+}
+
+/// How long before it is told to leave somebody else's join may lie and still be going on.
+const JOINING: Duration = Duration::from_secs(10);
+
+/// Tells those who leave before the end whether others are then on their way to their room. `joins` are in the order of
+/// their moments.
+fn tell_who_is_followed(roles: &[Role], duration: Duration, joins: &mut [Join]) {
+    let room_of = |join: &Join| roles.get(usize::from(join.cohort.0)).map(|role| role.room);
+    // Of each room, backwards: from this join on, somebody stays until then.
+    let mut stays: HashMap<_, Vec<(Duration, Duration)>> = HashMap::new();
+    for join in joins.iter().rev() {
+        let of_room = stays.entry(room_of(join)).or_default();
+        let longest = of_room.last().map_or(Duration::ZERO, |(_, until)| *until);
+        of_room.push((join.at, longest.max(join.leave_at.unwrap_or(duration))));
+    }
+    for join in joins {
+        let Some(leave_at) = join.leave_at else { continue };
+        let of_room = stays.get(&room_of(join)).map_or(&[][..], Vec::as_slice);
+        let late = of_room.partition_point(|(at, _)| at.saturating_add(JOINING) > leave_at);
+        let others = late.checked_sub(1).and_then(|last| of_room.get(last));
+        join.others_follow = others.is_some_and(|(_, until)| *until > leave_at);
+    }
 }
 
 /// Address number `index` of the cohort's ranges laid end to end.

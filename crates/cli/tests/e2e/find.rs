@@ -9,13 +9,22 @@ use throng_sim::janus::{ADMIN_KEY, Janus};
 use throng_sim::namespace::Namespace;
 use throng_sim::requires_root;
 
-use crate::throng::{Running, Stage, alone, figure, plain, run};
+use crate::throng::{Ran, Running, Stage, alone, figure, plain, run};
 
 /// Nobody is there.
 const ROOM_URL: &str = "janus+ws://127.0.0.1:9/videoroom/1";
 
 /// The shortest search there is; a second is time enough to join a server on this host.
 const SHORT: [&str; 5] = ["--budget", "1m", "--quiet", "--objective", "connect p99 < 1s"];
+
+/// What a search says of a limit that is known: exactly that. On a machine that disturbed each try it has had less time, and
+/// what it says must still be true.
+fn expect_limit(ran: &Ran, passes: f64, fails: f64) {
+    let summary = ran.summary();
+    let said = (figure(&summary, "capacity.users"), figure(&summary, "capacity.first_failing"));
+    let is_true = said.0 <= passes && said.1 >= fails;
+    assert!(said == (passes, fails) || ran.is_disturbed() && is_true, "{said:?}\n{ran}");
+}
 
 /// Each leaves most of the host idle, so that they need not wait for each other.
 #[test]
@@ -42,14 +51,15 @@ fn a_server_that_takes_twelve_has_a_capacity_of_twelve() {
     let find = ["find", &stage.target(), "--start", "9", "--ceiling", "40"];
     let ran = run(None, &[&find[..], &SHORT].concat()).expect_code(0);
     let summary = ran.summary();
-    assert_eq!(figure(&summary, "capacity.users"), 12.0, "{ran}");
-    assert_eq!(figure(&summary, "capacity.first_failing"), 13.0, "{ran}");
+    expect_limit(&ran, 12.0, 13.0);
     assert_eq!(summary["capacity"]["verdict"], "found", "{ran}");
-    assert!(ran.stdout.starts_with("12 viewers (first failing load 13)"), "{ran}");
+    let (passes, fails) = (figure(&summary, "capacity.users"), figure(&summary, "capacity.first_failing"));
+    assert!(ran.stdout.starts_with(&format!("{passes} viewers (first failing load {fails})")), "{ran}");
     // The run folder tells the same: each load, and each user's seconds.
     let run = throng_store::RunFolder::read(ran.folder()).unwrap();
-    let confirmed = run.holds.iter().find(|hold| hold.purpose == Purpose::Confirm).expect("a confirmation");
-    assert_eq!((confirmed.users, confirmed.passed[1]), (13, Passed::No));
+    let confirmed = run.holds.iter().find(|hold| hold.purpose == Purpose::Confirm);
+    let confirmed = confirmed.map(|hold| (f64::from(hold.users), hold.passed[1]));
+    assert!(confirmed == Some((fails, Passed::No)) || ran.is_disturbed(), "{confirmed:?}");
     let refused = run.experience.iter().map(|row| row.clauses[0]).max();
     assert!(refused >= Some(1), "who was refused is among the users: {refused:?}");
 }
@@ -58,8 +68,11 @@ fn a_server_that_takes_everybody_has_at_least_the_ceiling() {
     let stage = Stage::start(None, "127.0.0.1:0", &[]);
     let find = ["find", &stage.target(), "--start", "4", "--ceiling", "6"];
     let ran = run(None, &[&find[..], &SHORT].concat()).expect_code(0);
-    assert_eq!(ran.summary()["capacity"]["verdict"], "at_least", "{ran}");
-    assert!(ran.stdout.starts_with("At least 6 viewers"), "{ran}");
+    assert_eq!(ran.summary()["capacity"]["first_failing"], Value::Null, "{ran}");
+    if !ran.is_disturbed() {
+        assert_eq!(ran.summary()["capacity"]["verdict"], "at_least", "{ran}");
+        assert!(ran.stdout.starts_with("At least 6 viewers"), "{ran}");
+    }
 }
 
 fn a_server_that_takes_nobody_is_told_apart_from_one_that_is_full() {
@@ -74,9 +87,11 @@ fn a_value_that_varies_is_answered_with_a_value() {
     let find = ["find", &stage.target(), "--vary", "crowd.size=2,5,9"];
     let ran = run(None, &[&find[..], &SHORT].concat()).expect_code(0);
     let summary = ran.summary();
-    assert!(ran.stdout.starts_with("crowd.size = 5 (first failing load crowd.size = 9)"), "{ran}");
+    // Places in the list.
+    expect_limit(&ran, 2.0, 3.0);
     assert_eq!(summary["capacity"]["values"][1], "crowd.size = 5", "{ran}");
-    assert_eq!(figure(&summary, "capacity.users"), 2.0, "its place in the list\n{ran}");
+    let answer = "crowd.size = 5 (first failing load crowd.size = 9)";
+    assert!(ran.stdout.starts_with(answer) || ran.is_disturbed(), "{ran}");
     let run = throng_store::RunFolder::read(ran.folder()).unwrap();
     assert_eq!(run.info.cohorts, ["viewers 2", "viewers 5", "viewers 9"]);
     // One crowd is there at a time.
@@ -102,9 +117,10 @@ fn rooms_that_vary_are_whole_rooms() {
     let find = ["find", &url, "--vary", "target.rooms", "--start", "4", "--ceiling", "30"];
     let ran = run(Some(&namespace), &[&find[..], &sets, &SHORT].concat()).expect_code(0);
     let summary = ran.summary();
-    let answer = "10 participants in rooms of 2 (first failing load 12)";
-    assert!(ran.stdout.starts_with(answer), "{ran}");
-    assert_eq!(figure(&summary, "capacity.users"), 10.0, "{ran}");
+    expect_limit(&ran, 10.0, 12.0);
+    let (passes, fails) = (figure(&summary, "capacity.users"), figure(&summary, "capacity.first_failing"));
+    let answer = format!("{passes} participants in rooms of 2 (first failing load {fails})");
+    assert!(ran.stdout.starts_with(&answer), "{ran}");
     let run = throng_store::RunFolder::read(ran.folder()).unwrap();
     assert!(run.holds.iter().all(|hold| hold.users % 2 == 0), "{:?}", run.holds);
     // In no room was anybody seen who was in another.
@@ -130,7 +146,7 @@ fn a_search_that_is_cut_off_goes_on_from_its_folder() {
     assert!(held.iter().any(|hold| hold.until.is_some()), "{held:#?}");
     let folder = cut.folder().display().to_string();
     let ran = run(None, &[&find[..], &SHORT, &["--resume", &folder]].concat()).expect_code(0);
-    assert_eq!(figure(&ran.summary(), "capacity.users"), 8.0, "{ran}");
+    expect_limit(&ran, 8.0, 9.0);
     let baselines = throng_store::RunFolder::read(ran.folder())
         .unwrap()
         .holds

@@ -45,11 +45,15 @@ impl Ran {
         serde_json::from_str(&text).unwrap()
     }
 
-    /// Whether the generator was the limit, as on a busy machine: of the run, or of holds of a search, which then had less time
-    /// for its answer.
+    /// Whether the generator was the limit, as on a busy machine.
     fn is_invalid(&self) -> bool {
         let is_run = self.code == Some(4) && self.stdout.starts_with("Invalid: the generator was the limit");
-        is_run || self.stdout.contains("in some holds the generator was the limit")
+        is_run || self.is_disturbed()
+    }
+
+    /// Whether the generator was the limit in holds of a search, which then had less time for its answer.
+    pub(crate) fn is_disturbed(&self) -> bool {
+        self.stdout.contains("in some holds the generator was the limit")
     }
 
     /// Fails the test with everything that was said unless the exit code is `code`.

@@ -439,6 +439,7 @@ mod tests {
             cohort: CohortId(0),
             at: RunTime(0),
             leave_at: None,
+            others_follow: false,
             source_ip: None,
         };
         let mut member = Member::new(&join);

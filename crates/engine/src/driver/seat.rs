@@ -14,6 +14,7 @@ use super::hub::{Hub, Pace, header_bytes};
 use super::reports::Seen;
 use super::timers::Deadline;
 use crate::clock::ClockPair;
+use crate::config::Join;
 use crate::signalling::{Outgoing, Tidings, Want};
 use crate::sockets::{DatagramSocket, RECEIVE_BATCH, SEND_BATCH, Sending};
 
@@ -40,6 +41,8 @@ pub(super) struct Seat {
     pub(super) deadline: Deadline,
     wants: Option<Instant>,
     stay: Stay,
+    /// See [`Join::others_follow`].
+    others_follow: bool,
     sockets: Vec<Line>,
     pace: Pace,
     /// The local address that it was dealt, if any.
@@ -68,8 +71,8 @@ impl Seat {
         who: u32,
         participant: Box<dyn Participant>,
         now: Instant,
+        join: &Join,
         leave_at: Option<Instant>,
-        source_ip: Option<IpAddr>,
     ) -> Self {
         Self {
             number,
@@ -79,9 +82,10 @@ impl Seat {
             deadline: Deadline::default(),
             wants: None,
             stay: leave_at.map_or(Stay::UntilTheEnd, Stay::Until),
+            others_follow: join.others_follow,
             sockets: Vec::new(),
             pace: Pace::Eager,
-            source_ip,
+            source_ip: join.source_ip,
             has_played: false,
             ended: None,
         }
@@ -106,11 +110,15 @@ impl Seat {
         self.drain(now, hub);
     }
 
-    /// Tells it to leave, once.
-    pub(super) fn leave(&mut self, now: Instant, hub: &mut Hub) {
+    /// Tells it to leave, once, before its time: nobody comes in its place.
+    pub(super) fn dismiss(&mut self, now: Instant, hub: &mut Hub) {
+        self.leave(now, false, hub);
+    }
+
+    fn leave(&mut self, now: Instant, others_follow: bool, hub: &mut Hub) {
         if !matches!(self.stay, Stay::Leaving(_)) {
             self.stay = Stay::Leaving(now + hub.grace);
-            self.participant.handle(now, Input::Leave);
+            self.participant.handle(now, Input::Leave { others_follow });
             self.drain(now, hub);
         }
     }
@@ -118,7 +126,7 @@ impl Seat {
     /// What is due at `now`.
     pub(super) fn timeout(&mut self, now: Instant, hub: &mut Hub) {
         match self.stay {
-            Stay::Until(at) if at <= now => return self.leave(now, hub),
+            Stay::Until(at) if at <= now => return self.leave(now, self.others_follow, hub),
             Stay::Leaving(by) if by <= now => {
                 self.ended = Some(self.never_said_goodbye(now, hub));
                 return;

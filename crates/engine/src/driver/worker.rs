@@ -186,7 +186,7 @@ impl Worker {
         if place >= self.next_join {
             self.duty.joins.remove(place);
         } else {
-            self.with(place as u32, |seat, hub| seat.leave(now, hub));
+            self.with(place as u32, |seat, hub| seat.dismiss(now, hub));
         }
     }
 
@@ -203,14 +203,7 @@ impl Worker {
             let now = Instant::now();
             let leave_at = join.leave_at.map(|at| self.duty.clock.instant(at));
             self.hub.reports.push(Seen::Started { who, at: now });
-            self.seats.push(Some(Box::new(Seat::new(
-                number,
-                who,
-                participant,
-                now,
-                leave_at,
-                join.source_ip,
-            ))));
+            self.seats.push(Some(Box::new(Seat::new(number, who, participant, now, &join, leave_at))));
             self.living += 1;
             self.with(number, |seat, hub| seat.start(now, intended_at, hub));
         }
@@ -230,7 +223,7 @@ impl Worker {
         if !self.leaving && (now >= self.duty.ends_at || self.duty.control.stopped().is_some()) {
             self.leaving = true;
             for number in 0..self.seats.len() {
-                self.with(number as u32, |seat, hub| seat.leave(now, hub));
+                self.with(number as u32, |seat, hub| seat.dismiss(now, hub));
             }
         }
         if let Some(row) = pulse.turn(self.duty.clock, now, &mut self.hub) {

@@ -168,10 +168,10 @@ impl Participant for Echo {
                 }
             }
             // One that never was let in has nobody to say goodbye to, and waits.
-            Input::Leave if self.sent.is_some() && !matches!(self.ask, Ask::Mute(_)) => {
+            Input::Leave { .. } if self.sent.is_some() && !matches!(self.ask, Ask::Mute(_)) => {
                 self.end(Outcome::Completed);
             }
-            Input::Leave | Input::Bytes { .. } => {}
+            Input::Leave { .. } | Input::Bytes { .. } => {}
         }
     }
 

@@ -36,6 +36,7 @@ fn stopping_offers_no_more_joins_and_counts_only_those_that_were_due() {
             cohort: CohortId(0),
             at: RunTime(i64::from(n) * 100_000),
             leave_at: None,
+            others_follow: false,
             source_ip: None,
         })
         .collect();

@@ -32,6 +32,7 @@ pub(crate) fn play(asks: Vec<Ask>, every_ms: i64, for_ms: i64, change: impl FnOn
             cohort: CohortId(0),
             at: RunTime(i64::from(n) * every_ms * 1000),
             leave_at: None,
+            others_follow: false,
             source_ip: None,
         })
         .collect();

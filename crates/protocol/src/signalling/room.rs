@@ -117,7 +117,10 @@ pub enum RoomInput<'a> {
     /// The deadline of [`RoomSignalling::next_timeout`].
     Timeout,
     /// Say goodbye; [`RoomOutput::Goodbye`] follows when it is said.
-    Leave,
+    Leave {
+        /// Whether others are on their way to the room, so that it must not end.
+        others_follow: bool,
+    },
 }
 
 /// What an adapter wants.

@@ -39,7 +39,7 @@ impl RoomSignalling for Whip {
             RoomInput::Fetched(id, result) => SignalInput::Fetched(id, result),
             RoomInput::Connected(PeerId::PUBLISHER) => SignalInput::Connected,
             RoomInput::Timeout => SignalInput::Timeout,
-            RoomInput::Leave => SignalInput::Leave,
+            RoomInput::Leave { .. } => SignalInput::Leave,
             // There is no channel beside HTTP, nothing is received, and the one connection is ours.
             RoomInput::Opened(_)
             | RoomInput::Message(_)

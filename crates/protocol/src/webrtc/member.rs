@@ -329,7 +329,7 @@ impl Member {
                 self.state = State::Bereft { by: now + WORD_WITHIN, failure };
                 return;
             }
-            return self.part(now, Outcome::Failed(failure));
+            return self.part(now, Outcome::Failed(failure), false);
         }
         self.odd("connection", failure.to_string());
         self.outputs.push_back(Output::Close(channel(id)));
@@ -353,24 +353,24 @@ impl Member {
     }
 
     /// Ends the media, and has signalling say goodbye.
-    fn part(&mut self, now: Instant, outcome: Outcome) {
+    fn part(&mut self, now: Instant, outcome: Outcome, others_follow: bool) {
         self.close_all(now);
         let was_idle = matches!(self.state, State::Idle);
         self.state = State::Leaving { by: now + self.options.patience.goodbye, outcome };
         if was_idle {
             return self.over();
         }
-        self.tell(now, RoomInput::Leave);
+        self.tell(now, RoomInput::Leave { others_follow });
     }
 
-    fn leave(&mut self, now: Instant) {
+    fn leave(&mut self, now: Instant, others_follow: bool) {
         let outcome = match &self.state {
             State::Leaving { .. } | State::Over => return,
             State::Bereft { failure, .. } => Outcome::Failed(failure.clone()),
             _ if self.reached.contains(&Phase::DtlsConnected) => Outcome::Completed,
             _ => Outcome::Failed(Failure::new(FailureReason::NotStarted, "left before it was connected")),
         };
-        self.part(now, outcome);
+        self.part(now, outcome, others_follow);
     }
 
     fn over(&mut self) {
@@ -412,11 +412,11 @@ impl Member {
             State::Joining { by } if now >= *by => {
                 let failure =
                     Failure::new(FailureReason::SignallingTimeout, "the room did not answer in time");
-                self.part(now, Outcome::Failed(failure));
+                self.part(now, Outcome::Failed(failure), false);
             }
             State::Bereft { by, failure } if now >= *by => {
                 let failure = failure.clone();
-                self.part(now, Outcome::Failed(failure));
+                self.part(now, Outcome::Failed(failure), false);
             }
             State::Leaving { by, .. } if now >= *by => {
                 self.observe(Observation::GoodbyeUnanswered);
@@ -493,7 +493,7 @@ impl Participant for Member {
                 self.tell(now, RoomInput::Fetched(fetch, result));
             }
             Input::Timeout => self.tick(now),
-            Input::Leave => self.leave(now),
+            Input::Leave { others_follow } => self.leave(now, others_follow),
             Input::Bytes { .. } | Input::Message { .. } => {}
         }
     }

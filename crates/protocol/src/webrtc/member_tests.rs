@@ -44,7 +44,7 @@ impl RoomSignalling for Room {
                 room.to_member.extend([RoomOutput::Joined, RoomOutput::WantOffer(PeerId::PUBLISHER)]);
             }
             RoomInput::Offer(_, sdp) => room.offer = Some(sdp),
-            RoomInput::Leave => room.to_member.push_back(RoomOutput::Goodbye),
+            RoomInput::Leave { .. } => room.to_member.push_back(RoomOutput::Goodbye),
             _ => {}
         }
     }
@@ -209,7 +209,7 @@ fn media_that_ends_without_a_word_is_lost_after_a_second() {
 fn who_leaves_while_the_word_is_awaited_has_failed_all_the_same() {
     let mut world = World::connected();
     world.closes_media();
-    world.member.handle(world.now, Input::Leave);
+    world.member.handle(world.now, Input::Leave { others_follow: false });
     world.run(Duration::from_millis(2));
     assert_eq!(world.failure().1, FailureReason::MediaLost);
 }

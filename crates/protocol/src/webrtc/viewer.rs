@@ -421,7 +421,7 @@ impl Participant for Viewer {
                 let result = result.as_ref().map_err(Clone::clone);
                 self.tell(now, SignalInput::Fetched(fetch, result));
             }
-            Input::Leave => self.leave(now),
+            Input::Leave { .. } => self.leave(now),
             // Due work is done when the outputs are drained.
             Input::Timeout => {}
             Input::Opened { .. } | Input::Datagram { .. } | Input::Bytes { .. } | Input::Message { .. } => {}

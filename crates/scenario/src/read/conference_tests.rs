@@ -78,7 +78,26 @@ fn everybody_comes_back_after_a_reconnect() {
     assert_eq!((plan.joins.len(), again.len(), plan.expected.users), (20, 10, 10));
     assert!(again.iter().all(|join| join.at < Duration::from_secs(32) && join.leave_at.is_none()));
     assert_eq!(plan.expected.joins_per_s, 5);
-    assert!(plan.joins[..10].iter().all(|join| join.leave_at == Some(Duration::from_secs(30))));
+    assert!(plan.joins[..10].iter().all(|join| join.leave_at == Some(Duration::from_secs(30)) && join.others_follow));
+}
+
+#[test]
+fn who_leaves_is_followed_by_those_who_may_be_on_their_way_and_stay_longer() {
+    let followed = |crowd: &str| -> Vec<bool> {
+        let plan = read(crowd).unwrap_or_else(|error| panic!("{error}")).plan();
+        plan.joins.iter().filter(|join| join.leave_at.is_some()).map(|join| join.others_follow).collect()
+    };
+    // They come at 0, 20 and 40 s. Who comes last leaves last; 5 s after a join it is still going on, 15 s after it is not.
+    let crowd = |stay: &str| format!("[crowd]\nsize = 3\narrival = {{ every = \"20s\" }}\nstay = \"{stay}\"\n");
+    assert_eq!(followed(&crowd("10s")), [true, true, false]);
+    assert_eq!(followed(&crowd("45s")), [true, false, false]);
+    assert_eq!(followed(&crowd("35s")), [true, false, false]);
+    assert_eq!(followed(&crowd("29s")), [true, true, false]);
+    // Two rooms, each of somebody who comes first and somebody who comes last: those of the other room are none of theirs.
+    let rooms = "[crowd]\nsize = 2\narrival = { every = \"20s\" }\nstay = \"10s\"\n";
+    let two = format!("{}{rooms}", LESSON.replace("[run]", "rooms = 2\n[run]"));
+    let plan = Scenario::parse(&two).unwrap_or_else(|error| panic!("{error}")).plan();
+    assert!(plan.joins.iter().map(|join| join.others_follow).eq([true, false, true, false]));
 }
 
 #[test]

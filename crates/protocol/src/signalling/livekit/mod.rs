@@ -455,7 +455,7 @@ impl RoomSignalling for LiveKit {
             }
             RoomInput::Closed(error) => self.closed(error),
             RoomInput::Timeout => self.timeout(now),
-            RoomInput::Leave => self.leave(now),
+            RoomInput::Leave { .. } => self.leave(now),
             // A connection that was lost is the end of a participant who has only these two.
             RoomInput::Lost(_)
             | RoomInput::Opened(_)

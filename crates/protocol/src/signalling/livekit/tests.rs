@@ -332,7 +332,7 @@ fn the_servers_reasons_to_end_a_session_are_named() {
 fn leaving_is_said_and_a_server_that_is_silent_is_not_waited_for_long() {
     let goodbye = |stand: &mut Stand| {
         stand.take();
-        stand.tell(RoomInput::Leave);
+        stand.tell(RoomInput::Leave { others_follow: false });
         let (said, _) = stand.take();
         assert!(
             matches!(said.as_slice(), [Request::Leave(leave)] if leave.reason() == DisconnectReason::ClientInitiated)

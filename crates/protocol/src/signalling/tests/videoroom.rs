@@ -240,7 +240,7 @@ fn a_room_is_made_or_found_and_destroyed_by_who_leaves_last() {
         let said = (&create["admin_key"], &create["bitrate"], &create["secret"]);
         assert_eq!(said, (&json!("k"), &json!(256_000), &json!("s")));
         stand.answers("join", &json!({"videoroom":"joined","id":1,"publishers":[]}), None);
-        stand.tell(RoomInput::Leave);
+        stand.tell(RoomInput::Leave { others_follow: false });
         stand.answers("leave", &json!({"videoroom":"event","leaving":"ok"}), None);
         stand.answers("listparticipants", left, None);
         // A room that is not ours refuses the secret, and stays.
@@ -256,6 +256,24 @@ fn a_room_is_made_or_found_and_destroyed_by_who_leaves_last() {
         }
         assert!(matches!(stand.outputs.last(), Some(RoomOutput::Goodbye)), "{:?}", stand.outputs);
     }
+}
+
+#[test]
+fn who_leaves_while_others_are_on_their_way_leaves_the_room_to_them() {
+    let new_room = NewRoom {
+        secret: "s".into(),
+        admin_key: None,
+        publishers: 6,
+        bitrate_bps: 256_000,
+        video_codecs: "vp8".into(),
+    };
+    let mut stand = Stand::new(VideoRoomConfig { new_room: Some(new_room), ..config() });
+    stand.answers("create", &json!({"videoroom":"created","room":1234}), None);
+    stand.answers("join", &json!({"videoroom":"joined","id":1,"publishers":[]}), None);
+    stand.tell(RoomInput::Leave { others_follow: true });
+    let requests: Vec<_> = stand.asked.iter().map(|(_, _, body)| body["request"].clone()).collect();
+    assert_eq!(requests, ["leave"]);
+    assert!(matches!(stand.outputs.last(), Some(RoomOutput::Goodbye)), "{:?}", stand.outputs);
 }
 
 #[test]

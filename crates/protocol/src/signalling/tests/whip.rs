@@ -78,7 +78,7 @@ fn an_offer_is_posted_with_the_token_answered_and_deleted() {
         ),
         "{outputs:?}"
     );
-    let delete = stand.asks(RoomInput::Leave);
+    let delete = stand.asks(RoomInput::Leave { others_follow: false });
     assert_eq!(delete.head.method, "DELETE");
     assert_eq!(delete.head.uri, "http://10.0.0.1/whip/v1/PA_1");
     assert!(matches!(stand.respond(1, 200, &[], "").as_slice(), [RoomOutput::Goodbye]));
@@ -132,7 +132,7 @@ fn refusals_are_named_with_the_servers_words() {
 fn who_leaves_before_the_answer_deletes_what_the_answer_names() {
     let mut stand = Stand::new(None, None);
     stand.posted();
-    assert!(stand.tell(RoomInput::Leave).is_empty());
+    assert!(stand.tell(RoomInput::Leave { others_follow: false }).is_empty());
     let outputs = stand.respond(0, 201, &[("location", "/whip/v1/PA_1")], ANSWER);
     let Some(RoomOutput::Fetch(_, delete)) = outputs.last() else { panic!("{outputs:?}") };
     assert_eq!((delete.head.method.as_str(), delete.head.uri.path()), ("DELETE", "/whip/v1/PA_1"));

@@ -17,7 +17,7 @@ fn a_viewer_connects_plays_reports_and_leaves() {
     ];
     assert_eq!(world.phases(), expect);
     world.plays = false;
-    world.viewer.handle(world.now, Input::Leave);
+    world.viewer.handle(world.now, Input::Leave { others_follow: false });
     world.run(Duration::from_millis(5));
     assert_eq!(world.ended, Some(Outcome::Completed));
     assert!(world.desk.0.lock().unwrap().said_goodbye);
@@ -48,7 +48,7 @@ fn lost_packets_are_asked_for_and_recovered() {
     world.run(Duration::from_secs(6));
     let lost_on_the_way = world.video.packets / 20;
     world.plays = false;
-    world.viewer.handle(world.now, Input::Leave);
+    world.viewer.handle(world.now, Input::Leave { others_follow: false });
     world.run(Duration::from_millis(5));
     let video = world.total(MediaKind::Video);
     assert!(video.nack_sent > 0 && video.packets_recovered + 2 >= u64::from(lost_on_the_way), "{video:?}");
@@ -80,7 +80,7 @@ fn reordered_packets_are_counted_and_neither_lost_nor_late() {
     world.run(Duration::from_secs(5));
     world.plays = false;
     world.run(Duration::from_millis(10));
-    world.viewer.handle(world.now, Input::Leave);
+    world.viewer.handle(world.now, Input::Leave { others_follow: false });
     world.run(Duration::from_millis(5));
     let video = world.total(MediaKind::Video);
     assert_eq!(video.packets_received, u64::from(world.video.packets), "{video:?}");

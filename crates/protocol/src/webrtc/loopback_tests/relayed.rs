@@ -35,7 +35,7 @@ fn media_and_reports_pass_the_relay_and_it_is_given_back() {
         assert_eq!(desk.candidates_done, 1);
     }
     world.plays = false;
-    world.viewer.handle(world.now, Input::Leave);
+    world.viewer.handle(world.now, Input::Leave { others_follow: false });
     world.run(Duration::from_millis(5));
     assert_eq!(world.ended, Some(Outcome::Completed));
     assert!(!world.relay.as_ref().unwrap().is_allocated);

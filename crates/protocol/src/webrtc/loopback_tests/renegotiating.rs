@@ -13,7 +13,7 @@ fn a_later_offer_adds_a_stream_and_disturbs_no_other() {
     world.more_video.ssrc = *section.ssrcs.first().unwrap();
     world.run(Duration::from_secs(3));
     world.plays = false;
-    world.viewer.handle(world.now, Input::Leave);
+    world.viewer.handle(world.now, Input::Leave { others_follow: false });
     world.run(Duration::from_millis(5));
     assert_eq!(world.ended, Some(Outcome::Completed));
     let opened =

@@ -12,7 +12,7 @@ use crate::signalling::room::RoomOutput;
 use crate::signalling::waiting::{GOODBYE_WITHIN, Waiting};
 
 impl VideoRoom {
-    pub(super) fn leave(&mut self, now: Instant) {
+    pub(super) fn leave(&mut self, now: Instant, others_follow: bool) {
         match self.state {
             State::Idle | State::Over => {
                 self.state = State::Over;
@@ -26,7 +26,9 @@ impl VideoRoom {
         if let Some(handle) = self.publisher {
             let why = "Janus: the goodbye";
             if matches!(self.state, State::Present) {
-                let ask = if self.config.new_room.is_some() { Ask::Leave } else { Ask::Farewell };
+                // Between the look whether the room is empty and its end somebody could come in.
+                let may_end = self.config.new_room.is_some() && !others_follow;
+                let ask = if may_end { Ask::Leave } else { Ask::Farewell };
                 self.ask(now, handle, json!({ "request": "leave" }), None, (ask, why));
                 self.state = State::Leaving(Waiting::new(now, GOODBYE_WITHIN, why));
                 if ask == Ask::Leave {

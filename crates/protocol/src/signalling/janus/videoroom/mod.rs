@@ -467,7 +467,7 @@ impl RoomSignalling for VideoRoom {
                 _ => self.fail(error.after_opening()),
             },
             RoomInput::Timeout => self.timeout(now),
-            RoomInput::Leave => self.leave(now),
+            RoomInput::Leave { others_follow } => self.leave(now, others_follow),
             RoomInput::Opened(_)
             | RoomInput::Message(_)
             | RoomInput::Offer(..)
