@@ -28,22 +28,64 @@ impl RunClock {
     }
 }
 
-/// One reading of both clocks, by which wall-clock arrival times become monotonic ones. Taken anew each tick, so that
-/// a step or slew of the wall clock concerns one tick at most.
+/// Clocks are slewed, and read one after the other: the wall clock was set if it is further ahead than this.
+const STEP_MIN: Duration = Duration::from_millis(5);
+/// What arrived before the wall clock was set is taken within so long.
+const STEP_FELT: Duration = Duration::from_millis(100);
+
+/// Reads both clocks, and notices when the wall clock is set ahead: what arrived before would look older by that, and
+/// one packet too early is delay of all that follow.
+#[derive(Debug)]
+pub(crate) struct Clocks {
+    last: ClockPair,
+    stepped_at: Instant,
+}
+
+/// One reading of both clocks, by which wall-clock arrival times become monotonic ones. Taken with each batch, so that
+/// a slew of the wall clock is not felt.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClockPair {
     pub(crate) now: Instant,
     unix: Duration,
+    /// How far the wall clock was set ahead a moment ago.
+    step: Duration,
+}
+
+impl Clocks {
+    pub(crate) fn new() -> Self {
+        let now = Instant::now();
+        Self { last: ClockPair { now, unix: unix(), step: Duration::ZERO }, stepped_at: now }
+    }
+
+    pub(crate) fn read(&mut self) -> ClockPair {
+        self.reading(Instant::now(), unix())
+    }
+
+    fn reading(&mut self, now: Instant, unix: Duration) -> ClockPair {
+        let ahead = unix.saturating_sub(self.last.unix + now.saturating_duration_since(self.last.now));
+        let step = if ahead >= STEP_MIN {
+            self.stepped_at = now;
+            ahead
+        } else if now.saturating_duration_since(self.stepped_at) < STEP_FELT {
+            self.last.step
+        } else {
+            Duration::ZERO
+        };
+        self.last = ClockPair { now, unix, step };
+        self.last
+    }
+}
+
+fn unix() -> Duration {
+    SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default()
 }
 
 impl ClockPair {
-    pub(crate) fn read() -> Self {
-        Self { now: Instant::now(), unix: SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default() }
-    }
-
     /// When a datagram arrived, never later than now; now, when the kernel did not say.
     pub(crate) fn arrival(self, unix: Option<Duration>) -> Instant {
         let age = unix.map(|unix| self.unix.saturating_sub(unix)).unwrap_or_default();
+        // Who looks older than the step arrived before it.
+        let age = age.checked_sub(self.step).unwrap_or(age);
         self.now.checked_sub(age).unwrap_or(self.now)
     }
 }
@@ -62,10 +104,30 @@ mod tests {
 
     #[test]
     fn an_arrival_is_as_long_ago_as_the_wall_clock_says_and_never_in_the_future() {
-        let pair = ClockPair { now: Instant::now(), unix: Duration::from_secs(1000) };
+        let pair = ClockPair { now: Instant::now(), unix: Duration::from_secs(1000), step: Duration::ZERO };
         let ago = |unix: Option<Duration>| pair.now.duration_since(pair.arrival(unix));
         assert_eq!(ago(Some(Duration::from_millis(999_997))), Duration::from_millis(3));
         assert_eq!(ago(Some(Duration::from_secs(1001))), Duration::ZERO);
         assert_eq!(ago(None), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_wall_clock_that_is_set_moves_no_arrival() {
+        let ms = Duration::from_millis;
+        let mut clocks = Clocks::new();
+        let (start, unix) = (clocks.last.now, clocks.last.unix);
+        let mut age = |at: Duration, set: Duration, stamped: Duration| {
+            let pair = clocks.reading(start + at, unix + at + set);
+            pair.now.duration_since(pair.arrival(Some(unix + stamped)))
+        };
+        assert_eq!(age(ms(10), ms(0), ms(7)), ms(3));
+        // Set ahead by 2 s: of two in one batch one arrived before that and one after it.
+        assert_eq!(age(ms(15), ms(2_000), ms(12)), ms(3));
+        assert_eq!(age(ms(15), ms(2_000), ms(2_014)), ms(1));
+        assert_eq!(age(ms(20), ms(2_000), ms(13)), ms(7));
+        assert_eq!(age(ms(1_000), ms(2_000), ms(2_995)), ms(5));
+        // Set back: what came before is in the future, which is now.
+        assert_eq!(age(ms(1_005), ms(0), ms(3_001)), ms(0));
+        assert_eq!(age(ms(1_010), ms(0), ms(1_008)), ms(2));
     }
 }

@@ -14,6 +14,7 @@ use tokio::sync::mpsc;
 use super::alarm::Alarm;
 use super::reports::Reports;
 use super::timers::Timers;
+use crate::clock::Clocks;
 use crate::config::Reach;
 use crate::control::Waker;
 use crate::signalling::{Switchboard, Told, Want};
@@ -54,6 +55,7 @@ pub(crate) struct Hub {
     pub(super) tap: Option<TapLine>,
     pub(super) timers: Timers,
     pub(super) batch: ReceiveBatch,
+    pub(super) clocks: Clocks,
     /// Datagrams of the seat that is being drained, by the index of its socket.
     pub(super) outgoing: Vec<(usize, Transmit)>,
     pub(super) drops: Drops,
@@ -108,6 +110,7 @@ impl Hub {
             tap: config.tap,
             timers: Timers::default(),
             batch: ReceiveBatch::new(),
+            clocks: Clocks::new(),
             outgoing: Vec::new(),
             drops: Drops::default(),
             sent_bytes: 0,

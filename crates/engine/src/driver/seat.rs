@@ -13,7 +13,6 @@ use throng_protocol::participant::{
 use super::hub::{Hub, Pace, header_bytes};
 use super::reports::Seen;
 use super::timers::Deadline;
-use crate::clock::ClockPair;
 use crate::config::Join;
 use crate::signalling::{Outgoing, Tidings, Want};
 use crate::sockets::{DatagramSocket, RECEIVE_BATCH, SEND_BATCH, Sending};
@@ -165,7 +164,7 @@ impl Seat {
                 return true;
             }
             // Read after the datagrams were taken, so that none arrived later than it.
-            let clocks = ClockPair::read();
+            let clocks = hub.clocks.read();
             for index in 0..received {
                 let Some(datagram) = hub.batch.get(index) else { continue };
                 if let Some(so_far) = datagram.dropped_so_far {
