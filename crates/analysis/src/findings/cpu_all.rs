@@ -16,8 +16,8 @@ pub(super) const BUSY_MIN: f64 = 0.92;
 /// for a CPU, or if it uses most of the host itself.
 pub(super) const WAIT_MIN: f64 = 0.08;
 const OWN_SHARE_MIN: f64 = 0.80;
-/// A thread this busy has a core to itself.
-const HAS_CORE_MIN: f64 = 0.60;
+/// A thread this busy leaves only gaps of its core; more of it idle, and another thread could do a good part more.
+const HAS_CORE_MIN: f64 = 0.75;
 
 /// Whether the CPUs of the host stopped the server, for findings that would be a consequence of it.
 pub(super) fn is_full(scene: &Scene<'_>) -> bool {

@@ -114,6 +114,14 @@ fn all_cores_busy_with_threads_that_wait_is_the_cpu() {
     };
     check("cpu_full", |world| workers(world, 2.0));
     check("one_thread_full", |world| workers(world, 8.0));
+    // A full thread beside one of other work that leaves a good part of its core: that part is worth another worker.
+    check("one_thread_full", |world| {
+        world.without("thread.cpu").without("thread.run_queue_wait");
+        world.thread("media", "worker-0", 11, full, |_| 0.03);
+        world.thread("media", "mixer", 12, |m| 0.65 * full(m), |_| 0.03);
+        world.process("media", |m| 1.65 * full(m));
+        world.put("host.cpu.busy", &[], Unit::Ratio, Some(2.0), |m| 1.68 * full(m));
+    });
 }
 
 #[test]
