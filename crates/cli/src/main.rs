@@ -12,6 +12,7 @@ mod ipc;
 mod live;
 mod media;
 mod oven;
+mod person;
 mod present;
 mod profile;
 mod reach;
@@ -32,6 +33,7 @@ use clap::Parser;
 
 use crate::args::{Arguments, Command, Format};
 use crate::exit::Exit;
+pub(crate) use crate::person::say;
 
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse_from(oven::translate(std::env::args())) {
@@ -83,12 +85,6 @@ impl Stop {
     pub(crate) fn usage(message: impl std::fmt::Display) -> Self {
         Self { exit: Exit::Usage, error: anyhow::anyhow!("{message}") }
     }
-}
-
-/// Prints for the person, on the error stream, so that `--json` keeps the output to itself.
-#[expect(clippy::print_stderr, reason = "the one place that talks to the person beside the result")]
-pub(crate) fn say(text: &str) {
-    eprintln!("{text}");
 }
 
 /// Prints a result on the output stream; a reader that went away is not an error.

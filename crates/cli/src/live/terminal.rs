@@ -1,6 +1,6 @@
 //! The full-screen view: takes the terminal, gives it back whatever happens.
 
-use std::io::{self, Stdout};
+use std::io::{self, IsTerminal, Stdout};
 use std::time::Duration;
 
 use crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
@@ -12,6 +12,7 @@ use throng_engine::Live;
 use throng_report::ObjectiveResult;
 
 use super::{Display, screen};
+use crate::person;
 use crate::watched_now::ServerFigures;
 
 /// The terminal in raw mode on its alternate screen; both are undone on drop, also when the run panics.
@@ -22,7 +23,11 @@ impl Screen {
     pub(crate) fn take() -> io::Result<Self> {
         enable_raw_mode()?;
         crossterm::execute!(io::stdout(), EnterAlternateScreen)?;
-        Ok(Self(ratatui::Terminal::new(CrosstermBackend::new(io::stdout()))?))
+        let screen = Self(ratatui::Terminal::new(CrosstermBackend::new(io::stdout()))?);
+        if io::stderr().is_terminal() {
+            person::hold_back();
+        }
+        Ok(screen)
     }
 
     /// Draws a picture. A terminal that cannot be drawn to must not end what is shown: the figures are kept elsewhere.
@@ -48,6 +53,7 @@ impl Drop for Screen {
         // Nothing better can be done when giving the terminal back fails.
         let _ = crossterm::execute!(io::stdout(), LeaveAlternateScreen);
         let _ = disable_raw_mode();
+        person::speak_again();
     }
 }
 

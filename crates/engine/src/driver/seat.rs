@@ -109,7 +109,7 @@ impl Seat {
         self.drain(now, hub);
     }
 
-    /// Tells it to leave, once, before its time: nobody comes in its place.
+    /// Tells it to leave, once: the run ends, or nobody wants it any more. Nobody comes in its place.
     pub(super) fn dismiss(&mut self, now: Instant, hub: &mut Hub) {
         self.leave(now, false, hub);
     }

@@ -1,0 +1,55 @@
+//! What is said to the person beside the result: on the error stream, so that `--json` keeps the output to itself, and not
+//! into the middle of a screen.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What waits for the screen to go, while there is one.
+static HELD: Mutex<Option<Vec<String>>> = Mutex::new(None);
+
+fn held() -> MutexGuard<'static, Option<Vec<String>>> {
+    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Says a line, at once or when the screen has gone.
+pub(crate) fn say(text: &str) {
+    match &mut *held() {
+        Some(lines) => lines.push(text.to_owned()),
+        None => print(text),
+    }
+}
+
+/// A screen takes the terminal: what is said from here on waits.
+pub(crate) fn hold_back() {
+    held().get_or_insert_default();
+}
+
+/// The screen has gone: says what waited.
+pub(crate) fn speak_again() {
+    released().iter().for_each(|line| print(line));
+}
+
+fn released() -> Vec<String> {
+    held().take().unwrap_or_default()
+}
+
+#[expect(clippy::print_stderr, reason = "the one place that talks to the person beside the result")]
+fn print(text: &str) {
+    eprintln!("{text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_under_a_screen_comes_after_it_in_order() {
+        hold_back();
+        say("a first load passed");
+        hold_back();
+        say("a second load failed");
+        let said = released();
+        let own: Vec<&String> = said.iter().filter(|line| line.contains("load")).collect();
+        assert_eq!(own, ["a first load passed", "a second load failed"]);
+        assert!(released().is_empty());
+    }
+}
