@@ -169,7 +169,7 @@ fn judge(
     let mut name = [0; 64];
     let candidate = {
         let Stat { name: full, parent, group, state, .. } =
-            stat::parse(reader.path(&format!("/proc/{pid}/stat")).ok()?)?;
+            stat::parse(reader.path_one(&format!("/proc/{pid}/stat")).ok()?)?;
         if state == b'Z' {
             return None;
         }

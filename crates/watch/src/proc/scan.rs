@@ -49,7 +49,9 @@ pub fn key_and_number(line: &[u8]) -> Option<(&[u8], u64)> {
 /// The first number behind `key` in a file of such lines.
 #[must_use]
 pub fn find(text: &[u8], key: &[u8]) -> Option<u64> {
-    lines(text).filter_map(key_and_number).find(|(name, _)| *name == key).map(|(_, value)| value)
+    // Most lines are others, and need not be taken apart.
+    let mut named = lines(text).filter(|line| line.starts_with(key)).filter_map(key_and_number);
+    named.find(|(name, _)| *name == key).map(|(_, value)| value)
 }
 
 /// Text for a person of bytes that should be text.

@@ -1,5 +1,7 @@
 //! `/proc/P/stat` and `/proc/P/task/T/stat` (proc(5)): names, parents, states, ticks.
 
+use std::time::Duration;
+
 use super::scan::{fields, next_number, number};
 
 /// What is read of the file.
@@ -34,6 +36,13 @@ pub struct Stat<'a> {
 }
 
 impl Stat<'_> {
+    /// How long it has run, `since_boot` being how long the machine has.
+    #[must_use]
+    pub fn age(&self, tick_seconds: f64, since_boot: Duration) -> Duration {
+        let started = Duration::try_from_secs_f64(self.started_ticks as f64 * tick_seconds);
+        since_boot.saturating_sub(started.unwrap_or_default())
+    }
+
     /// Of a process that has ended: how, in words; `None` where that was without a fault, or is not told.
     #[must_use]
     pub fn fault(&self) -> Option<String> {

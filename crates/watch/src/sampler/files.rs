@@ -52,6 +52,12 @@ impl Reader {
         }
     }
 
+    /// Opens a file that the kernel gives in one piece, reads it, and closes it.
+    pub(crate) fn path_one(&mut self, path: &str) -> io::Result<&[u8]> {
+        let file = File::open(path)?;
+        self.one(&file)
+    }
+
     /// Opens a file, reads it, and closes it.
     pub(crate) fn path(&mut self, path: &str) -> io::Result<&[u8]> {
         let file = File::open(path)?;

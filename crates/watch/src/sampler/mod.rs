@@ -334,8 +334,13 @@ impl Sampler {
         if self.shares.len() > wanted && wanted > 0 {
             self.shares.select_nth_unstable_by(wanted - 1, |a, b| b.0.total_cmp(&a.0));
         }
-        self.hot.clear();
+        let before = std::mem::take(&mut self.hot);
         self.hot.extend(self.shares.iter().take(wanted).map(|(_, pid, tid)| (*pid, *tid)));
+        for (pid, tid) in before.into_iter().filter(|thread| !self.hot.contains(thread)) {
+            if let Some(process) = self.processes.get_mut(&pid) {
+                process.threads.cool(tid);
+            }
+        }
     }
 
     fn count_late(&mut self, due: Instant, period: Duration) {

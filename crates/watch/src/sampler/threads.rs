@@ -12,6 +12,7 @@ use throng_observation::host::catalogue as metric;
 
 use super::files::{Blind, MEND_RIGHTS, Reader};
 use super::meter::{Counter, Meter, Of, Out, Rate};
+use super::units::Units;
 use crate::proc::{schedstat, stat, status};
 
 /// More threads than this in one process are counted and not read: each costs a descriptor.
@@ -49,8 +50,16 @@ struct Thread {
     /// Of the last whole pass, in cores.
     share: f64,
     is_blocked: bool,
-    /// Only threads that were hot once have these.
-    switches: Option<Box<[Rate; 2]>>,
+    /// Only threads that were hot once have this.
+    hot: Option<Box<Hot>>,
+}
+
+/// What only hot threads are asked.
+#[derive(Debug, Default)]
+struct Hot {
+    /// Open only while it is hot.
+    status: Option<File>,
+    switches: [Rate; 2],
 }
 
 /// The threads of one process.
@@ -144,6 +153,7 @@ impl Threads {
     ) -> usize {
         let (pid, process, pass) = (self.pid, &self.process, self.pass);
         let (mut gone, mut grown_ns) = (0, 0_u64);
+        let now = Instant::now();
         self.by_tid.retain(|tid, thread| {
             if thread.read_pass == pass && pass != 0 {
                 return true;
@@ -157,7 +167,7 @@ impl Threads {
                 }
             }
             if is_here {
-                let is_new = thread.born_at.elapsed() < NAME_SETTLES;
+                let is_new = now.saturating_duration_since(thread.born_at) < NAME_SETTLES;
                 let may_differ = thread.has_run || thread.is_blocked;
                 if is_new || (may_differ && tid.wrapping_add(pass).is_multiple_of(LOOK_PASSES)) {
                     thread.look(out, reader, pid, *tid);
@@ -185,15 +195,26 @@ impl Threads {
     pub(crate) fn look_at_hot(&mut self, out: &Out, reader: &mut Reader, tid: u32) {
         let (pid, process) = (self.pid, &self.process);
         let Some(thread) = self.by_tid.get_mut(&tid) else { return };
-        let Ok(text) = reader.path(&format!("/proc/{pid}/task/{tid}/status")) else { return };
+        let hot = &mut **thread.hot.get_or_insert_default();
+        if hot.status.is_none() {
+            hot.status = File::open(format!("/proc/{pid}/task/{tid}/status")).ok();
+        }
+        let Some(Ok(text)) = hot.status.as_ref().map(|file| reader.one(file)) else { return };
         let Some(switches) = status::switches(text) else { return };
         let now = Instant::now();
         let (pid, tid) = (pid.to_string(), tid.to_string());
         let labels = [("process", &**process), ("pid", &*pid), ("tid", &*tid), ("thread", &*thread.name)];
-        let [voluntary, involuntary] = &mut **thread.switches.get_or_insert_default();
+        let [voluntary, involuntary] = &mut hot.switches;
         let of = |metric| Of::labelled(metric, &labels);
         voluntary.put(out, now, switches.voluntary, 1.0, &of(&metric::THREAD_SWITCHES_VOLUNTARY));
         involuntary.put(out, now, switches.involuntary, 1.0, &of(&metric::THREAD_SWITCHES_INVOLUNTARY));
+    }
+
+    /// A thread is no longer hot.
+    pub(crate) fn cool(&mut self, tid: u32) {
+        if let Some(hot) = self.by_tid.get_mut(&tid).and_then(|thread| thread.hot.as_mut()) {
+            hot.status = None;
+        }
     }
 
     /// Ends every series: the process is gone.
@@ -288,9 +309,11 @@ impl Thread {
             wait: Meter::default(),
             share: 0.0,
             is_blocked: false,
-            switches: None,
+            hot: None,
         };
-        thread.read_name(reader, pid, tid);
+        let age = thread.read_name(reader, pid, tid).unwrap_or_default();
+        thread.born_at = now.checked_sub(age).unwrap_or(now);
+        thread.has_run = age < NAME_SETTLES; // else its name is read, and stays until it runs
         Ok(thread)
     }
 
@@ -336,22 +359,28 @@ impl Thread {
         }
     }
 
-    fn read_name(&mut self, reader: &mut Reader, pid: u32, tid: u32) {
-        let Ok(text) = reader.path(&format!("/proc/{pid}/task/{tid}/stat")) else { return };
-        if let Some(stat) = stat::parse(text) {
-            self.name = String::from_utf8_lossy(stat.name).into();
-            self.is_blocked = stat.state == b'D';
-        }
+    /// Name and state; tells how long the thread has run.
+    fn read_name(&mut self, reader: &mut Reader, pid: u32, tid: u32) -> Option<Duration> {
+        let stat = stat::parse(reader.path_one(&format!("/proc/{pid}/task/{tid}/stat")).ok()?)?;
+        self.name = String::from_utf8_lossy(stat.name).into();
+        self.is_blocked = stat.state == b'D';
+        Some(stat.age(Units::of_this_kernel().tick_seconds, since_boot()))
     }
 
     fn end(&mut self, out: &Out) {
         let now = Instant::now();
         self.cpu.end(out, now);
         self.wait.end(out, now);
-        for rate in self.switches.iter_mut().flat_map(|rates| rates.iter_mut()) {
+        for rate in self.hot.iter_mut().flat_map(|hot| &mut hot.switches) {
             rate.end(out, now);
         }
     }
+}
+
+/// Since the machine began, sleep included: what the starts of threads are counted from.
+fn since_boot() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 /// CPU time of all threads of a process, those that have ended too; nanoseconds. `None` where it cannot be asked.
