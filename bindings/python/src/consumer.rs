@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use pyo3::exceptions::{PyBufferError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use throng_ring::{Event, LaneId, RingOptions};
+use throng_ring::{Event, LaneFds, LaneId, RingOptions};
 
 use crate::raised;
 
@@ -18,6 +18,9 @@ type Shared = Arc<Mutex<throng_ring::Consumer>>;
 fn lock(shared: &Shared) -> MutexGuard<'_, throng_ring::Consumer> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+/// A lane's descriptors: ring, the two events, and the sessions' sockets with their numbers.
+type Exported = (c_int, c_int, c_int, Vec<(u32, c_int)>);
 
 /// Reads the frames of all its producers.
 #[pyclass(frozen, module = "throng_ring")]
@@ -55,6 +58,34 @@ impl Consumer {
         Ok(lock(&self.shared).accept(socket, &options).map_err(raised)?.get())
     }
 
+    /// Copies a lane's descriptors: (memfd, frame_event, room_event, [(session, socket), ...]). A supervisor that keeps
+    /// them (they are the caller's to close) can start a new consumer should this one die: adopt().
+    fn export(&self, lane: u32) -> PyResult<Exported> {
+        let fds = lock(&self.shared).export(LaneId::from(lane)).map_err(raised)?;
+        let sessions = fds.sessions.into_iter().map(|(session, socket)| (session, socket.into_raw_fd()));
+        let [memfd, frame_event, room_event] =
+            [fds.memfd, fds.frame_event, fds.room_event].map(IntoRawFd::into_raw_fd);
+        Ok((memfd, frame_event, room_event, sessions.collect()))
+    }
+
+    /// Goes on where the dead consumer of a lane stopped, with what export() copied; the descriptors belong to the
+    /// consumer from here on. Frames that were peeked and not released come again. The lane's number here.
+    fn adopt(&self, exported: Exported) -> PyResult<u32> {
+        let (memfd, frame_event, room_event, sessions) = exported;
+        let mut given =
+            [memfd, frame_event, room_event].into_iter().chain(sessions.iter().map(|(_, fd)| *fd));
+        // All are looked at before any is taken: what fails half way would close some of the caller's.
+        given.try_for_each(check)?;
+        let own = |(session, fd): (u32, c_int)| Ok((session, adopt(fd)?));
+        let fds = LaneFds {
+            memfd: adopt(memfd)?,
+            frame_event: adopt(frame_event)?,
+            room_event: adopt(room_event)?,
+            sessions: sessions.into_iter().map(own).collect::<PyResult<_>>()?,
+        };
+        Ok(lock(&self.shared).adopt(fds).map_err(raised)?.get())
+    }
+
     /// Sleeps until there may be a frame or an event: True; False after `timeout` seconds. Other threads go on.
     #[pyo3(signature = (timeout=1.0))]
     fn wait(&self, py: Python<'_>, timeout: f64) -> PyResult<bool> {
@@ -67,7 +98,7 @@ impl Consumer {
             }
             let left = deadline.map_or(Duration::MAX, |at| at.saturating_duration_since(Instant::now()));
             // Nothing is locked while asleep, so that other threads can release frames.
-            py.detach(|| poll(&self.shared, self.event_fd, left));
+            py.detach(|| sleep_on(&self.shared, self.event_fd, left));
             lock(&self.shared).process_events().map_err(raised)?;
             py.check_signals()?;
             if left.is_zero() {
@@ -144,9 +175,9 @@ impl Consumer {
     }
 }
 
-/// Sleeps on the consumer's descriptor. A signal or an error ends the sleep: the caller looks again anyway.
-fn poll(_alive: &Shared, fd: c_int, left: Duration) {
-    // SAFETY: the consumer, which owns the descriptor, lives as long as `_alive`.
+/// Sleeps until a descriptor is readable. A signal or an error ends the sleep: the caller looks again anyway.
+pub(crate) fn sleep_on<T>(_alive: &Arc<T>, fd: c_int, left: Duration) {
+    // SAFETY: the handle that owns the descriptor lives as long as `_alive`.
     let fd = unsafe { std::os::fd::BorrowedFd::borrow_raw(fd) };
     let mut fds = [rustix::event::PollFd::from_borrowed_fd(fd, rustix::event::PollFlags::IN)];
     let left = rustix::event::Timespec {
@@ -322,11 +353,16 @@ pub(crate) unsafe fn fill<T>(
     if failed { Err(PyErr::fetch(owner.py())) } else { Ok(()) }
 }
 
+fn check(fd: c_int) -> PyResult<()> {
+    if fd < 3 {
+        return Err(PyValueError::new_err(format!("descriptor {fd} is none to give away")));
+    }
+    Ok(())
+}
+
 /// A descriptor that Python gave away.
 pub(crate) fn adopt(fd: c_int) -> PyResult<OwnedFd> {
-    if fd < 3 {
-        return Err(PyValueError::new_err(format!("descriptor {fd} is no socket to give away")));
-    }
+    check(fd)?;
     // SAFETY: the caller of the Python method gives it away; the documentation says so.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }

@@ -1,33 +1,73 @@
 //! The producer, and claims as writable buffers.
 
 use std::ffi::c_int;
+use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pyo3::exceptions::{PyBufferError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use throng_ring::{ClaimToken, Flags, FrameInfo, Policy};
+use throng_ring::{ClaimToken, Flags, FrameInfo, Policy, RingError};
 
-use crate::consumer::{adopt, fill};
+use crate::consumer::{adopt, fill, sleep_on};
 use crate::raised;
 
-type Shared = Arc<Mutex<throng_ring::Producer>>;
+/// A claim that waits for room looks this often for signals (Ctrl-C) and for a consumer that has gone.
+const SLICE: Duration = Duration::from_millis(50);
+/// The least that the ring must wait for: it looks for its consumer only if it waits at all.
+const LOOK: Duration = Duration::from_millis(1);
 
-fn lock(shared: &Shared) -> MutexGuard<'_, throng_ring::Producer> {
+/// The handle, and how long its claims wait for room; None under the other policies.
+///
+/// Whoever locks it may hold the interpreter meanwhile, so nobody sleeps with it.
+struct Handle {
+    producer: throng_ring::Producer,
+    wait: Option<Duration>,
+}
+
+type Shared = Arc<Mutex<Handle>>;
+
+fn lock(shared: &Shared) -> MutexGuard<'_, Handle> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+enum Tried {
+    /// Claimed, or dropped by the policy.
+    Done(Option<ClaimToken>),
+    /// There is no room, and time to wait for it. The room event is armed.
+    Full,
+}
+
+impl Handle {
+    /// Claims without sleeping for room, unless another process takes what was there a moment ago.
+    fn try_claim(&mut self, len: usize, info: &FrameInfo, left: Duration) -> Result<Tried, RingError> {
+        if self.wait.is_some() {
+            let may_fit = len <= self.producer.frame_bytes_max() && !left.is_zero();
+            // The claim itself counts the frame, and says what is wrong with it or the consumer.
+            if may_fit && !self.producer.poll_room(len)? && self.producer.has_consumer() {
+                return Ok(Tried::Full);
+            }
+            self.producer.set_policy(Policy::Wait { timeout: left.clamp(LOOK, SLICE) });
+        }
+        self.producer.claim_token(len, info).map(Tried::Done)
+    }
 }
 
 /// Puts frames into a ring.
 #[pyclass(frozen, module = "throng_ring")]
 pub(crate) struct Producer {
     shared: Shared,
+    /// The descriptor that tells of room, which lives as long as `shared`.
+    room_event: c_int,
 }
 
 impl Producer {
-    fn joined(producer: Result<throng_ring::Producer, throng_ring::RingError>) -> PyResult<Self> {
-        Ok(Self { shared: Arc::new(Mutex::new(producer.map_err(raised)?)) })
+    fn joined(producer: Result<throng_ring::Producer, RingError>) -> PyResult<Self> {
+        let producer = producer.map_err(raised)?;
+        let room_event = producer.room_event().as_raw_fd();
+        Ok(Self { shared: Arc::new(Mutex::new(Handle { producer, wait: None })), room_event })
     }
 }
 
@@ -70,17 +110,20 @@ impl Producer {
                 )));
             }
         };
-        lock(&self.shared).set_policy(policy);
+        let mut handle = lock(&self.shared);
+        handle.wait = if let Policy::Wait { timeout } = policy { Some(timeout) } else { None };
+        handle.producer.set_policy(policy);
         Ok(())
     }
 
     /// Bytes of the largest frame that this ring takes.
     #[getter]
     fn frame_bytes_max(&self) -> usize {
-        lock(&self.shared).frame_bytes_max()
+        lock(&self.shared).producer.frame_bytes_max()
     }
 
-    /// Claims room for `len` bytes, to be written in place; None if the policy drops the frame.
+    /// Claims room for `len` bytes, to be written in place; None if the policy drops the frame. Other threads go on
+    /// while it waits, and a signal's handler may end the wait by an exception.
     #[pyo3(signature = (len, *, stream=0, kind=0, flags=0, timestamp_ns=0, user_data=0))]
     fn claim(
         &self,
@@ -93,13 +136,28 @@ impl Producer {
         user_data: u64,
     ) -> PyResult<Option<Claim>> {
         let info = FrameInfo { stream, kind, flags: Flags(flags), timestamp_ns, user_data };
-        let token = py.detach(|| lock(&self.shared).claim_token(len, &info)).map_err(raised)?;
         let open = |token| Claim {
             shared: Arc::clone(&self.shared),
             len,
             open: Mutex::new(Open { token: Some(token), views: 0, given_up: false }),
         };
-        Ok(token.map(open))
+        let began_at = Instant::now();
+        loop {
+            let tried = py.detach(|| {
+                let mut handle = lock(&self.shared);
+                let left = handle.wait.unwrap_or_default().saturating_sub(began_at.elapsed());
+                let tried = handle.try_claim(len, &info, left);
+                drop(handle);
+                if let Ok(Tried::Full) = tried {
+                    sleep_on(&self.shared, self.room_event, left.min(SLICE));
+                }
+                tried
+            });
+            match tried.map_err(raised)? {
+                Tried::Done(token) => return Ok(token.map(open)),
+                Tried::Full => py.check_signals()?,
+            }
+        }
     }
 }
 
@@ -125,21 +183,23 @@ impl Claim {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn give_up(&self, open: &mut Open) {
+    /// Aborts the claim, or leaves that to the last view.
+    fn give_up(&self) {
+        let mut open = self.open();
         open.given_up = true;
-        if open.views == 0
-            && let Some(token) = open.token.take()
-        {
+        let token = if open.views == 0 { open.token.take() } else { None };
+        // Never both locks: whoever waits for one may hold the interpreter, which the holder of the other wants.
+        drop(open);
+        if let Some(token) = token {
             // Fails only if the ring's words were overwritten; the next claim says so.
-            let _ = lock(&self.shared).abort(token);
+            let _ = lock(&self.shared).producer.abort(token);
         }
     }
 }
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        let mut open = self.open();
-        self.give_up(&mut open);
+        self.give_up();
     }
 }
 
@@ -158,7 +218,7 @@ impl Claim {
     /// Makes the frame (its first `len` bytes) visible. BufferError while a view of it is open: whoever writes later
     /// would write into what the consumer reads.
     #[pyo3(signature = (len=None))]
-    fn commit(&self, len: Option<usize>) -> PyResult<()> {
+    fn commit(&self, py: Python<'_>, len: Option<usize>) -> PyResult<()> {
         let mut open = self.open();
         if open.views > 0 {
             return Err(PyBufferError::new_err(
@@ -167,13 +227,13 @@ impl Claim {
         }
         let closed = || PyValueError::new_err("the claim was committed or aborted before");
         let token = if open.given_up { None } else { open.token.take() }.ok_or_else(closed)?;
-        lock(&self.shared).commit(token, len.unwrap_or(self.len)).map_err(raised)
+        drop(open);
+        py.detach(|| lock(&self.shared).producer.commit(token, len.unwrap_or(self.len))).map_err(raised)
     }
 
     /// Gives the room up, at the latest when the last view of it is released.
-    fn abort(&self) {
-        let mut open = self.open();
-        self.give_up(&mut open);
+    fn abort(&self, py: Python<'_>) {
+        py.detach(|| self.give_up());
     }
 
     fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
@@ -188,14 +248,14 @@ impl Claim {
         _traceback: Py<PyAny>,
     ) -> PyResult<()> {
         if !kind.is_none(py) {
-            self.abort();
+            self.abort(py);
             return Ok(());
         }
         let is_open = {
             let open = self.open();
             open.token.is_some() && !open.given_up
         };
-        if is_open { self.commit(None).inspect_err(|_| self.abort()) } else { Ok(()) }
+        if is_open { self.commit(py, None).inspect_err(|_| self.abort(py)) } else { Ok(()) }
     }
 
     // SAFETY (of the slot): Python passes a `view` to fill in, and gives it back to `__releasebuffer__` once.
@@ -218,8 +278,10 @@ impl Claim {
     unsafe fn __releasebuffer__(&self, _view: *mut ffi::Py_buffer) {
         let mut open = self.open();
         open.views = open.views.saturating_sub(1);
-        if open.given_up {
-            self.give_up(&mut open);
+        let given_up = open.given_up;
+        drop(open);
+        if given_up {
+            self.give_up();
         }
     }
 }

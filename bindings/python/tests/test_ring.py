@@ -7,11 +7,13 @@ import asyncio
 import gc
 import os
 import pathlib
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 
 import throng_ring
@@ -153,6 +155,61 @@ class Waiting(unittest.TestCase):
         waiter.join()
         self.assertEqual(bytes(consumer.peek()), b"second")
 
+    def full(self, timeout):
+        """A ring without room, whose producer waits for some, and all claims that fill it."""
+        consumer, producer = pair()
+        claims = list(iter(lambda: producer.claim(BYTES), None))
+        producer.set_policy("wait", timeout=timeout)
+        return consumer, producer, claims
+
+    def test_other_threads_commit_and_abort_while_one_waits_for_room(self):
+        for finish in ("commit", "abort", "forget"):
+            with self.subTest(finish):
+                consumer, producer, claims = self.full(timeout=10)
+                got = []
+                waiter = threading.Thread(target=lambda: got.append(producer.claim(BYTES)))
+                waiter.start()
+                time.sleep(0.2)  # so that it waits; were it slower, the test would only prove less
+                if finish == "forget":
+                    del claims[0]
+                    gc.collect()
+                else:
+                    getattr(claims[0], finish)()
+                if frame := consumer.peek():
+                    frame.release()
+                waiter.join()
+                self.assertIsNotNone(got[0], "room was given back long before the ten seconds were over")
+
+    def test_ctrl_c_ends_a_wait_for_room(self):
+        consumer, producer, claims = self.full(timeout=60)
+        began = time.monotonic()
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with self.assertRaises(KeyboardInterrupt):
+            producer.claim(BYTES)
+        self.assertLess(time.monotonic() - began, 30)
+        claims[0].commit()
+        consumer.peek().release()
+        self.assertIsNotNone(producer.claim(BYTES))
+
+    def test_a_wait_for_room_ends_with_its_time_or_its_consumer(self):
+        consumer, producer, claims = self.full(timeout=0.2)
+        self.assertIsNone(producer.claim(BYTES))
+        producer.set_policy("wait", timeout=60)
+        got = []
+
+        def wait():
+            try:
+                producer.claim(BYTES)
+            except RingError as error:
+                got.append(str(error))
+
+        waiter = threading.Thread(target=wait)
+        waiter.start()
+        del consumer
+        gc.collect()
+        waiter.join(30)
+        self.assertRegex(got[0], "consumer")
+
     def test_asyncio_gets_all_frames_and_the_end(self):
         consumer, producer = pair()
 
@@ -174,6 +231,50 @@ class Waiting(unittest.TestCase):
         got = asyncio.run(asyncio.wait_for(collect(), 60))
         thread.join()
         self.assertEqual(got, [bytes([n]) * 20_000 for n in range(50)])
+
+
+class Restart(unittest.TestCase):
+    def test_a_new_consumer_goes_on_where_a_killed_one_stopped(self):
+        supervisor = Consumer()
+        lane, fd = supervisor.add_lane(frame_bytes=BYTES, frames=4)
+        producer = Producer.join(fd)
+        exported = supervisor.export(lane)
+        with self.assertRaisesRegex(RingError, "consumer"):
+            Consumer().adopt(supervisor.export(lane))
+        with self.assertRaisesRegex(ValueError, "none to give away"):
+            Consumer().adopt((-1, -1, -1, []))
+        # The first consumer gives its lane up to one in a process of its own, which is killed with a frame in its hands.
+        for text in (b"first", b"second"):
+            send(producer, text)
+        numbers = [*exported[:3], *(part for session in supervisor.export(lane)[3] for part in session)]
+        del supervisor
+        gc.collect()
+        code = """
+import sys, throng_ring
+memfd, frames, room, session, socket = map(int, sys.argv[1:])
+consumer = throng_ring.Consumer()
+consumer.adopt((memfd, frames, room, [(session, socket)]))
+consumer.peek().release()
+held = consumer.peek()
+print("holds", bytes(held).decode(), flush=True)
+sys.stdin.read()
+"""
+        child = subprocess.Popen(
+            [sys.executable, "-c", code, *map(str, numbers)],
+            pass_fds=[*numbers[:3], numbers[4]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )
+        self.assertEqual(child.stdout.readline(), "holds second\n")
+        child.kill()
+        child.communicate()
+        os.close(numbers[4])
+
+        consumer = Consumer()
+        adopted = consumer.adopt(exported)
+        send(producer, b"third")
+        with consumer.peek() as frame:
+            self.assertEqual((bytes(frame), frame.lane), (b"second", adopted), "it was held, and comes again")
+        with consumer.peek() as frame:
+            self.assertEqual((bytes(frame), frame.sequence), (b"third", 2))
 
 
 class Processes(unittest.TestCase):

@@ -154,6 +154,8 @@ typedef struct ThrongRingOptions {
   uint32_t frames;
   // Non-zero: reserve all memory when the lane is made.
   uint32_t prefault;
+  // Non-zero: ask for huge pages on the consumer's side. The system may refuse, and nothing else changes then.
+  uint32_t huge_pages;
 } ThrongRingOptions;
 
 // A frame that the consumer holds.
@@ -192,6 +194,72 @@ typedef struct ThrongRingEvent {
   // LaneEnded: claims of dead producers that were put aside, else 0.
   uint64_t abandoned_claims;
 } ThrongRingEvent;
+
+// What a new consumer needs to go on with a lane. All descriptors are the holder's to close, or to give to
+// throng_ring_consumer_adopt().
+typedef struct ThrongRingLaneFds {
+  // The ring.
+  int memfd;
+  // The eventfd that wakes the consumer.
+  int frame_event;
+  // The eventfd that wakes producers.
+  int room_event;
+  // How many sessions (producer processes) the lane has.
+  uint32_t sessions;
+} ThrongRingLaneFds;
+
+// The consumer's end of one producer process's hand-over socket. As long as somebody holds it, that producer takes the
+// consumer for alive.
+typedef struct ThrongRingSession {
+  // The session's number within the lane.
+  uint32_t session;
+  // The socket.
+  int fd;
+} ThrongRingSession;
+
+// What a lane has done since it was made. Each figure is exact; all together are of slightly different moments.
+typedef struct ThrongRingStats {
+  // Bytes of payload that it holds.
+  uint64_t arena_bytes;
+  // Bytes of the arena that are claimed, committed or held at the moment.
+  uint64_t bytes_in_flight;
+  // Frames committed by all producers.
+  uint64_t committed_frames;
+  // Their payload.
+  uint64_t committed_bytes;
+  // Claims given up by all producers.
+  uint64_t aborted_frames;
+  // Frames that the consumer released.
+  uint64_t delivered_frames;
+  // Their payload.
+  uint64_t delivered_bytes;
+  // Claims of dead producers that were put aside.
+  uint64_t abandoned_claims;
+  // Dropped: there was no room, and the policy was to drop the newest.
+  uint64_t dropped_full;
+  // Dropped: there was no room before the policy's timeout.
+  uint64_t dropped_timed_out;
+  // Dropped: they were the oldest when another one needed their room.
+  uint64_t dropped_evicted;
+  // Dropped: a frame of the same stream was dropped before, and these were no key frames.
+  uint64_t dropped_until_keyframe;
+  // Dropped: the policy was to drop the oldest, but the consumer held it.
+  uint64_t dropped_held_by_consumer;
+  // Dropped: larger than half the ring.
+  uint64_t dropped_too_large;
+  // Frames that fit at a time.
+  uint32_t descriptors;
+  // Frames that are claimed, committed or held at the moment.
+  uint32_t frames_in_flight;
+  // Consumers so far: 2 after one restart.
+  uint32_t consumer_epoch;
+  // Process id of the latest consumer, as it sees itself.
+  uint32_t consumer_pid;
+  // 1 if the consumer gave the lane up because a producer wrote nonsense, else 0.
+  uint32_t closed;
+  // Producer handles that are open at the moment.
+  uint32_t producers;
+} ThrongRingStats;
 
 #ifdef __cplusplus
 extern "C" {
@@ -385,6 +453,57 @@ ThrongRingStatus throng_ring_consumer_process_events(struct ThrongRingConsumer *
 // # Safety
 // `consumer` is NULL or a handle of this library that nobody uses any more.
 void throng_ring_consumer_free(struct ThrongRingConsumer *consumer);
+
+// Invites one more process to an existing lane; the socket `*fd` is to be handed on as that of
+// throng_ring_consumer_add_lane(). Processes of a lane share memory and fate: one that writes wildly can spoil the
+// others' frames there, which a lane of its own could not.
+//
+// # Safety
+// `consumer` is a handle of this library that no other thread uses, `fd` valid for writes.
+ThrongRingStatus throng_ring_consumer_invite(struct ThrongRingConsumer *consumer,
+                                             uint32_t lane,
+                                             int *fd);
+
+// Copies a lane's descriptors, for a supervisor that starts a new consumer should this one die: `*out`, and its
+// sessions into the array `sessions` of `capacity` places. InvalidArgument if that is too short: nothing is copied
+// then, and `out->sessions` says how many there are.
+//
+// # Safety
+// `consumer` is a handle of this library that no other thread uses, `out` valid for writes, `sessions` valid for
+// `capacity` writes, or NULL if that is 0.
+ThrongRingStatus throng_ring_consumer_export(const struct ThrongRingConsumer *consumer,
+                                             uint32_t lane,
+                                             struct ThrongRingLaneFds *out,
+                                             struct ThrongRingSession *sessions,
+                                             uintptr_t capacity);
+
+// Goes on where the dead consumer of a lane stopped: `fds` and their `fds->sessions` places of `sessions`, from
+// throng_ring_consumer_export(). Frames that it had peeked and not released come again. InUse if that consumer lives.
+// The descriptors belong to the library from here on, also if this fails for another reason than a NULL or a negative
+// argument. `lane` may be NULL.
+//
+// # Safety
+// `consumer` is a handle of this library that no other thread uses, `fds` valid, `sessions` valid for reads of so many,
+// or NULL if there are none, all descriptors open and not used elsewhere, `lane` NULL or valid for writes.
+ThrongRingStatus throng_ring_consumer_adopt(struct ThrongRingConsumer *consumer,
+                                            const struct ThrongRingLaneFds *fds,
+                                            const struct ThrongRingSession *sessions,
+                                            uint32_t *lane);
+
+// What a lane of this consumer has done.
+//
+// # Safety
+// `consumer` is a handle of this library that no other thread uses, `out` valid for writes.
+ThrongRingStatus throng_ring_consumer_stats(const struct ThrongRingConsumer *consumer,
+                                            uint32_t lane,
+                                            struct ThrongRingStats *out);
+
+// What the lane behind a path such as /proc/PID/fd/N has done: for a third process, which neither side notices.
+//
+// # Safety
+// `path` is a C string, `out` valid for writes.
+ThrongRingStatus throng_ring_stats_open(const char *path,
+                                        struct ThrongRingStats *out);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -15,7 +15,7 @@ use crate::types::{
 /// Reads the frames of all its producers. To be used by one thread at a time.
 #[derive(Debug)]
 pub struct ThrongRingConsumer {
-    consumer: Consumer,
+    pub(crate) consumer: Consumer,
 }
 
 /// A consumer without lanes.
@@ -65,12 +65,14 @@ pub unsafe extern "C" fn throng_ring_consumer_add_lane(
 }
 
 fn size(options: &ThrongRingOptions) -> RingOptions {
-    RingOptions::for_frames(options.frame_bytes, options.frames).prefault(options.prefault != 0)
+    RingOptions::for_frames(options.frame_bytes, options.frames)
+        .prefault(options.prefault != 0)
+        .huge_pages(options.huge_pages != 0)
 }
 
 /// # Safety
 /// `to` is NULL or valid for writes.
-unsafe fn put_lane(to: *mut u32, lane: LaneId) {
+pub(crate) unsafe fn put_lane(to: *mut u32, lane: LaneId) {
     if !to.is_null() {
         // SAFETY: not NULL, and valid by the caller's promise.
         unsafe { to.write(lane.get()) };

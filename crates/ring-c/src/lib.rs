@@ -2,11 +2,15 @@
 //! `include/throng_ring.h` is made from these files by cbindgen; a test keeps it current.
 
 mod consumer;
+mod lane;
 mod producer;
+mod stats;
 mod status;
 mod types;
 
 pub use consumer::*;
+pub use lane::*;
 pub use producer::*;
+pub use stats::*;
 pub use status::*;
 pub use types::*;

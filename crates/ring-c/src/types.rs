@@ -98,6 +98,8 @@ pub struct ThrongRingOptions {
     pub frames: u32,
     /// Non-zero: reserve all memory when the lane is made.
     pub prefault: u32,
+    /// Non-zero: ask for huge pages on the consumer's side. The system may refuse, and nothing else changes then.
+    pub huge_pages: u32,
 }
 
 /// What an event says.

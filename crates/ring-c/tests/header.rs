@@ -8,7 +8,7 @@ fn the_header_is_current() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let config = cbindgen::Config::from_file(root.join("cbindgen.toml")).unwrap();
     let mut builder = cbindgen::Builder::new().with_config(config);
-    for file in ["status", "types", "producer", "consumer"] {
+    for file in ["status", "types", "producer", "consumer", "lane", "stats"] {
         builder = builder.with_src(root.join("src").join(file).with_extension("rs"));
     }
     let mut made = Vec::new();

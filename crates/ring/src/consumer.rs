@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::event::epoll;
 
 use crate::error::RingError;
+use crate::event::Event;
 use crate::frame::{Frame, FrameId, LaneId, Payload};
 use crate::handover::Invitation;
 use crate::lane::{Lane, LaneFds};
@@ -27,35 +28,6 @@ const LIVENESS_PERIOD: Duration = Duration::from_millis(50);
 const PEEKS_PER_LOOK: u32 = 256;
 /// Lanes that one consumer can have at a time.
 const LANES_MAX: usize = 1 << 16;
-
-/// What happened beside frames.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum Event {
-    /// All processes of a session are gone. What they had committed is still delivered.
-    ProducerLeft {
-        /// Their lane.
-        lane: LaneId,
-        /// Their session within the lane.
-        session: u32,
-        /// They closed their producers; else they died, and what they had claimed is put aside.
-        clean: bool,
-    },
-    /// A producer wrote nonsense over the ring's words. The lane is closed; frames of it that are held stay valid.
-    LaneCorrupt {
-        /// The lane.
-        lane: LaneId,
-        /// Which rule was broken.
-        error: RingError,
-    },
-    /// Nobody is left on the lane, and all of it was read and released; its memory is given back.
-    LaneEnded {
-        /// The lane.
-        lane: LaneId,
-        /// Its last statistics, in which every committed, dropped and abandoned frame is counted.
-        stats: LaneStats,
-    },
-}
 
 /// Reads the frames of all its producers: one lane (a ring) for each producer process.
 #[derive(Debug)]
@@ -124,6 +96,26 @@ impl Consumer {
             self.watch_session(lane, session)?;
         }
         Ok(invitation)
+    }
+
+    /// Gives up a lane at once, whoever is still connected: for producers that misbehave within the rules (send what they
+    /// should not, or claim and never commit). Frames of it that were not read are lost, those that are held count as
+    /// released: nobody may use their bytes any more. Its producers learn it when they next find the ring full. Its last
+    /// statistics; no [`Event::LaneEnded`] follows.
+    ///
+    /// # Errors
+    /// There is no such lane, or its statistics cannot be read; then it stays.
+    pub fn remove_lane(&mut self, lane: LaneId) -> Result<LaneStats, RingError> {
+        let unknown = RingError::UnknownLane { lane: lane.0 };
+        let slot = self.lanes.get_mut(index(lane)).filter(|slot| slot.as_ref().is_some_and(|l| l.id == lane));
+        let Some(removed) = slot.and_then(Option::as_mut) else { return Err(unknown) };
+        removed.give_up();
+        let stats = LaneStats::read(removed.memfd())?;
+        unwatch(&self.epoll, removed);
+        if let Some(slot) = self.lanes.get_mut(index(lane)) {
+            *slot = None;
+        }
+        Ok(stats)
     }
 
     /// Copies of a lane's descriptors, to be kept by a supervisor.
@@ -247,6 +239,8 @@ impl Consumer {
             }
             std::hint::spin_loop();
         }
+        // Producers that wait for the little room there is would otherwise sleep as long as we do.
+        self.lanes.iter().flatten().for_each(Lane::wake_idle);
         // Read only here: where there is something, the clock would be a quarter of what a small frame costs.
         let deadline = Instant::now().checked_add(timeout);
         loop {
@@ -288,6 +282,7 @@ impl Consumer {
             self.disarm();
             return false;
         }
+        self.lanes.iter().flatten().for_each(Lane::wake_idle);
         true
     }
 
@@ -310,11 +305,13 @@ impl Consumer {
     /// What happened beside frames, oldest first. Ended lanes are cleaned up here, so call it now and then.
     pub fn next_event(&mut self) -> Option<Event> {
         for slot in &mut self.lanes {
-            let Some(lane) = slot.as_ref().filter(|lane| lane.has_ended()) else { continue };
+            let Some(lane) = slot.as_mut().filter(|lane| lane.has_ended()) else { continue };
+            lane.bury();
             // The descriptor was ours to the end, so that this can only fail if the system is out of memory; the lane
             // is kept until it works.
             let Ok(stats) = LaneStats::read(lane.memfd()) else { continue };
             let id = lane.id;
+            unwatch(&self.epoll, lane);
             *slot = None;
             self.events.push_back(Event::LaneEnded { lane: id, stats });
         }
@@ -426,6 +423,16 @@ impl Consumer {
 
     fn lane_mut(&mut self, id: LaneId) -> Option<&mut Lane> {
         self.lanes.get_mut(index(id))?.as_mut().filter(|lane| lane.id == id)
+    }
+}
+
+/// Closing a descriptor is not enough while somebody else has a copy of it: the producer has one of the eventfd, a
+/// supervisor of all.
+fn unwatch(epoll: &OwnedFd, lane: &Lane) {
+    let sockets = lane.sessions.iter().map(|session| session.socket.as_fd());
+    for fd in sockets.chain([lane.frame_event.as_fd()]) {
+        // Not watched means done.
+        let _ = epoll::delete(epoll, fd);
     }
 }
 

@@ -11,6 +11,10 @@ use crate::memory::Memory;
 use crate::sync::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::word::{Place, Stage, State, UNIT};
 
+/// Looks at a word that changes under us. An honest one changes once or twice while it is dealt with; for another there
+/// is the next call.
+const TRIES: u32 = 8;
+
 /// A broken rule: which, and at which descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Violation {
@@ -86,19 +90,19 @@ impl Cursor {
         until.wrapping_sub(self.next.sequence) as i32 <= 0
     }
 
-    /// Whether at least a quarter of slots and units are free: worth waking producers for.
-    pub(crate) fn has_room(&self, memory: &Memory) -> bool {
-        let geometry = memory.geometry();
-        self.entries.len() <= geometry.slots as usize / 4 * 3 && self.units_held <= geometry.units() / 4 * 3
-    }
-
-    fn is_full(&self, memory: &Memory) -> bool {
+    pub(crate) fn is_full(&self, memory: &Memory) -> bool {
         self.entries.len() >= memory.geometry().slots as usize
     }
 
-    /// The next committed frame, in the order of claims; gives nothing back.
+    /// The next committed frame, in the order of claims; gives nothing back. Looks at no more places than a ring at rest
+    /// can hold: a producer that claims and aborts, or evicts, without end would keep us from other lanes. So there may
+    /// be a frame behind after nothing was found, and [`Cursor::is_ready`] says so.
     pub(crate) fn peek(&mut self, memory: &Memory) -> Result<Option<Peeked>, Violation> {
-        while !self.is_full(memory) {
+        // One more than there are slots, since going on where evictions left `release` is a step too.
+        for _ in 0..=memory.geometry().slots {
+            if self.is_full(memory) {
+                break;
+            }
             let slot = memory.slot(self.next.sequence);
             // SYNC POINT with `commit`.
             let word = slot.state.load(Acquire);
@@ -250,7 +254,7 @@ impl Cursor {
 
     /// Puts aside what producers left that are known to be dead: at most all places before `until`. Never touches
     /// what a living producer owns; a living one caught between its two steps merely loses its place and takes
-    /// another. How many claims were put aside.
+    /// another. How many claims were put aside: at most as many as there are slots, the next call goes on.
     pub(crate) fn recover(
         &mut self,
         memory: &Memory,
@@ -258,7 +262,10 @@ impl Cursor {
         until: u32,
     ) -> Result<u64, Violation> {
         let mut put_aside = 0;
-        while !self.is_full(memory) && self.is_behind(memory) {
+        for _ in 0..memory.geometry().slots {
+            if self.is_full(memory) || !self.is_behind(memory) {
+                break;
+            }
             let sequence = self.next.sequence;
             if !self.poison(memory, sequence, is_dead, until) {
                 break;
@@ -290,10 +297,10 @@ impl Cursor {
         state.is_some_and(|state| doom(memory, sequence, state, is_dead, until) != Doom::No)
     }
 
-    /// Marks the slot of a dead claim as poisoned. False if it is not one.
+    /// Marks the slot of a dead claim as poisoned. False if it is not one, or changes all the time.
     fn poison(&self, memory: &Memory, sequence: u32, is_dead: &dyn Fn(u16) -> bool, until: u32) -> bool {
         let slot = memory.slot(sequence);
-        loop {
+        for _ in 0..TRIES {
             let word = slot.state.load(Acquire);
             let Some(state) = State::unpack(word) else { return false };
             match doom(memory, sequence, state, is_dead, until) {
@@ -306,6 +313,7 @@ impl Cursor {
                 return true;
             }
         }
+        false
     }
 
     /// How far the poisoned claim at `next` reaches: by its own words if it lived to write them, else up to where the
@@ -322,7 +330,7 @@ impl Cursor {
             return Ok(Some(slot.units.load(Relaxed)));
         }
         let following = self.next.sequence.wrapping_add(1);
-        loop {
+        for _ in 0..TRIES {
             let reserve = Place::unpack(memory.control().reserve.0.load(Acquire));
             if reserve.sequence == following {
                 return Ok(Some(reserve.unit.wrapping_sub(self.next.unit)));
@@ -340,12 +348,13 @@ impl Cursor {
                 return Ok(Some(0));
             }
             if !self.poison(memory, following, is_dead, until) {
-                return Ok(None);
+                break;
             }
         }
+        Ok(None)
     }
 
-    fn violation(&self, what: &'static str) -> Violation {
+    pub(crate) fn violation(&self, what: &'static str) -> Violation {
         Violation { sequence: self.next.sequence, what }
     }
 }

@@ -97,7 +97,8 @@ pub enum RingError {
     },
     /// The consumer gave up this lane.
     #[error(
-        "the consumer closed this lane, because something in this process wrote over the ring's words: look for stray writes, then join again"
+        "the consumer closed this lane: it wants nothing more from it, or something in this process wrote over the ring's words; \
+         look for stray writes, then join again"
     )]
     Closed,
     /// All rows of the producer table are taken.

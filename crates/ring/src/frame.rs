@@ -18,7 +18,10 @@ impl Flags {
     pub const KEYFRAME: Self = Self(1);
     /// No other frame refers to it.
     pub const DISPOSABLE: Self = Self(1 << 1);
-    /// Frames of this stream are missing before it. Set by the library on the first frame after a drop.
+    /// Frames of this stream are missing before it. Set by the library on the first frame that a producer claims after
+    /// one was refused (any [`crate::DropReason`] but [`crate::DropReason::Evicted`]) or aborted. A frame that is evicted,
+    /// or that a dying process leaves behind, goes missing before frames that were committed already: that shows only as a
+    /// gap in [`Frame::sequence`].
     pub const DISCONTINUITY: Self = Self(1 << 2);
     /// The stream ends with this frame.
     pub const END_OF_STREAM: Self = Self(1 << 3);

@@ -8,6 +8,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::process::Command;
 
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -159,13 +160,18 @@ pub(crate) fn receive(socket: BorrowedFd<'_>) -> Result<Offer, RingError> {
     Ok(Offer { session, memfd, frame_event, room_event })
 }
 
-/// Whether the other end of a hand-over socket is still held by anybody.
+/// Whether the other end of a hand-over socket is still held by anybody. Asked of the state of the connection, not by
+/// reading: what the other side may have sent, against the rules, would stand before its end.
 pub(crate) fn is_open(socket: BorrowedFd<'_>) -> bool {
-    let mut byte = [0u8; 1];
-    let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-    match rustix::net::recv(socket, &mut byte[..], flags) {
-        Ok((count, _)) => count > 0,
-        Err(error) => matches!(error, Errno::AGAIN | Errno::INTR),
+    let mut fds = [PollFd::from_borrowed_fd(socket, PollFlags::RDHUP)];
+    match rustix::event::poll(&mut fds, Some(&Timespec::default())) {
+        Ok(0) => true,
+        Ok(_) => {
+            let [fd] = fds;
+            !fd.revents().intersects(PollFlags::RDHUP | PollFlags::HUP | PollFlags::NVAL)
+        }
+        // The system is short of memory, or a signal came: the next look tells.
+        Err(_) => true,
     }
 }
 

@@ -11,6 +11,7 @@ use crate::handover::{self, Invitation};
 use crate::layout::Row;
 use crate::memory::{Access, Memory};
 use crate::options::RingOptions;
+use crate::room;
 use crate::sync::Ordering::{AcqRel, Acquire, Relaxed};
 use crate::sync::{AtomicU32, AtomicU64};
 use crate::wake::{self, Sleep};
@@ -166,12 +167,21 @@ impl Lane {
         if self.closed {
             return false;
         }
-        self.cursor.is_ready(&self.memory) || (!self.dead.is_empty() && self.waits_for_the_dead())
+        self.cursor.is_ready(&self.memory)
+            || (!self.dead.is_empty() && self.waits_for_the_dead())
+            || (self.is_abandoned()
+                && !self.cursor.is_full(&self.memory)
+                && self.cursor.is_behind(&self.memory))
+    }
+
+    /// Nobody is left who could commit, or reserve, anything.
+    fn is_abandoned(&self) -> bool {
+        self.sessions.is_empty()
     }
 
     fn waits_for_the_dead(&self) -> bool {
-        let rows = self.memory.rows();
-        let is_dead = |owner: u16| is_dead(rows, &self.dead, owner);
+        let (rows, abandoned) = (self.memory.rows(), self.is_abandoned());
+        let is_dead = |owner: u16| abandoned || is_dead(rows, &self.dead, owner);
         self.cursor.is_past(self.recover_until)
             || self.cursor.is_doomed(&self.memory, self.cursor.next_sequence(), &is_dead, self.recover_until)
     }
@@ -183,33 +193,45 @@ impl Lane {
         }
         let peeked = self.peek_past_the_dead();
         if let Ok(None) = peeked {
-            // Nothing to do for us: whoever waits for room may use the time, however little room there is.
-            self.wake(wake::sleepers(&self.memory.control().producer_sleep.0));
+            self.wake_idle();
         }
         peeked.map_err(|violation| self.close(violation))
     }
 
     fn peek_past_the_dead(&mut self) -> Result<Option<Peeked>, Violation> {
+        let abandoned = self.is_abandoned();
+        if abandoned && self.cursor.is_past(self.recover_until) {
+            self.bury();
+            let more = self.cursor.is_behind(&self.memory);
+            return if more { Err(self.cursor.violation("reserved after all had left")) } else { Ok(None) };
+        }
         if let Some(peeked) = self.cursor.peek(&self.memory)? {
             return Ok(Some(peeked));
         }
-        if self.dead.is_empty() {
+        if self.dead.is_empty() && !abandoned {
             return Ok(None);
         }
         let (rows, dead) = (self.memory.rows(), &self.dead);
-        let is_dead = |owner: u16| is_dead(rows, dead, owner);
+        let is_dead = |owner: u16| abandoned || is_dead(rows, dead, owner);
         let put_aside = self.cursor.recover(&self.memory, &is_dead, self.recover_until)?;
         if put_aside > 0 {
             bump(&self.memory.control().consumer.0.abandoned_claims, put_aside);
         }
         if self.cursor.is_past(self.recover_until) {
             self.bury();
+        } else if put_aside == 0 && abandoned && self.is_stuck() {
+            return Err(self.cursor.violation("neither a claim nor free, and all have left"));
         }
         if put_aside > 0 { self.cursor.peek(&self.memory) } else { Ok(None) }
     }
 
+    /// What is next is no frame, and nothing that we hold keeps us from looking further.
+    fn is_stuck(&self) -> bool {
+        !self.cursor.is_full(&self.memory) && !self.cursor.is_ready(&self.memory)
+    }
+
     /// Everything that dead sessions had reserved is behind us: their rows are free again.
-    fn bury(&mut self) {
+    pub(crate) fn bury(&mut self) {
         for row in self.memory.rows() {
             let session = row.session.load(Acquire);
             if self.dead.contains(&session) {
@@ -220,10 +242,15 @@ impl Lane {
         self.dead.clear();
     }
 
-    fn close(&mut self, violation: Violation) -> RingError {
+    /// Reads nothing more, and tells producers so.
+    pub(crate) fn give_up(&mut self) {
         self.closed = true;
         self.memory.control().consumer.0.closed.store(1, Relaxed);
         self.wake(wake::sleepers(&self.memory.control().producer_sleep.0));
+    }
+
+    fn close(&mut self, violation: Violation) -> RingError {
+        self.give_up();
         RingError::Corrupt { lane: self.memory.lane(), sequence: violation.sequence, what: violation.what }
     }
 
@@ -237,12 +264,13 @@ impl Lane {
         let words = &self.memory.control().consumer.0;
         bump(&words.delivered_frames, 1);
         bump(&words.delivered_bytes, len as u64);
-        // One waking for many small frames: not before a quarter is free.
-        if self.cursor.has_room(&self.memory) {
-            // Room that became free did so by a compare-and-swap; without any there is nothing to wake for.
-            self.wake(wake::sleepers_after_rmw(&self.memory.control().producer_sleep.0));
-        }
+        self.wake(room::sleepers_after_release(&self.memory, &self.cursor));
         true
+    }
+
+    /// We have nothing to do, or are about to sleep: whoever waits for room may use the time.
+    pub(crate) fn wake_idle(&self) {
+        self.wake(room::sleepers_when_idle(&self.memory));
     }
 
     /// Wakes producers in the ways that they asked for.
@@ -282,10 +310,11 @@ impl Lane {
             }
             let session = self.sessions.swap_remove(index).number;
             let clean = self.memory.rows().iter().all(|row| row.session.load(Acquire) != session);
-            if !clean {
+            // One that left its rows may still have reserved what it never claimed: clean is what it says.
+            if !clean || self.cursor.is_behind(&self.memory) {
                 self.dead.push(session);
-                self.recover_until = self.reserved();
             }
+            self.recover_until = self.reserved();
             left.push(Left { session, clean });
         }
         left
@@ -304,12 +333,14 @@ impl Lane {
     pub(crate) fn has_ended(&self) -> bool {
         self.sessions.is_empty()
             && self.cursor.held() == 0
-            && (self.closed || (!self.cursor.is_behind(&self.memory) && self.dead.is_empty()))
+            && (self.closed || !self.cursor.is_behind(&self.memory))
     }
 }
 
+/// A claim of a row that is free is nobody's: a producer aborts its claims before it gives up its row.
 fn is_dead(rows: &[Row], dead: &[u32], owner: u16) -> bool {
-    rows.get(usize::from(owner)).is_none_or(|row| dead.contains(&row.session.load(Acquire)))
+    let session = rows.get(usize::from(owner)).map_or(0, |row| row.session.load(Acquire));
+    session == 0 || dead.contains(&session)
 }
 
 /// A counter with one writer needs no read-modify-write.

@@ -71,6 +71,8 @@ mod claim;
 mod consumer;
 mod cursor;
 mod error;
+#[cfg(not(loom))]
+mod event;
 mod frame;
 mod handover;
 #[cfg(not(loom))]
@@ -83,6 +85,7 @@ mod policy;
 #[cfg(not(loom))]
 mod producer;
 mod reason;
+mod room;
 #[cfg(not(loom))]
 mod stats;
 #[cfg(not(loom))]
@@ -101,8 +104,10 @@ mod model_tests;
 mod protocol_tests;
 
 #[cfg(not(loom))]
-pub use consumer::{Consumer, Event};
+pub use consumer::Consumer;
 pub use error::RingError;
+#[cfg(not(loom))]
+pub use event::Event;
 pub use frame::{Flags, Frame, FrameId, FrameInfo, LaneId, Payload};
 pub use handover::Invitation;
 #[cfg(not(loom))]

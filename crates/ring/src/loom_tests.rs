@@ -13,9 +13,10 @@ use crate::claim::{self, Descriptor, Eviction, Seen, Tried};
 use crate::cursor::Cursor;
 use crate::layout::Geometry;
 use crate::memory::Memory;
-use crate::sync::Ordering::Acquire;
+use crate::room;
+use crate::sync::Ordering::{Acquire, Release};
 use crate::wake::{self, Sleep};
-use crate::word::{Place, UNIT};
+use crate::word::{Place, Stage, State, UNIT};
 
 struct Ring {
     memory: Memory,
@@ -152,7 +153,7 @@ fn two_producers_deliver_each_frame_once_and_whole() {
         if got == [2, 1] {
             HITS.fetch_add(1, Std::SeqCst);
         }
-        producers.into_iter().for_each(|producer| drop(producer.join().unwrap()));
+        producers.into_iter().for_each(|producer| _ = producer.join().unwrap());
         assert!(got == [1, 2] || got == [2, 1], "{got:?}");
     });
 }
@@ -171,7 +172,7 @@ fn three_producers_deliver_each_frame_once_and_whole() {
         if got != [4, 1, 2] && got != [1, 2, 4] {
             HITS.fetch_add(1, Std::SeqCst);
         }
-        producers.into_iter().for_each(|producer| drop(producer.join().unwrap()));
+        producers.into_iter().for_each(|producer| _ = producer.join().unwrap());
         let mut sorted = got;
         sorted.sort_unstable();
         assert_eq!(sorted, [1, 2, 4]);
@@ -221,6 +222,78 @@ fn no_release_is_slept_through() {
         if sleeps {
             HITS.fetch_add(1, Std::SeqCst);
             assert_eq!(woken, Sleep::FUTEX);
+        }
+    });
+}
+
+/// Two producers find the ring full and sleep, each by a bit of its own so that it shows who was woken.
+fn sleep_for_room(ring: &Arc<Ring>) -> [thread::JoinHandle<bool>; 2] {
+    [(2, Sleep::FUTEX), (3, Sleep::EVENT)].map(|(owner, how)| {
+        let ring = Arc::clone(ring);
+        thread::spawn(move || {
+            let mut seen = Seen::new(&ring.memory);
+            wake::announce(&ring.memory.control().producer_sleep.0, how);
+            match claim::try_claim(&ring.memory, &mut seen, owner, 1) {
+                Tried::Full => true,
+                Tried::Claimed(place) => {
+                    ring.commit(place, owner, 9);
+                    false
+                }
+                Tried::Corrupt(what) => panic!("{what}"),
+            }
+        })
+    })
+}
+
+#[test]
+fn a_release_that_does_not_wake_leaves_it_to_a_later_one() {
+    static HITS: AtomicUsize = AtomicUsize::new(0);
+    check("the quarter rule", Some(2), &HITS, || {
+        let ring = ring(8);
+        (0..8).for_each(|value| _ = ring.produce(1, value));
+        let mut cursor = Cursor::new(&ring.memory);
+        let held: Vec<u32> = (0..3).map(|_| ring.peek(&mut cursor).unwrap().0).collect();
+        let producers = sleep_for_room(&ring);
+        let word = &ring.memory.control().producer_sleep.0;
+        let mut woken = 0;
+        for (count, sequence) in held.into_iter().enumerate() {
+            cursor.release(&ring.memory, sequence).unwrap();
+            let slept = word.load(Acquire);
+            let now = room::sleepers_after_release(&ring.memory, &cursor);
+            woken |= now;
+            if count == 0 {
+                assert_eq!(now, 0, "one of eight is no quarter, and there is more to peek");
+                HITS.fetch_add(usize::from(slept == Sleep::FUTEX | Sleep::EVENT), Std::SeqCst);
+            }
+        }
+        for (producer, how) in producers.into_iter().zip([Sleep::FUTEX, Sleep::EVENT]) {
+            let sleeps = producer.join().unwrap();
+            assert!(!sleeps || woken & how != 0, "it sleeps on, and three of eight are free");
+        }
+    });
+}
+
+#[test]
+fn no_consumer_sleeps_beside_producers_that_have_room() {
+    static HITS: AtomicUsize = AtomicUsize::new(0);
+    check("both asleep", Some(2), &HITS, || {
+        let ring = ring(8);
+        (0..8).for_each(|value| _ = ring.produce(1, value));
+        let mut cursor = Cursor::new(&ring.memory);
+        let held: Vec<u32> = (0..7).map(|_| ring.peek(&mut cursor).unwrap().0).collect();
+        let producers = sleep_for_room(&ring);
+        cursor.release(&ring.memory, held[0]).unwrap();
+        let mut woken = room::sleepers_after_release(&ring.memory, &cursor);
+        assert_eq!(woken, 0, "one of eight is no quarter, and there is more to peek");
+        ring.peek(&mut cursor).unwrap();
+        wake::announce(&ring.memory.control().consumer_sleep.0, Sleep::FUTEX);
+        if !cursor.is_ready(&ring.memory) {
+            woken |= room::sleepers_when_idle(&ring.memory);
+        }
+        let sleep = producers.map(|producer| producer.join().unwrap());
+        if sleep == [true, true] {
+            HITS.fetch_add(1, Std::SeqCst);
+            assert_eq!(woken, Sleep::FUTEX | Sleep::EVENT, "all three sleep, and one of eight is free");
         }
     });
 }
@@ -309,5 +382,44 @@ fn a_living_claimer_may_lose_its_place_but_not_its_frame() {
             thread::yield_now();
         }
         producer.join().unwrap();
+    });
+}
+
+#[test]
+fn a_dead_claim_ends_where_a_living_one_behind_it_is_about_to_start() {
+    static HITS: AtomicUsize = AtomicUsize::new(0);
+    check("a dead claim before a living one", Some(3), &HITS, || {
+        let ring = ring(2);
+        let first = Place { sequence: u32::MAX, unit: u32::MAX };
+        // Owner 1 died after it owned its slot and before it wrote where it starts.
+        ring.memory.control().reserve.0.store(first.after(1).pack(), Release);
+        let claimed = State { sequence: first.sequence, owner: 1, stage: Stage::Claimed };
+        ring.memory.slot(first.sequence).state.store(claimed.pack(), Release);
+        let until = first.after(1).sequence;
+        let living = thread::spawn({
+            let ring = Arc::clone(&ring);
+            move || ring.produce(2, 7)
+        });
+        let mut cursor = Cursor::new(&ring.memory);
+        let mut put_aside = 0;
+        let (sequence, value) = loop {
+            if let Some(peeked) = ring.peek(&mut cursor) {
+                break peeked;
+            }
+            // Not before there is one behind: without, `reserve` says at once how far the dead one reaches.
+            if Place::unpack(ring.memory.control().reserve.0.load(Acquire)) != first.after(1) {
+                let waited = put_aside == 0;
+                put_aside += cursor.recover(&ring.memory, &|owner| owner == 1, until).unwrap();
+                // It has a place, and has not written yet where that starts.
+                HITS.fetch_add(usize::from(waited && put_aside == 0), Std::SeqCst);
+            }
+            thread::yield_now();
+        };
+        assert_eq!((put_aside, value), (1, 7));
+        assert_eq!(sequence, until, "the living one kept its place");
+        cursor.release(&ring.memory, sequence).unwrap();
+        living.join().unwrap();
+        let release = Place::unpack(ring.memory.control().release.0.load(Acquire));
+        assert_eq!(release, first.after(1).after(1), "no room leaks");
     });
 }

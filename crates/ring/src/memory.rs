@@ -16,6 +16,10 @@ use crate::word::UNIT;
 /// Name of the memfd, as it shows in `/proc/PID/fd` after `memfd:`.
 pub(crate) const MEMFD_NAME: &str = "throng-ring";
 
+/// Addresses on both sides of a mapping that belong to nobody, so that an access beyond it ends the process rather than
+/// reaching into something else. As large as the largest page in use.
+const GUARD_BYTES: usize = ARENA_ALIGNMENT;
+
 /// Who maps: the consumer has no business writing payload, so that its pages are read-only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
@@ -41,7 +45,7 @@ pub(crate) struct Memory {
 
 #[derive(Debug)]
 enum Backing {
-    /// One reservation that holds everything.
+    /// One reservation that holds everything, with a guard at both ends.
     Mapped { base: NonNull<u8>, bytes: usize, huge_pages: bool },
     /// Private memory, for Miri and loom, which know no `mmap`. The second half of the arena is no mirror there, which
     /// no reader can tell: a frame is read at the very offset at which it was written.
@@ -93,15 +97,16 @@ impl Memory {
     ) -> Result<Self, RingError> {
         let head = geometry.arena_offset();
         let arena = geometry.arena_bytes;
-        let bytes = head + 2 * arena;
+        let bytes = GUARD_BYTES + head + 2 * arena + GUARD_BYTES;
         let reservation = MapFlags::PRIVATE | MapFlags::NORESERVE;
         // SAFETY: a new private mapping at an address of the kernel's choice; nothing else lives there.
         let base = unsafe {
             rustix::mm::mmap_anonymous(std::ptr::null_mut(), bytes, ProtFlags::empty(), reservation)
         }
         .map_err(RingError::io("reserving address space"))?;
-        let base =
+        let reserved =
             NonNull::new(base.cast::<u8>()).ok_or(RingError::BadHandover { what: "mapped at zero" })?;
+        let base = at(reserved, GUARD_BYTES);
         // From here on the drop of `memory` gives the reservation back, also when mapping into it fails.
         let mut memory = Self {
             control: at(base, CONTROL_OFFSET).cast(),
@@ -110,7 +115,7 @@ impl Memory {
             arena: at(base, head),
             geometry,
             lane,
-            backing: Backing::Mapped { base, bytes, huge_pages: false },
+            backing: Backing::Mapped { base: reserved, bytes, huge_pages: false },
         };
         let read_write = ProtFlags::READ | ProtFlags::WRITE;
         let payload = if access == Access::Producer { read_write } else { ProtFlags::READ };
@@ -136,7 +141,7 @@ impl Memory {
             let advised = unsafe {
                 rustix::mm::madvise(at(base, head).as_ptr().cast(), 2 * arena, Advice::LinuxHugepage)
             };
-            memory.backing = Backing::Mapped { base, bytes, huge_pages: advised.is_ok() };
+            memory.backing = Backing::Mapped { base: reserved, bytes, huge_pages: advised.is_ok() };
         }
         Ok(memory)
     }
@@ -351,4 +356,39 @@ fn check_geometry(slots: u64, arena_bytes: u64) -> Result<Geometry, RingError> {
     let arena_bytes =
         arena_bytes.ok_or(RingError::BadGeometry { field: "arena_bytes", value: u64::MAX, rule })?;
     Ok(Geometry { slots: slots as u32, arena_bytes })
+}
+
+#[cfg(all(test, not(loom), not(miri)))]
+mod tests {
+    use super::*;
+
+    /// What `/proc/self/maps` allows at an address, such as `rw-s`.
+    fn permissions(address: usize) -> Option<String> {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        maps.lines().find_map(|line| {
+            let (range, rest) = line.split_once(' ')?;
+            let (from, to) = range.split_once('-')?;
+            let number = |text| usize::from_str_radix(text, 16).unwrap();
+            (number(from)..number(to)).contains(&address).then(|| rest[..4].to_owned())
+        })
+    }
+
+    #[test]
+    fn a_mapping_is_guarded_at_both_ends() {
+        let geometry = Geometry { slots: 8, arena_bytes: 65_536 };
+        let memfd = Memory::create(geometry, 1, false).unwrap();
+        let memory = Memory::attach(memfd.as_fd(), Access::Consumer, false).unwrap();
+        let end = memory.payload(0).as_ptr() as usize + 2 * geometry.arena_bytes;
+        let start = memory.control.as_ptr() as usize - CONTROL_OFFSET;
+        for (address, expect) in [
+            (start - GUARD_BYTES, "---p"),
+            (start - 1, "---p"),
+            (start, "rw-s"),
+            (end - 1, "r--s"),
+            (end, "---p"),
+            (end + GUARD_BYTES - 1, "---p"),
+        ] {
+            assert_eq!(permissions(address).as_deref(), Some(expect), "{:#x}", address.wrapping_sub(start));
+        }
+    }
 }

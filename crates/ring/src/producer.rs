@@ -222,7 +222,9 @@ impl Producer {
     }
 
     /// For event loops: whether a claim of `len` bytes would find room. If not, the descriptor from
-    /// [`Producer::room_event`] becomes readable when there may be.
+    /// [`Producer::room_event`] becomes readable when there may be. Handles of one lane share that descriptor: one that
+    /// finds too little room for itself may take the signal from another that needs less, so that several of them poll
+    /// with a timeout.
     ///
     /// # Errors
     /// The shared words contradict each other.
@@ -231,10 +233,20 @@ impl Producer {
         if self.has_room(units) {
             return Ok(true);
         }
+        Ok(self.arm_room(units))
+    }
+
+    /// Asks to be told of room. True if there is some by now.
+    fn arm_room(&self, units: u32) -> bool {
         // Readable from earlier times: empty it, then ask to be told.
-        let _ = rustix::io::read(&self.joined.room_event, &mut [0; 8][..]);
+        let was_readable = rustix::io::read(&self.joined.room_event, &mut [0; 8][..]).is_ok();
         wake::announce(&self.joined.memory.control().producer_sleep.0, Sleep::EVENT);
-        Ok(self.has_room(units))
+        let has_room = self.has_room(units);
+        if has_room && was_readable {
+            // What we took may have been the signal for another handle of the lane, which polls the same descriptor.
+            let _ = rustix::io::write(&self.joined.room_event, &1u64.to_ne_bytes());
+        }
+        has_room
     }
 
     /// The eventfd that [`Producer::poll_room`] arms; shared by all producers of the lane.
@@ -372,5 +384,30 @@ impl Drop for Producer {
         if aborted > 0 {
             self.wake_consumer();
         }
+    }
+}
+
+#[cfg(all(test, not(loom), not(miri)))]
+mod tests {
+    use super::*;
+    use crate::{Consumer, RingOptions};
+
+    #[test]
+    fn who_finds_room_leaves_the_signal_to_the_others() {
+        let mut consumer = Consumer::new().unwrap();
+        let (_, invitation) = consumer.add_lane(&RingOptions::with_size(65_536, 8)).unwrap();
+        let mut first = Producer::join(invitation).unwrap();
+        let mut second = first.another().unwrap();
+        while first.send(b"fill", &FrameInfo::default()).unwrap() {}
+        assert!(!first.poll_room(4).unwrap() && !second.poll_room(4).unwrap());
+        while let Some(frame) = consumer.peek() {
+            consumer.release(frame.id).unwrap();
+        }
+        // The first was just past its first look when that happened.
+        assert!(first.arm_room(1));
+        assert!(rustix::io::read(&second.joined.room_event, &mut [0; 8][..]).is_ok(), "the second sleeps on");
+        assert!(second.arm_room(1));
+        let nothing = rustix::io::read(&second.joined.room_event, &mut [0; 8][..]);
+        assert!(nothing.is_err(), "nothing was taken, so nothing is written back");
     }
 }

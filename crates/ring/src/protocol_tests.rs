@@ -315,3 +315,37 @@ fn a_producer_notices_words_that_cannot_be() {
     memory.control().reserve.0.store(far.pack(), Release);
     assert!(matches!(claim::try_claim(&memory, &mut seen, OWNER, 1), Tried::Corrupt(_)));
 }
+
+#[test]
+fn a_producer_that_aborts_without_end_does_not_keep_the_consumer() {
+    // Large, so that the producer has time to add to what one call passes over.
+    let slots: u32 = if cfg!(miri) { 4 } else { 1 << 14 };
+    let memory = Memory::heap(Geometry { slots, arena_bytes: slots.max(1024) as usize * UNIT }, FIRST);
+    let (mut cursor, mut seen) = (Cursor::new(&memory), Seen::new(&memory));
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let calls = if cfg!(miri) { 50 } else { 400 };
+    std::thread::scope(|scope| {
+        let claimer = scope.spawn(|| {
+            while !stop.load(Relaxed) {
+                if let Some(place) = claim(&memory, &mut seen, 1) {
+                    claim::abort(&memory, place, OWNER);
+                }
+            }
+        });
+        let (mut most, mut found) = (0, Ok(None));
+        for _ in 0..calls {
+            let before = cursor.next_sequence();
+            found = cursor.peek(&memory);
+            most = most.max(cursor.next_sequence().wrapping_sub(before));
+            std::thread::yield_now();
+        }
+        stop.store(true, Relaxed);
+        claimer.join().unwrap();
+        assert_eq!(found, Ok(None));
+        assert!(most <= slots + 1, "{most} places in one call");
+    });
+    while cursor.is_ready(&memory) {
+        assert_eq!(cursor.peek(&memory), Ok(None));
+    }
+    assert!(!cursor.is_behind(&memory), "what one call left, the next finds");
+}

@@ -25,28 +25,38 @@ impl Sleep {
 /// Says that we are about to sleep. Look once more after this, and only then sleep. The word as it stands now.
 pub(crate) fn announce(word: &AtomicU32, how: u32) -> u32 {
     let before = word.fetch_or(how, Relaxed);
-    // SYNC POINT with `sleepers`.
+    // SYNC POINT with `is_anybody_asleep`.
     fence(SeqCst);
     before | how
 }
 
 /// Who sleeps, asked after something was made visible; they count as woken by this.
 pub(crate) fn sleepers(word: &AtomicU32) -> u32 {
-    // SYNC POINT with `announce`.
-    fence(SeqCst);
-    if word.load(Relaxed) == 0 { 0 } else { word.swap(0, AcqRel) }
+    if is_anybody_asleep(word) { word.swap(0, AcqRel) } else { 0 }
 }
 
-/// [`sleepers`] for callers whose last step was an atomic read-modify-write on the word that made something visible.
+/// [`sleepers`] for callers whose last step was an atomic read-modify-write that made something visible.
+pub(crate) fn sleepers_after_rmw(word: &AtomicU32) -> u32 {
+    if is_anybody_asleep_after_rmw(word) { word.swap(0, AcqRel) } else { 0 }
+}
+
+/// Whether anybody sleeps, asked after something was made visible. Those who do go on sleeping.
+pub(crate) fn is_anybody_asleep(word: &AtomicU32) -> bool {
+    // SYNC POINT with `announce`.
+    fence(SeqCst);
+    word.load(Relaxed) != 0
+}
+
+/// [`is_anybody_asleep`] for callers whose last step was an atomic read-modify-write that made something visible.
 ///
 /// On x86 such an instruction is a full barrier by itself, so that only the compiler is left to be told: a second barrier
 /// would be a tenth of what a small frame costs. Elsewhere, and under the model checker, it is the fence.
-pub(crate) fn sleepers_after_rmw(word: &AtomicU32) -> u32 {
+pub(crate) fn is_anybody_asleep_after_rmw(word: &AtomicU32) -> bool {
     #[cfg(any(loom, not(target_arch = "x86_64")))]
     fence(SeqCst);
     #[cfg(all(not(loom), target_arch = "x86_64"))]
     std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst);
-    if word.load(Relaxed) == 0 { 0 } else { word.swap(0, AcqRel) }
+    word.load(Relaxed) != 0
 }
 
 /// Wakes those whom [`sleepers`] named. A full eventfd counter means that a wake-up is pending: as good.

@@ -266,6 +266,32 @@ fn a_lane_ends_when_its_producers_have_gone_and_all_is_read() {
 }
 
 #[test]
+fn a_byte_on_the_socket_hides_no_end() {
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+    let mut consumer = Consumer::new().unwrap();
+    let (ours, mut theirs) = UnixStream::pair().unwrap();
+    let lane = consumer.accept(ours, &small()).unwrap();
+    let producer = Producer::join(theirs.try_clone().unwrap()).unwrap();
+    theirs.write_all(b"x").unwrap();
+    consumer.look_for_the_dead();
+    assert!(consumer.next_event().is_none(), "it lives");
+    drop((producer, theirs));
+    consumer.look_for_the_dead();
+    assert!(matches!(consumer.next_event(), Some(Event::ProducerLeft { clean: true, .. })));
+    assert!(matches!(consumer.next_event(), Some(Event::LaneEnded { lane: ended, .. }) if ended == lane));
+
+    // The other way round: what the consumer's side sent more than it should does not keep it alive.
+    let (mut ours, theirs) = UnixStream::pair().unwrap();
+    consumer.accept(ours.try_clone().unwrap(), &small()).unwrap();
+    let producer = Producer::join(theirs).unwrap();
+    ours.write_all(b"x").unwrap();
+    assert!(producer.has_consumer());
+    drop((consumer, ours));
+    assert!(!producer.has_consumer());
+}
+
+#[test]
 fn a_consumer_goes_on_where_the_dead_one_stopped() {
     let (mut old, mut producer) = pair();
     for number in 0..4 {
@@ -306,13 +332,68 @@ fn a_producer_that_outlives_its_consumer_is_told() {
     }
 }
 
+fn readable(fd: std::os::fd::BorrowedFd<'_>) -> bool {
+    let mut fds = [rustix::event::PollFd::new(&fd, rustix::event::PollFlags::IN)];
+    rustix::event::poll(&mut fds, Some(&rustix::event::Timespec::default())).unwrap() == 1
+}
+
+#[test]
+fn while_both_sides_are_awake_nobody_sleeps_or_wakes() {
+    let (mut consumer, mut producer) = pair();
+    producer.set_policy(Policy::Wait { timeout: Duration::MAX });
+    for number in 0..1_000u32 {
+        assert!(producer.send(&number.to_le_bytes(), &key()).unwrap());
+        let frame = consumer.peek().unwrap();
+        consumer.release(frame.id).unwrap();
+    }
+    let stats = consumer.stats(consumer.lanes().next().unwrap()).unwrap();
+    assert_eq!((stats.consumer_sleeps, stats.consumer_wakes), (0, 0));
+    assert_eq!((stats.producers[0].sleeps, stats.producers[0].wakes), (0, 0));
+}
+
+#[test]
+fn one_wake_up_serves_a_quarter_of_the_ring() {
+    let mut consumer = Consumer::new().unwrap();
+    let (lane, invitation) = consumer.add_lane(&RingOptions::with_size(65_536, 64)).unwrap();
+    let mut producer = Producer::join(invitation).unwrap();
+    while producer.send(b"fill", &key()).unwrap() {}
+    assert!(!producer.poll_room(4).unwrap());
+    for released in 1..=16 {
+        let frame = consumer.peek().unwrap();
+        consumer.release(frame.id).unwrap();
+        assert_eq!(readable(producer.room_event()), released == 16, "{released} of 64");
+    }
+    assert_eq!(consumer.stats(lane).unwrap().consumer_wakes, 1);
+}
+
+/// The consumer holds nearly all and goes to sleep: whoever can use the rest is told, and does not have to wait for a
+/// timer of its own, which is 100 ms.
+#[test]
+fn both_sides_never_sleep_while_there_is_room() {
+    type Sleep = fn(&mut Consumer);
+    let ways: [(&str, Sleep); 3] = [
+        ("wait", |consumer| assert!(!consumer.wait(Duration::from_millis(1)).unwrap())),
+        ("wait for no time", |consumer| assert!(!consumer.wait(Duration::ZERO).unwrap())),
+        ("arm", |consumer| assert!(consumer.arm())),
+    ];
+    for (way, sleep) in ways {
+        let (mut consumer, mut producer) = pair();
+        while producer.send(b"fill", &key()).unwrap() {}
+        assert!(!producer.poll_room(4).unwrap());
+        let mut held: Vec<Frame> = (0..7).map(|_| consumer.peek().unwrap()).collect();
+        consumer.release(held.remove(0).id).unwrap();
+        assert!(!readable(producer.room_event()), "one of eight, and there is more to peek");
+        consumer.peek().unwrap();
+        sleep(&mut consumer);
+        assert!(readable(producer.room_event()), "{way}");
+        assert!(producer.send(b"room", &key()).unwrap());
+        assert!(consumer.wait(Duration::from_secs(20)).unwrap());
+    }
+}
+
 #[test]
 fn an_event_loop_is_woken_by_a_descriptor() {
     let (mut consumer, mut producer) = pair();
-    let readable = |fd: std::os::fd::BorrowedFd<'_>| {
-        let mut fds = [rustix::event::PollFd::new(&fd, rustix::event::PollFlags::IN)];
-        rustix::event::poll(&mut fds, Some(&rustix::event::Timespec::default())).unwrap() == 1
-    };
     for round in 0..3 {
         assert!(consumer.arm());
         assert!(!readable(consumer.event_fd()), "{round}");

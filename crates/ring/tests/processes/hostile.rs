@@ -1,4 +1,4 @@
-//! Producers that write nonsense over everything they can reach, while an honest one must not notice.
+//! Producers that write nonsense over (and into, and punch holes into) everything they can reach, while an honest one must not notice.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -54,6 +54,7 @@ pub(crate) fn run() -> String {
                 held.drain(..).for_each(|id| consumer.release(id).unwrap());
                 drop(attacker);
                 consumer.look_for_the_dead();
+                assert!(has_left(&mut consumer, lane), "an attacker's death is hidden");
                 attacks += 1;
                 attacker = attack(&mut consumer, &options, attacks);
             }
@@ -73,13 +74,20 @@ pub(crate) fn run() -> String {
     )
 }
 
+/// Whether the only process of a lane is known to have gone. It may have written into its socket before.
+fn has_left(consumer: &mut Consumer, of: throng_ring::LaneId) -> bool {
+    std::iter::from_fn(|| consumer.next_event())
+        .any(|event| matches!(event, Event::ProducerLeft { lane, .. } if lane == of))
+}
+
 /// A child that first behaves, then overwrites words at random: some with anything, some with what could be true.
 fn attack(consumer: &mut Consumer, options: &RingOptions, seed: u64) -> Child {
     let (lane, invitation) = consumer.add_lane(options).unwrap();
-    let memfd = consumer.export(lane).unwrap().memfd;
+    let fds = consumer.export(lane).unwrap();
     fork(move || {
-        let mut producer = Producer::join(invitation).unwrap();
-        let words = map(&memfd);
+        let socket = OwnedFd::from(invitation);
+        let mut producer = Producer::join(socket.try_clone().unwrap()).unwrap();
+        let words = map(&fds.memfd);
         let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
         loop {
             for number in 0..random.below(200) {
@@ -89,8 +97,29 @@ fn attack(consumer: &mut Consumer, options: &RingOptions, seed: u64) -> Child {
             for _ in 0..1 + random.below(3) {
                 scribble(words, &mut random);
             }
+            abuse([&socket, &fds.frame_event, &fds.room_event], &fds.memfd, &mut random);
         }
     })
+}
+
+/// What else it was given: bytes into the socket and the eventfds up to where they would block, and holes in the memory.
+fn abuse(written_to: [&OwnedFd; 3], memfd: &OwnedFd, random: &mut Random) {
+    if let Some(fd) = written_to.get(random.below(12) as usize) {
+        let bytes = (random.next() >> 1).to_ne_bytes();
+        let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLOUT, revents: 0 };
+        // SAFETY: a write of eight bytes of ours that does not block; whatever becomes of it is the point.
+        unsafe {
+            if libc::poll(&raw mut poll, 1, 0) == 1 {
+                libc::write(fd.as_raw_fd(), bytes.as_ptr().cast(), bytes.len());
+            }
+        }
+    }
+    if random.below(40) == 0 {
+        let offset = 4096 * random.below(HEAD_BYTES as u64 / 4096 + 256) as libc::off_t;
+        let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+        // SAFETY: the seals forbid other sizes, not holes: the pages read as zeros from here on.
+        assert_eq!(unsafe { libc::fallocate(memfd.as_raw_fd(), mode, offset, 4096) }, 0);
+    }
 }
 
 fn map(memfd: &OwnedFd) -> &'static [AtomicU64] {

@@ -4,6 +4,7 @@
 //! `sandbox/policy/linux/bpf_renderer_policy_linux.cc`: what is not listed there kills the process here, and what they
 //! answer with EPERM gets EPERM. Where they look at arguments (mmap, futex, fcntl, clock_gettime), so does this.
 
+use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 use throng_ring::{Consumer, Policy, Producer, RingOptions};
@@ -17,7 +18,7 @@ pub(crate) fn run() -> String {
         return "skipped: the filter is written for x86-64".to_owned();
     }
     let mut consumer = Consumer::new().unwrap();
-    let (_, invitation) = consumer.add_lane(&RingOptions::with_size(1 << 18, 8)).unwrap();
+    let (lane, invitation) = consumer.add_lane(&RingOptions::with_size(1 << 18, 8)).unwrap();
     let mut control = fork(|| {
         enter();
         // What the filter forbids ends the process: else it would prove nothing.
@@ -43,7 +44,12 @@ pub(crate) fn run() -> String {
     let mut received = 0;
     while received < FRAMES {
         let Some(frame) = consumer.peek() else {
-            let more = consumer.wait(Duration::from_secs(20)).unwrap();
+            // One half by futex, the other through the eventfd, as an event loop would.
+            let more = if received < FRAMES / 2 {
+                consumer.wait(Duration::from_secs(20)).unwrap()
+            } else {
+                poll(&mut consumer)
+            };
             if let Some(event) = consumer.next_event() {
                 let status = child.wait();
                 panic!("{event:?} at frame {received}: status {status:#x}");
@@ -54,13 +60,32 @@ pub(crate) fn run() -> String {
         assert!(is_whole(&consumer, &frame));
         // Slow enough at times for the producer to fall asleep, and to be woken.
         if received % 500 == 0 {
-            std::thread::yield_now();
+            std::thread::sleep(Duration::from_millis(20));
         }
         received += 1;
         consumer.release(frame.id).unwrap();
     }
     child.expect_success();
-    format!("{received} frames, joined and mapped inside; a socket() ends the process")
+    let stats = consumer.stats(lane).unwrap();
+    let (sleeps, wakes) = (stats.producers[0].sleeps, stats.producers[0].wakes);
+    assert!(sleeps > 0 && stats.consumer_wakes > 0, "the producer never slept, or nobody woke it: {stats:?}");
+    assert!(wakes > 0, "it woke nobody: {stats:?}");
+    format!(
+        "{received} frames, joined and mapped inside, where it slept {sleeps} and woke {wakes} times; a socket() ends \
+         the process"
+    )
+}
+
+/// Sleeps on the descriptor for event loops.
+fn poll(consumer: &mut Consumer) -> bool {
+    if !consumer.arm() {
+        return true;
+    }
+    let mut fd = libc::pollfd { fd: consumer.event_fd().as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: waits for one descriptor of ours.
+    let ready = unsafe { libc::poll(&raw mut fd, 1, 20_000) } == 1;
+    consumer.process_events().unwrap();
+    ready
 }
 
 /// What to do with a call.

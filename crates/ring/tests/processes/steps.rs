@@ -3,7 +3,7 @@
 
 use std::os::fd::OwnedFd;
 
-use throng_ring::{Consumer, Policy, Producer, RingOptions};
+use throng_ring::{Consumer, DropReason, Policy, Producer, RingOptions};
 
 use crate::child::{Child, fork, is_whole, put};
 
@@ -13,15 +13,22 @@ const DEAD: u32 = 1;
 const LIVING: u32 = 2;
 
 pub(crate) fn run() -> String {
+    format!("{}; {}", claiming(), evicting())
+}
+
+fn stride() -> usize {
+    std::env::var("THRONG_RING_STRIDE").ok().and_then(|s| s.parse().ok()).unwrap_or(3)
+}
+
+fn claiming() -> String {
     let mut consumer = Consumer::new().unwrap();
     let (lane, invitation) = consumer.add_lane(&RingOptions::with_size(1 << 16, 16)).unwrap();
     let mut living = Producer::join(invitation).unwrap();
     living.set_policy(Policy::DropNewest);
     let (mut before, mut after) = (0, 0);
-    let stride = std::env::var("THRONG_RING_STRIDE").ok().and_then(|s| s.parse().ok()).unwrap_or(3);
-    for instruction in (0..INSTRUCTIONS).step_by(stride) {
+    for instruction in (0..INSTRUCTIONS).step_by(stride()) {
         let socket: OwnedFd = consumer.invite(lane).unwrap().into();
-        let mut child = fork(|| be_stepped(socket.try_clone().unwrap()));
+        let mut child = fork(|| be_stepped(socket.try_clone().unwrap(), Policy::DropNewest));
         drop(socket);
         step(&mut child, instruction);
         child.kill();
@@ -63,9 +70,54 @@ pub(crate) fn run() -> String {
     )
 }
 
+/// The same on a full ring, whose oldest frames the killed one evicts: its own drop may go uncounted, nothing else.
+fn evicting() -> String {
+    let mut consumer = Consumer::new().unwrap();
+    let (lane, invitation) = consumer.add_lane(&RingOptions::with_size(1 << 16, 16)).unwrap();
+    let mut living = Producer::join(invitation).unwrap();
+    living.set_policy(Policy::DropNewest);
+    let (mut number, mut received, mut uncounted, mut kills) = (0u64, 0u64, 0u64, 0u64);
+    let evicted = |consumer: &Consumer| consumer.stats(lane).unwrap().dropped(DropReason::Evicted);
+    for instruction in (0..INSTRUCTIONS).step_by(2 * stride()) {
+        let (before, first) = (evicted(&consumer), number);
+        while put(&mut living, LIVING, number, 40) {
+            number += 1;
+        }
+        assert_eq!(number - first, 16, "room leaked before {instruction} instructions");
+        let socket: OwnedFd = consumer.invite(lane).unwrap().into();
+        let mut child = fork(|| be_stepped(socket.try_clone().unwrap(), Policy::DropOldest));
+        drop(socket);
+        step(&mut child, instruction);
+        child.kill();
+        child.wait();
+        kills += 1;
+        consumer.look_for_the_dead();
+        let mut came = 0;
+        while let Some(frame) = consumer.peek() {
+            assert!(is_whole(&consumer, &frame), "torn after {instruction} instructions");
+            came += u64::from(frame.info.stream == LIVING);
+            consumer.release(frame.id).unwrap();
+        }
+        while consumer.next_event().is_some() {}
+        // The ring was full of the living one's frames, and four is as many as the other puts.
+        let lost = 16 - came;
+        let counted = evicted(&consumer) - before;
+        assert!(lost <= 4 && (counted..=counted + 1).contains(&lost), "{lost} lost, {counted} counted");
+        uncounted += lost - counted;
+        received += came;
+    }
+    let stats = consumer.stats(lane).unwrap();
+    assert_eq!((stats.frames_in_flight, stats.bytes_in_flight), (0, 0), "room leaked: {stats:?}");
+    let dropped = stats.dropped(DropReason::Evicted);
+    assert_eq!(received + dropped + uncounted, number, "{stats:?}");
+    assert!(dropped > 10, "the kills missed the eviction: {stats:?}");
+    format!("{kills} kills of one that evicts, {dropped} frames evicted, {uncounted} of them uncounted")
+}
+
 /// Joins, stops for the tracer, then puts frames until it is killed.
-fn be_stepped(socket: OwnedFd) {
+fn be_stepped(socket: OwnedFd, policy: Policy) {
     let mut producer = Producer::join(socket).unwrap();
+    producer.set_policy(policy);
     // SAFETY: asks to be traced by the parent, and stops.
     unsafe {
         libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0);
