@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::anyhow;
 use throng_media::source::{Clip, ClipError, Format, read};
-use throng_observation::MediaKind;
+use throng_observation::{Codec, MediaKind};
 use throng_scenario::{Act, MediaFile, Plan, Role};
 
 use crate::Stop;
@@ -40,6 +40,7 @@ pub(crate) fn clips(plan: &Plan) -> Result<Clips, Stop> {
             }
         }
         screens(cohort, role, &clips)?;
+        silence(cohort, role, plan, &clips)?;
     }
     Ok(clips)
 }
@@ -76,5 +77,57 @@ fn screens(cohort: &str, role: &Role, clips: &Clips) -> Result<(), Stop> {
             codec.name()
         ))),
         None => Ok(()),
+    }
+}
+
+/// Between its turns a participant sends the silence of Opus (DTX), which other codecs have no packet for.
+fn silence(cohort: &str, role: &Role, plan: &Plan, clips: &Clips) -> Result<(), Stop> {
+    let file = role.publish.as_ref().and_then(|publish| publish.audio_file.as_ref());
+    let codec = file.and_then(|file| clips.get(file)).map(|clip| clip.codec());
+    match codec.filter(|codec| plan.talk.is_some() && *codec != Codec::Opus) {
+        Some(codec) => Err(Stop::usage(anyhow!(
+            "with [talk], {cohort} is silent between its turns, which it can be in Opus only, but its sound is {}: transcode \
+             the file, or take [talk] away",
+            codec.name()
+        ))),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use throng_scenario::Scenario;
+
+    /// A recording of Janus with a few packets of sound.
+    fn recording(codec: &str) -> Vec<u8> {
+        let header = format!("{{\"t\":\"a\",\"c\":\"{codec}\"}}");
+        let mut file = [&b"MJR00002"[..], &(header.len() as u16).to_be_bytes(), header.as_bytes()].concat();
+        for number in 0..3 {
+            let packet = [0x80, 8, 0, number, 0, 0, number, 0, 0, 0, 0, 9, 0x78, 1, 2];
+            file.extend(b"MEET\0\0\0\0\0\x0f");
+            file.extend(packet);
+        }
+        file
+    }
+
+    #[test]
+    fn who_takes_turns_to_speak_does_so_in_opus() {
+        for (codec, talk, is_refused) in [
+            ("pcma", "[talk]\nturn = \"6s\"\n", true),
+            ("pcma", "", false),
+            ("opus", "[talk]\nturn = \"6s\"\n", false),
+        ] {
+            let path = std::env::temp_dir().join(format!("throng-{}-{codec}.mjr", std::process::id()));
+            std::fs::write(&path, recording(codec)).unwrap();
+            let text = format!(
+                "[target]\nurl = \"janus+ws://127.0.0.1:8188/videoroom/1234\"\n{talk}[crowd]\nsize = 2\npublish = {{ audio = {path:?} }}\n"
+            );
+            let read = clips(&Scenario::parse(&text).unwrap().plan());
+            std::fs::remove_file(&path).unwrap();
+            let said = read.err().map(|stop| format!("{stop:?}"));
+            assert_eq!(said.is_some(), is_refused, "{codec}: {said:?}");
+            assert!(said.is_none_or(|said| said.contains("its sound is PCMA")));
+        }
     }
 }

@@ -148,6 +148,14 @@ pub fn picture(rung: Rung, codec: Codec) -> Result<Arc<Clip>, ClipError> {
     shared(slot, file, &Format { codec: None, fps: Some(f64::from(rung.fps())), ssrc: None })
 }
 
+/// The picture of the test card at `rung` and at all rungs below it, the smallest first; the same clips for all who ask.
+///
+/// # Errors
+/// As [`picture`].
+pub fn up_to(rung: Rung, codec: Codec) -> Result<Vec<Arc<Clip>>, ClipError> {
+    Rung::ALL.into_iter().filter(|lower| *lower <= rung).map(|lower| picture(lower, codec)).collect()
+}
+
 /// Sound like speech: noise in syllables, Opus, about 29 kbit/s.
 ///
 /// # Errors

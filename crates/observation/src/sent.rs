@@ -65,6 +65,6 @@ pub struct SentInterval {
     pub round_trip_s: Option<f64>,
     /// Share of packets that the receiver's last report says were lost.
     pub remote_loss_ratio: Option<f64>,
-    /// Bits per second that the sender may send, by REMB and loss.
+    /// Bits per second that the sender may send, by REMB, loss and delay.
     pub allowed_bps: f64,
 }

@@ -9,7 +9,7 @@ use throng_media::card::{self, Rung};
 use throng_media::quality::WallClock;
 use throng_media::source::Clip;
 use throng_observation::run::ParticipantId;
-use throng_observation::{Layer, MediaKind};
+use throng_observation::{Codec, Layer, MediaKind};
 use throng_scenario::{Act, Endpoint, JanusId, MediaFile, Publish, Role, Secret, Subscribe, Talk, Tapped};
 use url::{Host, Url};
 
@@ -18,6 +18,7 @@ use crate::signalling::janus::Subscribing;
 use crate::signalling::room::{Attention, RoomSignalling};
 use crate::signalling::{Signalling, janus, livekit, ome, whep, whip};
 use crate::webrtc::member::{Member, MemberOptions};
+use crate::webrtc::sender::Ladder;
 use crate::webrtc::session::MediaToSend;
 use crate::webrtc::viewer::{MayReach, Patience, Viewer, ViewerOptions};
 use crate::webrtc::{Conduct, Outgoing, Weights};
@@ -139,9 +140,9 @@ impl Casting {
             Act::Mute(_) => None,
         });
         let usual = role.publish.as_ref().and_then(|publish| picture(publish, &self.conference.clips));
-        let screens = |usual: &Arc<Clip>| -> Vec<Arc<Clip>> {
-            let card = |size| card::picture(Rung::from_name(size)?, usual.codec()).ok();
-            screens.map(|size| card(size).unwrap_or_else(|| Arc::clone(usual))).collect()
+        let screens = |usual: &Ladder| -> Vec<Ladder> {
+            let card = |size| card_ladder(Rung::from_name(size)?, usual.top().codec());
+            screens.map(|size| card(size).unwrap_or_else(|| usual.clone())).collect()
         };
         let pictures = usual.map(|usual| {
             let screens = screens(&usual);
@@ -294,22 +295,24 @@ fn outgoing(role: &Role, number: u32, clips: &BTreeMap<MediaFile, Arc<Clip>>) ->
     let offset = Duration::from_millis(u64::from(number % 30) * 100);
     let sound = sound.map(|clip| Outgoing {
         media: MediaToSend { kind: clip.kind(), rids: Vec::new() },
-        ladders: vec![vec![clip]],
+        ladders: vec![clip.into()],
         offset,
+        adapts: publish.adapts,
     });
     // Each size of a simulcast is a stream of its own; one picture alone has no name. The largest comes first, as the most
     // preferred (RFC 8853 section 5.2): Janus tells sizes by this order, LiveKit by their names.
     let layers: Vec<_> = if publish.simulcast.is_empty() {
-        picture(publish, clips).map(|clip| (None, clip)).into_iter().collect()
+        picture(publish, clips).map(|ladder| (None, ladder)).into_iter().collect()
     } else {
-        let of_card = |(layer, rung)| Some((layer, card::picture(rung, publish.codec).ok()?));
+        let of_card = |(layer, rung)| Some((layer, card::picture(rung, publish.codec).ok()?.into()));
         sizes(publish).into_iter().rev().filter_map(of_card).collect()
     };
     let rids = layers.iter().filter_map(|(layer, _)| Some(rid(*layer.as_ref()?).to_owned())).collect();
     let pictures = (!layers.is_empty()).then(|| Outgoing {
         media: MediaToSend { kind: MediaKind::Video, rids },
-        ladders: layers.into_iter().map(|(_, clip)| vec![clip]).collect(),
+        ladders: layers.into_iter().map(|(_, ladder)| ladder).collect(),
         offset,
+        adapts: publish.adapts,
     });
     [sound, pictures].into_iter().flatten().collect()
 }
@@ -356,12 +359,17 @@ fn sent_layers(role: &Role) -> Vec<livekit::SentLayer> {
     sizes.into_iter().map(to_layer).collect()
 }
 
-/// The picture that is sent: of a file, or of the test card.
-fn picture(publish: &Publish, clips: &BTreeMap<MediaFile, Arc<Clip>>) -> Option<Arc<Clip>> {
+/// The picture that is sent: of a file, which has one rate, or of the test card.
+fn picture(publish: &Publish, clips: &BTreeMap<MediaFile, Arc<Clip>>) -> Option<Ladder> {
     match &publish.video_file {
-        Some(file) => clips.get(file).cloned(),
-        None => card::picture(publish.video.as_deref().and_then(Rung::from_name)?, publish.codec).ok(),
+        Some(file) => clips.get(file).cloned().map(Ladder::from),
+        None => card_ladder(publish.video.as_deref().and_then(Rung::from_name)?, publish.codec),
     }
+}
+
+/// The test card at `rung`, and at the rungs below it for who may send less.
+fn card_ladder(rung: Rung, codec: Codec) -> Option<Ladder> {
+    card::up_to(rung, codec).ok().and_then(Ladder::new)
 }
 
 /// The address that a URL names without resolving anything.
@@ -427,6 +435,32 @@ mod tests {
             if let Open::Datagrams { toward } = open {
                 assert_eq!(toward.ip(), IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)));
             }
+        }
+    }
+
+    #[test]
+    fn the_test_card_has_the_rungs_below_it_and_a_simulcast_and_a_file_have_none() {
+        let sizes = |publish: Publish, clips: &BTreeMap<MediaFile, Arc<Clip>>| -> Vec<Vec<u64>> {
+            let role = Role { publish: Some(publish), ..Role::default() };
+            let pictures = outgoing(&role, 0, clips).into_iter().filter(|o| o.media.kind == MediaKind::Video);
+            let kbps = |clip: &Arc<Clip>| clip.bitrate_bps() as u64 / 1_000;
+            pictures.flat_map(|out| out.ladders).map(|ladder| ladder.down().map(kbps).collect()).collect()
+        };
+        let usual = Role::default().publish.unwrap();
+        let clips = BTreeMap::new();
+        for codec in [Codec::Vp8, Codec::H264] {
+            let card = |rung| card::picture(rung, codec).unwrap();
+            let kbps = |rung| card(rung).bitrate_bps() as u64 / 1_000;
+            let all = [Rung::P360, Rung::P240, Rung::P180, Rung::P144].map(kbps).to_vec();
+            let publish = Publish { video: Some("360p".into()), codec, ..usual.clone() };
+            assert_eq!(sizes(publish.clone(), &clips), [all]);
+            let simulcast = ["144p", "360p"].map(String::from).to_vec();
+            let each = [vec![kbps(Rung::P360)], vec![kbps(Rung::P144)]];
+            assert_eq!(sizes(Publish { video: None, simulcast, ..publish.clone() }, &clips), each);
+            let file = MediaFile { path: "x.ivf".into(), codec: None, fps_milli: None, ssrc: None };
+            let read = BTreeMap::from([(file.clone(), card(Rung::P240))]);
+            let of_file = Publish { video: None, video_file: Some(file), ..publish };
+            assert_eq!(sizes(of_file, &read), [[kbps(Rung::P240)]]);
         }
     }
 

@@ -28,6 +28,20 @@ fn whep_holds_its_laws_for_any_bytes() {
 }
 
 #[test]
+fn videorooms_hold_their_laws_for_any_bytes() {
+    let words = [
+        hunt::TEXT,
+        &[b"\nwait\n", b"\nnobody\n", b"\nall\n", b"\nmute\n", b"\nspeak\n", b"\noff\n", b"\nlost\n"],
+    ];
+    hunt::hunt(laws::videoroom, &hunt::seeds_in("fuzz/seeds/videoroom"), &words.concat(), ROUNDS);
+}
+
+#[test]
+fn whip_holds_its_laws_for_any_bytes() {
+    hunt::hunt(laws::whip, &hunt::seeds_in("fuzz/seeds/whep"), hunt::TEXT, ROUNDS);
+}
+
+#[test]
 fn relays_hold_their_laws_for_any_bytes() {
     hunt::hunt(laws::relay, &hunt::seeds_in("fuzz/seeds/relay"), hunt::TEXT, 10 * ROUNDS);
 }

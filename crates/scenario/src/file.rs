@@ -218,6 +218,10 @@ struct PublishTable {
     /// Which stream of a capture is the sound; the largest when left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     audio_ssrc: Option<u32>,
+    /// Whether smaller sizes of the test card are sent, or fewer of a simulcast, when the server or the path allow less;
+    /// `true` when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    adapt: Option<bool>,
 }
 
 /// Whether sound is sent, or which.

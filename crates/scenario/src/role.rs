@@ -43,6 +43,8 @@ pub struct Publish {
     pub video_file: Option<MediaFile>,
     /// The file that is its sound.
     pub audio_file: Option<MediaFile>,
+    /// It sends less when the server or the path allow less, where it has less to send.
+    pub adapts: bool,
 }
 
 impl Publish {
@@ -171,6 +173,7 @@ impl Default for Role {
                 audio: true,
                 video_file: None,
                 audio_file: None,
+                adapts: true,
             }),
             video: Subscribe::All,
             audio: Subscribe::All,

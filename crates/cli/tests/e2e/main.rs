@@ -21,6 +21,7 @@ mod oven_media_engine;
 mod page;
 mod profile;
 mod proxy;
+mod rate;
 mod remote_watch;
 mod stage;
 mod tap;

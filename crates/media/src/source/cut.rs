@@ -97,10 +97,7 @@ pub(super) fn ivf(file: &[u8]) -> Result<Clip, ClipError> {
         b"VP80" => Codec::Vp8,
         b"VP90" => Codec::Vp9,
         b"AV01" => Codec::Av1,
-        other => {
-            let codec = String::from_utf8_lossy(other).into_owned();
-            return Err(ClipError::Codec { codec, format: "IVF" });
-        }
+        other => return Err(ClipError::Codec { codec: name(other), format: "IVF" }),
     };
     // Units of a picture's time: `scale / rate` seconds.
     let (rate, scale) = (u128::from(reader.rate.max(1)), u128::from(reader.scale.max(1)));
@@ -130,12 +127,18 @@ pub(super) fn ivf(file: &[u8]) -> Result<Clip, ClipError> {
     builder.finish(time(1).max(1))
 }
 
+/// What a file says its codec is, fit for a line on a terminal.
+fn name(bytes: &[u8]) -> String {
+    let name: String = String::from_utf8_lossy(bytes).chars().filter(|letter| !letter.is_control()).collect();
+    if name.is_empty() { "an unknown codec".into() } else { name }
+}
+
 /// An Ogg file of Opus; its first two packets are head and tags (RFC 7845 section 3).
 pub(super) fn opus(file: &[u8]) -> Result<Clip, ClipError> {
     let mut packets = OggReader::new(file);
     let head = packets.next().ok_or(ClipError::Empty)??;
     if OpusHead::parse(&head).is_none() {
-        let codec = String::from_utf8_lossy(head.get(..7).unwrap_or(&head)).into_owned();
+        let codec = name(head.get(..7).unwrap_or(&head));
         return Err(ClipError::Codec { codec, format: "Ogg" });
     }
     let mut builder = ClipBuilder::new(Codec::Opus, OPUS_CLOCK);
@@ -243,6 +246,8 @@ mod tests {
         assert_eq!((clip.frame_count(), clip.clock_rate()), (2, 48_000));
         assert!((clip.duration_s() - 0.04).abs() < 1e-9);
         let vorbis = ogg::tests::page(1, 2, &[7], b"\x01vorbis");
-        assert!(matches!(opus(&vorbis), Err(ClipError::Codec { format: "Ogg", .. })));
+        assert_eq!(opus(&vorbis).unwrap_err().to_string(), "vorbis from Ogg cannot be sent");
+        let noise = ogg::tests::page(1, 2, &[7], b"\x1b\n\r\0\x07\x08\x01");
+        assert_eq!(opus(&noise).unwrap_err().to_string(), "an unknown codec from Ogg cannot be sent");
     }
 }

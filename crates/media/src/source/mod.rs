@@ -15,6 +15,8 @@ pub use read::{Format, read};
 
 mod recorded;
 
+mod order;
+
 mod player;
 pub use player::{PlayedFrame, Player};
 

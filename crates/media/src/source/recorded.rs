@@ -5,13 +5,12 @@ use std::collections::BTreeMap;
 use throng_observation::Codec;
 
 use super::clip::{Clip, ClipBuilder, ClipError};
+use super::order::Ordered;
 use crate::codec::PayloadReader;
 use crate::container::mjr::{MjrError, MjrReader};
 use crate::container::pcap::{PcapError, PcapReader};
 use crate::rtp::RtpHeader;
 
-/// How far packets may be out of order: as many as half the space of sequence numbers would be ambiguous.
-const REORDER_MAX: i64 = 0x4000;
 /// The most streams that are told apart in a capture.
 const STREAMS_MAX: usize = 64;
 
@@ -31,17 +30,17 @@ impl From<PcapError> for ClipError {
 pub(super) fn mjr(file: &[u8]) -> Result<Clip, ClipError> {
     let reader = MjrReader::new(file)?;
     let codec = reader.codec;
-    let mut stream = Stream::default();
+    let mut stream = Ordered::default();
     for packet in reader.map_while(Result::ok) {
         stream.take(packet.rtp);
     }
-    stream.clip(codec)
+    clip(stream, codec)
 }
 
 /// The RTP stream of a capture that has the most packets, or that of `ssrc`; `codec` says what it is coded with, which a
 /// capture does not.
 pub(super) fn pcap(file: &[u8], codec: Codec, ssrc: Option<u32>) -> Result<Clip, ClipError> {
-    let mut streams: BTreeMap<u32, Stream> = BTreeMap::new();
+    let mut streams: BTreeMap<u32, Ordered> = BTreeMap::new();
     for datagram in PcapReader::new(file)? {
         let datagram = datagram?;
         // RTCP has packet types where RTP has marker and payload type (RFC 5761 section 4).
@@ -53,79 +52,64 @@ pub(super) fn pcap(file: &[u8], codec: Codec, ssrc: Option<u32>) -> Result<Clip,
             streams.entry(header.ssrc).or_default().take(datagram.payload);
         }
     }
-    let largest = streams.into_iter().max_by_key(|(_, stream)| stream.packets.len());
+    let largest = streams.into_iter().max_by_key(|(_, stream)| stream.len());
     let (_, stream) = largest.ok_or_else(|| match ssrc {
         Some(ssrc) => ClipError::Stream(format!("the capture has no RTP stream with SSRC {ssrc}")),
         None => ClipError::Stream("the capture has no RTP stream".into()),
     })?;
-    stream.clip(codec)
+    clip(stream, codec)
 }
 
-/// The packets of one stream, by extended sequence number.
-#[derive(Default)]
-struct Stream {
-    packets: BTreeMap<i64, Recorded>,
-    newest: Option<i64>,
-}
-
-struct Recorded {
-    timestamp: u32,
-    marker: bool,
-    payload: Vec<u8>,
-}
-
-impl Stream {
-    fn take(&mut self, packet: &[u8]) {
-        let Ok(header) = RtpHeader::parse(packet) else { return };
-        let Ok(padding) = header.padding_len(packet) else { return };
-        let payload = packet.get(header.header_len..packet.len().saturating_sub(padding)).unwrap_or_default();
-        let newest = self.newest.unwrap_or(i64::from(header.sequence));
-        let step = i64::from(header.sequence.wrapping_sub(newest as u16) as i16);
-        // A sender that began anew: its packets follow those before, with a gap.
-        let index = if step.abs() > REORDER_MAX { newest + 2 } else { newest + step };
-        self.newest = Some(newest.max(index));
-        let recorded =
-            Recorded { timestamp: header.timestamp, marker: header.marker, payload: payload.to_vec() };
-        self.packets.entry(index).or_insert(recorded);
+/// Makes a clip of the packets of a stream.
+fn clip(packets: Ordered, codec: Codec) -> Result<Clip, ClipError> {
+    let (clock_rate, is_audio) = match codec {
+        Codec::Opus => (48_000, true),
+        Codec::Pcmu | Codec::Pcma => (8_000, true),
+        Codec::Other => return Err(ClipError::Codec { codec: "unknown".into(), format: "RTP" }),
+        _ => (90_000, false),
+    };
+    let mut builder = ClipBuilder::new(codec, clock_rate);
+    let mut reader = PayloadReader::new(codec);
+    let mut timeline = Timeline::new(clock_rate);
+    // After a frame was left out, those that refer to it are as well.
+    let mut is_broken = false;
+    let mut frames = frames(packets);
+    // A recording that ends within a picture: its parts cannot be shown, and would break the turn of the loop. Where
+    // nobody marks the ends of pictures it is not known.
+    let are_marked = frames.iter().any(|frame| frame.is_marked);
+    if !is_audio && are_marked && frames.pop_if(|last| !last.is_marked).is_some() {
+        builder.leave_out()?;
     }
-
-    fn clip(self, codec: Codec) -> Result<Clip, ClipError> {
-        let (clock_rate, is_audio) = match codec {
-            Codec::Opus => (48_000, true),
-            Codec::Pcmu | Codec::Pcma => (8_000, true),
-            Codec::Other => return Err(ClipError::Codec { codec: "unknown".into(), format: "RTP" }),
-            _ => (90_000, false),
-        };
-        let mut builder = ClipBuilder::new(codec, clock_rate);
-        let mut reader = PayloadReader::new(codec);
-        let mut timeline = Timeline::default();
-        // After a frame was left out, those that refer to it are as well.
-        let mut is_broken = false;
-        let mut frames = frames(self.packets);
-        // A recording that ends within a picture: its parts cannot be shown, and would break the turn of the loop. Where
-        // nobody marks the ends of pictures it is not known.
-        let are_marked = frames.iter().any(|frame| frame.is_marked);
-        if !is_audio && are_marked && frames.pop_if(|last| !last.is_marked).is_some() {
+    if are_marked {
+        leave_out_the_cut(&mut frames);
+    }
+    for frame in frames {
+        let at = timeline.at(&frame);
+        let facts = frame.payloads.iter().filter_map(|payload| reader.read(payload).ok());
+        let (mut is_key, mut layer) = (is_audio, 0);
+        for facts in facts {
+            is_key |= facts.key_frame;
+            layer = layer.max(facts.temporal_layer);
+        }
+        is_broken = ((is_broken || frame.begins_anew) && !is_key) || !frame.is_whole;
+        is_broken &= !is_audio;
+        // An empty payload is padding that a bandwidth probe sent.
+        let payloads = frame.payloads.iter().map(Vec::as_slice).filter(|payload| !payload.is_empty());
+        if is_broken {
             builder.leave_out()?;
+        } else {
+            builder.frame(at, is_key, layer == 0, payloads)?;
         }
-        for frame in frames {
-            let at = timeline.at(frame.timestamp);
-            let facts = frame.payloads.iter().filter_map(|payload| reader.read(payload).ok());
-            let (mut is_key, mut layer) = (is_audio, 0);
-            for facts in facts {
-                is_key |= facts.key_frame;
-                layer = layer.max(facts.temporal_layer);
-            }
-            is_broken = (is_broken && !is_key) || !(frame.is_whole || is_audio);
-            // An empty payload is padding that a bandwidth probe sent.
-            let payloads = frame.payloads.iter().map(Vec::as_slice).filter(|payload| !payload.is_empty());
-            if is_broken {
-                builder.leave_out()?;
-            } else {
-                builder.frame(at, is_key, layer == 0, payloads)?;
-            }
-        }
-        builder.finish(u64::from(clock_rate / 50))
+    }
+    builder.finish(u64::from(clock_rate / 50))
+}
+
+/// A sender that began anew did so within a picture.
+fn leave_out_the_cut(frames: &mut [RecordedFrame]) {
+    let mut next_begins_anew = false;
+    for frame in frames.iter_mut().rev() {
+        frame.is_whole &= frame.is_marked || !next_begins_anew;
+        next_begins_anew = frame.begins_anew;
     }
 }
 
@@ -136,14 +120,18 @@ struct RecordedFrame {
     is_whole: bool,
     /// Its last packet says that it is the last.
     is_marked: bool,
+    /// The sender began anew with it.
+    begins_anew: bool,
 }
 
 /// Packets of one timestamp in a row are a frame; for audio each packet is its own.
-fn frames(packets: BTreeMap<i64, Recorded>) -> Vec<RecordedFrame> {
+fn frames(packets: Ordered) -> Vec<RecordedFrame> {
     let mut frames: Vec<RecordedFrame> = Vec::new();
-    let mut last: Option<(i64, bool)> = None;
-    for (index, packet) in packets {
-        let (follows, ended) = last.map_or((true, true), |(before, marker)| (before + 1 == index, marker));
+    let mut last: Option<(usize, i64, bool)> = None;
+    for (epoch, index, packet) in packets.into_packets() {
+        let same = last.filter(|(of, ..)| *of == epoch);
+        // The beginning of an epoch misses nothing, as that of the recording.
+        let (follows, ended) = same.map_or((true, true), |(_, before, marker)| (before + 1 == index, marker));
         match frames.last_mut() {
             Some(frame) if frame.timestamp == packet.timestamp && !(ended && follows) => {
                 frame.is_whole &= follows;
@@ -155,26 +143,35 @@ fn frames(packets: BTreeMap<i64, Recorded>) -> Vec<RecordedFrame> {
                 payloads: vec![packet.payload],
                 is_whole: follows,
                 is_marked: packet.marker,
+                begins_anew: last.is_some() && same.is_none(),
             }),
         }
-        last = Some((index, packet.marker));
+        last = Some((epoch, index, packet.marker));
     }
     frames
 }
 
-/// Timestamps as a line that only grows.
-#[derive(Default)]
+/// Timestamps as a line that only grows, on which a sender that begins anew goes on where it stopped.
 struct Timeline {
     last: Option<(u32, u64)>,
+    /// From the frame before last to the last.
+    step: u64,
 }
 
 impl Timeline {
-    fn at(&mut self, timestamp: u32) -> u64 {
+    fn new(clock_rate: u32) -> Self {
+        Self { last: None, step: u64::from(clock_rate / 50) }
+    }
+
+    fn at(&mut self, frame: &RecordedFrame) -> u64 {
         let at = self.last.map_or(0, |(before, at)| {
-            let step = timestamp.wrapping_sub(before) as i32;
-            at.saturating_add(u64::try_from(step).unwrap_or(0))
+            if !frame.begins_anew {
+                let step = frame.timestamp.wrapping_sub(before) as i32;
+                self.step = u64::try_from(step).unwrap_or(0);
+            }
+            at.saturating_add(self.step)
         });
-        self.last = Some((timestamp, at));
+        self.last = Some((frame.timestamp, at));
         at
     }
 }
@@ -270,5 +267,94 @@ mod tests {
         assert_eq!(super::pcap(&file, Codec::Vp8, Some(6)).unwrap().frame_count(), 1);
         let error = super::pcap(&file, Codec::Vp8, Some(7)).unwrap_err().to_string();
         assert_eq!(error, "the capture has no RTP stream with SSRC 7");
+    }
+
+    /// Fifty frames of a picture each, from these numbers on; every tenth is a key frame.
+    fn stint(ssrc: u8, sequence: u16, timestamp: u32) -> Vec<Vec<u8>> {
+        let of = |number: u16| {
+            let at = timestamp.wrapping_add(u32::from(number) * 3_000);
+            let mut packets = frame(sequence.wrapping_add(number * 2), at, number.is_multiple_of(10), 2);
+            packets.iter_mut().for_each(|packet| packet[11] = ssrc);
+            packets
+        };
+        (0..50).flat_map(of).collect()
+    }
+
+    /// All frames are there, in the order in which they were sent, 1/30 s apart.
+    fn assert_all_there(clip: &Arc<Clip>, stints: u32, what: &str) {
+        assert_eq!((clip.frame_count(), clip.left_out()), (50 * stints as usize, 0), "{what}");
+        let mut player = Player::new(Arc::clone(clip));
+        for number in 0..50 * stints {
+            let frame = player.advance();
+            assert_eq!((frame.timestamp, clip.packet_count(&frame)), (number * 3_000, 2), "{what}: {number}");
+            assert_eq!(clip.is_key(&frame), number.is_multiple_of(10), "{what}: {number}");
+        }
+    }
+
+    #[test]
+    fn a_sender_that_begins_anew_is_followed_wherever_its_numbers_lead() {
+        let first = || stint(5, 30_000, 7_000);
+        let restarts = [
+            ("far ahead", stint(5, 60_000, 3_000_000_000)),
+            ("far back", stint(5, 9_000, 3_000_000_000)),
+            ("a little ahead", stint(5, 31_000, 3_000_000_000)),
+            ("a little back, timestamps back too", stint(5, 29_000, 3_000_000_000)),
+            ("among the numbers before", stint(5, 30_020, 1_000)),
+            ("the same numbers, another time", stint(5, 30_000, 3_000_000_000)),
+        ];
+        for (what, second) in restarts {
+            let packets = [first(), second, stint(5, 50_000, 5), stint(5, 20_000, 1 << 31)].concat();
+            assert_all_there(&Arc::new(super::mjr(&recording(&packets)).unwrap()), 4, what);
+            let packets: Vec<&[u8]> = packets.iter().map(Vec::as_slice).collect();
+            let capture = pcap::tests::file(&packets);
+            assert_all_there(&Arc::new(super::pcap(&capture, Codec::Vp8, None).unwrap()), 4, what);
+        }
+    }
+
+    #[test]
+    fn another_source_in_a_recording_is_a_sender_that_begins_anew() {
+        // Numbers that would be the next, a gap, or far away.
+        for (sequence, timestamp) in [(30_100, 157_000), (30_110, 160_000), (30_050, 80_000), (7, 7)] {
+            let packets = [stint(5, 30_000, 7_000), stint(6, sequence, timestamp)].concat();
+            let clip = Arc::new(super::mjr(&recording(&packets)).unwrap());
+            assert_all_there(&clip, 2, &format!("{sequence}"));
+        }
+    }
+
+    #[test]
+    fn what_comes_late_after_a_restart_and_stray_packets_break_nothing() {
+        let mut packets = [stint(5, 30_000, 7_000), stint(5, 1_000, 3_000_000_000)].concat();
+        packets.swap(99, 100); // the last of the first stint comes after the first of the second
+        packets.swap(40, 45);
+        assert_all_there(&Arc::new(super::mjr(&recording(&packets)).unwrap()), 2, "late");
+        let mut strays = stint(5, 30_000, 7_000);
+        strays.insert(31, frame(5, 5, false, 1).remove(0));
+        strays.insert(77, frame(50_000, 1 << 31, false, 1).remove(0));
+        let clip = super::mjr(&recording(&strays)).unwrap();
+        assert_eq!((clip.frame_count(), clip.left_out()), (50, 2));
+    }
+
+    #[test]
+    fn after_a_restart_within_pictures_the_next_key_frame_is_the_first_that_is_shown() {
+        let mut second = stint(5, 1_000, 3_000_000_000);
+        second.drain(..3); // begins with the second packet of a picture that is no key frame
+        let clip = super::mjr(&recording(&[stint(5, 30_000, 7_000), second].concat())).unwrap();
+        assert_eq!((clip.frame_count(), clip.left_out()), (90, 9));
+        let mut first = stint(5, 30_000, 7_000);
+        first.pop(); // the sender stopped within its last picture
+        let clip = super::mjr(&recording(&[first, stint(5, 1_000, 5)].concat())).unwrap();
+        assert_eq!((clip.frame_count(), clip.left_out()), (99, 1));
+    }
+
+    #[test]
+    fn a_gap_and_a_long_pause_are_no_restart() {
+        let mut packets = stint(5, 30_000, 7_000);
+        packets.extend(stint(5, 30_100, 500_000_000)); // nothing was sent for an hour and a half
+        let clip = super::mjr(&recording(&packets)).unwrap();
+        assert_eq!((clip.frame_count(), clip.left_out()), (100, 0));
+        assert!((clip.duration_s() - (98.0 * 3_000.0 / 90_000.0 + 10.0 + 1.0 / 30.0)).abs() < 1e-6);
+        packets.drain(20..40); // ten frames are lost: up to the next key frame all refer to them
+        let clip = super::mjr(&recording(&packets)).unwrap();
+        assert_eq!(clip.frame_count() + clip.left_out() as usize, 90);
     }
 }

@@ -2,12 +2,16 @@
 
 use throng_media::container::{annexb, ivf, matroska, ogg};
 
+use super::recording;
+
 /// Containers: the same bytes as a file of each kind.
 pub(crate) fn container(file: &[u8]) {
     annex_b(file);
     ivf_file(file);
     matroska_file(file);
     ogg_file(file);
+    recording::mjr_file(file);
+    recording::pcap_file(file);
     let mut mended = file.to_vec();
     mend_checksums(&mut mended);
     ogg_file(&mended);
@@ -66,7 +70,7 @@ fn ogg_file(file: &[u8]) {
 }
 
 /// Gives every page the checksum that its bytes have (RFC 3533 §6): damage has to get past it.
-fn mend_checksums(file: &mut [u8]) {
+pub(super) fn mend_checksums(file: &mut [u8]) {
     let mut rest = file;
     while rest.starts_with(b"OggS") && rest.len() > 27 {
         let segments = usize::from(rest[26]);

@@ -4,6 +4,7 @@
 #![allow(dead_code, unused_imports, reason = "a fuzz target uses one of the laws")]
 
 mod container;
+mod recording;
 
 use std::collections::BTreeSet;
 
@@ -17,6 +18,7 @@ use throng_media::rtp::{
 use throng_observation::Codec;
 
 pub(crate) use container::container;
+pub(crate) use recording::source;
 
 /// RTP: lengths add up to the packet, elements stay inside their block, and what was read can be written and read again.
 pub(crate) fn rtp(packet: &[u8]) {

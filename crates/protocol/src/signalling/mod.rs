@@ -6,6 +6,7 @@ use std::time::Instant;
 use throng_observation::{Failure, Refused};
 
 mod said;
+mod sections;
 mod waiting;
 
 pub mod janus;

@@ -112,6 +112,9 @@ pub enum RoomInput<'a> {
     Lost(PeerId),
     /// Subscribe to this from here on.
     Attend(&'a Attention),
+    /// Our own sending of a kind is mute from here on, or not any more: the others are to know it. Told whenever it changes,
+    /// and of what is mute once more when the publisher's connection is up.
+    Mute(MediaKind, bool),
     /// Ask for this layer of every simulcast picture from here on.
     Layer(Layer),
     /// The deadline of [`RoomSignalling::next_timeout`].

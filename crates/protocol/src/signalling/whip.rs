@@ -40,7 +40,8 @@ impl RoomSignalling for Whip {
             RoomInput::Connected(PeerId::PUBLISHER) => SignalInput::Connected,
             RoomInput::Timeout => SignalInput::Timeout,
             RoomInput::Leave { .. } => SignalInput::Leave,
-            // There is no channel beside HTTP, nothing is received, and the one connection is ours.
+            // There is no channel beside HTTP, nothing is received, and the one connection is ours. To stop sending is all that
+            // WHIP has for a mute.
             RoomInput::Opened(_)
             | RoomInput::Message(_)
             | RoomInput::Closed(_)
@@ -49,6 +50,7 @@ impl RoomSignalling for Whip {
             | RoomInput::Connected(_)
             | RoomInput::Lost(_)
             | RoomInput::Attend(_)
+            | RoomInput::Mute(..)
             | RoomInput::Layer(_) => return,
         };
         self.dialogue.handle(now, input);

@@ -3,16 +3,14 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use throng_media::quality::WallClock;
 use throng_media::rtp::{PacketKind, classify};
-use throng_media::source::Clip;
 use throng_observation::{Failure, FailureReason, IceState, Layer, MediaKind, Observation, TrackId};
 
 use super::receiver::{Receiver, next_second};
-use super::sender::Sender;
+use super::sender::{Ladder, Sender};
 use super::session::{MediaToSend, Negotiated, Session, SessionError, SessionOutput};
 use super::viewer::{MayReach, Patience};
 use crate::participant::Why;
@@ -42,9 +40,11 @@ pub struct Outgoing {
     /// Audio or video, and its simulcast layers.
     pub media: MediaToSend,
     /// For each layer (or the one stream without simulcast) the same picture at one or more rates.
-    pub ladders: Vec<Vec<Arc<Clip>>>,
+    pub ladders: Vec<Ladder>,
     /// How far into the loop to begin.
     pub offset: Duration,
+    /// Less is sent when the peer or the path allow less.
+    pub adapts: bool,
 }
 
 /// What a connection wants or tells.
@@ -195,9 +195,9 @@ impl Connection {
     }
 
     /// Its picture is another from here on.
-    pub(super) fn show(&mut self, now: Instant, clip: &Arc<Clip>) {
+    pub(super) fn show(&mut self, ladder: &Ladder) {
         if let State::Playing { sender: Some(sender), .. } = &mut self.state {
-            sender.show(now, clip);
+            sender.show(ladder);
         }
     }
 

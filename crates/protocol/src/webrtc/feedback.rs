@@ -62,11 +62,16 @@ pub(super) struct Reporter {
     missing: Vec<u16>,
 }
 
+/// A canonical name: random (RFC 7022 4.2), of sixteen characters as a browser's, so that its packets are as long; and
+/// by its first ones whoever looks at the packets knows whose load this is.
+pub(super) fn cname(dice: &mut fastrand::Rng) -> String {
+    "throng-".chars().chain((0..9).map(|_| dice.alphanumeric())).collect()
+}
+
 impl Reporter {
     pub(super) fn new(sealer: Sealer, seed: u64, clock: WallClock, now: Instant) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
-        // RFC 7022 4.2: a short-term persistent canonical name is random.
-        let cname = (0..16).map(|_| random.alphanumeric()).collect();
+        let cname = cname(&mut random);
         let mut reporter = Self {
             sealer,
             ssrc: random.u32(1..),
@@ -272,5 +277,20 @@ impl ReceiveRate {
         let loss = f64::from(fraction_lost) / 256.0;
         let allowed = if loss < 0.1 { received * 1.5 + 100_000.0 } else { received * (1.0 - loss / 2.0) };
         Some(allowed as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_canonical_name_says_whose_load_it_is_and_is_no_longer_than_a_browsers() {
+        let names: Vec<_> = (0..100).map(|seed| cname(&mut fastrand::Rng::with_seed(seed))).collect();
+        for name in &names {
+            assert!(name.starts_with("throng-") && name.len() == 16, "{name}");
+        }
+        let different: std::collections::BTreeSet<_> = names.iter().collect();
+        assert_eq!(different.len(), names.len());
     }
 }

@@ -5,10 +5,10 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use throng_media::source::Clip;
 use throng_observation::MediaKind;
 use throng_scenario::{Act, Cue, Subscribe, Talk, Turn};
 
+use super::sender::Ladder;
 use crate::participant::Why;
 use crate::signalling::room::{Attention, Heed};
 
@@ -37,8 +37,8 @@ pub struct Conduct {
     pub audio: Subscribe,
     /// What it does when.
     pub script: Vec<Cue>,
-    /// Its usual picture, and those of [`Act::Screen`] in the order of the script; a clip that is not there is not shown.
-    pub pictures: Vec<Arc<Clip>>,
+    /// Its usual picture, and those of [`Act::Screen`] in the order of the script; one that is not there is not shown.
+    pub pictures: Vec<Ladder>,
 }
 
 /// What becomes different.
@@ -51,7 +51,7 @@ pub(super) enum Change {
     /// It sends this kind no more, or again.
     Mute(MediaKind, bool),
     /// Its picture from here on.
-    Show(Arc<Clip>),
+    Show(Ladder),
 }
 
 /// A participant's place in the meeting.
@@ -328,14 +328,16 @@ mod tests {
             Cue { at: S(8), lasts: Some(S(4)), act: Act::Screen("360p".into()) },
         ];
         let zero = Instant::now();
-        let alone = Conduct { talk: None, script, pictures: clips.to_vec(), ..conduct(0) };
+        let alone =
+            Conduct { talk: None, script, pictures: clips.clone().map(Ladder::from).to_vec(), ..conduct(0) };
         let mut meeting = Meeting::new(alone);
         meeting.begin(zero);
         let mut at = |second: u64| {
             let say = |change| match change {
                 Change::Mute(kind, is_muted) => format!("mute {} {is_muted}", kind.key()),
-                Change::Show(clip) => {
-                    format!("show {}", clips.iter().position(|known| Arc::ptr_eq(known, &clip)).unwrap())
+                Change::Show(ladder) => {
+                    let is_shown = |known: &Arc<_>| Arc::ptr_eq(known, ladder.top());
+                    format!("show {}", clips.iter().position(is_shown).unwrap())
                 }
                 other => format!("{other:?}"),
             };

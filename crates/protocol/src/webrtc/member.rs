@@ -21,6 +21,8 @@ use crate::signalling::room::{PeerId, RoomInput, RoomOutput, RoomSignalling};
 const ANYWHERE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1)), 9);
 /// More peer connections than this one participant does not make, whatever the server says.
 const PEERS_MAX: usize = 1_024;
+/// So long waits who waits for nothing.
+const NEVER: Duration = Duration::from_secs(10 * 365 * 86_400);
 /// A server that throws somebody out, ends a room or shuts down closes DTLS at once, and says why on another way: so long is
 /// waited for its word before lost media is the reason.
 const WORD_WITHIN: Duration = Duration::from_secs(1);
@@ -237,8 +239,9 @@ impl Member {
                 }
                 Change::Mute(kind, is_muted) => {
                     publisher.into_iter().for_each(|peer| peer.set_muted(kind, is_muted));
+                    self.tell(now, RoomInput::Mute(kind, is_muted));
                 }
-                Change::Show(clip) => publisher.into_iter().for_each(|peer| peer.show(now, &clip)),
+                Change::Show(ladder) => publisher.into_iter().for_each(|peer| peer.show(&ladder)),
             }
         }
     }
@@ -437,9 +440,7 @@ impl Member {
         let is_there = matches!(self.state, State::Joining { .. } | State::Present);
         let meeting = self.meeting.next_timeout().filter(|_| is_there);
         let all = peers.chain(own).chain(self.signalling.next_timeout()).chain(meeting);
-        // A member who waits for nothing looks again in a minute.
-        let idle = (self.options.clock.at + Duration::from_secs(10 * 365 * 86_400), "nothing");
-        all.min_by_key(|(at, _)| *at).unwrap_or(idle)
+        all.min_by_key(|(at, _)| *at).unwrap_or((self.options.clock.at + NEVER, "nothing"))
     }
 }
 

@@ -9,7 +9,7 @@ use throng_media::card::{self, Rung};
 use throng_media::quality::WallClock;
 use throng_media::rtp::{PacketKind, classify};
 use throng_observation::{Codec, Failure, FailureReason, MediaKind, Outcome};
-use throng_scenario::Subscribe;
+use throng_scenario::{Act, Cue, Subscribe};
 
 use super::connection::Outgoing;
 use super::meeting::Conduct;
@@ -34,6 +34,7 @@ struct Room(Arc<Mutex<RoomState>>);
 struct RoomState {
     to_member: VecDeque<RoomOutput>,
     offer: Option<String>,
+    muted: Vec<(MediaKind, bool)>,
 }
 
 impl RoomSignalling for Room {
@@ -44,6 +45,7 @@ impl RoomSignalling for Room {
                 room.to_member.extend([RoomOutput::Joined, RoomOutput::WantOffer(PeerId::PUBLISHER)]);
             }
             RoomInput::Offer(_, sdp) => room.offer = Some(sdp),
+            RoomInput::Mute(kind, is_muted) => room.muted.push((kind, is_muted)),
             RoomInput::Leave { .. } => room.to_member.push_back(RoomOutput::Goodbye),
             _ => {}
         }
@@ -70,6 +72,10 @@ struct World {
 impl World {
     /// A member that sends, with its connection up.
     fn connected() -> Self {
+        Self::connected_with(Vec::new())
+    }
+
+    fn connected_with(script: Vec<Cue>) -> Self {
         let now = Instant::now() + Duration::from_secs(1);
         let options = MemberOptions {
             may_reach: Arc::new(|ip| ip.to_string().starts_with("10.")),
@@ -79,8 +85,9 @@ impl World {
             patience: Patience::default(),
             outgoing: vec![Outgoing {
                 media: MediaToSend { kind: MediaKind::Video, rids: Vec::new() },
-                ladders: vec![vec![card::picture(Rung::P144, Codec::Vp8).unwrap()]],
+                ladders: vec![card::picture(Rung::P144, Codec::Vp8).unwrap().into()],
                 offset: Duration::ZERO,
+                adapts: true,
             }],
             conduct: Conduct {
                 name: "throng-0".into(),
@@ -90,7 +97,7 @@ impl World {
                 has_voice: false,
                 video: Subscribe::Nobody,
                 audio: Subscribe::Nobody,
-                script: Vec::new(),
+                script,
                 pictures: Vec::new(),
             },
             is_tapped: false,
@@ -178,6 +185,22 @@ impl World {
             other => panic!("{other:?}, waiting for {}", self.waits_for),
         }
     }
+}
+
+#[test]
+fn what_is_mute_is_said_to_the_room_when_it_begins_and_when_it_ends() {
+    let mute = |after, act| Cue { at: after, lasts: Some(Duration::from_secs(5)), act };
+    let script = vec![mute(Duration::from_secs(3), Act::Mute(MediaKind::Video))];
+    let mut world = World::connected_with(script);
+    let said = |world: &World| world.room.0.lock().unwrap().muted.clone();
+    assert_eq!(said(&world), []);
+    world.run(Duration::from_secs(2));
+    assert_eq!(said(&world), [(MediaKind::Video, true)]);
+    world.run(Duration::from_secs(5));
+    assert_eq!(said(&world), [(MediaKind::Video, true), (MediaKind::Video, false)]);
+    // Mute from before it was connected, it says so when it is.
+    let world = World::connected_with(vec![mute(Duration::ZERO, Act::Mute(MediaKind::Video))]);
+    assert_eq!(said(&world).last(), Some(&(MediaKind::Video, true)));
 }
 
 #[test]

@@ -8,13 +8,18 @@ use throng_media::codec::{PayloadFacts, PayloadReader};
 use throng_media::quality::{CaptureBasis, Captured, Packet, TrackConfig, TrackMeter, WallClock};
 use throng_media::rtcp::{Compound, Rtcp};
 use throng_media::rtp::{ExtensionIds, Extensions, RtpHeader, original_packet};
-use throng_observation::{Codec, CodedFrame, Layer, MediaKind, Observation, Phase, TrackId};
+use throng_observation::{Codec, CodedFrame, MediaKind, Observation, Phase, TrackId};
 
 use super::feedback::{Duty, Reporter};
 use super::layering::Layering;
 use super::payload::{Assignment, Assignments};
 use super::session::Negotiated;
 use super::srtp::{IndexEstimator, Opener, SessionKeys, SrtpError};
+
+mod oddities;
+mod tracks;
+
+use self::oddities::{Oddities, Oddity};
 
 /// More sources than this are not followed: a hundred streams with their retransmissions stay below it.
 const SOURCES_MAX: usize = 512;
@@ -35,8 +40,7 @@ pub struct Receiver {
     first_frame_seen: bool,
     is_tapped: bool,
     observed: Vec<Observation>,
-    /// What was odd is told once a kind, or a hostile server would fill the run with it.
-    oddities_told: u8,
+    oddities: Oddities,
 }
 
 /// One SSRC of the peer.
@@ -85,18 +89,6 @@ pub(super) struct Track {
     assembler: Option<Box<FrameAssembler>>,
 }
 
-/// What can be odd about what the peer sends; each is told once.
-#[derive(Clone, Copy)]
-enum Oddity {
-    Undecryptable = 1,
-    BadRtp = 2,
-    BadRtcp = 4,
-    UnknownPayload = 8,
-    Stranger = 16,
-    TooManySources = 32,
-    BadPayload = 64,
-}
-
 impl Track {
     /// Whether it is measured and reported on: nobody asks for a picture that nobody sends.
     pub(super) fn is_held(&self) -> bool {
@@ -131,7 +123,7 @@ impl Receiver {
             first_frame_seen: false,
             is_tapped: options.is_tapped,
             observed: Vec::new(),
-            oddities_told: 0,
+            oddities: Oddities::default(),
         };
         receiver.renegotiated(negotiated);
         Ok(receiver)
@@ -154,7 +146,7 @@ impl Receiver {
         let sources = self.sources.first().map_or(0, |source| u64::from(source.ssrc));
         // Audio and video; the tracks of a conference do not all get something at once.
         let tracks = self.tracks.iter().take(2).fold(0, |sum, track| sum ^ track.meter.warm());
-        sources ^ tracks ^ u64::from(self.oddities_told) ^ u64::from(self.first_frame_seen)
+        sources ^ tracks ^ u64::from(self.oddities.told()) ^ u64::from(self.first_frame_seen)
     }
 
     /// Takes in a datagram that is RTP by its first bytes; it is decrypted in place. `true` when it was authentic.
@@ -172,7 +164,6 @@ impl Receiver {
             return false;
         };
         let plain = &datagram[..payload.end];
-        self.last_media_at = Some(arrived_at);
         let extensions = self.extension_ids.read(&header, plain);
         if let Some(sequence) = extensions.transport_sequence {
             self.reporter.arrived(sequence, arrived_at);
@@ -206,6 +197,8 @@ impl Receiver {
             Role::Ignored => return,
         };
         let Some(track) = self.tracks.get_mut(at_track) else { return };
+        // What was never agreed on plays nowhere: who gets nothing else has no media.
+        self.last_media_at = Some(arrived_at);
         let Ok(payload) = header.payload(plain) else {
             track.meter.discarded();
             return self.odd(Oddity::BadRtp, "rtp", "padding is longer than the payload");
@@ -428,34 +421,6 @@ impl Receiver {
         self.reporter.goodbye()
     }
 
-    /// In which layers a track is sent, and how large each is; whether the server says which it forwards.
-    pub(super) fn layers_of(&mut self, track: TrackId, layers: &[(Layer, u16, u16)], is_told: bool) {
-        let at = track.0.checked_sub(self.first_track).map(usize::from);
-        if let Some(track) = at.and_then(|at| self.tracks.get_mut(at)) {
-            track.layering.learn(layers, is_told);
-        }
-    }
-
-    /// The server forwards another layer of what the section `mid` brings.
-    pub(super) fn layer_sent(&mut self, now: Instant, mid: &str, layer: Layer) {
-        let Some(id) = self.track_ids().filter(|track| self.mid_of(*track) == Some(mid)).last() else {
-            return;
-        };
-        if let Some(track) = self.tracks.get_mut(usize::from(id.0 - self.first_track)) {
-            track.layering.sent(now, layer);
-        }
-    }
-
-    /// Another layer of every simulcast picture was asked for at `now`.
-    pub(super) fn layer_asked(&mut self, now: Instant, layer: Layer) {
-        let first = self.first_track;
-        for (at, track) in self.tracks.iter_mut().enumerate().filter(|(_, t)| t.kind == MediaKind::Video) {
-            let id = TrackId(first.saturating_add(at as u16));
-            let unanswered = track.layering.ask(now, id, layer);
-            self.observed.extend(unanswered.map(Observation::LayerSwitched));
-        }
-    }
-
     /// Ends every track's last interval.
     pub fn finish(&mut self, now: Instant) {
         for (at, track) in self.tracks.iter_mut().enumerate() {
@@ -475,10 +440,15 @@ impl Receiver {
         meters.chain([self.next_interval_at, self.reporter.next_at()]).min().unwrap_or(self.next_interval_at)
     }
 
-    /// When the last authentic media packet came.
+    /// When the last authentic packet of a track came.
     #[must_use]
     pub fn last_media_at(&self) -> Option<Instant> {
         self.last_media_at
+    }
+
+    /// What was odd last, for the sentence that says why nothing played.
+    pub(super) fn last_oddity(&self) -> Option<&str> {
+        self.oddities.last()
     }
 
     /// Whether [`Self::take_observed`] has something.
@@ -490,47 +460,6 @@ impl Receiver {
     /// What was seen since the last call, in order.
     pub fn take_observed(&mut self) -> std::vec::Drain<'_, Observation> {
         self.observed.drain(..)
-    }
-
-    /// Another sender, or none, has a track from here on: what the one before sent is over, and the next packet begins a
-    /// measurement of its own. That nobody was known of before means nothing while somebody sends: packets may come before
-    /// the word whose they are.
-    pub(super) fn changes_hands(&mut self, track: TrackId, had_sender: bool, is_taken: bool, now: Instant) {
-        let at = track.0.checked_sub(self.first_track).map(usize::from);
-        let Some(track) = at.and_then(|at| self.tracks.get_mut(at)) else { return };
-        if !had_sender && track.is_held() {
-            return;
-        }
-        if track.is_held() {
-            self.observed.push(Observation::Interval(Box::new(track.meter.finish(now))));
-        }
-        track.meter = TrackMeter::new(track.config, self.clock, now);
-        track.tenure = if is_taken { Tenure::Awaited } else { Tenure::Vacant };
-        track.first_frame_told = false;
-    }
-
-    /// The tracks that were opened.
-    pub(super) fn track_ids(&self) -> impl Iterator<Item = TrackId> + '_ {
-        (0..self.tracks.len()).map(|at| TrackId(self.first_track.saturating_add(at as u16)))
-    }
-
-    /// `a=mid` of a track's media section.
-    pub(super) fn mid_of(&self, track: TrackId) -> Option<&str> {
-        let at = track.0.checked_sub(self.first_track)?;
-        self.assignments.mid(self.tracks.get(usize::from(at))?.section)
-    }
-
-    /// How many tracks were opened.
-    #[must_use]
-    pub fn track_count(&self) -> usize {
-        self.tracks.len()
-    }
-
-    fn odd(&mut self, oddity: Oddity, place: &'static str, detail: impl std::fmt::Display) {
-        if self.oddities_told & oddity as u8 == 0 {
-            self.oddities_told |= oddity as u8;
-            self.observed.push(Observation::Odd { place, detail: detail.to_string() });
-        }
     }
 }
 

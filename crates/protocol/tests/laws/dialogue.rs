@@ -9,7 +9,7 @@ use throng_protocol::signalling::janus::{Config as JanusConfig, MountpointId, Se
 use throng_protocol::signalling::{SignalInput, SignalOutput, Signalling, ome, whep};
 
 /// A description that passes for one.
-const SDP: &str = "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\na=setup:actpass\r\nm=video 9 UDP/TLS/RTP/SAVPF 96\r\na=mid:v\r\na=ice-ufrag:uf\r\na=ice-pwd:pw\r\n";
+pub(super) const SDP: &str = "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\na=setup:actpass\r\nm=video 9 UDP/TLS/RTP/SAVPF 96\r\na=mid:v\r\na=ice-ufrag:uf\r\na=ice-pwd:pw\r\n";
 const OURS: &str = "candidate:1 1 udp 1 10.0.0.2 9 typ host";
 /// The longest text that is told about a server's words, bytes: an excerpt of 200 characters and what leads to it.
 const TOLD_LEN_MAX: usize = 2_000;
@@ -61,7 +61,7 @@ pub(crate) fn whep(bytes: &[u8]) {
     stand.leave();
 }
 
-fn response_of(bytes: &[u8]) -> Response {
+pub(super) fn response_of(bytes: &[u8]) -> Response {
     let end = bytes.windows(2).position(|two| two == b"\n\n").map_or(bytes.len(), |at| at + 2);
     let (head, body) = bytes.split_at(end);
     let mut lines = head.split(|byte| *byte == b'\n');
@@ -146,7 +146,7 @@ impl Stand {
 }
 
 /// What is told about a server is one short line.
-fn told(text: &str) {
+pub(super) fn told(text: &str) {
     assert!(!text.is_empty() && text.len() < TOLD_LEN_MAX, "{text}");
     assert!(!text.chars().any(char::is_control), "{text:?}");
 }

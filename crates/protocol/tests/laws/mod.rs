@@ -6,7 +6,9 @@
 mod description;
 mod dialogue;
 mod relay;
+mod room;
 
 pub(crate) use description::sdp;
 pub(crate) use dialogue::{janus, ome, whep};
 pub(crate) use relay::relay;
+pub(crate) use room::{videoroom, whip};

@@ -195,6 +195,7 @@ fn publish(role: &Role) -> PublishFile {
         video: publish.video.clone(),
         simulcast: publish.simulcast.clone(),
         audio: Some(AudioFile::Speech(publish.audio)),
+        adapt: (!publish.adapts).then_some(false),
         ..PublishTable::default()
     };
     if publish.video.is_some() || !publish.simulcast.is_empty() {

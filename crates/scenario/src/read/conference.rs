@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use throng_observation::Layer;
+
 use super::Span;
 use super::fields::{Fields, Reader};
 use super::tree::Value;
@@ -75,6 +77,19 @@ pub(super) fn room(reader: &mut Reader, top: &mut Fields<'_>) -> Option<NewRoom>
     is_there.then_some(NewRoom { admin_key, publishers, bits_per_s, video_codecs })
 }
 
+/// Janus says which layer it forwards and not how many there are: of two it never says "high", so that who asked for that
+/// would seem not to have got it.
+fn check_layers(reader: &mut Reader, scenario: &Scenario) {
+    let roles = || scenario.crowd.iter().filter_map(|cohort| cohort.role.as_ref());
+    let is_janus = matches!(scenario.target.endpoint, Endpoint::JanusVideoRoom { .. });
+    let wants_high = roles().any(|role| role.layers.iter().any(|wish| wish.layer == Layer::High));
+    let mut publishes = roles().filter_map(|role| role.publish.as_ref());
+    if is_janus && wants_high && publishes.any(|publish| publish.simulcast.len() == 2) {
+        let message = "`layers` asks for \"high\", but of a simulcast of two sizes the larger is \"medium\"";
+        reader.fail(None, message, "write layer = \"medium\", or three sizes in publish.simulcast");
+    }
+}
+
 /// What of a conference does not go together.
 pub(super) fn check(reader: &mut Reader, scenario: &Scenario, room: Option<Span>) {
     if scenario.room.is_some() && !matches!(scenario.target.endpoint, Endpoint::JanusVideoRoom { .. }) {
@@ -91,6 +106,7 @@ pub(super) fn check(reader: &mut Reader, scenario: &Scenario, room: Option<Span>
         let mend = "write [talk] and under it for example turn = \"6s\"";
         reader.fail(None, "`talks` says how often somebody speaks, but nobody takes turns to speak", mend);
     }
+    check_layers(reader, scenario);
     let duration = scenario.run.duration;
     for (what, at) in scenario.crowd.iter().flat_map(|cohort| {
         let cues = cohort.role.iter().flat_map(|role| &role.script).map(|cue| ("script", cue.at));

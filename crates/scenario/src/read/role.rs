@@ -81,6 +81,7 @@ fn publish(reader: &mut Reader, node: &Node, path: &str) -> Option<Publish> {
         ssrc: audio_ssrc,
     });
     let audio = audio_file.is_some() || reader.boolean(&mut fields, "audio").unwrap_or(true);
+    let adapts = reader.boolean(&mut fields, "adapt").unwrap_or(true);
     reader.finish(&fields);
     let codec = match codec.map(MediaCodec::codec) {
         None | Some(Codec::Vp8) => Codec::Vp8,
@@ -97,7 +98,7 @@ fn publish(reader: &mut Reader, node: &Node, path: &str) -> Option<Publish> {
             other
         }
     };
-    let publish = Publish { video, simulcast, codec, audio, video_file, audio_file };
+    let publish = Publish { video, simulcast, codec, audio, video_file, audio_file, adapts };
     if !publish.has_video() && !audio {
         reader.fail(Some(node.span), format!("`{path}` sends nothing"), "write publish = \"none\"");
     }

@@ -36,12 +36,16 @@ fn a_meeting_says_its_key_its_layers_and_which_are_wanted() {
         audio: true,
         video_file: None,
         audio_file: None,
+        adapts: true,
     };
     assert_eq!(role.publish, Some(publish));
     let wish = |after_s, layer| LayerWish { after: Duration::from_secs(after_s), layer };
     assert_eq!(role.layers, [wish(0, Layer::Low), wish(10, Layer::High), wish(20, Layer::Off)]);
     let again = Scenario::parse(&scenario.to_toml()).unwrap();
     assert_eq!(again, scenario);
+    let fixed = set(MEETING, &[r#"crowd.publish={video="360p",adapt=false}"#]).unwrap();
+    assert!(fixed.crowd[0].role.clone().unwrap().publish.is_some_and(|publish| !publish.adapts));
+    assert_eq!(Scenario::parse(&fixed.to_toml()).unwrap(), fixed);
     let one = set(MEETING, &["crowd.layers=medium"]).unwrap();
     assert_eq!(one.crowd[0].role.clone().unwrap().layers, [wish(0, Layer::Medium)]);
     assert_eq!(Scenario::parse(&one.to_toml()).unwrap(), one);
@@ -95,4 +99,28 @@ fn publishers_by_whip_need_a_room_only_where_they_make_tokens() {
     let scenario = set(whip, &keyed).unwrap();
     assert_eq!(scenario.target.api_key.clone().unwrap().room.as_deref(), Some("lesson"));
     assert_eq!(Scenario::parse(&scenario.to_toml()).unwrap(), scenario);
+}
+
+#[test]
+fn on_janus_nobody_asks_for_a_third_size_of_two() {
+    let janus = "[target]\nurl = \"janus+ws://127.0.0.1:8188/videoroom/1234\"\n[[crowd]]\nname = \"teacher\"\nsize = 1\n\
+        publish = { simulcast = [\"144p\", \"360p\"] }\n[[crowd]]\nname = \"pupils\"\nsize = 2\n";
+    for (layers, is_refused) in [
+        ("layers = \"high\"", true),
+        ("layers = [{ layer = \"low\" }, { after = \"10s\", layer = \"high\" }]", true),
+        ("layers = \"medium\"", false),
+        ("", false),
+    ] {
+        let read = Scenario::parse(&format!("{janus}{layers}\n"));
+        assert_eq!(read.is_err(), is_refused, "{layers}: {read:?}");
+        if let Err(error) = read {
+            let said = error.to_string();
+            assert!(said.contains("the larger is \"medium\"") && said.contains("three sizes"), "{said}");
+        }
+        let three = janus.replace("\"144p\", ", "\"144p\", \"240p\", ");
+        assert!(Scenario::parse(&format!("{three}{layers}\n")).is_ok(), "{layers}");
+    }
+    // LiveKit says how large each layer is.
+    let two = set(MEETING, &[r#"crowd.publish={simulcast=["144p","360p"]}"#]);
+    assert!(two.is_ok(), "{two:?}");
 }

@@ -18,11 +18,11 @@
 mod access;
 mod config;
 mod leaving;
+mod own;
 mod people;
-mod sections;
 mod wire;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use prost::Message as _;
@@ -31,13 +31,15 @@ use throng_observation::{Failure, FailureReason, MediaKind};
 
 pub use self::access::{Access, Key};
 pub use self::config::{Config, SentLayer};
+use self::own::OwnTracks;
 use self::people::People;
 use self::wire::{
     AddTrack, Join, MuteTrack, Ping, Request, RequestResponse, Response, SessionDescription, SignalRequest,
-    SignalResponse, SignalTarget, StreamStateUpdate, TrackInfo, TrackSource, TrackType, Trickle,
+    SignalResponse, SignalTarget, StreamStateUpdate, TrackSource, TrackType, Trickle,
 };
 use super::room::{PeerId, RoomInput, RoomOutput, RoomSignalling};
 use super::said::{MESSAGE_BYTES_MAX, broken, candidate, excerpt, session_description};
+use super::sections;
 use super::waiting::{GOODBYE_WITHIN, Waiting};
 use crate::participant::{ChannelError, Message, Open, Why};
 
@@ -49,8 +51,6 @@ const SUBSCRIBER: PeerId = PeerId(1);
 /// Where a server does not say how often it wants to be pinged, and how long it may be silent.
 const PING_EVERY: Duration = Duration::from_secs(10);
 const PING_TIMEOUT: Duration = Duration::from_secs(30);
-/// Nobody publishes more tracks than a picture and a sound; a few more are borne.
-const OWN_TRACKS_MAX: usize = 16;
 /// `RequestResponse.Reason.OK` and `QUEUED`.
 const FINE: [i32; 2] = [0, 4];
 
@@ -61,8 +61,7 @@ pub struct LiveKit {
     people: People,
     /// Who publishes, as was told last.
     told: BTreeSet<String>,
-    /// What we publish, by the server's ids.
-    own_tracks: BTreeMap<String, MediaKind>,
+    own: OwnTracks,
     /// Of the offer that is being answered.
     offer_id: u32,
     outputs: VecDeque<RoomOutput>,
@@ -107,7 +106,7 @@ impl LiveKit {
             state: State::Idle,
             people,
             told: BTreeSet::new(),
-            own_tracks: BTreeMap::new(),
+            own: OwnTracks::default(),
             offer_id: 0,
             outputs: VecDeque::new(),
         }
@@ -154,6 +153,7 @@ impl LiveKit {
 
     fn joined(&mut self, now: Instant, join: &Join) {
         self.state = State::Present(Pulse::begin(now, join));
+        self.people.joined(join.participant.as_ref());
         join.other_participants.iter().for_each(|person| self.people.seen(person));
         self.outputs.push_back(RoomOutput::Joined);
         if self.config.publishes {
@@ -198,7 +198,10 @@ impl LiveKit {
                 self.odd(format_args!("{whose} does not let us subscribe"));
             }
             Response::Mute(mute) => self.muted(&mute),
-            Response::TrackPublished(published) => self.published(published.track),
+            Response::TrackPublished(published) => {
+                self.own.published(published.track);
+                self.say_mute();
+            }
             Response::TrackUnpublished(_) => {
                 let detail = "the server took back a track that we publish";
                 return Err(Failure::new(FailureReason::Refused, format!("{SERVER}: {detail}")));
@@ -209,19 +212,16 @@ impl LiveKit {
         Ok(())
     }
 
-    fn published(&mut self, track: Option<TrackInfo>) {
-        let Some(track) = track.filter(|_| self.own_tracks.len() < OWN_TRACKS_MAX) else { return };
-        let kind = match track.kind() {
-            TrackType::Audio => MediaKind::Audio,
-            TrackType::Video => MediaKind::Video,
-            TrackType::Data => return,
-        };
-        self.own_tracks.insert(track.sid, kind);
+    /// Tells the others what is mute of ours, as far as the server does not know it.
+    fn say_mute(&mut self) {
+        if matches!(self.state, State::Present(_)) {
+            self.own.mutes().into_iter().for_each(|mute| self.say(Request::Mute(mute)));
+        }
     }
 
     /// Somebody who may mutes a track of ours, or lets it be heard again: a client does as it is told.
     fn muted(&mut self, mute: &MuteTrack) {
-        let Some(kind) = self.own_tracks.get(&mute.sid).copied() else {
+        let Some(kind) = self.own.muted_by_server(mute) else {
             return self.odd("the server mutes a track that it never said was ours");
         };
         if mute.muted {
@@ -448,6 +448,10 @@ impl RoomSignalling for LiveKit {
             RoomInput::Attend(attention) => {
                 self.people.attend(attention);
                 self.pursue();
+            }
+            RoomInput::Mute(kind, is_muted) => {
+                self.own.mute(kind, is_muted);
+                self.say_mute();
             }
             RoomInput::Layer(layer) => {
                 self.people.want_layer(layer);

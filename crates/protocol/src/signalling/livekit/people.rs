@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use throng_observation::{Layer, MediaKind};
 
-use super::sections::Section;
 use super::wire::{
     DISCONNECTED, ParticipantInfo, Request, TrackInfo, TrackType, UpdateSubscription, UpdateTrackSettings,
     VideoQuality,
 };
 use crate::signalling::room::{Attention, RoomStream};
+use crate::signalling::sections::Section;
 
 /// LiveKit itself takes identities of up to 256 bytes; longer ids are not followed.
 const ID_BYTES_MAX: usize = 512;
@@ -25,6 +25,8 @@ pub(super) struct People {
     is_automatic: bool,
     layer: Option<Layer>,
     tracks: BTreeMap<String, Track>,
+    /// What the server calls ourselves: it tells us of ourselves as of the others.
+    own_sid: String,
 }
 
 /// A track that somebody publishes.
@@ -44,7 +46,12 @@ struct Track {
 
 impl People {
     pub(super) fn new(attention: Attention, is_automatic: bool) -> Self {
-        Self { attention, is_automatic, layer: None, tracks: BTreeMap::new() }
+        Self { attention, is_automatic, layer: None, tracks: BTreeMap::new(), own_sid: String::new() }
+    }
+
+    /// Who we are ourselves.
+    pub(super) fn joined(&mut self, ourselves: Option<&ParticipantInfo>) {
+        self.own_sid = ourselves.map(|person| person.sid.clone()).unwrap_or_default();
     }
 
     pub(super) fn attend(&mut self, attention: &Attention) {
@@ -57,6 +64,9 @@ impl People {
 
     /// Takes in what somebody publishes, all of it, or that they left.
     pub(super) fn seen(&mut self, person: &ParticipantInfo) {
+        if !self.own_sid.is_empty() && person.sid == self.own_sid {
+            return;
+        }
         let is_gone = person.state == DISCONNECTED;
         let sids: Vec<&str> = person.tracks.iter().map(|track| track.sid.as_str()).collect();
         self.tracks.retain(|sid, track| {

@@ -69,7 +69,10 @@ impl Stand {
     fn present(config: Config, others: Vec<ParticipantInfo>) -> Self {
         let mut stand = Self::new(config);
         stand.outputs.clear();
-        let join = Join { other_participants: others, ping_interval: 5, ping_timeout: 15, ..Join::default() };
+        let participant = Some(ParticipantInfo { tracks: vec![], ..person(0) });
+        let (ping_interval, ping_timeout) = (5, 15);
+        let join =
+            Join { participant, other_participants: others, ping_interval, ping_timeout, ..Join::default() };
         stand.hears(Response::Join(Box::new(join)));
         stand
     }
@@ -365,6 +368,19 @@ fn who_publishes_is_told_whenever_it_changes() {
 }
 
 #[test]
+fn what_the_server_says_of_ourselves_makes_us_nobody_to_see_or_hear() {
+    let nobody = Attention { audio: Heed::These([].into()), video: Heed::Nobody };
+    let mut stand = Stand::present(Config { attention: nobody, ..config() }, vec![person(1)]);
+    stand.take();
+    stand.hears(Response::Update(ParticipantUpdate { participants: vec![person(0), person(2)] }));
+    assert_eq!(stand.people, ["throng-1", "throng-2"]);
+    stand.tell(RoomInput::Attend(&Attention::default()));
+    let (said, _) = stand.take();
+    let [Request::Subscription(more)] = said.as_slice() else { panic!("{said:?}") };
+    assert_eq!(more.track_sids, ["TR_a1", "TR_a2", "TR_v1", "TR_v2"]);
+}
+
+#[test]
 fn a_track_that_the_server_mutes_is_sent_no_more_until_it_lets_it() {
     let mut stand = Stand::present(config(), vec![]);
     let mut track = TrackInfo { sid: "TR_own".into(), ..TrackInfo::default() };
@@ -375,6 +391,39 @@ fn a_track_that_the_server_mutes_is_sent_no_more_until_it_lets_it() {
         let Some(RoomOutput::Muted(kind, told)) = stand.outputs.last() else { panic!("{:?}", stand.outputs) };
         assert_eq!((*kind, *told), (MediaKind::Video, is_muted));
     }
+}
+
+#[test]
+fn what_is_mute_is_said_of_each_track_and_only_when_the_server_does_not_know_it() {
+    let mut stand = Stand::present(config(), vec![]);
+    stand.take();
+    let publishes = |stand: &mut Stand, sid: &str, kind| {
+        let mut track = TrackInfo { sid: sid.into(), ..TrackInfo::default() };
+        track.set_kind(kind);
+        stand.hears(Response::TrackPublished(TrackPublished { cid: sid.into(), track: Some(track) }));
+    };
+    let said = |stand: &mut Stand| -> Vec<(String, bool)> {
+        let mutes = stand.take().0.into_iter().map(|request| match request {
+            Request::Mute(mute) => (mute.sid, mute.muted),
+            other => panic!("{other:?}"),
+        });
+        mutes.collect()
+    };
+    stand.tell(RoomInput::Mute(MediaKind::Audio, true));
+    assert_eq!(said(&mut stand), [], "there is no track yet");
+    publishes(&mut stand, "TR_sound", TrackType::Audio);
+    publishes(&mut stand, "TR_picture", TrackType::Video);
+    assert_eq!(said(&mut stand), [("TR_sound".to_owned(), true)]);
+    stand.tell(RoomInput::Mute(MediaKind::Video, true));
+    stand.tell(RoomInput::Mute(MediaKind::Video, true));
+    assert_eq!(said(&mut stand), [("TR_picture".to_owned(), true)]);
+    stand.tell(RoomInput::Mute(MediaKind::Audio, false));
+    stand.tell(RoomInput::Mute(MediaKind::Video, false));
+    assert_eq!(said(&mut stand), [("TR_sound".to_owned(), false), ("TR_picture".to_owned(), false)]);
+    // What the server mutes itself it need not be told.
+    stand.hears(Response::Mute(MuteTrack { sid: "TR_picture".into(), muted: true }));
+    stand.tell(RoomInput::Mute(MediaKind::Video, true));
+    assert_eq!(said(&mut stand), []);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use throng_observation::{FailureReason, Layer};
+use throng_observation::{FailureReason, Layer, MediaKind};
 use throng_scenario::JanusId;
 
 use super::SDP;
@@ -321,6 +321,33 @@ fn who_is_in_the_room_is_told_and_who_is_thrown_out_is_not_in_it_any_more() {
         _ => None,
     });
     assert_eq!(told.collect::<Vec<_>>(), ["ab", "abc", "bc", "c"]);
+}
+
+#[test]
+fn what_is_mute_is_relayed_no_more_and_begins_again_with_a_key_frame() {
+    let mut stand = Stand::present(config(), &[]);
+    stand.tell(RoomInput::Mute(MediaKind::Video, true));
+    let offer = format!("{SDP}m=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=mid:a\r\n");
+    stand.tell(RoomInput::Offer(PeerId::PUBLISHER, offer));
+    assert_eq!(stand.asked.len(), 1, "nothing can be said of what is not published yet: {:?}", stand.asked);
+    let configured = json!({"videoroom":"event","configured":"ok"});
+    stand.answers("publish", &configured, Some("answer"));
+    let asked = stand.answers("configure", &configured, None);
+    assert_eq!(asked, json!({"request":"configure","mid":"v","send":false,"has_jsep":false}));
+    stand.tell(RoomInput::Mute(MediaKind::Video, true));
+    assert!(stand.asked.is_empty(), "it is said already: {:?}", stand.asked);
+    stand.tell(RoomInput::Mute(MediaKind::Audio, true));
+    let asked = stand.answers("configure", &configured, None);
+    assert_eq!((&asked["mid"], &asked["send"]), (&json!("a"), &json!(false)));
+    stand.tell(RoomInput::Mute(MediaKind::Video, false));
+    stand.tell(RoomInput::Mute(MediaKind::Audio, false));
+    let asked = stand.answers("configure", &configured, None);
+    assert_eq!(asked, json!({"request":"configure","mid":"v","send":true,"keyframe":true,"has_jsep":false}));
+    // Refused, it costs nothing but a word: what is mute is not sent in any case.
+    let refused = json!({"videoroom":"event","error_code":430,"error":"Invalid element (mid)"});
+    let asked = stand.answers("configure", &refused, None);
+    assert_eq!(asked, json!({"request":"configure","mid":"a","send":true,"has_jsep":false}));
+    assert!(matches!(stand.outputs.last(), Some(RoomOutput::Odd(_))), "{:?}", stand.outputs);
 }
 
 #[test]

@@ -103,12 +103,8 @@ impl Connection {
         by: Instant,
         wanted: Wanted,
     ) -> Result<(), SessionError> {
-        let codecs: Vec<_> = self
-            .outgoing
-            .iter()
-            .flat_map(|out| out.ladders.iter().flatten())
-            .map(|clip| clip.codec())
-            .collect();
+        let codecs: Vec<_> =
+            self.outgoing.iter().flat_map(|out| &out.ladders).map(|ladder| ladder.top().codec()).collect();
         let mut session =
             if self.sends_only { Session::publisher(now, &codecs)? } else { Session::viewer(now)? };
         session.add_local_candidate(local)?;
@@ -191,13 +187,14 @@ impl Connection {
             clock: self.shared.clock,
             seed: self.shared.seed,
             extension_ids: negotiated.answer.extension_ids(),
+            adapts: self.outgoing.iter().all(|out| out.adapts),
             reduced_size_rtcp: negotiated.answer.sections.iter().any(|section| section.reduced_size_rtcp),
         }
     }
 
     fn sent_codecs(&self) -> String {
-        let clips = self.outgoing.iter().filter_map(|out| out.ladders.iter().flatten().next());
-        clips.map(|clip| clip.codec().name()).collect::<Vec<_>>().join(", ")
+        let ladders = self.outgoing.iter().filter_map(|out| out.ladders.first());
+        ladders.map(|ladder| ladder.top().codec().name()).collect::<Vec<_>>().join(", ")
     }
 
     /// What is sent, section by section, layer by layer.
@@ -205,7 +202,7 @@ impl Connection {
         let mut tracks = Vec::new();
         for (at, out) in self.outgoing.iter().enumerate() {
             // The sections of an offer are in the order of what is sent.
-            let Some(codec) = out.ladders.iter().flatten().next().map(|clip| clip.codec()) else { continue };
+            let Some(codec) = out.ladders.first().map(|ladder| ladder.top().codec()) else { continue };
             let plans = agreed::plans(negotiated, at, &out.media, codec);
             if plans.is_empty() {
                 let detail = format!("the server does not take {}: it is not sent", codec.name());

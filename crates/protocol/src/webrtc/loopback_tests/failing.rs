@@ -12,6 +12,34 @@ fn silence_after_connecting_is_no_media() {
 }
 
 #[test]
+fn packets_of_a_payload_type_that_was_never_agreed_are_no_media() {
+    let mut world = World::new();
+    world.plays = false;
+    world.start();
+    while world.sealer.is_none() {
+        world.run(Duration::from_millis(1));
+    }
+    world.plays = true;
+    let agreed = [world.video.payload_type, world.audio.payload_type];
+    (world.video.payload_type, world.audio.payload_type) = (20, 20);
+    world.run(Duration::from_secs(9));
+    assert_eq!(world.ended, None, "it is waited for");
+    world.run(Duration::from_secs(3));
+    let Some(Outcome::Failed(failure)) = &world.ended else { panic!("{:?}", world.ended) };
+    assert_eq!(failure.reason, FailureReason::NoMedia);
+    assert_eq!(failure.detail, "connected, and no media came: payload type 20 was not agreed");
+
+    // What plays and is then sent as something else is lost.
+    let mut world = World::new();
+    world.start();
+    world.run(Duration::from_secs(2));
+    assert_eq!([world.video.payload_type, world.audio.payload_type], agreed);
+    (world.video.payload_type, world.audio.payload_type) = (20, 20);
+    world.run(Duration::from_secs(11));
+    assert_eq!(world.failure(), FailureReason::MediaLost);
+}
+
+#[test]
 fn media_that_stops_is_lost() {
     let mut world = World::new();
     world.start();

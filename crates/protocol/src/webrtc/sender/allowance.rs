@@ -1,8 +1,8 @@
-//! How much a sender may send, by what its receivers say: REMB, and loss.
+//! How much a sender may send, by what its receivers say: REMB, loss, and when packets arrive.
 //!
 //! Loss is judged as the sender side of Google's congestion control does (draft-ietf-rmcat-gcc-02 section 6): above a
-//! tenth the rate falls by half the loss, below a fiftieth it grows by a twentieth, between them it stays. Delay is
-//! not judged: a crowd's publishers send what their scenario says until the server asks for less.
+//! tenth the rate falls by half the loss, below a fiftieth it grows by a twentieth, between them it stays. What comes of
+//! delay (`estimate.rs`) is one more ceiling.
 
 use std::time::{Duration, Instant};
 
@@ -10,8 +10,8 @@ const LOSS_HIGH: f64 = 0.1;
 const LOSS_LOW: f64 = 0.02;
 /// Reports come about once a second from each receiver; a rate is judged no more often.
 const JUDGED_EVERY: Duration = Duration::from_secs(1);
-/// A REMB that is not repeated is forgotten after so long.
-const REMB_LIFE: Duration = Duration::from_secs(10);
+/// A ceiling that is not repeated is forgotten after so long.
+const CEILING_LIFE: Duration = Duration::from_secs(10);
 /// How much more than it wants to send a sender finds out that its path carries: libwebrtc probes up to twice of what its
 /// encoders may make, for the bursts of their key frames (`ProbeController`, `second_allocation_probe_scale`).
 const PROBED: f64 = 2.0;
@@ -21,6 +21,7 @@ pub(super) struct Allowance {
     wanted_bps: f64,
     by_loss_bps: f64,
     remb: Option<(f64, Instant)>,
+    by_delay: Option<(f64, Instant)>,
     worst_loss: f64,
     judged_at: Instant,
 }
@@ -28,7 +29,14 @@ pub(super) struct Allowance {
 impl Allowance {
     /// For a sender that wants to send `wanted_bps`.
     pub(super) fn new(wanted_bps: f64, now: Instant) -> Self {
-        Self { wanted_bps, by_loss_bps: wanted_bps, remb: None, worst_loss: 0.0, judged_at: now }
+        Self {
+            wanted_bps,
+            by_loss_bps: wanted_bps,
+            remb: None,
+            by_delay: None,
+            worst_loss: 0.0,
+            judged_at: now,
+        }
     }
 
     /// The sender wants to send more or less from here on.
@@ -39,8 +47,13 @@ impl Allowance {
     }
 
     /// The receiver can take so much.
-    pub(super) fn remb(&mut self, now: Instant, bits_per_second: u64) {
-        self.remb = Some((bits_per_second as f64, now));
+    pub(super) fn remb(&mut self, now: Instant, bits_per_second: f64) {
+        self.remb = Some((bits_per_second, now));
+    }
+
+    /// The path carries so much by when packets arrive, as far as is known.
+    pub(super) fn by_delay(&mut self, now: Instant, bits_per_second: Option<f64>) {
+        self.by_delay = bits_per_second.map(|bps| (bps, now));
     }
 
     /// The receiver lost this share of what was sent since its last report.
@@ -60,17 +73,25 @@ impl Allowance {
 
     /// Bits a second that may be sent at `now`.
     pub(super) fn bps(&self, now: Instant) -> f64 {
-        let remb = self.remb.filter(|(_, at)| now.saturating_duration_since(*at) < REMB_LIFE);
-        remb.map_or(self.by_loss_bps, |(bps, _)| bps.min(self.by_loss_bps))
+        self.below_ceilings(self.by_loss_bps, now)
     }
 
     /// Bits a second that the path is taken to carry at `now`, by which packets are paced: what probes found, unless loss or
     /// the receiver say less.
     pub(super) fn path_bps(&self, now: Instant) -> f64 {
         let is_lossy = self.by_loss_bps < self.wanted_bps;
-        let probed = if is_lossy { self.by_loss_bps } else { PROBED * self.wanted_bps };
-        let remb = self.remb.filter(|(_, at)| now.saturating_duration_since(*at) < REMB_LIFE);
-        remb.map_or(probed, |(bps, _)| bps.min(probed))
+        self.below_ceilings(if is_lossy { self.by_loss_bps } else { self.probed_bps() }, now)
+    }
+
+    /// Bits a second that the path is taken to carry while nobody says less.
+    pub(super) fn probed_bps(&self) -> f64 {
+        PROBED * self.wanted_bps
+    }
+
+    fn below_ceilings(&self, bps: f64, now: Instant) -> f64 {
+        let is_fresh = |(_, at): &&(f64, Instant)| now.saturating_duration_since(*at) < CEILING_LIFE;
+        let ceilings = [&self.remb, &self.by_delay].into_iter().flatten().filter(is_fresh);
+        ceilings.fold(bps, |bps, (ceiling, _)| bps.min(*ceiling))
     }
 }
 
@@ -110,7 +131,7 @@ mod tests {
     fn remb_is_a_ceiling_while_it_is_repeated() {
         let start = Instant::now();
         let mut allowance = Allowance::new(1e6, start);
-        allowance.remb(start, 300_000);
+        allowance.remb(start, 3e5);
         assert_eq!(allowance.bps(start + Duration::from_secs(9)), 3e5);
         assert_eq!(allowance.bps(start + Duration::from_secs(11)), 1e6);
     }
@@ -120,7 +141,7 @@ mod tests {
         let start = Instant::now();
         let mut allowance = Allowance::new(1e6, start);
         assert_eq!(allowance.path_bps(start), 2e6);
-        allowance.remb(start, 1_200_000);
+        allowance.remb(start, 1.2e6);
         assert_eq!((allowance.path_bps(start), allowance.bps(start)), (1.2e6, 1e6));
         let later = start + Duration::from_secs(11);
         allowance.loss(later, 0.5);

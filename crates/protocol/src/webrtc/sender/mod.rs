@@ -5,27 +5,38 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use throng_media::quality::WallClock;
-use throng_media::rtcp::{Compound, Report, ReportBlock, Rtcp, RtcpWriter};
-use throng_media::rtp::{ExtensionIds, NtpTime};
-use throng_media::source::{Clip, Player};
+use throng_media::rtcp::{Compound, Report, ReportBlock, Rtcp, RtcpWriter, TransportFeedback};
+use throng_media::rtp::{Extension, ExtensionIds, NtpTime};
+use throng_media::source::Player;
 use throng_observation::{MediaKind, SentCounters, SentInterval, TrackId};
 
 use self::allowance::Allowance;
+use self::estimate::Estimate;
 use self::pacer::Pacer;
 use self::stream::{Stream, Wire};
 use super::srtp::{Opener, Sealer, SessionKeys, SrtpError};
 use crate::participant::Why;
 
 mod allowance;
+mod estimate;
 mod history;
+mod ladder;
 mod pacer;
+mod sent_log;
+mod sharing;
 mod stream;
+mod trend;
 mod voice;
 
+pub use ladder::Ladder;
 pub use stream::SendPlan;
 
 /// Mean time between sender reports, drawn between half and one and a half of it (RFC 3550 section 6.2).
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Header with its extensions, and authentication tag: rates of clips are of their payloads, and what is allowed is compared
+/// with them.
+const OVERHEAD_BYTES: usize = 40;
 
 /// A track to send: what was agreed about it, and what it plays.
 #[derive(Clone, Debug)]
@@ -33,7 +44,7 @@ pub struct SentTrack {
     /// What was agreed.
     pub plan: SendPlan,
     /// The same picture at one or more rates; the highest that may be sent is played.
-    pub ladder: Vec<Arc<Clip>>,
+    pub ladder: Ladder,
     /// How far into the loop to begin.
     pub offset: Duration,
 }
@@ -49,6 +60,8 @@ pub struct SenderOptions {
     pub extension_ids: ExtensionIds,
     /// RTCP packets need no report in front.
     pub reduced_size_rtcp: bool,
+    /// Less is sent when receivers or the path allow less.
+    pub adapts: bool,
 }
 
 /// Sends the media of one peer connection.
@@ -61,6 +74,10 @@ pub struct Sender {
     streams: Vec<Stream>,
     pacer: Pacer,
     allowance: Allowance,
+    /// Made when packets are numbered for it.
+    estimate: Option<Box<Estimate>>,
+    /// What may be sent, or what there is to send, is another since it was shared among the pictures.
+    is_unshared: bool,
     transport_sequence: u16,
     next_report_at: Instant,
     /// Which stream's turn it is among those that wait.
@@ -86,15 +103,15 @@ impl Sender {
         let mut dice = fastrand::Rng::with_seed(options.seed);
         let streams: Vec<Stream> = tracks
             .into_iter()
-            .filter_map(|mut track| {
-                track.ladder.sort_by(|a, b| a.bitrate_bps().total_cmp(&b.bitrate_bps()));
-                let player = Player::starting_at(Arc::clone(track.ladder.last()?), track.offset);
-                Some(Stream::new(track.plan, track.ladder, player, &mut dice, now))
+            .map(|track| {
+                let player = Player::starting_at(Arc::clone(track.ladder.top()), track.offset);
+                Stream::new(track.plan, track.ladder, player, &mut dice, now)
             })
             .collect();
-        let wanted_bps = streams.iter().map(Stream::bitrate_bps).sum();
+        let wanted_bps = streams.iter().map(Stream::wanted_bps).sum();
         let allowance = Allowance::new(wanted_bps, now);
-        let cname = (0..16).map(|_| dice.alphanumeric()).collect();
+        let is_numbered = options.extension_ids.id(Extension::TransportSequence).is_some();
+        let cname = super::feedback::cname(&mut dice);
         let first_report = REPORT_INTERVAL.mul_f64(0.5 * (0.5 + dice.f64()));
         Ok(Self {
             opener: keys.opener()?,
@@ -104,6 +121,8 @@ impl Sender {
             dice,
             pacer: Pacer::new(allowance.path_bps(now), now),
             allowance,
+            estimate: is_numbered.then(|| Box::new(Estimate::new(now))),
+            is_unshared: false,
             transport_sequence: 0,
             next_report_at: now + first_report,
             turn: 0,
@@ -152,13 +171,28 @@ impl Sender {
                     }
                 }
                 Rtcp::Remb(remb) => {
-                    self.allowance.remb(arrived_at, remb.bitrate_bps);
-                    self.keep_to_allowance(arrived_at);
+                    let bps = remb.bitrate_bps as f64 + self.sound_beside(remb.ssrcs());
+                    self.allowance.remb(arrived_at, bps);
+                    self.is_unshared = true;
                 }
+                Rtcp::TransportFeedback(feedback) => self.arrived(arrived_at, &feedback),
                 _ => {}
             }
         }
         true
+    }
+
+    /// Takes in which of the numbered packets arrived, and when. Sound has no numbers.
+    fn arrived(&mut self, now: Instant, feedback: &TransportFeedback<'_>) {
+        let sound_bps = self.sound_bps();
+        let Some(estimate) = &mut self.estimate else { return };
+        estimate.feedback(now, feedback);
+        estimate.forget_above(self.allowance.probed_bps());
+        self.allowance.by_delay(now, estimate.ceiling_bps().map(|bps| bps + sound_bps));
+        if let Some(loss) = estimate.take_loss(now) {
+            self.allowance.loss(now, loss);
+        }
+        self.is_unshared = true;
     }
 
     fn stream(&mut self, ssrc: u32) -> Option<&mut Stream> {
@@ -180,18 +214,24 @@ impl Sender {
             }
         }
         self.allowance.loss(arrived_at, loss);
-        self.keep_to_allowance(arrived_at);
+        self.is_unshared = true;
+    }
+
+    fn sound_bps(&self) -> f64 {
+        self.streams.iter().filter(|s| s.plan.kind == MediaKind::Audio).map(Stream::bitrate_bps).sum()
+    }
+
+    /// What the sound takes that a limit on `sources` is not about: that of Janus is on pictures alone.
+    fn sound_beside(&self, mut sources: impl ExactSizeIterator<Item = u32>) -> f64 {
+        let is_sound =
+            |ssrc| self.streams.iter().any(|s| s.plan.kind == MediaKind::Audio && s.plan.ssrc == ssrc);
+        if sources.len() == 0 || sources.any(is_sound) { 0.0 } else { self.sound_bps() }
     }
 
     /// Shares what may be sent among the pictures; sound keeps its rate.
     fn keep_to_allowance(&mut self, now: Instant) {
-        let is_video = |stream: &&mut Stream| stream.plan.kind == MediaKind::Video;
-        let sound: f64 =
-            self.streams.iter().filter(|s| s.plan.kind == MediaKind::Audio).map(Stream::bitrate_bps).sum();
-        let pictures = self.streams.iter_mut().filter(is_video).count().max(1);
-        let each = (self.allowance.bps(now) - sound).max(0.0) / pictures as f64;
-        // What the ladder has is what the file says; a little over it is not worth a worse picture.
-        self.streams.iter_mut().filter(is_video).for_each(|stream| stream.keep_to(each * 1.05));
+        let pictures_bps = self.allowance.bps(now) - self.sound_bps();
+        self.is_unshared = self.options.adapts && !sharing::share(&mut self.streams, pictures_bps, now);
         // Never slower than what is sent comes, or it would queue up for good.
         let sent: f64 = self.streams.iter().map(Stream::bitrate_bps).sum();
         self.pacer.set_path(self.allowance.path_bps(now).max(sent));
@@ -205,20 +245,28 @@ impl Sender {
     /// Stops sending, or begins again with a key frame, all tracks of a kind.
     pub fn set_muted(&mut self, kind: MediaKind, is_muted: bool) {
         self.streams.iter_mut().filter(|s| s.plan.kind == kind).for_each(|stream| stream.set_muted(is_muted));
+        self.is_unshared = true;
     }
 
     /// Shows another picture from here on, as who begins or ends to share a screen: of the same codec, in place of the one
     /// picture that is sent. Without effect on the layers of a simulcast.
-    pub fn show(&mut self, now: Instant, clip: &Arc<Clip>) {
-        let is_shown = |stream: &&mut Stream| stream.plan.rid.is_none() && stream.codec() == clip.codec();
-        self.streams.iter_mut().filter(is_shown).for_each(|stream| stream.show(clip));
-        let wanted_bps = self.streams.iter().map(Stream::bitrate_bps).sum();
-        self.allowance.want(wanted_bps);
-        self.keep_to_allowance(now);
+    pub fn show(&mut self, ladder: &Ladder) {
+        let codec = ladder.top().codec();
+        let is_shown = |stream: &&mut Stream| stream.plan.rid.is_none() && stream.codec() == codec;
+        self.streams.iter_mut().filter(is_shown).for_each(|stream| stream.show(ladder));
+        // A mute picture will want its rate as well.
+        self.allowance.want(self.streams.iter().map(Stream::wanted_bps).sum());
+        self.is_unshared = true;
     }
 
     /// Does what is due.
     pub fn timeout(&mut self, now: Instant) {
+        // As an encoder, which is told its rate for the next picture: of limits that come in a row, as Janus begins with, only
+        // the last counts.
+        let is_due = |stream: &Stream| stream.plan.kind == MediaKind::Video && stream.next_frame_at() <= now;
+        if self.is_unshared && self.streams.iter().any(is_due) {
+            self.keep_to_allowance(now);
+        }
         self.streams.iter_mut().for_each(|stream| stream.capture(now));
     }
 
@@ -244,6 +292,7 @@ impl Sender {
 
     /// Streams that wait take turns, so that no layer stands behind a whole picture of another.
     fn media_packet(&mut self, now: Instant, kind: MediaKind) -> Option<Vec<u8>> {
+        let before = self.transport_sequence;
         let mut wire = Wire {
             sealer: &self.sealer,
             extension_ids: &self.options.extension_ids,
@@ -251,14 +300,20 @@ impl Sender {
             transport_sequence: &mut self.transport_sequence,
         };
         let count = self.streams.len();
-        (1..=count).find_map(|step| {
+        let packet = (1..=count).find_map(|step| {
             let at = (self.turn + step) % count;
             let stream =
                 self.streams.get_mut(at).filter(|stream| stream.plan.kind == kind && stream.has_waiting())?;
             let packet = stream.packet(now, &mut wire)?;
             self.turn = at;
             Some(packet)
-        })
+        })?;
+        if let Some(estimate) = &mut self.estimate
+            && self.transport_sequence != before
+        {
+            estimate.sent(now, self.transport_sequence, packet.len().saturating_sub(OVERHEAD_BYTES));
+        }
+        Some(packet)
     }
 
     fn report(&mut self, now: Instant) -> Option<Vec<u8>> {

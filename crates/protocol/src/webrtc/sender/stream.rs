@@ -9,10 +9,11 @@ use throng_media::rtcp::SenderInfo;
 use throng_media::rtp::{
     AbsCaptureTime, ExtensionIds, Extensions, HeaderFields, NtpTime, write_header, write_rtx_payload,
 };
-use throng_media::source::{Clip, Player};
+use throng_media::source::Player;
 use throng_observation::{Codec, MediaKind, SentCounters};
 
 use super::history::{History, SentFrame};
+use super::ladder::Ladder;
 use super::voice::{Sound, Voice, level};
 use crate::webrtc::srtp::{RTP_GROWTH_MAX, Sealer};
 
@@ -20,6 +21,9 @@ use crate::webrtc::srtp::{RTP_GROWTH_MAX, Sealer};
 const KEY_FRAME_SPACING: Duration = Duration::from_millis(300);
 /// A packet that was repeated is not repeated again before its repeat can have arrived.
 const REPEAT_SPACING: Duration = Duration::from_millis(30);
+/// A better picture is begun no sooner after a worse one: each change costs a key frame, and what was found not to fit does
+/// not fit at once. libwebrtc looks for a better picture every few seconds (`QualityScaler`).
+const WORSE_FOR: Duration = Duration::from_secs(2);
 /// Packets to repeat that wait at most; more were asked for than could be of use.
 const REPEATS_MAX: usize = 256;
 /// Room for the header with all extensions.
@@ -46,8 +50,8 @@ pub struct SendPlan {
 pub(super) struct Stream {
     pub(super) plan: SendPlan,
     player: Player,
-    /// The same picture at other rates, the lowest first; the one that is played is among them.
-    ladder: Vec<Arc<Clip>>,
+    /// The same picture at other rates; the one that is played is among them.
+    ladder: Ladder,
     began_at: Instant,
     timestamp_base: u32,
     /// Extended sequence number of the next packet.
@@ -62,6 +66,10 @@ pub(super) struct Stream {
     history: History,
     voice: Voice,
     is_muted: bool,
+    /// It is a size of a simulcast that there is no room for.
+    is_left_out: bool,
+    /// When a better picture was last given up.
+    worse_since: Option<Instant>,
     key_frame_at: Option<Instant>,
     /// A key frame was asked for too soon after the last.
     key_frame_owed: bool,
@@ -73,7 +81,7 @@ pub(super) struct Stream {
 impl Stream {
     pub(super) fn new(
         plan: SendPlan,
-        ladder: Vec<Arc<Clip>>,
+        ladder: Ladder,
         player: Player,
         dice: &mut fastrand::Rng,
         now: Instant,
@@ -94,6 +102,8 @@ impl Stream {
             history: History::default(),
             voice: Voice::talking(true),
             is_muted: false,
+            is_left_out: false,
+            worse_since: None,
             key_frame_at: None,
             key_frame_owed: false,
             fir_sequence: None,
@@ -101,9 +111,23 @@ impl Stream {
         }
     }
 
-    /// Mean rate of what is played, bits per second.
+    /// Mean rate of what is sent, bits per second.
     pub(super) fn bitrate_bps(&self) -> f64 {
-        if self.is_muted { 0.0 } else { self.player.clip().bitrate_bps() }
+        if self.is_still() { 0.0 } else { self.player.clip().bitrate_bps() }
+    }
+
+    /// Mean rate of what it would send if it might, bits per second.
+    pub(super) fn wanted_bps(&self) -> f64 {
+        self.ladder.top().bitrate_bps()
+    }
+
+    pub(super) fn is_muted(&self) -> bool {
+        self.is_muted
+    }
+
+    /// It sends nothing for now.
+    fn is_still(&self) -> bool {
+        self.is_muted || self.is_left_out
     }
 
     /// When the next frame is captured.
@@ -116,8 +140,14 @@ impl Stream {
     }
 
     #[cfg(test)]
-    pub(super) fn clip(&self) -> &Arc<Clip> {
+    pub(super) fn clip(&self) -> &Arc<throng_media::source::Clip> {
         self.player.clip()
+    }
+
+    /// Packets of the frame that is under way.
+    #[cfg(test)]
+    pub(super) fn waiting_packets(&self) -> usize {
+        self.waiting.front().map_or(0, |frame| frame.packets() as usize)
     }
 
     pub(super) fn has_waiting(&self) -> bool {
@@ -135,25 +165,54 @@ impl Stream {
         self.is_muted = is_muted;
     }
 
-    /// Plays `clip` from here on, which begins with a key frame.
-    pub(super) fn show(&mut self, clip: &Arc<Clip>) {
-        self.ladder = vec![Arc::clone(clip)];
-        self.player.switch_to(Arc::clone(clip));
+    /// Plays `ladder` from here on, which begins with a key frame.
+    pub(super) fn show(&mut self, ladder: &Ladder) {
+        self.ladder = ladder.clone();
+        self.player.switch_to(Arc::clone(ladder.top()));
+        self.worse_since = None;
     }
 
-    /// Keeps to `bps` as well as the ladder allows; a change begins with a key frame.
-    pub(super) fn keep_to(&mut self, bps: f64) {
-        let fits = self.ladder.iter().rev().find(|clip| clip.bitrate_bps() <= bps).or(self.ladder.first());
-        if let Some(clip) = fits
-            && !Arc::ptr_eq(clip, self.player.clip())
-        {
-            self.player.switch_to(Arc::clone(clip));
+    /// Keeps to `bps` as well as the ladder allows; a change begins with a key frame. Says whether it does: what is better
+    /// may have to wait.
+    pub(super) fn keep_to(&mut self, bps: f64, now: Instant) -> bool {
+        let (clip, played) = (self.ladder.fitting(bps), self.player.clip());
+        if Arc::ptr_eq(clip, played) {
+            return true;
         }
+        let is_worse = clip.bitrate_bps() < played.bitrate_bps();
+        if !self.may_change(is_worse, now) {
+            return false;
+        }
+        self.worse_since = is_worse.then_some(now);
+        self.player.switch_to(Arc::clone(clip));
+        true
+    }
+
+    /// Leaves this size of a simulcast out, or sends it again, beginning with a key frame. Says whether it does.
+    pub(super) fn leave_out(&mut self, is_left_out: bool, now: Instant) -> bool {
+        if self.is_left_out == is_left_out {
+            return true;
+        }
+        if !self.may_change(is_left_out, now) {
+            return false;
+        }
+        self.is_left_out = is_left_out;
+        self.worse_since = is_left_out.then_some(now);
+        if !is_left_out {
+            self.player.request_key_frame();
+        }
+        true
+    }
+
+    fn may_change(&self, is_worse: bool, now: Instant) -> bool {
+        let is_soon = |since| now.saturating_duration_since(since) < WORSE_FOR;
+        is_worse || !self.worse_since.is_some_and(is_soon)
     }
 
     /// Somebody cannot go on without a key frame.
     pub(super) fn key_frame_requested(&mut self, now: Instant) {
-        if self.plan.kind == MediaKind::Audio {
+        // Who begins to send again begins with a key frame anyway.
+        if self.plan.kind == MediaKind::Audio || self.is_still() {
             return;
         }
         let is_soon = |at: Instant| now.saturating_duration_since(at) < KEY_FRAME_SPACING;
@@ -184,7 +243,7 @@ impl Stream {
             } else {
                 Sound::Voice { marker: false }
             };
-            if self.is_muted || sound == Sound::Nothing {
+            if self.is_still() || sound == Sound::Nothing {
                 self.player.skip();
                 continue;
             }
@@ -220,10 +279,21 @@ impl Stream {
             };
             let is_known =
                 self.repeats.contains(&index) || self.repeated.iter().any(|(known, _)| *known == index);
-            if !is_known && self.repeats.len() < REPEATS_MAX && self.history.find(index).is_some() {
+            if !is_known && self.repeats.len() < REPEATS_MAX && self.gone(index).is_some() {
                 self.repeats.push_back(index);
             }
         }
+    }
+
+    /// The frame that packet `index` belongs to, and which of its packets it is, when it is gone: of a large frame the first
+    /// are asked for again while the last still wait.
+    fn gone(&self, index: u64) -> Option<(&SentFrame, usize)> {
+        let under_way = || {
+            let frame = self.waiting.front()?;
+            let packet = usize::try_from(index.checked_sub(frame.first)?).ok()?;
+            (packet < self.gone).then_some((frame, packet))
+        };
+        self.history.find(index).or_else(under_way)
     }
 
     /// Writes and seals the next packet that waits, repeats first: they are late already.
@@ -249,7 +319,7 @@ impl Stream {
     }
 
     fn repeat(&mut self, now: Instant, index: u64, wire: &mut Wire<'_>) -> Option<Vec<u8>> {
-        let (sent, packet) = self.history.find(index).map(|(sent, packet)| (sent.clone(), packet))?;
+        let (sent, packet) = self.gone(index).map(|(sent, packet)| (sent.clone(), packet))?;
         let (sealed, _) = self.write(&sent, packet, Some(index), wire)?;
         self.repeated.push_back((index, now));
         self.counters.retransmitted_packets += 1;

@@ -60,7 +60,9 @@ impl Viewer {
                 self.fail(now, FailureReason::Dtls, "no DTLS handshake in time");
             }
             State::Playing { receiver, .. } if receiver.last_media_at().is_none() => {
-                self.fail(now, FailureReason::NoMedia, "connected, and no media came");
+                let odd = receiver.last_oddity().map(|odd| format!(": {odd}"));
+                let detail = format!("connected, and no media came{}", odd.unwrap_or_default());
+                self.fail(now, FailureReason::NoMedia, &detail);
             }
             State::Playing { .. } => self.fail(now, FailureReason::MediaLost, why),
             State::Leaving { outcome, .. } => {

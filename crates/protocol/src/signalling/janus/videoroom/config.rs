@@ -18,10 +18,11 @@ pub(super) fn room_json(room: &JanusId) -> Value {
 /// How a participant receives the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Subscribing {
-    /// One subscriber handle, and one peer connection, with a media section a stream (Janus 1.x).
+    /// One subscriber handle, and one peer connection, with a media section a stream.
     #[default]
     Multistream,
-    /// A subscriber handle and a peer connection for each other participant, as all clients of Janus 0.x did.
+    /// A subscriber handle and a peer connection for each other participant, as clients did that were
+    /// written before there was the other way; in the words of Janus 1.x all the same.
     HandlePerFeed,
 }
 

@@ -20,7 +20,7 @@ pub(super) struct Feed {
     /// Its id as Janus wrote it.
     pub(super) id: Value,
     pub(super) name: String,
-    /// Streams by mid; a Janus before 1.0 names none.
+    /// Streams by mid. Janus 0.x named none, and is not spoken to here.
     pub(super) streams: Vec<(String, MediaKind)>,
     /// The mids of those that come in several layers.
     simulcasts: BTreeSet<String>,
@@ -36,19 +36,7 @@ impl Feeds {
             }
             let streams = publisher.streams.iter().take(LIST_MAX).filter(|stream| !stream.disabled);
             let simulcasts = streams.clone().filter(|s| s.simulcast).filter_map(|s| s.mid.clone()).collect();
-            let mut streams: Vec<_> =
-                streams.filter_map(|s| Some((s.mid.clone()?, said::kind(&s.kind)?))).collect();
-            if publisher.streams.is_empty() {
-                let old = [
-                    (publisher.audio_codec, "0", MediaKind::Audio),
-                    (publisher.video_codec, "1", MediaKind::Video),
-                ];
-                streams.extend(
-                    old.into_iter()
-                        .filter(|(codec, ..)| codec.is_some())
-                        .map(|(_, mid, kind)| (mid.to_owned(), kind)),
-                );
-            }
+            let streams = streams.filter_map(|s| Some((s.mid.clone()?, said::kind(&s.kind)?))).collect();
             let name = publisher.display.unwrap_or_else(|| key.clone());
             self.feeds.insert(key, Feed { id: publisher.id, name, streams, simulcasts });
         }

@@ -12,6 +12,7 @@ use throng_observation::{Failure, FailureReason};
 use self::config::room_json;
 use self::feeds::Feeds;
 use self::layers::Layers;
+use self::muting::Muting;
 use self::said::Said;
 use self::subscriber::{Step, Subscribers};
 use super::session::{Handle, Heard, Jsep, SERVER, Session};
@@ -24,6 +25,7 @@ mod config;
 mod feeds;
 mod layers;
 mod leaving;
+mod muting;
 mod refusing;
 mod said;
 mod subscriber;
@@ -44,6 +46,7 @@ pub struct VideoRoom {
     feeds: Feeds,
     subscribers: Subscribers,
     layers: Layers,
+    muting: Muting,
     outputs: VecDeque<RoomOutput>,
 }
 
@@ -59,6 +62,8 @@ enum Ask {
     Subscriber(PeerId),
     /// `configure` of a subscriber.
     Layer,
+    /// `configure` of what we publish.
+    Mute,
     DetachSubscriber(PeerId),
     /// Our own goodbye, where the room is to be destroyed by who leaves last.
     Leave,
@@ -97,6 +102,7 @@ impl VideoRoom {
             feeds: Feeds::default(),
             subscribers,
             layers: Layers::default(),
+            muting: Muting::default(),
             outputs: VecDeque::new(),
         }
     }
@@ -228,6 +234,7 @@ impl VideoRoom {
         if let Some(jsep) = jsep {
             let sdp = session_description(SERVER, "the answer", jsep.sdp)?;
             self.outputs.push_back(RoomOutput::RemoteAnswer(PeerId::PUBLISHER, sdp));
+            self.published(now);
         }
         for id in [&said.unpublished, &said.leaving, &said.kicked].into_iter().flatten() {
             self.gone(now, id);
@@ -259,6 +266,7 @@ impl VideoRoom {
 
     fn publish(&mut self, now: Instant, sdp: String) {
         let Some(handle) = self.publisher.filter(|_| matches!(self.state, State::Present)) else { return };
+        self.muting.offered(&sdp);
         let jsep = Jsep { kind: "offer".into(), sdp };
         let body = json!({ "request": "publish", "display": self.config.display });
         self.ask(now, handle, body, Some(&jsep), (Ask::Publish, "Janus: the answer to publish"));
@@ -417,6 +425,9 @@ impl VideoRoom {
 
 impl RoomSignalling for VideoRoom {
     fn handle(&mut self, now: Instant, input: RoomInput<'_>) {
+        if matches!(self.state, State::Over) && !matches!(input, RoomInput::Leave { .. }) {
+            return;
+        }
         match input {
             RoomInput::Start => {
                 let within = self.config.session.answer_within;
@@ -432,7 +443,7 @@ impl RoomSignalling for VideoRoom {
                 self.say(create);
                 self.state = State::Entering;
             }
-            RoomInput::Message(message) if !matches!(self.state, State::Over) => {
+            RoomInput::Message(message) => {
                 if let Err(failure) = self.heard(now, message) {
                     match self.state {
                         State::Leaving(_) => {}
@@ -453,12 +464,12 @@ impl RoomSignalling for VideoRoom {
                 self.subscribers.attend(attention);
                 self.pursue(now);
             }
+            RoomInput::Mute(kind, is_muted) => self.mute(now, kind, is_muted),
             RoomInput::Layer(layer) => {
                 self.layers.want(layer);
                 self.pursue(now);
             }
             RoomInput::Closed(error) => match self.state {
-                State::Over => {}
                 State::Leaving(_) => {
                     self.state = State::Over;
                     self.outputs.push_back(RoomOutput::Goodbye);
@@ -469,7 +480,6 @@ impl RoomSignalling for VideoRoom {
             RoomInput::Timeout => self.timeout(now),
             RoomInput::Leave { others_follow } => self.leave(now, others_follow),
             RoomInput::Opened(_)
-            | RoomInput::Message(_)
             | RoomInput::Offer(..)
             | RoomInput::Connected(_)
             | RoomInput::Fetched(..) => {}

@@ -41,8 +41,9 @@ impl VideoRoom {
                 self.pursue(now);
                 Ok(())
             }
-            // Who is gone already has no layers; the picture that stays away shows in the meters.
-            (Some(Ask::Layer), _) => {
+            // Who is gone already has no layers; the picture that stays away shows in the meters. What is mute is not sent,
+            // whether the room knows it or not.
+            (Some(Ask::Layer | Ask::Mute), _) => {
                 self.odd(detail);
                 Ok(())
             }
@@ -63,7 +64,7 @@ impl VideoRoom {
             return Ok(());
         }
         match ask {
-            Some(Ask::DetachSubscriber(_) | Ask::Layer | Ask::Farewell) => {
+            Some(Ask::DetachSubscriber(_) | Ask::Layer | Ask::Mute | Ask::Farewell) => {
                 self.odd(detail);
                 Ok(())
             }

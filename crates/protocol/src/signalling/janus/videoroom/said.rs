@@ -43,9 +43,6 @@ pub(super) struct Publisher {
     pub(super) id: Value,
     pub(super) display: Option<String>,
     pub(super) streams: Vec<PublishedStream>,
-    /// What a Janus before 1.0 says in place of `streams`.
-    pub(super) audio_codec: Option<String>,
-    pub(super) video_codec: Option<String>,
 }
 
 /// One stream of a publisher.

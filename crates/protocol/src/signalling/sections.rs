@@ -1,4 +1,4 @@
-//! Which track each media section of a description carries: `a=msid` (RFC 8830), where LiveKit and we write track ids.
+//! Which track each media section of a description carries: `a=msid` (RFC 8830), where LiveKit and we write track ids; and its `a=mid`.
 
 use throng_observation::MediaKind;
 

@@ -1,0 +1,44 @@
+//! What can be odd about what the peer sends; each kind is told once, or a hostile server would fill the run with it.
+
+use throng_observation::Observation;
+
+use super::Receiver;
+
+#[derive(Clone, Copy)]
+pub(super) enum Oddity {
+    Undecryptable = 1,
+    BadRtp = 2,
+    BadRtcp = 4,
+    UnknownPayload = 8,
+    Stranger = 16,
+    TooManySources = 32,
+    BadPayload = 64,
+}
+
+/// Which kinds were told, and what was told last.
+#[derive(Default)]
+pub(super) struct Oddities {
+    told: u8,
+    last: Option<String>,
+}
+
+impl Oddities {
+    pub(super) fn told(&self) -> u8 {
+        self.told
+    }
+
+    pub(super) fn last(&self) -> Option<&str> {
+        self.last.as_deref()
+    }
+}
+
+impl Receiver {
+    pub(super) fn odd(&mut self, oddity: Oddity, place: &'static str, detail: impl std::fmt::Display) {
+        if self.oddities.told & oddity as u8 == 0 {
+            self.oddities.told |= oddity as u8;
+            let detail = detail.to_string();
+            self.oddities.last = Some(detail.clone());
+            self.observed.push(Observation::Odd { place, detail });
+        }
+    }
+}

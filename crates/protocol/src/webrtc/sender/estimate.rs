@@ -1,0 +1,203 @@
+//! What the path carries, by when the packets of a sender arrive: transport-wide feedback
+//! (draft-holmer-rmcat-transport-wide-cc-extensions-01) in, a ceiling on the rate out.
+//!
+//! The rate follows as in Google's congestion control (draft-ietf-rmcat-gcc-02 section 5.5, libwebrtc's `AimdRateControl`):
+//! when a queue grows, 0.85 of what arrives; then slowly more. There is no ceiling until a queue grew, and none any more
+//! when it is far above what the sender wants. Nothing is sent to probe: the next rung that fits is the probe, so that the
+//! ceiling may grow above 1.5 times of what arrives.
+
+use std::time::{Duration, Instant};
+
+use throng_media::rtcp::TransportFeedback;
+
+use super::sent_log::{Fate, SentLog};
+use super::trend::{Trend, Usage};
+
+/// Share of what arrives that is kept to when a queue grows.
+pub(super) const BACK_OFF: f64 = 0.85;
+/// Growth in a second while it is not known where the path is full.
+const GROWTH: f64 = 1.08;
+/// Growth in a second where it is known: a packet in a response time (`GetNearMaxIncreaseRateBpsPerSecond`), 1,000 bytes
+/// in 300 ms.
+const GROWTH_BPS: f64 = 1_000.0 * 8.0 / 0.3;
+/// What arrives is so far from where the path was full that it is another path.
+const FULL_MARGIN: f64 = 0.15;
+/// A queue needs time to empty before it says anything new.
+const BACK_OFF_EVERY: Duration = Duration::from_millis(300);
+/// No ceiling is lower: a rate that nothing is sent at teaches nothing.
+const FLOOR_BPS: f64 = 10_000.0;
+/// What arrives is measured over so many steps of a tenth of a second: a second, with its key frame.
+const STEPS: usize = 10;
+const STEP_US: i64 = 100_000;
+/// And not told before so many steps are over.
+const STEPS_MIN: i64 = 5;
+/// Loss is told of at least this time and so many packets.
+const LOSS_EVERY: Duration = Duration::from_secs(1);
+const LOSS_PACKETS_MIN: u32 = 20;
+/// A report says no more than this of what was sent lately; the rest of a longer one is not looked at.
+const STATUSES_MAX: usize = 2_048;
+
+/// The estimate of one sender.
+pub(super) struct Estimate {
+    began_at: Instant,
+    sent: SentLog,
+    trend: Trend,
+    arrived: ArrivedRate,
+    told: u32,
+    lost: u32,
+    loss_told_at: Instant,
+    ceiling_bps: Option<f64>,
+    /// What arrived when the path was full.
+    full_bps: Option<f64>,
+    changed_at: Instant,
+    backed_off_at: Option<Instant>,
+}
+
+impl Estimate {
+    pub(super) fn new(now: Instant) -> Self {
+        Self {
+            began_at: now,
+            sent: SentLog::default(),
+            trend: Trend::default(),
+            arrived: ArrivedRate::default(),
+            told: 0,
+            lost: 0,
+            loss_told_at: now,
+            ceiling_bps: None,
+            full_bps: None,
+            changed_at: now,
+            backed_off_at: None,
+        }
+    }
+
+    /// Packet `sequence` left, `bytes` long.
+    pub(super) fn sent(&mut self, now: Instant, sequence: u16, bytes: usize) {
+        let sent_us = now.saturating_duration_since(self.began_at).as_micros() as u32;
+        self.sent.sent(sequence, sent_us, bytes);
+    }
+
+    /// The receiver says what arrived and when.
+    pub(super) fn feedback(&mut self, now: Instant, feedback: &TransportFeedback<'_>) {
+        let mut usage = None;
+        for status in feedback.packets().take(STATUSES_MAX) {
+            let Some(sent) = self.sent.tell(status.sequence, status.arrived_us.is_some()) else { continue };
+            self.told += u32::from(sent.fate == Fate::Untold);
+            let Some(arrived_us) = status.arrived_us else {
+                self.lost += u32::from(sent.fate == Fate::Untold);
+                continue;
+            };
+            // It was late, not lost.
+            self.lost = self.lost.saturating_sub(u32::from(sent.fate == Fate::Lost));
+            self.arrived.add(arrived_us, sent.bytes);
+            self.trend.arrived(sent.sent_us, arrived_us);
+            if usage != Some(Usage::Over) {
+                usage = Some(self.trend.usage());
+            }
+        }
+        match usage {
+            Some(Usage::Over) => self.back_off(now),
+            Some(Usage::Normal) => self.grow(now),
+            // The queue is to be empty before more is tried.
+            Some(Usage::Under) | None => {}
+        }
+        self.changed_at = now;
+    }
+
+    /// Share of packets lost, once a second.
+    pub(super) fn take_loss(&mut self, now: Instant) -> Option<f64> {
+        let is_soon = now.saturating_duration_since(self.loss_told_at) < LOSS_EVERY;
+        if is_soon || self.told < LOSS_PACKETS_MIN {
+            return None;
+        }
+        let (told, lost) = (std::mem::take(&mut self.told), std::mem::take(&mut self.lost));
+        self.loss_told_at = now;
+        Some(f64::from(lost.min(told)) / f64::from(told))
+    }
+
+    /// Bits a second that may be sent of what is numbered; `None` while nothing says that the path has an end.
+    pub(super) fn ceiling_bps(&self) -> Option<f64> {
+        self.ceiling_bps
+    }
+
+    /// The ceiling is no concern when it is above `bps`.
+    pub(super) fn forget_above(&mut self, bps: f64) {
+        if self.ceiling_bps.is_some_and(|ceiling| ceiling > bps) {
+            (self.ceiling_bps, self.full_bps) = (None, None);
+        }
+    }
+
+    fn back_off(&mut self, now: Instant) {
+        let is_soon = |at| now.saturating_duration_since(at) < BACK_OFF_EVERY;
+        let Some(arrived_bps) = self.arrived.bps() else { return };
+        if self.backed_off_at.is_some_and(is_soon) {
+            return;
+        }
+        self.backed_off_at = Some(now);
+        let lower = (BACK_OFF * arrived_bps).max(FLOOR_BPS);
+        self.ceiling_bps = Some(self.ceiling_bps.map_or(lower, |ceiling| ceiling.min(lower)));
+        let known = self.full_bps.filter(|full| (arrived_bps / full - 1.0).abs() < FULL_MARGIN);
+        self.full_bps = Some(known.map_or(arrived_bps, |full| 0.95 * full + 0.05 * arrived_bps));
+    }
+
+    fn grow(&mut self, now: Instant) {
+        let Some(ceiling) = self.ceiling_bps else { return };
+        let passed_s = now.saturating_duration_since(self.changed_at).as_secs_f64().min(1.0);
+        let arrived_bps = self.arrived.bps().unwrap_or(0.0);
+        self.full_bps = self.full_bps.filter(|full| arrived_bps < full * (1.0 + FULL_MARGIN));
+        self.ceiling_bps = Some(match self.full_bps {
+            Some(_) => ceiling + GROWTH_BPS * passed_s,
+            None => ceiling * GROWTH.powf(passed_s),
+        });
+    }
+}
+
+/// What arrives, over the last second of the receiver's clock.
+#[derive(Debug, Default)]
+struct ArrivedRate {
+    /// Bytes of the steps that are over, and of the one that goes on, in a ring.
+    bytes: [u64; STEPS + 1],
+    /// The step that goes on, and the first.
+    step: i64,
+    began: Option<i64>,
+}
+
+impl ArrivedRate {
+    fn add(&mut self, arrived_us: i64, bytes: u16) {
+        let step = arrived_us.div_euclid(STEP_US);
+        let ahead = step.saturating_sub(self.step);
+        // A clock that jumps, forth or back, begins anew; a little back is a packet that was overtaken.
+        if self.began.is_none() || ahead.saturating_abs() > 3 * STEPS as i64 {
+            *self = Self { bytes: [0; STEPS + 1], step, began: Some(step) };
+        }
+        if step > self.step {
+            for over in (self.step + 1..=step).rev().take(STEPS + 1) {
+                self.bytes.get_mut(slot(over)).into_iter().for_each(|slot| *slot = 0);
+            }
+            self.step = step;
+        }
+        if self.step - step <= STEPS as i64
+            && let Some(slot) = self.bytes.get_mut(slot(step))
+        {
+            *slot += u64::from(bytes);
+        }
+    }
+
+    /// Bits a second in the steps that are over; `None` while there are few.
+    fn bps(&self) -> Option<f64> {
+        let over = (self.step - self.began?).min(STEPS as i64);
+        if over < STEPS_MIN {
+            return None;
+        }
+        let all: u64 = self.bytes.iter().sum();
+        let current = self.bytes.get(slot(self.step))?;
+        Some((all - current) as f64 * 8.0 * 1e6 / (over * STEP_US) as f64)
+    }
+}
+
+/// Where a step stands in the ring.
+fn slot(step: i64) -> usize {
+    step.rem_euclid(STEPS as i64 + 1) as usize
+}
+
+#[cfg(test)]
+mod tests;

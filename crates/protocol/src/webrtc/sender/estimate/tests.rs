@@ -1,0 +1,210 @@
+//! An estimate over a path with a bottleneck, made by hand.
+
+use throng_media::rtcp::{Arrival, Compound, Report, Rtcp, RtcpWriter};
+
+use super::*;
+
+const WANTED_BPS: f64 = 1e6;
+
+/// A path with a queue before its narrowest place, and a sender of a frame every 33 ms.
+struct Path {
+    estimate: Estimate,
+    start: Instant,
+    now: Instant,
+    next: u16,
+    capacity_bps: f64,
+    /// When the queue is empty.
+    free_at: Instant,
+    /// Packets that are on their way: number, arrival.
+    under_way: Vec<(u16, Instant)>,
+    dice: fastrand::Rng,
+    /// Mean time that jitter adds.
+    jitter_ms: f64,
+    reports: u8,
+}
+
+/// What a stretch of time came to.
+struct Seen {
+    sent_bps: f64,
+    worst_loss: f64,
+    ceilings: Vec<Option<f64>>,
+}
+
+impl Path {
+    fn new(capacity_bps: f64) -> Self {
+        let now = Instant::now();
+        Self {
+            estimate: Estimate::new(now),
+            start: now,
+            now,
+            next: 65_000,
+            capacity_bps,
+            free_at: now,
+            under_way: Vec::new(),
+            dice: fastrand::Rng::with_seed(3),
+            jitter_ms: 1.0,
+            reports: 0,
+        }
+    }
+
+    /// Sends what is wanted, or the ceiling where that is less, for `seconds`; `arrives` says of each packet whether it does.
+    fn run(&mut self, seconds: u64, mut arrives: impl FnMut(u16) -> bool) -> Seen {
+        let mut seen = Seen { sent_bps: 0.0, worst_loss: 0.0, ceilings: Vec::new() };
+        for frame in 0..seconds * 30 {
+            self.now += Duration::from_micros(33_333);
+            let rate = self.estimate.ceiling_bps().map_or(WANTED_BPS, |ceiling| ceiling.min(WANTED_BPS));
+            let mut left = rate / 30.0 / 8.0;
+            while left > 0.0 {
+                let bytes = left.clamp(60.0, 1_000.0) as usize;
+                left -= 1_000.0;
+                seen.sent_bps += bytes as f64 * 8.0 / seconds as f64;
+                self.packet(bytes, &mut arrives);
+            }
+            if frame % 3 == 0 {
+                self.report();
+                seen.worst_loss = self.estimate.take_loss(self.now).unwrap_or(0.0).max(seen.worst_loss);
+                self.estimate.forget_above(2.0 * WANTED_BPS);
+                seen.ceilings.push(self.estimate.ceiling_bps());
+            }
+        }
+        seen
+    }
+
+    fn packet(&mut self, bytes: usize, arrives: &mut impl FnMut(u16) -> bool) {
+        let number = self.next;
+        self.next = self.next.wrapping_add(1);
+        self.estimate.sent(self.now, number, bytes);
+        let queue = self.free_at.saturating_duration_since(self.now);
+        if !arrives(number) || queue > Duration::from_millis(500) {
+            return;
+        }
+        let takes = Duration::from_secs_f64(bytes as f64 * 8.0 / self.capacity_bps);
+        self.free_at = self.free_at.max(self.now) + takes;
+        let jitter = Duration::from_secs_f64(self.dice.f64() * 2.0 * self.jitter_ms / 1e3);
+        self.under_way.push((number, self.free_at + Duration::from_millis(20) + jitter));
+    }
+
+    fn report(&mut self) {
+        let (there, under_way) = self.under_way.drain(..).partition(|(_, at)| *at <= self.now);
+        self.under_way = under_way;
+        let there: Vec<(u16, Instant)> = there;
+        let arrivals: Vec<Arrival> = there
+            .into_iter()
+            .map(|(sequence, at)| Arrival {
+                sequence,
+                arrived_us: 77_000_000 + (at - self.start).as_micros() as u64,
+            })
+            .collect();
+        tell(&mut self.estimate, self.now, &mut self.reports, &arrivals);
+    }
+}
+
+fn tell(estimate: &mut Estimate, now: Instant, reports: &mut u8, arrivals: &[Arrival]) {
+    let mut bytes = Vec::new();
+    let _ = RtcpWriter::compound(&mut bytes, Report::Receiver(9), &[], "x")
+        .transport_feedback(9, 2, reports, arrivals);
+    for packet in Compound::new(&bytes).flatten() {
+        if let Rtcp::TransportFeedback(feedback) = packet {
+            estimate.feedback(now, &feedback);
+        }
+    }
+}
+
+#[test]
+fn a_path_that_is_wide_enough_has_no_ceiling() {
+    for jitter_ms in [0.0, 1.0, 5.0] {
+        let mut path = Path { jitter_ms, ..Path::new(50e6) };
+        let seen = path.run(120, |_| true);
+        assert!(seen.ceilings.iter().all(Option::is_none), "{jitter_ms}: {:?}", path.estimate.ceiling_bps());
+        assert!((0.98..1.05).contains(&(seen.sent_bps / WANTED_BPS)), "{}", seen.sent_bps);
+    }
+}
+
+#[test]
+fn a_bottleneck_is_filled_and_not_overrun() {
+    for capacity_bps in [0.5 * WANTED_BPS, 0.8 * WANTED_BPS] {
+        let mut path = Path::new(capacity_bps);
+        path.run(10, |_| true);
+        let seen = path.run(60, |_| true);
+        let share = seen.sent_bps / capacity_bps;
+        assert!((0.6..1.0).contains(&share), "{share} of {capacity_bps}");
+        assert!(seen.worst_loss < 0.02, "the queue runs over: {}", seen.worst_loss);
+    }
+}
+
+#[test]
+fn a_path_that_widens_is_found_wide() {
+    let mut path = Path::new(0.5 * WANTED_BPS);
+    path.run(20, |_| true);
+    assert!(path.estimate.ceiling_bps().is_some_and(|ceiling| ceiling < 0.6 * WANTED_BPS));
+    path.capacity_bps = 50e6;
+    let seen = path.run(60, |_| true);
+    assert_eq!(path.estimate.ceiling_bps(), None);
+    assert!(seen.sent_bps > 0.8 * WANTED_BPS, "{}", seen.sent_bps);
+}
+
+#[test]
+fn a_burst_of_loss_is_told_and_is_no_queue() {
+    let mut path = Path::new(50e6);
+    path.run(5, |_| true);
+    // A second of every third packet, past the wrap of numbers.
+    let mut seen = path.run(1, |number| number % 3 != 0);
+    seen.worst_loss = seen.worst_loss.max(path.run(2, |_| true).worst_loss);
+    assert!((0.15..0.4).contains(&seen.worst_loss), "{}", seen.worst_loss);
+    assert_eq!(path.estimate.ceiling_bps(), None);
+    assert!(path.run(3, |_| true).worst_loss < 0.02);
+}
+
+#[test]
+fn feedback_that_lies_is_survived() {
+    let start = Instant::now();
+    let mut dice = fastrand::Rng::with_seed(8);
+    let mut estimate = Estimate::new(start);
+    let (mut next, mut reports) = (0_u16, 0);
+    for step in 0..5_000_u64 {
+        let now = start + Duration::from_millis(step * 20);
+        for _ in 0..4 {
+            estimate.sent(now, next, dice.usize(0..2_000));
+            next = next.wrapping_add(1);
+        }
+        // Of what was sent and what was not, at any time, forth and back.
+        let mut sequence = next.wrapping_sub(dice.u16(0..64));
+        let mut arrived_us = dice.u64(0..1 << 50);
+        let arrivals: Vec<Arrival> = (0..dice.usize(0..20))
+            .map(|_| {
+                sequence = sequence.wrapping_add(dice.u16(1..40));
+                arrived_us = arrived_us.saturating_add_signed(dice.i64(-8_000_000..8_000_000));
+                Arrival { sequence, arrived_us }
+            })
+            .collect();
+        tell(&mut estimate, now, &mut reports, &arrivals);
+        estimate.forget_above(2.0 * WANTED_BPS);
+        let loss = estimate.take_loss(now);
+        assert!(loss.is_none_or(|loss| (0.0..=1.0).contains(&loss)), "{loss:?}");
+        let ceiling = estimate.ceiling_bps();
+        assert!(ceiling.is_none_or(|bps| (FLOOR_BPS..=2.0 * WANTED_BPS).contains(&bps)), "{ceiling:?}");
+    }
+}
+
+#[test]
+fn a_report_on_all_numbers_is_read_in_part() {
+    let start = Instant::now();
+    let mut estimate = Estimate::new(start);
+    estimate.sent(start, 1, 1_000);
+    // 65,535 packets that did not arrive, in eight chunks and one: version, format 15, type 205, head, chunks.
+    let mut body = vec![0x8f, 205, 0, 0, 0, 0, 0, 9, 0, 0, 0, 2, 0, 1, 0xff, 0xff, 0, 0, 0, 0];
+    (0..8).for_each(|_| body.extend(0x1fff_u16.to_be_bytes()));
+    body.extend(7_u16.to_be_bytes());
+    body.extend([0, 0]);
+    body[3] = (body.len() / 4 - 1) as u8;
+    let mut told = 0;
+    for packet in Compound::new(&body).flatten() {
+        if let Rtcp::TransportFeedback(feedback) = packet {
+            assert_eq!(feedback.status_count, u16::MAX);
+            estimate.feedback(start, &feedback);
+            told += 1;
+        }
+    }
+    assert_eq!((told, estimate.told, estimate.lost), (1, 1, 1));
+    assert_eq!(estimate.ceiling_bps(), None);
+}

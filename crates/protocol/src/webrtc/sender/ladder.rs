@@ -1,0 +1,48 @@
+//! The same picture at one or more rates, of which a sender plays one.
+
+use std::sync::Arc;
+
+use throng_media::source::Clip;
+
+/// The same picture at one or more rates. Small to copy: clips are shared.
+#[derive(Clone, Debug)]
+pub struct Ladder {
+    /// What is played while nobody says less.
+    top: Arc<Clip>,
+    /// What is played in its place, the lowest first.
+    lower: Arc<[Arc<Clip>]>,
+}
+
+impl Ladder {
+    /// The rungs in any order; `None` where there are none.
+    #[must_use]
+    pub fn new(mut rungs: Vec<Arc<Clip>>) -> Option<Self> {
+        rungs.sort_by(|a, b| a.bitrate_bps().total_cmp(&b.bitrate_bps()));
+        let top = rungs.pop()?;
+        Some(Self { top, lower: rungs.into() })
+    }
+
+    /// What is played while nobody says less.
+    #[must_use]
+    pub fn top(&self) -> &Arc<Clip> {
+        &self.top
+    }
+
+    /// All rungs, the highest first.
+    pub fn down(&self) -> impl Iterator<Item = &Arc<Clip>> {
+        std::iter::once(&self.top).chain(self.lower.iter().rev())
+    }
+
+    /// The highest rung of at most `bps`, or the lowest where none is so low: a picture that is sent at all has some rate.
+    pub(super) fn fitting(&self, bps: f64) -> &Arc<Clip> {
+        let lowest = self.lower.first().unwrap_or(&self.top);
+        self.down().find(|clip| clip.bitrate_bps() <= bps).unwrap_or(lowest)
+    }
+}
+
+/// The one rate of what is encoded once, as a file is.
+impl From<Arc<Clip>> for Ladder {
+    fn from(top: Arc<Clip>) -> Self {
+        Self { top, lower: Arc::default() }
+    }
+}

@@ -1,0 +1,97 @@
+//! When each packet left that feedback may still tell about.
+
+use std::collections::VecDeque;
+
+/// Feedback comes several times a second; what it does not tell of within this time it will not.
+const KEPT_US: u32 = 2_000_000;
+/// And how many packets at most: 500 a second.
+const PACKETS_MAX: usize = 1_000;
+
+/// The packets of the last seconds, by their transport-wide sequence numbers, which follow each other and wrap.
+#[derive(Debug, Default)]
+pub(super) struct SentLog {
+    packets: VecDeque<SentPacket>,
+    /// Number of the first of them.
+    first: u16,
+}
+
+/// A packet that left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SentPacket {
+    /// Microseconds on a clock that wraps.
+    pub(super) sent_us: u32,
+    pub(super) bytes: u16,
+    pub(super) fate: Fate,
+}
+
+/// What feedback said of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    Untold,
+    Lost,
+    Arrived,
+}
+
+impl SentLog {
+    /// Packet `sequence`, which follows the one before it, left.
+    pub(super) fn sent(&mut self, sequence: u16, sent_us: u32, bytes: usize) {
+        let is_old = |packet: &SentPacket| sent_us.wrapping_sub(packet.sent_us) > KEPT_US;
+        while self.packets.len() >= PACKETS_MAX || self.packets.front().is_some_and(is_old) {
+            self.packets.pop_front();
+            self.first = self.first.wrapping_add(1);
+        }
+        if sequence != self.first.wrapping_add(self.packets.len() as u16) {
+            self.packets.clear();
+        }
+        if self.packets.is_empty() {
+            self.first = sequence;
+        }
+        let bytes = u16::try_from(bytes).unwrap_or(u16::MAX);
+        self.packets.push_back(SentPacket { sent_us, bytes, fate: Fate::Untold });
+    }
+
+    /// Feedback tells of packet `sequence`: the packet as it was known before; `None` when it is not known or is known to
+    /// have arrived.
+    pub(super) fn tell(&mut self, sequence: u16, has_arrived: bool) -> Option<SentPacket> {
+        let packet = self.packets.get_mut(usize::from(sequence.wrapping_sub(self.first)))?;
+        let known = *packet;
+        packet.fate = if has_arrived { Fate::Arrived } else { Fate::Lost };
+        if known.fate == Fate::Arrived {
+            packet.fate = Fate::Arrived;
+            return None;
+        }
+        Some(known)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_wrap_and_what_is_old_or_unknown_is_not_there() {
+        let mut log = SentLog::default();
+        let at = |number: u32| (u32::MAX - 1_000_000).wrapping_add(number * 10_000);
+        for number in 0..300_u32 {
+            log.sent(65_400_u16.wrapping_add(number as u16), at(number), 100 + number as usize);
+        }
+        assert_eq!(log.packets.len(), 201, "of two seconds");
+        let known = |log: &mut SentLog, number: u16, arrived| {
+            log.tell(65_400_u16.wrapping_add(number), arrived).map(|packet| (packet.bytes, packet.fate))
+        };
+        assert_eq!(known(&mut log, 98, true), None);
+        assert_eq!(known(&mut log, 300, true), None);
+        assert_eq!(known(&mut log, 200, false), Some((300, Fate::Untold)));
+        assert_eq!(known(&mut log, 200, true), Some((300, Fate::Lost)));
+        assert_eq!(known(&mut log, 200, true), None, "it arrives once");
+        assert_eq!(known(&mut log, 200, false), None, "and stays so");
+    }
+
+    #[test]
+    fn it_holds_no_more_than_it_may() {
+        let mut log = SentLog::default();
+        (0..70_000_u32).for_each(|number| log.sent(number as u16, number, 1_200));
+        assert_eq!(log.packets.len(), PACKETS_MAX);
+        assert!(log.tell(69_999_u32 as u16, true).is_some() && log.tell(68_999_u32 as u16, true).is_none());
+    }
+}

@@ -1,0 +1,309 @@
+//! A sender that is told to send less.
+
+use super::*;
+use throng_media::card::Rung;
+use throng_media::rtcp::Arrival;
+
+const SOUND: u32 = 1_000;
+const PICTURE: u32 = 2_000;
+
+fn keys(client: bool) -> SessionKeys {
+    let profile = Profile::AeadAes128Gcm;
+    SessionKeys::new(profile, &vec![7; profile.keying_material_len()], client).unwrap()
+}
+
+impl Stand {
+    /// The same stand with another sender.
+    fn sending(mut self, tracks: Vec<SentTrack>) -> Self {
+        self.sender = Sender::new(&keys(true), tracks, self.sender.options.clone(), self.now).unwrap();
+        self
+    }
+
+    /// The receivers of `sources` can take so much.
+    fn remb(&mut self, bps: f64, sources: &[u32]) {
+        let mut remb = Vec::new();
+        let _ = RtcpWriter::compound(&mut remb, Report::Receiver(9), &[], "x").remb(9, bps as u64, sources);
+        keys(false).sealer().unwrap().seal_rtcp(&mut remb).unwrap();
+        assert!(self.sender.rtcp(self.now, &mut remb));
+    }
+
+    /// Lets `ms` pass without a receiver.
+    fn alone(&mut self, ms: u64) {
+        let _ = self.sent_alone(ms);
+    }
+
+    /// The same, and what was sent of each source meanwhile, bits a second.
+    fn sent_alone(&mut self, ms: u64) -> impl Fn(u32) -> f64 + use<> {
+        let mut sent: Vec<(u32, usize)> = Vec::new();
+        for _ in 0..ms {
+            self.now += Duration::from_millis(1);
+            self.sender.timeout(self.now);
+            while let Some(packet) = self.sender.poll_packet(self.now) {
+                if !(192..=223).contains(&packet[1]) {
+                    sent.push((u32::from_be_bytes(packet[8..12].try_into().unwrap()), packet.len()));
+                }
+            }
+        }
+        move |ssrc| {
+            let of = sent.iter().filter(|(source, _)| *source == ssrc);
+            of.map(|(_, bytes)| *bytes as f64 * 8_000.0 / ms as f64).sum()
+        }
+    }
+
+    fn plays(&self, at: usize, clip: &Arc<Clip>) -> bool {
+        Arc::ptr_eq(self.sender.streams[at].clip(), clip)
+    }
+}
+
+fn track(kind: MediaKind, ladder: impl Into<Ladder>) -> SentTrack {
+    SentTrack { plan: plan(kind), ladder: ladder.into(), offset: Duration::ZERO }
+}
+
+#[test]
+fn who_may_send_less_sends_a_lower_rung() {
+    let (low, high) = (picture(500), picture(4_000));
+    let mut stand = Stand::new(&[high.clone(), low.clone()]);
+    stand.run(500, |_| true);
+    assert!(stand.plays(0, &high));
+    stand.remb(300e3, &[PICTURE]);
+    stand.run(100, |_| true);
+    assert!(stand.plays(0, &low));
+    let before = stand.received().frames_decodable;
+    stand.run(2_000, |_| true);
+    assert!(stand.received().frames_decodable - before > 50, "the change begins with a key frame");
+}
+
+#[test]
+fn who_does_not_adapt_sends_what_it_is_to() {
+    let (low, high) = (picture(500), picture(4_000));
+    let mut stand = Stand::new(&[high.clone(), low]);
+    stand.sender.options.adapts = false;
+    stand.remb(300e3, &[PICTURE]);
+    stand.run(2_100, |_| true);
+    assert!(stand.plays(0, &high) && stand.received().frames_decodable > 50);
+}
+
+#[test]
+fn what_is_below_the_lowest_rung_sends_the_lowest() {
+    let (low, high) = (picture(500), picture(4_000));
+    let mut stand = Stand::new(&[low.clone(), high]);
+    stand.remb(1.0, &[PICTURE]);
+    let sent = stand.sent_alone(2_000)(PICTURE);
+    assert!(stand.plays(0, &low) && sent > 0.8 * low.bitrate_bps(), "{sent}");
+}
+
+#[test]
+fn a_better_picture_comes_back_after_a_while() {
+    let (low, high) = (picture(500), picture(4_000));
+    let mut stand = Stand::new(&[low.clone(), high.clone()]);
+    stand.remb(300e3, &[PICTURE]);
+    stand.alone(100);
+    stand.remb(2e6, &[PICTURE]);
+    stand.alone(1_500);
+    assert!(stand.plays(0, &low), "at once, it would come and go with every word of a receiver");
+    stand.remb(2e6, &[PICTURE]);
+    stand.alone(1_000);
+    assert!(stand.plays(0, &high));
+}
+
+/// Janus begins with a quarter, a third and a half of its limit, a packet each (`remb_startup` of its VideoRoom).
+#[test]
+fn of_limits_that_come_in_a_row_the_last_counts() {
+    let (low, high) = (picture(500), picture(4_000));
+    let mut stand = Stand::new(&[low, high.clone()]);
+    stand.alone(5);
+    for part in [4.0, 3.0, 2.0, 1.0] {
+        stand.remb(high.bitrate_bps() / part, &[PICTURE]);
+    }
+    let keys = |stand: &Stand| stand.sender.streams[0].counters.key_frames_sent;
+    let before = keys(&stand);
+    stand.alone(200);
+    assert!(stand.plays(0, &high) && keys(&stand) == before);
+}
+
+#[test]
+fn a_limit_on_pictures_leaves_the_sound_its_rate() {
+    for (sources, is_high) in [(&[PICTURE][..], true), (&[PICTURE, SOUND], false), (&[], false)] {
+        let (low, high) = (picture(500), picture(4_000));
+        let ladder = Ladder::new(vec![low.clone(), high.clone()]).unwrap();
+        let speech = throng_media::card::speech().unwrap();
+        let tracks = vec![track(MediaKind::Audio, speech), track(MediaKind::Video, ladder)];
+        let mut stand = Stand::new(std::slice::from_ref(&low)).sending(tracks);
+        // As little as the picture can do with.
+        stand.remb(high.bitrate_bps() / 1.19, sources);
+        stand.alone(100);
+        assert!(stand.plays(1, if is_high { &high } else { &low }), "{sources:?}");
+    }
+}
+
+#[test]
+fn sizes_of_a_simulcast_go_from_the_largest_down_and_come_back() {
+    let sizes = [("f", 4_000), ("h", 2_000), ("q", 500)].map(|(rid, bytes)| (rid, picture(bytes)));
+    let tracks = sizes.iter().zip(0..).map(|((rid, clip), at)| {
+        let usual = plan(MediaKind::Video);
+        let (ssrc, rid) = (PICTURE + 2 * at, Some((*rid).to_owned()));
+        let repeats = Some((97, ssrc + 1));
+        SentTrack { plan: SendPlan { ssrc, rid, repeats, ..usual }, ..track(MediaKind::Video, clip.clone()) }
+    });
+    let mut stand = Stand::new(&[picture(500)]).sending(tracks.collect());
+    // Full, half, quarter.
+    let mut shown = |bps: f64| {
+        stand.remb(bps, &[PICTURE]);
+        stand.alone(1_500);
+        stand.remb(bps, &[PICTURE]);
+        stand.alone(1_000);
+        let sent = stand.sent_alone(1_000);
+        [0, 2, 4].map(|at| sent(PICTURE + at) > 0.0)
+    };
+    assert_eq!(shown(2e6), [true, true, true]);
+    assert_eq!(shown(1e6), [false, true, true]);
+    assert_eq!(shown(1e3), [false, false, true], "the smallest is always sent");
+    assert_eq!(shown(700e3), [false, true, true]);
+    assert_eq!(shown(2e6), [true, true, true]);
+    let keys = stand.sender.streams[0].counters.key_frames_sent;
+    let frames = stand.sender.streams[0].counters.frames_sent;
+    assert!(keys >= 2 && frames < 30 * 13, "{keys} of {frames}");
+}
+
+#[test]
+fn a_mute_picture_takes_no_share() {
+    let (low, high) = (picture(500), picture(4_000));
+    let ladder = Ladder::new(vec![low.clone(), high.clone()]).unwrap();
+    let other = SentTrack {
+        plan: SendPlan { mid: "2".into(), ssrc: PICTURE + 2, repeats: None, ..plan(MediaKind::Video) },
+        ..track(MediaKind::Video, ladder.clone())
+    };
+    let mut stand =
+        Stand::new(std::slice::from_ref(&low)).sending(vec![track(MediaKind::Video, ladder), other]);
+    stand.remb(high.bitrate_bps() * 1.2, &[PICTURE]);
+    stand.alone(100);
+    assert!(stand.plays(0, &low) && stand.plays(1, &low), "half for each");
+    stand.alone(2_000);
+    stand.sender.streams[1].set_muted(true);
+    stand.remb(high.bitrate_bps() * 1.2, &[PICTURE]);
+    stand.alone(100);
+    assert!(stand.plays(0, &high), "all for the one that is left");
+}
+
+#[test]
+fn a_screen_has_its_rungs_and_the_picture_after_it() {
+    let card = |rung| Ladder::new(throng_media::card::up_to(rung, Codec::Vp8).unwrap()).unwrap();
+    let rung = |rung| throng_media::card::picture(rung, Codec::Vp8).unwrap();
+    let usual = track(MediaKind::Video, card(Rung::P240));
+    let mut stand = Stand::new(&[picture(500)]).sending(vec![usual]);
+    stand.alone(100);
+    assert!(stand.plays(0, &rung(Rung::P240)));
+    stand.sender.show(&card(Rung::P720));
+    stand.alone(100);
+    assert!(stand.plays(0, &rung(Rung::P720)));
+    stand.remb(1.2e6, &[PICTURE]);
+    stand.alone(100);
+    assert!(stand.plays(0, &rung(Rung::P360)));
+    // The limit holds for what is shown next as well, before a frame of it is sent.
+    stand.sender.show(&card(Rung::P240));
+    stand.sender.show(&card(Rung::P720));
+    stand.alone(100);
+    assert!(stand.plays(0, &rung(Rung::P360)));
+}
+
+#[test]
+fn who_begins_to_share_while_mute_may_send_all_after() {
+    let mut stand = Stand::new(&[picture(500)]);
+    let screen = picture(4_000);
+    let ladder = Ladder::new(vec![picture(500), screen.clone()]).unwrap();
+    stand.sender.set_muted(MediaKind::Video, true);
+    stand.sender.show(&ladder);
+    stand.run(1_500, |_| true);
+    stand.sender.set_muted(MediaKind::Video, false);
+    stand.run(2_500, |_| true);
+    assert!(stand.plays(0, &screen));
+}
+
+/// A path with a queue of half a second before its narrowest place, whose end sends transport-wide feedback and a report.
+struct Narrow {
+    bps: f64,
+    free_at: Instant,
+    number: u16,
+    under_way: Vec<(Instant, u16)>,
+    lost: u32,
+    reports: u8,
+}
+
+impl Narrow {
+    fn new(bps: f64, now: Instant) -> Self {
+        Self { bps, free_at: now, number: 0, under_way: Vec::new(), lost: 0, reports: 0 }
+    }
+
+    /// Lets `seconds` pass on this path, and says what was sent meanwhile, bits a second, and what was lost.
+    fn carry(&mut self, stand: &mut Stand, seconds: u64) -> (f64, u32) {
+        let (mut sent, lost_before) = (0, self.lost);
+        for ms in 0..seconds * 1_000 {
+            stand.now += Duration::from_millis(1);
+            stand.sender.timeout(stand.now);
+            while let Some(packet) = stand.sender.poll_packet(stand.now) {
+                if !(192..=223).contains(&packet[1]) {
+                    sent += packet.len();
+                    self.take(stand.now, packet.len());
+                }
+            }
+            if ms % 100 == 0 {
+                self.report(stand);
+            }
+        }
+        (sent as f64 * 8.0 / seconds as f64, self.lost - lost_before)
+    }
+
+    fn take(&mut self, now: Instant, bytes: usize) {
+        self.number = self.number.wrapping_add(1);
+        if self.free_at.saturating_duration_since(now) > Duration::from_millis(500) {
+            self.lost += 1;
+            return;
+        }
+        self.free_at = self.free_at.max(now) + Duration::from_secs_f64(bytes as f64 * 8.0 / self.bps);
+        self.under_way.push((self.free_at + Duration::from_millis(10), self.number));
+    }
+
+    fn report(&mut self, stand: &mut Stand) {
+        let there: Vec<_> = self.under_way.iter().copied().filter(|(at, _)| *at <= stand.now).collect();
+        self.under_way.retain(|(at, _)| *at > stand.now);
+        let clock = stand.sender.options.clock;
+        let arrival =
+            |(at, sequence): (Instant, u16)| Arrival { sequence, arrived_us: clock.unix_ns(at) / 1_000 };
+        let arrivals: Vec<_> = there.into_iter().map(arrival).collect();
+        let mut bytes = Vec::new();
+        let _ = RtcpWriter::compound(&mut bytes, Report::Receiver(9), &[], "x").transport_feedback(
+            9,
+            PICTURE,
+            &mut self.reports,
+            &arrivals,
+        );
+        keys(false).sealer().unwrap().seal_rtcp(&mut bytes).unwrap();
+        assert!(stand.sender.rtcp(stand.now, &mut bytes));
+    }
+}
+
+#[test]
+fn a_wide_path_is_sent_all_that_is_wanted() {
+    let rungs = [500, 1_000, 2_000, 4_000].map(picture);
+    let mut stand = Stand::new(&rungs);
+    let mut path = Narrow::new(20e6, stand.now);
+    let wanted = rungs[3].bitrate_bps();
+    let (sent, lost) = path.carry(&mut stand, 30);
+    assert!((0.99..1.1).contains(&(sent / wanted)) && lost == 0, "{sent} of {wanted}, {lost} lost");
+    assert!(stand.plays(0, &rungs[3]));
+}
+
+#[test]
+fn a_path_of_half_what_is_wanted_is_sent_less_than_it_carries() {
+    let rungs = [500, 1_000, 1_500, 2_000, 4_000].map(picture);
+    let mut stand = Stand::new(&rungs);
+    let half = rungs[4].bitrate_bps() / 2.0;
+    let mut path = Narrow::new(half, stand.now);
+    path.carry(&mut stand, 5);
+    let (sent, _) = path.carry(&mut stand, 60);
+    assert!((half / 1.5..half).contains(&sent), "{sent} of {half}");
+    // And all that is wanted where the path widens.
+    path.bps = 20e6;
+    path.carry(&mut stand, 60);
+    assert!(stand.plays(0, &rungs[4]));
+}

@@ -1,0 +1,138 @@
+//! Conferences: what holds for the signalling of a viewer holds for that of a participant, with several peer connections
+//! and with what it asks for in between.
+
+use std::time::{Duration, Instant};
+
+use throng_observation::{Layer, MediaKind};
+use throng_protocol::participant::{FetchId, Message, Opening};
+use throng_protocol::signalling::janus::{NewRoom, SessionConfig, Subscribing, VideoRoom, VideoRoomConfig};
+use throng_protocol::signalling::room::{Attention, Heed, PeerId, RoomInput, RoomOutput, RoomSignalling};
+use throng_protocol::signalling::{whep, whip::Whip};
+use throng_scenario::JanusId;
+
+use super::dialogue::{SDP, response_of, told};
+
+/// A VideoRoom: one message a line; the lines `wait`, `nobody`, `all`, `mute`, `speak`, `off`, `high` and `lost` are what
+/// the participant itself does. Once with a subscription to all and once with one to each.
+pub(crate) fn videoroom(bytes: &[u8]) {
+    for subscribing in [Subscribing::Multistream, Subscribing::HandlePerFeed] {
+        let new_room = (subscribing == Subscribing::HandlePerFeed).then(|| NewRoom {
+            secret: "s".into(),
+            admin_key: None,
+            publishers: 3,
+            bitrate_bps: 0,
+            video_codecs: "vp8".into(),
+        });
+        let mut stand = Stand::new(VideoRoom::new(VideoRoomConfig {
+            url: "ws://10.0.0.1:8188/".parse().expect("a URL"),
+            room: JanusId::Number(1234),
+            pin: Some("p".into()),
+            display: "throng-0".into(),
+            publishes: true,
+            subscribes: Some(subscribing),
+            attention: Attention::default(),
+            new_room,
+            session: SessionConfig::default(),
+        }));
+        let opening = Opening { subprotocol: Some("janus-protocol".into()), ..Opening::default() };
+        stand.tell(RoomInput::Opened(&opening));
+        for line in bytes.split(|byte| *byte == b'\n').take(60) {
+            stand.line(line);
+        }
+        stand.leave();
+    }
+}
+
+/// WHIP: responses between zero bytes, as those of WHEP.
+pub(crate) fn whip(bytes: &[u8]) {
+    let config = whep::Config::new("http://10.0.0.1/whip".parse().expect("a URL"));
+    let mut stand = Stand::new(Whip::new(config, None));
+    stand.tell(RoomInput::Offer(PeerId::PUBLISHER, SDP.into()));
+    for (fetch, response) in bytes.split(|byte| *byte == 0).take(20).enumerate() {
+        let response = response_of(response);
+        stand.tell(RoomInput::Fetched(FetchId(fetch as u32), Ok(&response)));
+        stand.tell(RoomInput::Connected(PeerId::PUBLISHER));
+    }
+    stand.leave();
+}
+
+/// An adapter, its clock, and whether it has failed or said goodbye.
+struct Stand {
+    room: Box<dyn RoomSignalling>,
+    now: Instant,
+    failed: bool,
+}
+
+impl Stand {
+    fn new(room: impl RoomSignalling + 'static) -> Self {
+        let mut stand = Self { room: Box::new(room), now: Instant::now(), failed: false };
+        stand.tell(RoomInput::Start);
+        stand
+    }
+
+    /// What the server says, or what the participant does, on one line.
+    fn line(&mut self, line: &[u8]) {
+        let attention = |heed: Heed| Attention { audio: Heed::All, video: heed };
+        match line {
+            b"wait" => self.wait(),
+            b"nobody" => self.tell(RoomInput::Attend(&attention(Heed::Nobody))),
+            b"all" => self.tell(RoomInput::Attend(&attention(Heed::All))),
+            b"mute" => self.tell(RoomInput::Mute(MediaKind::Video, true)),
+            b"speak" => self.tell(RoomInput::Mute(MediaKind::Video, false)),
+            b"off" => self.tell(RoomInput::Layer(Layer::Off)),
+            b"high" => self.tell(RoomInput::Layer(Layer::High)),
+            b"lost" => self.tell(RoomInput::Lost(PeerId(1))),
+            _ => {
+                let message = Message::Text(String::from_utf8_lossy(line).into_owned());
+                self.tell(RoomInput::Message(&message));
+            }
+        }
+    }
+
+    /// Gives an input, judges the outputs, and answers what wants a description.
+    fn tell(&mut self, input: RoomInput<'_>) {
+        self.room.handle(self.now, input);
+        let mut wanted = Vec::new();
+        for count in 0.. {
+            let Some(output) = self.room.poll_output() else { break };
+            assert!(count < 20_000, "no end of outputs");
+            assert!(!self.failed, "after a failure: {output:?}");
+            match output {
+                RoomOutput::Failed(failure) => {
+                    told(&failure.detail);
+                    self.failed = true;
+                }
+                RoomOutput::Odd(what) => told(&what),
+                RoomOutput::WantOffer(peer) => wanted.push(RoomInput::Offer(peer, SDP.into())),
+                RoomOutput::RemoteOffer(peer, _) => wanted.push(RoomInput::Answer(peer, SDP.into())),
+                RoomOutput::RemoteCandidate(_, candidate) => assert!(candidate.starts_with("candidate:")),
+                RoomOutput::People(names) => assert!(names.len() <= 4_096),
+                _ => {}
+            }
+        }
+        if let Some((at, why)) = self.room.next_timeout() {
+            assert!(!self.failed, "waits for {why} after a failure");
+            assert!(at <= self.now + Duration::from_secs(3_600), "{why}");
+        }
+        wanted.into_iter().for_each(|answer| self.tell(answer));
+    }
+
+    fn wait(&mut self) {
+        if let Some((at, _)) = self.room.next_timeout() {
+            self.now = self.now.max(at);
+            self.tell(RoomInput::Timeout);
+        }
+    }
+
+    /// Goodbye is said, at the latest when nobody answers it any more.
+    fn leave(mut self) {
+        if self.failed {
+            return;
+        }
+        self.tell(RoomInput::Leave { others_follow: false });
+        for _ in 0..10 {
+            self.wait();
+        }
+        assert!(self.room.next_timeout().is_none(), "waits after its goodbye");
+    }
+}
