@@ -1,20 +1,26 @@
 //! Commands that the watcher starts because they are to be watched, and ends with everything they started.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process_group, waitid};
 use throng_observation::host::HostEventKind;
 
 use crate::local::WatchError;
+use crate::logs::{Drain, Output};
 use crate::sampler::meter::Out;
 use crate::target::Target;
 
 /// How long a command may take to end after it was asked to.
 const COMMAND_ENDS_WITHIN: Duration = Duration::from_secs(5);
+/// How long the last words of a command that has ended are waited for: what it left behind may hold its output open.
+const LAST_WORDS_WITHIN: Duration = Duration::from_secs(1);
+/// How many of its last lines are told where it ended with a fault.
+const LAST_LINES_MAX: usize = 3;
 
 /// The commands among the targets, by the targets' places. They end when the last clone goes.
 #[derive(Clone, Debug, Default)]
@@ -22,13 +28,21 @@ pub(crate) struct Commands(Arc<Vec<(usize, Started)>>);
 
 impl Commands {
     pub(crate) fn start(targets: &[Target]) -> Result<Self, WatchError> {
-        let mut started = Vec::new();
+        let mut started: Vec<(usize, Started)> = Vec::new();
         for (place, target) in targets.iter().enumerate() {
             if let Target::Command(words) = target {
-                started.push((place, Started::start(words)?));
+                let program = words.first().and_then(|word| word.rsplit('/').next()).unwrap_or_default();
+                let before = started.iter().filter(|(_, other)| other.program == program).count();
+                started.push((place, Started::start(words, program, before)?));
             }
         }
         Ok(Self(Arc::new(started)))
+    }
+
+    /// What they write: standard output and error of each.
+    pub(crate) fn outputs(&self) -> Vec<Output> {
+        let drains = self.0.iter().flat_map(|(_, started)| &started.outputs);
+        drains.map(|drain| drain.output().clone()).collect()
     }
 
     /// The process group of the target at this place.
@@ -53,29 +67,64 @@ impl Commands {
 #[derive(Debug)]
 struct Started {
     name: String,
+    /// The file name of it.
+    program: String,
     child: Child,
+    /// Standard error and output, in this order. They are read whoever wants them: a full pipe would halt the server.
+    outputs: Vec<Drain>,
+    /// When it was first seen that it is over.
+    over_at: OnceLock<Instant>,
 }
 
 impl Started {
-    fn start(words: &[String]) -> Result<Self, WatchError> {
+    /// Starts it; `before` are the commands of the same program that were started before.
+    fn start(words: &[String], program: &str, before: usize) -> Result<Self, WatchError> {
         let fail = |error| WatchError::Start { command: words.join(" "), error };
-        let (program, arguments) = words
+        let (name, arguments) = words
             .split_first()
             .ok_or_else(|| fail(io::Error::new(io::ErrorKind::InvalidInput, "the command is empty")))?;
-        let mut command = Command::new(program);
-        command.args(arguments).stdin(Stdio::null()).process_group(0);
-        Ok(Self { name: program.clone(), child: command.spawn().map_err(fail)? })
+        let mut command = Command::new(name);
+        command.args(arguments).process_group(0);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().map_err(fail)?;
+        let (name, program) = (name.clone(), program.to_owned());
+        let mut started = Self { name, program, child, outputs: Vec::new(), over_at: OnceLock::new() };
+        let stderr = started.child.stderr.take().map(|pipe| ("stderr", OwnedFd::from(pipe)));
+        let stdout = started.child.stdout.take().map(|pipe| ("stdout", OwnedFd::from(pipe)));
+        for (stream, pipe) in stderr.into_iter().chain(stdout) {
+            let number = if before == 0 { String::new() } else { format!(" {}", before + 1) };
+            let log = format!("{}{number} {stream}", started.program);
+            started.outputs.push(Drain::start(log, pipe).map_err(fail)?);
+        }
+        Ok(started)
     }
 
-    /// A sentence on how it ended, if it has.
+    /// A sentence on how it ended, if it has; with its last words where that was a fault.
     fn how_it_ended(&self) -> Option<String> {
         let status = self.status()?;
+        let is_fault = status.exit_status() != Some(0);
+        let over_at = self.over_at.get_or_init(Instant::now);
+        let is_read = self.outputs.iter().all(|drain| drain.output().is_over());
+        if is_fault && !is_read && over_at.elapsed() < LAST_WORDS_WITHIN {
+            return None;
+        }
         let how = match (status.exit_status(), status.terminating_signal()) {
             (Some(code), _) => format!("with exit code {code}"),
             (None, Some(signal)) => format!("by signal {signal}"),
             (None, None) => "for no known reason".into(),
         };
-        Some(format!("the command {} (PID {}) ended {how}", self.name, self.child.id()))
+        let mut told = format!("the command {} (PID {}) ended {how}", self.name, self.child.id());
+        if let Some((stream, last)) = self.last_lines().filter(|_| is_fault) {
+            told += &format!("; the last on its {stream}: {}", last.join(" / "));
+        }
+        Some(told)
+    }
+
+    /// What it wrote last, on standard error if it wrote there.
+    fn last_lines(&self) -> Option<(&'static str, Vec<String>)> {
+        let of_streams = ["stderr", "stdout"].into_iter().zip(&self.outputs);
+        let mut lines = of_streams.map(|(name, drain)| (name, drain.output().last_lines(LAST_LINES_MAX)));
+        lines.find(|(_, lines)| !lines.is_empty())
     }
 
     /// How it ended, if it has. It is left to be waited for, so that its PID, which names the group, stays its own.

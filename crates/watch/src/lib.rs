@@ -4,6 +4,7 @@
 mod target;
 pub use target::{Target, TargetError};
 
+mod charge;
 mod rows;
 pub use rows::{RowReceiver, RowSender, rows};
 
@@ -28,4 +29,4 @@ pub mod packs;
 pub mod scrape;
 
 mod told;
-pub use told::{Beside, Listened, Told, ToldConfig, ToldError, endpoint};
+pub use told::{Beside, Listened, Told, ToldConfig, endpoint};

@@ -10,6 +10,7 @@ use throng_observation::host::{HostEventKind, HostId};
 
 use crate::commands::Commands;
 use crate::find::Finder;
+use crate::logs::Output;
 use crate::rows::RowSender;
 use crate::sampler::cost::Pace;
 use crate::sampler::meter::Out;
@@ -31,6 +32,8 @@ pub struct WatchConfig {
     pub hot_threads: usize,
     /// The share of one core that watching may cost before it reads less often.
     pub cpu_ratio_max: f64,
+    /// Whether this process does nothing but watch this host, so that all its CPU time is the cost.
+    pub is_alone: bool,
 }
 
 impl Default for WatchConfig {
@@ -43,6 +46,7 @@ impl Default for WatchConfig {
             fast_period: Some(Duration::from_millis(100)),
             hot_threads: 64,
             cpu_ratio_max: 0.02,
+            is_alone: false,
         }
     }
 }
@@ -132,8 +136,13 @@ impl Local {
         let name = config.name.unwrap_or_else(host_name);
         let pace =
             Pace { slow: config.period, fast: config.fast_period.filter(|fast| *fast < config.period) };
-        let settings =
-            Settings { name, pace, hot_threads: config.hot_threads, cpu_max: config.cpu_ratio_max };
+        let settings = Settings {
+            name,
+            pace,
+            hot_threads: config.hot_threads,
+            cpu_max: config.cpu_ratio_max,
+            is_alone: config.is_alone,
+        };
         let (stop, stopped) = mpsc::channel::<()>();
         let (its_out, its_shown) = (out.clone(), shown.clone());
         let mut told = Vec::new();
@@ -159,15 +168,24 @@ pub struct Watching {
     commands: Option<Commands>,
 }
 
-/// Tells which processes are watched at the moment; good on any thread.
+/// Tells which processes are watched at the moment, and what those write that were started for it; good on any thread.
 #[derive(Clone, Debug, Default)]
-pub struct Processes(Shown);
+pub struct Processes {
+    shown: Shown,
+    outputs: Vec<Output>,
+}
 
 impl Processes {
     /// Those of this moment.
     #[must_use]
     pub fn now(&self) -> Vec<WatchedProcess> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Standard output and error of the commands that were started because they are to be watched.
+    #[must_use]
+    pub fn outputs(&self) -> &[Output] {
+        &self.outputs
     }
 }
 
@@ -181,7 +199,8 @@ impl Watching {
     /// Something by which others can ask [`Self::processes`].
     #[must_use]
     pub fn seen_processes(&self) -> Processes {
-        Processes(self.shown.clone())
+        let outputs = self.commands.as_ref().map(Commands::outputs).unwrap_or_default();
+        Processes { shown: self.shown.clone(), outputs }
     }
 
     /// Writes a mark of the run among the host's happenings.

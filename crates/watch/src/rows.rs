@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering:
 use std::sync::mpsc::{self, Receiver, RecvError, RecvTimeoutError, Sender, TryRecvError};
 use std::time::Duration;
 
-use throng_observation::host::{HostRow, SeriesId};
+use throng_observation::host::{HostId, HostRow, SeriesId};
+
+use crate::charge::{Accounts, Charged, Purpose, Spent};
 
 /// Puts rows into the queue of a run. Its clones share the numbers of series, so all parts of all watchers of a run
 /// use clones of one.
@@ -30,6 +32,7 @@ struct Shared {
     dropped: AtomicU64,
     /// Set when nobody takes rows any more.
     is_closed: AtomicBool,
+    accounts: Arc<Accounts>,
 }
 
 /// A queue for `capacity` rows. It takes memory for those that wait: a bounded channel of the standard library has all its
@@ -68,6 +71,16 @@ impl RowSender {
     /// Counts rows that were lost elsewhere on their way, such as at a remote watcher.
     pub fn count_dropped(&self, rows: u64) {
         self.shared.dropped.fetch_add(rows, Relaxed);
+    }
+
+    /// Puts what the calling thread takes of a CPU on the account of `host`, until the answer is dropped.
+    pub(crate) fn charge(&self, host: HostId, purpose: Purpose) -> Option<Charged> {
+        self.shared.accounts.clone().charge(host, purpose)
+    }
+
+    /// What the threads that work for `host` took of a CPU so far.
+    pub(crate) fn spent(&self, host: HostId) -> Spent {
+        self.shared.accounts.spent(host)
     }
 
     /// Whether the receiver has gone, so that further reading is in vain.

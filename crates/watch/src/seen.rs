@@ -10,6 +10,7 @@ use throng_observation::host::{
     HostEvent, HostEventKind, HostId, HostRow, HostSample, HostSeries, SeriesId, Unit,
 };
 
+use crate::charge::{Charged, Purpose};
 use crate::rows::RowSender;
 
 /// What a reader of a log or an endpoint saw.
@@ -96,6 +97,11 @@ impl SeenWriter {
         Self { host, rows, series: HashMap::new(), said_that_series_are_many: false }
     }
 
+    /// Puts what the calling thread takes of a CPU on the host's account, until the answer is dropped.
+    pub(crate) fn charge(&self) -> Option<Charged> {
+        self.rows.charge(self.host, Purpose::Reading)
+    }
+
     /// Writes what was seen at a moment.
     pub fn write(&mut self, at: RunTime, seen: impl IntoIterator<Item = Seen>) {
         for seen in seen {
@@ -116,7 +122,8 @@ impl SeenWriter {
         for series in ids {
             self.rows.send(HostRow::Sample(HostSample { series, at, value: f64::NAN }));
         }
-        self.series.values_mut().for_each(|known| known.last = None);
+        // Who takes the rows may forget a series that has ended: should it go on, it is announced again.
+        self.series.values_mut().for_each(|known| (known.last, known.announced) = (None, false));
     }
 
     fn value(&mut self, at: RunTime, value: Value) {
@@ -137,6 +144,9 @@ impl SeenWriter {
         let Some(known) = self.series.get(&key) else { return };
         let (id, announced, last) = (known.id, known.announced, known.last);
         if last.is_some_and(|(since, last)| repeats(last, value) && fresh(since, at)) {
+            return;
+        }
+        if value.is_nan() && !announced {
             return;
         }
         // Without its series a sample says nothing: it waits for the next moment.
@@ -261,6 +271,10 @@ mod tests {
         let values = samples(&receiver);
         assert_eq!(values.len(), 2);
         assert!(values[1].is_nan());
+        rows.write(second(3), [value(1.0)]);
+        let again: Vec<_> = receiver.try_iter().collect();
+        assert!(matches!(&again[0], HostRow::Series(series) if series.id == SeriesId(1)), "{again:?}");
+        assert_eq!(again.len(), 2);
     }
 
     #[test]

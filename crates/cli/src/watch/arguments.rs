@@ -95,7 +95,7 @@ impl Watch {
     /// What is watched.
     pub(crate) fn config(&self) -> Result<WatchConfig, Stop> {
         let period = time("--every", &self.every)?;
-        Ok(WatchConfig { targets: self.targets()?, period, ..WatchConfig::default() })
+        Ok(WatchConfig { targets: self.targets()?, period, is_alone: true, ..WatchConfig::default() })
     }
 
     /// What is read beside the counters.

@@ -6,19 +6,50 @@ use std::time::Duration;
 use throng_observation::host::{HostEvent, HostEventKind, HostInfo, HostRow, HostSeries, SeriesId, Unit};
 use throng_observation::units::{bytes, percent};
 
+mod ended;
+use ended::Ended;
+
 /// Happenings that are kept.
 const EVENTS_MAX: usize = 100;
 /// Points of a history.
 const HISTORY_MAX: usize = 300;
+/// Series that go on at a time. The end of one may be lost on its way; those that said nothing for longest are forgotten.
+const SERIES_MAX: usize = 65_536;
+
+/// What counts errors.
+const ERRORS: [&str; 14] = [
+    "udp.rcvbuf_errors",
+    "udp.sndbuf_errors",
+    "udp.mem_errors",
+    "socket.drops",
+    "softnet.dropped",
+    "nic.rx_dropped",
+    "nic.tx_dropped",
+    "nic.rx_fifo",
+    "qdisc.drops",
+    "tcp.listen_overflows",
+    "tcp.segments_retransmitted",
+    "conntrack.drops",
+    "cgroup.throttled_periods",
+    "host.memory.oom_kills",
+];
+
+/// Levels that cannot pass a limit.
+const LEVELS: [&str; 6] =
+    ["process.fds", "udp.memory", "tcp.memory", "conntrack.entries", "tcp.ephemeral_ports", "cgroup.memory"];
 
 /// Everything seen so far.
 #[derive(Debug, Default)]
 pub(super) struct Figures {
+    /// Those that go on.
     series: BTreeMap<SeriesId, Figure>,
+    ended: Ended,
     pub(super) events: VecDeque<HostEvent>,
     pub(super) info: Option<HostInfo>,
     /// Cores busy, a point a sample.
     pub(super) busy: VecDeque<f64>,
+    /// The last moment that anything was told of.
+    latest_s: f64,
 }
 
 /// One series.
@@ -63,13 +94,17 @@ impl Figures {
                     max: f64::NAN,
                     sum: 0.0,
                     began_s: None,
-                    at_s: 0.0,
+                    at_s: self.latest_s, // it has not been silent yet
                 });
                 entry.of = series.clone();
+                if self.series.len() > SERIES_MAX {
+                    self.forget_the_silent();
+                }
             }
             HostRow::Sample(sample) => {
                 let Some(figure) = self.series.get_mut(&sample.series) else { return };
                 let at_s = sample.at.as_secs_f64();
+                self.latest_s = self.latest_s.max(at_s);
                 // A rate is the mean since the reading before, so it belongs to the time before its sample.
                 let is_rate = !matches!(figure.of.unit, Unit::Count | Unit::Bytes);
                 let over = if is_rate { sample.value } else { figure.now };
@@ -85,12 +120,32 @@ impl Figures {
                     }
                     self.busy.push_back(sample.value);
                 }
+                // NaN ends a series.
+                if sample.value.is_nan()
+                    && let Some(figure) = self.series.remove(&sample.series)
+                {
+                    self.ended.take(figure);
+                }
             }
             HostRow::Profile(_) => {}
         }
     }
 
-    /// The series of a metric.
+    /// Forgets a quarter of the series, those that spoke longest ago.
+    fn forget_the_silent(&mut self) {
+        let mut spoke: Vec<_> = self.series.iter().map(|(id, figure)| (figure.at_s, *id)).collect();
+        spoke.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+        for (_, id) in spoke.into_iter().take(SERIES_MAX / 4) {
+            self.series.remove(&id);
+        }
+    }
+
+    /// The series of a metric, those that have ended too.
+    fn ever<'a>(&'a self, metric: &'a str) -> impl Iterator<Item = &'a Figure> {
+        self.of(metric).chain(self.ended.of(metric))
+    }
+
+    /// The series of a metric that go on.
     pub(super) fn of<'a>(&'a self, metric: &'a str) -> impl Iterator<Item = &'a Figure> {
         self.series.values().filter(move |figure| figure.of.metric == metric)
     }
@@ -115,24 +170,8 @@ impl Figures {
 
     /// Errors that were counted: metric, labels, how many in a second at the worst.
     pub(super) fn errors(&self) -> Vec<(String, f64)> {
-        const ERRORS: [&str; 14] = [
-            "udp.rcvbuf_errors",
-            "udp.sndbuf_errors",
-            "udp.mem_errors",
-            "socket.drops",
-            "softnet.dropped",
-            "nic.rx_dropped",
-            "nic.tx_dropped",
-            "nic.rx_fifo",
-            "qdisc.drops",
-            "tcp.listen_overflows",
-            "tcp.segments_retransmitted",
-            "conntrack.drops",
-            "cgroup.throttled_periods",
-            "host.memory.oom_kills",
-        ];
         let worst = |name: &'static str| {
-            self.of(name).filter(|figure| figure.max > 0.0).map(move |figure| {
+            self.ever(name).filter(|figure| figure.max > 0.0).map(move |figure| {
                 let labels: Vec<_> =
                     figure.of.labels.iter().map(|(name, value)| format!("{name} {value}")).collect();
                 (format!("{name} {}", labels.join(", ")).trim_end().to_owned(), figure.max)
@@ -143,16 +182,8 @@ impl Figures {
 
     /// Levels near what cannot be passed: what, level, limit.
     pub(super) fn near_limits(&self) -> Vec<String> {
-        const LEVELS: [&str; 6] = [
-            "process.fds",
-            "udp.memory",
-            "tcp.memory",
-            "conntrack.entries",
-            "tcp.ephemeral_ports",
-            "cgroup.memory",
-        ];
         let near = |name: &'static str| {
-            self.of(name).filter_map(move |figure| {
+            self.ever(name).filter_map(move |figure| {
                 let limit = figure.of.limit.filter(|limit| figure.max > limit * 0.8)?;
                 let who = figure.of.labels.get("process").or_else(|| figure.of.labels.get("cgroup"));
                 Some(format!("{name} {}: {:.0} of {limit:.0}", who.map_or("", String::as_str), figure.max))
@@ -165,7 +196,7 @@ impl Figures {
     pub(super) fn table(&self, lasted: Duration, rows_dropped: u64) -> String {
         let end_s = lasted.as_secs_f64();
         let mut text = format!("Watched for {end_s:.0} s\n");
-        if let Some(busy) = self.one("host.cpu.busy") {
+        if let Some(busy) = self.ever("host.cpu.busy").next() {
             let cores = busy.of.limit.unwrap_or(0.0);
             text += &format!(
                 "  host         {:.2} of {cores:.0} cores busy, at most {:.2}\n",
@@ -173,9 +204,9 @@ impl Figures {
                 busy.max
             );
         }
-        for process in self.of("process.cpu") {
+        for process in self.ever("process.cpu") {
             let pid = process.label("pid");
-            let its = |metric: &'static str| self.of(metric).find(move |figure| figure.label("pid") == pid);
+            let its = |metric: &'static str| self.ever(metric).find(move |figure| figure.label("pid") == pid);
             text += &format!(
                 "  {:<12} PID {pid}: {:.3} cores, at most {:.3}; {:.0} threads, {}, {:.0} descriptors\n",
                 process.label("process"),
@@ -186,7 +217,7 @@ impl Figures {
                 its("process.fds").map_or(0.0, |figure| figure.max),
             );
         }
-        let mut threads: Vec<_> = self.of("thread.cpu").collect();
+        let mut threads: Vec<_> = self.ever("thread.cpu").collect();
         threads.sort_by(|a, b| b.mean(end_s).total_cmp(&a.mean(end_s)));
         if !threads.is_empty() {
             text += "  thread                 tid       mean       max\n";
@@ -260,5 +291,64 @@ mod tests {
         for words in ["hloop 1", "20.0", "process.fds janus: 90 of 100", "udp.rcvbuf_errors"] {
             assert!(table.contains(words), "{words} is not in\n{table}");
         }
+    }
+
+    #[test]
+    fn threads_that_come_and_go_cost_a_bounded_memory_and_those_that_worked_are_told_at_the_end() {
+        let mut figures = Figures::default();
+        let mut take = |row| figures.take(&row);
+        for id in 0..20_000 {
+            take(series(
+                id,
+                ["thread.cpu", "thread.run_queue_wait", "process.io"][id as usize % 3],
+                Unit::Ratio,
+                None,
+            ));
+            let busy = if id == 9 { 0.9 } else { 0.01 };
+            [(0, 0.0), (1, busy), (2, f64::NAN)]
+                .into_iter()
+                .for_each(|(at, value)| take(sample(id, at, value)));
+        }
+        assert!(figures.series.is_empty(), "{}", figures.series.len());
+        assert_eq!(figures.ended.of("thread.cpu").count(), ended::ENDED_MAX);
+        let table = figures.table(Duration::from_secs(4), 0);
+        assert!(table.contains("90.0"), "the busiest of all is not in\n{table}");
+        assert!(figures.threads().is_empty(), "none of them runs at the moment");
+    }
+
+    #[test]
+    fn a_process_that_ended_is_told_whole_or_not_at_all() {
+        let mut figures = Figures::default();
+        for pid in 0..500_u32 {
+            let metrics = ["process.threads", "process.cpu", "process.fds", "process.rss"];
+            for (id, metric) in (pid * 4..).zip(metrics) {
+                let HostRow::Series(mut row) = series(id, metric, Unit::Count, None) else { panic!() };
+                row.labels.insert("pid".into(), format!("{pid}"));
+                figures.take(&HostRow::Series(row));
+                let value = if pid == 3 { 9.0 } else { 2.0 };
+                for (at, value) in [(0, value), (1, value), (2, f64::NAN)] {
+                    figures.take(&sample(id, at, value));
+                }
+            }
+        }
+        let table = figures.table(Duration::from_secs(4), 0);
+        let lines: Vec<_> = table.lines().filter(|line| line.contains(" PID ")).collect();
+        assert_eq!(lines.len(), ended::ENDED_MAX, "{table}");
+        assert!(lines.iter().any(|line| line.contains("PID 3:")), "it worked most:\n{table}");
+        assert!(lines.iter().all(|line| !line.contains("; 0 threads")), "{table}");
+    }
+
+    #[test]
+    fn series_whose_end_was_lost_do_not_grow_without_bound() {
+        let mut figures = Figures::default();
+        for id in 0..u32::try_from(SERIES_MAX + 10).unwrap() {
+            figures.take(&series(id, "thread.cpu", Unit::Ratio, None));
+            figures.take(&sample(id, i64::from(id), 0.1));
+        }
+        assert!(figures.series.len() <= SERIES_MAX);
+        assert!(
+            figures.series.contains_key(&SeriesId(u32::try_from(SERIES_MAX).unwrap())),
+            "one that speaks"
+        );
     }
 }

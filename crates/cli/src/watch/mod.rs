@@ -50,21 +50,20 @@ fn here(command: &Watch, interrupt: &Interrupt) -> Result<Exit, Stop> {
 
     let beside = command.beside()?;
     let listened = beside.begin(&command.targets()?, &watching.seen_processes(), HostId(0), zero, &rows);
-    if let Some(problem) = &listened.problem {
-        say(&format!("warning: {problem}"));
-    }
-    let packs = serde_json::to_string(&listened.packs).unwrap_or_default();
+    listened.problems.iter().for_each(|problem| say(&format!("warning: {problem}")));
+    let mut packs = serde_json::to_string(&listened.packs).unwrap_or_default();
     let mut figures = Figures::default();
     let mut is_over = false;
     while !is_over {
         std::thread::sleep(SHOW_EVERY);
+        if let Some(more) = listened.news() {
+            packs = serde_json::to_string(&more).unwrap_or_default();
+        }
         is_over = interrupt.is_set() || lasts.is_some_and(|lasts| zero.elapsed() >= lasts);
         take(&received, &packs, &mut figures, file.as_mut());
         is_over |= view.show(&figures, zero.elapsed());
     }
-    if let Some(told) = listened.told {
-        told.stop();
-    }
+    listened.stop();
     watching.stop();
     take(&received, &packs, &mut figures, file.as_mut());
     drop(view);

@@ -7,9 +7,10 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, Paragraph, Row, Sparkline, Table};
+use throng_observation::host::{is_stacked_disk, is_upper_interface, lowest};
 use throng_observation::units::{bytes, percent};
 
-use super::figures::Figures;
+use super::figures::{Figure, Figures};
 
 const BAD: Color = Color::Red;
 const QUIET: Color = Color::DarkGray;
@@ -43,8 +44,6 @@ pub(super) fn draw(frame: &mut Frame<'_>, title: &str, figures: &Figures, at: Du
 
 fn draw_host(frame: &mut Frame<'_>, area: Rect, figures: &Figures) {
     let now = |metric: &str| figures.one(metric).map_or(0.0, |figure| figure.now);
-    let sum =
-        |metric: &str| figures.of(metric).map(|figure| figure.now).filter(|now| !now.is_nan()).sum::<f64>();
     let lines = vec![
         Line::from(format!(
             "CPU {:.2} cores (user {:.2}, system {:.2}, softirq {:.2}, iowait {:.2}, steal {:.2})   waiting for CPU {}, memory {}, I/O {}",
@@ -61,19 +60,39 @@ fn draw_host(frame: &mut Frame<'_>, area: Rect, figures: &Figures) {
         Line::from(format!(
             "memory available {}   disk read {}/s, written {}/s   UDP {:.0} in, {:.0} out a second   TCP {:.0} connections",
             bytes(now("host.memory.available")),
-            bytes(sum("disk.read_bytes")),
-            bytes(sum("disk.write_bytes")),
+            bytes(of_disks(figures, "disk.read_bytes")),
+            bytes(of_disks(figures, "disk.write_bytes")),
             now("udp.in_datagrams"),
             now("udp.out_datagrams"),
             now("tcp.established"),
         )),
         Line::from(format!(
             "interfaces: received {}/s, sent {}/s",
-            bytes(sum("nic.rx_bytes")),
-            bytes(sum("nic.tx_bytes"))
+            bytes(of_interfaces(figures, "nic.rx_bytes")),
+            bytes(of_interfaces(figures, "nic.tx_bytes"))
         )),
     ];
     frame.render_widget(Paragraph::new(lines).block(titled("Host")), area);
+}
+
+fn sum(figures: Vec<&Figure>) -> f64 {
+    figures.into_iter().map(|figure| figure.now).filter(|now| !now.is_nan()).sum()
+}
+
+/// A rate of all disks: of those made of others, each byte counts once.
+fn of_disks(figures: &Figures, metric: &str) -> f64 {
+    sum(lowest(figures.of(metric).collect(), |disk| is_stacked_disk(disk.label("device"))))
+}
+
+/// A rate of the interfaces of the server's own namespace, without the loopback unless that carries most.
+fn of_interfaces(figures: &Figures, metric: &str) -> f64 {
+    let own = figures.of(metric).filter(|nic| nic.label("netns").is_empty());
+    let (local, others): (Vec<_>, Vec<_>) = own.partition(|nic| nic.label("interface") == "lo");
+    let local = sum(local);
+    if others.iter().all(|nic| nic.now.is_nan() || nic.now < local) {
+        return local;
+    }
+    sum(lowest(others, |nic| is_upper_interface(nic.label("interface"))))
 }
 
 fn draw_chart(frame: &mut Frame<'_>, area: Rect, figures: &Figures) {
@@ -133,6 +152,45 @@ mod tests {
     use super::*;
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
+    use throng_observation::RunTime;
+    use throng_observation::host::{HostRow, HostSample, HostSeries, SeriesId};
+
+    /// What each series says now: metric, label, its value, and the rate.
+    fn figures(series: &[(&str, &str, &str, f64)]) -> Figures {
+        let mut figures = Figures::default();
+        for (number, (metric, label, of, value)) in (0..).zip(series) {
+            let id = SeriesId(number);
+            let labels = [((*label).to_owned(), (*of).to_owned())].into();
+            let metric = (*metric).to_owned();
+            figures.take(&HostRow::Series(HostSeries { id, metric, labels, ..HostSeries::default() }));
+            let at = RunTime(1_000_000);
+            figures.take(&HostRow::Sample(HostSample { series: id, at, value: *value }));
+        }
+        figures
+    }
+
+    #[test]
+    fn a_byte_that_passes_two_devices_counts_once() {
+        let figures = figures(&[
+            ("disk.read_bytes", "device", "vda", 3e6),
+            ("disk.read_bytes", "device", "vdb", 1e6),
+            ("disk.read_bytes", "device", "dm-0", 4e6),
+            ("disk.write_bytes", "device", "dm-0", 5e6),
+            ("nic.tx_bytes", "interface", "eth0", 8e6),
+            ("nic.tx_bytes", "interface", "docker0", 8e6),
+            ("nic.tx_bytes", "interface", "lo", 2e6),
+            ("nic.rx_bytes", "interface", "eth0", 1e6),
+            ("nic.rx_bytes", "interface", "lo", 2e6),
+        ]);
+        assert_eq!(of_disks(&figures, "disk.read_bytes"), 4e6);
+        assert_eq!(of_disks(&figures, "disk.write_bytes"), 5e6);
+        assert_eq!(of_interfaces(&figures, "nic.tx_bytes"), 8e6);
+        assert_eq!(of_interfaces(&figures, "nic.rx_bytes"), 2e6);
+        let mut terminal = Terminal::new(TestBackend::new(120, 30)).unwrap();
+        terminal.draw(|frame| draw(frame, "this host", &figures, Duration::ZERO)).unwrap();
+        let shown = terminal.backend().to_string();
+        assert!(shown.contains(&format!("disk read {}/s, written {}/s", bytes(4e6), bytes(5e6))), "{shown}");
+    }
 
     #[test]
     fn any_size_of_terminal_is_drawn() {

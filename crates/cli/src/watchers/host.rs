@@ -9,7 +9,7 @@ use throng_observation::pack::Pack;
 use throng_scenario::{Moment, ProfileWish, Watch, Watched};
 use throng_watch::profiler::{self, Options};
 use throng_watch::remote::{Remote, RemoteWatching};
-use throng_watch::{Beside, Local, RowSender, Target, Told, WatchConfig, Watching, packs};
+use throng_watch::{Beside, Listened, Local, RowSender, Target, WatchConfig, Watching, packs};
 
 use super::moment::{is_due, run_time};
 
@@ -18,7 +18,7 @@ pub(super) struct Host {
     pub(super) id: HostId,
     pub(super) watch: Watch,
     watching: Option<By>,
-    told: Option<Told>,
+    listened: Option<Listened>,
     wishes: Vec<ProfileWish>,
     profiling: Vec<Profiling>,
     pub(super) is_lost: bool,
@@ -33,7 +33,7 @@ enum By {
 /// What is known of a host's server, and what is wrong with what was asked for.
 pub(super) struct Listening {
     pub(super) packs: Option<Vec<Pack>>,
-    pub(super) problem: Option<String>,
+    pub(super) problems: Vec<String>,
 }
 
 /// A profile that is being taken, on a thread of its own: finding names takes a while.
@@ -63,8 +63,8 @@ impl Host {
         };
         let is_lost = watching.is_none();
         let wishes = if is_lost { Vec::new() } else { watch.profile.clone() };
-        let (watch, told, profiling) = (watch.clone(), None, Vec::new());
-        (Self { id, watch, watching, told, wishes, profiling, is_lost }, problem)
+        let (watch, listened, profiling) = (watch.clone(), None, Vec::new());
+        (Self { id, watch, watching, listened, wishes, profiling, is_lost }, problem)
     }
 
     /// Finds what is known of the server, and reads its logs and endpoints. An agent does both by itself, by what its
@@ -82,18 +82,24 @@ impl Host {
                 };
                 let targets = targets(&self.watch.target);
                 let listened = beside.begin(&targets, &watching.seen_processes(), self.id, zero, rows);
-                self.told = listened.told;
-                Listening { packs: Some(listened.packs), problem: listened.problem }
+                let (packs, problems) = (Some(listened.packs.clone()), listened.problems.clone());
+                self.listened = Some(listened);
+                Listening { packs, problems }
             }
             (Some(By::Agent(_)), Some(name)) if unknown(&beside.packs, name) => {
-                Listening { packs: None, problem: Some(format!("there is no knowledge pack `{name}`")) }
+                Listening { packs: None, problems: vec![format!("there is no knowledge pack `{name}`")] }
             }
             (Some(By::Agent(_)), Some(name)) => {
                 let packs = packs::of_server(&beside.packs, Some(name), &[]);
-                Listening { packs: Some(packs), problem: None }
+                Listening { packs: Some(packs), problems: Vec::new() }
             }
-            (Some(By::Agent(_)) | None, _) => Listening { packs: None, problem: None },
+            (Some(By::Agent(_)) | None, _) => Listening { packs: None, problems: Vec::new() },
         }
+    }
+
+    /// What is known of the server, when that has become more: its processes came later.
+    pub(super) fn news(&self) -> Option<Vec<Pack>> {
+        self.listened.as_ref()?.news()
     }
 
     /// Begins the profiles that are due; returns what there is to tell. `is_heard`: rows of the host have come.
@@ -150,7 +156,8 @@ impl Host {
             return Ok(false);
         }
         let (moment, started_at) = (wish.moment.name(), run_time(at_s));
-        let options = Options { host: self.id, moment, started_at, ..Options::default() };
+        let account = Some(rows.clone());
+        let options = Options { host: self.id, moment, started_at, rows: account, ..Options::default() };
         let sampling = profiler::start(&pids, options).map_err(|error| error.to_string())?;
         let (rows, (stop, stopped)) = (rows.clone(), channel());
         let act = move || {
@@ -166,8 +173,8 @@ impl Host {
     /// Ends watching; profiles that are being taken end early and are kept. Returns the moments that did not come.
     pub(super) fn stop(&mut self) -> Vec<Moment> {
         self.profiling.drain(..).for_each(Profiling::end);
-        if let Some(told) = self.told.take() {
-            told.stop();
+        if let Some(listened) = self.listened.take() {
+            listened.stop();
         }
         match self.watching.take() {
             Some(By::Here(watching)) => watching.stop(),

@@ -92,8 +92,9 @@ impl Watchers {
             if let Some(packs) = &listening.packs {
                 watchers.know(id, packs);
             }
-            if let Some(problem) = listening.problem {
-                watchers.tell(Some(id), &format!("{}: {problem}", watch.label()));
+            // The host's happenings hold it already.
+            for problem in listening.problems {
+                watchers.tell(None, &format!("{}: {problem}", watch.label()));
             }
             watchers.hosts.push(host);
         }
@@ -109,7 +110,8 @@ impl Watchers {
         }
     }
 
-    /// Begins the profiles that are due, and notices watchers that died. `has_failed`: an objective was missed.
+    /// Begins the profiles that are due, notices watchers that died, and keeps what has become known of servers.
+    /// `has_failed`: an objective was missed.
     pub(crate) fn look(&mut self, has_failed: bool) {
         let at = since(self.zero);
         let mut told = Vec::new();
@@ -126,6 +128,8 @@ impl Watchers {
             }
         }
         told.into_iter().for_each(|(id, what)| self.tell(Some(id), &what));
+        let news: Vec<_> = self.hosts.iter().filter_map(|host| Some((host.id, host.news()?))).collect();
+        news.into_iter().for_each(|(id, packs)| self.know(id, &packs));
     }
 
     /// What the watched hosts do at the moment.

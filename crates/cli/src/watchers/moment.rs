@@ -5,6 +5,16 @@ use std::time::{Duration, Instant};
 use throng_observation::RunTime;
 use throng_scenario::{Moment, Plan, ProfileWish};
 
+use super::Watchers;
+
+impl Watchers {
+    /// Says whether everybody is there, in a search whose crowd comes and goes otherwise than planned: a load near the
+    /// limit is held, and does well.
+    pub(crate) fn is_full(&mut self, is_full: bool) {
+        self.full_at = if is_full { Duration::ZERO } else { Duration::MAX };
+    }
+}
+
 /// Whether a profile waits for a missed objective.
 pub(crate) fn wait_for_failure(plan: &Plan) -> bool {
     plan.watch.iter().flat_map(|watch| &watch.profile).any(|wish| wish.moment == Moment::Fail)

@@ -83,6 +83,30 @@ impl LineCounter {
         lines.finish(|line| second.count(line, patterns, told));
     }
 
+    /// Looks for other patterns from here on. What was counted of a pattern that is among them too goes on.
+    pub fn look_for(&mut self, patterns: Arc<Patterns>) {
+        let mut new = Self::new(std::mem::take(&mut self.log), patterns, self.since);
+        std::mem::swap(&mut new.lines, &mut self.lines);
+        let Counts { any, binary, cut, unsearched, by_pattern, first, .. } = &mut self.second;
+        (new.second.any, new.second.binary) = (*any, *binary);
+        (new.second.cut, new.second.unsearched) = (*cut, *unsearched);
+        let (old_count, new_count) = (self.patterns.all().len(), new.patterns.all().len());
+        for (old, pattern) in self.patterns.all().iter().enumerate() {
+            let Some(place) = new.patterns.all().iter().position(|other| other.id == pattern.id) else {
+                continue;
+            };
+            carry(by_pattern, old, &mut new.second.by_pattern, place);
+            carry(&mut self.told, old, &mut new.told, place);
+            carry(&mut self.live, old, &mut new.live, place);
+            let its = first.iter_mut().filter(|(index, _)| *index == old);
+            new.second.first.extend(its.map(|(_, line)| (place, std::mem::take(line))));
+        }
+        for other in 0..OTHERS {
+            carry(&mut self.live, old_count + other, &mut new.live, new_count + other);
+        }
+        *self = new;
+    }
+
     /// What was counted since the last time. To be called about once a second; rates are over the time that passed.
     pub fn tick(&mut self, now: RunTime) -> Vec<Seen> {
         let seconds = now.millis_since(self.since) / 1e3;
@@ -125,6 +149,13 @@ impl LineCounter {
 
 /// Series of lines that are not of a pattern.
 const OTHERS: usize = 4;
+
+/// Moves what stands at one place to another.
+fn carry<T: Default>(from: &mut [T], old: usize, to: &mut [T], place: usize) {
+    if let (Some(from), Some(to)) = (from.get_mut(old), to.get_mut(place)) {
+        *to = std::mem::take(from);
+    }
+}
 
 impl Counts {
     fn count(&mut self, line: Line<'_>, patterns: &Patterns, told: &mut [bool]) {
@@ -245,6 +276,26 @@ mod tests {
         let seen = counter.tick(RunTime(1_000_000));
         assert!(value_of(&seen, "log.lines[binary]").unwrap() > 0.0);
         assert_eq!(value_of(&seen, "log.lines[too_many_open_files]"), Some(1.0));
+    }
+
+    #[test]
+    fn other_patterns_go_on_where_those_before_were() {
+        let mut counter = counter("generic");
+        counter.read(b"Too many open files\nDiscarding too old outgo");
+        let seen = counter.tick(RunTime(1_000_000));
+        assert_eq!(events(&seen).len(), 1);
+        counter.read(b"");
+        counter.look_for(self::counter("janus").patterns);
+        counter.read(b"ing packet (age=1us)\nToo many open files\n");
+        let seen = counter.tick(RunTime(2_000_000));
+        assert_eq!(value_of(&seen, "log.lines[old_packet_discarded]"), Some(1.0), "a line begun before");
+        assert_eq!(value_of(&seen, "log.lines[too_many_open_files]"), Some(1.0));
+        assert_eq!(events(&seen).len(), 1, "the first line of a pattern is told once: {seen:?}");
+        counter.read(b"Too many open files\n");
+        counter.look_for(self::counter("ffmpeg").patterns);
+        let seen = counter.tick(RunTime(3_000_000));
+        assert_eq!(value_of(&seen, "log.lines[too_many_open_files]"), Some(1.0), "counted before");
+        assert_eq!(value_of(&seen, "log.lines[any]"), Some(1.0));
     }
 
     #[test]

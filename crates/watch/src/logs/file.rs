@@ -11,10 +11,20 @@ const READ_BYTES_MAX: usize = 4 << 20;
 /// old lines are worth less than knowing what happens.
 const BEHIND_BYTES_MAX: u64 = 64 << 20;
 
+/// What a file gives, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Piece<'a> {
+    /// Its next bytes.
+    Bytes(&'a [u8]),
+    /// The file was replaced or cut, or part of it was skipped: a line that was begun before will not be ended by what
+    /// follows.
+    Break,
+}
+
 /// What following a file came to.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// The file was replaced or cut: lines that were begun will not be ended.
+    /// The file was replaced or cut.
     pub ended: bool,
     /// Bytes that were skipped because the file grew faster than it could be read.
     pub skipped_bytes: u64,
@@ -56,7 +66,7 @@ impl FileTail {
     }
 
     /// Reads what has been written since the last time.
-    pub fn read(&mut self, mut each: impl FnMut(&[u8])) -> Progress {
+    pub fn read(&mut self, mut each: impl FnMut(Piece<'_>)) -> Progress {
         let mut progress = Progress::default();
         let mut budget = READ_BYTES_MAX;
         let result = self.follow(&mut budget, &mut progress, &mut each);
@@ -78,7 +88,7 @@ impl FileTail {
         &mut self,
         budget: &mut usize,
         progress: &mut Progress,
-        each: &mut impl FnMut(&[u8]),
+        each: &mut impl FnMut(Piece<'_>),
     ) -> Result<(), String> {
         // The old file is read to its end before the new one: a rotated log goes on growing until the server is told.
         self.read_open(budget, progress, each)?;
@@ -93,6 +103,9 @@ impl FileTail {
         };
         if replaced && *budget > 0 {
             progress.ended = self.file.take().is_some();
+            if progress.ended {
+                each(Piece::Break);
+            }
             self.file = Some(self.open()?);
             self.read_open(budget, progress, each)?;
         }
@@ -129,7 +142,7 @@ impl FileTail {
         &mut self,
         budget: &mut usize,
         progress: &mut Progress,
-        each: &mut impl FnMut(&[u8]),
+        each: &mut impl FnMut(Piece<'_>),
     ) -> Result<(), String> {
         let Some(open) = &mut self.file else { return Ok(()) };
         let size = open.file.metadata().map_or(open.offset, |about| about.len());
@@ -137,11 +150,13 @@ impl FileTail {
             // Cut short in place (logrotate's copytruncate): what follows is new.
             open.offset = 0;
             progress.ended = true;
+            each(Piece::Break);
         }
         if size - open.offset > BEHIND_BYTES_MAX {
             let near_end = size - READ_BYTES_MAX as u64;
             progress.skipped_bytes += near_end - open.offset;
             open.offset = near_end;
+            each(Piece::Break);
         }
         while *budget > 0 {
             let room = self.buffer.len().min(*budget);
@@ -149,7 +164,7 @@ impl FileTail {
             match open.file.read_at(buffer, open.offset) {
                 Ok(0) => break,
                 Ok(count) => {
-                    each(buffer.get(..count).unwrap_or_default());
+                    each(Piece::Bytes(buffer.get(..count).unwrap_or_default()));
                     open.offset += count as u64;
                     *budget -= count;
                 }
@@ -157,6 +172,7 @@ impl FileTail {
                 Err(error) => {
                     let reason = format!("{}: {error}", self.path.display());
                     self.file = None;
+                    each(Piece::Break);
                     return Err(reason);
                 }
             }

@@ -25,7 +25,10 @@ impl Log {
 
     fn read(&mut self) -> (String, Progress) {
         let mut got = Vec::new();
-        let progress = self.tail.read(|bytes| got.extend_from_slice(bytes));
+        let progress = self.tail.read(|piece| match piece {
+            Piece::Bytes(bytes) => got.extend_from_slice(bytes),
+            Piece::Break => got.push(b'|'),
+        });
         (String::from_utf8(got).unwrap(), progress)
     }
 }
@@ -63,7 +66,7 @@ fn a_renamed_file_is_read_to_its_end_and_then_the_new_one() {
     old.write_all(b"two\n").unwrap();
     log.append("three\n");
     let (text, progress) = log.read();
-    assert_eq!(text, "two\nthree\n");
+    assert_eq!(text, "two\n|three\n");
     assert!(progress.ended && progress.recovered);
     log.append("four\n");
     assert_eq!(log.read().0, "four\n");
@@ -79,7 +82,7 @@ fn a_file_cut_in_place_is_read_from_its_beginning() {
     fs::File::create(log.path()).unwrap();
     log.append("new\n");
     let (text, progress) = log.read();
-    assert_eq!((text.as_str(), progress.ended), ("new\n", true));
+    assert_eq!((text.as_str(), progress.ended), ("|new\n", true));
 }
 
 #[test]
@@ -101,7 +104,7 @@ fn a_file_far_ahead_is_followed_from_near_its_end_and_what_is_skipped_is_counted
     let ahead = BEHIND_BYTES_MAX + 10;
     fs::OpenOptions::new().write(true).open(log.path()).unwrap().set_len(ahead).unwrap();
     let (text, progress) = log.read();
-    assert_eq!(text.len(), READ_BYTES_MAX);
+    assert_eq!((text.len(), text.starts_with('|')), (READ_BYTES_MAX + 1, true));
     assert_eq!(progress.skipped_bytes, ahead - READ_BYTES_MAX as u64);
 }
 

@@ -1,18 +1,20 @@
 //! Server logs while the crowd is in: lines counted by pattern, values that stand in them, and requests and bytes by
-//! group of URIs from access logs. The counting is told the time and handed bytes; [`Tail`] reads files and pipes.
+//! group of URIs from access logs. The counting is told the time and handed bytes; [`Tail`] reads files, outputs and journals.
 
 pub mod access;
 mod counter;
 mod file;
 mod lines;
+mod output;
 mod patterns;
 mod redact;
 mod source;
 mod tail;
 
 pub use counter::{LineCounter, SEARCHED_LINES_MAX};
-pub use file::FileTail;
+pub use file::{FileTail, Piece, Progress};
 pub use lines::{LINE_BYTES_MAX, Line, Lines};
+pub use output::{Drain, Output};
 pub use patterns::{PATTERNS_MAX, PatternError, Patterns};
 pub use redact::shown;
 pub use source::{LogSource, SourceError};

@@ -29,7 +29,7 @@ pub enum PatternError {
 }
 
 /// What is looked for in a log. The first of two patterns with the same id counts.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Patterns {
     set: RegexSet,
     patterns: Vec<Compiled>,

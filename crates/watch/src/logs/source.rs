@@ -1,21 +1,22 @@
-//! Where log lines come from: a file, a pipe of a program that throng started, the journal of a unit.
+//! Where log lines come from: a file, the output of a program that throng started, the journal of a unit.
 
 use std::io::Read;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::Output;
+
 /// How a watched program's words reach us.
 #[derive(Debug)]
 pub enum LogSource {
     /// A file, followed by name.
     File(PathBuf),
-    /// The reading end of a pipe: standard output or standard error of a program. It is read all the time, so that the
-    /// program never waits for its observer.
-    Pipe(OwnedFd),
+    /// Standard output or standard error of a program.
+    Output(Output),
     /// The journal of a systemd unit, through `journalctl`.
     Journal {
         /// The unit.

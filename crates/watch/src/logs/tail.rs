@@ -1,21 +1,20 @@
-//! Reads the logs of a host while the run goes on: a thread a log, so that a pipe is emptied whatever else happens.
+//! Reads the logs of a host while the run goes on: a thread a log.
 
-use std::fs::File;
-use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use throng_observation::host::{HostEventKind, Unit};
 
 use super::access::{AccessCounter, UriGroups};
+use super::output::OutputReader;
 use super::source::{Journal, Waited, is_unit, read_within};
-use super::{FileTail, LineCounter, LogSource, Patterns, SourceError};
+use super::{FileTail, LineCounter, LogSource, Patterns, Piece, SourceError};
 use crate::seen::{Clock, Seen, SeenWriter, Value};
 
-/// How often a file is looked at, and how long a pipe is waited for.
+/// How often a file is looked at, and how long an output is waited for.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// How often counts are written.
 const WRITE_EVERY: Duration = Duration::from_secs(1);
@@ -35,8 +34,11 @@ pub enum LogReader {
 #[derive(Debug, Default)]
 pub struct Tail {
     stop: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<()>>,
+    readers: Vec<(JoinHandle<()>, Next)>,
 }
+
+/// What a reader is to count by from its next second on.
+type Next = Arc<Mutex<Option<(Arc<Patterns>, Arc<UriGroups>)>>>;
 
 impl Tail {
     /// No logs yet.
@@ -68,9 +70,11 @@ impl Tail {
             LogReader::Lines(patterns) => Counter::Lines(LineCounter::new(log.clone(), patterns, clock())),
             LogReader::Access(groups) => Counter::Access(AccessCounter::new(log.clone(), groups, clock())),
         };
+        let next = Next::default();
         let writer = Writer {
             log,
             counter,
+            next: next.clone(),
             rows,
             clock,
             last: Instant::now(),
@@ -87,13 +91,24 @@ impl Tail {
                 writer.look(&mut file);
                 thread.spawn(move || follow_file(file, writer, &stop))?
             }
-            LogSource::Pipe(fd) => thread.spawn(move || follow_pipe(fd, writer, &stop))?,
+            LogSource::Output(output) => {
+                let output = OutputReader::new(output);
+                thread.spawn(move || follow_output(output, writer, &stop))?
+            }
             LogSource::Journal { unit, program } => {
                 thread.spawn(move || follow_journal(&program, &unit, writer, &stop))?
             }
         };
-        self.threads.push(thread);
+        self.readers.push((thread, next));
         Ok(())
+    }
+
+    /// Counts by these from the next second on, without losing a line.
+    pub fn count_by(&self, patterns: &Arc<Patterns>, groups: &Arc<UriGroups>) {
+        for (_, next) in &self.readers {
+            let both = (patterns.clone(), groups.clone());
+            *next.lock().unwrap_or_else(PoisonError::into_inner) = Some(both);
+        }
     }
 
     /// Ends all readers, when what is there has been read and written. Dropping it does the same.
@@ -103,7 +118,7 @@ impl Tail {
 
     fn end(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        for thread in self.threads.drain(..) {
+        for (thread, _) in self.readers.drain(..) {
             let _ = thread.join();
         }
     }
@@ -148,6 +163,7 @@ impl Counter {
 struct Writer {
     log: String,
     counter: Counter,
+    next: Next,
     rows: SeenWriter,
     clock: Clock,
     last: Instant,
@@ -158,10 +174,11 @@ struct Writer {
 impl Writer {
     fn look(&mut self, file: &mut FileTail) {
         let counter = &mut self.counter;
-        let progress = file.read(|bytes| counter.read(bytes));
-        if progress.ended {
-            self.counter.finish();
-        }
+        let progress = file.read(|piece| match piece {
+            Piece::Bytes(bytes) => counter.read(bytes),
+            // What was begun before is a line of its own, not the beginning of what comes next.
+            Piece::Break => counter.finish(),
+        });
         self.skipped_bytes += progress.skipped_bytes;
         if let Some(trouble) = progress.trouble {
             self.say(HostEventKind::CannotSee, format!("the log {}: {trouble}", self.log));
@@ -177,8 +194,16 @@ impl Writer {
     }
 
     fn write_when_due(&mut self) {
-        if self.last.elapsed() >= WRITE_EVERY {
-            self.write();
+        if self.last.elapsed() < WRITE_EVERY {
+            return;
+        }
+        self.write();
+        let next = self.next.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some((patterns, groups)) = next {
+            match &mut self.counter {
+                Counter::Lines(counter) => counter.look_for(patterns),
+                Counter::Access(counter) => counter.group_by(groups),
+            }
         }
     }
 
@@ -206,6 +231,7 @@ impl Writer {
 }
 
 fn follow_file(mut file: FileTail, mut writer: Writer, stop: &AtomicBool) {
+    let _cost = writer.rows.charge();
     loop {
         // Asked before reading: what was written before the stop is read.
         let last = stop.load(Ordering::Relaxed);
@@ -219,27 +245,43 @@ fn follow_file(mut file: FileTail, mut writer: Writer, stop: &AtomicBool) {
     writer.end();
 }
 
-fn follow_pipe(fd: OwnedFd, mut writer: Writer, stop: &AtomicBool) {
-    let mut pipe = File::from(fd);
+fn follow_output(mut output: OutputReader, mut writer: Writer, stop: &AtomicBool) {
+    let _cost = writer.rows.charge();
     let mut buffer = vec![0; 64 * 1024];
+    let mut stopped_at: Option<Instant> = None;
     loop {
-        // A writer that never pauses must not keep the reader from its end.
         let last = stop.load(Ordering::Relaxed);
-        match read_within(&mut pipe, &mut buffer, if last { Duration::ZERO } else { LOOK_EVERY }) {
+        if last {
+            stopped_at.get_or_insert_with(Instant::now);
+        }
+        let (waited, skipped) =
+            output.read_within(&mut buffer, if last { Duration::ZERO } else { LOOK_EVERY });
+        if skipped > 0 {
+            writer.counter.finish();
+            writer.skipped_bytes += skipped;
+        }
+        match waited {
             Waited::Read(count) => writer.counter.read(buffer.get(..count).unwrap_or_default()),
             Waited::Quiet if last => break,
             Waited::Quiet => {}
             Waited::Ended => break,
         }
         writer.write_when_due();
-        if last && writer.last.elapsed() >= LOOK_EVERY {
+        // A writer that never pauses must not keep the reader from its end.
+        if stopped_at.is_some_and(|at| at.elapsed() >= LOOK_EVERY) {
             break;
         }
+    }
+    // The last words of a program are of a whole second, like all others: a rate over an instant says nothing.
+    writer.counter.finish();
+    while writer.last.elapsed() < WRITE_EVERY && !stop.load(Ordering::Relaxed) {
+        std::thread::park_timeout(LOOK_EVERY);
     }
     writer.end();
 }
 
 fn follow_journal(program: &PathBuf, unit: &str, mut writer: Writer, stop: &AtomicBool) {
+    let _cost = writer.rows.charge();
     let mut buffer = vec![0; 64 * 1024];
     let mut again_after = JOURNAL_AGAIN_AFTER.0;
     let mut said = String::new();
@@ -276,4 +318,69 @@ fn follow_journal(program: &PathBuf, unit: &str, mut writer: Writer, stop: &Atom
         again_after = (again_after * 2).min(JOURNAL_AGAIN_AFTER.1);
     }
     writer.end();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::seen::clock_from;
+    use std::io::Write;
+    use throng_observation::host::{HostId, HostRow};
+    use throng_observation::pack::LogPattern;
+
+    /// The patterns that were found when the log had `before`, then `change`, looked at in between.
+    fn found(before: &str, change: impl Fn(&std::path::Path)) -> Vec<String> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        std::fs::write(&path, "").unwrap();
+        let pattern = |id: &str, text: &str| LogPattern {
+            id: id.into(),
+            pattern: text.into(),
+            ..LogPattern::default()
+        };
+        let patterns = Patterns::new([&pattern("half", "^half a$"), &pattern("new", "^new line$")]).unwrap();
+        let (rows, receiver) = crate::rows(100);
+        let clock = clock_from(Instant::now());
+        let counter = LineCounter::new("log", Arc::new(patterns), clock());
+        let mut writer = Writer {
+            log: "log".into(),
+            counter: Counter::Lines(counter),
+            next: Next::default(),
+            rows: SeenWriter::new(HostId(0), rows),
+            clock,
+            last: Instant::now(),
+            skipped_bytes: 0,
+            skipped_before: false,
+        };
+        let mut file = FileTail::new(&path);
+        writer.look(&mut file);
+        std::fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(before.as_bytes()).unwrap();
+        writer.look(&mut file);
+        change(&path);
+        writer.look(&mut file);
+        std::thread::sleep(Duration::from_millis(2));
+        writer.write();
+        drop(writer);
+        let labels = receiver.try_iter().filter_map(|row| match row {
+            HostRow::Series(series) => Some(series.labels.get("pattern")?.clone()),
+            _ => None,
+        });
+        labels.collect()
+    }
+
+    #[test]
+    fn half_a_line_before_a_rotation_is_no_part_of_the_first_line_after_it() {
+        let renamed = |path: &std::path::Path| {
+            std::fs::rename(path, path.with_extension("1")).unwrap();
+            std::fs::write(path, "new line\n").unwrap();
+        };
+        let cut = |path: &std::path::Path| std::fs::write(path, "new line\n").unwrap();
+        let changes: [&dyn Fn(&std::path::Path); 2] = [&renamed, &cut];
+        for change in changes {
+            let found = found("a first line\nhalf a", change);
+            for wanted in ["half", "new"] {
+                assert!(found.iter().any(|pattern| pattern == wanted), "{wanted} in {found:?}");
+            }
+        }
+    }
 }

@@ -7,6 +7,7 @@ pub mod cpu_stat;
 pub mod diskstats;
 pub mod meminfo;
 pub mod pressure;
+pub mod softirqs;
 pub mod vmstat;
 
 pub mod io;
@@ -27,5 +28,7 @@ pub mod cgroup;
 pub mod cgroup_files;
 pub mod mountinfo;
 
+#[cfg(test)]
+mod recorded_files_tests;
 #[cfg(test)]
 mod recorded_tests;

@@ -16,6 +16,8 @@ pub const SOCK_DIAG_BY_FAMILY: u16 = 20;
 pub struct Message<'a> {
     /// `NLMSG_*`, or a type of the family.
     pub kind: u16,
+    /// That of the request it answers.
+    pub sequence: u32,
     /// Behind the header.
     pub payload: &'a [u8],
 }
@@ -26,10 +28,10 @@ pub fn messages(datagram: &[u8]) -> impl Iterator<Item = Message<'_>> {
     let mut rest = datagram;
     std::iter::from_fn(move || {
         let length = usize::try_from(u32_at(rest, 0)?).ok()?;
-        let kind = u16_at(rest, 4)?;
+        let (kind, sequence) = (u16_at(rest, 4)?, u32_at(rest, 8)?);
         let payload = rest.get(HEADER..length)?;
         rest = rest.get(length.checked_next_multiple_of(4)?..).unwrap_or_default();
-        Some(Message { kind, payload })
+        Some(Message { kind, sequence, payload })
     })
 }
 
@@ -179,6 +181,16 @@ pub fn socket_request(family: u8, protocol: u8, states: u32) -> Vec<u8> {
     body.extend(states.to_ne_bytes());
     body.resize(56, 0);
     request(SOCK_DIAG_BY_FAMILY, &body)
+}
+
+/// The request with this number, by which its answers are known.
+#[must_use]
+pub fn numbered(request: &[u8], sequence: u32) -> Vec<u8> {
+    let mut request = request.to_vec();
+    if let Some(place) = request.get_mut(8..12) {
+        place.copy_from_slice(&sequence.to_ne_bytes());
+    }
+    request
 }
 
 fn request(kind: u16, body: &[u8]) -> Vec<u8> {

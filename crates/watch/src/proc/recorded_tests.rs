@@ -208,7 +208,7 @@ fn both_versions_of_control_groups_say_the_same() {
 }
 
 /// Every parser reads any bytes without a panic, and what it yields is bounded by what it was given.
-fn every_parser(text: &[u8]) {
+pub(super) fn every_parser(text: &[u8]) {
     let bound = text.len() + 1;
     assert!(cpu_stat::parse(text).count() <= bound);
     assert!(diskstats::parse(text).count() <= bound);
@@ -217,6 +217,7 @@ fn every_parser(text: &[u8]) {
     assert!(net_snmp::parse6(text).count() <= bound);
     assert!(net_sockets::parse(text).count() <= bound);
     assert!(softnet_stat::parse(text).count() <= bound);
+    assert!(softirqs::net_rx(text).count() <= bound);
     assert!(limits::parse(text).count() <= bound);
     assert!(cgroup::parse(text).count() <= bound);
     assert!(mountinfo::parse(text).count() <= bound);

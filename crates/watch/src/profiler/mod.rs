@@ -23,6 +23,8 @@ mod unwind;
 
 pub use target::tree::{named as processes_named, with_descendants};
 
+use crate::charge::{Charged, Purpose};
+use crate::rows::RowSender;
 use by_clock::ByClock;
 use by_state::ByState;
 use shared::{Control, Shared};
@@ -36,7 +38,7 @@ pub const STATE_FREQUENCY_HZ: u32 = 20;
 const FREQUENCY_HZ_MAX: u32 = 10_000;
 
 /// What to sample, and what to call it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// On which host this is; goes into the profile.
     pub host: HostId,
@@ -52,6 +54,8 @@ pub struct Options {
     pub children: bool,
     /// Unwind programs without frame pointers by their own tables. The kernel then copies 16 KiB of stack a sample.
     pub unwind: bool,
+    /// The run on whose account for the host the profiler's own CPU time goes.
+    pub rows: Option<RowSender>,
 }
 
 impl Default for Options {
@@ -64,7 +68,14 @@ impl Default for Options {
             method: None,
             children: true,
             unwind: true,
+            rows: None,
         }
+    }
+}
+
+impl Options {
+    fn charge(&self) -> Option<Charged> {
+        self.rows.as_ref()?.charge(self.host, Purpose::Profile)
     }
 }
 
@@ -124,7 +135,10 @@ pub fn start(pids: &[u32], options: Options) -> Result<Sampling, ProfilerError> 
         match ByClock::open(pids, &options) {
             Ok(sampler) => {
                 let method = ProfileMethod::CpuClock;
-                let control = Control::spawn(move |shared: &Shared| sampler.run(shared, options))?;
+                let control = Control::spawn(move |shared: &Shared| {
+                    let _cost = options.charge();
+                    sampler.run(shared, options)
+                })?;
                 return Ok(Sampling { method, limits, control });
             }
             Err(error) => {
@@ -138,7 +152,10 @@ pub fn start(pids: &[u32], options: Options) -> Result<Sampling, ProfilerError> 
     }
     let sampler = ByState::new(pids, options.children);
     let known = limits.clone();
-    let control = Control::spawn(move |shared: &Shared| sampler.run(shared, options, known))?;
+    let control = Control::spawn(move |shared: &Shared| {
+        let _cost = options.charge();
+        sampler.run(shared, options, known)
+    })?;
     Ok(Sampling { method: ProfileMethod::ThreadState, limits, control })
 }
 

@@ -13,6 +13,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::Fingerprint;
 use super::session::{Session, refuse};
+use super::strangers::{Place, Strangers};
 use super::tls;
 use super::wire::Consent;
 use crate::commands::Commands;
@@ -71,9 +72,6 @@ pub enum AgentError {
 
 const TOKEN_CHARACTERS_MIN: usize = 16;
 
-/// Connections that have not shown the token yet, at a time and in a second.
-const STRANGERS_MAX: usize = 16;
-const STRANGERS_PER_S_MAX: u32 = 20;
 /// Runs that are served at a time; each has a sampler.
 const SESSIONS_MAX: usize = 4;
 /// TLS and the token together.
@@ -96,7 +94,6 @@ pub struct Agent {
 
 #[derive(Debug, Default)]
 struct Counts {
-    strangers: AtomicUsize,
     sessions: AtomicUsize,
     refused: AtomicUsize,
 }
@@ -187,46 +184,41 @@ impl Drop for Agent {
     }
 }
 
-/// One count up, and down again when it goes.
-struct Counted(Arc<Counts>, fn(&Counts) -> &AtomicUsize);
+/// A run's seat, until it is dropped.
+struct Seat(Arc<Counts>);
 
-impl Counted {
-    /// `None` when there are so many already.
-    fn enter(counts: &Arc<Counts>, of: fn(&Counts) -> &AtomicUsize, max: usize) -> Option<Self> {
-        if of(counts).fetch_add(1, Relaxed) >= max {
-            of(counts).fetch_sub(1, Relaxed);
+impl Seat {
+    /// `None` when all are taken.
+    fn take(counts: &Arc<Counts>) -> Option<Self> {
+        if counts.sessions.fetch_add(1, Relaxed) >= SESSIONS_MAX {
+            counts.sessions.fetch_sub(1, Relaxed);
             return None;
         }
-        Some(Self(counts.clone(), of))
+        Some(Self(counts.clone()))
     }
 }
 
-impl Drop for Counted {
+impl Drop for Seat {
     fn drop(&mut self) {
-        self.1(&self.0).fetch_sub(1, Relaxed);
+        self.0.sessions.fetch_sub(1, Relaxed);
     }
 }
 
 async fn listen(listener: std::net::TcpListener, shared: Arc<Shared>) {
     let Ok(listener) = TcpListener::from_std(listener) else { return };
-    let (mut second, mut in_second) = (Instant::now(), 0_u32);
+    let strangers = Strangers::default();
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = stopped(shared.stop.clone()) => break,
         };
-        let Ok((stream, _)) = accepted else {
+        let Ok((stream, from)) = accepted else {
             // Out of descriptors, or the peer has gone already.
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
-        if second.elapsed() >= Duration::from_secs(1) {
-            (second, in_second) = (Instant::now(), 0);
-        }
-        in_second = in_second.saturating_add(1);
-        let stranger = Counted::enter(&shared.counts, |counts| &counts.strangers, STRANGERS_MAX);
-        match stranger.filter(|_| in_second <= STRANGERS_PER_S_MAX) {
-            Some(stranger) => drop(tokio::spawn(meet(stream, stranger, shared.clone()))),
+        match strangers.admit(from.ip(), Instant::now()) {
+            Some(place) => drop(tokio::spawn(meet(stream, place, shared.clone()))),
             None => {
                 // Closed without a word: a flood gets no work out of us.
                 shared.counts.refused.fetch_add(1, Relaxed);
@@ -241,7 +233,7 @@ async fn listen(listener: std::net::TcpListener, shared: Arc<Shared>) {
 }
 
 /// Lets a connection show the token, and serves it.
-async fn meet(stream: TcpStream, stranger: Counted, shared: Arc<Shared>) {
+async fn meet(stream: TcpStream, mut place: Place, shared: Arc<Shared>) {
     let _ = stream.set_nodelay(true);
     let known = tokio::time::timeout(HELLO_WITHIN, async {
         match &shared.tls {
@@ -250,7 +242,15 @@ async fn meet(stream: TcpStream, stranger: Counted, shared: Arc<Shared>) {
         }
     });
     let refused = || shared.counts.refused.fetch_add(1, Relaxed);
-    let mut session = match known.await {
+    let known = tokio::select! {
+        known = known => known,
+        // Others wait, and this one has had its time.
+        () = place.lost() => {
+            refused();
+            return;
+        }
+    };
+    let mut session = match known {
         Ok(Ok(Ok(session))) => session,
         Ok(Ok(Err((mut stream, why)))) => {
             refused();
@@ -263,8 +263,8 @@ async fn meet(stream: TcpStream, stranger: Counted, shared: Arc<Shared>) {
             return;
         }
     };
-    drop(stranger);
-    let Some(_seat) = Counted::enter(&shared.counts, |counts| &counts.sessions, SESSIONS_MAX) else {
+    drop(place);
+    let Some(_seat) = Seat::take(&shared.counts) else {
         refused();
         return session.refuse(&format!("{SESSIONS_MAX} runs are served already")).await;
     };

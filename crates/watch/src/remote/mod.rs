@@ -8,6 +8,7 @@ mod agent;
 mod client;
 mod clock;
 mod session;
+mod strangers;
 mod tls;
 mod wire;
 

@@ -76,24 +76,18 @@ impl Known {
         let (out, found) = mpsc::sync_channel(1);
         std::thread::Builder::new().name("watch-told".into()).spawn(move || {
             let listened = beside.begin(&targets, &processes, HostId(0), zero, &sender);
-            if let Some(problem) = &listened.problem {
-                let at = RunTime::after_start(zero.elapsed());
-                let (host, kind, detail) = (HostId(0), HostEventKind::CannotSee, problem.clone());
-                sender.send(HostRow::Event(HostEvent { host, at, kind, detail }));
-            }
             let _ = out.send(listened);
         })?;
         Ok(Self { found, listened: None, packs: None, info: None })
     }
 
-    /// The host with what is known of its server, as soon as both are there.
+    /// The host with what is known of its server, as soon as both are there; again when more is known.
     fn told(&mut self) -> Option<HostRow> {
-        if self.listened.is_some() {
-            return None;
-        }
-        let listened = self.found.try_recv().ok()?;
-        self.packs = serde_json::to_string(&listened.packs).ok();
-        self.listened = Some(listened);
+        let packs = match &self.listened {
+            Some(listened) => listened.news()?,
+            None => self.listened.insert(self.found.try_recv().ok()?).packs.clone(),
+        };
+        self.packs = serde_json::to_string(&packs).ok();
         let mut info = self.info.clone()?;
         self.add(&mut info);
         Some(HostRow::Info(info))
@@ -225,7 +219,8 @@ impl Session {
             return tell(&sender, "another is being taken".into());
         }
         let pids: Vec<u32> = watching.processes().iter().map(|process| process.pid).collect();
-        let options = Options { moment, started_at: at, ..Options::default() };
+        let rows = Some(sender.clone());
+        let options = Options { moment, started_at: at, rows, ..Options::default() };
         match profiler::start(&pids, options) {
             Ok(sampling) => {
                 let (stop, stopped) = mpsc::channel::<()>();

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use throng_observation::host::catalogue::{self as metric, Metric};
 
@@ -13,7 +13,9 @@ use super::units::Units;
 use crate::proc::cgroup_files::{self, CpuStat};
 use crate::proc::{cgroup, mountinfo, scan};
 
-/// So far up is looked for somebody who sees control groups.
+/// How often the limits of the groups above are looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
+/// So far up is looked for somebody who sees control groups, and for groups that bound another.
 const ANCESTORS_MAX: usize = 16;
 
 /// A control group that is read.
@@ -23,6 +25,9 @@ pub(crate) struct Cgroup {
     pub(crate) path: String,
     files: Files,
     meters: Box<Meters>,
+    /// When the groups above were looked at, and whether one of them has a tighter quota: that one tells it then.
+    looked_at: Option<Instant>,
+    has_quota_above: bool,
 }
 
 #[derive(Debug)]
@@ -31,7 +36,7 @@ struct Files {
     membership: Vec<u8>,
     cpu: Option<Cpu>,
     memory: Option<Memory>,
-    pids: Option<(File, PathBuf)>,
+    pids: Option<Pids>,
     io: Option<(File, bool)>,
     pressure: Option<PressureFiles>,
 }
@@ -55,6 +60,13 @@ struct Memory {
     is_v2: bool,
 }
 
+#[derive(Debug)]
+struct Pids {
+    current: File,
+    max: PathBuf,
+    events: Option<File>,
+}
+
 #[derive(Debug, Default)]
 struct Meters {
     cpu: [Rate; 3],
@@ -64,8 +76,10 @@ struct Meters {
     before: Option<(u64, u64)>,
     memory: Meter,
     hits: Rate,
-    oom: Rate,
+    ooms: Rate,
+    oom_kills: Rate,
     pids: Meter,
+    pids_hits: Rate,
     io: [Rate; 2],
 }
 
@@ -89,7 +103,24 @@ pub(crate) fn of(reader: &mut Reader, pid: u32) -> Option<String> {
 impl Cgroup {
     /// Opens the group of `pid`.
     pub(crate) fn open(pid: u32, path: String, out: &Out, reader: &mut Reader, blind: &mut Blind) -> Self {
-        Self { files: Files::open(pid, &path, out, reader, blind), path, meters: Box::default() }
+        Self::of_files(Files::open(pid, &path, out, reader, blind), path)
+    }
+
+    fn of_files(files: Files, path: String) -> Self {
+        Self { path, files, meters: Box::default(), looked_at: None, has_quota_above: false }
+    }
+
+    /// The groups above it that bound it more tightly than it does itself; empty when that is not due.
+    pub(crate) fn bounds_above(&mut self, reader: &mut Reader) -> Vec<String> {
+        if self.looked_at.is_some_and(|at| at.elapsed() < LOOK_EVERY) {
+            return Vec::new();
+        }
+        self.looked_at = Some(Instant::now());
+        let above = Above::find(&self.files.membership, &Mounts::read(reader), &self.path, reader);
+        self.has_quota_above = above.cpu.is_some();
+        let mut paths: Vec<String> = above.cpu.into_iter().chain(above.memory).collect();
+        paths.dedup();
+        paths
     }
 
     /// Opens what is new, if `pid` is in other groups than when the files were opened: version 1 moves a process into
@@ -98,6 +129,7 @@ impl Cgroup {
         let membership = reader.path(&format!("/proc/{pid}/cgroup"));
         if membership.is_ok_and(|text| text != self.files.membership) {
             self.files = Files::open(pid, &self.path, out, reader, blind);
+            self.looked_at = None;
         }
     }
 }
@@ -127,21 +159,23 @@ impl Files {
             })
         });
         let memory = folder("memory").and_then(|(path, is_v2)| {
-            let (usage, limit, hits, oom) = if is_v2 {
-                ("memory.current", "memory.max", "memory.events", "memory.events")
+            let (usage, hits, oom) = if is_v2 {
+                ("memory.current", "memory.events", "memory.events")
             } else {
-                ("memory.usage_in_bytes", "memory.limit_in_bytes", "memory.failcnt", "memory.oom_control")
+                ("memory.usage_in_bytes", "memory.failcnt", "memory.oom_control")
             };
             Some(Memory {
                 usage: open(path.join(usage))?,
-                limit: path.join(limit),
+                limit: path.join(memory_limit(is_v2)),
                 hits: open(path.join(hits)),
                 oom: open(path.join(oom)),
                 is_v2,
             })
         });
-        let pids = folder("pids")
-            .and_then(|(path, _)| Some((open(path.join("pids.current"))?, path.join("pids.max"))));
+        let pids = folder("pids").and_then(|(path, _)| {
+            let (current, events) = (open(path.join("pids.current"))?, open(path.join("pids.events")));
+            Some(Pids { current, max: path.join("pids.max"), events })
+        });
         let io = folder(if v2.is_some() && folder("blkio").is_none_or(|(_, is_v2)| is_v2) {
             "io"
         } else {
@@ -165,17 +199,13 @@ impl Cgroup {
         let labels = [("cgroup", &*self.path)];
         let meters = &mut *self.meters;
         if let Some(cpu) = &self.files.cpu {
-            cpu.read(out, reader, units, meters, &labels);
+            cpu.read(out, reader, units, meters, &labels, !self.has_quota_above);
         }
         if let Some(memory) = &self.files.memory {
             memory.read(out, reader, meters, &labels);
         }
-        if let Some((current, max)) = &self.files.pids
-            && let Some(count) = level(reader, current)
-        {
-            let max = reader.path(&max.to_string_lossy()).ok().and_then(cgroup_files::level);
-            let of = Of::labelled(&metric::CGROUP_PIDS, &labels).limit(max.map(|max| max as f64));
-            meters.pids.put(out, Instant::now(), count as f64, &of);
+        if let Some(pids) = &self.files.pids {
+            pids.read(out, reader, meters, &labels);
         }
         if let Some((file, is_v2)) = &self.files.io
             && let Ok(text) = reader.all(file)
@@ -201,8 +231,9 @@ impl Cpu {
         units: &Units,
         meters: &mut Meters,
         labels: &[(&str, &str)],
+        is_tightest: bool,
     ) {
-        let quota = self.quota(reader);
+        let quota = quota(&self.folder, self.is_v2, reader).filter(|_| is_tightest);
         let Ok(text) = reader.one(&self.stat) else { return };
         let now = Instant::now();
         let CpuStat { usage_us, user_us, system_us, periods, throttled_periods, throttled_us } =
@@ -245,14 +276,74 @@ impl Cpu {
             }
         }
     }
+}
 
-    fn quota(&self, reader: &mut Reader) -> Option<f64> {
-        let mut file =
-            |name: &str| reader.path(&self.folder.join(name).to_string_lossy()).map(<[u8]>::to_vec).ok();
-        if self.is_v2 {
-            cgroup_files::cpu_max(&file("cpu.max")?)
-        } else {
-            cgroup_files::cfs_quota(&file("cpu.cfs_quota_us")?, &file("cpu.cfs_period_us")?)
+/// The CPU quota of a group, in cores.
+fn quota(folder: &Path, is_v2: bool, reader: &mut Reader) -> Option<f64> {
+    let mut file = |name: &str| reader.path(&folder.join(name).to_string_lossy()).map(<[u8]>::to_vec).ok();
+    if is_v2 {
+        cgroup_files::cpu_max(&file("cpu.max")?)
+    } else {
+        cgroup_files::cfs_quota(&file("cpu.cfs_quota_us")?, &file("cpu.cfs_period_us")?)
+    }
+}
+
+/// A group is bounded by all groups above it: a pod bounds its containers, a slice its services. These are the ones
+/// that do so most tightly, where that is not the group itself.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Above {
+    cpu: Option<String>,
+    memory: Option<String>,
+}
+
+impl Above {
+    fn find(groups: &[u8], mounts: &Mounts, path: &str, reader: &mut Reader) -> Self {
+        let of_cpu = |path: &str, reader: &mut Reader| {
+            let (folder, is_v2) = folder(groups, mounts, "cpu", path)?;
+            quota(&folder, is_v2, reader)
+        };
+        let of_memory = |path: &str, reader: &mut Reader| {
+            let (folder, is_v2) = folder(groups, mounts, "memory", path)?;
+            let limit = folder.join(memory_limit(is_v2));
+            Some(reader.path(&limit.to_string_lossy()).ok().and_then(cgroup_files::level)? as f64)
+        };
+        Self { cpu: tightest(path, reader, of_cpu), memory: tightest(path, reader, of_memory) }
+    }
+}
+
+/// The group above `path` whose limit is the least, and less than that of `path`.
+fn tightest(
+    path: &str,
+    reader: &mut Reader,
+    limit: impl Fn(&str, &mut Reader) -> Option<f64>,
+) -> Option<String> {
+    let mut least = limit(path, reader).unwrap_or(f64::INFINITY);
+    let mut found = None;
+    for above in Path::new(path).ancestors().skip(1).filter_map(Path::to_str).take(ANCESTORS_MAX) {
+        if let Some(limit) = limit(above, reader).filter(|limit| *limit < least) {
+            (least, found) = (limit, Some(above.to_owned()));
+        }
+    }
+    found
+}
+
+/// The file of a group's memory limit.
+fn memory_limit(is_v2: bool) -> &'static str {
+    if is_v2 { "memory.max" } else { "memory.limit_in_bytes" }
+}
+
+impl Pids {
+    fn read(&self, out: &Out, reader: &mut Reader, meters: &mut Meters, labels: &[(&str, &str)]) {
+        let now = Instant::now();
+        if let Some(count) = level(reader, &self.current) {
+            let max = reader.path(&self.max.to_string_lossy()).ok().and_then(cgroup_files::level);
+            let of = Of::labelled(&metric::CGROUP_PIDS, labels).limit(max.map(|max| max as f64));
+            meters.pids.put(out, now, count as f64, &of);
+        }
+        let events = self.events.as_ref().and_then(|file| reader.one(file).ok());
+        if let Some(hits) = events.and_then(|text| scan::find(text, b"max")) {
+            let of = Of::labelled(&metric::CGROUP_PIDS_LIMIT_HITS, labels);
+            meters.pids_hits.put(out, now, hits, 1.0, &of);
         }
     }
 }
@@ -277,10 +368,16 @@ impl Memory {
                 );
             }
         }
-        if let Some(Ok(text)) = self.oom.as_ref().map(|file| reader.one(file))
-            && let Some(kills) = scan::find(text, b"oom_kill")
-        {
-            meters.oom.put(out, now, kills, 1.0, &Of::labelled(&metric::CGROUP_MEMORY_OOM_KILLS, labels));
+        if let Some(Ok(text)) = self.oom.as_ref().map(|file| reader.one(file)) {
+            let kinds = [
+                (&mut meters.ooms, &b"oom"[..], &metric::CGROUP_MEMORY_OOMS),
+                (&mut meters.oom_kills, b"oom_kill", &metric::CGROUP_MEMORY_OOM_KILLS),
+            ];
+            for (rate, name, kind) in kinds {
+                if let Some(count) = scan::find(text, name) {
+                    rate.put(out, now, count, 1.0, &Of::labelled(kind, labels));
+                }
+            }
         }
     }
 }
@@ -321,19 +418,24 @@ impl Mounts {
     }
 }
 
-/// Where the files of a process's group are for `controller`, and whether they are of version 2. A container sees its
-/// own part of the hierarchy as the mount's root.
+/// Where the files of a process's group, or of one above it, are for `controller`, and whether they are of version 2. A
+/// container sees its own part of the hierarchy as the mount's root, and nothing above it.
 fn folder(groups: &[u8], mounts: &Mounts, controller: &str, path: &str) -> Option<(PathBuf, bool)> {
     let of_v2 = || cgroup::parse(groups).find(|membership| membership.controllers.is_empty());
     let membership = if controller.is_empty() { of_v2() } else { cgroup::path_of(groups, controller) }?;
-    if membership.path != path {
+    if !Path::new(membership.path).starts_with(path) {
         return None;
     }
     let is_v2 = membership.controllers.is_empty();
     let mount = mountinfo::parse(&mounts.text).find(|mount| {
         mount.is_v2 == is_v2 && (is_v2 || mount.options.split(',').any(|option| option == controller))
     })?;
-    let below = membership.path.strip_prefix(mount.root.trim_end_matches('/')).unwrap_or(membership.path);
+    let root = mount.root.trim_end_matches('/');
+    let is_below = |path: &str| Path::new(path).starts_with(mount.root);
+    if is_below(membership.path) && !is_below(path) {
+        return None;
+    }
+    let below = path.strip_prefix(root).filter(|_| is_below(path)).unwrap_or(path);
     let point = format!("{}{}", mounts.root, mount.point);
     let folder = Path::new(&point).join(below.trim_start_matches('/'));
     // The path comes from the kernel, but `..` in it (a group outside the container) leads nowhere that is meant.

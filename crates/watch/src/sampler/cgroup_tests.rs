@@ -31,6 +31,12 @@ fn files_are_found_in_every_mixture_of_hierarchies() {
             Some(("/sys/fs/cgroup/a.slice/b.service", true)),
         ),
         (b"4:cpu:/docker/ab/c\n", inside, "cpu", "/docker/ab/c", Some(("/sys/fs/cgroup/c", false))),
+        // Groups above it, as far up as they can be seen.
+        (b"0::/a.slice/b.service\n", v2, "cpu", "/a.slice", Some(("/sys/fs/cgroup/a.slice", true))),
+        (b"0::/a.slice/b.service\n", v2, "cpu", "/", Some(("/sys/fs/cgroup/", true))),
+        (b"0::/a.slice/b.service\n", v2, "cpu", "/a", None),
+        (b"4:cpu:/docker/ab/c\n", inside, "cpu", "/docker/ab", Some(("/sys/fs/cgroup/", false))),
+        (b"4:cpu:/docker/ab/c\n", inside, "cpu", "/docker", None),
         (b"0::/../other\n", v2, "cpu", "/../other", None),
         (b"", v2, "cpu", "/", None),
         (b"0::/a\n", b"", "cpu", "/a", None),
@@ -47,7 +53,7 @@ fn files_are_found_in_every_mixture_of_hierarchies() {
 
 /// A service on Linux 6.18 with a CPU quota of 1.5 cores, a memory limit of 512 MiB and no limit of tasks: its files at
 /// two moments, as systemd's hierarchy has them.
-const V2_6_18: [[(&str, &str); 9]; 2] = [
+const V2_6_18: [[(&str, &str); 10]; 2] = [
     [
         ("cgroup.procs", "812\n"),
         (
@@ -58,6 +64,7 @@ const V2_6_18: [[(&str, &str); 9]; 2] = [
         ("memory.current", "104857600\n"),
         ("memory.max", "536870912\n"),
         ("memory.events", "low 0\nhigh 0\nmax 0\noom 0\noom_kill 0\noom_group_kill 0\nsock_throttled 0\n"),
+        ("pids.events", "max 0\n"),
         ("pids.current", "31\n"),
         ("pids.max", "max\n"),
         ("io.stat", "254:0 rbytes=4096 wbytes=0 rios=1 wios=0 dbytes=0 dios=0\n7:0 \n"),
@@ -71,7 +78,8 @@ const V2_6_18: [[(&str, &str); 9]; 2] = [
         ("cpu.max", "150000 100000\n"),
         ("memory.current", "209715200\n"),
         ("memory.max", "536870912\n"),
-        ("memory.events", "low 0\nhigh 0\nmax 6\noom 2\noom_kill 2\noom_group_kill 0\nsock_throttled 0\n"),
+        ("memory.events", "low 0\nhigh 0\nmax 6\noom 4\noom_kill 2\noom_group_kill 0\nsock_throttled 0\n"),
+        ("pids.events", "max 4\n"),
         ("pids.current", "33\n"),
         ("pids.max", "max\n"),
         (
@@ -115,7 +123,7 @@ impl Hierarchy {
         let mounts = Mounts { text: mounted.into_bytes(), root: String::new() };
         let groups = format!("0::{}\n", Self::PATH).into_bytes();
         let files = Files::find(groups, &mounts, Self::PATH, &out, &mut Blind::default());
-        let group = Cgroup { path: Self::PATH.to_owned(), files, meters: Box::default() };
+        let group = Cgroup::of_files(files, Self::PATH.to_owned());
         Self { mount, group, out, receiver }
     }
 
@@ -168,7 +176,8 @@ fn a_service_of_version_two_tells_its_share_its_limits_and_what_held_it_back() {
     assert_eq!(value("cgroup.cpu.quota"), 1.5);
     assert_eq!(told["cgroup.memory"], (209_715_200.0, Some(536_870_912.0)));
     assert_eq!(told["cgroup.pids"], (33.0, None));
-    assert!(value("cgroup.memory.limit_hits") > 0.0 && value("cgroup.memory.oom_kills") > 0.0);
+    assert!(value("cgroup.memory.limit_hits") > 0.0 && value("cgroup.pids.limit_hits") > 0.0);
+    assert!((value("cgroup.memory.ooms") / value("cgroup.memory.oom_kills") - 2.0).abs() < 1e-9);
 }
 
 #[test]
@@ -180,7 +189,7 @@ fn a_group_tells_what_its_kernel_has_and_nothing_else() {
     let told = hierarchy.told();
     let names: Vec<&str> = told.keys().map(String::as_str).collect();
     let rates = ["cgroup.cpu", "cgroup.cpu.system", "cgroup.cpu.user", "cgroup.memory"];
-    let events = ["cgroup.memory.limit_hits", "cgroup.memory.oom_kills"];
+    let events = ["cgroup.memory.limit_hits", "cgroup.memory.oom_kills", "cgroup.memory.ooms"];
     assert_eq!(names, [&rates[..], &events].concat());
     assert!(told.values().all(|(_, limit)| limit.is_none()), "{told:?}");
 }
@@ -200,4 +209,47 @@ fn the_pressure_of_a_group_is_read_where_the_kernel_has_it() {
         let [some, full] = ["some", "full"].map(|kind| told[&format!("cgroup.pressure.{of}.{kind}")].0);
         assert!((some / full - 2.0).abs() < 1e-9, "{of}: {some} {full}");
     }
+}
+
+#[test]
+fn the_tightest_group_above_is_the_one_that_bounds() {
+    let mount = tempfile::tempdir().unwrap();
+    let folder = mount.path().display();
+    let put = |group: &str, name: &str, text: &str| {
+        let folder = mount.path().join(group);
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join(name), text).unwrap();
+    };
+    let path = "/pods/pod/container";
+    let find = |groups: &str, mounted: &str| {
+        let mounts = Mounts { text: mounted.as_bytes().to_vec(), root: String::new() };
+        let above = Above::find(groups.as_bytes(), &mounts, path, &mut Reader::new());
+        (above.cpu.unwrap_or_default(), above.memory.unwrap_or_default())
+    };
+    let is = |cpu: &str, memory: &str| (cpu.to_owned(), memory.to_owned());
+
+    let v2 = format!("25 23 0:22 / {folder} rw - cgroup2 cgroup2 rw\n");
+    let in_v2 = || find("0::/pods/pod/container\n", &v2);
+    put("pods/pod/container", "cpu.max", "max 100000\n");
+    put("pods/pod/container", "memory.max", "1000000\n");
+    put("pods/pod", "cpu.max", "50000 100000\n");
+    put("pods/pod", "memory.max", "max\n");
+    put("pods", "cpu.max", "200000 100000\n");
+    put("pods", "memory.max", "900000\n");
+    assert_eq!(in_v2(), is("/pods/pod", "/pods"));
+    put("pods/pod/container", "cpu.max", "50000 100000\n");
+    put("pods/pod/container", "memory.max", "800000\n");
+    assert_eq!(in_v2(), is("", ""), "its own limits are as tight");
+
+    let v1 = format!("30 23 0:26 / {folder} rw - cgroup cgroup rw,cpu,memory\n");
+    for (group, quota, memory) in [
+        ("pods/pod/container", "-1", "9223372036854771712"),
+        ("pods/pod", "-1", "5000"),
+        ("pods", "25000", "6000"),
+    ] {
+        put(group, "cpu.cfs_quota_us", quota);
+        put(group, "cpu.cfs_period_us", "100000");
+        put(group, "memory.limit_in_bytes", memory);
+    }
+    assert_eq!(find("4:cpu,memory:/pods/pod/container\n", &v1), is("/pods", "/pods/pod"));
 }

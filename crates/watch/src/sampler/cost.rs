@@ -2,8 +2,15 @@
 
 use std::time::{Duration, Instant};
 
+use crate::charge::Spent;
+
 /// How long costs are added up before they are judged.
 const JUDGED_OVER: Duration = Duration::from_secs(5);
+/// For how long watching must cost less than this share of the budget before a faster pace is tried, at first and at
+/// last. A step up at most doubles what is read.
+const CALM_FIRST: Duration = Duration::from_secs(30);
+const CALM_MAX: Duration = Duration::from_secs(600);
+const CALM_RATIO: f64 = 0.5;
 /// The longest period that a watcher falls back to.
 const PERIOD_MAX: Duration = Duration::from_secs(10);
 
@@ -27,46 +34,121 @@ impl Pace {
     }
 }
 
-/// Judges the cost against a budget.
+/// Judges the cost against a budget, and keeps the pace that fits it.
 #[derive(Debug)]
 pub(crate) struct Budget {
     /// Cores.
     cpu_max: f64,
     since: Instant,
-    cpu_before: Duration,
+    before: Spent,
+    /// The paces that were given up, the last one last.
+    given_up: Vec<Pace>,
+    /// Since when watching costs so little that a faster pace may be tried, and how long that must last.
+    calm_since: Option<Instant>,
+    calm_needed: Duration,
+    raised_at: Option<Instant>,
+    excused_at: Option<Instant>,
+}
+
+/// What was found when costs were judged.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Judged {
+    /// Cores, profiles included.
+    pub(crate) cost: f64,
+    /// Cores of what the budget bounds.
+    pub(crate) reading: f64,
+    pub(crate) change: Option<Change>,
+}
+
+/// Another pace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    Lower(Pace),
+    Raise(Pace),
 }
 
 impl Budget {
-    pub(crate) fn new(cpu_max: f64, now: Instant, cpu: Duration) -> Self {
-        Self { cpu_max, since: now, cpu_before: cpu }
+    pub(crate) fn new(cpu_max: f64, now: Instant, spent: Spent) -> Self {
+        Self {
+            cpu_max,
+            since: now,
+            before: spent,
+            given_up: Vec::new(),
+            calm_since: None,
+            calm_needed: CALM_FIRST,
+            raised_at: None,
+            excused_at: None,
+        }
     }
 
-    /// Told the CPU time used so far: the cost in cores of the time judged, and the pace to fall back to if it was
-    /// above the budget.
-    pub(crate) fn judge(&mut self, now: Instant, cpu: Duration, pace: Pace) -> Option<(f64, Option<Pace>)> {
+    /// A pass opened all files of a server, thousands perhaps. That is done once and says nothing of what reading
+    /// costs: the time until now does not count. A server that comes again and again is excused now and then.
+    pub(crate) fn excuse(&mut self, now: Instant, spent: Spent) {
+        let is_due = self.excused_at.is_none_or(|at| now.saturating_duration_since(at) >= CALM_FIRST);
+        if is_due {
+            (self.since, self.before, self.excused_at) = (now, spent, Some(now));
+        }
+    }
+
+    /// Told what was spent so far: the cost in cores of the time judged, and another pace if this one costs too much,
+    /// or so little for so long that a faster one may fit.
+    pub(crate) fn judge(&mut self, now: Instant, spent: Spent, pace: Pace) -> Option<Judged> {
         let passed = now.checked_duration_since(self.since)?;
         if passed < JUDGED_OVER {
             return None;
         }
-        let cost = cpu.saturating_sub(self.cpu_before).as_secs_f64() / passed.as_secs_f64();
-        (self.since, self.cpu_before) = (now, cpu);
-        Some((cost, (cost > self.cpu_max).then(|| pace.lower()).flatten()))
+        let (began, taken) = (self.since, spent.since(self.before));
+        (self.since, self.before) = (now, spent);
+        let [cost, reading] =
+            [taken.all(), taken.reading].map(|cpu| cpu.as_secs_f64() / passed.as_secs_f64());
+        let change = if reading > self.cpu_max {
+            self.lower(now, pace).map(Change::Lower)
+        } else if reading < self.cpu_max * CALM_RATIO {
+            self.raise(now, began).map(Change::Raise)
+        } else {
+            self.calm_since = None;
+            None
+        };
+        Some(Judged { cost, reading, change })
     }
-}
 
-/// CPU time of the calling thread.
-pub(crate) fn thread_cpu() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
+    fn lower(&mut self, now: Instant, pace: Pace) -> Option<Pace> {
+        self.calm_since = None;
+        if let Some(raised_at) = self.raised_at.take() {
+            // A pace that does not fit is tried ever more seldom.
+            let was_short = now.saturating_duration_since(raised_at) < self.calm_needed;
+            self.calm_needed = if was_short { (self.calm_needed * 2).min(CALM_MAX) } else { CALM_FIRST };
+        }
+        let lower = pace.lower()?;
+        self.given_up.push(pace);
+        Some(lower)
+    }
+
+    fn raise(&mut self, now: Instant, began: Instant) -> Option<Pace> {
+        let calm_since = *self.calm_since.get_or_insert(began);
+        if now.saturating_duration_since(calm_since) < self.calm_needed {
+            return None;
+        }
+        let pace = self.given_up.pop()?;
+        (self.calm_since, self.raised_at) = (None, Some(now));
+        Some(pace)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    fn reading(ms: u64) -> Spent {
+        Spent { reading: Duration::from_millis(ms), ..Spent::default() }
+    }
+
     #[test]
     fn a_watcher_above_its_budget_gives_up_the_fast_reading_first() {
-        let ms = Duration::from_millis;
         let mut pace = Pace { slow: ms(1000), fast: Some(ms(100)) };
         let mut steps = Vec::new();
         while let Some(lower) = pace.lower() {
@@ -80,13 +162,77 @@ mod tests {
 
     #[test]
     fn cost_is_judged_over_seconds_and_only_above_the_budget_lowers_the_pace() {
-        let (zero, ms) = (Instant::now(), Duration::from_millis);
+        let zero = Instant::now();
         let pace = Pace { slow: ms(1000), fast: None };
-        let mut budget = Budget::new(0.02, zero, ms(0));
-        assert_eq!(budget.judge(zero + ms(4_999), ms(4_000), pace), None);
-        assert_eq!(budget.judge(zero + ms(5_000), ms(90), pace), Some((0.018, None)));
-        let (cost, lower) = budget.judge(zero + ms(10_000), ms(200), pace).unwrap();
-        assert!((cost - 0.022).abs() < 1e-9);
-        assert_eq!(lower, Some(Pace { slow: ms(2000), fast: None }));
+        let mut budget = Budget::new(0.02, zero, reading(0));
+        assert_eq!(budget.judge(zero + ms(4_999), reading(4_000), pace), None);
+        let judged = budget.judge(zero + ms(5_000), reading(90), pace);
+        assert_eq!(judged, Some(Judged { cost: 0.018, reading: 0.018, change: None }));
+        let judged = budget.judge(zero + ms(10_000), reading(200), pace).unwrap();
+        assert!((judged.cost - 0.022).abs() < 1e-9);
+        assert_eq!(judged.change, Some(Change::Lower(Pace { slow: ms(2000), fast: None })));
+    }
+
+    #[test]
+    fn a_profile_is_told_and_lowers_nothing() {
+        let zero = Instant::now();
+        let pace = Pace { slow: ms(1000), fast: None };
+        let mut budget = Budget::new(0.02, zero, reading(0));
+        let spent = Spent { profiles: ms(2_000), ..reading(50) };
+        let judged = budget.judge(zero + ms(5_000), spent, pace);
+        assert_eq!(judged, Some(Judged { cost: 0.41, reading: 0.01, change: None }));
+    }
+
+    #[test]
+    fn opening_the_files_of_a_server_is_not_what_reading_costs() {
+        let zero = Instant::now();
+        let pace = Pace { slow: ms(1000), fast: None };
+        let mut budget = Budget::new(0.02, zero, reading(0));
+        budget.excuse(zero + ms(500), reading(400));
+        let judged = budget.judge(zero + ms(5_500), reading(450), pace).unwrap();
+        assert_eq!((judged.cost, judged.change), (0.01, None));
+        // A server that is restarted every few seconds costs what it costs.
+        budget.excuse(zero + ms(6_500), reading(850));
+        let judged = budget.judge(zero + ms(10_500), reading(860), pace).unwrap();
+        assert!(matches!(judged.change, Some(Change::Lower(_))), "{judged:?}");
+    }
+
+    /// Spends so many milliseconds in each 5 s, by pace; the times of changes in seconds, `true` for up.
+    fn changes(seconds: u64, cost_ms: impl Fn(u64, Pace) -> u64) -> (Vec<(u64, bool)>, Pace) {
+        let zero = Instant::now();
+        let mut pace = Pace { slow: ms(1000), fast: Some(ms(100)) };
+        let mut budget = Budget::new(0.02, zero, reading(0));
+        let (mut spent, mut changes) = (0, Vec::new());
+        for second in (5..=seconds).step_by(5) {
+            spent += cost_ms(second, pace);
+            let judged = budget.judge(zero + ms(second * 1000), reading(spent), pace).unwrap();
+            match judged.change {
+                Some(Change::Lower(lower)) => (pace, _) = (lower, changes.push((second, false))),
+                Some(Change::Raise(higher)) => (pace, _) = (higher, changes.push((second, true))),
+                None => {}
+            }
+        }
+        (changes, pace)
+    }
+
+    #[test]
+    fn a_pace_that_was_lowered_comes_back_step_by_step_when_watching_is_cheap_again() {
+        let (changes, pace) = changes(100, |second, _| if second <= 10 { 200 } else { 40 });
+        assert_eq!(changes, [(5, false), (10, false), (40, true), (70, true)]);
+        assert_eq!(pace, Pace { slow: ms(1000), fast: Some(ms(100)) });
+    }
+
+    #[test]
+    fn a_pace_between_half_the_budget_and_the_budget_stays() {
+        let (changes, _) = changes(600, |second, _| if second <= 5 { 200 } else { 60 });
+        assert_eq!(changes, [(5, false)]);
+    }
+
+    #[test]
+    fn a_pace_that_never_fits_is_tried_ever_more_seldom() {
+        let (changes, _) = changes(3_600, |_, pace| if pace.fast == Some(ms(100)) { 200 } else { 20 });
+        let up: Vec<u64> = changes.iter().filter(|(_, is_up)| *is_up).map(|(at, _)| *at).collect();
+        assert_eq!(up.get(..4), Some(&[35, 100, 225, 470][..]));
+        assert!(up.len() <= 10, "{up:?}");
     }
 }

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use throng_observation::host::{HostInfo, HostRow};
 
 use super::Sampler;
-use super::cost::thread_cpu;
 use super::files::Reader;
 use super::process::Process;
 use super::units::Units;
@@ -49,6 +48,32 @@ const SYSCTLS: [&str; 34] = [
     "vm.swappiness",
 ];
 
+/// The settings that each network namespace has for itself.
+pub(super) fn network_settings() -> impl Iterator<Item = &'static str> {
+    SYSCTLS.into_iter().filter(|name| name.starts_with("net."))
+}
+
+/// Where a setting is read.
+pub(super) fn path_of(setting: &str) -> String {
+    format!("/proc/sys/{}", setting.replace('.', "/"))
+}
+
+/// Adds what is set in the namespace of a server: in place of what the watcher has, or, of a further namespace, under
+/// its name where it differs. What only the machine as a whole has is not there, and stays.
+pub(super) fn learn_network(
+    facts: &mut BTreeMap<String, String>,
+    label: Option<&str>,
+    settings: &[(&'static str, String)],
+) {
+    for (name, value) in settings {
+        match label {
+            None => drop(facts.insert((*name).to_owned(), value.clone())),
+            Some(_) if facts.get(*name) == Some(value) => {}
+            Some(label) => drop(facts.insert(format!("{label}.{name}"), value.clone())),
+        }
+    }
+}
+
 /// Longer facts are cut.
 const FACT_CHARACTERS_MAX: usize = 400;
 
@@ -64,7 +89,7 @@ impl Sampler {
             name: self.settings.name.clone(),
             facts: self.facts.clone(),
             clock_error_us: 0,
-            watcher_cpu_us: u64::try_from(thread_cpu().as_micros()).unwrap_or(u64::MAX),
+            watcher_cpu_us: u64::try_from(self.spent().all().as_micros()).unwrap_or(u64::MAX),
             watcher_rss_bytes: status::peak_resident_bytes(&status).unwrap_or(0),
         }));
     }
@@ -108,10 +133,7 @@ fn machine_facts(reader: &mut Reader) -> BTreeMap<String, String> {
     let memory = file("/proc/meminfo").and_then(|text| meminfo::parse(text.as_bytes()));
     learn("memory_bytes", memory.map(|memory| memory.total.to_string()));
     for name in SYSCTLS {
-        learn(
-            name,
-            file(&format!("/proc/sys/{}", name.replace('.', "/"))).map(|value| value.replace('\t', " ")),
-        );
+        learn(name, file(&path_of(name)).map(|value| value.replace('\t', " ")));
     }
     facts
 }

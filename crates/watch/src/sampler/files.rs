@@ -90,6 +90,7 @@ impl Blind {
         match File::open(path) {
             Ok(file) => Some(file),
             Err(error) => {
+                let mend = if is_out_of_descriptors(&error) { MEND_DESCRIPTORS } else { mend };
                 self.say(out, path, &error.to_string(), mend);
                 None
             }
@@ -97,5 +98,12 @@ impl Blind {
     }
 }
 
+/// Whether this process, or the machine, may open no further file.
+pub(crate) fn is_out_of_descriptors(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
+}
+
+/// The mend where descriptors ran out.
+pub(crate) const MEND_DESCRIPTORS: &str = "raise the watcher's limit of open files (ulimit -n)";
 /// The mend where only rights can be missing.
 pub(crate) const MEND_RIGHTS: &str = "run the watcher as root or as the server's user";

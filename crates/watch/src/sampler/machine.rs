@@ -10,7 +10,7 @@ use super::files::{Blind, Reader};
 use super::meter::{Meter, Of, Out, Rate};
 use crate::proc::cpu_stat::{self, CpuTimes, Line, MODES};
 use crate::proc::diskstats::{self, Disk, SECTOR_BYTES};
-use crate::proc::{meminfo, pressure, scan, vmstat};
+use crate::proc::{meminfo, pressure, scan, softirqs, vmstat};
 
 /// Devices beyond this are left out.
 const DISKS_MAX: usize = 256;
@@ -51,12 +51,14 @@ pub(crate) struct Machine {
     meminfo: Option<File>,
     vmstat: Option<File>,
     file_nr: Option<File>,
+    softirqs: Option<File>,
     pressure: PressureFiles,
     cpus: Cpus,
     disks: HashMap<Box<[u8]>, DiskMeters>,
     memory: [Meter; 5],
     paging: [Rate; 7],
     files: Meter,
+    net_rx: HashMap<u32, Rate>,
 }
 
 #[derive(Debug, Default)]
@@ -97,12 +99,14 @@ impl Machine {
             meminfo: open("/proc/meminfo"),
             vmstat: open("/proc/vmstat"),
             file_nr: open("/proc/sys/fs/file-nr"),
+            softirqs: open("/proc/softirqs"),
             pressure: PressureFiles::open(out, blind, "/proc/pressure/", "", &HOST_PRESSURE),
             cpus: Cpus::default(),
             disks: HashMap::new(),
             memory: Default::default(),
             paging: Default::default(),
             files: Meter::default(),
+            net_rx: HashMap::new(),
         }
     }
 
@@ -126,6 +130,9 @@ impl Machine {
         }
         if let Some(Ok(text)) = self.vmstat.as_ref().map(|file| reader.all(file)) {
             read_paging(&mut self.paging, out, text);
+        }
+        if let Some(Ok(text)) = self.softirqs.as_ref().map(|file| reader.one(file)) {
+            read_softirqs(&mut self.net_rx, out, text);
         }
         if let Some(Ok(text)) = self.file_nr.as_ref().map(|file| reader.one(file)) {
             let mut fields = scan::fields(text);
@@ -307,6 +314,15 @@ impl DiskMeters {
                 }
             }
         }
+    }
+}
+
+fn read_softirqs(cpus: &mut HashMap<u32, Rate>, out: &Out, text: &[u8]) {
+    let now = Instant::now();
+    for (cpu, count) in softirqs::net_rx(text).take(CORES_MAX) {
+        let number = cpu.to_string();
+        let of = [("cpu", &*number)];
+        cpus.entry(cpu).or_default().put(out, now, count, 1.0, &Of::labelled(&metric::SOFTIRQ_NET_RX, &of));
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use throng_observation::host::{HostEventKind, catalogue as metric};
 
+use crate::charge::{Charged, Purpose, Spent, process_cpu};
 use crate::find::{Finder, Found, command_line};
 use crate::local::WatchedProcess;
 
@@ -24,8 +25,8 @@ pub(crate) mod threads;
 mod units;
 
 use cgroup::Cgroup;
-use cost::{Budget, Pace, thread_cpu};
-use files::{Blind, MEND_RIGHTS, Reader};
+use cost::{Budget, Change, Pace};
+use files::{Blind, MEND_DESCRIPTORS, MEND_RIGHTS, Reader, is_out_of_descriptors};
 use machine::Machine;
 use meter::{Meter, Of, Out, Rate};
 use net::Net;
@@ -51,6 +52,7 @@ pub(crate) struct Settings {
     pub(crate) pace: Pace,
     pub(crate) hot_threads: usize,
     pub(crate) cpu_max: f64,
+    pub(crate) is_alone: bool,
 }
 
 /// Where others see which processes are watched.
@@ -76,10 +78,17 @@ pub(crate) struct Sampler {
     /// Threads that may still be opened.
     room: usize,
     hot: Vec<(u32, u32)>,
+    /// Those before; kept for its room.
+    was_hot: Vec<(u32, u32)>,
     shares: Vec<(f64, u32, u32)>,
     pace: Pace,
     budget: Budget,
     own: Own,
+    _cost: Option<Charged>,
+    /// CPU time of this process when watching began, where the process does nothing else.
+    began: Option<Duration>,
+    /// The last pass opened all files of a server.
+    has_opened: bool,
     pass: u32,
     /// Datagrams were dropped since the last whole pass.
     has_drops: bool,
@@ -94,18 +103,19 @@ struct Own {
     rss: Meter,
     late_rate: Rate,
     dropped_rate: Rate,
-    cost: f64,
 }
 
 impl Sampler {
-    /// To be made on the thread that will read, whose CPU time is the cost.
+    /// To be made on the thread that will read, whose CPU time is charged from here on.
     pub(crate) fn new(settings: Settings, out: Out, finder: Finder, shown: Shown) -> Self {
+        let cost = out.rows.charge(out.host, Purpose::Reading);
+        let began = settings.is_alone.then(process_cpu);
         let mut blind = Blind::default();
         let machine = Machine::open(&out, &mut blind);
         let targets = finder.targets().len();
         Self {
             pace: settings.pace,
-            budget: Budget::new(settings.cpu_max, Instant::now(), thread_cpu()),
+            budget: Budget::new(settings.cpu_max, Instant::now(), Spent::default()),
             finder,
             shown,
             reader: Reader::new(),
@@ -119,8 +129,12 @@ impl Sampler {
             missed: vec![false; targets],
             room: threads_room(),
             hot: Vec::with_capacity(settings.hot_threads),
+            was_hot: Vec::with_capacity(settings.hot_threads),
             shares: Vec::new(),
             own: Own::default(),
+            _cost: cost,
+            began,
+            has_opened: false,
             pass: 0,
             has_drops: false,
             facts: BTreeMap::new(),
@@ -159,7 +173,9 @@ impl Sampler {
     /// Everything.
     fn slow_pass(&mut self) {
         self.pass = self.pass.wrapping_add(1);
+        let had_any = !self.processes.is_empty();
         self.find();
+        self.has_opened = !had_any && (!self.processes.is_empty() || self.pass == 1);
         let mut ended = Vec::new();
         let Self { processes, out, reader, blind, dir, units, room, .. } = self;
         for process in processes.values_mut() {
@@ -168,7 +184,9 @@ impl Sampler {
                     ended.push((process.pid, error));
                 } else {
                     let what = format!("{} (PID {})", process.name, process.pid);
-                    blind.say(out, &what, &error.to_string(), MEND_RIGHTS);
+                    let is_full = is_out_of_descriptors(&error);
+                    let mend = if is_full { MEND_DESCRIPTORS } else { MEND_RIGHTS };
+                    blind.say(out, &what, &error.to_string(), mend);
                 }
             }
         }
@@ -216,7 +234,7 @@ impl Sampler {
     /// Opens the places of processes that are new. Those of processes that ended stay: a server that restarts is back
     /// in a moment, and the kernel's counters go on.
     fn open_places(&mut self) {
-        let (nets, cgroups) = (&mut self.nets, &mut self.cgroups);
+        let (nets, cgroups, facts) = (&mut self.nets, &mut self.cgroups, &mut self.facts);
         let (out, reader, blind) = (&self.out, &mut self.reader, &mut self.blind);
         for process in self.processes.values_mut().filter(|process| process.is_to_place(self.pass)) {
             let pid = process.pid;
@@ -225,14 +243,24 @@ impl Sampler {
             if namespace != 0 && !nets.iter().any(|net| net.namespace == namespace) && nets.len() < PLACES_MAX
             {
                 let label = (!nets.is_empty()).then_some(&*process.name);
-                nets.push(Net::open(pid, namespace, label, out, blind));
+                let net = Net::open(pid, namespace, label, out, blind);
+                facts::learn_network(facts, label, &net.settings);
+                nets.push(net);
             }
             let Some(path) = cgroup::of(reader, pid) else { continue };
-            let has_room = cgroups.len() < PLACES_MAX;
-            match cgroups.iter_mut().find(|cgroup| cgroup.path == path) {
-                Some(cgroup) => cgroup.follow(pid, out, reader, blind),
-                None if has_room => cgroups.push(Cgroup::open(pid, path, out, reader, blind)),
-                None => {}
+            let cgroup = match cgroups.iter().position(|cgroup| cgroup.path == path) {
+                None if cgroups.len() >= PLACES_MAX => continue,
+                None => cgroups.push_mut(Cgroup::open(pid, path, out, reader, blind)),
+                Some(place) => {
+                    let Some(cgroup) = cgroups.get_mut(place) else { continue };
+                    cgroup.follow(pid, out, reader, blind);
+                    cgroup
+                }
+            };
+            for above in cgroup.bounds_above(reader) {
+                if cgroups.len() < PLACES_MAX && !cgroups.iter().any(|cgroup| cgroup.path == above) {
+                    cgroups.push(Cgroup::open(pid, above, out, reader, blind));
+                }
             }
         }
         if nets.is_empty() && self.finder.targets().is_empty() {
@@ -275,6 +303,9 @@ impl Sampler {
                 self.out.event(Instant::now(), HostEventKind::ProcessFound, detail);
             }
             Err(error) if is_gone(&error) => {}
+            Err(error) if is_out_of_descriptors(&error) => {
+                self.blind.say(&self.out, "further processes", &error.to_string(), MEND_DESCRIPTORS);
+            }
             Err(error) => {
                 self.blind.say(&self.out, &format!("PID {}", new.pid), &error.to_string(), MEND_RIGHTS);
             }
@@ -334,11 +365,12 @@ impl Sampler {
         if self.shares.len() > wanted && wanted > 0 {
             self.shares.select_nth_unstable_by(wanted - 1, |a, b| b.0.total_cmp(&a.0));
         }
-        let before = std::mem::take(&mut self.hot);
+        std::mem::swap(&mut self.hot, &mut self.was_hot);
+        self.hot.clear();
         self.hot.extend(self.shares.iter().take(wanted).map(|(_, pid, tid)| (*pid, *tid)));
-        for (pid, tid) in before.into_iter().filter(|thread| !self.hot.contains(thread)) {
-            if let Some(process) = self.processes.get_mut(&pid) {
-                process.threads.cool(tid);
+        for (pid, tid) in self.was_hot.iter().filter(|thread| !self.hot.contains(thread)) {
+            if let Some(process) = self.processes.get_mut(pid) {
+                process.threads.cool(*tid);
             }
         }
     }
@@ -348,29 +380,53 @@ impl Sampler {
         self.own.late += u64::from(late > period.mul_f64(LATE_RATIO));
     }
 
+    /// What watching this host took of a CPU so far. A process that does nothing else counts as a whole, whoever of it
+    /// reads, encrypts or draws.
+    fn spent(&self) -> Spent {
+        let spent = self.out.rows.spent(self.out.host);
+        match self.began {
+            Some(began) => {
+                let reading = process_cpu().saturating_sub(began).saturating_sub(spent.profiles);
+                Spent { reading, ..spent }
+            }
+            None => spent,
+        }
+    }
+
     fn watch_own_cost(&mut self) {
-        let (now, cpu) = (Instant::now(), thread_cpu());
+        let (now, spent) = (Instant::now(), self.spent());
+        if self.has_opened {
+            return self.budget.excuse(now, spent);
+        }
         let (out, own) = (&self.out, &mut self.own);
         own.late_rate.put(out, now, own.late, 1.0, &Of::host(&metric::WATCHER_LATE_PASSES));
         own.dropped_rate.put(out, now, out.rows.dropped(), 1.0, &Of::host(&metric::WATCHER_ROWS_DROPPED));
-        let Some((cost, lower)) = self.budget.judge(now, cpu, self.pace) else { return };
-        own.cost = cost;
-        own.cpu.put(out, now, cost, &Of::host(&metric::WATCHER_CPU).limit(Some(self.settings.cpu_max)));
+        let Some(judged) = self.budget.judge(now, spent, self.pace) else { return };
+        let of = Of::host(&metric::WATCHER_CPU).limit(Some(self.settings.cpu_max));
+        own.cpu.put(out, now, judged.cost, &of);
         own.rss.put(out, now, facts::own_rss_bytes(&self.units) as f64, &Of::host(&metric::WATCHER_RSS));
-        if let Some(lower) = lower {
-            self.pace = lower;
-            let fast = lower
-                .fast
-                .map_or_else(|| "no more in between".into(), |fast| format!("the hot things each {fast:?}"));
-            let detail = format!(
-                "reading cost {:.1} % of a core, more than the {:.1} % allowed: everything is read each {:?}, {fast}",
-                cost * 100.0,
-                self.settings.cpu_max * 100.0,
-                lower.slow,
-            );
-            out.event(now, HostEventKind::RateLowered, detail);
+        if let Some(change) = judged.change {
+            self.change_pace(now, change, judged.reading);
         }
         self.tell_host();
+    }
+
+    fn change_pace(&mut self, now: Instant, change: Change, cost: f64) {
+        let (kind, pace, compared) = match change {
+            Change::Lower(pace) => (HostEventKind::RateLowered, pace, "more than"),
+            Change::Raise(pace) => (HostEventKind::Watcher, pace, "less than half of"),
+        };
+        self.pace = pace;
+        let fast = pace
+            .fast
+            .map_or_else(|| "nothing more in between".into(), |fast| format!("the hot things each {fast:?}"));
+        let detail = format!(
+            "reading cost {:.1} % of a core, {compared} the {:.1} % allowed: everything is read each {:?}, {fast}",
+            cost * 100.0,
+            self.settings.cpu_max * 100.0,
+            pace.slow,
+        );
+        self.out.event(now, kind, detail);
     }
 
     fn end(&mut self) {

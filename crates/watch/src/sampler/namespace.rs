@@ -9,7 +9,8 @@ use std::time::Duration;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, sockopt};
 use rustix::thread::{ThreadNameSpaceType, move_into_thread_name_spaces};
 
-use crate::proc::netlink::{DONE, ERROR, Message, error_code, messages};
+use super::facts;
+use crate::proc::netlink::{DONE, ERROR, Message, error_code, messages, numbered};
 
 /// What is opened from within.
 #[derive(Debug)]
@@ -18,6 +19,8 @@ pub(crate) struct Inside {
     pub(crate) sockets: io::Result<Netlink>,
     pub(crate) conntrack_count: Option<File>,
     pub(crate) limits: Limits,
+    /// By the names of sysctl(8).
+    pub(crate) settings: Vec<(&'static str, String)>,
 }
 
 /// Settings that are the namespace's own.
@@ -50,9 +53,18 @@ pub(crate) fn open(pid: u32) -> io::Result<Inside> {
             sockets: Netlink::open(Some(netlink::SOCK_DIAG)),
             conntrack_count: File::open("/proc/sys/net/netfilter/nf_conntrack_count").ok(),
             limits: limits(),
+            settings: settings(),
         })
     })?;
     thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread that entered it panicked")))
+}
+
+fn settings() -> Vec<(&'static str, String)> {
+    let read = |name| {
+        let text = std::fs::read_to_string(facts::path_of(name)).ok()?;
+        Some((name, text.trim().replace('\t', " "))).filter(|(_, value)| !value.is_empty())
+    };
+    facts::network_settings().filter_map(read).collect()
 }
 
 fn limits() -> Limits {
@@ -80,6 +92,8 @@ fn limits() -> Limits {
 pub(crate) struct Netlink {
     socket: OwnedFd,
     buffer: Vec<u8>,
+    /// Of the last question.
+    sequence: u32,
 }
 
 /// The kernel answers dumps in pieces of at most 32 KiB.
@@ -99,17 +113,20 @@ impl Netlink {
             protocol,
         )?;
         sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(ANSWERS_WITHIN))?;
-        Ok(Self { socket, buffer: Vec::new() })
+        Ok(Self { socket, buffer: Vec::new(), sequence: 0 })
     }
 
-    /// Asks for a dump and shows each of its messages.
+    /// Asks for a dump and shows each of its messages. What is left of one that was given up is passed over.
     pub(crate) fn dump(&mut self, request: &[u8], mut show: impl FnMut(Message<'_>)) -> io::Result<()> {
         self.buffer.resize(ANSWER_BYTES, 0);
-        rustix::net::send(&self.socket, request, SendFlags::empty())?;
+        self.sequence = self.sequence.wrapping_add(1);
+        let request = numbered(request, self.sequence);
+        rustix::net::send(&self.socket, &request, SendFlags::empty())?;
         for _ in 0..PIECES_MAX {
             let (read, _) = rustix::net::recv(&self.socket, &mut self.buffer[..], RecvFlags::empty())?;
             for message in messages(self.buffer.get(..read).unwrap_or_default()) {
                 match message.kind {
+                    _ if message.sequence != self.sequence => {}
                     DONE => return Ok(()),
                     ERROR => match error_code(message.payload) {
                         0 => return Ok(()),
@@ -120,5 +137,83 @@ impl Netlink {
             }
         }
         Ok(())
+    }
+}
+
+/// Whether a dump failed for a reason that passes by itself.
+pub(crate) fn may_pass(error: &io::Error) -> bool {
+    use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+    matches!(error.kind(), Interrupted | TimedOut | WouldBlock) || error.raw_os_error() == Some(libc::ENOBUFS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use throng_sim::requires_root;
+
+    fn message(kind: u16, sequence: u32, payload: &[u8]) -> Vec<u8> {
+        let mut bytes = u32::try_from(16 + payload.len()).unwrap().to_ne_bytes().to_vec();
+        bytes.extend(kind.to_ne_bytes());
+        bytes.extend(2_u16.to_ne_bytes());
+        bytes.extend(sequence.to_ne_bytes());
+        bytes.extend([0; 4]);
+        bytes.extend(payload);
+        bytes
+    }
+
+    #[test]
+    fn what_is_left_of_a_question_that_was_given_up_answers_no_other() {
+        let (ours, kernel) = std::os::unix::net::UnixDatagram::pair().unwrap();
+        ours.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+        let mut netlink = Netlink { socket: ours.into(), buffer: Vec::new(), sequence: 0 };
+        let request = crate::proc::netlink::dump_request(38, 20);
+        let mut asked = |answers: &[Vec<u8>]| {
+            for answer in answers {
+                kernel.send(answer).unwrap();
+            }
+            let mut shown = Vec::new();
+            let result = netlink.dump(&request, |message| shown.push(message.payload.to_vec()));
+            (result.map_err(|error| may_pass(&error)), shown)
+        };
+        let late = asked(&[message(36, 1, b"old1")]);
+        assert_eq!(late, (Err(true), vec![b"old1".to_vec()]), "the rest is late");
+        let left = [message(36, 1, b"old2"), message(DONE, 1, &[0; 4])];
+        let new = [message(36, 2, b"new1"), message(DONE, 2, &[0; 4])];
+        assert_eq!(asked(&[&left[..], &new].concat()), (Ok(()), vec![b"new1".to_vec()]));
+    }
+
+    #[test]
+    fn the_kernel_answers_under_the_number_of_the_question() {
+        let mut netlink = Netlink::open(None).unwrap();
+        for _ in 0..3 {
+            let mut links = 0;
+            let request = crate::proc::netlink::dump_request(18, 16);
+            netlink.dump(&request, |message| links += u32::from(message.kind == 16)).unwrap();
+            assert!(links > 0, "there is no loopback");
+        }
+    }
+
+    #[test]
+    fn settings_are_those_of_the_namespace_that_is_entered() {
+        if !requires_root("settings_are_those_of_the_namespace_that_is_entered") {
+            return;
+        }
+        let (tell, told) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let inside = std::thread::spawn(move || {
+            // SAFETY: only this thread leaves its namespace, and it ends with the test.
+            assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWNET) }, 0);
+            std::fs::write("/proc/sys/net/core/somaxconn", "77").unwrap();
+            tell.send(rustix::thread::gettid().as_raw_nonzero().get()).unwrap();
+            let _ = ended.recv();
+        });
+        let theirs = open(told.recv().unwrap().cast_unsigned()).unwrap().settings;
+        drop(end);
+        inside.join().unwrap();
+        let mut facts = std::collections::BTreeMap::from([("net.core.somaxconn".into(), "4096".to_owned())]);
+        facts::learn_network(&mut facts, Some("janus"), &theirs);
+        assert_eq!((&*facts["net.core.somaxconn"], &*facts["janus.net.core.somaxconn"]), ("4096", "77"));
+        facts::learn_network(&mut facts, None, &theirs);
+        assert_eq!(facts["net.core.somaxconn"], "77");
     }
 }

@@ -65,6 +65,8 @@ pub(crate) struct Net {
     label: Option<Arc<str>>,
     files: Files,
     limits: Limits,
+    /// What is set in it, by the names of sysctl(8).
+    pub(crate) settings: Vec<(&'static str, String)>,
     is_own: bool,
     counters: [Rate; COUNTERS.len()],
     udp_drops_before: Option<u64>,
@@ -109,7 +111,8 @@ impl Net {
                 "run the watcher as root, or inside it (ip netns exec)",
             );
             let no = || Err(std::io::Error::from(error.kind()));
-            Inside { route: no(), sockets: no(), conntrack_count: None, limits: Limits::default() }
+            let limits = Limits::default();
+            Inside { route: no(), sockets: no(), conntrack_count: None, limits, settings: Vec::new() }
         });
         let mut open = |name: &str| blind.open(out, &format!("/proc/{pid}/net/{name}"), MEND_RIGHTS);
         let optional = |name: &str| File::open(format!("/proc/{pid}/net/{name}")).ok();
@@ -132,6 +135,7 @@ impl Net {
             is_own: namespace::of(std::process::id()).is_ok_and(|own| own == namespace),
             sockets: Sockets::new(pid, inside.sockets.ok(), inside.limits.ports),
             limits: inside.limits,
+            settings: inside.settings,
             counters: Default::default(),
             udp_drops_before: None,
             interfaces: HashMap::new(),
@@ -285,10 +289,12 @@ impl Net {
                 read_qdisc(rates, levels, out, interface, &qdisc);
             }
         });
-        if asked.is_err() {
-            self.files.route = None;
-        } else if has_unknown {
-            self.learn_names();
+        match asked {
+            Ok(()) if has_unknown => self.learn_names(),
+            // Late answers are told from those of the next question.
+            Ok(()) => {}
+            Err(error) if namespace::may_pass(&error) => {}
+            Err(_) => self.files.route = None,
         }
     }
 

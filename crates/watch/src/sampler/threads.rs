@@ -10,9 +10,11 @@ use std::time::{Duration, Instant};
 use rustix::fs::{RawDir, SeekFrom, seek};
 use throng_observation::host::catalogue as metric;
 
-use super::files::{Blind, MEND_RIGHTS, Reader};
+use super::files::{Blind, MEND_DESCRIPTORS, MEND_RIGHTS, Reader, is_out_of_descriptors};
 use super::meter::{Counter, Meter, Of, Out, Rate};
 use super::units::Units;
+use crate::charge::read_clock;
+use crate::proc::schedstat::SchedStat;
 use crate::proc::{schedstat, stat, status};
 
 /// More threads than this in one process are counted and not read: each costs a descriptor.
@@ -70,6 +72,8 @@ pub(crate) struct Threads {
     folder: File,
     by_tid: HashMap<u32, Thread>,
     pass: u32,
+    /// When the last pass began.
+    passed_at: Instant,
     /// How many were found and not read.
     unread: usize,
     /// CPU time of the process at the last pass, and how much of what came since its threads have shown; nanoseconds.
@@ -89,6 +93,7 @@ impl Threads {
             folder,
             by_tid: HashMap::new(),
             pass: 0,
+            passed_at: Instant::now(),
             unread: 0,
             process_ns: None,
             explained_ns: 0,
@@ -117,6 +122,7 @@ impl Threads {
         count: u64,
     ) -> io::Result<()> {
         self.pass = self.pass.wrapping_add(1);
+        let began = Instant::now();
         let process_ns = process_clock_ns(self.pid);
         // One that ends and one that comes change no count: the one that ended is seen when it is read, and the time of
         // the one that came is unexplained.
@@ -140,6 +146,7 @@ impl Threads {
             // Who ended may have been replaced.
             self.rescan(out, reader, blind, dir, room)?;
         }
+        self.passed_at = began;
         Ok(())
     }
 
@@ -236,7 +243,7 @@ impl Threads {
         room: &mut usize,
     ) -> io::Result<()> {
         seek(&self.folder, SeekFrom::Start(0))?;
-        let is_first = self.pass == 1;
+        let before = (self.pass > 1).then_some(self.passed_at);
         let mut unread = 0;
         let mut entries = RawDir::new(&self.folder, dir);
         while let Some(entry) = entries.next() {
@@ -250,7 +257,7 @@ impl Threads {
                 unread += 1;
                 continue;
             }
-            match Thread::open(reader, self.pid, tid, is_first) {
+            match Thread::open(reader, self.pid, tid, before) {
                 Ok(thread) => {
                     *room -= 1;
                     self.by_tid.insert(tid, Thread { pass: self.pass, ..thread });
@@ -258,21 +265,25 @@ impl Threads {
                 // Gone in the meantime.
                 Err(error) if is_gone(&error) => {}
                 Err(error) => {
+                    unread += 1;
+                    if is_out_of_descriptors(&error) {
+                        *room = 0; // until a thread ends; the rest is said below
+                        continue;
+                    }
                     let what = format!("threads of {} (PID {})", self.process, self.pid);
                     blind.say(out, &what, &error.to_string(), MEND_RIGHTS);
-                    unread += 1;
                 }
             }
         }
         self.unread = unread;
-        if unread > 0 {
-            let what = format!("{unread} threads of {} (PID {})", self.process, self.pid);
-            blind.say(
-                out,
-                &what,
-                "they are beyond the descriptors there are",
-                "raise the limit of open files (ulimit -n)",
-            );
+        if *room == 0 && unread > 0 {
+            let what = format!("some threads of {} (PID {})", self.process, self.pid);
+            let why = format!("there are no descriptors for {unread} of them");
+            blind.say(out, &what, &why, MEND_DESCRIPTORS);
+        } else if self.by_tid.len() >= THREADS_MAX && unread > 0 {
+            let what = format!("some threads of {} (PID {})", self.process, self.pid);
+            let why = format!("{THREADS_MAX} are read and {unread} are not");
+            blind.say(out, &what, &why, "their time is in that of the process");
         }
         Ok(())
     }
@@ -285,16 +296,11 @@ pub(crate) fn is_gone(error: &io::Error) -> bool {
 
 impl Thread {
     /// Opens a thread. One that was there before watching began has its time so far taken as the beginning; one that
-    /// came since has run all of it since the pass before.
-    fn open(reader: &mut Reader, pid: u32, tid: u32, was_there: bool) -> io::Result<Self> {
+    /// came since the pass `before` has run all of it since it was born.
+    fn open(reader: &mut Reader, pid: u32, tid: u32, before: Option<Instant>) -> io::Result<Self> {
         let schedstat = File::open(format!("/proc/{pid}/task/{tid}/schedstat"))?;
-        let (mut on_cpu, mut waiting) = (Counter::default(), Counter::default());
+        let begun = schedstat::parse(reader.one(&schedstat)?).unwrap_or_default();
         let now = Instant::now();
-        let begun = schedstat::parse(reader.one(&schedstat)?).filter(|_| was_there).unwrap_or_default();
-        // The thread came at an unknown moment of the last second; the pass period is the nearest that is known.
-        let since = if was_there { now } else { now.checked_sub(Duration::from_secs(1)).unwrap_or(now) };
-        on_cpu.begin(since, begun.on_cpu_ns);
-        waiting.begin(since, begun.waiting_ns);
         let mut thread = Self {
             schedstat,
             name: "".into(),
@@ -303,8 +309,8 @@ impl Thread {
             read_pass: 0,
             still: 0,
             has_run: true,
-            on_cpu,
-            waiting,
+            on_cpu: Counter::default(),
+            waiting: Counter::default(),
             cpu: Meter::default(),
             wait: Meter::default(),
             share: 0.0,
@@ -314,6 +320,12 @@ impl Thread {
         let age = thread.read_name(reader, pid, tid).unwrap_or_default();
         thread.born_at = now.checked_sub(age).unwrap_or(now);
         thread.has_run = age < NAME_SETTLES; // else its name is read, and stays until it runs
+        let (since, begun) = match before {
+            None => (now, begun),
+            Some(before) => (since_when(now, thread.born_at, before, begun.on_cpu_ns), SchedStat::default()),
+        };
+        thread.on_cpu.begin(since, begun.on_cpu_ns);
+        thread.waiting.begin(since, begun.waiting_ns);
         Ok(thread)
     }
 
@@ -377,6 +389,13 @@ impl Thread {
     }
 }
 
+/// From when on a thread that is new has run: its birth; where a pass overlooked it, that pass, for the time before is
+/// told already. No thread ran longer than the time it ran in.
+fn since_when(now: Instant, born_at: Instant, before: Instant, on_cpu_ns: u64) -> Instant {
+    let ran_since = now.checked_sub(Duration::from_nanos(on_cpu_ns)).unwrap_or(now);
+    born_at.max(before).min(ran_since)
+}
+
 /// Since the machine began, sleep included: what the starts of threads are counted from.
 fn since_boot() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
@@ -390,13 +409,7 @@ fn process_clock_ns(pid: u32) -> Option<u64> {
     if unsafe { libc::clock_getcpuclockid(i32::try_from(pid).ok()?, &raw mut clock) } != 0 {
         return None;
     }
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the pointer is to a local that outlives the call.
-    if unsafe { libc::clock_gettime(clock, &raw mut time) } != 0 {
-        return None;
-    }
-    let seconds = u64::try_from(time.tv_sec).ok()?;
-    seconds.checked_mul(1_000_000_000)?.checked_add(u64::try_from(time.tv_nsec).ok()?)
+    u64::try_from(read_clock(clock)?.as_nanos()).ok()
 }
 
 /// A number as text without allocation.
@@ -427,13 +440,5 @@ impl Digits {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::Digits;
-
-    #[test]
-    fn digits_are_those_of_the_number() {
-        for number in [0, 7, 10, 4_294_967_295] {
-            assert_eq!(Digits::of(number).text(), number.to_string());
-        }
-    }
-}
+#[path = "threads_tests.rs"]
+mod tests;

@@ -145,6 +145,7 @@ impl Scraper {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
         let (clock, allowed) = (clock.clone(), allowed.clone());
         let work = move || {
+            let _cost = endpoints.first().map(|(_, writer)| writer.charge());
             runtime.block_on(async {
                 let mut tasks = tokio::task::JoinSet::new();
                 for (endpoint, writer) in endpoints {

@@ -1,5 +1,5 @@
 //! What is read beside the counters of a host, said before its processes are there: once they are, what is known of them
-//! is chosen, and reading begins.
+//! is chosen.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,9 +7,11 @@ use std::time::{Duration, Instant};
 use throng_observation::host::HostId;
 use throng_observation::pack::Pack;
 
-use super::{Told, ToldConfig, ToldError};
+use super::listened::{Choice, Listened};
+use super::{Told, ToldConfig};
 use crate::local::Processes;
 use crate::scrape::Allowed;
+use crate::seen::{Seen, SeenWriter, clock_from};
 use crate::{RowSender, Target, endpoint, packs};
 
 /// How long the processes of a target are waited for, so that what is known of them can be chosen.
@@ -30,17 +32,6 @@ pub struct Beside {
     pub pack: Option<String>,
     /// Which addresses may be asked, and may tell.
     pub allowed: Allowed,
-}
-
-/// What [`Beside::begin`] came to.
-#[derive(Debug)]
-pub struct Listened {
-    /// What is known of the server.
-    pub packs: Vec<Pack>,
-    /// What is read of it; `None` where nothing was asked for.
-    pub told: Option<Told>,
-    /// What is wrong with what was asked for; everything else goes on.
-    pub problem: Option<String>,
 }
 
 impl Default for Beside {
@@ -83,8 +74,8 @@ impl Beside {
             .try_for_each(|text| endpoint(text, &self.packs).map(drop).map_err(|error| error.to_string()))
     }
 
-    /// Waits a moment for the processes, chooses what is known of them, and begins to read. `zero` is the moment of the
-    /// run's first intended join.
+    /// Waits a moment for the processes, chooses what is known of them, and begins to read. Processes that come later are
+    /// known when they do. `zero` is the moment of the run's first intended join.
     pub fn begin(
         &self,
         targets: &[Target],
@@ -93,44 +84,34 @@ impl Beside {
         zero: Instant,
         rows: &RowSender,
     ) -> Listened {
-        let names = names(targets, processes);
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let packs = packs::of_server(&self.packs, self.pack.as_deref(), &names);
-        let unknown = self.pack.as_ref().filter(|name| packs.iter().all(|pack| pack.pack != **name));
-        let mut problem = unknown.map(|name| format!("there is no knowledge pack `{name}`"));
+        wait_for(targets, processes);
+        let mut choice = Choice::new(&self.packs, self.pack.as_deref(), targets);
+        choice.meet(processes);
+        let packs = choice.packs();
         let config = ToldConfig {
             logs: self.logs.clone(),
+            outputs: processes.outputs().to_vec(),
             access_logs: self.access_logs.clone(),
             metrics: self.metrics.clone(),
             packs: packs.clone(),
         };
-        let is_empty = config.logs.is_empty() && config.access_logs.is_empty() && config.metrics.is_empty();
-        let told = if is_empty {
-            None
-        } else {
-            let refused = |error: ToldError| {
-                problem = Some(format!("what it tells of itself is not read: {error}"));
-            };
-            Told::begin(&config, host, zero, rows, &self.allowed).map_err(refused).ok()
-        };
-        Listened { packs, told, problem }
+        let told = Told::begin(config, host, zero, rows, &self.allowed);
+        let unknown = self.pack.as_ref().filter(|name| packs.iter().all(|pack| pack.pack != **name));
+        let mut problems: Vec<String> =
+            unknown.map(|name| format!("there is no knowledge pack `{name}`")).into_iter().collect();
+        let mut writer = SeenWriter::new(host, rows.clone());
+        writer.write(clock_from(zero)(), problems.iter().map(Seen::cannot));
+        problems.extend(told.faults());
+        Listened::follow(packs, problems, (told, choice, processes.clone()), writer)
     }
 }
 
-/// By what names a server goes: its target's, and those of its processes if they are there.
-fn names(targets: &[Target], processes: &Processes) -> Vec<String> {
+/// Waits for the first process, for a moment.
+fn wait_for(targets: &[Target], processes: &Processes) {
     let until = Instant::now() + FOUND_WITHIN;
     while !targets.is_empty() && processes.now().is_empty() && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(50));
     }
-    let of_target = |target: &Target| match target {
-        Target::Process(name) => Some(name.clone()),
-        Target::Unit(name) => Some(name.trim_end_matches(".service").to_owned()),
-        Target::Command(words) => words.first().and_then(|word| word.rsplit('/').next()).map(str::to_owned),
-        Target::Cgroup(_) | Target::Pid(_) | Target::Port(_) => None,
-    };
-    let found = processes.now().into_iter().map(|process| process.name);
-    found.chain(targets.iter().filter_map(of_target)).collect()
 }
 
 #[cfg(test)]
@@ -146,11 +127,11 @@ mod tests {
         };
         let usual = begin(&Beside::default());
         assert_eq!(usual.packs[0].pack, "janus");
-        assert!(usual.told.is_none() && usual.problem.is_none());
+        assert!(usual.problems.is_empty());
         let wrong = Beside { pack: Some("jannus".into()), ..Beside::default() };
-        assert!(begin(&wrong).problem.unwrap().contains("`jannus`") && wrong.check().is_err());
+        assert!(begin(&wrong).problems[0].contains("`jannus`") && wrong.check().is_err());
         let wrong = Beside { metrics: vec!["what+http://h/".into()], ..Beside::default() };
-        assert!(begin(&wrong).problem.unwrap().contains("is not known") && wrong.check().is_err());
+        assert!(begin(&wrong).problems[0].contains("is not known") && wrong.check().is_err());
         let named = Beside { pack: Some("nginx".into()), ..Beside::default() };
         assert_eq!(begin(&named).packs[0].pack, "nginx");
     }

@@ -1,30 +1,39 @@
-//! What a server tells of itself, read beside its counters: one call for the logs, access logs and endpoints of a
-//! watched host, with what its packs know of them.
+//! What a server tells of itself, read beside its counters: one call for the logs, outputs, access logs and endpoints of
+//! a watched host, with what its packs know of them. One that cannot be read is said; the others are read.
 
-use std::os::fd::OwnedFd;
+use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Instant;
 
-use throng_observation::host::HostId;
-use throng_observation::pack::{EndpointKind, Pack};
+use throng_observation::host::{HostEventKind, HostId};
+use throng_observation::pack::Pack;
 
-use crate::logs::access::{GroupError, UriGroups};
-use crate::logs::{LogReader, LogSource, PatternError, Patterns, SourceError, Tail};
-use crate::scrape::janus::{EventListener, ListenError};
-use crate::scrape::{Allowed, Endpoint, EndpointError, Scraper};
+use crate::logs::access::UriGroups;
+use crate::logs::{LogReader, LogSource, Output, Patterns, Tail};
+use crate::scrape::Allowed;
+use crate::seen::{Clock, Seen};
 use crate::{RowSender, SeenWriter, clock_from};
 
 mod beside;
-pub use beside::{Beside, Listened};
+pub use beside::Beside;
+
+mod listened;
+pub use listened::Listened;
 
 mod endpoint;
 pub use endpoint::endpoint;
+
+mod metrics;
+use metrics::Metrics;
 
 /// What is read of a host beside its counters.
 #[derive(Clone, Debug, Default)]
 pub struct ToldConfig {
     /// Logs whose lines are counted: paths, or `journal:UNIT`.
     pub logs: Vec<String>,
+    /// Outputs of programs whose lines are counted.
+    pub outputs: Vec<Output>,
     /// Access logs whose requests are accounted: paths.
     pub access_logs: Vec<String>,
     /// Endpoints that are asked, each as [`endpoint`] reads it.
@@ -33,102 +42,168 @@ pub struct ToldConfig {
     pub packs: Vec<Pack>,
 }
 
-/// Why a server cannot be listened to.
-#[derive(Debug, thiserror::Error)]
-pub enum ToldError {
-    /// Log patterns that cannot be used.
-    #[error(transparent)]
-    Patterns(#[from] PatternError),
-    /// URI groups that cannot be used.
-    #[error(transparent)]
-    Groups(#[from] GroupError),
-    /// A log that cannot be followed.
-    #[error(transparent)]
-    Source(#[from] SourceError),
-    /// An endpoint that cannot be asked.
-    #[error(transparent)]
-    Endpoint(#[from] EndpointError),
-    /// An address at which events cannot be taken.
-    #[error(transparent)]
-    Listen(#[from] ListenError),
-}
-
 /// The readers of what a server tells; they end when it is dropped.
 #[derive(Debug)]
 pub struct Told {
     tail: Tail,
-    scraper: Option<Scraper>,
-    listeners: Vec<EventListener>,
-    patterns: Arc<Patterns>,
-    host: HostId,
-    rows: RowSender,
-    zero: Instant,
+    metrics: Metrics,
+    packs: Vec<Pack>,
+    faults: Faults,
 }
 
 impl Told {
     /// Begins to read. `zero` is the moment of the run's first intended join; `allowed` says which addresses may be
-    /// asked. What cannot be read yet is no error: it is said in the run and tried again.
-    ///
-    /// # Errors
-    /// When a pattern, a group, a unit or an endpoint is wrong in itself, or no thread can be made.
+    /// asked. What cannot be read is said in the run, with its mend, and everything else is read.
+    #[must_use]
     pub fn begin(
-        config: &ToldConfig,
+        config: ToldConfig,
         host: HostId,
         zero: Instant,
         rows: &RowSender,
         allowed: &Allowed,
-    ) -> Result<Self, ToldError> {
-        let patterns = Arc::new(Patterns::new(config.packs.iter().flat_map(|pack| &pack.logs))?);
-        let groups = Arc::new(UriGroups::new(config.packs.iter().flat_map(|pack| &pack.uri_groups))?);
-        let endpoints: Vec<Endpoint> =
-            config.metrics.iter().map(|text| endpoint(text, &config.packs)).collect::<Result<_, _>>()?;
-        let clock = clock_from(zero);
-        let writer = || SeenWriter::new(host, rows.clone());
+    ) -> Self {
+        let ToldConfig { logs, outputs, access_logs, metrics, packs } = config;
+        let way = Way { host, rows: rows.clone(), clock: clock_from(zero) };
+        let mut faults = Faults::new(way.clone());
+        let (patterns, groups) = known(&packs, &mut faults);
         let mut tail = Tail::new();
-        for log in &config.logs {
+        let lines = || LogReader::Lines(patterns.clone());
+        let mut follow = |log: &str, source: LogSource, reader: LogReader| {
+            let begun = tail.follow(log, source, reader, way.writer(), way.clock.clone());
+            faults.note(&format!("the log {log}"), begun);
+        };
+        for log in &logs {
             let source = match log.strip_prefix("journal:") {
                 Some(unit) => LogSource::journal(unit),
                 None => LogSource::File(log.into()),
             };
-            tail.follow(log, source, LogReader::Lines(patterns.clone()), writer(), clock.clone())?;
+            follow(log, source, lines());
         }
-        for log in &config.access_logs {
-            let (source, reader) = (LogSource::File(log.into()), LogReader::Access(groups.clone()));
-            tail.follow(log, source, reader, writer(), clock.clone())?;
+        for output in outputs {
+            let name = output.name().to_owned();
+            follow(&name, LogSource::Output(output), lines());
         }
-        let (told, asked): (Vec<_>, Vec<_>) =
-            endpoints.into_iter().partition(|endpoint| endpoint.kind == EndpointKind::JanusEvents);
-        let listen = |endpoint: &Endpoint| -> Result<EventListener, ToldError> {
-            let address = endpoint::listen_address(endpoint)?;
-            Ok(EventListener::start(&endpoint.name, address, writer(), &clock, allowed)?)
-        };
-        let listeners = told.iter().map(listen).collect::<Result<_, _>>()?;
-        let endpoints: Vec<_> = asked.into_iter().map(|endpoint| (endpoint, writer())).collect();
-        let scraper =
-            if endpoints.is_empty() { None } else { Some(Scraper::start(endpoints, &clock, allowed)?) };
-        Ok(Self { tail, scraper, listeners, patterns, host, rows: rows.clone(), zero })
+        for log in &access_logs {
+            follow(log, LogSource::File(log.into()), LogReader::Access(groups.clone()));
+        }
+        let mut metrics = Metrics::new(metrics, way, allowed.clone());
+        metrics.ask(&packs, &mut faults);
+        Self { tail, metrics, packs, faults }
     }
 
-    /// Reads the output of a program too: the reading end of its pipe, called `log`.
-    ///
-    /// # Errors
-    /// When no thread can be made.
-    pub fn follow_pipe(&mut self, log: &str, pipe: OwnedFd) -> Result<(), ToldError> {
-        let writer = SeenWriter::new(self.host, self.rows.clone());
-        let reader = LogReader::Lines(self.patterns.clone());
-        Ok(self.tail.follow(log, LogSource::Pipe(pipe), reader, writer, clock_from(self.zero))?)
+    /// What cannot be read at the moment, for a person: what and why.
+    #[must_use]
+    pub fn faults(&self) -> Vec<String> {
+        self.faults.said.iter().map(|(what, why)| format!("{what} is not read: {why}")).collect()
+    }
+
+    /// Begins to read what could not be read before, if it can be by now.
+    pub fn try_again(&mut self) {
+        if !self.faults.said.is_empty() {
+            self.metrics.ask(&self.packs, &mut self.faults);
+        }
+    }
+
+    /// Reads with more knowledge from here on: the server's processes came later than the watcher.
+    pub fn know(&mut self, packs: Vec<Pack>) {
+        let (patterns, groups) = known(&packs, &mut self.faults);
+        self.tail.count_by(&patterns, &groups);
+        self.packs = packs;
+        self.metrics.ask(&self.packs, &mut self.faults);
     }
 
     /// Ends all reading, when what is there has been read. Dropping it does the same.
     pub fn stop(self) {
-        drop((self.scraper, self.listeners));
+        drop(self.metrics);
         self.tail.stop();
+    }
+}
+
+/// What lines and requests are told apart by. A pack that cannot be used is said and left out.
+fn known(packs: &[Pack], faults: &mut Faults) -> (Arc<Patterns>, Arc<UriGroups>) {
+    let patterns = |packs: &[&Pack]| Patterns::new(packs.iter().flat_map(|pack| &pack.logs));
+    let groups = |packs: &[&Pack]| UriGroups::new(packs.iter().flat_map(|pack| &pack.uri_groups));
+    let patterns = usable(packs, "log patterns", patterns, faults);
+    (Arc::new(patterns), Arc::new(usable(packs, "URI groups", groups, faults)))
+}
+
+fn usable<T: Default, E: Display>(
+    packs: &[Pack],
+    what: &str,
+    make: impl Fn(&[&Pack]) -> Result<T, E>,
+    faults: &mut Faults,
+) -> T {
+    if let Ok(made) = make(&packs.iter().collect::<Vec<_>>()) {
+        return made;
+    }
+    let (mut good, mut made) = (Vec::new(), T::default());
+    for pack in packs {
+        good.push(pack);
+        match make(&good) {
+            Ok(more) => made = more,
+            Err(error) => {
+                good.pop();
+                faults.note(&format!("what pack {} knows of {what}", pack.pack), Err::<(), _>(error));
+            }
+        }
+    }
+    made
+}
+
+/// The way of what is read to the run.
+#[derive(Clone)]
+struct Way {
+    host: HostId,
+    rows: RowSender,
+    clock: Clock,
+}
+
+impl Way {
+    fn writer(&self) -> SeenWriter {
+        SeenWriter::new(self.host, self.rows.clone())
+    }
+}
+
+/// What cannot be read, each said once for each reason.
+struct Faults {
+    way: Way,
+    said: BTreeMap<String, String>,
+}
+
+impl std::fmt::Debug for Faults {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.said.fmt(f)
+    }
+}
+
+impl Faults {
+    fn new(way: Way) -> Self {
+        Self { way, said: BTreeMap::new() }
+    }
+
+    /// Says that `what` cannot be read, or can be again.
+    fn note<T, E: Display>(&mut self, what: &str, result: Result<T, E>) -> Option<T> {
+        let (kind, detail) = match &result {
+            Ok(_) if self.said.remove(what).is_none() => return result.ok(),
+            Ok(_) => (HostEventKind::Watcher, format!("{what} can be read now")),
+            Err(error) => {
+                let why = error.to_string();
+                if self.said.get(what) == Some(&why) {
+                    return None;
+                }
+                self.said.insert(what.to_owned(), why.clone());
+                (HostEventKind::CannotSee, format!("{what} is not read: {why}"))
+            }
+        };
+        self.way.writer().write((self.way.clock)(), [Seen::Event(kind, detail)]);
+        result.ok()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::logs::Drain;
     use crate::packs;
 
     #[test]
@@ -138,22 +213,24 @@ mod tests {
         let (log, access) = (folder.path().join("log"), folder.path().join("access"));
         std::fs::write(&log, "").unwrap();
         std::fs::write(&access, "").unwrap();
+        let (reader, mut pipe) = std::io::pipe().unwrap();
+        let drain = Drain::start("stderr", reader.into()).unwrap();
         let text = |path: &std::path::Path| vec![path.display().to_string()];
         let config = ToldConfig {
             logs: text(&log),
             access_logs: text(&access),
             metrics: vec!["http://192.0.2.1/metrics".into()],
+            outputs: vec![drain.output().clone()],
             packs: packs::of_server(&packs::built_in(), None, &["janus"]),
         };
         let (rows, receiver) = crate::rows(1_000);
         let nobody: Allowed = Arc::new(|address| Err(format!("{address} has not agreed")));
-        let mut told = Told::begin(&config, HostId(3), Instant::now(), &rows, &nobody).unwrap();
-        let (reader, mut pipe) = std::io::pipe().unwrap();
-        told.follow_pipe("stderr", reader.into()).unwrap();
+        let told = Told::begin(config, HostId(3), Instant::now(), &rows, &nobody);
+        assert!(told.faults().is_empty());
         std::io::Write::write_all(&mut pipe, b"Discarding too old outgoing packet (age=1us)\n").unwrap();
         std::fs::write(&log, "Too many open files\n").unwrap();
         std::fs::write(&access, "x [t] \"GET /a.ts HTTP/1.1\" 200 7 \n").unwrap();
-        drop(pipe);
+        drop((pipe, drain));
         // The refusal of the endpoint is waited for; the rest is read by the end at the latest.
         let refused =
             |row: &HostRow| matches!(row, HostRow::Event(event) if event.detail.contains("has not agreed"));
@@ -174,5 +251,59 @@ mod tests {
         for wanted in ["too_many_open_files", "old_packet_discarded", "access.bytes"] {
             assert!(names.iter().any(|name| name == wanted), "{wanted} in {names:?}");
         }
+    }
+
+    #[test]
+    fn one_that_cannot_be_read_leaves_the_others_alone_and_is_tried_again() {
+        use throng_observation::host::HostRow;
+        use throng_observation::pack::LogPattern;
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        std::fs::write(&log, "").unwrap();
+        // Another session listens for the events of the same Janus.
+        let other = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let address = other.local_addr().unwrap();
+        let broken = LogPattern { id: "broken".into(), pattern: "(".into(), ..LogPattern::default() };
+        let broken = Pack { pack: "mine".into(), logs: vec![broken], ..Pack::default() };
+        let config = ToldConfig {
+            logs: vec!["journal:--file=x".into(), log.display().to_string()],
+            metrics: vec![
+                "what+http://h/".into(),
+                format!("janus-events+http://{address}"),
+                "http://192.0.2.1/metrics".into(),
+            ],
+            packs: [vec![broken], packs::of_server(&packs::built_in(), None, &["janus"])].concat(),
+            ..ToldConfig::default()
+        };
+        let (rows, receiver) = crate::rows(1_000);
+        let nobody: Allowed = Arc::new(|address| Err(format!("{address} has not agreed")));
+        let mut told = Told::begin(config, HostId(3), Instant::now(), &rows, &nobody);
+        let wrong = told.faults().join("\n");
+        for words in ["no name of a systemd unit", "`what+` is not known", "port of its own", "pack mine"] {
+            assert!(wrong.contains(words), "{words} is not in\n{wrong}");
+        }
+        std::fs::write(&log, "Too many open files\n").unwrap();
+        let said = |row: &HostRow, word: &str| {
+            matches!(row, HostRow::Event(event) if event.detail.contains(word)
+                && (event.kind == HostEventKind::CannotSee) == event.detail.contains("not "))
+        };
+        let mut got = vec![];
+        while !got.iter().any(|row| said(row, "has not agreed")) {
+            got.push(receiver.recv_timeout(std::time::Duration::from_secs(20)).unwrap());
+        }
+        told.try_again();
+        assert_eq!(told.faults().len(), 4, "nothing has changed");
+        drop(other);
+        told.try_again();
+        assert_eq!(told.faults().len(), 3, "{:?}", told.faults());
+        told.stop();
+        got.extend(receiver.try_iter());
+        let times = |word: &str| got.iter().filter(|row| said(row, word)).count();
+        assert_eq!((times("port of its own"), times("can be read now")), (1, 1), "each is said once");
+        let counted = |row: &HostRow| {
+            let HostRow::Series(series) = row else { return false };
+            series.labels.get("pattern").is_some_and(|pattern| pattern == "too_many_open_files")
+        };
+        assert!(got.iter().any(counted), "the log is read: {got:?}");
     }
 }

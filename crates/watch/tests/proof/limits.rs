@@ -1,9 +1,10 @@
 //! Limits that are reached: descriptors, a CPU quota, a receive buffer, an accept queue, a disk's queue.
 
 use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use throng_sim::requires_root;
 use throng_watch::Target;
@@ -92,12 +93,50 @@ fn an_accept_queue_that_nobody_empties_shows_its_length_and_backlog() {
     watched.end(seen);
 }
 
-/// A control group of this test's own with a CPU quota of 20 %; gone when dropped.
+#[test]
+fn settings_of_the_network_are_those_of_the_servers_namespace() {
+    if !requires_root("settings_of_the_network_are_those_of_the_servers_namespace") {
+        return;
+    }
+    let script = "echo 77 > /proc/sys/net/core/somaxconn; exec sleep 60";
+    let mut server = Command::new("unshare");
+    let held = Held(server.args(["-n", "sh", "-c", script]).stdin(Stdio::null()).spawn().unwrap());
+    let until = Instant::now() + SOON;
+    while std::fs::read_to_string(format!("/proc/{}/comm", held.0.id())).unwrap().trim() != "sleep" {
+        assert!(Instant::now() < until, "the server does not start");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let watched = watch(vec![Target::Pid(held.0.id())]);
+    let mut seen = Seen::default();
+    let is_theirs = |seen: &Seen| {
+        let facts = seen.info.as_ref().map(|info| &info.facts);
+        facts.and_then(|facts| facts.get("net.core.somaxconn")).is_some_and(|value| value == "77")
+    };
+    watched.until(&mut seen, SOON, "the namespace's somaxconn", is_theirs);
+    watched.end(seen);
+}
+
+/// A control group of this test's own with a CPU quota of 20 %, or a group without a quota in it; gone when dropped.
 struct Quota(Vec<PathBuf>);
 
 impl Quota {
-    fn new() -> Option<Self> {
-        let name = format!("throng-proof-{}", std::process::id());
+    /// A group in it.
+    fn inside(&self) -> Self {
+        let folders: Vec<_> = self.0.iter().map(|folder| folder.join("inside")).collect();
+        for folder in &folders {
+            let _ = std::fs::create_dir(folder);
+        }
+        Self(folders)
+    }
+
+    /// What a shell runs so that it is in it.
+    fn join(&self) -> String {
+        let join = self.0.iter().map(|folder| format!("echo $$ > {}/cgroup.procs", folder.display()));
+        join.collect::<Vec<_>>().join("; ")
+    }
+
+    fn new(name: &str) -> Option<Self> {
+        let name = format!("throng-proof-{name}-{}", std::process::id());
         let root = Path::new("/sys/fs/cgroup");
         let write = |path: PathBuf, text: &str| std::fs::write(path, text).is_ok();
         if root.join("cgroup.controllers").exists() {
@@ -132,12 +171,10 @@ fn a_cpu_quota_shows_as_limit_and_as_throttling() {
     if !requires_root("a_cpu_quota_shows_as_limit_and_as_throttling") {
         return;
     }
-    let Some(quota) = Quota::new() else {
+    let Some(quota) = Quota::new("own") else {
         panic!("no control group with a CPU quota can be made here");
     };
-    let join: Vec<_> =
-        quota.0.iter().map(|folder| format!("echo $$ > {}/cgroup.procs", folder.display())).collect();
-    let script = format!("{}; while :; do :; done", join.join("; "));
+    let script = format!("{}; while :; do :; done", quota.join());
     let watched = watch(vec![Target::Command(vec!["sh".into(), "-c".into(), script])]);
     let mut seen = Seen::default();
     let is_enough = |seen: &Seen| seen.samples("cgroup.cpu", &[]).len() >= 4;
@@ -154,10 +191,41 @@ fn a_cpu_quota_shows_as_limit_and_as_throttling() {
     assert!(seen.max("cgroup.throttled", &[]) > Some(0.1));
 }
 
+#[test]
+fn a_quota_of_a_group_above_is_told_with_that_groups_use_and_throttling() {
+    if !requires_root("a_quota_of_a_group_above_is_told_with_that_groups_use_and_throttling") {
+        return;
+    }
+    let Some(slice) = Quota::new("slice") else {
+        panic!("no control group with a CPU quota can be made here");
+    };
+    let service = slice.inside();
+    let script = format!("{}; while :; do :; done", service.join());
+    let watched = watch(vec![Target::Command(vec!["sh".into(), "-c".into(), script])]);
+    let mut seen = Seen::default();
+    let (slices, services) = (group_of(&slice), group_of(&service));
+    let [of_slice, of_service] = [[("cgroup", &*slices)], [("cgroup", &*services)]];
+    let is_held = |seen: &Seen| seen.max("cgroup.throttled_periods", &of_slice) > Some(0.3);
+    watched.until(&mut seen, SOON, "the throttling of the group above", is_held);
+    let seen = watched.end(seen);
+    assert_eq!(seen.find("cgroup.cpu", &of_slice).next().unwrap().limit, Some(0.2));
+    assert_eq!(seen.max("cgroup.cpu.quota", &of_slice), Some(0.2));
+    assert!(seen.find("cgroup.cpu", &of_service).all(|series| series.limit.is_none()));
+    assert!(seen.max("cgroup.throttled", &of_slice) > Some(0.1));
+    drop(service);
+}
+
+/// By which a group is told.
+fn group_of(quota: &Quota) -> String {
+    let below: Vec<_> = quota.0[0].iter().map(|part| part.to_str().unwrap()).collect();
+    let from = below.iter().position(|part| part.starts_with("throng-proof")).unwrap();
+    format!("/{}", below[from..].join("/"))
+}
+
 /// A loop device over a file; gone when dropped.
 struct Loop {
     device: String,
-    _file: tempfile::NamedTempFile,
+    file: tempfile::NamedTempFile,
 }
 
 impl Loop {
@@ -168,7 +236,16 @@ impl Loop {
             Command::new("losetup").args(["--find", "--show", "--direct-io=on"]).arg(file.path()).output();
         let output = losetup.unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        Self { device: String::from_utf8_lossy(&output.stdout).trim().to_owned(), _file: file }
+        Self { device: String::from_utf8_lossy(&output.stdout).trim().to_owned(), file }
+    }
+
+    /// The disk that the file lies on, as `major:minor`.
+    fn disk(&self) -> String {
+        let number = std::fs::metadata(self.file.path()).unwrap().dev();
+        let device = format!("{}:{}", rustix::fs::major(number), rustix::fs::minor(number));
+        let sys = PathBuf::from(format!("/sys/dev/block/{device}"));
+        let whole = sys.join("partition").exists().then(|| std::fs::read_to_string(sys.join("../dev")));
+        whole.map_or(device, |text| text.unwrap().trim().to_owned())
     }
 }
 
@@ -178,15 +255,54 @@ impl Drop for Loop {
     }
 }
 
+/// A control group of this test's own that reads no faster than this from a disk; gone when dropped.
+struct Throttle(PathBuf);
+
+impl Throttle {
+    /// A loop device passes what it reads on to its file's disk in the name of the reader, and is held back there.
+    fn new(disk: &str, bytes_per_s: u64) -> Option<Self> {
+        let root = Path::new("/sys/fs/cgroup");
+        let name = format!("throng-proof-disk-{}", std::process::id());
+        let (folder, file, rule) = if root.join("cgroup.controllers").exists() {
+            std::fs::write(root.join("cgroup.subtree_control"), "+io").ok()?;
+            (root.join(name), "io.max", format!("{disk} rbps={bytes_per_s}"))
+        } else {
+            (root.join("blkio").join(name), "blkio.throttle.read_bps_device", format!("{disk} {bytes_per_s}"))
+        };
+        std::fs::create_dir(&folder).ok()?;
+        let throttle = Self(folder);
+        std::fs::write(throttle.0.join(file), rule).is_ok().then_some(throttle)
+    }
+}
+
+impl Drop for Throttle {
+    fn drop(&mut self) {
+        let until = Instant::now() + SOON;
+        // Who was killed while the disk held a request back ends with that request.
+        while std::fs::remove_dir(&self.0).is_err() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
 #[test]
-fn readers_that_crowd_a_disk_show_as_queue_await_and_pressure() {
-    if !requires_root("readers_that_crowd_a_disk_show_as_queue_await_and_pressure") {
+fn readers_of_a_throttled_disk_show_as_queue_await_and_pressure() {
+    const BYTES_PER_S: u64 = 4 << 20;
+    const READERS: usize = 4;
+    const REQUEST_BYTES: u64 = 256 << 10;
+    if !requires_root("readers_of_a_throttled_disk_show_as_queue_await_and_pressure") {
         return;
     }
-    let disk = Loop::new(64 << 20);
-    let reader =
-        format!("while :; do dd if={} of=/dev/null bs=1M iflag=direct 2>/dev/null; done", disk.device);
-    let readers: Vec<_> = (0..8)
+    let disk = Loop::new(16 << 20);
+    let Some(throttle) = Throttle::new(&disk.disk(), BYTES_PER_S) else {
+        panic!("no control group that throttles {} can be made here", disk.disk());
+    };
+    let reader = format!(
+        "echo $$ > {}/cgroup.procs; while :; do dd if={} of=/dev/null bs={REQUEST_BYTES} iflag=direct 2>/dev/null; done",
+        throttle.0.display(),
+        disk.device
+    );
+    let readers: Vec<_> = (0..READERS)
         .map(|_| {
             use std::os::unix::process::CommandExt;
             let mut sh = Command::new("sh");
@@ -197,7 +313,11 @@ fn readers_that_crowd_a_disk_show_as_queue_await_and_pressure() {
     let mut seen = Seen::default();
     let name = disk.device.trim_start_matches("/dev/").to_owned();
     let labels = [("device", &*name)];
-    let is_enough = |seen: &Seen| seen.samples("disk.queue", &labels).len() > 30;
+    let is_enough = |seen: &Seen| {
+        seen.samples("disk.queue", &labels)
+            .last()
+            .is_some_and(|last| last.0 > 8.0 && seen.samples("disk.read_await", &labels).len() > 10)
+    };
     watched.until(&mut seen, SOON, "the disk", is_enough);
     for reader in &readers {
         let group = format!("-{}", reader.0.id());
@@ -205,19 +325,30 @@ fn readers_that_crowd_a_disk_show_as_queue_await_and_pressure() {
     }
     let seen = watched.end(seen);
     drop(readers);
+    drop(throttle);
+    // The beginning, in which the throttle lets a burst pass, is left out.
     let mean = |metric: &str| {
         let samples = seen.samples(metric, &labels);
-        let last = samples.iter().rev().take(20).map(|(_, value)| *value).filter(|v| !v.is_nan());
-        last.clone().sum::<f64>() / last.count() as f64
+        let from = samples.iter().map(|(at, _)| *at).find(|at| *at > 2.0).unwrap();
+        let last = samples.iter().rfind(|(_, value)| !value.is_nan()).unwrap().0;
+        seen.sum(metric, &labels, from) / (last - from)
     };
-    let (queue, reads, await_ms) = (mean("disk.queue"), mean("disk.reads"), mean("disk.read_await"));
-    assert!(queue > 1.0 && reads > 0.0, "queue {queue}, {reads} reads/s");
-    // Little's law holds between what is told of the queue, the rate and the wait.
+    let (queue, reads, bytes) = (mean("disk.queue"), mean("disk.reads"), mean("disk.read_bytes"));
+    assert!(queue > 0.5 * READERS as f64 && queue < 1.5 * READERS as f64, "{queue} wait");
+    assert!((bytes / BYTES_PER_S as f64 - 1.0).abs() < 0.4, "{bytes} bytes/s of {BYTES_PER_S}");
+    // Each waits for those before it: Little's law, and what the throttle gives.
+    let awaits = seen.samples("disk.read_await", &labels);
+    let awaits: Vec<f64> = awaits.iter().filter(|(at, ms)| *at > 2.0 && !ms.is_nan()).map(|s| s.1).collect();
+    let await_ms = awaits.iter().sum::<f64>() / awaits.len() as f64;
+    let expect_ms = READERS as f64 * REQUEST_BYTES as f64 / BYTES_PER_S as f64 * 1e3;
+    assert!((await_ms / expect_ms - 1.0).abs() < 0.4, "{await_ms} ms, and {expect_ms} are to be expected");
     let little = reads * await_ms / 1e3;
     assert!(
         (little / queue - 1.0).abs() < 0.35,
         "queue {queue}, but {reads} reads/s wait {await_ms} ms each"
     );
-    let pressure = seen.max("host.pressure.io.some", &[]);
-    assert!(pressure.is_none_or(|share| share > 0.05), "{pressure:?}"); // a kernel without PSI says nothing
+    if std::fs::read("/proc/pressure/io").is_ok() {
+        let pressure = seen.max("host.pressure.io.some", &[]);
+        assert!(pressure > Some(0.5), "{pressure:?} of the time somebody waits for the disk");
+    }
 }

@@ -2,7 +2,9 @@
 
 mod seen;
 
+mod cost;
 mod limits;
+mod outputs;
 mod processes;
 mod remote;
 mod threads;

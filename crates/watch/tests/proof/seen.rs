@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use throng_observation::host::{HostEvent, HostEventKind, HostId, HostInfo, HostRow, HostSeries, SeriesId};
-use throng_watch::{Local, RowReceiver, Target, WatchConfig, Watching};
+use throng_watch::{Local, RowReceiver, RowSender, Target, WatchConfig, Watching};
 
 /// Rows that were seen.
 #[derive(Debug, Default)]
@@ -24,11 +24,15 @@ pub(crate) struct Watched {
 
 /// Watches `targets` from now on.
 pub(crate) fn watch(targets: Vec<Target>) -> Watched {
+    watch_as(WatchConfig { targets, ..WatchConfig::default() }).0
+}
+
+/// Watches from now on; the way of further rows to the same place comes with it.
+pub(crate) fn watch_as(config: WatchConfig) -> (Watched, RowSender) {
     let (sender, rows) = throng_watch::rows(65_536);
     let zero = Instant::now();
-    let config = WatchConfig { targets, ..WatchConfig::default() };
-    let watching = Local::open(config).unwrap().begin(HostId(0), zero, sender).unwrap();
-    Watched { watching, rows, zero }
+    let watching = Local::open(config).unwrap().begin(HostId(0), zero, sender.clone()).unwrap();
+    (Watched { watching, rows, zero }, sender)
 }
 
 impl Watched {

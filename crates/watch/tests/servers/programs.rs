@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use throng_watch::logs::{LogReader, LogSource, Patterns, Tail};
+use throng_watch::logs::{Drain, LogReader, LogSource, Patterns, Tail};
 
 use crate::stand::{Watched, installed};
 
@@ -33,7 +33,9 @@ fn the_speed_of_an_ffmpeg_is_a_series() {
     let (mut child, said) = ffmpeg(&live);
     let mut watched = Watched::new();
     let mut tail = Tail::new();
-    watched.lines(&mut tail, "ffmpeg", LogSource::Pipe(said.into()), &["ffmpeg", "generic"]);
+    let drain = Drain::start("ffmpeg", said.into()).unwrap();
+    let source = LogSource::Output(drain.output().clone());
+    watched.lines(&mut tail, "ffmpeg", source, &["ffmpeg", "generic"]);
     child.wait().unwrap();
     tail.stop();
     let speeds = watched.values(&["ffmpeg.speed"]);
@@ -56,7 +58,8 @@ fn a_program_that_floods_its_pipe_is_not_held_up() {
         .unwrap();
     let mut watched = Watched::new();
     let mut tail = Tail::new();
-    watched.lines(&mut tail, "flood", LogSource::Pipe(reader.into()), &["generic"]);
+    let drain = Drain::start("flood", reader.into()).unwrap();
+    watched.lines(&mut tail, "flood", LogSource::Output(drain.output().clone()), &["generic"]);
     assert!(child.wait().unwrap().success());
     tail.stop();
     let of = |watched: &mut Watched, word: &str| watched.values(&[word]).iter().sum::<f64>();

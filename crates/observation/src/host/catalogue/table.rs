@@ -204,6 +204,10 @@ groups! {
         SOFTNET_BACKLOG = "softnet.backlog", Count, "Packets in the backlog, now",
             "/proc/net/softnet_stat column 12 (since 5.10)";
     }
+    "Soft interrupts of the network, a CPU a series: label `cpu`." {
+        SOFTIRQ_NET_RX = "softirq.net_rx", PerSecond, "Times the CPU went to take packets off its network devices; one CPU far above the others takes them all",
+            "/proc/softirqs NET_RX";
+    }
     "UDP in the server's network namespace, IPv4 and IPv6 together." {
         UDP_IN_DATAGRAMS = "udp.in_datagrams", PerSecond, "Datagrams delivered to sockets",
             "/proc/P/net/snmp Udp InDatagrams, snmp6";
@@ -294,7 +298,7 @@ groups! {
         CONNTRACK_EARLY_DROPS = "conntrack.early_drops", PerSecond, "Connections forgotten early to make room",
             "/proc/P/net/stat/nf_conntrack early_drop";
     }
-    "The control group of the watched process (version 1 or 2): label `cgroup`." {
+    "The control group of the watched process (version 1 or 2), and the groups above it that bound its CPU or memory more tightly than it does itself: label `cgroup`." {
         CGROUP_CPU = "cgroup.cpu", Ratio, "CPU time of the group, in cores; the limit is its quota",
             "cpu.stat usage_usec; version 1: cpuacct.usage; quota: cpu.max, cpu.cfs_quota_us";
         CGROUP_CPU_USER = "cgroup.cpu.user", Ratio, "The part of cgroup.cpu in user space",
@@ -311,10 +315,14 @@ groups! {
             "memory.current, memory.max; version 1: memory.usage_in_bytes, memory.limit_in_bytes";
         CGROUP_MEMORY_LIMIT_HITS = "cgroup.memory.limit_hits", PerSecond, "Times the group ran into its memory limit",
             "memory.events max; version 1: memory.failcnt";
+        CGROUP_MEMORY_OOMS = "cgroup.memory.ooms", PerSecond, "Times the group could not be given memory at its limit: an allocation failed, or something was killed",
+            "memory.events oom (version 2)";
         CGROUP_MEMORY_OOM_KILLS = "cgroup.memory.oom_kills", PerSecond, "Processes of the group killed for want of memory",
             "memory.events oom_kill; version 1: memory.oom_control oom_kill";
         CGROUP_PIDS = "cgroup.pids", Count, "Tasks in the group; the limit is pids.max",
             "pids.current, pids.max";
+        CGROUP_PIDS_LIMIT_HITS = "cgroup.pids.limit_hits", PerSecond, "Times a thread or process could not be made because of pids.max",
+            "pids.events max";
         CGROUP_READ_BYTES = "cgroup.read_bytes", BytesPerSecond, "Bytes that the group read from block devices",
             "io.stat rbytes; version 1: blkio.throttle.io_service_bytes Read";
         CGROUP_WRITE_BYTES = "cgroup.write_bytes", BytesPerSecond, "Bytes that the group wrote to block devices",
@@ -333,8 +341,8 @@ groups! {
             "io.pressure full total (version 2)";
     }
     "The watcher itself." {
-        WATCHER_CPU = "watcher.cpu", Ratio, "Share of one core that reading and writing rows cost",
-            "CLOCK_THREAD_CPUTIME_ID of the sampler";
+        WATCHER_CPU = "watcher.cpu", Ratio, "Share of one core that watching cost: counters, logs, endpoints, profiles, and the rows of all of them",
+            "CPU clocks of the watching threads; of the whole process where it only watches";
         WATCHER_RSS = "watcher.rss", Bytes, "Resident memory of the process that the watcher runs in",
             "/proc/self/statm";
         WATCHER_LATE_PASSES = "watcher.late_passes", PerSecond, "Passes over the files that began more than a fifth of their period late",

@@ -73,6 +73,22 @@ impl AccessCounter {
         lines.finish(|line| second.count(line.bytes, groups));
     }
 
+    /// Puts requests into other groups from here on. What was counted of a group that is among them too goes on.
+    pub fn group_by(&mut self, groups: Arc<UriGroups>) {
+        let old = std::mem::replace(&mut self.groups, groups);
+        let place = |group: usize| self.groups.place(old.name(group));
+        let Counts { requests, bytes, durations, .. } = &mut self.second;
+        let live = std::mem::take(&mut self.live).into_iter();
+        self.live = live.filter_map(|(group, status, h)| Some((place(group)?, status, h))).collect();
+        let counted = std::mem::take(requests).into_iter();
+        *requests =
+            counted.filter_map(|((group, status, h), n)| Some(((place(group)?, status, h), n))).collect();
+        let counted = std::mem::take(bytes).into_iter();
+        *bytes = counted.filter_map(|((group, h), n)| Some(((place(group)?, h), n))).collect();
+        let counted = std::mem::take(durations).into_iter();
+        *durations = counted.filter_map(|(group, n)| Some((place(group)?, n))).collect();
+    }
+
     /// What was counted since the last time. To be called about once a second; rates are over the time that passed.
     pub fn tick(&mut self, now: RunTime) -> Vec<Seen> {
         let seconds = now.millis_since(self.since) / 1e3;

@@ -37,13 +37,20 @@ struct Rule {
     status: Option<u16>,
 }
 
+impl Default for UriGroups {
+    /// All requests in one group.
+    fn default() -> Self {
+        Self { rules: Vec::new(), names: vec![OTHER.to_owned()] }
+    }
+}
+
 impl UriGroups {
     /// Compiles rules, those of the user first: the first that holds counts.
     ///
     /// # Errors
     /// With the rule that is wrong.
     pub fn new<'a>(rules: impl IntoIterator<Item = &'a UriGroupRule>) -> Result<Self, GroupError> {
-        let mut groups = Self { rules: Vec::new(), names: vec![OTHER.to_owned()] };
+        let mut groups = Self::default();
         for rule in rules {
             groups.add(rule).map_err(|reason| GroupError { group: rule.group.clone(), reason })?;
         }
@@ -73,6 +80,11 @@ impl UriGroups {
     #[must_use]
     pub fn of(&self, line: &AccessLine<'_>) -> usize {
         self.rules.iter().find(|rule| rule.holds(line)).map_or(0, |rule| rule.group)
+    }
+
+    /// The number of the group of this name.
+    pub(super) fn place(&self, name: &str) -> Option<usize> {
+        self.names.iter().position(|known| known == name)
     }
 
     /// The name of a group.

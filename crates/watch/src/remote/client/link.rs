@@ -1,41 +1,24 @@
 //! Keeps the connection to an agent, makes it again when it is lost, and turns the agent's rows into the run's.
 
-use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use throng_observation::RunTime;
-use throng_observation::host::{HostEvent, HostEventKind, HostId, HostRow, HostSample, SeriesId};
+use throng_observation::host::{HostEventKind, HostRow, HostSample};
 use tokio::sync::mpsc;
 
 use super::connection::{Connection, cut};
+use super::sink::Sink;
 use super::{LOST_AFTER, Order, RemoteConfig, Shared};
 use crate::remote::clock::AgentClock;
 use crate::remote::wire::{Answer, Frame, NO_PROFILE, Request};
-use crate::rows::RowSender;
 
 /// The sign of life; and the first ones, closer together, to align the clocks.
 const PING_EVERY: Duration = Duration::from_secs(1);
 const FIRST_PINGS: u32 = 10;
 const FIRST_PING_EVERY: Duration = Duration::from_millis(20);
 const RECONNECT_EVERY: Duration = Duration::from_secs(1);
-/// An agent that shows more series than this is not believed.
-const SERIES_MAX: usize = 1 << 20;
-
-/// Where rows go, once the run has begun.
-pub(super) struct Sink {
-    host: HostId,
-    name: Option<String>,
-    zero: Instant,
-    rows: RowSender,
-    /// The agent's numbers of series and ours.
-    series: HashMap<u32, SeriesId>,
-    dropped_before: u64,
-    /// The largest that was met.
-    clock_error_us: u64,
-}
 
 /// Keeps the connection, and makes it again when it is lost.
 pub(super) struct Link {
@@ -162,19 +145,16 @@ impl Link {
 
     fn take_up(&mut self, order: Order) {
         if let Order::Begin { host, zero, rows, name } = order {
-            let (series, dropped_before, clock_error_us) = (HashMap::new(), 0, 0);
-            self.sink = Some(Sink { host, name, zero, rows, series, dropped_before, clock_error_us });
+            self.sink = Some(Sink::new(host, name, zero, rows));
         }
     }
 
     fn samples(&mut self, samples: &[HostSample], clock: &AgentClock, base: Instant) {
-        let Some(sink) = &self.sink else { return };
+        let Some(sink) = &mut self.sink else { return };
         for sample in samples {
-            // A sample of a series whose announcement was lost on the way cannot be placed.
-            if let Some(series) = sink.series.get(&sample.series.0) {
-                let at = sink.ours(sample.at, clock, base);
-                sink.rows.send(HostRow::Sample(HostSample { series: *series, at, value: sample.value }));
-            }
+            let Some(series) = sink.placed(sample) else { continue };
+            let at = sink.ours(sample.at, clock, base);
+            sink.rows.send(HostRow::Sample(HostSample { series, at, value: sample.value }));
         }
     }
 
@@ -183,10 +163,7 @@ impl Link {
         let row = match row {
             HostRow::Sample(sample) => return self.samples(&[sample], clock, base),
             HostRow::Series(mut series) => {
-                if sink.series.len() >= SERIES_MAX && !sink.series.contains_key(&series.id.0) {
-                    return;
-                }
-                let ours = *sink.series.entry(series.id.0).or_insert_with(|| sink.rows.new_series());
+                let Some(ours) = sink.announced(series.id) else { return };
                 (series.id, series.host) = (ours, sink.host);
                 HostRow::Series(series)
             }
@@ -217,39 +194,13 @@ impl Link {
 
     /// Ends all series: from here on nothing is known of them. The agent numbers anew after a loss.
     fn end_series(&mut self) {
-        let Some(sink) = &mut self.sink else { return };
-        let at = sink.now();
-        for (_, series) in sink.series.drain() {
-            sink.rows.send(HostRow::Sample(HostSample { series, at, value: f64::NAN }));
+        if let Some(sink) = &mut self.sink {
+            sink.end_series();
         }
-        sink.dropped_before = 0;
     }
 
     fn tell(&self, detail: &str) {
         let Some(sink) = &self.sink else { return };
-        let event = HostEvent {
-            host: sink.host,
-            at: sink.now(),
-            kind: HostEventKind::Watcher,
-            detail: detail.to_owned(),
-        };
-        sink.rows.send(HostRow::Event(event));
+        sink.tell(HostEventKind::Watcher, detail.to_owned());
     }
-}
-
-impl Sink {
-    /// The run's time of a moment of the agent's; `base` is the moment from which the clock's own times count.
-    fn ours(&self, agent: RunTime, clock: &AgentClock, base: Instant) -> RunTime {
-        RunTime(clock.ours_us(agent.0).saturating_add(since(self.zero, base)))
-    }
-
-    fn now(&self) -> RunTime {
-        RunTime(since(self.zero, Instant::now()))
-    }
-}
-
-/// Microseconds from `zero` to `moment`.
-fn since(zero: Instant, moment: Instant) -> i64 {
-    let us = |duration: Duration| i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
-    moment.checked_duration_since(zero).map_or_else(|| -us(zero.duration_since(moment)), us)
 }

@@ -15,6 +15,7 @@ use crate::rows::RowSender;
 
 mod connection;
 mod link;
+mod sink;
 
 use connection::{Connection, Welcome};
 use link::Link;

@@ -156,6 +156,7 @@ impl EventListener {
         let counter = Arc::new(Mutex::new(EventCounter::new(endpoint, clock())));
         let (clock, allowed) = (clock.clone(), allowed.clone());
         let work = move || {
+            let _cost = writer.charge();
             runtime.block_on(async {
                 // Fails only where the socket is none of the runtime's kind.
                 let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };

@@ -1,0 +1,266 @@
+//! What a program that throng started writes: read all the time, so that the program never waits for its observer, and
+//! kept for a while, for whoever counts its lines and for the words said when it ends.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::redact::shown;
+use super::source::{Waited, read_within};
+
+/// What is kept of an output. A reader that falls further behind skips.
+const KEPT_BYTES_MAX: usize = 1 << 20;
+/// How often it is asked whether the reading is to end.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// What was written this soon after the start belongs to whoever begins to count then: a program is started a little
+/// before it is known by which patterns. Later, only what comes is the run's.
+const EARLY: Duration = Duration::from_secs(10);
+/// Where the last lines are looked for.
+const LAST_BYTES: usize = 4 * 1024;
+
+/// A program's standard output or error.
+#[derive(Clone, Debug)]
+pub struct Output(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    name: String,
+    started_at: Instant,
+    written: Mutex<Written>,
+    more: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Written {
+    kept: VecDeque<u8>,
+    /// How many bytes came before those that are kept.
+    forgotten: u64,
+    is_over: bool,
+}
+
+impl Output {
+    fn new(name: String) -> Self {
+        let (started_at, written, more) = (Instant::now(), Mutex::default(), Condvar::new());
+        Self(Arc::new(Shared { name, started_at, written, more }))
+    }
+
+    /// What it is called in labels.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// Whether nobody can write to it any more.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.written().is_over
+    }
+
+    /// Its last lines, at most so many, as they may be shown.
+    #[must_use]
+    pub fn last_lines(&self, lines_max: usize) -> Vec<String> {
+        let written = self.written();
+        let skipped = written.kept.len().saturating_sub(LAST_BYTES);
+        let last: Vec<u8> = written.kept.iter().skip(skipped).copied().collect();
+        drop(written);
+        let lines = last.split(|byte| matches!(byte, b'\n' | b'\r')).map(shown);
+        let mut lines: Vec<String> = lines.filter(|line| !line.is_empty()).collect();
+        lines.split_off(lines.len().saturating_sub(lines_max))
+    }
+
+    fn written(&self) -> MutexGuard<'_, Written> {
+        self.0.written.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, bytes: &[u8]) {
+        let mut written = self.written();
+        let over = (written.kept.len() + bytes.len()).saturating_sub(KEPT_BYTES_MAX);
+        let over = over.min(written.kept.len());
+        written.kept.drain(..over);
+        written.forgotten += over as u64;
+        written.kept.extend(bytes);
+        drop(written);
+        self.0.more.notify_all();
+    }
+
+    fn end(&self) {
+        self.written().is_over = true;
+        self.0.more.notify_all();
+    }
+}
+
+/// Reads an output until it is over, or this is dropped.
+#[derive(Debug)]
+pub struct Drain {
+    output: Output,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drain {
+    /// Reads from a pipe's reading end from now on. `name` is what the output is called in labels.
+    ///
+    /// # Errors
+    /// When no thread can be made.
+    pub fn start(name: impl Into<String>, pipe: OwnedFd) -> io::Result<Self> {
+        let output = Output::new(name.into());
+        let stop = Arc::new(AtomicBool::new(false));
+        let (its_output, its_stop) = (output.clone(), stop.clone());
+        let thread = std::thread::Builder::new().name("watch-output".into()).spawn(move || {
+            drain(File::from(pipe), &its_output, &its_stop);
+            its_output.end();
+        })?;
+        Ok(Self { output, stop, thread: Some(thread) })
+    }
+
+    /// What is read.
+    #[must_use]
+    pub fn output(&self) -> &Output {
+        &self.output
+    }
+}
+
+impl Drop for Drain {
+    fn drop(&mut self) {
+        self.stop.store(true, Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn drain(mut pipe: File, output: &Output, stop: &AtomicBool) {
+    let mut buffer = vec![0; 64 * 1024];
+    let mut stopped_at: Option<Instant> = None;
+    loop {
+        // What was written before the stop is read; a writer that never pauses must not keep the reader from its end.
+        if stopped_at.is_some_and(|at| at.elapsed() > LOOK_EVERY) {
+            return;
+        }
+        if stop.load(Relaxed) {
+            stopped_at.get_or_insert_with(Instant::now);
+        }
+        let patience = if stopped_at.is_some() { Duration::ZERO } else { LOOK_EVERY };
+        match read_within(&mut pipe, &mut buffer, patience) {
+            Waited::Read(count) => output.add(buffer.get(..count).unwrap_or_default()),
+            Waited::Quiet if stopped_at.is_some() => return,
+            Waited::Quiet => {}
+            Waited::Ended => return,
+        }
+    }
+}
+
+/// One reader's place in an output.
+#[derive(Debug)]
+pub(super) struct OutputReader {
+    output: Output,
+    at: u64,
+}
+
+impl OutputReader {
+    /// From the beginning of an output that is young, else from its end.
+    pub(super) fn new(output: Output) -> Self {
+        let written = output.written();
+        let is_young = output.0.started_at.elapsed() < EARLY;
+        let at = if is_young { 0 } else { written.forgotten + written.kept.len() as u64 };
+        drop(written);
+        Self { output, at }
+    }
+
+    /// Waits for bytes up to `patience` and takes what there is, at most the buffer; with how many bytes had to be skipped
+    /// before them.
+    pub(super) fn read_within(&mut self, buffer: &mut [u8], patience: Duration) -> (Waited, u64) {
+        let written = self.output.written();
+        let is_idle = |written: &mut Written| {
+            !written.is_over && written.forgotten + written.kept.len() as u64 <= self.at
+        };
+        let waited = self.output.0.more.wait_timeout_while(written, patience, is_idle);
+        let (written, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let skipped = written.forgotten.saturating_sub(self.at);
+        self.at += skipped;
+        let from = usize::try_from(self.at - written.forgotten).unwrap_or(usize::MAX).min(written.kept.len());
+        let count = buffer.len().min(written.kept.len() - from);
+        for (to, byte) in buffer.iter_mut().zip(written.kept.range(from..)) {
+            *to = *byte;
+        }
+        self.at += count as u64;
+        let waited = match count {
+            0 if written.is_over => Waited::Ended,
+            0 => Waited::Quiet,
+            _ => Waited::Read(count),
+        };
+        (waited, skipped)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(reader: &mut OutputReader) -> (Option<String>, u64) {
+        let mut buffer = vec![0; 2 * KEPT_BYTES_MAX];
+        match reader.read_within(&mut buffer, Duration::ZERO) {
+            (Waited::Read(count), skipped) => {
+                (Some(String::from_utf8(buffer[..count].to_vec()).unwrap()), skipped)
+            }
+            (Waited::Quiet, skipped) => (Some(String::new()), skipped),
+            (Waited::Ended, skipped) => (None, skipped),
+        }
+    }
+
+    #[test]
+    fn what_was_written_before_the_first_reader_came_is_read_and_each_reader_has_its_own_place() {
+        let output = Output::new("x".into());
+        output.add(b"one\n");
+        let mut first = OutputReader::new(output.clone());
+        assert_eq!(read(&mut first), (Some("one\n".into()), 0));
+        output.add(b"two\n");
+        let mut second = OutputReader::new(output.clone());
+        assert_eq!(read(&mut first), (Some("two\n".into()), 0));
+        assert_eq!(read(&mut second), (Some("one\ntwo\n".into()), 0));
+        assert_eq!(read(&mut second), (Some(String::new()), 0));
+        output.end();
+        assert_eq!(read(&mut second), (None, 0));
+    }
+
+    #[test]
+    fn an_output_costs_a_bounded_memory_and_a_slow_reader_is_told_what_it_missed() {
+        let output = Output::new("x".into());
+        let mut reader = OutputReader::new(output.clone());
+        let block = vec![b'x'; 64 * 1024];
+        let blocks = 5 * KEPT_BYTES_MAX / block.len();
+        (0..blocks).for_each(|_| output.add(&block));
+        assert!(output.written().kept.capacity() <= 2 * KEPT_BYTES_MAX);
+        let (text, skipped) = read(&mut reader);
+        assert_eq!((text.unwrap().len(), skipped), (KEPT_BYTES_MAX, 4 * KEPT_BYTES_MAX as u64));
+    }
+
+    #[test]
+    fn the_last_lines_are_as_they_may_be_shown() {
+        let output = Output::new("x".into());
+        assert!(output.last_lines(2).is_empty());
+        output.add("many words\n".repeat(1_000).as_bytes());
+        output.add(b"frame=1\rbind: address in use\n\ntoken=hunter2 is wrong\n");
+        assert_eq!(output.last_lines(2), ["bind: address in use", "token=… is wrong"]);
+    }
+
+    #[test]
+    fn a_writer_that_never_pauses_does_not_keep_the_end_away() {
+        let (reader, mut writer) = io::pipe().unwrap();
+        let drain = Drain::start("x", reader.into()).unwrap();
+        let flood = std::thread::spawn(move || {
+            use std::io::Write;
+            // Until the reading end is gone.
+            while writer.write_all(&[b'x'; 4096]).is_ok() {}
+        });
+        let output = drain.output().clone();
+        drop(drain);
+        flood.join().unwrap();
+        assert!(output.is_over());
+    }
+}

@@ -1,0 +1,116 @@
+//! Threads of this process, as they come and when there is no room for them.
+
+use std::sync::mpsc::channel;
+use std::thread::{sleep, spawn};
+
+use throng_observation::host::{HostEventKind, HostId, HostRow};
+
+use super::*;
+use crate::rows::rows;
+
+#[test]
+fn digits_are_those_of_the_number() {
+    for number in [0, 7, 10, 4_294_967_295] {
+        assert_eq!(Digits::of(number).text(), number.to_string());
+    }
+}
+
+#[test]
+fn a_new_thread_has_run_since_its_birth_or_since_the_pass_that_overlooked_it() {
+    let ms = Duration::from_millis;
+    let zero = Instant::now();
+    let at = |after: u64| zero + ms(after);
+    for (born, before, on_cpu_ms, since) in [
+        (4_000, 0, 500, 4_000),     // read every 5 s
+        (4_950, 4_900, 50, 4_950),  // every 100 ms
+        (1_000, 4_000, 600, 4_000), // overlooked
+        (1_000, 4_000, 3_500, 1_500),
+        (4_990, 4_900, 20, 4_980), // ticks are coarse
+    ] {
+        let told = since_when(at(5_000), at(born), at(before), on_cpu_ms * 1_000_000);
+        assert_eq!(told, at(since), "born {born}, passed {before}, ran {on_cpu_ms}");
+    }
+}
+
+/// What is read of this process, and what is told.
+struct Here {
+    threads: Threads,
+    out: Out,
+    receiver: crate::RowReceiver,
+    blind: Blind,
+    room: usize,
+}
+
+impl Here {
+    fn new(room: usize) -> Self {
+        let (rows, receiver) = rows(100_000);
+        let out = Out { rows, host: HostId(0), zero: Instant::now(), netns: None };
+        let threads = Threads::open(std::process::id(), "here").unwrap();
+        Self { threads, out, receiver, blind: Blind::default(), room }
+    }
+
+    fn pass(&mut self) {
+        let mut dir = [MaybeUninit::uninit(); 4096];
+        let Self { threads, out, blind, room, .. } = self;
+        // No thread count is this one: every pass looks for new threads.
+        threads.read_all(out, &mut Reader::new(), blind, &mut dir, room, u64::MAX).unwrap();
+    }
+}
+
+#[test]
+fn the_first_share_of_a_thread_is_of_the_time_since_it_came_however_seldom_is_read() {
+    let mut here = Here::new(10_000);
+    here.pass();
+    sleep(Duration::from_millis(1_500));
+    let (tell, told) = channel();
+    let (end, ended) = channel::<()>();
+    let burner = spawn(move || {
+        tell.send(rustix::thread::gettid().as_raw_nonzero().get().to_string()).unwrap();
+        while ended.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {
+            std::hint::black_box((0..500_u64).fold(0, |a, b| a ^ b));
+        }
+    });
+    let tid = told.recv().unwrap();
+    sleep(Duration::from_millis(500));
+    let of_burner = File::open(format!("/proc/self/task/{tid}/schedstat")).unwrap();
+    here.pass();
+    let took = schedstat::parse(Reader::new().one(&of_burner).unwrap()).unwrap().on_cpu_ns as f64 * 1e-9;
+    drop(end);
+    burner.join().unwrap();
+    let mut series = None;
+    let mut first = None;
+    for row in here.receiver.try_iter() {
+        match row {
+            HostRow::Series(row) if row.metric == "thread.cpu" && row.labels["tid"] == tid => {
+                series = Some(row.id);
+            }
+            HostRow::Sample(sample) if Some(sample.series) == series => first = first.or(Some(sample.value)),
+            _ => {}
+        }
+    }
+    // It lived for 0.5 s and a little: its share is twice what it took, or less where the machine was busy.
+    let share = first.unwrap();
+    assert!(share <= 1.0, "{share} cores");
+    assert!(share > took && share < took * 2.3, "{share} cores of a thread that took {took} s in 0.5 s");
+}
+
+#[test]
+fn threads_for_which_there_is_no_room_are_said_once_with_what_helps() {
+    let mut here = Here::new(0);
+    here.pass();
+    let (end, ended) = channel::<()>();
+    let further = spawn(move || ended.recv().is_err());
+    here.pass();
+    drop(end);
+    further.join().unwrap();
+    here.pass();
+    let said: Vec<_> = here
+        .receiver
+        .try_iter()
+        .filter_map(|row| match row {
+            HostRow::Event(event) if event.kind == HostEventKind::CannotSee => Some(event.detail),
+            _ => None,
+        })
+        .collect();
+    assert!(said.len() == 1 && said[0].contains("ulimit -n"), "{said:?}");
+}
