@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 pub mod catalogue;
+mod device;
 pub mod measured;
 mod profile;
 mod traffic;
@@ -16,6 +17,7 @@ pub use profile::{Frame, Profile, ProfileMethod, Stack};
 mod family;
 pub use family::Family;
 mod self_time;
+pub use device::{is_stacked_disk, is_upper_interface, lowest};
 pub use self_time::{Change, FamilyTime, SelfTime, SymbolTime, ThreadTime, compare};
 pub use traffic::{Explained, explained};
 

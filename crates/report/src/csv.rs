@@ -102,7 +102,7 @@ pub fn server(run: &RunData) -> String {
 }
 
 /// The columns of [`pairs`].
-pub const PAIR_COLUMNS: [&str; 12] = [
+pub const PAIR_COLUMNS: [&str; 13] = [
     "from",
     "to",
     "kind",
@@ -115,6 +115,7 @@ pub const PAIR_COLUMNS: [&str; 12] = [
     "delay_ms_p95",
     "freeze_count",
     "freeze_ratio",
+    "planned",
 ];
 
 /// A line for each stream from one participant to another; see [`PAIR_COLUMNS`]. `None` for a run that was no conference.
@@ -136,6 +137,7 @@ pub fn pairs(run: &RunData) -> Option<String> {
             number(cell.delay_ms_p95()),
             counters.freeze_count.to_string(),
             number(cell.freeze_ratio()),
+            cell.is_planned.to_string(),
         ]
     });
     Some(table(&PAIR_COLUMNS, rows))

@@ -1,12 +1,10 @@
 //! Was it us? A run whose generator was the limit says nothing about the server, so it is invalid, not failed.
 //!
-//! Limits of CPU, lag and steal must be broken for a share of the run's seconds, because one slow second in an hour
-//! (a page fault storm, a cron job) spoils less than one user-second in a thousand. Drops of our own need no share:
-//! each is a packet that the meters blame on the server.
+//! The limits, and which of them a brief passing does not break, are [`throng_observation::limits`].
 
 use throng_observation::FailureReason;
 use throng_observation::limits::{
-    BAD_SECONDS_MIN, BAD_SECONDS_RATIO_MIN, LAG_P99_MS_MAX, STEAL_RATIO_MAX, WORKER_CPU_RATIO_MAX,
+    BAD_SECONDS_MIN, BAD_SECONDS_RATIO_MIN, HOST_DROPS_EVENT, Limit, MEMORY_EVENT,
 };
 use throng_observation::run::{GeneratorRow, RunData};
 
@@ -67,38 +65,20 @@ pub(crate) fn lag_ms(row: &GeneratorRow) -> f64 {
 }
 
 fn reasons(run: &RunData, health: &Generator) -> Vec<String> {
-    let mut reasons = Vec::new();
-    let mut sustained =
-        |limit: f64, of_workers: bool, figure: fn(&GeneratorRow) -> f64, say: &dyn Fn(f64) -> String| {
-            if let Some((worst, bad, all)) = sustained_seconds(run, limit, of_workers, figure) {
-                reasons.push(format!("{} ({bad} of {all} s over the limit)", say(worst)));
+    let mut reasons: Vec<String> = Limit::ALL
+        .into_iter()
+        .filter_map(|limit| {
+            if limit.is_forgiven_when_brief() {
+                let (worst, bad, all) = sustained_seconds(run, limit)?;
+                Some(format!("{} ({bad} of {all} s over the limit)", sustained(limit, worst)))
+            } else {
+                let (count, what) = counted(limit, health)?;
+                (count > 0).then(|| format!("{count} {what}"))
             }
-        };
-    sustained(WORKER_CPU_RATIO_MAX, true, cpu_ratio, &|worst| {
-        format!(
-            "a worker used up to {:.0} % of its core, more than {:.0} %",
-            worst * 1e2,
-            WORKER_CPU_RATIO_MAX * 1e2
-        )
-    });
-    sustained(LAG_P99_MS_MAX, true, lag_ms, &|worst| {
-        format!("a worker's loop ran up to {worst:.0} ms late (p99), more than {LAG_P99_MS_MAX:.0} ms")
-    });
-    sustained(STEAL_RATIO_MAX, false, |row| row.steal_ratio, &|worst| {
-        format!(
-            "the hypervisor took up to {:.1} % of the CPU, more than {:.0} %",
-            worst * 1e2,
-            STEAL_RATIO_MAX * 1e2
-        )
-    });
-    for (count, what) in [
-        (health.socket_drops, "datagrams were dropped by our own sockets"),
-        (health.observations_dropped, "observations were dropped by our own collector"),
-    ] {
-        if count > 0 {
-            reasons.push(format!("{count} {what}"));
-        }
-    }
+        })
+        .collect();
+    reasons.extend(host_drops(run));
+    reasons.extend(run.events.iter().filter(|e| e.kind == MEMORY_EVENT).map(|event| event.detail.clone()));
     let failed =
         run.participants.iter().filter(|row| row.failure() == Some(&FailureReason::Generator)).count();
     if failed > 0 {
@@ -108,29 +88,72 @@ fn reasons(run: &RunData, health: &Generator) -> Vec<String> {
     reasons
 }
 
-/// The worst value, the seconds over `limit` and all seconds, when enough seconds are over it.
-fn sustained_seconds(
-    run: &RunData,
-    limit: f64,
-    of_workers: bool,
-    figure: fn(&GeneratorRow) -> f64,
-) -> Option<(f64, usize, usize)> {
-    let mut worst_by_second = std::collections::BTreeMap::new();
-    for row in run.generator.iter().filter(|row| row.worker.is_some() == of_workers && row.second >= START_S)
-    {
-        let worst: &mut f64 = worst_by_second.entry(row.second).or_insert(0.0);
-        *worst = worst.max(figure(row));
+fn sustained(limit: Limit, worst: f64) -> String {
+    let max = limit.max();
+    match limit {
+        Limit::Lag => format!("a worker's loop ran up to {worst:.0} ms late (p99), more than {max:.0} ms"),
+        Limit::Steal => {
+            format!("the hypervisor took up to {:.1} % of the CPU, more than {:.0} %", worst * 1e2, max * 1e2)
+        }
+        _ => format!("a worker used up to {:.0} % of its core, more than {:.0} %", worst * 1e2, max * 1e2),
     }
-    let bad: Vec<f64> = worst_by_second.values().copied().filter(|value| *value > limit).collect();
+}
+
+fn counted(limit: Limit, health: &Generator) -> Option<(u64, &'static str)> {
+    match limit {
+        Limit::ReceiveDrops => Some((health.socket_drops, "datagrams were dropped by our own sockets")),
+        Limit::SendDrops => {
+            Some((health.send_drops, "datagrams to be sent found no room in our own kernel's buffers"))
+        }
+        Limit::ObservationDrops => {
+            Some((health.observations_dropped, "observations were dropped by our own collector"))
+        }
+        Limit::WorkerCpu | Limit::Lag | Limit::Steal => None,
+    }
+}
+
+/// Each such event is a second in which the host threw frames away.
+fn host_drops(run: &RunData) -> Option<String> {
+    let mut all: Vec<i64> = run.generator.iter().map(|row| row.second).filter(|s| *s >= START_S).collect();
+    all.dedup();
+    all.sort_unstable();
+    all.dedup();
+    let events = || run.events.iter().filter(|event| event.kind == HOST_DROPS_EVENT);
+    let bad: usize = events().map(|event| event.count as usize).sum();
+    is_sustained(bad, all.len()).then(|| {
+        let first = events().map(|event| event.detail.as_str()).next().unwrap_or_default();
+        format!("{first} ({bad} of {} s over the limit)", all.len())
+    })
+}
+
+fn is_sustained(bad: usize, all: usize) -> bool {
+    bad >= BAD_SECONDS_MIN && bad as f64 >= BAD_SECONDS_RATIO_MIN * all as f64
+}
+
+/// The worst figure, the seconds past `limit` and all seconds, when enough seconds are past it.
+fn sustained_seconds(run: &RunData, limit: Limit) -> Option<(f64, usize, usize)> {
+    let mut worst_by_second = std::collections::BTreeMap::new();
+    for row in run.generator.iter().filter(|row| row.second >= START_S) {
+        if let Some(figure) = limit.figure(row) {
+            let worst: &mut f64 = worst_by_second.entry(row.second).or_insert(0.0);
+            *worst = worst.max(figure);
+        }
+    }
+    let bad: Vec<f64> = worst_by_second.values().copied().filter(|figure| *figure > limit.max()).collect();
     let worst = bad.iter().copied().max_by(f64::total_cmp)?;
-    let is_sustained = bad.len() >= BAD_SECONDS_MIN
-        && bad.len() as f64 >= BAD_SECONDS_RATIO_MIN * worst_by_second.len() as f64;
-    is_sustained.then_some((worst, bad.len(), worst_by_second.len()))
+    let all = worst_by_second.len();
+    is_sustained(bad.len(), all).then_some((worst, bad.len(), all))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use throng_observation::RunTime;
+    use throng_observation::run::{Ending, EventRow};
+
     use super::*;
+    use crate::summary::RunOutcome;
 
     fn run(rows: impl IntoIterator<Item = GeneratorRow>) -> RunData {
         RunData { generator: rows.into_iter().collect(), ..RunData::default() }
@@ -138,6 +161,11 @@ mod tests {
 
     fn worker(second: i64, cpu_us: u64, lag_p99_us: u64) -> GeneratorRow {
         GeneratorRow { second, worker: Some(0), cpu_us, lag_p99_us, ..GeneratorRow::default() }
+    }
+
+    fn event(second: i64, kind: &str, detail: &str) -> EventRow {
+        let at = RunTime(second * 1_000_000);
+        EventRow { at, participant: None, kind: kind.into(), count: 1, detail: detail.into() }
     }
 
     #[test]
@@ -162,9 +190,40 @@ mod tests {
     fn a_single_own_drop_is_too_many() {
         for row in [
             GeneratorRow { socket_drops: 1, ..worker(5, 0, 0) },
+            GeneratorRow { send_drops: 1, ..worker(5, 0, 0) },
             GeneratorRow { observations_dropped: 1, ..worker(5, 0, 0) },
         ] {
             assert!(examine(&run([row]), 1, 1).limited);
+        }
+    }
+
+    #[test]
+    fn a_run_that_a_guard_ended_for_want_of_memory_is_invalid_and_no_fault_of_the_target() {
+        let detail = "the generator uses 83 % of the machine's memory";
+        for (kind, expect) in [(MEMORY_EVENT, RunOutcome::Invalid), ("abort", RunOutcome::Error)] {
+            let mut run = crate::example::healthy(10, 30);
+            run.ending = Ending::Aborted;
+            run.events.push(event(5, kind, detail));
+            let summary = crate::summarise(&run, &[], Duration::ZERO);
+            assert_eq!(summary.outcome, expect, "{kind}");
+            assert_eq!(
+                summary.headline.contains(detail),
+                expect == RunOutcome::Invalid,
+                "{}",
+                summary.headline
+            );
+        }
+    }
+
+    #[test]
+    fn frames_that_the_host_threw_away_count_when_it_did_so_for_a_while() {
+        for (bad, limited) in [(2, false), (3, true)] {
+            let mut run = run((0..61).map(|s| worker(s, 1, 1)));
+            let detail = "this host had no room for 9 of 99 frames";
+            run.events.extend((0..bad).map(|second| event(second + 10, HOST_DROPS_EVENT, detail)));
+            let health = examine(&run, 1, 1);
+            assert_eq!(health.limited, limited, "{bad} s: {:?}", health.reasons);
+            assert!(!limited || health.reasons[0] == format!("{detail} (3 of 60 s over the limit)"));
         }
     }
 

@@ -155,12 +155,13 @@ fn pairs_line(pairs: &Pairs) -> String {
     let kinds = [("video", &pairs.video), ("audio", &pairs.audio)];
     let mut parts: Vec<String> = kinds
         .into_iter()
-        .filter(|(_, media)| media.seen > 0 || media.expected.is_some_and(|expected| expected > 0))
-        .map(|(name, media)| match media.expected {
-            Some(expected) if expected > 0 => format!("{name} {} of {expected} play", media.playing),
-            _ => format!("{name} {} seen", media.seen),
+        .filter(|(_, media)| media.seen > 0 || media.played().is_some())
+        .map(|(name, media)| match media.played() {
+            Some((playing, of)) => format!("{name} {playing} of {of} play"),
+            None => format!("{name} {} seen", media.seen),
         })
         .collect();
+    parts.extend(pairs.missing());
     if let (Some(into), Some(out)) = (pairs.flow.in_bps_max, pairs.flow.out_bps_max) {
         parts.push(format!("in {}, out {}", bit_rate(into), bit_rate(out)));
     }
@@ -348,6 +349,11 @@ mod tests {
         let text = said(crate::pairs::tests::lesson(6, 30, |_| 1.0));
         let expect = "pairs        video 30 of 30 play; audio 30 of 30 play; in 96.0 kbit/s, out 480 kbit/s; 100.0 % of the 480 kbit/s";
         assert!(text.contains(expect), "{text}");
+        let mut short = crate::pairs::tests::lesson(25, 30, |_| 1.0);
+        crate::pairs::tests::fail_to_join(&mut short, 20);
+        let short = said(short);
+        let expect = "video 380 of 600 play; audio 380 of 600 play; 20 of 25 connected; in ";
+        assert!(short.contains(expect), "{short}");
         let full = said(crate::pairs::tests::lesson(30, 60, |second| if second < 25 { 1.0 } else { 0.5 }));
         assert!(full.contains("in rises, out falls"), "{full}");
     }

@@ -37,6 +37,7 @@ pub(super) fn profile_of_failure<'a>(scene: &Scene<'a>) -> Option<&'a Profile> {
 struct Busy {
     time: SelfTime,
     floor: Option<SelfTime>,
+    near: Option<SelfTime>,
     who: String,
     cpu: Reading,
     pool: Option<String>,
@@ -50,10 +51,12 @@ fn busy(scene: &Scene<'_>) -> Result<Busy, Seen> {
     else {
         return Err(Seen::Unseen("a profile of the failing load"));
     };
-    let floor = scene.host.profiles.iter().find(|other| other.moment.contains("base")).copied();
+    let of = |moment: &str| scene.host.profiles.iter().find(|other| other.moment.contains(moment)).copied();
+    // The idle server, and the full one that still did well.
+    let (floor, near) = (of("base"), of("full"));
     let thread = scene.threads.first();
     let full = thread.filter(|thread| thread.cpu.fail() >= super::threads::FULL_MIN - 0.05);
-    let (time, floor, who, cpu, pool, resource, of) = if let Some(thread) = full {
+    let (time, floor, near, who, cpu, pool, resource, of) = if let Some(thread) = full {
         let own = |profile: &Profile| {
             SelfTime::of_stacks(profile, |stack| {
                 stack.tid.to_string() == thread.tid && stack.pid.to_string() == thread.pid
@@ -63,6 +66,7 @@ fn busy(scene: &Scene<'_>) -> Result<Busy, Seen> {
         (
             own(profile),
             floor.map(own),
+            near.map(own),
             who,
             thread.cpu,
             Some(thread.group.clone()),
@@ -72,7 +76,16 @@ fn busy(scene: &Scene<'_>) -> Result<Busy, Seen> {
     } else if cpu_all::is_full(scene) || scene.throttled().fail() >= cpu_quota::THROTTLED_MIN {
         let all = SelfTime::of(profile);
         let busy = scene.host_busy().unwrap_or_default();
-        (all, floor.map(SelfTime::of), "the server".into(), busy, None, Resource::HostCpu, String::new())
+        (
+            all,
+            floor.map(SelfTime::of),
+            near.map(SelfTime::of),
+            "the server".into(),
+            busy,
+            None,
+            Resource::HostCpu,
+            String::new(),
+        )
     } else {
         return Err(Seen::Moot);
     };
@@ -81,7 +94,7 @@ fn busy(scene: &Scene<'_>) -> Result<Busy, Seen> {
     }
     let series =
         full.map_or_else(|| scene.ids(&metric::HOST_CPU_BUSY), |thread| vec![thread.measured.series.id]);
-    Ok(Busy { time, floor, who, cpu, pool, resource, of, series })
+    Ok(Busy { time, floor, near, who, cpu, pool, resource, of, series })
 }
 
 /// A candidate for a share of the busy time.
@@ -107,8 +120,8 @@ fn candidate(
         .collect();
     let samples = Reading {
         base: busy.floor.as_ref().map(|floor| floor.samples as f64),
+        pass: busy.near.as_ref().map(|near| near.samples as f64),
         fail: Some(busy.time.samples as f64),
-        ..Reading::default()
     };
     Candidate {
         used: used_up(busy.cpu.fail()) * (share / enough).clamp(0.0, 1.0),

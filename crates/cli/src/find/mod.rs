@@ -3,6 +3,7 @@
 
 mod crowd;
 mod ladder;
+mod moments;
 mod plan;
 mod seconds;
 mod values;
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant};
 use throng_analysis::search::{End, Search, Second};
 use throng_engine::{RunHandle, Visit};
 use throng_observation::run::{Ending, Row};
-use throng_observation::{HoldRow, Purpose, RunTime};
+use throng_observation::{HoldRow, RunTime};
 use throng_report::ObjectiveResult;
 use throng_store::RunFolder;
 use throng_watch::Beside;
@@ -27,6 +28,7 @@ use crate::watchers::{self, Agents, Watchers};
 use crate::{Stop, run, say};
 use crowd::{Crowd, Step};
 use ladder::Ladder;
+use moments::Moments;
 use plan::Searched;
 use seconds::Seconds;
 
@@ -72,7 +74,7 @@ pub(crate) fn find(command: &Find) -> Result<Exit, Stop> {
         deadline: searched.deadline,
         keep: Box::new(move |row| drop(rows_in.send(Row::Hold(Box::new(row))))),
         ladder: Ladder::new(common.quiet || common.json),
-        has_bad_seconds: false,
+        moments: Moments::new(&searched.settings.pace),
     };
     let quit = searching.run(&interrupt, &mut watchers, run::display(plan, common));
     drop(searching);
@@ -128,8 +130,8 @@ struct Searching<'a> {
     deadline: RunTime,
     keep: Box<dyn Fn(HoldRow)>,
     ladder: Ladder,
-    /// Whether users fare badly under the load that fails: the moment of which a profile tells most.
-    has_bad_seconds: bool,
+    /// When the server is profiled.
+    moments: Moments,
 }
 
 impl Searching<'_> {
@@ -152,7 +154,8 @@ impl Searching<'_> {
             self.aim();
             if Instant::now() >= show_at {
                 show_at += SHOW_EVERY;
-                watchers.look(self.has_bad_seconds);
+                watchers.is_full(self.moments.is_near_limit);
+                watchers.look(self.moments.has_failed);
                 let none: &[ObjectiveResult] = &[];
                 if display.show(&self.handle.live(), none, &watchers.figures(), Some(&self.search.progress()))
                 {
@@ -167,7 +170,6 @@ impl Searching<'_> {
     fn hear(&mut self) {
         self.crowd.note_failed(self.seconds.take_failed());
         for seen in self.seconds.take() {
-            let purpose = self.search.progress().purpose;
             let second = Second {
                 at: seen.ends_at(),
                 users: seen.users,
@@ -176,9 +178,8 @@ impl Searching<'_> {
                 is_limited: seen.is_limited,
                 is_complete: self.crowd.was_complete(seen.ends_at()),
             };
-            // The failing load is held for longest when it is held again.
-            let is_failing = purpose == Some(Purpose::Confirm) && seen.bad * 100 > seen.users;
-            self.has_bad_seconds |= is_failing && second.is_complete;
+            let is_bad = seen.bad * 100 > seen.users;
+            self.moments.second(&self.search.progress(), second.is_complete, is_bad);
             for row in self.search.second(&second) {
                 self.ladder.step(&row, self.search.progress().passing);
                 (self.keep)(row);

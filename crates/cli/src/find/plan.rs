@@ -12,6 +12,7 @@ use throng_scenario::{
 use throng_store::RunFolder;
 
 use super::crowd::{MakeUp, Who};
+use super::moments::{PROFILE, near_limit};
 use super::values::Valued;
 use crate::args::Find;
 use crate::{Stop, run, say, scenario};
@@ -26,8 +27,6 @@ const CEILING: u32 = 2_000;
 const JOINS_PER_S: f64 = 20.0;
 /// A slower crowd would take longer to gather than to judge.
 const JOINS_PER_S_MIN: f64 = 1.0;
-/// How long the failing server is profiled.
-const PROFILE: Duration = Duration::from_secs(8);
 /// The crowd of the baseline.
 const START: u32 = 5;
 /// What `--vary` calls the number of rooms.
@@ -54,7 +53,8 @@ impl Searched {
         let time = budget.map_or(FULL, |budget| budget.max(Duration::from_secs(60)).mul_f64(OVERTIME));
         let Varies { scenario, mut plan, who, values, start, floor, step, ceiling } =
             Varies::of(command, time)?;
-        plan.watch.iter_mut().for_each(profile_the_failure);
+        let pace = budget.map_or_else(Pace::default, Pace::of_budget);
+        plan.watch.iter_mut().for_each(|watch| profile_moments(watch, &pace));
         let bad_if = bad_if(&scenario);
         let make_up = MakeUp {
             who,
@@ -62,7 +62,6 @@ impl Searched {
             source_ips: run::source_ips(&plan).into_iter().collect(),
             patience: Duration::from_secs_f64(bad_if.join_ms_max / 1e3),
         };
-        let pace = budget.map_or_else(Pace::default, Pace::of_budget);
         Ok(Self {
             settings: Settings { goal: Goal::Acceptable, start, floor, step, ceiling, pace },
             leaves_stays_out: scenario.crowd.iter().any(|cohort| cohort.stay.is_some()),
@@ -254,10 +253,18 @@ fn most(command: &Find, scenario: &Scenario) -> u32 {
     command.ceiling.or(scenario.caps.users.map(|users| users.min(CEILING))).unwrap_or(CEILING)
 }
 
-/// What the server does with its time under the load that fails says more than any counter.
-fn profile_the_failure(watch: &mut Watch) {
-    if watch.profile.iter().all(|wish| wish.moment != Moment::Fail) {
-        watch.profile.push(ProfileWish { moment: Moment::Fail, duration: PROFILE });
+/// What the server does with its time under the load that fails says more than any counter, and most beside what it did
+/// when all was still well.
+fn profile_moments(watch: &mut Watch, pace: &Pace) {
+    let wishes = [
+        (Moment::Baseline, Watch::BASELINE_DURATION),
+        (Moment::Full, near_limit(pace)),
+        (Moment::Fail, PROFILE),
+    ];
+    for (moment, duration) in wishes {
+        if watch.profile.iter().all(|wish| wish.moment != moment) {
+            watch.profile.push(ProfileWish { moment, duration });
+        }
     }
 }
 

@@ -1,12 +1,15 @@
 //! How much of what the network card sent is accounted for.
 
-use super::HostSample;
-use crate::RunTime;
+use super::catalogue::NIC_TX_BYTES;
+use super::measured::Host;
+
+/// The metric of bytes that an access log tells of.
+const ACCESS_BYTES: &str = "access.bytes";
 
 /// Bytes that left, and those of them that a server's access log tells of.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Explained {
-    /// What the card sent, bytes: headers of all layers and every other program's traffic are among it.
+    /// What the server's interfaces sent, bytes: headers of all layers and every other program's traffic are among it.
     pub sent_bytes: f64,
     /// What the accounts tell of, bytes: bodies, and response headers where the log has them.
     pub explained_bytes: f64,
@@ -22,68 +25,81 @@ impl Explained {
     }
 }
 
-/// Compares what a card sent (`sent`, bytes a second, in order of time) with the accounts (each a series of bytes a
-/// second, in order of time) between two moments. `None` where the card was not seen in that time.
+/// Compares what the server's interfaces sent ([`Host::interfaces`]) with its access logs, over the time in which the host
+/// was seen. `None` where no interface was seen.
 #[must_use]
-pub fn explained(
-    sent: &[HostSample],
-    accounts: &[&[HostSample]],
-    from: RunTime,
-    until: RunTime,
-) -> Option<Explained> {
-    let sent_bytes = total(sent, from, until)?;
-    let explained_bytes = accounts.iter().filter_map(|account| total(account, from, until)).sum();
-    Some(Explained { sent_bytes, explained_bytes })
-}
-
-/// The integral of a rate over a window, each sample holding until the next; `None` where no sample covers any of it.
-fn total(rate: &[HostSample], from: RunTime, until: RunTime) -> Option<f64> {
-    let mut sum = None;
-    for (index, sample) in rate.iter().enumerate() {
-        let ends = rate.get(index + 1).map_or(until, |next| next.at).min(until);
-        let begins = sample.at.max(from);
-        if sample.value.is_finite() && begins < ends {
-            let seconds = ends.as_secs_f64() - begins.as_secs_f64();
-            *sum.get_or_insert(0.0) += sample.value * seconds;
-        }
-    }
-    sum
+pub fn explained(host: &Host<'_>) -> Option<Explained> {
+    let sent = host.interfaces(NIC_TX_BYTES.name);
+    let sent_bytes = sent.iter().filter_map(|nic| nic.integral(host.window)).reduce(|a, b| a + b)?;
+    Some(Explained { sent_bytes, explained_bytes: host.total(ACCESS_BYTES).unwrap_or(0.0) })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::host::SeriesId;
+    use std::collections::BTreeMap;
 
-    fn series(samples: &[(i64, f64)]) -> Vec<HostSample> {
-        let sample = |&(second, value): &(i64, f64)| HostSample {
-            series: SeriesId(0),
-            at: RunTime(second * 1_000_000),
-            value,
-        };
-        samples.iter().map(sample).collect()
+    use super::super::measured::hosts;
+    use super::super::{HostData, HostId, HostSample, HostSeries, SeriesId, Unit};
+    use super::*;
+    use crate::RunTime;
+    use crate::run::RunData;
+
+    /// A host whose series each have one value from second 0 to 10.
+    /// Metric, labels, value.
+    type Told<'a> = (&'a str, &'a [(&'a str, &'a str)], f64);
+
+    fn told(series: &[Told<'_>]) -> Option<Explained> {
+        let mut host = HostData::default();
+        for (number, (metric, labels, value)) in (0..).zip(series) {
+            let id = SeriesId(number);
+            let labels: BTreeMap<_, _> =
+                labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+            let (metric, unit) = ((*metric).to_owned(), Unit::BytesPerSecond);
+            host.series.push(HostSeries { id, host: HostId(0), metric, unit, labels, limit: None });
+            let at = |second: i64| RunTime(second * 1_000_000);
+            host.samples.extend((0..11).map(|s| HostSample { series: id, at: at(s), value: *value }));
+        }
+        explained(hosts(&RunData { host, ..RunData::default() }).first()?)
     }
 
     #[test]
     fn what_no_account_tells_of_is_unexplained() {
-        let sent = series(&[(0, 59e6 / 8.0)]);
-        let (chat, video) = (series(&[(0, 30e6 / 8.0)]), series(&[(0, 3e6 / 8.0)]));
-        let told = explained(&sent, &[&chat, &video], RunTime(0), RunTime(10_000_000)).unwrap();
-        assert!((told.sent_bytes - 59e6 / 8.0 * 10.0).abs() < 1.0);
+        let told = told(&[
+            ("nic.tx_bytes", &[("interface", "eth0")], 59e6 / 8.0),
+            ("access.bytes", &[("uri_group", "chat")], 30e6 / 8.0),
+            ("access.bytes", &[("uri_group", "video")], 3e6 / 8.0),
+        ]);
+        let told = told.unwrap();
+        assert!((told.sent_bytes - 59e6 / 8.0 * 10.0).abs() < 1.0, "{told:?}");
         assert!((told.unexplained_share().unwrap() - 26.0 / 59.0).abs() < 1e-9);
     }
 
     #[test]
-    fn a_sample_holds_until_the_next_and_only_within_the_window() {
-        let sent = series(&[(0, 100.0), (10, 0.0), (20, 50.0)]);
-        let window = |from: i64, until: i64| {
-            explained(&sent, &[], RunTime(from * 1_000_000), RunTime(until * 1_000_000))
-                .map(|told| told.sent_bytes)
-        };
-        assert_eq!(window(0, 10), Some(1_000.0));
-        assert_eq!(window(5, 25), Some(750.0));
-        assert_eq!(window(-10, -5), None);
-        assert_eq!(window(3, 3), None);
+    fn bytes_that_pass_several_interfaces_were_sent_once() {
+        let sent = |series: &[Told<'_>]| told(series).map(|told| told.sent_bytes);
+        // A container's bytes pass its own interface, the end of it on the host, the bridge and the card.
+        let host = sent(&[
+            ("nic.tx_bytes", &[("interface", "lo")], 40.0),
+            ("nic.tx_bytes", &[("interface", "eth0")], 100.0),
+            ("nic.tx_bytes", &[("interface", "docker0")], 90.0),
+            ("nic.tx_bytes", &[("interface", "veth12")], 90.0),
+            ("nic.tx_bytes", &[("interface", "eth0"), ("netns", "4000")], 90.0),
+        ]);
+        assert_eq!(host, Some(1_000.0));
+        // A machine with two cards, and a test that is all on one machine.
+        let cards = sent(&[
+            ("nic.tx_bytes", &[("interface", "eth0")], 100.0),
+            ("nic.tx_bytes", &[("interface", "eth1")], 50.0),
+        ]);
+        assert_eq!(cards, Some(1_500.0));
+        let local = sent(&[
+            ("nic.tx_bytes", &[("interface", "lo")], 100.0),
+            ("nic.tx_bytes", &[("interface", "eth0")], 1.0),
+        ]);
+        assert_eq!(local, Some(1_000.0));
+        // In a namespace of its own there is nothing but the end of a pair.
+        assert_eq!(sent(&[("nic.tx_bytes", &[("interface", "veth0")], 7.0)]), Some(70.0));
+        assert_eq!(sent(&[("access.bytes", &[], 7.0)]), None);
     }
 
     #[test]
@@ -91,12 +107,5 @@ mod tests {
         let told = Explained { sent_bytes: 10.0, explained_bytes: 11.0 };
         assert_eq!(told.unexplained_share(), Some(0.0));
         assert_eq!(Explained { sent_bytes: 0.0, explained_bytes: 0.0 }.unexplained_share(), None);
-    }
-
-    #[test]
-    fn a_gap_counts_on_neither_side() {
-        let sent = series(&[(0, 100.0), (10, f64::NAN), (20, 100.0)]);
-        let told = explained(&sent, &[], RunTime(0), RunTime(30_000_000)).unwrap();
-        assert_eq!(told.sent_bytes, 2_000.0);
     }
 }

@@ -12,7 +12,8 @@ const THREADS: usize = 8;
 const FUNCTIONS: usize = 6;
 const CHANGES: usize = 20;
 
-/// A page of its own with these profiles; the last is compared with the first when there are several.
+/// A page of its own with these profiles; when there are several, two of them are compared: the full server that still
+/// did well with the one that failed, else the first with the last.
 #[must_use]
 pub fn page(title: &str, profiles: &[Profile]) -> String {
     let title = escape(title);
@@ -32,12 +33,21 @@ pub fn page(title: &str, profiles: &[Profile]) -> String {
 /// The same as parts of a page that has [`flame::STYLE`] and [`flame::SCRIPT`].
 pub(crate) fn sections(profiles: &[Profile]) -> String {
     let mut out: String = profiles.iter().map(section).collect();
-    if let [first, .., last] = profiles
-        && first.method == last.method
-    {
-        out.push_str(&comparison(first, last));
+    if let Some((before, after)) = compared(profiles) {
+        out.push_str(&comparison(before, after));
     }
     out
+}
+
+/// The two that tell most side by side: what passed and what failed; else the first and the last.
+fn compared(profiles: &[Profile]) -> Option<(&Profile, &Profile)> {
+    let at = |moment: &str| profiles.iter().rfind(|profile| profile.moment == moment);
+    let is_alike = |(before, after): &(&Profile, &Profile)| before.method == after.method;
+    let ends = || match profiles {
+        [first, .., last] => Some((first, last)),
+        _ => None,
+    };
+    at("full").zip(at("fail")).filter(is_alike).or_else(|| ends().filter(is_alike))
 }
 
 fn section(profile: &Profile) -> String {

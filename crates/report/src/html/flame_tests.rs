@@ -74,6 +74,25 @@ fn a_page_of_profiles_holds_all_it_shows_and_nothing_gets_out_of_its_place() {
 }
 
 #[test]
+fn what_passed_is_compared_with_what_failed_and_else_the_first_with_the_last() {
+    let page = |moments: &[&str]| {
+        let profile = |moment: &&str| Profile { moment: (*moment).into(), ..example(&[("w", &["f"], 50)]) };
+        let page = sections(&moments.iter().map(profile).collect::<Vec<_>>());
+        page.split("What changed: ").nth(1).map(|rest| rest.split('<').next().unwrap().to_owned())
+    };
+    for (moments, compared) in [
+        (&["baseline", "full", "fail"][..], Some("full to fail")),
+        // The search looked at the failing load first.
+        (&["baseline", "fail", "full"], Some("full to fail")),
+        (&["baseline", "fail"], Some("baseline to fail")),
+        (&["30s", "full", "60s"], Some("30s to 60s")),
+        (&["fail"], None),
+    ] {
+        assert_eq!(page(moments).as_deref(), compared, "{moments:?}");
+    }
+}
+
+#[test]
 fn an_empty_profile_says_so() {
     let page = sections(&[example(&[])]);
     assert!(page.contains("Nothing was sampled") && !page.contains("NaN"));

@@ -162,8 +162,9 @@ mod tests {
         let page = page(&run);
         for text in [
             "<h2>Who received whom</h2>",
-            "870 of 870 pictures",
+            "870 of 870 planned pictures",
             "<b>In rises, out falls</b>",
+            "plan: N × b in",
             "Into the server and out of it",
             "Video: time to first frame",
             "Video: loss",
@@ -172,6 +173,12 @@ mod tests {
         }
         assert!(!page.contains("NaN") && !page.contains("inf "));
         assert!(!self::page(&example::healthy(5, 10)).contains("Who received whom"));
+        // Who fails to join leaves rows and columns that never came.
+        let mut short = crate::pairs::tests::lesson(25, 30, |_| 1.0);
+        crate::pairs::tests::fail_to_join(&mut short, 20);
+        let short = self::page(&short);
+        assert!(short.contains("<b>380 of 600 planned pictures</b> played (20 of 25 connected)"));
+        assert!(short.contains("who sends, 0 to 24") && short.contains("class=\"h-never\""));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use throng_observation::units::{bit_rate, duration_ms, percent};
 use super::chart::{Chart, Line, Scale};
 use super::heat::Heat;
 use super::markup::{NEVER, escape, table};
-use crate::pairs::{Cell, Flow, Matrix, Pair, PairMedia, Pairs};
+use crate::pairs::{Cell, Flow, Matrix, Pair, PairMedia, Pairs, planned_in_bps};
 use crate::summary::Summary;
 
 /// Points of the chart; more than a screen has pixels for is only weight.
@@ -64,8 +64,8 @@ pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
         .map(|(kind, name, measure)| heat(&matrix, kind, name, measure))
         .collect::<String>();
     let told = [
-        told("pictures", &pairs.video),
-        told("streams of sound", &pairs.audio),
+        told("pictures", pairs, &pairs.video),
+        told("streams of sound", pairs, &pairs.audio),
         pairs.flow.note.as_ref().map(|note| format!("<p><b>In rises, out falls</b>: {}.</p>", escape(note))),
     ];
     format!(
@@ -76,13 +76,15 @@ pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
     )
 }
 
-fn told(what: &str, media: &PairMedia) -> Option<String> {
-    let streams = match media.expected {
-        Some(expected) if expected > 0 => format!("<b>{} of {expected} {what}</b> played", media.playing),
-        _ if media.seen > 0 => format!("<b>{} {what}</b> were seen", media.seen),
-        _ => return None,
+fn told(what: &str, pairs: &Pairs, media: &PairMedia) -> Option<String> {
+    let planned = if media.planned.is_some() { "planned " } else { "" };
+    let streams = match media.played() {
+        Some((playing, of)) => format!("<b>{playing} of {of} {planned}{what}</b> played"),
+        None if media.seen > 0 => format!("<b>{} {what}</b> were seen", media.seen),
+        None => return None,
     };
-    let mut parts = vec![streams];
+    let missing = pairs.missing().map(|missing| format!(" ({missing})")).unwrap_or_default();
+    let mut parts = vec![streams + &missing];
     if let Some((p50, p95)) = media.first_frame_ms_p50.zip(media.first_frame_ms_p95) {
         let (p50, p95) = (duration_ms(p50), duration_ms(p95));
         parts.push(format!("the first frame came {p50} after both were there (p95 {p95})"));
@@ -107,7 +109,7 @@ fn heat(matrix: &Matrix<'_>, kind: MediaKind, name: &str, measure: &Measure) -> 
         let cell = matrix.cells.get(&(kind, at(from), at(to)))?;
         match (measure.of)(cell) {
             Some(value) => Some(measure.bounds.iter().filter(|bound| value > **bound).count()),
-            None if cell.is_expected && !cell.plays() => Some(measure.levels.len() - 1),
+            None if (cell.is_expected || cell.is_planned) && !cell.plays() => Some(measure.levels.len() - 1),
             None => None,
         }
     };
@@ -134,6 +136,10 @@ fn flow(run: &RunData, pairs: &Pairs) -> String {
         Line::solid("out of the server", 1, each(&|s| Some(s.out_bps))),
         Line::solid("into the server", 2, each(&|s| Some(s.in_bps))),
     ];
+    if let Some(planned) = planned_in_bps(run, &starts) {
+        let planned = planned.into_iter().map(|bps| Some(bps / 1e6));
+        lines.push(Line::dashed("plan: N × b in", 3, planned.collect()));
+    }
     let mut note = String::from(
         "Due: every stream that came in, as often as there was somebody to receive it. Who has just come is still subscribing.",
     );

@@ -1,40 +1,46 @@
 //! Who received whom in a conference: a cell for each (from, to) and kind. A lesson of 25 has 600 pictures to show; that one
-//! pupil never sees another is in no mean.
+//! pupil never sees another is in no mean. Five who cannot join take 220 of the 600 away, so that streams are counted against
+//! the plan too: between those who did join all may be well.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use throng_observation::run::{ParticipantId, ParticipantRow, RunData, TrackRow};
-use throng_observation::{MediaKind, Phase, RunTime};
+use throng_observation::{MediaKind, RunTime};
 use throng_scenario::{Role, Scenario, Subscribe};
 
 use crate::figures::{freeze_ratio, loss_ratio};
 
 mod flow;
+mod planned;
+mod stay;
 pub(crate) use flow::{Flow, FlowSecond};
+pub(crate) use planned::planned_in_bps;
+use stay::{PlannedStays, Stay};
 
 mod summary;
 pub(crate) use summary::summarise;
 pub use summary::{FlowSummary, Pair, PairMedia, Pairs};
 
-/// A stream that two people had less time than this for is not expected to have come.
-const OVERLAP_MIN_US: i64 = 5_000_000;
-
 /// What the participants of a conference received of each other.
 pub(crate) struct Matrix<'a> {
-    /// Who took part, in the order of their numbers.
+    /// Who took part or was to, in the order of their numbers.
     pub(crate) members: Vec<Member<'a>>,
     /// The streams that came, or should have come.
     pub(crate) cells: BTreeMap<(MediaKind, ParticipantId, ParticipantId), Cell<'a>>,
     /// Whether it is known which streams should have come.
     pub(crate) knows_roles: bool,
+    /// Whether it is known who was to be there, and how long.
+    pub(crate) knows_plan: bool,
 }
 
-/// Somebody who took part.
+/// Somebody who took part, or was to.
 pub(crate) struct Member<'a> {
     pub(crate) row: &'a ParticipantRow,
     role: Role,
-    /// When it was there: from its connection to its end.
-    there: (RunTime, RunTime),
+    /// When it was there: from its connection to its end; `None` for who never connected.
+    there: Option<Stay>,
+    /// When it was to be there, whatever became of it; `None` where that is not known.
+    planned: Option<Stay>,
 }
 
 /// A stream from one to another.
@@ -42,6 +48,8 @@ pub(crate) struct Member<'a> {
 pub(crate) struct Cell<'a> {
     /// It should have come: both were there, one sent and the other wanted all.
     pub(crate) is_expected: bool,
+    /// It was to come: the same of those who were to be there, whether they came or failed.
+    pub(crate) is_planned: bool,
     /// Since when both were there.
     pub(crate) since: Option<RunTime>,
     /// What came.
@@ -79,10 +87,26 @@ impl Cell<'_> {
     }
 }
 
+/// The scenario of a run, where it can still be read.
+fn scenario(run: &RunData) -> Option<Scenario> {
+    Scenario::parse_stored(&run.info.scenario).ok()
+}
+
 /// The roles of a run by cohort, where its scenario can still be read.
 pub(crate) fn roles(run: &RunData) -> Option<Vec<Role>> {
-    let scenario = Scenario::parse_stored(&run.info.scenario).ok()?;
-    Some(scenario.cohorts().map(|(_, role)| role).collect())
+    Some(scenario(run)?.cohorts().map(|(_, role)| role).collect())
+}
+
+impl Member<'_> {
+    /// It was there at some time.
+    pub(crate) fn connected(&self) -> bool {
+        self.there.is_some()
+    }
+
+    /// It was to be there long enough for a stream to be due.
+    pub(crate) fn was_planned(&self) -> bool {
+        self.planned.is_some_and(Stay::is_long)
+    }
 }
 
 impl<'a> Matrix<'a> {
@@ -92,16 +116,22 @@ impl<'a> Matrix<'a> {
             return None;
         }
         let roles = roles(run);
-        let knows_roles = roles.is_some();
-        let end = run.ended_at.unwrap_or(RunTime(run.info.planned_duration_us));
+        let planned = PlannedStays::of(run);
+        let (knows_roles, knows_plan) = (roles.is_some(), planned.is_some());
         let member = |row: &'a ParticipantRow| {
-            let from = *row.reached.get(&Phase::DtlsConnected)?;
+            let there = Stay::seen(run, row);
+            let planned = planned.as_ref().map(|planned| planned.stay(row));
             let role = roles.as_ref().and_then(|roles| roles.get(usize::from(row.cohort.0))).cloned();
-            Some(Member { row, role: role.unwrap_or_default(), there: (from, row.ended_at.unwrap_or(end)) })
+            (there.is_some() || planned.is_some()).then(|| Member {
+                row,
+                role: role.unwrap_or_default(),
+                there,
+                planned,
+            })
         };
         let mut members: Vec<Member<'a>> = run.participants.iter().filter_map(member).collect();
         members.sort_by_key(|member| member.row.participant);
-        let mut matrix = Self { members, cells: BTreeMap::new(), knows_roles };
+        let mut matrix = Self { members, cells: BTreeMap::new(), knows_roles, knows_plan };
         matrix.expect();
         matrix.fill(run);
         Some(matrix)
@@ -109,25 +139,31 @@ impl<'a> Matrix<'a> {
 
     /// The streams that should come.
     fn expect(&mut self) {
+        if !self.knows_roles {
+            return;
+        }
         for to in &self.members {
             let is_other = |from: &&Member<'_>| {
                 from.role.room == to.role.room && from.row.participant != to.row.participant
             };
             for from in self.members.iter().filter(is_other) {
                 let Some(publish) = &from.role.publish else { continue };
-                let since = from.there.0.max(to.there.0);
-                let is_long = from.there.1.min(to.there.1).0 - since.0 >= OVERLAP_MIN_US;
+                let both = |one: Option<Stay>, other: Option<Stay>| Some(one?.and(other?));
+                let (there, planned) = (both(from.there, to.there), both(from.planned, to.planned));
+                let is_expected = there.is_some_and(Stay::is_long);
+                // Who is let out later than planned may make more of it than was planned.
+                let is_planned = self.knows_plan && (is_expected || planned.is_some_and(Stay::is_long));
+                if !is_expected && !is_planned {
+                    continue;
+                }
+                let cell =
+                    Cell { is_expected, is_planned, since: there.map(|there| there.from), track: None };
                 let kinds = [
                     (MediaKind::Video, publish.has_video(), to.role.video),
                     (MediaKind::Audio, publish.audio, to.role.audio),
                 ];
-                for (kind, _, whom) in kinds.into_iter().filter(|(_, is_sent, _)| *is_sent) {
-                    let cell = Cell {
-                        is_expected: self.knows_roles && is_long && whom == Subscribe::All,
-                        since: (whom == Subscribe::All).then_some(since),
-                        track: None,
-                    };
-                    if cell.is_expected {
+                for (kind, is_sent, whom) in kinds {
+                    if is_sent && whom == Subscribe::All {
                         self.cells.insert((kind, from.row.participant, to.row.participant), cell);
                     }
                 }
@@ -139,9 +175,10 @@ impl<'a> Matrix<'a> {
         let since: BTreeMap<ParticipantId, (RunTime, bool, bool)> = self
             .members
             .iter()
-            .map(|member| {
+            .filter_map(|member| {
                 let all = |whom| whom == Subscribe::All;
-                (member.row.participant, (member.there.0, all(member.role.video), all(member.role.audio)))
+                let told = (member.there?.from, all(member.role.video), all(member.role.audio));
+                Some((member.row.participant, told))
             })
             .collect();
         for track in &run.tracks {

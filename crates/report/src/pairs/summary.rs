@@ -6,7 +6,7 @@ use throng_observation::MediaKind;
 use throng_observation::run::RunData;
 use throng_observation::units::bit_rate;
 
-use super::{Cell, Flow, Matrix};
+use super::{Cell, Flow, Matrix, Member};
 
 /// The worst streams that are told one by one.
 const WORST: usize = 20;
@@ -16,13 +16,17 @@ const WORST: usize = 20;
 pub struct Pairs {
     /// Participants whose transport was up.
     pub members: u64,
+    /// Participants who were to be there for 5 s and more, those who failed to join among them. `null` when the run's
+    /// scenario cannot be read any more, and of a search, whose crowd nobody planned.
+    pub members_planned: Option<u64>,
     /// Pictures.
     pub video: PairMedia,
     /// Sound.
     pub audio: PairMedia,
     /// Into the server against out of it.
     pub flow: FlowSummary,
-    /// The worst streams: those that never came, then by loss, freezes and delay; at most 20.
+    /// The worst streams between those who were there: those that never came, then by loss, freezes and delay; at most
+    /// 20.
     pub worst: Vec<Pair>,
 }
 
@@ -34,7 +38,14 @@ pub struct PairMedia {
     pub expected: Option<u64>,
     /// Of those, how many played.
     pub playing: u64,
-    /// The share of them.
+    /// Streams that were to come by the plan: of everybody who was to send to everybody who was to want all, where both
+    /// were to be there for 5 s, whether they could join or not. `null` when the run's scenario cannot be read any more,
+    /// and of a search, whose crowd nobody planned.
+    pub planned: Option<u64>,
+    /// Of those, how many played.
+    pub planned_playing: Option<u64>,
+    /// The share of planned streams that played: who fails stays in the denominator. Of a search the share of expected
+    /// ones.
     pub playing_ratio: Option<f64>,
     /// Streams that came at all, those of last speakers among them.
     pub seen: u64,
@@ -104,11 +115,32 @@ pub struct Pair {
     pub freeze_ratio: Option<f64>,
 }
 
+impl Pairs {
+    /// Who of those that were to be there connected, in words; `None` when all did or nobody knows.
+    pub(crate) fn missing(&self) -> Option<String> {
+        let planned = self.members_planned.filter(|planned| *planned > self.members)?;
+        Some(format!("{} of {planned} connected", self.members))
+    }
+}
+
+impl PairMedia {
+    /// Streams that played, and of how many: of those planned, or of those expected where no plan is known.
+    pub(crate) fn played(&self) -> Option<(u64, u64)> {
+        let of_plan = self.planned_playing.zip(self.planned);
+        of_plan.or_else(|| Some((self.playing, self.expected?))).filter(|(_, of)| *of > 0)
+    }
+}
+
 /// What a run comes to as a conference; `None` when it was none.
 pub(crate) fn summarise(run: &RunData, line_rate_bps: Option<f64>) -> Option<Pairs> {
     let matrix = Matrix::of(run)?;
+    let members =
+        |is: &dyn Fn(&Member<'_>) -> bool| matrix.members.iter().filter(|member| is(member)).count() as u64;
     Some(Pairs {
-        members: matrix.members.len() as u64,
+        members: members(&|member| member.connected()),
+        members_planned: matrix
+            .knows_plan
+            .then(|| members(&|member| member.connected() || member.was_planned())),
         video: media(&matrix, MediaKind::Video),
         audio: media(&matrix, MediaKind::Audio),
         flow: flow(&Flow::of(run), line_rate_bps),
@@ -118,8 +150,13 @@ pub(crate) fn summarise(run: &RunData, line_rate_bps: Option<f64>) -> Option<Pai
 
 fn media<'a>(matrix: &Matrix<'a>, kind: MediaKind) -> PairMedia {
     let cells: Vec<&Cell<'a>> = matrix.of_kind(kind).map(|(.., cell)| cell).collect();
-    let expected: Vec<&&Cell<'a>> = cells.iter().filter(|cell| cell.is_expected).collect();
-    let playing = expected.iter().filter(|cell| cell.plays()).count() as u64;
+    let counted = |is: fn(&Cell<'a>) -> bool| {
+        let all = || cells.iter().filter(|cell| is(cell));
+        (all().count() as u64, all().filter(|cell| cell.plays()).count() as u64)
+    };
+    let (expected, playing) = counted(|cell| cell.is_expected);
+    let (planned, planned_playing) = counted(|cell| cell.is_planned);
+    let (of, plays) = if matrix.knows_plan { (planned, planned_playing) } else { (expected, playing) };
     let sorted = |of: fn(&Cell<'a>) -> Option<f64>| {
         let mut values: Vec<f64> = cells.iter().filter_map(|cell| of(cell)).collect();
         values.sort_by(f64::total_cmp);
@@ -128,9 +165,11 @@ fn media<'a>(matrix: &Matrix<'a>, kind: MediaKind) -> PairMedia {
     let first_frame = sorted(Cell::first_frame_ms);
     let (loss, delay) = (sorted(Cell::loss_ratio), sorted(Cell::delay_ms_p95));
     PairMedia {
-        expected: matrix.knows_roles.then_some(expected.len() as u64),
+        expected: matrix.knows_roles.then_some(expected),
         playing,
-        playing_ratio: (!expected.is_empty()).then(|| playing as f64 / expected.len() as f64),
+        planned: matrix.knows_plan.then_some(planned),
+        planned_playing: matrix.knows_plan.then_some(planned_playing),
+        playing_ratio: (of > 0).then(|| plays as f64 / of as f64),
         seen: cells.iter().filter(|cell| cell.plays()).count() as u64,
         first_frame_ms_p50: quantile(&first_frame, 0.5),
         first_frame_ms_p95: quantile(&first_frame, 0.95),
@@ -179,6 +218,8 @@ fn worst(matrix: &Matrix<'_>) -> Vec<Pair> {
     let mut pairs: Vec<Pair> = matrix
         .cells
         .iter()
+        // Who failed to join is told among the failures, once, and not once a stream.
+        .filter(|(_, cell)| cell.is_expected || cell.track.is_some())
         .map(|((kind, from, to), cell)| Pair {
             from: from.0,
             to: to.0,

@@ -134,10 +134,71 @@ fn a_stream_that_never_came_is_missed_and_stands_first_among_the_worst() {
     let worst = &pairs.worst[0];
     assert_eq!((worst.from, worst.to, worst.kind.as_str(), worst.plays), (4, 2, "video", false));
     assert_eq!(pairs.worst[1].loss_ratio, Some(0.1));
-    // Who never connected is missed by nobody: that is a failed join.
-    run.participants[4].reached.remove(&Phase::DtlsConnected);
-    run.tracks.retain(|track| track.from.as_deref() != Some("throng-4") && track.participant.0 != 4);
-    assert_eq!(summarise(&run, None).unwrap().video.expected, Some(20));
+}
+
+/// Takes everybody from `first` on out of the lesson: they failed to join.
+pub(crate) fn fail_to_join(run: &mut RunData, first: u32) {
+    let failed = |who: u32| who >= first;
+    run.participants.iter_mut().filter(|row| failed(row.participant.0)).for_each(|row| {
+        row.reached.remove(&Phase::DtlsConnected);
+        row.ended_at = Some(RunTime(row.intended_at.0 + 1_000_000));
+    });
+    let from = |track: &TrackRow| track.from.as_deref().and_then(ParticipantId::from_name).unwrap().0;
+    run.tracks.retain(|track| !failed(track.participant.0) && !failed(from(track)));
+}
+
+#[test]
+fn who_fails_to_join_stays_in_the_denominator() {
+    let mut run = lesson(25, 30, |_| 1.0);
+    fail_to_join(&mut run, 20);
+    let pairs = summarise(&run, None).unwrap();
+    assert_eq!((pairs.members, pairs.members_planned), (20, Some(25)));
+    // Between those who were there all is well …
+    assert_eq!((pairs.video.expected, pairs.video.playing), (Some(380), 380));
+    assert!(pairs.worst.iter().all(|pair| pair.plays), "{:?}", pairs.worst);
+    // … and 220 of the lesson's 600 pictures never came.
+    assert_eq!((pairs.video.planned, pairs.video.planned_playing), (Some(600), Some(380)));
+    assert_eq!(pairs.video.playing_ratio, Some(380.0 / 600.0));
+    let table = crate::csv::pairs(&run).unwrap();
+    let missing = table.lines().filter(|line| line.ends_with(",true") && line.contains(",false,false,"));
+    assert_eq!(missing.count(), 2 * 220, "{table}");
+}
+
+#[test]
+fn a_stream_is_planned_where_both_were_to_be_there_for_five_seconds() {
+    // The last two were to come 4 s before the end: nobody has a stream of them to miss.
+    let mut late = lesson(6, 30, |_| 1.0);
+    late.participants.iter_mut().skip(4).for_each(|row| row.intended_at = RunTime(26_000_000));
+    fail_to_join(&mut late, 4);
+    let pairs = summarise(&late, None).unwrap();
+    assert_eq!((pairs.video.planned, pairs.members_planned), (Some(12), Some(4)));
+    // A run that was ended early owes what was planned until then.
+    let mut early = lesson(6, 30, |_| 1.0);
+    fail_to_join(&mut early, 4);
+    early.ended_at = Some(RunTime(4_000_000));
+    early.participants.iter_mut().for_each(|row| row.ended_at = early.ended_at);
+    assert_eq!(summarise(&early, None).unwrap().video.planned, Some(0));
+    // Who is to leave after 3 s shares less than 5 s with anybody, and who only listens is owed by nobody.
+    let mut short = lesson(6, 30, |_| 1.0);
+    short.info.scenario = short.info.scenario.replace("[crowd]\n", "[crowd]\nstay = \"3s\"\n");
+    fail_to_join(&mut short, 0);
+    assert_eq!(summarise(&short, None).unwrap().video.planned, Some(0));
+    let mut listeners = lesson(6, 30, |_| 1.0);
+    listeners.info.scenario =
+        listeners.info.scenario.replace("[crowd]\n", "[crowd]\nsubscribe = { video = \"none\" }\n");
+    fail_to_join(&mut listeners, 3);
+    let pairs = summarise(&listeners, None).unwrap();
+    assert_eq!((pairs.video.planned, pairs.audio.planned), (Some(0), Some(30)));
+}
+
+#[test]
+fn a_search_plans_nobodys_stay() {
+    let mut run = lesson(6, 30, |_| 1.0);
+    fail_to_join(&mut run, 4);
+    run.holds.push(throng_observation::HoldRow::default());
+    let pairs = summarise(&run, None).unwrap();
+    assert_eq!((pairs.video.planned, pairs.members_planned), (None, None));
+    assert_eq!(pairs.video.playing_ratio, Some(1.0));
 }
 
 #[test]

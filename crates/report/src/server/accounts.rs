@@ -8,7 +8,7 @@ use super::{Host, Measured};
 pub(crate) struct Accounts {
     /// By bytes, the most first.
     pub(crate) groups: Vec<UriGroup>,
-    /// Bytes that the card sent and no account tells of, as a share; `None` where either is not known.
+    /// Bytes that the server's interfaces sent and no account tells of, as a share; `None` where either is not known.
     pub(crate) unexplained_ratio: Option<f64>,
 }
 
@@ -56,10 +56,8 @@ impl Accounts {
             })
             .collect();
         groups.sort_by(|a, b| b.bytes.total_cmp(&a.bytes));
-        let sent = host.total(throng_observation::host::catalogue::NIC_TX_BYTES.name);
-        let told: f64 = groups.iter().map(|group| group.bytes).sum();
-        let unexplained_ratio =
-            sent.filter(|sent| *sent > 0.0 && told > 0.0).map(|sent| (1.0 - told / sent).clamp(0.0, 1.0));
+        let told = throng_observation::host::explained(host).filter(|told| told.explained_bytes > 0.0);
+        let unexplained_ratio = told.and_then(|told| told.unexplained_share());
         Some(Self { groups, unexplained_ratio })
     }
 }

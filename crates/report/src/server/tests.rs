@@ -133,6 +133,16 @@ pub(crate) fn watched() -> RunData {
     );
     rows.series("nic.rx_bytes", Unit::BytesPerSecond, &lo, Some(125e6), each(&|_| 2e4));
     rows.series("disk.read_bytes", Unit::BytesPerSecond, &[("device", "vda")], None, each(&|_| 1e5));
+    for (cpu, busy) in [("0", 0.9), ("1", 0.3)] {
+        rows.series("core.busy", Unit::Ratio, &[("cpu", cpu)], Some(1.0), each(&|s| load(s) * busy));
+    }
+    let socket = [("process", "janus"), ("pid", "4000"), ("port", "5004"), ("protocol", "udp")];
+    let dropped = each(&|s| if s > 45 { 12.0 } else { 0.0 });
+    rows.series("socket.drops", Unit::PerSecond, &socket, None, dropped);
+    rows.host("host.memory.available", Unit::Bytes, Some(8e9), |s| 6e9 - s.max(0) as f64 * 2e7);
+    let group = [("cgroup", "/system.slice/janus.service")];
+    rows.series("cgroup.memory", Unit::Bytes, &group, Some(2e9), each(&|s| 1e9 + s.max(0) as f64 * 1e7));
+    rows.series("disk.queue", Unit::Count, &[("device", "vda")], None, each(&|_| 0.3));
     let pattern = [("pattern", "old_packet_discarded")];
     rows.series("log.lines", Unit::PerSecond, &pattern, None, each(&|s| if s > 40 { 31.0 } else { 0.0 }));
     for (group, protocol, bytes) in [("chat", "h1", 9e6), ("playlists", "h2", 1e6)] {
@@ -222,6 +232,34 @@ fn one(unit: Unit, values: &[(i64, f64)]) -> RunData {
 }
 
 #[test]
+fn a_byte_that_passes_two_devices_counts_once_on_the_page_and_in_the_accounts() {
+    let unexplained = |run: &RunData| summarise(run)[0].unexplained_tx_ratio.unwrap();
+    let disks = |run: &RunData| {
+        let page = crate::html::render(run, &crate::summarise(run, &[], std::time::Duration::ZERO));
+        let at = page.find("<h3>Disk <small>").unwrap();
+        page[at..at + page[at..].find("</figure>").unwrap()].to_owned()
+    };
+    let plain = watched();
+    let mut stacked = watched();
+    let next = stacked.host.series.iter().map(|series| series.id.0).max().unwrap() + 1;
+    // What is on the disk again as a volume, and what the card sends again on a bridge and in the container.
+    for (id, metric, upper) in [
+        (next, "disk.read_bytes", vec![("device", "dm-0")]),
+        (next + 1, "nic.tx_bytes", vec![("interface", "docker0")]),
+        (next + 2, "nic.tx_bytes", vec![("interface", "eth0"), ("netns", "4000")]),
+    ] {
+        let of = stacked.host.series.iter().find(|series| series.metric == metric).unwrap().clone();
+        let labels = upper.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        stacked.host.series.push(HostSeries { id: SeriesId(id), labels, ..of.clone() });
+        let again = stacked.host.samples.iter().filter(|sample| sample.series == of.id);
+        let again: Vec<_> = again.map(|sample| HostSample { series: SeriesId(id), ..*sample }).collect();
+        stacked.host.samples.extend(again);
+    }
+    assert_eq!(unexplained(&stacked), unexplained(&plain));
+    assert_eq!(disks(&stacked), disks(&plain));
+}
+
+#[test]
 fn a_rate_tells_of_the_time_before_its_sample_and_a_level_of_the_time_after() {
     let window = Window { from_us: 0, until_us: 3_000_000 };
     let values = [(1, 1.0), (2, 3.0), (3, 5.0)];
@@ -304,4 +342,101 @@ fn any_rows_are_borne() {
         assert!(!page.contains("NaN") && !page.contains("<b>\""), "{page}");
         assert!(!crate::text::summary(&summary).is_empty() && !crate::csv::server(&run).is_empty());
     }
+}
+
+/// The figure of that title on the page of a run.
+fn figure(run: &RunData, title: &str) -> Option<String> {
+    let page = crate::html::render(run, &crate::summarise(run, &[], std::time::Duration::ZERO));
+    let at = page.find(&format!("<h3>{title} <small>"))?;
+    Some(page[at..at + page[at..].find("</figure>")?].to_owned())
+}
+
+#[test]
+fn levels_are_drawn_against_their_limits_the_nearest_first() {
+    let chart = figure(&watched(), "Levels against their limits").unwrap();
+    let places =
+        ["cgroup.memory of /system.slice/janus.service", "process.fds of janus", "nic.tx_bytes of eth0"]
+            .map(|name| chart.find(name).unwrap_or_else(|| panic!("{name}: {chart}")));
+    assert!(places.is_sorted(), "{places:?}");
+    assert!(chart.contains("the limit"));
+    // What is left of the host's memory is no level that fills up, and threads have their own chart.
+    assert!(!chart.contains("host.memory.available") && !chart.contains("thread.cpu"), "{chart}");
+}
+
+#[test]
+fn cores_sockets_memory_and_the_disks_queue_have_their_charts() {
+    for (title, name) in [
+        ("Each core", "CPU 0"),
+        ("Dropped at sockets", "udp 5004 of janus"),
+        ("Memory left", "of the control group"),
+        ("Disk queue", "vda"),
+    ] {
+        let chart = figure(&watched(), title).unwrap_or_else(|| panic!("{title}"));
+        assert!(chart.contains(name), "{title}: {chart}");
+    }
+    // One core is the host, and what was not looked at has no chart.
+    let mut bare = watched();
+    bare.host.series.retain(|series| !["core.busy", "socket.drops"].contains(&series.metric.as_str()));
+    assert_eq!((figure(&bare, "Each core"), figure(&bare, "Dropped at sockets")), (None, None));
+}
+
+#[test]
+fn what_endpoints_tell_is_charted_where_it_moves_and_bounded() {
+    let mut run = watched();
+    let chart = figure(&run, "janus_sessions").unwrap();
+    assert!(chart.contains("class=\"line c1\""), "{chart}");
+    let endless = |run: &mut RunData, metric: &str, labels: &[(&str, String)], value: &dyn Fn(i64) -> f64| {
+        let id = SeriesId(run.host.series.len() as u32);
+        let labels = labels.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+        let metric = metric.to_owned();
+        run.host.series.push(HostSeries { id, metric, labels, ..HostSeries::default() });
+        let at = |second: i64| RunTime(second * 1_000_000);
+        run.host.samples.extend((0..60).map(|s| HostSample { series: id, at: at(s), value: value(s) }));
+    };
+    let page =
+        |run: &RunData| crate::html::render(run, &crate::summarise(run, &[], std::time::Duration::ZERO));
+    let before = page(&run).matches("<figure class=\"chart\">").count();
+    // What never moves is in the table alone; of what does, the server's own words come before its runtime's.
+    endless(&mut run, "rooms_max", &[], &|_| 7.0);
+    for number in 0..300 {
+        endless(&mut run, &format!("go_thing_{number}"), &[], &|s| s as f64);
+    }
+    for peer in 0..200 {
+        endless(&mut run, "media_packets", &[("peer", peer.to_string())], &|s| (s * peer) as f64);
+    }
+    let after = page(&run);
+    let drawn = after.matches("<figure class=\"chart\">").count() - before;
+    assert_eq!(drawn, 7, "eight metrics, janus_sessions among them");
+    let packets = figure(&run, "media_packets").unwrap();
+    assert!(packets.contains("peer=199") && packets.matches("class=\"line c").count() == 3, "{packets}");
+    assert_eq!(figure(&run, "rooms_max"), None);
+    assert!(after.contains("<td>rooms_max</td>") || after.contains("more are in run.db"));
+}
+
+#[test]
+fn the_page_of_a_thousand_for_ten_minutes_stays_small() {
+    let noise = |second: i64, n: i64| ((second * 7_919 + n * 104_729) % 9_973) as f64 / 9_973.0;
+    let mut rows = Rows::default();
+    let each = |n: i64, most: f64| (0..600).map(move |s| (s * 1_000_000 + 30_000, noise(s, n) * most));
+    for (n, metric) in
+        ["process.fds", "nic.tx_bytes", "tcp.memory", "udp.memory", "conntrack.entries", "host.files"]
+            .into_iter()
+            .enumerate()
+    {
+        rows.series(metric, Unit::Count, &[], Some(100.0), each(n as i64, 90.0));
+    }
+    for n in 0..64 {
+        let (cpu, name) = (n.to_string(), format!("sender {n}"));
+        let thread = [("process", "media"), ("pid", "7"), ("tid", cpu.as_str()), ("thread", name.as_str())];
+        rows.series("thread.cpu", Unit::Ratio, &thread, Some(1.0), each(n, 1.0));
+        rows.series("core.busy", Unit::Ratio, &[("cpu", cpu.as_str())], Some(1.0), each(n, 1.0));
+        let socket = [("process", "media"), ("port", cpu.as_str()), ("protocol", "udp")];
+        rows.series("socket.drops", Unit::PerSecond, &socket, None, each(n, 1e4));
+        rows.series("disk.queue", Unit::Count, &[("device", name.as_str())], None, each(n, 30.0));
+        let metric = format!("media_count_{}", n % 32);
+        rows.series(&metric, Unit::Count, &[("endpoint", cpu.as_str())], None, each(n, 1e5));
+    }
+    let run = RunData { host: rows.0, ..example::healthy(1_000, 600) };
+    let page = crate::html::render(&run, &crate::summarise(&run, &[], std::time::Duration::ZERO));
+    assert!(page.len() < 1_600_000, "{} bytes", page.len());
 }

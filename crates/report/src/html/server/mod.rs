@@ -12,6 +12,8 @@ use super::timeline::{Point, Timeline};
 use crate::server::{Accounts, Grid, Host, Knowledge, Threads, hosts};
 
 mod cpu;
+mod further;
+mod levels;
 mod resources;
 
 /// What all parts of the section draw from.
@@ -43,10 +45,14 @@ fn section(host: &Host<'_>, time: &Timeline, is_one_of_several: bool) -> String 
     out += &cpu::over_users(&scene);
     out += &cpu::hottest(&scene);
     out += &format!("<div class=\"charts\">{}</div>", resources::charts(&scene).concat());
+    let told = further::charts(&scene);
+    if !told.is_empty() {
+        out += &format!("<h3>What its endpoints tell</h3><div class=\"charts\">{told}</div>");
+    }
     out += &log_lines(&scene);
     out += &accounts(host);
     out += &profiles(host);
-    out += &further(host);
+    out += &further::listed(&scene);
     out += &watcher(host);
     out
 }
@@ -194,63 +200,6 @@ fn profiles(host: &Host<'_>) -> String {
         return String::new();
     }
     format!("<div class=\"profiles\">{}</div>", super::flame_page::sections(&profiles))
-}
-
-/// Series of endpoints and logs that have no chart of their own.
-const FURTHER_MAX: usize = 100;
-
-fn further(host: &Host<'_>) -> String {
-    let is_ours = |metric: &str| {
-        throng_observation::host::catalogue::find(metric).is_some()
-            || [
-                "thread.",
-                "process.",
-                "host.",
-                "core.",
-                "disk.",
-                "nic.",
-                "qdisc.",
-                "softnet.",
-                "udp.",
-                "tcp.",
-                "socket.",
-                "conntrack.",
-                "cgroup.",
-                "watcher.",
-                "log.",
-                "access.",
-            ]
-            .iter()
-            .any(|room| metric.starts_with(room))
-    };
-    let further: Vec<_> = host
-        .metrics()
-        .into_iter()
-        .filter(|(metric, _)| !is_ours(metric))
-        .flat_map(|(_, list)| list.iter())
-        .filter_map(|series| Some((series, series.mean(host.window)?, series.max(host.window)?)))
-        .collect();
-    let figure = |value: f64| Scale::Plain.show(value);
-    let rows: Vec<Vec<String>> = further
-        .iter()
-        .take(FURTHER_MAX)
-        .map(|(series, mean, max)| {
-            let labels: Vec<_> =
-                series.series.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
-            vec![series.series.metric.clone(), labels.join(" "), figure(*mean), figure(*max)]
-        })
-        .collect();
-    if rows.is_empty() {
-        return String::new();
-    }
-    let left = further.len().saturating_sub(FURTHER_MAX);
-    let more =
-        if left > 0 { format!("<p class=\"over\">{left} more are in run.db.</p>") } else { String::new() };
-    format!(
-        "<details><summary>Further series of the server ({})</summary>{}{more}</details>",
-        further.len(),
-        table(&["metric", "of", "mean", "max"], &rows)
-    )
 }
 
 /// What the watcher cost, how far its clock may be off, and what it could not see.

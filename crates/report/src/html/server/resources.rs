@@ -2,11 +2,12 @@
 
 use super::super::chart::{Chart, Line, Scale};
 use super::Scene;
+use super::levels;
 use crate::server::Measured;
 
 /// Lines of a chart that are told apart.
-const LINES_MAX: usize = 5;
-const COLOURS: [u8; LINES_MAX] = [1, 4, 3, 2, 5];
+pub(super) const LINES_MAX: usize = 5;
+pub(super) const COLOURS: [u8; LINES_MAX] = [1, 4, 3, 2, 5];
 
 /// A line of a chart: its name and the metrics that are added up for it.
 type Part = (&'static str, u8, &'static [&'static str]);
@@ -17,9 +18,11 @@ pub(super) fn charts(scene: &Scene<'_>) -> Vec<String> {
         chart(scene, title, unit, scale, note, parts_of(scene, factor, parts))
     };
     vec![
+        levels::against_limits(scene),
         hottest_threads(scene),
         waiting(scene),
         cores(scene),
+        levels::each_core(scene),
         sums(
             "Stalls (PSI)",
             "of the time some task waited",
@@ -78,7 +81,9 @@ pub(super) fn charts(scene: &Scene<'_>) -> Vec<String> {
                 ("dropped at sockets", 5, &["tcp.backlog_drops", "tcp.receive_queue_drops"]),
             ],
         ),
+        levels::socket_drops(scene),
         by_process(scene, "Memory", "MB resident", "process.rss", 1e-6),
+        levels::memory_left(scene),
         by_process(scene, "Open file descriptors", "of a process", "process.fds", 1.0),
         by_process(scene, "Threads", "of a process", "process.threads", 1.0),
         sums(
@@ -95,12 +100,20 @@ pub(super) fn charts(scene: &Scene<'_>) -> Vec<String> {
             "ms, mean time of a request on the slowest disk",
             &[("read", 1, "disk.read_await"), ("write", 4, "disk.write_await")],
         ),
+        by_label(scene, "Disk queue", "requests waiting or at the device, mean", "disk.queue", "device"),
         by_label(scene, "Log lines", "per second", "log.lines", "pattern"),
         by_label(scene, "Requests", "per second, by group of URIs", "access.requests", "uri_group"),
     ]
 }
 
-fn chart(scene: &Scene<'_>, title: &str, unit: &str, scale: Scale, note: &str, lines: Vec<Line>) -> String {
+pub(super) fn chart(
+    scene: &Scene<'_>,
+    title: &str,
+    unit: &str,
+    scale: Scale,
+    note: &str,
+    lines: Vec<Line>,
+) -> String {
     // Zeroes are an answer where the thing was looked at; only what was never looked at has no chart.
     if lines.iter().all(|line| line.values.iter().all(Option::is_none)) {
         return String::new();
@@ -128,13 +141,17 @@ fn parts_of(scene: &Scene<'_>, factor: f64, parts: &[Part]) -> Vec<Line> {
     parts
         .iter()
         .map(|(name, colour, metrics)| {
-            let series = metrics.iter().flat_map(|metric| scene.host.metric(metric)).copied();
-            Line::solid(*name, *colour, sum_of(scene, series, factor))
+            // Of disks made of disks, each byte counts once.
+            let of = |metric: &&str| match metric.starts_with("disk.") {
+                true => scene.host.disks(metric),
+                false => scene.host.metric(metric).to_vec(),
+            };
+            Line::solid(*name, *colour, sum_of(scene, metrics.iter().flat_map(of), factor))
         })
         .collect()
 }
 
-fn level(scene: &Scene<'_>, value: Option<f64>) -> Option<Vec<Option<f64>>> {
+pub(super) fn level(scene: &Scene<'_>, value: Option<f64>) -> Option<Vec<Option<f64>>> {
     value.map(|value| vec![Some(value); scene.grid.count])
 }
 

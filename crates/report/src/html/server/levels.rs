@@ -1,0 +1,140 @@
+//! How near each level came to what it cannot pass: connections, sockets' memory, files, the line, the quota.
+
+use throng_observation::units::percent;
+
+use super::super::chart::{Line, Scale};
+use super::Scene;
+use super::resources::{COLOURS, LINES_MAX, chart, level};
+use crate::server::Measured;
+
+/// What has a limit and a chart of its own against it: threads have one core each, parts of the host's CPU its cores.
+const DRAWN_ELSEWHERE: [&str; 4] = ["thread.", "core.", "host.cpu.", "watcher."];
+/// Of the host's memory only swap fills up: of what is available, free or a cache, more is better.
+const FILLS_UP: &str = "host.memory.swap_used";
+
+/// Every series that has a limit, as a share of it: the worst few by name.
+pub(super) fn against_limits(scene: &Scene<'_>) -> String {
+    let window = scene.host.window;
+    let is_level = |metric: &str| {
+        !DRAWN_ELSEWHERE.iter().any(|room| metric.starts_with(room))
+            && (!metric.starts_with("host.memory.") || metric == FILLS_UP)
+    };
+    let mut levels: Vec<(f64, Measured<'_>, f64)> = scene
+        .host
+        .metrics()
+        .into_iter()
+        .filter(|(metric, _)| is_level(metric))
+        .flat_map(|(_, list)| list.iter())
+        .filter_map(|series| {
+            let limit = series.limit().filter(|limit| *limit > 0.0)?;
+            Some((series.max(window)? / limit, *series, limit))
+        })
+        .collect();
+    levels.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let mut lines: Vec<Line> = levels
+        .iter()
+        .zip(COLOURS)
+        .map(|((_, series, limit), colour)| {
+            let values = series.on(scene.grid).into_iter().map(|value| value.map(|value| value / limit));
+            Line::solid(name(series), colour, values.collect())
+        })
+        .collect();
+    let note = match levels.get(LINES_MAX) {
+        Some((share, next, _)) => format!(
+            "The nearest {LINES_MAX} of {}; the next, {}, came to {} of its limit.",
+            levels.len(),
+            name(next),
+            percent(*share)
+        ),
+        None => String::new(),
+    };
+    // A limit far away would press the lines to the floor; the axis tells how far it is.
+    if levels.first().is_some_and(|(share, ..)| *share > 0.2) {
+        lines.extend(level(scene, Some(1.0)).map(|values| Line::dashed("the limit", 6, values)));
+    }
+    chart(scene, "Levels against their limits", "of the limit", Scale::Percent, &note, lines)
+}
+
+/// The metric, and of whom.
+fn name(series: &Measured<'_>) -> String {
+    let labels =
+        ["process", "interface", "protocol", "port", "cgroup", "netns"].map(|name| series.label(name));
+    let whose: Vec<&str> = labels.into_iter().filter(|label| !label.is_empty()).collect();
+    let metric = &series.series.metric;
+    if whose.is_empty() { metric.clone() } else { format!("{metric} of {}", whose.join(" ")) }
+}
+
+/// How busy each core was: one may serve all interrupts, or the one thread that matters, while the mean is low.
+pub(super) fn each_core(scene: &Scene<'_>) -> String {
+    let window = scene.host.window;
+    let mut cores: Vec<(f64, &Measured<'_>)> = scene
+        .host
+        .metric("core.busy")
+        .iter()
+        .map(|core| (core.integral(window).unwrap_or(0.0), core))
+        .collect();
+    let count = cores.len();
+    if count < 2 {
+        return String::new();
+    }
+    cores.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let mut mean = vec![None; scene.grid.count];
+    cores.iter().for_each(|(_, core)| core.add_to(scene.grid, &mut mean));
+    let mean = mean.into_iter().map(|sum: Option<f64>| sum.map(|sum| sum / count as f64)).collect();
+    let mut lines: Vec<Line> = cores
+        .iter()
+        .zip(COLOURS)
+        .map(|((_, core), colour)| {
+            Line::solid(format!("CPU {}", core.label("cpu")), colour, core.on(scene.grid))
+        })
+        .collect();
+    lines.push(Line::dashed(format!("mean of {count}"), 6, mean));
+    let note = if count > LINES_MAX { "The busiest cores." } else { "" };
+    chart(scene, "Each core", "of the core", Scale::Percent, note, lines)
+}
+
+/// Where datagrams were dropped: the port tells which of a server's jobs could not keep up.
+pub(super) fn socket_drops(scene: &Scene<'_>) -> String {
+    let window = scene.host.window;
+    let mut sockets: Vec<(f64, &Measured<'_>)> = scene
+        .host
+        .metric("socket.drops")
+        .iter()
+        .map(|socket| (socket.integral(window).unwrap_or(0.0), socket))
+        .filter(|(total, _)| *total > 0.0)
+        .collect();
+    sockets.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let lines = sockets.iter().zip(COLOURS).map(|((_, socket), colour)| {
+        let [protocol, port, process] = ["protocol", "port", "process"].map(|name| socket.label(name));
+        Line::solid(format!("{protocol} {port} of {process}"), colour, socket.on(scene.grid))
+    });
+    let note = match sockets.len().saturating_sub(LINES_MAX) {
+        0 => String::new(),
+        left => format!("{left} more ports dropped some."),
+    };
+    chart(scene, "Dropped at sockets", "datagrams per second", Scale::Plain, &note, lines.collect())
+}
+
+/// Memory that is left, and what the server's control group took of what it may have.
+pub(super) fn memory_left(scene: &Scene<'_>) -> String {
+    let gigabytes = 1e-9;
+    let of = |metric: &str, name: &'static str, colour| {
+        let series = scene.host.metric(metric).first()?;
+        let values = series.on(scene.grid).into_iter().map(|value| value.map(|value| value * gigabytes));
+        Some(Line::solid(name, colour, values.collect()))
+    };
+    let mut lines: Vec<Line> = [
+        of("host.memory.available", "available on the host", 3),
+        of("host.memory.cached", "page cache", 4),
+        of("cgroup.memory", "of the control group", 1),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let limit = scene.host.metric("cgroup.memory").first().and_then(Measured::limit);
+    let limit = level(scene, limit.map(|limit| limit * gigabytes));
+    lines.extend(limit.map(|values| Line::dashed("the group's limit", 2, values)));
+    let total = scene.host.metric("host.memory.available").first().and_then(Measured::limit);
+    let note = total.map_or_else(String::new, |total| format!("The host has {:.1} GB.", total * gigabytes));
+    chart(scene, "Memory left", "GB", Scale::Plain, &note, lines)
+}
