@@ -1,11 +1,25 @@
 #!/usr/bin/env bash
 # What each transport between two processes costs, and the ratios that the ring is held to (docs/ipc.md): measured in
-# one run, the median of its rounds. Arguments: PYTHON with `websockets` and its C extension (optional).
+# one run, the median of its rounds. Argument: a PYTHON with `websockets` (optional); else a virtual environment in the
+# target folder gets the package by pip, for that has the C extension which Debian's package lacks, and whose masking in
+# pure Python would make a baseline that is too easy to beat.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 target=${CARGO_TARGET_DIR:-target}
-python=${1:+--python $1}
+venv=$(realpath -m "$target")/ipc-venv
+# Whether a Python masks in C.
+in_c() { "$1" -c 'import websockets.speedups' 2>/dev/null; }
+if [[ -n ${1:-} ]]; then
+  python="--python $1"
+elif in_c "$venv/bin/python" || { python3 -m venv "$venv" && "$venv/bin/pip" install -q --disable-pip-version-check websockets &&
+  in_c "$venv/bin/python"; } >/dev/null 2>&1; then
+  python="--python $venv/bin/python"
+else
+  python=
+  echo "pip cannot install websockets with its C extension here: the system's package is measured, if there is one"
+fi
+echo "websockets for Python: ${python:-that of the system}"
 cargo build --release --locked -p throng-cli --features iceoryx2
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT

@@ -5,7 +5,7 @@ set -euo pipefail
 need_build=(gcc:gcc libc6-dev:/usr/include/stdio.h)
 need_test=(
   "${need_build[@]}"
-  janus:janus ffmpeg:ffmpeg chromium:chromium chromium-driver:chromedriver coturn:turnserver
+  pkg-config:pkg-config binutils:readelf janus:janus ffmpeg:ffmpeg chromium:chromium chromium-driver:chromedriver coturn:turnserver
   nftables:nft iproute2:ip procps:ps nginx-light:nginx python3-venv:/usr/share/doc/python3-venv
   libgstreamer1.0-dev:/usr/share/doc/libgstreamer1.0-dev
   libgstreamer-plugins-base1.0-dev:/usr/share/doc/libgstreamer-plugins-base1.0-dev

@@ -13,6 +13,7 @@ use throng_store::RunFolder;
 use crate::args;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
+use crate::run::folder_named_by_time;
 use crate::{Stop, print, say};
 
 /// The measurement's own file in a folder.
@@ -24,7 +25,7 @@ const FPS: f64 = 30.0;
 
 pub(crate) fn measure(command: &args::Ipc) -> Result<Exit, Stop> {
     let plan = plan(command)?;
-    let folder = command.output.as_deref().map(make_folder).transpose()?;
+    let folder = make_folder(&command.output.clone().unwrap_or_else(folder_named_by_time))?;
     let interrupt = Interrupt::listen().map_err(|error| Stop::new(Exit::Invalid, error))?;
     let launcher = Launcher { program: PathBuf::from("/proc/self/exe"), arguments: vec!["ipc-role".into()] };
     let talks = std::io::stderr().is_terminal();
@@ -33,12 +34,10 @@ pub(crate) fn measure(command: &args::Ipc) -> Result<Exit, Stop> {
             say(&format!("measuring {} ({round}/{})", transport.name(), plan.rounds));
         }
     });
-    let written = folder.map(|folder| put(&folder, &report)).transpose();
+    let written = put(&folder, &report);
     show(&report, command.json);
     // A disk without room for the files is no reason to keep the answer from whoever asked.
-    if let Some(page) = written?.filter(|_| !command.json) {
-        print(&format!("\nreport  {}\n", page.display()));
-    }
+    tell_page(&written?, command.json);
     Ok(exit(&report))
 }
 
@@ -60,9 +59,7 @@ pub(crate) fn remake(command: &args::Report) -> Option<Result<Exit, Stop>> {
                 let folder = RunFolder::open(&command.run).map_err(|error| Stop::new(Exit::Usage, error))?;
                 let page = put(&folder, &report)?;
                 show(&report, command.json);
-                if !command.json {
-                    print(&format!("\nreport  {}\n", page.display()));
-                }
+                tell_page(&page, command.json);
                 Ok(exit(&report))
             }),
     )
@@ -70,6 +67,15 @@ pub(crate) fn remake(command: &args::Report) -> Option<Result<Exit, Stop>> {
 
 fn show(report: &IpcReport, json: bool) {
     print(&if json { report.to_json() } else { report.text() });
+}
+
+/// Where the page is; beside JSON on the other channel, so that who reads the one is not disturbed.
+fn tell_page(page: &Path, json: bool) {
+    if json {
+        say(&format!("report  {}", page.display()));
+    } else {
+        print(&format!("\nreport  {}\n", page.display()));
+    }
 }
 
 fn exit(report: &IpcReport) -> Exit {

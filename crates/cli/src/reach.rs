@@ -2,20 +2,19 @@
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use anyhow::anyhow;
-use throng_engine::consent::{fetch_file, fetch_txt};
 use throng_engine::{Consent, ConsentCheck, TlsOptions};
 use throng_observation::run::ClockError;
-use throng_scenario::consent::DNS_LABEL;
-use throng_scenario::{
-    Caps, ConsentProof, ExpectedLoad, Permit, Plan, Reach, Refusal, Secret, Target, TokenSource,
-};
+use throng_scenario::{Caps, ExpectedLoad, Permit, Plan, Reach, Refusal, Secret, TokenSource};
 
 use crate::Stop;
 use crate::exit::Exit;
 use crate::watchers::{Agents, Agreement};
+
+mod asking;
+use asking::Asked;
 
 /// A clock that serves both ends of a measurement is read at both: what is left is the reading itself.
 const SAME_CLOCK_ERROR_US: u64 = 100;
@@ -34,15 +33,6 @@ pub(crate) struct Permission {
     caps: Caps,
     server: SocketAddr,
     is_own_host: bool,
-}
-
-/// What has to be asked again of a public target.
-#[derive(Clone)]
-struct Asked {
-    target: Target,
-    token: Secret,
-    tls: TlsOptions,
-    demand: Demand,
 }
 
 /// How much a plan asks of its target.
@@ -89,8 +79,9 @@ pub(crate) fn permission(
             let refused = refused(*refusal, port, agents);
             Stop::new(Exit::Target, anyhow!("{refused}; or give the token of its proof with --consent-token"))
         })?;
-        let asking = Asked { target: plan.target.clone(), token: secret(token)?, tls: tls.clone(), demand };
-        let proof = asking.proof().map_err(|why| Stop::new(Exit::Target, anyhow!("{refusal}; {why}")))?;
+        let asking = Asked::new(&plan.target, secret(token)?, tls.clone(), demand);
+        let (asking, proof) =
+            asking.find().map_err(|why| Stop::new(Exit::Target, anyhow!("{refusal}; {why}")))?;
         caps = caps.lowered_by(&proof.caps);
         asking.demand.within(&caps).map_err(|why| Stop::new(Exit::Target, anyhow!(why)))?;
         reach.prove(&proof, addresses.iter().copied());
@@ -132,8 +123,10 @@ impl Permission {
     pub(crate) fn consents(&self) -> Vec<Consent> {
         let published = self.asked.clone().map(|asked| {
             let caps = self.caps.clone();
-            let check: ConsentCheck =
-                Arc::new(move || asked.demand.within(&caps.lowered_by(&asked.proof()?.caps)));
+            let check: ConsentCheck = Arc::new(move || {
+                let (asked, proof) = asked.clone().find()?;
+                asked.demand.within(&caps.lowered_by(&proof.caps))
+            });
             Consent { check, interval: PROOF_EVERY }
         });
         let present = self.agreements.iter().cloned().map(|agreement| {
@@ -158,38 +151,6 @@ impl Permission {
         } else {
             ClockError { bound_us: None, basis: "the clock of the media's source is not known".into() }
         }
-    }
-}
-
-impl Asked {
-    /// Fetches the proof, from the web server or else from DNS, and checks it.
-    fn proof(&self) -> Result<ConsentProof, String> {
-        let (host, port) = self.target.host_and_port();
-        let url = self.target.url();
-        let is_secure = matches!(url.scheme(), "https" | "wss");
-        let authority =
-            if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
-        let mut complaints = Vec::new();
-        let texts = match fetch_file(is_secure, &authority, &self.tls) {
-            Ok(text) => vec![text],
-            Err(error) => {
-                complaints.push(error.to_string());
-                fetch_txt(&format!("{DNS_LABEL}.{host}")).unwrap_or_else(|error| {
-                    complaints.push(error.to_string());
-                    Vec::new()
-                })
-            }
-        };
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        for text in texts {
-            let proof = ConsentProof::parse(&text)
-                .and_then(|proof| proof.validate(&self.token, &host, port, now).map(|()| proof));
-            match proof {
-                Ok(proof) => return Ok(proof),
-                Err(error) => complaints.push(error.to_string()),
-            }
-        }
-        Err(complaints.join("; "))
     }
 }
 

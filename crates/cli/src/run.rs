@@ -409,8 +409,12 @@ pub(crate) fn info(
 
 /// The run folder: as asked, or a new one named by the time.
 pub(crate) fn folder(scenario: &Scenario, common: &Common) -> PathBuf {
-    common.output.clone().or_else(|| scenario.output.folder.clone().map(PathBuf::from)).unwrap_or_else(|| {
-        let seconds = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
-        PathBuf::from(format!("runs/{seconds}-{}", std::process::id()))
-    })
+    let asked = common.output.clone().or_else(|| scenario.output.folder.clone().map(PathBuf::from));
+    asked.unwrap_or_else(folder_named_by_time)
+}
+
+/// A new folder among the runs.
+pub(crate) fn folder_named_by_time() -> PathBuf {
+    let seconds = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+    PathBuf::from(format!("runs/{seconds}-{}", std::process::id()))
 }

@@ -3,13 +3,14 @@
 
 use std::io::Read;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use throng_decode::Program;
 use throng_decode::tap::{TapOptions, Tapped};
+use throng_engine::TapCounts;
 use throng_observation::run::{DecodedRow, Ending};
 use throng_store::{RunFolder, StoreError};
 
@@ -66,6 +67,7 @@ fn tell(tapped: &Tapped) {
     if tapped.streams_left_out > 0 {
         say(&format!("tap: {} more streams were left alone (--streams-max)", tapped.streams_left_out));
     }
+    tapped.ring_drops().into_iter().for_each(|drops| say(&format!("tap: {drops}")));
     tapped.complaints.iter().for_each(|complaint| say(&format!("tap: {complaint}")));
 }
 
@@ -80,6 +82,7 @@ fn remake(folder: &Path) -> Result<(), StoreError> {
 
 /// The run's side: the socket in its folder, and the process that decodes.
 pub(crate) struct RunTap {
+    folder: PathBuf,
     engine: Arc<throng_engine::Tap>,
     reader: Option<Child>,
 }
@@ -92,7 +95,7 @@ impl RunTap {
             // Said before the crowd comes rather than after it went.
             Program::default().version()?;
         }
-        let mut run_tap = Self { engine, reader: None };
+        let mut run_tap = Self { folder: folder.to_owned(), engine, reader: None };
         if tap.decode || tap.keep {
             let mut command = Command::new(std::env::current_exe()?);
             // Ctrl-C is for the run: the reader ends with it.
@@ -113,17 +116,21 @@ impl RunTap {
         Arc::clone(&self.engine)
     }
 
-    /// Lets the reader finish and write its rows; to be called when the crowd is gone.
+    /// Lets the reader finish and write its rows, and tells what it was not given; to be called when the crowd is gone.
     pub(crate) fn finish(self) {
-        let Self { engine, reader } = self;
+        let Self { folder, engine, reader } = self;
+        let counts = engine.counts();
         // The last of the ring's producers: the reader sees the end.
         drop(engine);
+        tell_lost(&counts);
         let Some(mut reader) = reader else { return };
         let given_up_at = Instant::now() + ENDING;
         while matches!(reader.try_wait(), Ok(None)) {
             if Instant::now() > given_up_at {
                 say("warning: the tap's reader did not end and is ended; what it saw is lost");
                 let _ = reader.kill();
+                let _ = reader.wait();
+                break;
             }
             std::thread::sleep(Duration::from_millis(10));
         }
@@ -132,5 +139,55 @@ impl RunTap {
             let _ = stderr.take(64 << 10).read_to_string(&mut said);
         }
         said.lines().for_each(say);
+        if let Err(error) = keep_lost(&folder, &counts) {
+            say(&format!("warning: the frames that the tap lost are not in the report: {error}"));
+        }
     }
+}
+
+fn tell_lost(counts: &TapCounts) {
+    let reasons = [
+        (counts.no_room, "found no room, or came before the next key frame"),
+        (counts.too_large, "were larger than half the ring"),
+        (counts.reader_gone, "came after the reader had gone"),
+        (counts.no_place, "are of workers for which the ring had no place"),
+    ];
+    let told: Vec<String> = reasons
+        .into_iter()
+        .filter(|(frames, _)| *frames > 0)
+        .map(|(frames, reason)| format!("{frames} {reason}"))
+        .collect();
+    if !told.is_empty() {
+        say(&format!(
+            "tap: {} of {} frames did not get to the reader: {}",
+            counts.lost_frames(),
+            counts.offered,
+            told.join(", ")
+        ));
+    }
+}
+
+/// Puts what the reader could not know of into the rows: frames of tracks that never got to it, or behind the last that
+/// did. A track of which it has rows gets the rest in the last of them; where the reader itself dropped frames, that is
+/// at least what was lost.
+fn keep_lost(folder: &Path, counts: &TapCounts) -> Result<(), StoreError> {
+    if counts.lost.is_empty() {
+        return Ok(());
+    }
+    let known = RunFolder::read(folder)?.decoded;
+    let rows: Vec<DecodedRow> = counts
+        .lost
+        .iter()
+        .filter_map(|(&(participant, track), &(codec, lost))| {
+            let of_track = || known.iter().filter(|row| row.participant == participant && row.track == track);
+            let told: u64 = of_track().map(|row| row.frames_dropped).sum();
+            let mut row = of_track()
+                .max_by_key(|row| row.second)
+                .cloned()
+                .unwrap_or_else(|| throng_decode::empty_row(participant, track, codec));
+            row.frames_dropped += lost.saturating_sub(told);
+            (lost > told).then_some(row)
+        })
+        .collect();
+    if rows.is_empty() { Ok(()) } else { RunFolder::add_decoded(folder, &rows) }
 }

@@ -11,7 +11,12 @@ const THRONG: &str = env!("CARGO_BIN_EXE_throng");
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn throng(arguments: &[&str]) -> Output {
-    Command::new(THRONG).args(arguments).stdin(Stdio::null()).output().unwrap()
+    // Where no folder is named one is made beside the caller: not among the sources.
+    throng_in(Path::new(env!("CARGO_TARGET_TMPDIR")), arguments)
+}
+
+fn throng_in(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(THRONG).args(arguments).current_dir(folder).stdin(Stdio::null()).output().unwrap()
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -49,6 +54,27 @@ fn a_measurement_is_printed_kept_and_made_again() {
     let taken = throng(&arguments);
     assert_eq!(taken.status.code(), Some(2));
     assert!(text(&taken.stderr).contains("holds a measurement already"));
+}
+
+#[test]
+fn a_measurement_without_a_folder_is_kept_where_runs_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let measure =
+        ["ipc", "--frame", "64KiB", "--for", "100ms", "--rounds", "1", "--quick", "--only", "memcpy"];
+    for json in [&["--json"][..], &[]] {
+        let before = std::fs::read_dir(folder.path().join("runs")).map_or(0, Iterator::count);
+        let ran = throng_in(folder.path(), &[&measure[..], json].concat());
+        let told = text(if json.is_empty() { &ran.stdout } else { &ran.stderr });
+        assert_eq!(ran.status.code(), Some(0), "{told}");
+        let page =
+            told.lines().find_map(|line| line.strip_prefix("report  ")).unwrap_or_else(|| panic!("{told}"));
+        assert!(page.starts_with("runs/") && folder.path().join(page).is_file(), "{page}");
+        assert!(folder.path().join(page).with_file_name("ipc.json").is_file());
+        assert_eq!(std::fs::read_dir(folder.path().join("runs")).unwrap().count(), before + 1);
+    }
+    let refused = throng_in(folder.path(), &["ipc", "--for", "soon"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert_eq!(std::fs::read_dir(folder.path().join("runs")).unwrap().count(), 2, "nothing was measured");
 }
 
 #[test]

@@ -19,7 +19,7 @@ mod reference;
 pub use reference::References;
 
 mod seen;
-pub use seen::{Given, StreamMeter};
+pub use seen::{Given, StreamMeter, empty_row};
 
 mod stream;
 pub use stream::{StreamOptions, TappedStream};

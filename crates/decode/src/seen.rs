@@ -43,7 +43,7 @@ impl StreamMeter {
             numbers: CardNumbers::default(),
             freezes: FreezeMeter::default(),
             ssim_sum: 0.0,
-            row: empty(participant, track, codec),
+            row: empty_row(participant, track, codec),
         }
     }
 
@@ -96,7 +96,7 @@ impl StreamMeter {
     /// What was seen since the last call, as the row of `second`; `None` when there was nothing.
     pub fn take(&mut self, now: Instant, second: i64) -> Option<DecodedRow> {
         let (frozen, numbers) = (self.freezes.take(now), self.numbers.take());
-        let next = empty(self.row.participant, self.row.track, self.row.codec);
+        let next = empty_row(self.row.participant, self.row.track, self.row.codec);
         let next = DecodedRow { width: self.row.width, height: self.row.height, ..next };
         let row = std::mem::replace(&mut self.row, next);
         let ssim_sum = std::mem::take(&mut self.ssim_sum);
@@ -117,7 +117,9 @@ impl StreamMeter {
     }
 }
 
-fn empty(participant: ParticipantId, track: TrackId, codec: Codec) -> DecodedRow {
+/// The row of a track of which nothing was seen.
+#[must_use]
+pub fn empty_row(participant: ParticipantId, track: TrackId, codec: Codec) -> DecodedRow {
     DecodedRow {
         second: 0,
         participant,

@@ -74,6 +74,11 @@ impl TappedStream {
         Ok(Self { meter, frames, feeder, needs_key_frame: true, next_sequence: None })
     }
 
+    /// So many frames of the stream were lost before its first.
+    pub fn dropped_before(&mut self, frames: u64) {
+        lock(&self.meter).dropped(frames);
+    }
+
     /// Gives the next frame; `sequence` counts the stream's frames, those that were dropped on the way too. Never waits:
     /// what finds no room is dropped, and all up to the next key frame.
     pub fn give(&mut self, sequence: u64, frame: CodedFrame) {

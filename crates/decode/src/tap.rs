@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use throng_observation::run::{DecodedRow, ParticipantId};
 use throng_observation::{CodedFrame, TrackId, of_tap_kind};
-use throng_ring::{Consumer, Event, Flags, Frame, LaneStats, RingError, RingOptions};
+use throng_ring::{Consumer, DropReason, Event, Flags, Frame, LaneStats, RingError, RingOptions};
 
 use crate::ffmpeg::{DecodeError, Program};
 use crate::reference::References;
@@ -134,6 +134,8 @@ struct Reader<'a> {
     references: Option<References>,
     /// By stream number; `None` for those that are left alone.
     streams: BTreeMap<u32, Option<TappedStream>>,
+    /// Frames that came before a stream's first key frame, which is no loss: a decoder cannot use them.
+    early: BTreeMap<u32, u64>,
     participants: Vec<u32>,
     second_began: Instant,
     second_began_unix_us: i64,
@@ -149,6 +151,7 @@ impl<'a> Reader<'a> {
             options,
             references,
             streams: BTreeMap::new(),
+            early: BTreeMap::new(),
             participants: Vec::new(),
             second_began: Instant::now(),
             second_began_unix_us: unix_us(),
@@ -171,9 +174,14 @@ impl<'a> Reader<'a> {
         if !self.streams.contains_key(&frame.info.stream) {
             // A decoder can begin with nothing else.
             if !coded.key_frame {
+                *self.early.entry(frame.info.stream).or_default() += 1;
                 return;
             }
-            let stream = self.begin(frame.info.stream, &coded);
+            let mut stream = self.begin(frame.info.stream, &coded);
+            if let Some(stream) = &mut stream {
+                let early = self.early.remove(&frame.info.stream).unwrap_or(0);
+                stream.dropped_before(frame.sequence.saturating_sub(early));
+            }
             self.streams.insert(frame.info.stream, stream);
         }
         if let Some(Some(stream)) = self.streams.get_mut(&frame.info.stream) {
@@ -256,6 +264,24 @@ impl<'a> Reader<'a> {
         failed.iter().for_each(|(number, error)| self.complain(*number, error));
         self.take_rows();
         self.tapped
+    }
+}
+
+impl Tapped {
+    /// What the ring dropped, by reason, in a sentence; nothing if it dropped nothing.
+    #[must_use]
+    pub fn ring_drops(&self) -> Option<String> {
+        let ring = self.ring.as_ref()?;
+        let dropped: Vec<(u64, &str)> = DropReason::ALL
+            .into_iter()
+            .map(|reason| (ring.dropped(reason), reason.name()))
+            .filter(|(frames, _)| *frames > 0)
+            .collect();
+        let all: u64 = dropped.iter().map(|(frames, _)| frames).sum();
+        let of = all + ring.committed_frames();
+        let reasons: Vec<String> =
+            dropped.iter().map(|(frames, reason)| format!("{frames} {reason}")).collect();
+        (all > 0).then(|| format!("the ring dropped {all} of {of} frames ({})", reasons.join(", ")))
     }
 }
 

@@ -103,7 +103,7 @@ impl Default for Guards {
             connect_failure_ratio_max: 0.9,
             connect_failure_window: Duration::from_secs(10),
             connect_attempts_min: 20,
-            memory_ratio_max: 0.8,
+            memory_ratio_max: throng_observation::limits::MEMORY_RATIO_MAX,
             mbit_per_s_max: None,
             mbit_per_s_seconds: 3,
         }

@@ -4,35 +4,26 @@
 
 use std::time::Duration;
 
-use throng_observation::limits::{LAG_P99_MS_MAX, STEAL_RATIO_MAX, WORKER_CPU_RATIO_MAX};
+use throng_observation::limits::{HOST_DROP_RATIO_MAX, Limit};
 use throng_observation::run::GeneratorRow;
 
 /// Which limits the rows of one second pass, as sentences; none when the generator is healthy.
 #[must_use]
 pub fn limits_passed(rows: &[GeneratorRow]) -> Vec<String> {
-    let mut limits = Vec::new();
-    for row in rows {
-        let who = row.worker.map_or_else(|| "the process".to_owned(), |number| format!("worker {number}"));
-        if row.worker.is_some() && row.cpu_us as f64 > WORKER_CPU_RATIO_MAX * 1e6 {
-            limits.push(format!("{who} used {:.0} % of its core", row.cpu_us as f64 / 1e4));
-        }
-        if row.lag_p99_us as f64 > LAG_P99_MS_MAX * 1e3 {
-            limits.push(format!("{who} was {:.1} ms late (p99)", row.lag_p99_us as f64 / 1e3));
-        }
-        if row.socket_drops > 0 {
-            limits.push(format!("{who} dropped {} received datagrams", row.socket_drops));
-        }
-        if row.send_drops > 0 {
-            limits.push(format!("the kernel did not take {} datagrams of {who}", row.send_drops));
-        }
-        if row.observations_dropped > 0 {
-            limits.push(format!("{} observations of {who} were dropped", row.observations_dropped));
-        }
-        if row.steal_ratio > STEAL_RATIO_MAX {
-            limits.push(format!("the hypervisor took {:.1} % of the machine", row.steal_ratio * 100.0));
-        }
+    let passed = |row| Limit::ALL.into_iter().filter(move |limit| limit.is_passed(row));
+    rows.iter().flat_map(|row| passed(row).map(|limit| sentence(limit, row))).collect()
+}
+
+fn sentence(limit: Limit, row: &GeneratorRow) -> String {
+    let who = row.worker.map_or_else(|| "the process".to_owned(), |number| format!("worker {number}"));
+    match limit {
+        Limit::WorkerCpu => format!("{who} used {:.0} % of its core", row.cpu_us as f64 / 1e4),
+        Limit::Lag => format!("{who} was {:.1} ms late (p99)", row.lag_p99_us as f64 / 1e3),
+        Limit::Steal => format!("the hypervisor took {:.1} % of the machine", row.steal_ratio * 100.0),
+        Limit::ReceiveDrops => format!("{who} dropped {} received datagrams", row.socket_drops),
+        Limit::SendDrops => format!("the kernel had no room for {} datagrams of {who}", row.send_drops),
+        Limit::ObservationDrops => format!("{} observations of {who} were dropped", row.observations_dropped),
     }
-    limits
 }
 
 /// Nanoseconds that a thread was runnable and waited for a CPU: field 2 of `schedstat`.
@@ -59,11 +50,86 @@ pub fn parse_kb(text: &str, name: &str) -> Option<u64> {
     line.split_ascii_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
+/// Frames that the host took in, and those that it had no room for before any socket saw them: the first two columns of
+/// `/proc/net/softnet_stat`, of all CPUs.
+#[must_use]
+pub fn parse_softnet(text: &str) -> Option<(u64, u64)> {
+    let mut sum = None;
+    for line in text.lines() {
+        let mut columns = line.split_ascii_whitespace().map(|column| u64::from_str_radix(column, 16));
+        let (taken, dropped) = (columns.next()?.ok()?, columns.next()?.ok()?);
+        let (all_taken, all_dropped) = sum.unwrap_or((0, 0));
+        sum = Some((taken.saturating_add(all_taken), dropped.saturating_add(all_dropped)));
+    }
+    sum
+}
+
+/// `RcvbufErrors` and `SndbufErrors` of UDP over IPv4: two lines of `/proc/net/snmp`, names and values.
+#[must_use]
+pub fn parse_udp_errors(text: &str) -> Option<(u64, u64)> {
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("Udp:"));
+    let (names, values) = (lines.next()?, lines.next()?);
+    let of = |wanted: &str| {
+        let place = names.split_ascii_whitespace().position(|name| name == wanted)?;
+        values.split_ascii_whitespace().nth(place)?.parse::<u64>().ok()
+    };
+    Some((of("RcvbufErrors")?, of("SndbufErrors")?))
+}
+
+/// What the host lost of all its programs' packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct HostLosses {
+    /// Frames taken in.
+    pub(crate) frames: u64,
+    /// Frames dropped because a CPU's backlog was full.
+    pub(crate) frames_dropped: u64,
+    /// Datagrams that found a full receive buffer, ours among them.
+    pub(crate) unreceived: u64,
+    /// Datagrams that a full queue threw away on their way out; the kernel tells no socket.
+    pub(crate) unsent: u64,
+}
+
+impl HostLosses {
+    /// What the kernel has counted since it began.
+    fn so_far() -> Self {
+        let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+        let (frames, frames_dropped) = parse_softnet(&read("/proc/net/softnet_stat")).unwrap_or_default();
+        let (unreceived, unsent) = parse_udp_errors(&read("/proc/net/snmp")).unwrap_or_default();
+        Self { frames, frames_dropped, unreceived, unsent }
+    }
+
+    fn since(self, before: Self) -> Self {
+        Self {
+            frames: self.frames.saturating_sub(before.frames),
+            frames_dropped: self.frames_dropped.saturating_sub(before.frames_dropped),
+            unreceived: self.unreceived.saturating_sub(before.unreceived),
+            unsent: self.unsent.saturating_sub(before.unsent),
+        }
+    }
+
+    /// How a second was past [`HOST_DROP_RATIO_MAX`], if it was.
+    pub(crate) fn past_limit(self) -> Option<String> {
+        let (dropped, all) = (self.frames_dropped, self.frames.saturating_add(self.frames_dropped));
+        (dropped as f64 > HOST_DROP_RATIO_MAX * all as f64)
+            .then(|| format!("this host had no room for {dropped} of {all} frames that came to it (softnet)"))
+    }
+}
+
+impl std::ops::AddAssign for HostLosses {
+    fn add_assign(&mut self, other: Self) {
+        self.frames = self.frames.saturating_add(other.frames);
+        self.frames_dropped = self.frames_dropped.saturating_add(other.frames_dropped);
+        self.unreceived = self.unreceived.saturating_add(other.unreceived);
+        self.unsent = self.unsent.saturating_add(other.unsent);
+    }
+}
+
 /// Reads the process's health from the machine, second by second.
 #[derive(Debug)]
 pub(crate) struct Machine {
     cpu: Duration,
     steal: Option<(u64, u64)>,
+    losses: HostLosses,
     memory_bytes: Option<u64>,
 }
 
@@ -75,11 +141,11 @@ impl Machine {
             .find_map(|path| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok());
         let memory_bytes =
             parse_kb(&meminfo, "MemTotal").map(|total| group.map_or(total, |group| group.min(total)));
-        Self { cpu: process_cpu(), steal: steal(), memory_bytes }
+        Self { cpu: process_cpu(), steal: steal(), losses: HostLosses::so_far(), memory_bytes }
     }
 
-    /// The process's row of `second`, which ended just now.
-    pub(crate) fn measure(&mut self, second: i64) -> GeneratorRow {
+    /// The process's row of `second`, which ended just now, and what the host lost since the second before.
+    pub(crate) fn measure(&mut self, second: i64) -> (GeneratorRow, HostLosses) {
         let (cpu, steal) = (process_cpu(), steal());
         let steal_ratio = match (self.steal, steal) {
             (Some((stolen, all)), Some((stolen_now, all_now))) if all_now > all => {
@@ -98,7 +164,8 @@ impl Machine {
             ..GeneratorRow::default()
         };
         (self.cpu, self.steal) = (cpu, steal);
-        row
+        let before = std::mem::replace(&mut self.losses, HostLosses::so_far());
+        (row, self.losses.since(before))
     }
 
     /// Share of the machine's or control group's memory that `rss_bytes` are.
@@ -125,10 +192,35 @@ mod tests {
         assert_eq!(parse_schedstat("1234 5678 9\n"), Some(5678));
         assert_eq!(parse_steal("cpu  10 0 20 60 5 1 2 2 99 0\ncpu0 1 2 3\n"), Some((2, 100)));
         assert_eq!(parse_kb("VmPeak:\t 9 kB\nVmRSS:\t  1024 kB\n", "VmRSS"), Some(1 << 20));
+        assert_eq!(parse_softnet("0000000a 00000001 0\n00000010 00000002 0\n"), Some((26, 3)));
+        let snmp = "Ip: Forwarding\nIp: 1\nUdp: InDatagrams NoPorts InErrors OutDatagrams RcvbufErrors SndbufErrors\n\
+                    Udp: 9 8 7 6 5 4\nUdpLite: InDatagrams\nUdpLite: 0\n";
+        assert_eq!(parse_udp_errors(snmp), Some((5, 4)));
+        for rubbish in
+            ["", "x", "0000000a", "zz 1", "Udp:", "Udp: RcvbufErrors\nUdp: x\n", "Udp: A\nUdp: 1\n"]
+        {
+            assert_eq!((parse_softnet(rubbish), parse_udp_errors(rubbish)), (None, None), "{rubbish}");
+        }
         for rubbish in ["", "x", "cpu ", "cpu x", "VmRSS", "VmRSS: x kB"] {
             assert_eq!((parse_schedstat(rubbish), parse_kb(rubbish, "VmRSS")), (None, None), "{rubbish}");
             assert_eq!(parse_steal(rubbish), None, "{rubbish}");
         }
+    }
+
+    #[test]
+    fn a_host_that_throws_away_more_than_a_thousandth_of_its_frames_is_past_its_limit() {
+        let second = |frames, frames_dropped| HostLosses { frames, frames_dropped, ..HostLosses::default() };
+        for (losses, expect) in [
+            (second(0, 0), false),
+            (second(9_990, 10), false),
+            (second(9_989, 11), true),
+            (HostLosses { unreceived: 1000, unsent: 1000, ..second(10, 0) }, false),
+        ] {
+            assert_eq!(losses.past_limit().is_some(), expect, "{losses:?}");
+        }
+        let mut sum = second(1, 2);
+        sum += HostLosses { frames: 5, frames_dropped: 5, unreceived: 9, unsent: 7 }.since(second(1, 1));
+        assert_eq!(sum, HostLosses { frames: 5, frames_dropped: 6, unreceived: 9, unsent: 7 });
     }
 
     #[test]
@@ -140,9 +232,9 @@ mod tests {
             (GeneratorRow { cpu_us: 800_000, ..healthy.clone() }, "80 %"),
             (GeneratorRow { lag_p99_us: 25_000, ..healthy.clone() }, "25.0 ms"),
             (GeneratorRow { socket_drops: 1, ..healthy.clone() }, "received"),
-            (GeneratorRow { send_drops: 1, ..healthy.clone() }, "not take"),
+            (GeneratorRow { send_drops: 1, ..healthy.clone() }, "no room"),
             (GeneratorRow { observations_dropped: 1, ..healthy.clone() }, "observations"),
-            (GeneratorRow { steal_ratio: STEAL_RATIO_MAX + 0.01, ..healthy.clone() }, "hypervisor"),
+            (GeneratorRow { worker: None, steal_ratio: 0.06, ..healthy.clone() }, "hypervisor took 6.0 %"),
         ] {
             let limits = limits_passed(&[row]);
             assert!(limits.len() == 1 && limits[0].contains(word), "{limits:?}");

@@ -27,7 +27,7 @@ mod collector;
 mod guards;
 
 mod tap;
-pub use tap::{TAP_SOCKET, Tap, TapError, stream_number};
+pub use tap::{TAP_SOCKET, Tap, TapCounts, TapError, stream_number};
 
 pub mod consent;
 pub mod health;

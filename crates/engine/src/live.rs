@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use throng_observation::run::{EventRow, GeneratorRow, ParticipantId};
-use throng_observation::{CaptureBasis, Codec, IceState, MediaKind, Quantiles, RunTime, TrackCounters};
+use throng_observation::{
+    CaptureBasis, Codec, Distribution, IceState, MediaKind, Quantiles, RunTime, TrackCounters,
+};
 
 /// Seconds that [`Live::history`] keeps.
 pub const HISTORY_SECONDS: usize = 120;
@@ -46,6 +48,8 @@ pub struct Live {
     pub connect_ms: Option<Quantiles>,
     /// Milliseconds from the intended join to the first frame, over the run so far.
     pub first_frame_ms: Option<Quantiles>,
+    /// Payload bits per second of each participant who received any, over its life so far.
+    pub client_bps: Option<Spread>,
     /// The last [`HISTORY_SECONDS`] seconds, oldest first.
     pub history: VecDeque<Point>,
     /// The worst participants of the latest second, worst first.
@@ -79,6 +83,26 @@ pub struct CrowdFigures {
     pub ice: [u32; 6],
 }
 
+/// The three figures that OvenRtcTester shows of a distribution; mean of its samples, never of means.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// Mean of all samples.
+    pub mean: f64,
+    /// Smallest sample.
+    pub min: f64,
+    /// Largest sample.
+    pub max: f64,
+}
+
+impl Spread {
+    /// Of samples in units of `1 / scale`; `None` when there are none.
+    #[must_use]
+    pub fn of(samples: &Distribution, scale: f64) -> Option<Self> {
+        let at = |quantile| samples.quantile(quantile).map(|value| value as f64 / scale);
+        Some(Self { mean: samples.mean()? / scale, min: at(0.0)?, max: at(1.0)? })
+    }
+}
+
 /// All tracks of one kind in one second.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct KindFigures {
@@ -96,8 +120,12 @@ pub struct KindFigures {
     pub loss_percent: Option<Quantiles>,
     /// Decodable frames per second of tracks.
     pub fps: Option<Quantiles>,
+    /// The same.
+    pub fps_spread: Option<Spread>,
     /// Relative delay of frames, milliseconds.
     pub relative_delay_ms: Option<Quantiles>,
+    /// The same.
+    pub relative_delay_spread_ms: Option<Spread>,
     /// Absolute one-way delay of frames, milliseconds; `None` also when its median is negative.
     pub absolute_delay_ms: Option<Quantiles>,
     /// Where its capture times come from.
@@ -108,6 +136,8 @@ pub struct KindFigures {
     pub jitter_ms: Option<Quantiles>,
     /// OvenRtcTester's "delay" of tracks, milliseconds.
     pub oven_delay_ms: Option<Quantiles>,
+    /// The same.
+    pub oven_delay_spread_ms: Option<Spread>,
     /// Freezes begun.
     pub freezes: u64,
     /// Frame rate of the sources (mean), frames per second.

@@ -1,6 +1,7 @@
 //! The tap: coded frames of a few participants go through shared memory to another process, which decodes them. The run
 //! never waits for that process: what finds no room is dropped until the next key frame, and counted by the ring.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -11,9 +12,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use throng_observation::CodedFrame;
 use throng_observation::run::ParticipantId;
-use throng_ring::{Flags, FrameInfo, Policy, Producer};
+use throng_observation::{Codec, CodedFrame, TrackId};
+use throng_ring::{Flags, FrameInfo, Policy, Producer, RingError};
 
 /// The socket in the run folder at which the process that decodes asks for the ring.
 pub const TAP_SOCKET: &str = "tap.sock";
@@ -41,10 +42,50 @@ pub fn stream_number(participant: ParticipantId, track: u16) -> u32 {
     participant.0 << 12 | u32::from(track & 0xfff)
 }
 
+/// What became of the frames of tapped participants since somebody first came for them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TapCounts {
+    /// Frames that were offered.
+    pub offered: u64,
+    /// Lost: the ring had no room, or had none for a frame before and no key frame came since.
+    pub no_room: u64,
+    /// Lost: larger than half the ring.
+    pub too_large: u64,
+    /// Lost: whoever took them had gone.
+    pub reader_gone: u64,
+    /// Lost: their workers found all producer places of the ring taken.
+    pub no_place: u64,
+    /// How many such workers there were.
+    pub workers_without_place: u32,
+    /// Lost frames by track, with what they are coded with.
+    pub lost: BTreeMap<(ParticipantId, TrackId), (Codec, u64)>,
+}
+
+impl TapCounts {
+    /// Lost for any reason.
+    #[must_use]
+    pub fn lost_frames(&self) -> u64 {
+        self.no_room + self.too_large + self.reader_gone + self.no_place
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.offered += other.offered;
+        self.no_room += other.no_room;
+        self.too_large += other.too_large;
+        self.reader_gone += other.reader_gone;
+        self.no_place += other.no_place;
+        self.workers_without_place += other.workers_without_place;
+        for (track, (codec, frames)) in &other.lost {
+            self.lost.entry(*track).or_insert((*codec, 0)).1 += frames;
+        }
+    }
+}
+
 /// Where the process that decodes comes for the ring. One at a time: who comes later takes over.
 #[derive(Debug)]
 pub struct Tap {
     current: Mutex<Option<Producer>>,
+    counts: Mutex<TapCounts>,
     /// Counts who came, so that workers see a new one without the lock.
     epoch: AtomicU32,
 }
@@ -58,7 +99,8 @@ impl Tap {
         let path = folder.join(TAP_SOCKET);
         let listener =
             bind(folder).map_err(|error| TapError::Listen { path: path.display().to_string(), error })?;
-        let tap = Arc::new(Self { current: Mutex::new(None), epoch: AtomicU32::new(0) });
+        let tap =
+            Arc::new(Self { current: Mutex::new(None), counts: Mutex::default(), epoch: AtomicU32::new(0) });
         let weak = Arc::downgrade(&tap);
         let accept = move || {
             while let Some(tap) = weak.upgrade() {
@@ -81,6 +123,12 @@ impl Tap {
     #[must_use]
     pub fn is_attached(&self) -> bool {
         self.lock().as_ref().is_some_and(Producer::has_consumer)
+    }
+
+    /// What became of the frames of workers that have ended.
+    #[must_use]
+    pub fn counts(&self) -> TapCounts {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<Producer>> {
@@ -113,17 +161,29 @@ fn bind(folder: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// A worker's own way into the tap.
+/// A worker's own way into the tap. Counts for itself, and adds that up when it ends.
 #[derive(Debug)]
 pub(crate) struct TapLine {
     tap: Arc<Tap>,
     epoch: u32,
-    producer: Option<Producer>,
+    state: LineState,
+    counts: TapCounts,
+}
+
+#[derive(Debug)]
+enum LineState {
+    /// Nobody came for frames yet.
+    Nobody,
+    Open(Producer),
+    /// Whoever took them has gone.
+    Gone,
+    /// The ring had no place for one more producer.
+    NoPlace,
 }
 
 impl TapLine {
     pub(crate) fn new(tap: Arc<Tap>) -> Self {
-        Self { tap, epoch: 0, producer: None }
+        Self { tap, epoch: 0, state: LineState::Nobody, counts: TapCounts::default() }
     }
 
     /// Hands a frame of participant `who` over, if somebody takes it and there is room.
@@ -131,24 +191,61 @@ impl TapLine {
         let epoch = self.tap.epoch.load(Ordering::Acquire);
         if epoch != self.epoch {
             self.epoch = epoch;
-            self.producer = self.tap.lock().as_ref().and_then(|producer| producer.another().ok());
+            self.state = self.open();
         }
-        let Some(producer) = &mut self.producer else { return };
-        let key = if frame.key_frame { Flags::KEYFRAME } else { Flags::default() };
-        let after_break = if frame.after_break { Flags::DISCONTINUITY } else { Flags::default() };
-        let (captured_ns, basis) = frame.captured.unzip();
-        let info = FrameInfo {
-            stream: stream_number(ParticipantId(who), frame.track.0),
-            kind: throng_observation::tap_kind(frame.codec, basis),
-            flags: Flags(key.0 | after_break.0),
-            timestamp_ns: frame.arrived_unix_ns,
-            user_data: captured_ns.unwrap_or(0),
+        let reason = match &mut self.state {
+            LineState::Nobody => return,
+            LineState::Gone => Some(&mut self.counts.reader_gone),
+            LineState::NoPlace => Some(&mut self.counts.no_place),
+            LineState::Open(producer) => match producer.send(&frame.bytes, &info(who, frame)) {
+                Ok(true) => None,
+                Ok(false) => Some(&mut self.counts.no_room),
+                Err(RingError::FrameTooLarge { .. }) => Some(&mut self.counts.too_large),
+                // Any other error means that the taker has gone.
+                Err(_) => {
+                    self.state = LineState::Gone;
+                    Some(&mut self.counts.reader_gone)
+                }
+            },
         };
-        // A frame beyond half the ring is counted by the ring; any other error means that the taker has gone.
-        match producer.send(&frame.bytes, &info) {
-            Ok(_) | Err(throng_ring::RingError::FrameTooLarge { .. }) => {}
-            Err(_) => self.producer = None,
+        self.counts.offered += 1;
+        if let Some(reason) = reason {
+            *reason += 1;
+            let track = (ParticipantId(who), frame.track);
+            self.counts.lost.entry(track).or_insert((frame.codec, 0)).1 += 1;
         }
+    }
+
+    /// A handle of this worker's own on the ring of whoever came last.
+    fn open(&mut self) -> LineState {
+        match self.tap.lock().as_ref().map(Producer::another) {
+            None => LineState::Nobody,
+            Some(Ok(producer)) => LineState::Open(producer),
+            Some(Err(error)) => {
+                tracing::warn!("frames of this worker's tapped participants are lost: {error}");
+                self.counts.workers_without_place += 1;
+                LineState::NoPlace
+            }
+        }
+    }
+}
+
+impl Drop for TapLine {
+    fn drop(&mut self) {
+        self.tap.counts.lock().unwrap_or_else(PoisonError::into_inner).add(&self.counts);
+    }
+}
+
+fn info(who: u32, frame: &CodedFrame) -> FrameInfo {
+    let key = if frame.key_frame { Flags::KEYFRAME } else { Flags::default() };
+    let after_break = if frame.after_break { Flags::DISCONTINUITY } else { Flags::default() };
+    let (captured_ns, basis) = frame.captured.unzip();
+    FrameInfo {
+        stream: stream_number(ParticipantId(who), frame.track.0),
+        kind: throng_observation::tap_kind(frame.codec, basis),
+        flags: Flags(key.0 | after_break.0),
+        timestamp_ns: frame.arrived_unix_ns,
+        user_data: captured_ns.unwrap_or(0),
     }
 }
 
@@ -158,7 +255,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
     use std::time::Instant;
 
-    use throng_observation::{CaptureBasis, Codec, TrackId};
+    use throng_observation::CaptureBasis;
     use throng_ring::{Consumer, DropReason, RingOptions};
 
     fn attach(folder: &Path, options: &RingOptions) -> Consumer {
@@ -237,5 +334,43 @@ mod tests {
         until(|| tap.epoch.load(Ordering::Acquire) == 2);
         line.hand_over(7, &frame(23, true));
         assert_eq!(second.peek().unwrap().info.timestamp_ns, 23);
+    }
+    #[test]
+    fn what_is_not_handed_over_is_counted_by_reason_and_track() {
+        let folder = tempfile::tempdir().unwrap();
+        let tap = Tap::listen(folder.path()).unwrap();
+        let mut line = TapLine::new(Arc::clone(&tap));
+        line.hand_over(7, &frame(0, true));
+        let consumer = attach(folder.path(), &RingOptions::with_size(65_536, 8));
+        until(|| tap.is_attached());
+        // Nobody reads: seven fit, the next does not, and those behind it wait for a key frame.
+        (1..=10).for_each(|number| line.hand_over(7, &frame(number, number == 1)));
+        line.hand_over(7, &CodedFrame { bytes: vec![0; 40_000], ..frame(11, true) });
+        drop(consumer);
+        // The ring looks for its consumer once in so many drops.
+        (0..100).for_each(|number| line.hand_over(8, &frame(number, true)));
+        assert_eq!(tap.counts(), TapCounts::default(), "a worker tells at its end");
+        drop(line);
+        let counts = tap.counts();
+        assert_eq!((counts.offered, counts.lost_frames(), counts.too_large), (111, 104, 1), "{counts:?}");
+        assert!(counts.no_room >= 3 && counts.reader_gone >= 30, "{counts:?}");
+        let lost = |who| counts.lost.get(&(ParticipantId(who), TrackId(3))).copied();
+        assert_eq!((lost(7), lost(8)), (Some((Codec::Vp8, 4)), Some((Codec::Vp8, 100))));
+    }
+
+    #[test]
+    fn a_worker_that_finds_the_ring_s_places_taken_is_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let tap = Tap::listen(folder.path()).unwrap();
+        let _consumer = attach(folder.path(), &RingOptions::with_size(1 << 20, 256));
+        until(|| tap.is_attached());
+        // The tap itself has one of the 32.
+        let mut lines: Vec<_> = (0..33).map(|_| TapLine::new(Arc::clone(&tap))).collect();
+        for line in &mut lines {
+            (0..2).for_each(|number| line.hand_over(1, &frame(number, true)));
+        }
+        drop(lines);
+        let counts = tap.counts();
+        assert_eq!((counts.workers_without_place, counts.no_place, counts.offered), (2, 4, 66), "{counts:?}");
     }
 }

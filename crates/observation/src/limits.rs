@@ -1,5 +1,7 @@
-//! Past these limits a second says more about the generator than about the server. One place, so that the live view and
-//! the report judge alike.
+//! Past these limits a second says more about the generator than about the server. One place, so that the live view,
+//! the search and the report judge alike.
+
+use crate::run::GeneratorRow;
 
 /// CPU of a worker thread, share of one core: the usual knee of a queue, where waiting passes twice the service time.
 pub const WORKER_CPU_RATIO_MAX: f64 = 0.70;
@@ -15,9 +17,117 @@ pub const LAG_P99_MS_MAX: f64 = 20.0;
 /// viewer of 20 frames per second could notice. Beyond it the host's neighbours are part of the measurement.
 pub const STEAL_RATIO_MAX: f64 = 0.05;
 
-/// Share of a run's seconds that must pass a limit of CPU, lag or steal for the run to be invalid: the exceed ratio that
+/// Frames that came to the host and that a full backlog of a CPU threw away (softnet), share of all of a second: a tenth
+/// of the loss that makes a viewer's second bad. Nobody can say whose they were, so this is forgiven when brief. What our
+/// own sockets dropped is known one by one, see [`Limit::ReceiveDrops`].
+pub const HOST_DROP_RATIO_MAX: f64 = 0.001;
+
+/// The event of a second past [`HOST_DROP_RATIO_MAX`].
+pub const HOST_DROPS_EVENT: &str = "host_drops";
+
+/// Share of a run's seconds that must pass a limit of CPU, lag, steal or the host for the run to be invalid: the exceed ratio that
 /// a capacity trial allows the server (RFC 9971 with trials of 1 s), so that both sides are held to one rule.
 pub const BAD_SECONDS_RATIO_MIN: f64 = 0.05;
 
 /// And at least so many seconds, so that one hiccup does not spoil a short run.
 pub const BAD_SECONDS_MIN: usize = 3;
+
+/// Memory of the process, share of the machine's or of its control group's. Beyond it the run ends: what comes next is
+/// the kernel's choice of whom to kill.
+pub const MEMORY_RATIO_MAX: f64 = 0.80;
+
+/// The event of a run that ended there. Its detail says how much it was.
+pub const MEMORY_EVENT: &str = "generator_memory";
+
+/// What a second of the generator may not pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// [`WORKER_CPU_RATIO_MAX`].
+    WorkerCpu,
+    /// [`LAG_P99_MS_MAX`].
+    Lag,
+    /// [`STEAL_RATIO_MAX`].
+    Steal,
+    /// No datagram may be dropped for want of room in our own receive buffers: the meters would blame the server.
+    ReceiveDrops,
+    /// Nor for want of room in our own send buffers: it is feedback, or media, that the server waits for.
+    SendDrops,
+    /// No observation may be dropped by our own collector.
+    ObservationDrops,
+}
+
+impl Limit {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::WorkerCpu,
+        Self::Lag,
+        Self::Steal,
+        Self::ReceiveDrops,
+        Self::SendDrops,
+        Self::ObservationDrops,
+    ];
+
+    /// The figure that is held against it; `None` for a row that has nothing to do with it.
+    #[must_use]
+    pub fn figure(self, row: &GeneratorRow) -> Option<f64> {
+        let of_worker = row.worker.is_some();
+        match self {
+            Self::WorkerCpu => of_worker.then_some(row.cpu_us as f64 / 1e6),
+            Self::Lag => of_worker.then_some(row.lag_p99_us as f64 / 1e3),
+            Self::Steal => (!of_worker).then_some(row.steal_ratio),
+            Self::ReceiveDrops => Some(row.socket_drops as f64),
+            Self::SendDrops => Some(row.send_drops as f64),
+            Self::ObservationDrops => Some(row.observations_dropped as f64),
+        }
+    }
+
+    /// The largest figure that is not past it.
+    #[must_use]
+    pub fn max(self) -> f64 {
+        match self {
+            Self::WorkerCpu => WORKER_CPU_RATIO_MAX,
+            Self::Lag => LAG_P99_MS_MAX,
+            Self::Steal => STEAL_RATIO_MAX,
+            Self::ReceiveDrops | Self::SendDrops | Self::ObservationDrops => 0.0,
+        }
+    }
+
+    /// Whether the second of `row` is past it.
+    #[must_use]
+    pub fn is_passed(self, row: &GeneratorRow) -> bool {
+        self.figure(row).is_some_and(|figure| figure > self.max())
+    }
+
+    /// Whether it takes [`BAD_SECONDS_RATIO_MIN`] of a run's seconds to make the run invalid. One slow second in an hour
+    /// (a page fault storm, a cron job) spoils less than one user-second in a thousand; each drop of our own is a packet
+    /// that the server is blamed for.
+    #[must_use]
+    pub fn is_forgiven_when_brief(self) -> bool {
+        matches!(self, Self::WorkerCpu | Self::Lag | Self::Steal)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_limit_is_passed_by_its_own_figure_alone() {
+        let worker = || GeneratorRow { worker: Some(0), ..GeneratorRow::default() };
+        let process = GeneratorRow::default;
+        for (row, expect) in [
+            (GeneratorRow { cpu_us: 700_000, lag_p99_us: 20_000, ..worker() }, None),
+            (GeneratorRow { cpu_us: 700_001, ..worker() }, Some(Limit::WorkerCpu)),
+            (GeneratorRow { cpu_us: 7_000_000, ..process() }, None),
+            (GeneratorRow { lag_p99_us: 20_001, ..worker() }, Some(Limit::Lag)),
+            (GeneratorRow { steal_ratio: 0.05, ..process() }, None),
+            (GeneratorRow { steal_ratio: 0.051, ..process() }, Some(Limit::Steal)),
+            (GeneratorRow { socket_drops: 1, ..worker() }, Some(Limit::ReceiveDrops)),
+            (GeneratorRow { send_drops: 1, ..worker() }, Some(Limit::SendDrops)),
+            (GeneratorRow { observations_dropped: 1, ..worker() }, Some(Limit::ObservationDrops)),
+        ] {
+            let passed: Vec<_> = Limit::ALL.into_iter().filter(|limit| limit.is_passed(&row)).collect();
+            assert_eq!(passed, expect.into_iter().collect::<Vec<_>>(), "{row:?}");
+        }
+    }
+}

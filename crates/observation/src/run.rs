@@ -324,7 +324,7 @@ pub struct GeneratorRow {
     pub lag_max_us: u64,
     /// Datagrams that our own sockets dropped because their receive buffers were full.
     pub socket_drops: u64,
-    /// Sends that the kernel refused for want of buffers.
+    /// Datagrams that the kernel did not take for want of buffers (`EAGAIN`, `ENOBUFS`, `ENOMEM`).
     pub send_drops: u64,
     /// Bytes of datagrams that were sent, UDP and IP headers included.
     pub sent_bytes: u64,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use throng_analysis::search::Progress;
 use throng_engine::Live;
-use throng_engine::live::{KindFigures, Stage};
+use throng_engine::live::{KindFigures, Spread, Stage};
 use throng_observation::Quantiles;
 use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
 use throng_report::ObjectiveResult;
@@ -72,8 +72,11 @@ fn block(live: &Live, servers: &[ServerFigures], second: i64, failed_shown: &mut
     );
     for (name, kind) in [("video", &live.video), ("audio", &live.audio)] {
         if kind.tracks > 0 {
-            text += &kind_lines(name, kind, second);
+            text += &kind_lines(name, kind, second, crowd.started);
         }
+    }
+    if let Some(bps) = &live.client_bps {
+        text += &format!("  clients'   bit rate {}\n", spread(Some(bps), bit_rate));
     }
     for server in servers {
         let name = if servers.len() > 1 { format!("{}: ", server.name) } else { String::new() };
@@ -98,7 +101,7 @@ fn block(live: &Live, servers: &[ServerFigures], second: i64, failed_shown: &mut
     text
 }
 
-fn kind_lines(name: &str, kind: &KindFigures, second: i64) -> String {
+fn kind_lines(name: &str, kind: &KindFigures, second: i64, clients: u32) -> String {
     let mut text = format!(
         "  {name:<9}  {} over {} tracks, loss {}, delay {}, jitter {}\n",
         bit_rate(kind.bitrate_bps),
@@ -107,6 +110,7 @@ fn kind_lines(name: &str, kind: &KindFigures, second: i64) -> String {
         quantiles(kind.relative_delay_ms.as_ref(), duration_ms),
         quantiles(kind.jitter_ms.as_ref(), duration_ms),
     );
+    text += &format!("             delay {}\n", spread(kind.relative_delay_spread_ms.as_ref(), duration_ms));
     let (so_far, seconds) = (&kind.so_far, (second + 1).max(1) as f64);
     text += &format!(
         "             so far {} ({} a second), {} packets ({:.0} a second), {} lost\n",
@@ -115,6 +119,13 @@ fn kind_lines(name: &str, kind: &KindFigures, second: i64) -> String {
         so_far.packets_received,
         so_far.packets_received as f64 / seconds,
         so_far.packets_lost.max(0),
+    );
+    let (each, lost) = (f64::from(clients.max(1)), so_far.packets_lost.max(0) as f64);
+    text += &format!(
+        "             a client {}, {:.0} packets, {:.1} lost\n",
+        bytes(so_far.wire_bytes as f64 / each),
+        so_far.packets_received as f64 / each,
+        lost / each,
     );
     if let Some(basis) = kind.absolute_delay_basis {
         let one_way = kind.absolute_delay_ms.as_ref();
@@ -128,13 +139,14 @@ fn kind_lines(name: &str, kind: &KindFigures, second: i64) -> String {
     }
     if let (Some(fps), "video") = (&kind.fps, name) {
         let source = kind.source_fps.map(|f| format!(" of the source's {f:.1}")).unwrap_or_default();
-        text += &format!("             fps {:.1}{source}, {} freezes\n", fps.p50, kind.freezes);
+        let all = spread(kind.fps_spread.as_ref(), |fps| format!("{fps:.1}"));
+        text += &format!("             fps {:.1}{source} ({all}), {} freezes\n", fps.p50, kind.freezes);
     }
     if let Some(oven) = &kind.oven_delay_ms {
         text += &format!(
-            "             drift since the first packet (what OvenRtcTester calls delay): median {}, max {}\n",
+            "             drift since the first packet (what OvenRtcTester calls delay): median {}, {}\n",
             duration_ms(oven.p50),
-            duration_ms(oven.max)
+            spread(kind.oven_delay_spread_ms.as_ref(), duration_ms),
         );
     }
     text
@@ -147,8 +159,18 @@ fn quantiles(quantiles: Option<&Quantiles>, unit: fn(f64) -> String) -> String {
     )
 }
 
+/// As OvenRtcTester has it: average, greatest and least.
+fn spread(spread: Option<&Spread>, unit: fn(f64) -> String) -> String {
+    spread.map_or_else(
+        || "–".into(),
+        |s| format!("avg {} max {} min {}", unit(s.mean), unit(s.max), unit(s.min)),
+    )
+}
+
 #[cfg(test)]
 mod tests {
+    use throng_observation::{Distribution, TrackCounters};
+
     use super::*;
 
     fn at(second: i64) -> Live {
@@ -178,6 +200,55 @@ mod tests {
         let text = block(&live, &[], 0, &mut 0);
         assert!(text.contains("one-way delay below zero, by RTCP SR (the server's own clock"), "{text}");
         assert!(text.contains("clocks disagree: 60"), "{text}");
+    }
+
+    #[test]
+    fn every_figure_of_oven_rtc_testers_summary_is_there() {
+        let of = |samples: [u64; 3], scale: f64| {
+            let mut all = Distribution::new();
+            samples.into_iter().for_each(|sample| all.record(sample));
+            (all.quantiles(scale), Spread::of(&all, scale))
+        };
+        let mut live = at(59);
+        (live.crowd.started, live.crowd.ice) = (4, [1, 2, 3, 4, 5, 6]);
+        let (fps, fps_spread) = of([20, 30, 40], 1.0);
+        let (relative_delay_ms, relative_delay_spread_ms) = of([100, 200, 240], 10.0);
+        let (oven_delay_ms, oven_delay_spread_ms) = of([10, 20, 30], 1.0);
+        let so_far = TrackCounters {
+            wire_bytes: 4_000_000,
+            packets_received: 4000,
+            packets_lost: 10,
+            ..TrackCounters::default()
+        };
+        live.video = KindFigures {
+            tracks: 4,
+            so_far,
+            fps,
+            fps_spread,
+            relative_delay_ms,
+            relative_delay_spread_ms,
+            oven_delay_ms,
+            oven_delay_spread_ms,
+            ..KindFigures::default()
+        };
+        live.audio = KindFigures { tracks: 4, relative_delay_spread_ms, ..KindFigures::default() };
+        live.client_bps = Some(Spread { mean: 1e6, min: 9e5, max: 1.1e6 });
+        let text = block(&live, &[], 59, &mut 0);
+        for figure in [
+            "<Summary> 60 s",
+            "new 1, checking 2, connected 3, disconnected 4, failed 5, closed 6",
+            "delay avg 18 ms max 24 ms min 10 ms",
+            "drift since the first packet (what OvenRtcTester calls delay): median 20 ms, avg 20 ms max 30 ms min 10 ms",
+            "fps 30.0 (avg 30.0 max 40.0 min 20.0)",
+            "bit rate avg 1.00 Mbit/s max 1.10 Mbit/s min 900 kbit/s",
+            "so far 4.00 MB",
+            "4000 packets",
+            "10 lost",
+            "a client 1.00 MB, 1000 packets, 2.5 lost",
+        ] {
+            assert!(text.contains(figure), "{figure} in:\n{text}");
+        }
+        assert_eq!(text.matches("delay avg").count(), 2, "{text}");
     }
 
     #[test]

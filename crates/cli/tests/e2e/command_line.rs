@@ -50,20 +50,8 @@ fn a_private_target_needs_permission_and_a_public_one_proof() {
 fn oven_rtc_testers_flags_run() {
     let _alone = alone();
     let stage = Stage::start(None, "127.0.0.1:0", &[]);
-    let args = [
-        "-url",
-        &stage.target(),
-        "-n",
-        "2",
-        "-cint",
-        "50",
-        "-sint",
-        "1000",
-        "-life",
-        "3",
-        "--plain",
-        "--details",
-    ];
+    let target = stage.target();
+    let args = ["-n", "2", "-url", &target, "-cint", "50", "-sint", "1000", "-life", "3", "--plain"];
     let ran = run(None, &args).expect_code(0);
     assert!(ran.stderr.contains("<Summary>"), "{ran}");
     assert!(ran.stdout.contains("<Details>"), "{ran}");

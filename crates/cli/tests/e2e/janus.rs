@@ -3,6 +3,7 @@
 use std::net::Ipv4Addr;
 use std::time::{Duration, SystemTime};
 
+use throng_observation::{FailureReason, Phase};
 use throng_sim::janus::{self, Janus};
 use throng_sim::namespace::Namespace;
 use throng_sim::requires_root;
@@ -74,6 +75,25 @@ fn fifty_viewers_of_vp8_agree_with_janus() {
 }
 
 #[test]
+fn the_example_for_janus_meets_its_objectives() {
+    if !requires_root("the_example_for_janus_meets_its_objectives") {
+        return;
+    }
+    let _alone = alone();
+    let namespace = Namespace::with_veth("janus", ADDRESS).unwrap();
+    let janus = Janus::start(&namespace, ADDRESS).unwrap();
+    let _feed = janus.feed().unwrap();
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/janus-viewers.toml");
+    let shorter = ["--set", "run.duration=25s", "--set", "run.warm_up=14s"];
+    let ran = run(Some(&namespace), &[&["run", example][..], &shorter].concat()).expect_code(0);
+    let summary = ran.summary();
+    assert_eq!(figure(&summary, "participants.playing"), 50.0, "{ran}");
+    let objectives = summary["objectives"].as_array().unwrap();
+    assert_eq!(objectives.len(), 5, "{ran}");
+    assert!(objectives.iter().all(|objective| objective["met"] == true), "{objectives:#?}\n{ran}");
+}
+
+#[test]
 fn janus_refusals_are_named() {
     if !requires_root("janus_refusals_are_named") {
         return;
@@ -111,4 +131,37 @@ fn a_janus_that_dies_mid_run_is_a_named_failure_and_the_run_goes_on() {
     // A server that goes down closes both; which a participant hears of first is chance.
     let failures = |reason: &str| summary["failures"][reason].as_f64().unwrap_or(0.0);
     assert_eq!(failures("signalling_closed") + failures("media_lost"), 4.0, "{ran}");
+}
+
+#[test]
+fn a_janus_that_restarts_loses_who_was_there_and_serves_who_comes_after() {
+    if !requires_root("a_janus_that_restarts_loses_who_was_there_and_serves_who_comes_after") {
+        return;
+    }
+    let _alone = alone();
+    let namespace = Namespace::with_veth("janus", ADDRESS).unwrap();
+    let mut janus = Janus::start(&namespace, ADDRESS).unwrap();
+    let feed = janus.feed().unwrap();
+    let url = "janus+ws://127.0.0.1:8188/streaming/1";
+    // They join at 0, 6, 12 and 18 s; between the second and the third Janus is another.
+    let running =
+        Running::start(Some(&namespace), &["view", url, "-n", "4", "--every", "6s", "--for", "25s"]);
+    std::thread::sleep(Duration::from_secs(9));
+    janus.restart().unwrap();
+    drop(feed);
+    let _feed = janus.feed().unwrap();
+    let ran = running.wait().expect_code(1);
+    let run = throng_store::RunFolder::read(ran.folder()).unwrap();
+    assert_eq!(run.participants.len(), 4, "{ran}");
+    for row in &run.participants {
+        let was_there = row.participant.0 < 2;
+        assert!(row.ms_to(Phase::FirstFrame).is_some(), "{row:?}\n{ran}");
+        match row.failure() {
+            Some(FailureReason::SignallingClosed | FailureReason::MediaLost) => {
+                assert!(was_there, "{row:?}\n{ran}");
+            }
+            other => assert!(other.is_none() && !was_there, "{row:?}\n{ran}"),
+        }
+    }
+    assert_eq!(figure(&ran.summary(), "participants.failed"), 2.0, "{ran}");
 }

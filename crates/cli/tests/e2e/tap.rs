@@ -1,8 +1,9 @@
 //! The tap: what a real decoder sees of what a real server forwards, beside what the meters say of it.
 
 use std::net::Ipv4Addr;
+use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use throng_sim::janus::{Janus, ROOM};
@@ -95,6 +96,49 @@ fn a_tap_by_hand_attaches_to_a_run_that_goes_on() {
     let tracks = decoded(&ran);
     assert_eq!(tracks.len(), 2, "{ran}");
     is_the_truth(&tracks[0], 30.0, &ran);
+}
+
+/// The reader that a run started: its process id, once it keeps what comes through the ring.
+fn reader_of(folder: &Path) -> String {
+    let given_up_at = Instant::now() + Duration::from_secs(30);
+    while std::fs::read_dir(folder.join("tap")).map_or(0, Iterator::count) == 0 {
+        assert!(Instant::now() < given_up_at, "the reader keeps nothing");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let its_own = |pid: &String| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let arguments: Vec<_> = line.split(|byte| *byte == 0).collect();
+        arguments.contains(&folder.as_os_str().as_encoded_bytes()) && arguments.contains(&&b"--of-run"[..])
+    };
+    let processes = std::fs::read_dir("/proc").unwrap();
+    let pids = processes.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    pids.filter(|pid| pid.bytes().all(|byte| byte.is_ascii_digit())).find(its_own).expect("a reader")
+}
+
+#[test]
+fn a_reader_that_stands_still_costs_its_frames_and_not_the_run() {
+    let _alone = alone();
+    let stage = Stage::start(None, "127.0.0.1:0", &[]);
+    let target = stage.target();
+    // No decoders, which would take the CPU that the crowd needs; enough frames to fill the ring within seconds.
+    let view = ["view", &target, "-n", "20", "--every", "20ms", "--for", "14s", "--tap", "20"];
+    let more = ["--set", "tap.decode=false", "--set", "tap.keep=true"];
+    let (ran, ()) = valid(|| {
+        let running = Running::start(None, &[&view[..], &more].concat());
+        let reader = reader_of(&running.run_folder());
+        assert!(Command::new("kill").args(["-STOP", &reader]).status().unwrap().success());
+        (running.wait(), ())
+    });
+    let ran = ran.expect_code(0);
+    assert!(ran.stderr.contains("found no room, or came before the next key frame"), "{ran}");
+    assert!(ran.stderr.contains("the tap's reader did not end"), "{ran}");
+    let tracks = decoded(&ran);
+    let dropped: f64 = tracks.iter().map(|track| figure(track, "frames_dropped")).sum();
+    assert!(dropped > 1_000.0, "{dropped} of some seconds with 600 frames each: {ran}");
+    let told: f64 = ran.stderr.lines().find_map(|line| line.strip_prefix("tap: ")).map_or(0.0, |line| {
+        line.split(' ').next().and_then(|frames| frames.parse().ok()).unwrap_or_else(|| panic!("{line}"))
+    });
+    assert_eq!(told, dropped, "{ran}");
 }
 
 #[test]

@@ -306,6 +306,13 @@ impl Member {
         std::iter::once(Row::Participant(Box::new(row))).chain(tracks).collect()
     }
 
+    /// Payload bits per second over its life; its tracks run side by side, so their times do not add up.
+    pub(super) fn payload_bps(&self) -> Option<f64> {
+        let bytes: u64 = self.tracks.iter().map(|track| track.counters.payload_bytes).sum();
+        let active_us = self.tracks.iter().map(|track| track.counters.active_us).max().unwrap_or(0);
+        (active_us > 0).then(|| bytes as f64 * 8e6 / active_us as f64)
+    }
+
     /// How bad its latest interval was: worse is larger.
     pub(super) fn badness(&self) -> f64 {
         self.tracks.iter().map(Track::badness).fold(0.0, f64::max)

@@ -2,6 +2,7 @@
 //! intervals of all participants are in.
 
 mod experience;
+mod generator;
 mod member;
 mod picture;
 mod seconds;
@@ -11,7 +12,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use throng_observation::run::{CohortId, Ending, EventRow, GeneratorRow, LayerSwitchRow, Row};
+use throng_observation::run::{CohortId, Ending, EventRow, LayerSwitchRow, Row};
 use throng_observation::{
     BadIf, Distribution, ExperienceRow, Failure, FailureReason, LayerSwitch, Observation, Outcome, Phase,
     Refused, RunTime, SentInterval, TrackInterval,
@@ -23,9 +24,9 @@ use crate::control::Control;
 use crate::crowd::Order;
 use crate::driver::Seen;
 use crate::guards::{JoinWatch, LoadWatch};
-use crate::health::{Machine, limits_passed};
 use crate::live::{Live, Stage};
 use crate::run::RunEnd;
+use generator::Health;
 use member::Member;
 use seconds::Seconds;
 
@@ -62,8 +63,7 @@ pub(crate) struct Collector {
     seconds: Seconds,
     /// The next second to close.
     open: i64,
-    health: BTreeMap<i64, Vec<GeneratorRow>>,
-    machine: Machine,
+    health: Health,
     joins: JoinWatch,
     load: LoadWatch,
     /// Whether an early end was written down.
@@ -86,8 +86,7 @@ impl Collector {
             members,
             seconds,
             open: 0,
-            health: BTreeMap::new(),
-            machine: Machine::begin(),
+            health: Health::begin(),
             joins,
             load,
             stop_told: false,
@@ -179,8 +178,11 @@ impl Collector {
             Seen::RefusedSend { who, at, to } => {
                 self.event(who, at, "refused_send", format!("a datagram to {to} is not allowed"));
             }
+            Seen::UnreachableSend { who, at, to, why } => {
+                self.event(who, at, "unreachable_send", format!("a datagram to {to} found no way: {why}"));
+            }
             Seen::Ended { who, at, outcome } => self.ended(who, at, &outcome),
-            Seen::Health(row) => self.health.entry(row.second).or_default().push(row),
+            Seen::Health(row) => self.health.add(row),
             Seen::Observed { who, at, observation } => self.observed(who, at, observation),
         }
     }
@@ -332,22 +334,6 @@ impl Collector {
         let _ = self.desk.rows.send(row);
     }
 
-    /// Reads the process's own health for `second`, and lets the guards judge.
-    fn measure(&mut self, second: i64) {
-        let row = self.machine.measure(second);
-        let memory = self.machine.memory_ratio(row.rss_bytes);
-        self.health.entry(second).or_default().push(row);
-        let now = self.now();
-        let why = if memory > self.desk.guards.memory_ratio_max {
-            Some(format!("the generator uses {:.0} % of the machine's memory", memory * 100.0))
-        } else {
-            self.joins.verdict(now)
-        };
-        if let Some(why) = why {
-            self.abort(&why);
-        }
-    }
-
     fn abort(&mut self, why: &str) {
         self.desk.control.stop(Ending::Aborted, why);
         self.tell_stop();
@@ -356,7 +342,7 @@ impl Collector {
     fn close_second(&mut self, now: RunTime) {
         let second = self.open;
         self.open += 1;
-        let health = self.take_health(second);
+        let (health, limits) = self.take_health(second);
         let end = RunTime((second + 1) * 1_000_000).min(self.offered_until());
         let intended = |cohort: u16| {
             self.desk.joins.iter().take_while(|j| j.at < end).filter(|j| j.cohort.0 == cohort).count() as u32
@@ -386,8 +372,9 @@ impl Collector {
         self.picture.connect_ms = self.connect_us.quantiles(1000.0);
         self.picture.first_frame_ms = self.first_frame_us.quantiles(1000.0);
         picture::second(&mut self.picture, second, &closed);
+        picture::clients(&mut self.picture, &self.members);
         picture::worst(&mut self.picture, &self.members, self.desk.worst);
-        picture::health(&mut self.picture, &health);
+        picture::health(&mut self.picture, &health, limits);
         closed.crowd.into_iter().for_each(|row| self.write(Row::Crowd(row)));
         closed.series.into_iter().for_each(|row| self.write(Row::Series(Box::new(row))));
         closed.sent.into_iter().for_each(|row| self.write(Row::Sent(row)));
@@ -409,25 +396,6 @@ impl Collector {
             if let Some(bits) = member.experience(second, &self.desk.bad_if) {
                 experience::count(&mut rows, member.cohort(), bits);
             }
-        }
-        rows
-    }
-
-    /// Health rows up to `second`, those of earlier seconds among them; limits passed become an event.
-    fn take_health(&mut self, second: i64) -> Vec<GeneratorRow> {
-        let later = self.health.split_off(&(second + 1));
-        let rows = std::mem::replace(&mut self.health, later).into_values().flatten();
-        // What threads did before the run began is not of the run.
-        let rows: Vec<_> = rows.filter(|row| row.second >= 0).collect();
-        let limits = limits_passed(&rows);
-        if !limits.is_empty() {
-            self.event_row(EventRow {
-                at: RunTime(second.saturating_mul(1_000_000)),
-                participant: None,
-                kind: "generator_limited".into(),
-                count: 1,
-                detail: limits.join("; "),
-            });
         }
         rows
     }
@@ -466,6 +434,7 @@ impl Collector {
         while self.open <= ended_at.second() {
             self.close_second(ended_at);
         }
+        self.tell_losses_of_others(ended_at);
         self.tell_unwritten_events(ended_at);
         let stop = self.desk.control.stopped();
         self.picture.stage = Stage::Finished;

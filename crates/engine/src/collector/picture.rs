@@ -5,8 +5,7 @@ use throng_observation::{Distribution, MediaKind, OneWayDelay, TrackCounters};
 
 use super::member::{Member, loss_ratio};
 use super::seconds::Closed;
-use crate::health::limits_passed;
-use crate::live::{CrowdFigures, HISTORY_SECONDS, KindFigures, Live, Point, RECENT_EVENTS};
+use crate::live::{CrowdFigures, HISTORY_SECONDS, KindFigures, Live, Point, RECENT_EVENTS, Spread};
 
 /// Puts `closed` into the picture.
 pub(super) fn second(picture: &mut Live, second: i64, closed: &Closed) {
@@ -50,8 +49,11 @@ fn kind(series: &[SeriesRow], kind: MediaKind) -> KindFigures {
     let merged = |part: fn(&SeriesRow) -> &Distribution, scale: f64| {
         let mut all = Distribution::new();
         rows().for_each(|row| all.merge(part(row)));
-        all.quantiles(scale)
+        (all.quantiles(scale), Spread::of(&all, scale))
     };
+    let (fps, fps_spread) = merged(|row| &row.fps_milli, 1000.0);
+    let (relative_delay_ms, relative_delay_spread_ms) = merged(|row| &row.relative_delay_us, 1000.0);
+    let (oven_delay_ms, oven_delay_spread_ms) = merged(|row| &row.oven_delay_us, 1000.0);
     let mut counters = TrackCounters::default();
     rows().for_each(|row| counters += row.counters);
     let mut absolute = OneWayDelay::default();
@@ -65,18 +67,28 @@ fn kind(series: &[SeriesRow], kind: MediaKind) -> KindFigures {
         bitrate_bps: counters.wire_bytes as f64 * 8.0,
         so_far: counters,
         loss_ratio: loss_ratio(&counters),
-        loss_percent: merged(|row| &row.loss_ppm, 10_000.0),
-        fps: merged(|row| &row.fps_milli, 1000.0),
-        relative_delay_ms: merged(|row| &row.relative_delay_us, 1000.0),
+        loss_percent: merged(|row| &row.loss_ppm, 10_000.0).0,
+        fps,
+        fps_spread,
+        relative_delay_ms,
+        relative_delay_spread_ms,
         absolute_delay_ms: absolute.quantiles(1000.0),
         absolute_delay_basis: absolute.basis(),
         clock_disagrees_ratio: absolute.clock_disagrees_ratio(),
-        jitter_ms: merged(|row| &row.jitter_us, 1000.0),
-        oven_delay_ms: merged(|row| &row.oven_delay_us, 1000.0),
+        jitter_ms: merged(|row| &row.jitter_us, 1000.0).0,
+        oven_delay_ms,
+        oven_delay_spread_ms,
         freezes: counters.freeze_count,
         source_fps: (weight > 0.0)
             .then(|| sources().map(|(fps, tracks)| fps * tracks).sum::<f64>() / weight / 1000.0),
     }
+}
+
+/// Puts the rates of all who received anything into the picture.
+pub(super) fn clients(picture: &mut Live, members: &[Member]) {
+    let mut bps = Distribution::new();
+    members.iter().filter_map(Member::payload_bps).for_each(|rate| bps.record(rate as u64));
+    picture.client_bps = Spread::of(&bps, 1.0);
 }
 
 /// Puts the worst `count` of those who play into the picture.
@@ -87,9 +99,9 @@ pub(super) fn worst(picture: &mut Live, members: &[Member], count: usize) {
 }
 
 /// Puts the generator's health into the picture.
-pub(super) fn health(picture: &mut Live, rows: &[GeneratorRow]) {
+pub(super) fn health(picture: &mut Live, rows: &[GeneratorRow], limits: Vec<String>) {
     let generator = &mut picture.generator;
-    generator.limited = limits_passed(rows);
+    generator.limited = limits;
     generator.limited_seconds += u32::from(!generator.limited.is_empty());
     if let Some(process) = rows.iter().rfind(|row| row.worker.is_none()) {
         generator.process = process.clone();

@@ -77,7 +77,7 @@ pub(crate) struct Hub {
 pub(super) struct Drops {
     /// Datagrams that our sockets had no room for, or that were too long.
     pub(super) received: u64,
-    /// Datagrams that the kernel did not take.
+    /// Datagrams that the kernel had no room for.
     pub(super) sent: u64,
 }
 

@@ -1,5 +1,6 @@
 //! What a worker saw on its way to the collector: gathered, bounded, never waited for.
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::{Duration, Instant};
@@ -14,6 +15,7 @@ pub(crate) enum Seen {
     Observed { who: u32, at: Instant, observation: Observation },
     LocalAddress { who: u32, address: SocketAddr },
     RefusedSend { who: u32, at: Instant, to: SocketAddr },
+    UnreachableSend { who: u32, at: Instant, to: SocketAddr, why: ErrorKind },
     Ended { who: u32, at: Instant, outcome: Outcome },
     Health(GeneratorRow),
 }
@@ -97,7 +99,7 @@ fn must_not_be_lost(seen: &Seen) -> bool {
             )
         }
         // Counted as dropped observations.
-        Seen::RefusedSend { .. } => false,
+        Seen::RefusedSend { .. } | Seen::UnreachableSend { .. } => false,
     }
 }
 

@@ -337,13 +337,14 @@ impl Seat {
             hub.outgoing.clear();
             return;
         };
+        let (who, at) = (self.who, now);
         if let [(_, only)] = hub.outgoing.as_slice() {
-            match line.socket.send(only.to, &only.bytes, &hub.reach) {
-                Sending::Sent => hub.sent_bytes += only.bytes.len() as u64 + header_bytes(only.to),
-                Sending::Dropped => hub.drops.sent += 1,
-                Sending::Refused => {
-                    hub.reports.push(Seen::RefusedSend { who: self.who, at: now, to: only.to });
-                }
+            let to = only.to;
+            match line.socket.send(to, &only.bytes, &hub.reach) {
+                Sending::Sent => hub.sent_bytes += only.bytes.len() as u64 + header_bytes(to),
+                Sending::NoRoom => hub.drops.sent += 1,
+                Sending::NoWay(why) => hub.reports.push(Seen::UnreachableSend { who, at, to, why }),
+                Sending::Refused => hub.reports.push(Seen::RefusedSend { who, at, to }),
             }
         } else {
             let mut datagrams = Vec::with_capacity(hub.outgoing.len());
@@ -352,10 +353,17 @@ impl Seat {
                     hub.sent_bytes += transmit.bytes.len() as u64 + header_bytes(transmit.to);
                     datagrams.push((SockAddr::from(transmit.to), transmit.bytes.as_slice()));
                 } else {
-                    hub.reports.push(Seen::RefusedSend { who: self.who, at: now, to: transmit.to });
+                    hub.reports.push(Seen::RefusedSend { who, at, to: transmit.to });
                 }
             }
-            hub.drops.sent += line.socket.send_all(&datagrams) as u64;
+            line.socket.send_all(&datagrams, |to, bytes, why| {
+                let Some(to) = to.as_socket() else { return };
+                hub.sent_bytes = hub.sent_bytes.saturating_sub(bytes.len() as u64 + header_bytes(to));
+                match why {
+                    Sending::NoWay(why) => hub.reports.push(Seen::UnreachableSend { who, at, to, why }),
+                    _ => hub.drops.sent += 1,
+                }
+            });
         }
         hub.outgoing.clear();
     }

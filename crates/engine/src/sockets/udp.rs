@@ -24,10 +24,22 @@ pub(crate) struct DatagramSocket {
 pub(crate) enum Sending {
     /// The kernel took it.
     Sent,
-    /// The kernel had no room, or no route.
-    Dropped,
+    /// The kernel had no room: this machine is the limit.
+    NoRoom,
+    /// It cannot go there (no route, a firewall): a server may well name such a candidate, whatever our load.
+    NoWay(io::ErrorKind),
     /// Its destination is not allowed.
     Refused,
+}
+
+impl Sending {
+    /// What it means that the kernel did not take a datagram (sendto(2)).
+    fn not_taken(error: &io::Error) -> Self {
+        match error.raw_os_error() {
+            Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM) => Self::NoRoom,
+            _ => Self::NoWay(error.kind()),
+        }
+    }
 }
 
 impl DatagramSocket {
@@ -68,26 +80,29 @@ impl DatagramSocket {
         }
         match self.socket.send_to(bytes, to) {
             Ok(_) => Sending::Sent,
-            Err(_) => Sending::Dropped,
+            Err(error) => Sending::not_taken(&error),
         }
     }
 
-    /// Sends datagrams whose destinations are permitted; how many the kernel did not take.
-    pub(crate) fn send_all(&self, datagrams: &[(SockAddr, &[u8])]) -> usize {
+    /// Sends datagrams whose destinations are permitted; tells which of them the kernel did not take, and why.
+    pub(crate) fn send_all(
+        &self,
+        datagrams: &[(SockAddr, &[u8])],
+        mut not_taken: impl FnMut(&SockAddr, &[u8], Sending),
+    ) {
         let mut rest = datagrams;
-        let mut dropped = 0;
-        while !rest.is_empty() {
+        while let Some((to, bytes)) = rest.first() {
             // An error concerns the first datagram of the call only; the ones after it have their own chance.
             let step = match batch::send(self.socket.as_fd(), rest) {
                 Ok(sent) if sent > 0 => sent,
-                _ => {
-                    dropped += 1;
+                Ok(_) => 1,
+                Err(error) => {
+                    not_taken(to, bytes, Sending::not_taken(&error));
                     1
                 }
             };
             rest = rest.get(step..).unwrap_or_default();
         }
-        dropped
     }
 
     /// Takes the kernel's count of drops so far; how many are new.
@@ -165,6 +180,30 @@ mod tests {
         assert_eq!(socket.send("127.0.0.9:9".parse().unwrap(), b"no", &reach), Sending::Refused);
         let mut bytes = [0; 8];
         assert_eq!(receiver.recv(&mut bytes).unwrap(), 3);
+    }
+
+    #[test]
+    fn what_finds_no_way_is_told_from_what_finds_no_room() {
+        let error = io::Error::from_raw_os_error;
+        for full in [libc::EAGAIN, libc::ENOBUFS, libc::ENOMEM] {
+            assert_eq!(Sending::not_taken(&error(full)), Sending::NoRoom);
+        }
+        for astray in [libc::ENETUNREACH, libc::EHOSTUNREACH, libc::EPERM, libc::EINVAL, libc::EMSGSIZE] {
+            assert!(matches!(Sending::not_taken(&error(astray)), Sending::NoWay(_)));
+        }
+        let (reach, receiver): (Reach, _) = (Arc::new(|_| true), UdpSocket::bind("127.0.0.1:0").unwrap());
+        // A source address of loopback reaches nothing beyond it.
+        let (near, far) = (receiver.local_addr().unwrap(), "192.0.2.1:9".parse().unwrap());
+        let mut socket = DatagramSocket::bind([127, 0, 0, 1].into(), 1 << 16).unwrap();
+        assert!(matches!(socket.send(far, b"far", &reach), Sending::NoWay(_)));
+        let batch: Vec<(SockAddr, &[u8])> =
+            vec![(far.into(), b"far"), (near.into(), b"near"), (far.into(), b"far"), (near.into(), b"near")];
+        let mut lost = Vec::new();
+        socket.send_all(&batch, |to, bytes, why| lost.push((to.as_socket(), bytes.len(), why)));
+        assert!(lost.len() == 2 && lost.iter().all(|(to, length, _)| (*to, *length) == (Some(far), 3)));
+        assert!(lost.iter().all(|(.., why)| matches!(why, Sending::NoWay(_))), "{lost:?}");
+        let mut bytes = [0; 8];
+        assert_eq!([receiver.recv(&mut bytes).unwrap(), receiver.recv(&mut bytes).unwrap()], [4, 4]);
     }
 
     #[test]

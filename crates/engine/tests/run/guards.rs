@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use throng_engine::consent::{ConsentError, fetch_file};
 use throng_engine::{Consent, ConsentCheck, Join, RunConfig, TlsOptions, run};
 use throng_observation::RunTime;
+use throng_observation::limits::MEMORY_EVENT;
 use throng_observation::run::{CohortId, Ending, ParticipantId, Row};
 
 use crate::echo::{Ask, Echo, consent_server, udp_echo};
@@ -26,6 +27,21 @@ fn a_datagram_to_a_place_that_is_not_allowed_is_refused_and_told() {
     // Beyond a thousand they are counted in one row.
     assert_eq!(times(&seen, "refused_send"), crate::echo::ASTRAY);
     assert!(seen.events.iter().filter(|event| event.kind == "refused_send").count() <= 1001);
+}
+
+#[test]
+fn a_datagram_that_finds_no_way_is_told_and_is_no_limit_of_the_generator() {
+    // From loopback there is no way to elsewhere, though the guard allows it.
+    let asks = vec![Ask::Astray(udp_echo(), "192.0.2.1:9".parse().unwrap())];
+    let seen = play(asks, 1, 1300, |config| config.reach = Arc::new(|_: IpAddr| true));
+    assert_eq!(times(&seen, "unreachable_send"), crate::echo::ASTRAY);
+    assert!(seen.events.iter().any(|event| event.detail.contains("192.0.2.1:9 found no way")));
+    assert!(
+        !seen.health.is_empty() && seen.health.iter().all(|row| row.send_drops == 0),
+        "{:?}",
+        seen.health
+    );
+    assert_eq!(seen.participants[&0].failure(), None);
 }
 
 #[test]
@@ -114,6 +130,17 @@ fn a_consent_file_is_fetched_and_its_withdrawal_ends_the_run_within_a_second_of_
     assert_eq!((seen.end.ending, times(&seen, "abort")), (Ending::Aborted, 1));
     assert!(seen.end.why.unwrap().contains("404"));
     assert!(matches!(fetch(), Err(ConsentError::Status { status: 404, .. })));
+}
+
+#[test]
+fn a_generator_without_memory_ends_the_run_and_says_that_it_was_the_limit() {
+    let seen = play(vec![Ask::Datagrams(udp_echo()); 2], 1, 20_000, |config| {
+        config.guards.memory_ratio_max = 0.0;
+    });
+    assert_eq!((seen.end.ending, times(&seen, "abort")), (Ending::Aborted, 1));
+    let told: Vec<_> = seen.events.iter().filter(|event| event.kind == MEMORY_EVENT).collect();
+    assert!(told.len() == 1 && told[0].detail.contains("% of the machine's memory"), "{:?}", seen.events);
+    assert!(seen.end.ended_at < RunTime(8_000_000), "{:?}", seen.end.ended_at);
 }
 
 #[test]
