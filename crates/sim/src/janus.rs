@@ -250,7 +250,15 @@ impl<'a> Janus<'a> {
     /// # Errors
     /// As [`Self::admin`].
     pub fn packets_received(&self) -> Result<u64, StandError> {
-        Ok(self.handles()?.iter().map(|handle| counted(handle, "in", "packets")).sum())
+        Ok(self.handles()?.iter().map(|handle| counted(media(handle), "in", "packets")).sum())
+    }
+
+    /// How many RTP packets of media Janus says it sent over all handles.
+    ///
+    /// # Errors
+    /// As [`Self::admin`].
+    pub fn packets_sent(&self) -> Result<u64, StandError> {
+        Ok(self.handles()?.iter().map(|handle| counted(media(handle), "out", "packets")).sum())
     }
 
     /// How many UDP ports Janus holds for media.
@@ -269,7 +277,7 @@ impl<'a> Janus<'a> {
     /// # Errors
     /// As [`Self::admin`].
     pub fn bytes_sent(&self) -> Result<u64, StandError> {
-        Ok(self.handles()?.iter().map(|handle| counted(handle, "out", "bytes")).sum())
+        Ok(self.handles()?.iter().map(|handle| counted(media(handle), "out", "bytes")).sum())
     }
 }
 
@@ -292,6 +300,11 @@ fn launched(namespace: &Namespace, folder: &TempDir) -> Result<Guarded, StandErr
         }
     }
     Ok(process)
+}
+
+/// What a handle's information says of media: beside it stand figures of DTLS under the same names.
+fn media(info: &Value) -> &Value {
+    &info["webrtc"]["media"]
 }
 
 /// The sum of `what` in every `in_stats` or `stats.in` (`out…`) of a handle, whatever the layout of its version.

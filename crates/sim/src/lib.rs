@@ -16,5 +16,6 @@ pub mod whep;
 pub mod chromium;
 pub mod coturn;
 pub mod janus;
+pub mod janus_events;
 pub mod livekit;
 pub mod nginx;

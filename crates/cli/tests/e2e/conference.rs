@@ -4,14 +4,16 @@ use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
 use throng_observation::MediaKind;
 use throng_observation::run::RunData;
 use throng_sim::janus::{Janus, ROOM};
+use throng_sim::janus_events::JanusEvents;
 use throng_sim::namespace::Namespace;
 use throng_sim::requires_root;
 use throng_store::RunFolder;
 
-use crate::throng::{Running, alone, figure, valid};
+use crate::throng::{Ran, Running, alone, figure, valid};
 
 pub(crate) const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 
@@ -39,52 +41,48 @@ pub(crate) fn is_left_clean(janus: &Janus<'_>, within: Duration) -> bool {
     }
 }
 
-fn lesson(name: &str, users: u32, more: &[&str]) {
+/// What Janus says of a lesson in its last seconds, when everybody is there and nothing is sent any more.
+struct Told {
+    sessions_and_handles: (usize, usize),
+    packets_received: u64,
+    packets_sent: u64,
+}
+
+/// Everybody is mute from here on, so that what is counted at one end can be held against the other to the packet.
+const MUTE: &str = "crowd.script=[{ at = \"12s\", mute = \"video\" }, { at = \"12s\", mute = \"audio\" }]";
+
+fn lesson(name: &str, users: u32, per_feed: bool) {
     if !requires_root(name) {
         return;
     }
     let _alone = alone();
     let namespace = Namespace::with_veth("lesson", ADDRESS).unwrap();
-    let janus = Janus::start(&namespace, ADDRESS).unwrap();
     let (url, size) = (url(), users.to_string());
-    let view = ["view", &url, "-n", &size, "--every", "300ms", "--for", "14s"];
-    let (ran, (handles, arrived)) = valid(|| {
-        let running = Running::start(Some(&namespace), &[&view[..], more].concat());
-        std::thread::sleep(Duration::from_secs(11));
-        let seen = (janus.open_ends().unwrap(), janus.packets_received().unwrap());
-        (running.wait(), seen)
+    let mut view = vec!["view", &url, "-n", &size, "--every", "300ms", "--for", "16s", "--set", MUTE];
+    view.extend(per_feed.then_some(["--set", "crowd.connection_per_feed=true"]).into_iter().flatten());
+    let (ran, (told, events)) = valid(|| {
+        let events = JanusEvents::listen(&namespace).unwrap();
+        let janus = Janus::start_telling(&namespace, ADDRESS, &events.url()).unwrap();
+        let running = Running::start(Some(&namespace), &view);
+        std::thread::sleep(Duration::from_secs(14));
+        let told = Told {
+            sessions_and_handles: janus.open_ends().unwrap(),
+            packets_received: janus.packets_received().unwrap(),
+            packets_sent: janus.packets_sent().unwrap(),
+        };
+        let ran = running.wait();
+        assert!(is_left_clean(&janus, Duration::from_secs(5)), "{:?}", janus.open_ends());
+        // It collects events for a moment before it tells them.
+        std::thread::sleep(Duration::from_secs(1));
+        (ran, (told, events))
     });
     let ran = ran.expect_code(0);
     let summary = ran.summary();
     assert_eq!(figure(&summary, "participants.playing"), f64::from(users), "{ran}");
     assert_eq!(figure(&summary, "participants.failed"), 0.0, "{ran}");
     let run = RunFolder::read(ran.folder()).unwrap();
-    // Every pair plays, in sound and picture.
-    let expect = users * (users - 1) * 2;
-    assert_eq!(pairs(&run).len(), expect as usize, "{:?}", pairs(&run));
-    let lost: i64 = run.tracks.iter().map(|track| track.counters.packets_lost).sum();
-    assert_eq!(lost, 0, "{ran}");
-    // One session each, and the handles that the mode means.
-    let per_feed = more.iter().any(|word| word.contains("connection_per_feed"));
-    let each = if per_feed { users } else { 2 };
-    assert_eq!(handles, (users as usize, (users * each) as usize));
-    let pairs = users * (users - 1);
-    for kind in ["video", "audio"] {
-        for figure_name in ["expected", "playing"] {
-            let path = format!("pairs.{kind}.{figure_name}");
-            assert_eq!(figure(&summary, &path), f64::from(pairs), "{path}: {ran}");
-        }
-    }
-    // What Janus counts at its end is what was sent until then; when exactly it was asked is not known to the second.
-    let sent_until = |second: i64| -> u64 {
-        run.sent.iter().filter(|row| row.second <= second).map(|row| row.counters.packets_sent).sum()
-    };
-    assert!(
-        (sent_until(8)..=sent_until(12)).contains(&arrived),
-        "{arrived} of {} to {}",
-        sent_until(8),
-        sent_until(12)
-    );
+    every_pair_plays(&run, &summary, users, &ran);
+    is_what_janus_says(&told, &events, &run, users, per_feed);
     // What is sent is what is received, as often as there are others.
     let whole = |second: i64| (6..11).contains(&second);
     let sent: u64 =
@@ -95,28 +93,70 @@ fn lesson(name: &str, users: u32, more: &[&str]) {
     assert!((0.97..=1.03).contains(&ratio), "sent {sent}, received {received}: {ratio}");
     let delivered = figure(&summary, "pairs.flow.delivered_ratio");
     assert!((0.97..=1.03).contains(&delivered), "{delivered} of what was due: {ran}");
-    assert!(is_left_clean(&janus, Duration::from_secs(5)), "{:?}", janus.open_ends());
+}
+
+/// In sound and picture, and nothing is lost.
+fn every_pair_plays(run: &RunData, summary: &Value, users: u32, ran: &Ran) {
+    let expect = users * (users - 1);
+    assert_eq!(pairs(run).len(), expect as usize * 2, "{:?}", pairs(run));
+    let lost: i64 = run.tracks.iter().map(|track| track.counters.packets_lost).sum();
+    assert_eq!(lost, 0, "{ran}");
+    for kind in ["video", "audio"] {
+        for figure_name in ["expected", "playing"] {
+            let path = format!("pairs.{kind}.{figure_name}");
+            assert_eq!(figure(summary, &path), f64::from(expect), "{path}: {ran}");
+        }
+    }
+}
+
+/// Held against Janus's admin API, and what its event handler told of everybody's coming and going.
+fn is_what_janus_says(told: &Told, events: &JanusEvents, run: &RunData, users: u32, per_feed: bool) {
+    let pairs = (users * (users - 1)) as usize;
+    let users = users as usize;
+    // One session each, and the handles that the mode means.
+    let subscriptions = if per_feed { pairs } else { users };
+    assert_eq!(told.sessions_and_handles, (users, users + subscriptions));
+    let sent: u64 = run.sent.iter().map(|row| row.counters.packets_sent).sum();
+    let again: u64 = run.sent.iter().map(|row| row.counters.retransmitted_packets).sum();
+    assert_eq!(told.packets_received, sent + again, "what Janus has, and what was sent");
+    let received: u64 = run.tracks.iter().map(|track| track.counters.packets_received).sum();
+    assert_eq!(told.packets_sent, received, "what Janus sent, and what came");
+    for (event, count) in
+        [("joined", users), ("published", users), ("subscribed", subscriptions), ("leaving", users)]
+    {
+        assert_eq!(events.of_room(event), count, "{event}");
+    }
+    assert_eq!(events.connected(), users + subscriptions);
 }
 
 #[test]
 fn a_lesson_of_two_plays_every_pair() {
-    lesson("a_lesson_of_two_plays_every_pair", 2, &[]);
+    lesson("a_lesson_of_two_plays_every_pair", 2, false);
+}
+
+#[test]
+fn a_lesson_of_two_plays_every_pair_with_a_handle_a_feed() {
+    lesson("a_lesson_of_two_plays_every_pair_with_a_handle_a_feed", 2, true);
+}
+
+#[test]
+fn a_lesson_of_twelve_plays_every_pair_with_a_handle_a_feed() {
+    lesson("a_lesson_of_twelve_plays_every_pair_with_a_handle_a_feed", 12, true);
 }
 
 #[test]
 fn a_lesson_of_twelve_plays_every_pair() {
-    lesson("a_lesson_of_twelve_plays_every_pair", 12, &[]);
+    lesson("a_lesson_of_twelve_plays_every_pair", 12, false);
 }
 
 #[test]
 fn a_lesson_of_six_plays_every_pair_over_one_handle() {
-    lesson("a_lesson_of_six_plays_every_pair_over_one_handle", 6, &[]);
+    lesson("a_lesson_of_six_plays_every_pair_over_one_handle", 6, false);
 }
 
 #[test]
 fn a_lesson_of_six_plays_every_pair_with_a_handle_a_feed() {
-    let more = ["--set", "crowd.connection_per_feed=true"];
-    lesson("a_lesson_of_six_plays_every_pair_with_a_handle_a_feed", 6, &more);
+    lesson("a_lesson_of_six_plays_every_pair_with_a_handle_a_feed", 6, true);
 }
 
 #[test]

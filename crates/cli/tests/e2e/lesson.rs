@@ -375,21 +375,39 @@ fn a_room_that_ends_and_a_server_that_dies_and_comes_back_are_named_and_the_rest
     }
 }
 
+/// A lesson of four that is ended by a signal in mid-run: whether Janus is left with anything after five seconds.
+fn is_ended_by(janus: &Janus<'_>, namespace: &Namespace, signal: &str, per_feed: bool) {
+    let (url, set) = (url(ROOM), format!("crowd.connection_per_feed={per_feed}"));
+    let view = ["view", &url, "-n", "4", "--every", "100ms", "--for", "60s", "--set", &set];
+    let running = Running::start(Some(namespace), &view);
+    let handles = if per_feed { 16 } else { 8 };
+    let given_up_at = Instant::now() + Duration::from_secs(15);
+    while janus.open_ends().unwrap() != (4, handles) || janus.media_ports().unwrap() == 0 {
+        assert!(Instant::now() < given_up_at, "{:?}", janus.open_ends());
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    std::thread::sleep(Duration::from_secs(1));
+    running.signal(signal);
+    let ran = running.wait();
+    let is_clean = is_left_clean(janus, Duration::from_secs(5));
+    assert!(is_clean, "{signal}, per feed {per_feed}: {:?} {ran}", janus.open_ends());
+    if signal != "KILL" {
+        assert_eq!(ran.code, Some(130), "{ran}");
+        assert_eq!(ran.summary()["ending"], "interrupted", "{ran}");
+    }
+}
+
 #[test]
-fn nothing_is_left_of_a_lesson_that_was_killed() {
-    if !requires_root("nothing_is_left_of_a_lesson_that_was_killed") {
+fn nothing_is_left_of_a_lesson_that_was_killed_or_interrupted() {
+    if !requires_root("nothing_is_left_of_a_lesson_that_was_killed_or_interrupted") {
         return;
     }
     let _alone = alone();
     let namespace = Namespace::with_veth("lesson", ADDRESS).unwrap();
     let janus = Janus::start(&namespace, ADDRESS).unwrap();
-    let url = url(ROOM);
-    let running =
-        Running::start(Some(&namespace), &["view", &url, "-n", "4", "--every", "100ms", "--for", "60s"]);
-    std::thread::sleep(Duration::from_secs(5));
-    assert_eq!(janus.open_ends().unwrap(), (4, 8));
-    assert!(janus.media_ports().unwrap() > 0);
-    running.signal("KILL");
-    running.wait();
-    assert!(is_left_clean(&janus, Duration::from_secs(5)), "{:?}", janus.open_ends());
+    for signal in ["KILL", "INT", "TERM"] {
+        for per_feed in [false, true] {
+            is_ended_by(&janus, &namespace, signal, per_feed);
+        }
+    }
 }

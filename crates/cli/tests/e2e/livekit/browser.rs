@@ -1,6 +1,7 @@
 //! A real Chromium among the members: it sees our pictures move, and we see its.
 
 use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -13,11 +14,35 @@ use throng_store::RunFolder;
 use super::{ADDRESS, access, arguments, can_run, url};
 use crate::throng::{Running, alone, figure, valid};
 
+/// A Chromium that joined a room of the server at `address`, sends a picture, and shows those of the others.
+pub(crate) fn member(namespace: &Namespace, address: Ipv4Addr, room: &str) -> Chromium {
+    let mut browser = Chromium::start(namespace).unwrap();
+    browser.evaluate(include_str!("member.js")).unwrap();
+    let grant = json!({ "roomJoin": true, "canPublish": true, "canSubscribe": true });
+    let token = token("chromium", room, &grant);
+    let query = format!("protocol=16&auto_subscribe=1&access_token={token}");
+    browser.evaluate(&format!("join('ws://{address}:{PORT}/rtc?{query}')")).unwrap();
+    browser
+}
+
 /// What Chromium shows: frames so far, and the number on the test card, of each video.
-fn seen(browser: &mut Chromium) -> Vec<(u64, Option<u64>)> {
+pub(crate) fn seen(browser: &mut Chromium) -> Vec<(u64, Option<u64>)> {
     let seen = browser.evaluate("window.seen()").unwrap();
     let of = |video: &Value| (video[0].as_u64().unwrap_or(0), video[1].as_u64());
     seen.as_array().into_iter().flatten().map(of).collect()
+}
+
+/// The numbers that Chromium shows meanwhile on each of the last `count` pictures: a run that is repeated brings new ones.
+pub(crate) fn numbers(browser: &mut Chromium, count: usize, meanwhile: Duration) -> Vec<BTreeSet<u64>> {
+    let mut numbers = vec![BTreeSet::new(); count];
+    let until = Instant::now() + meanwhile;
+    while Instant::now() < until {
+        for (numbers, (_, number)) in numbers.iter_mut().zip(seen(browser).into_iter().rev()) {
+            numbers.extend(number);
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    numbers
 }
 
 #[test]
@@ -28,26 +53,12 @@ fn chromium_sees_our_pictures_move_and_is_seen() {
     let _alone = alone();
     let namespace = Namespace::with_veth("livekit", ADDRESS).unwrap();
     let _server = LiveKit::start(&namespace, ADDRESS).unwrap();
-    let mut browser = Chromium::start(&namespace).unwrap();
-    browser.evaluate(include_str!("member.js")).unwrap();
-    let grant = json!({ "roomJoin": true, "canPublish": true, "canSubscribe": true });
-    let token = token("chromium", "browser", &grant);
-    let query = format!("protocol=16&auto_subscribe=1&access_token={token}");
-    browser.evaluate(&format!("join('ws://{ADDRESS}:{PORT}/rtc?{query}')")).unwrap();
+    let mut browser = member(&namespace, ADDRESS, "browser");
     let (url, access) = (url("browser"), access());
     let view = arguments(&url, &access, &["-n", "2", "--every", "200ms", "--for", "14s"]);
     let (ran, numbers) = valid(|| {
         let running = Running::start(Some(&namespace), &view);
-        let mut numbers: [BTreeSet<u64>; 2] = Default::default();
-        let until = Instant::now() + Duration::from_secs(11);
-        while Instant::now() < until {
-            // A run that is repeated brings two videos more; only the last two are of this one.
-            let videos = seen(&mut browser);
-            for (numbers, (_, number)) in numbers.iter_mut().zip(videos.into_iter().rev()) {
-                numbers.extend(number);
-            }
-            std::thread::sleep(Duration::from_millis(100));
-        }
+        let numbers = numbers(&mut browser, 2, Duration::from_secs(11));
         (running.wait(), numbers)
     });
     let errors = browser.evaluate("window.member.errors").unwrap();

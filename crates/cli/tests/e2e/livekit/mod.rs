@@ -1,6 +1,6 @@
 //! Meetings on the real LiveKit server: every pair plays, the server counts what we count, layers change when asked for.
 
-mod browser;
+pub(crate) mod browser;
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
