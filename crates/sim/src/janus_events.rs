@@ -16,10 +16,9 @@ const LOOKS_EACH: Duration = Duration::from_millis(20);
 /// A post larger than this is none of Janus.
 const POST_MAX: usize = 16 << 20;
 
-/// Numbers of events (`events/eventhandler.h` of Janus): what a plugin says, and of WebRTC that a connection came up.
+/// Numbers of events (`events/eventhandler.h` of Janus): what a plugin says, and what becomes of a connection.
 const PLUGIN: u64 = 64;
 const WEBRTC: u64 = 16;
-const WEBRTC_UP: u64 = 6;
 
 /// Events as they come; the listener ends when this is dropped.
 #[derive(Debug)]
@@ -68,7 +67,7 @@ impl JanusEvents {
     /// How many peer connections came up.
     #[must_use]
     pub fn connected(&self) -> usize {
-        self.count(|event| event["type"] == WEBRTC && event["subtype"] == WEBRTC_UP)
+        self.count(|event| event["type"] == WEBRTC && event["event"]["connection"] == "webrtcup")
     }
 
     fn count(&self, is_it: impl Fn(&Value) -> bool) -> usize {
