@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use serde_json::Value;
-use throng_sim::janus::Janus;
+use throng_sim::janus::{Janus, ROOM};
 use throng_sim::namespace::Namespace;
 use throng_sim::requires_root;
 
@@ -85,6 +85,30 @@ fn twenty_viewers_on_janus_are_seen_thread_by_thread() {
         assert_eq!(said, Value::Bool(true), "the page does not say {text}\n{ran}");
     }
     page::fits(&mut browser, "watched");
+}
+
+#[test]
+fn a_lesson_on_janus_is_seen_thread_by_thread() {
+    if !requires_root("a_lesson_on_janus_is_seen_thread_by_thread") {
+        return;
+    }
+    let _alone = alone();
+    let namespace = Namespace::with_veth("janus", ADDRESS).unwrap();
+    let _janus = Janus::start(&namespace, ADDRESS).unwrap();
+    let url = format!("janus+ws://{ADDRESS}:8188/videoroom/{ROOM}");
+    let lesson = ["view", &url, "-n", "12", "--every", "200ms", "--for", "22s", "--watch", "process=janus"];
+    let ran = run(Some(&namespace), &lesson).expect_code(0);
+    assert_eq!(figure(&ran.summary(), "pairs.video.playing"), 132.0, "{ran}");
+    let run = throng_store::RunFolder::read(ran.folder()).unwrap();
+    // Everybody is there. The process is counted in ticks of 10 ms, one of which may lie on the other side of an edge.
+    let (of_threads, of_process) = crate::watch::threads_and_process(&run.host, "janus", 4.0, 21.5);
+    assert!(
+        of_process > 0.5 && (of_threads - of_process).abs() < 0.02 * of_process + 0.01,
+        "threads {of_threads} s, process {of_process} s\n{ran}"
+    );
+    let threads = names(&run, "thread.cpu", "thread");
+    let loops = threads.iter().filter(|name| name.starts_with("hloop")).count();
+    assert!(loops >= 24, "a loop for each who sends and each who receives: {threads:?}");
 }
 
 #[test]
