@@ -341,7 +341,7 @@ impl Connection {
                 self.outputs.push_back(ConnectionOutput::Send { to, bytes });
             }
         } else if now >= receiver.next_timeout() {
-            if let Some((bytes, to)) = receiver.poll_feedback(now).zip(self.remote) {
+            while let Some((bytes, to)) = receiver.poll_feedback(now).zip(self.remote) {
                 self.outputs.push_back(ConnectionOutput::Send { to, bytes });
             }
             receiver.timeout(now);

@@ -125,8 +125,19 @@ impl Reporter {
         transport.map_or(self.next_report_at, |at| at.min(self.next_report_at))
     }
 
-    /// One datagram with everything that is due, if anything is.
+    /// The next datagram that is due, if any is: what a track asks for, each in its own, then everything else.
     pub(super) fn due(&mut self, now: Instant, tracks: &mut [Track]) -> Option<Vec<u8>> {
+        for track in tracks.iter_mut().filter(|track| track.is_held()) {
+            let mut body = Vec::new();
+            self.requests(now, track, &mut body);
+            if !body.is_empty() {
+                // As libwebrtc has it, of whose clients each stream reports for itself. Janus goes by the first block to
+                // learn which medium all of it is about, and throws away what has none.
+                self.blocks.clear();
+                self.blocks.extend(report_block(track, now).filter(|_| !self.reduced_size));
+                return self.datagram(!self.reduced_size, body);
+            }
+        }
         let report = now >= self.next_report_at && !tracks.is_empty();
         self.blocks.clear();
         if now >= self.next_report_at {
@@ -137,7 +148,6 @@ impl Reporter {
             self.blocks.extend(held.filter_map(|track| report_block(track, now)));
         }
         let mut body = Vec::new();
-        self.requests(now, tracks, &mut body);
         if let Some(transport) = &mut self.transport
             && let Some(media_ssrc) = tracks.first().map(|track| track.ssrc)
         {
@@ -154,37 +164,40 @@ impl Reporter {
         if !report && body.is_empty() {
             return None;
         }
+        self.datagram(report || !self.reduced_size, body)
+    }
+
+    /// `body`, behind a report of the blocks gathered where there is to be one.
+    fn datagram(&mut self, has_report: bool, mut body: Vec<u8>) -> Option<Vec<u8>> {
         let mut packet = Vec::with_capacity(128 + body.len());
-        if report || !self.reduced_size {
+        if has_report {
             let _ = RtcpWriter::compound(&mut packet, Report::Receiver(self.ssrc), &self.blocks, &self.cname);
         }
         packet.append(&mut body);
         self.seal(packet)
     }
 
-    /// Packets to send again, and key frames.
-    fn requests(&mut self, now: Instant, tracks: &mut [Track], body: &mut Vec<u8>) {
-        for track in tracks.iter_mut().filter(|track| track.is_held()) {
-            if track.meter.next_timeout().is_none_or(|at| at > now) {
-                continue;
-            }
-            track.meter.timeout(now);
-            self.missing.clear();
-            track.meter.take_nacks(now, &mut self.missing);
-            if !self.missing.is_empty() {
-                let _ = RtcpWriter::reduced_size(body).nack(self.ssrc, track.ssrc, &self.missing);
-            }
-            let (pli, fir) = (track.duty.feedback.pli, track.duty.feedback.fir);
-            if (pli || fir) && track.meter.wants_key_frame(now) {
-                let writer = RtcpWriter::reduced_size(body);
-                if pli {
-                    let _ = writer.picture_loss(self.ssrc, track.ssrc);
-                    track.meter.pli_sent();
-                } else {
-                    let _ = writer.full_intra_request(self.ssrc, track.ssrc, track.duty.fir_sequence);
-                    track.duty.fir_sequence = track.duty.fir_sequence.wrapping_add(1);
-                    track.meter.fir_sent();
-                }
+    /// Packets of a track to send again, and its key frame.
+    fn requests(&mut self, now: Instant, track: &mut Track, body: &mut Vec<u8>) {
+        if track.meter.next_timeout().is_none_or(|at| at > now) {
+            return;
+        }
+        track.meter.timeout(now);
+        self.missing.clear();
+        track.meter.take_nacks(now, &mut self.missing);
+        if !self.missing.is_empty() {
+            let _ = RtcpWriter::reduced_size(body).nack(self.ssrc, track.ssrc, &self.missing);
+        }
+        let (pli, fir) = (track.duty.feedback.pli, track.duty.feedback.fir);
+        if (pli || fir) && track.meter.wants_key_frame(now) {
+            let writer = RtcpWriter::reduced_size(body);
+            if pli {
+                let _ = writer.picture_loss(self.ssrc, track.ssrc);
+                track.meter.pli_sent();
+            } else {
+                let _ = writer.full_intra_request(self.ssrc, track.ssrc, track.duty.fir_sequence);
+                track.duty.fir_sequence = track.duty.fir_sequence.wrapping_add(1);
+                track.meter.fir_sent();
             }
         }
     }

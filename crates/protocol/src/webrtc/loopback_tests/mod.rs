@@ -82,6 +82,8 @@ impl Signalling for Desk {
 #[derive(Default)]
 struct Heard {
     fractions_lost: Vec<u8>,
+    /// Of the video: lost so far, and the highest sequence number.
+    lost_of: Vec<(i32, u32)>,
     last_sr: Vec<u32>,
     nacked: Vec<u16>,
     plis: usize,
@@ -91,6 +93,8 @@ struct Heard {
     bandwidth_estimates: usize,
     byes: usize,
     reports: usize,
+    /// Requests in a datagram whose first report block is not of the stream that is asked for.
+    astray: usize,
     bad: usize,
 }
 
@@ -285,12 +289,21 @@ impl World {
 
     fn hear(&mut self, bytes: &[u8]) {
         let mut repeat = Vec::new();
+        let mut about = None;
         for packet in Compound::new(bytes) {
+            let asked_of = match &packet {
+                Ok(Rtcp::Nack(nack)) => Some(nack.media_ssrc),
+                Ok(Rtcp::PictureLoss(pli)) => Some(pli.media_ssrc),
+                _ => None,
+            };
+            self.heard.astray += usize::from(asked_of.is_some() && asked_of != about);
             match packet {
                 Ok(Rtcp::ReceiverReport(report)) => {
+                    about = about.or(report.reports().next().map(|block| block.ssrc));
                     self.heard.reports += 1;
                     for block in report.reports().filter(|block| block.ssrc == self.video.ssrc) {
                         self.heard.fractions_lost.push(block.fraction_lost);
+                        self.heard.lost_of.push((block.cumulative_lost, block.highest_sequence));
                         self.heard.last_sr.push(block.last_sr);
                     }
                 }
