@@ -134,7 +134,9 @@ impl Reporter {
                 // As libwebrtc has it, of whose clients each stream reports for itself. Janus goes by the first block to
                 // learn which medium all of it is about, and throws away what has none.
                 self.blocks.clear();
-                self.blocks.extend(report_block(track, now).filter(|_| !self.reduced_size));
+                if !self.reduced_size {
+                    self.blocks.extend(report_block(track, now));
+                }
                 return self.datagram(!self.reduced_size, body);
             }
         }

@@ -75,6 +75,19 @@ fn loss_that_stays_is_reported_and_a_key_frame_is_asked_for() {
 }
 
 #[test]
+fn requests_without_a_report_take_nothing_from_the_next_report() {
+    let mut world = World::new();
+    world.mend = |answer| answer.replace("a=rtcp-mux\r\n", "a=rtcp-mux\r\na=rtcp-rsize\r\n");
+    world.lose = |retransmission, count| count > 60 && (retransmission || count % 10 == 3);
+    world.start();
+    world.run(Duration::from_secs(8));
+    let fractions = &world.heard.fractions_lost;
+    assert!(world.heard.nacked.len() > 100 && fractions.len() <= 16, "{} reports", fractions.len());
+    let mean = fractions.iter().map(|lost| f64::from(*lost) / 256.0).sum::<f64>() / fractions.len() as f64;
+    assert!((0.05..0.15).contains(&mean), "a tenth is lost, {mean} is reported");
+}
+
+#[test]
 fn reordered_packets_are_counted_and_neither_lost_nor_late() {
     let mut world = World::new();
     world.delay = |count| count % 10 == 4;
