@@ -5,14 +5,17 @@ use std::time::{Duration, Instant};
 use throng_media::quality::WallClock;
 use throng_media::rtcp::{Arrival, Report, ReportBlock, RtcpWriter};
 use throng_media::rtp::NtpTime;
+use throng_observation::MediaKind;
 
 use super::receiver::Track;
 use super::sdp::Feedback;
 use super::srtp::Sealer;
 
-/// Mean time between receiver reports: what browsers use for video. Each is drawn between half and one and a half of
-/// it (RFC 3550 6.2), lest a crowd that joined together reports together.
-const REPORT_INTERVAL: Duration = Duration::from_secs(1);
+/// Mean time between receiver reports of a stream: libwebrtc's (`kDefaultVideoReportInterval`,
+/// `kDefaultAudioReportInterval`). Each is drawn between half and one and a half of it (RFC 3550 6.2), lest a crowd that
+/// joined together reports together.
+const VIDEO_REPORT_INTERVAL: Duration = Duration::from_secs(1);
+const AUDIO_REPORT_INTERVAL: Duration = Duration::from_secs(5);
 /// Time between transport-wide feedback messages: browsers move between 50 ms and 250 ms, and begin with this.
 const TRANSPORT_FEEDBACK_INTERVAL: Duration = Duration::from_millis(100);
 /// With as many arrivals waiting, feedback is sent before its time.
@@ -21,14 +24,19 @@ const ARRIVALS_MAX: usize = 1_000;
 /// What one track is owed.
 pub(super) struct Duty {
     feedback: Feedback,
+    report_interval: Duration,
+    next_report_at: Instant,
+    /// As the last report had it.
+    fraction_lost: u8,
     fir_sequence: u8,
     /// The middle 32 bits of the last sender report's NTP time, and when that report came.
     last_sender_report: Option<(u32, Instant)>,
 }
 
 impl Duty {
-    pub(super) fn of(feedback: Feedback) -> Self {
-        Self { feedback, fir_sequence: 0, last_sender_report: None }
+    /// When the next report on it is due.
+    pub(super) fn next_report_at(&self) -> Instant {
+        self.next_report_at
     }
 
     pub(super) fn source_changed(&mut self) {
@@ -54,11 +62,9 @@ pub(super) struct Reporter {
     cname: String,
     random: fastrand::Rng,
     clock: WallClock,
-    next_report_at: Instant,
     reduced_size: bool,
     transport: Option<TransportArrivals>,
     remb: Option<ReceiveRate>,
-    blocks: Vec<ReportBlock>,
     missing: Vec<u16>,
 }
 
@@ -69,25 +75,37 @@ pub(super) fn cname(dice: &mut fastrand::Rng) -> String {
 }
 
 impl Reporter {
-    pub(super) fn new(sealer: Sealer, seed: u64, clock: WallClock, now: Instant) -> Self {
+    pub(super) fn new(sealer: Sealer, seed: u64, clock: WallClock) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
         let cname = cname(&mut random);
-        let mut reporter = Self {
+        Self {
             sealer,
             ssrc: random.u32(1..),
             cname,
             random,
             clock,
-            next_report_at: now,
             reduced_size: false,
             transport: None,
             remb: None,
-            blocks: Vec::new(),
             missing: Vec::new(),
+        }
+    }
+
+    /// What a track that opens now is owed.
+    pub(super) fn duty(&mut self, kind: MediaKind, feedback: Feedback, now: Instant) -> Duty {
+        let report_interval = match kind {
+            MediaKind::Video => VIDEO_REPORT_INTERVAL,
+            MediaKind::Audio => AUDIO_REPORT_INTERVAL,
         };
-        // The first report comes after half an interval (RFC 3550 6.2).
-        reporter.next_report_at = now + reporter.interval() / 2;
-        reporter
+        Duty {
+            feedback,
+            report_interval,
+            // The first report comes after half an interval (RFC 3550 6.2).
+            next_report_at: now + self.drawn(report_interval) / 2,
+            fraction_lost: 0,
+            fir_sequence: 0,
+            last_sender_report: None,
+        }
     }
 
     /// What the session agreed on. Bitrate estimates (REMB) are what browsers send where transport-wide feedback,
@@ -119,64 +137,76 @@ impl Reporter {
         }
     }
 
-    /// When something will be due, beside what the tracks' meters want.
-    pub(super) fn next_at(&self) -> Instant {
-        let transport = self.transport.as_ref().and_then(|transport| transport.send_at);
-        transport.map_or(self.next_report_at, |at| at.min(self.next_report_at))
+    /// When something will be due, beside what the tracks want.
+    pub(super) fn next_at(&self) -> Option<Instant> {
+        self.transport.as_ref().and_then(|transport| transport.send_at)
     }
 
-    /// The next datagram that is due, if any is: what a track asks for, each in its own, then everything else.
+    /// The next datagram that is due, if any is.
+    ///
+    /// Each stream reports and asks for itself, as libwebrtc's do. Janus goes by the first block to learn which medium
+    /// all of a datagram is about, and throws away what has none: of several blocks it would hear one.
     pub(super) fn due(&mut self, now: Instant, tracks: &mut [Track]) -> Option<Vec<u8>> {
-        for track in tracks.iter_mut().filter(|track| track.is_held()) {
-            let mut body = Vec::new();
-            self.requests(now, track, &mut body);
-            if !body.is_empty() {
-                // As libwebrtc has it, of whose clients each stream reports for itself. Janus goes by the first block to
-                // learn which medium all of it is about, and throws away what has none.
-                self.blocks.clear();
-                if !self.reduced_size {
-                    self.blocks.extend(report_block(track, now));
-                }
-                return self.datagram(!self.reduced_size, body);
-            }
-        }
-        let report = now >= self.next_report_at && !tracks.is_empty();
-        self.blocks.clear();
-        if now >= self.next_report_at {
-            self.next_report_at = now + self.interval();
-        }
-        if report {
-            let held = tracks.iter_mut().filter(|track| track.is_held());
-            self.blocks.extend(held.filter_map(|track| report_block(track, now)));
-        }
         let mut body = Vec::new();
-        if let Some(transport) = &mut self.transport
-            && let Some(media_ssrc) = tracks.first().map(|track| track.ssrc)
-        {
-            transport.write(now, self.ssrc, media_ssrc, &mut body);
-        }
-        if report && let Some(rate) = &mut self.remb {
-            let loss = self.blocks.iter().map(|block| block.fraction_lost).max().unwrap_or(0);
-            if let Some(bits_per_second) = rate.estimate(now, loss) {
-                let ssrcs: Vec<u32> = tracks.iter().map(|track| track.ssrc).collect();
-                let ssrcs = ssrcs.get(..ssrcs.len().min(255)).unwrap_or_default();
-                let _ = RtcpWriter::reduced_size(&mut body).remb(self.ssrc, bits_per_second, ssrcs);
+        for at in 0..tracks.len() {
+            let Some(track) = tracks.get_mut(at).filter(|track| track.is_held()) else { continue };
+            self.requests(now, track, &mut body);
+            let reports = now >= track.duty.next_report_at;
+            if !reports && body.is_empty() {
+                continue;
+            }
+            let mut block = None;
+            if reports || !self.reduced_size {
+                block = report_block(track, now);
+            }
+            if reports {
+                track.duty.next_report_at = now + self.drawn(track.duty.report_interval);
+                self.estimate(now, at, tracks, &mut body);
+            }
+            if block.is_some() || !body.is_empty() {
+                return self.datagram(reports || !self.reduced_size, block, body);
             }
         }
-        if !report && body.is_empty() {
+        let media_ssrc = tracks.first()?.ssrc;
+        self.transport.as_mut()?.write(now, self.ssrc, media_ssrc, &mut body);
+        if body.is_empty() {
             return None;
         }
-        self.datagram(report || !self.reduced_size, body)
+        self.datagram(!self.reduced_size, None, body)
     }
 
-    /// `body`, behind a report of the blocks gathered where there is to be one.
-    fn datagram(&mut self, has_report: bool, mut body: Vec<u8>) -> Option<Vec<u8>> {
+    /// A report, of `block` if there is one, where there is to be one; and `body` behind it.
+    fn datagram(
+        &mut self,
+        has_report: bool,
+        block: Option<ReportBlock>,
+        mut body: Vec<u8>,
+    ) -> Option<Vec<u8>> {
         let mut packet = Vec::with_capacity(128 + body.len());
         if has_report {
-            let _ = RtcpWriter::compound(&mut packet, Report::Receiver(self.ssrc), &self.blocks, &self.cname);
+            let report = Report::Receiver(self.ssrc);
+            let _ = RtcpWriter::compound(&mut packet, report, block.as_slice(), &self.cname);
         }
         packet.append(&mut body);
         self.seal(packet)
+    }
+
+    /// The bitrate estimate, behind the report of `tracks[at]` if that is the one which carries it.
+    fn estimate(&mut self, now: Instant, at: usize, tracks: &[Track], body: &mut Vec<u8>) {
+        let Some(rate) = &mut self.remb else { return };
+        let agreed =
+            tracks.iter().enumerate().filter(|(_, track)| track.is_held() && track.duty.feedback.remb);
+        // Of the most frequent reports, the first.
+        let carrier = agreed.min_by_key(|(_, track)| track.duty.report_interval);
+        if carrier.is_none_or(|(carrier, _)| carrier != at) {
+            return;
+        }
+        let loss = tracks.iter().map(|track| track.duty.fraction_lost).max().unwrap_or(0);
+        if let Some(bits_per_second) = rate.estimate(now, loss) {
+            let ssrcs: Vec<u32> = tracks.iter().map(|track| track.ssrc).collect();
+            let ssrcs = ssrcs.get(..ssrcs.len().min(255)).unwrap_or_default();
+            let _ = RtcpWriter::reduced_size(body).remb(self.ssrc, bits_per_second, ssrcs);
+        }
     }
 
     /// Packets of a track to send again, and its key frame.
@@ -215,13 +245,14 @@ impl Reporter {
         self.sealer.seal_rtcp(&mut packet).ok().map(|()| packet)
     }
 
-    fn interval(&mut self) -> Duration {
-        REPORT_INTERVAL.mul_f64(0.5 + self.random.f64())
+    fn drawn(&mut self, mean: Duration) -> Duration {
+        mean.mul_f64(0.5 + self.random.f64())
     }
 }
 
 fn report_block(track: &mut Track, now: Instant) -> Option<ReportBlock> {
     let reception = track.meter.reception()?;
+    track.duty.fraction_lost = reception.fraction_lost;
     let (last_sr, delay_since_last_sr) = track.duty.since_sender_report(now);
     Some(ReportBlock {
         ssrc: track.ssrc,

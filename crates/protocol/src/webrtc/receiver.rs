@@ -114,7 +114,7 @@ impl Receiver {
             extension_ids: ExtensionIds::default(),
             sources: Vec::new(),
             tracks: Vec::new(),
-            reporter: Reporter::new(keys.sealer()?, options.seed, options.clock, now),
+            reporter: Reporter::new(keys.sealer()?, options.seed, options.clock),
             clock: options.clock,
             first_track: options.first_track,
             next_interval_at: next_second(options.joined_at, now),
@@ -332,7 +332,7 @@ impl Receiver {
             section: assignment.section,
             codec: assignment.codec,
             kind: assignment.kind,
-            duty: Duty::of(assignment.feedback),
+            duty: self.reporter.duty(assignment.kind, assignment.feedback, now),
             payloads: PayloadReader::new(assignment.codec),
             layering: Layering::default(),
             first_frame_told: false,
@@ -436,8 +436,11 @@ impl Receiver {
     #[must_use]
     pub fn next_timeout(&self) -> Instant {
         let held = self.tracks.iter().filter(|track| track.is_held());
-        let meters = held.filter_map(|track| track.meter.next_timeout());
-        meters.chain([self.next_interval_at, self.reporter.next_at()]).min().unwrap_or(self.next_interval_at)
+        let tracks = held.map(|track| {
+            let report_at = track.duty.next_report_at();
+            track.meter.next_timeout().map_or(report_at, |at| at.min(report_at))
+        });
+        tracks.chain(self.reporter.next_at()).fold(self.next_interval_at, Instant::min)
     }
 
     /// When the last authentic packet of a track came.

@@ -93,6 +93,10 @@ struct Heard {
     bandwidth_estimates: usize,
     byes: usize,
     reports: usize,
+    /// Of the audio.
+    audio_reports: usize,
+    /// Reports of more than one stream.
+    crowded_reports: usize,
     /// Requests in a datagram whose first report block is not of the stream that is asked for.
     astray: usize,
     bad: usize,
@@ -301,6 +305,9 @@ impl World {
                 Ok(Rtcp::ReceiverReport(report)) => {
                     about = about.or(report.reports().next().map(|block| block.ssrc));
                     self.heard.reports += 1;
+                    self.heard.crowded_reports += usize::from(report.reports().count() > 1);
+                    self.heard.audio_reports +=
+                        report.reports().filter(|block| block.ssrc == self.audio.ssrc).count();
                     for block in report.reports().filter(|block| block.ssrc == self.video.ssrc) {
                         self.heard.fractions_lost.push(block.fraction_lost);
                         self.heard.lost_of.push((block.cumulative_lost, block.highest_sequence));

@@ -88,6 +88,17 @@ fn requests_without_a_report_take_nothing_from_the_next_report() {
 }
 
 #[test]
+fn each_stream_reports_for_itself_as_often_as_a_browsers() {
+    let mut world = World::new();
+    world.start();
+    world.run(Duration::from_secs(30));
+    let (video, audio) = (world.heard.fractions_lost.len(), world.heard.audio_reports);
+    assert!((22..=38).contains(&video), "{video} reports of the picture");
+    assert!((4..=9).contains(&audio), "{audio} reports of the sound");
+    assert_eq!(world.heard.crowded_reports, 0);
+}
+
+#[test]
 fn reordered_packets_are_counted_and_neither_lost_nor_late() {
     let mut world = World::new();
     world.delay = |count| count % 10 == 4;
