@@ -15,9 +15,12 @@ struct Arguments {
     /// Threads of the watched process.
     #[arg(long, default_value_t = 2_000)]
     threads: usize,
-    /// How many of them work, 2 % of a core in all.
+    /// How many of them work.
     #[arg(long, default_value_t = 100)]
     busy: usize,
+    /// What these use of a core, all together, %.
+    #[arg(long, default_value_t = 2.0)]
+    work_percent: f64,
     /// Seconds.
     #[arg(long, default_value_t = 30)]
     seconds: u64,
@@ -54,6 +57,8 @@ fn main() -> anyhow::Result<()> {
                 &arguments.threads.to_string(),
                 "--busy",
                 &arguments.busy.to_string(),
+                "--work-percent",
+                &arguments.work_percent.to_string(),
             ])
             .spawn()?,
     );
@@ -90,8 +95,8 @@ fn command(program: impl AsRef<std::ffi::OsStr>, arguments: &[&str]) -> Command 
 #[expect(clippy::print_stdout, reason = "the table is what the benchmark is for")]
 fn tell(arguments: &Arguments, costs: &[Cost]) {
     println!(
-        "{} threads, {} of them at work, {} s, all at the same time\n",
-        arguments.threads, arguments.busy, arguments.seconds
+        "{} threads, {} of them at work for {} % of a core, {} s, all at the same time\n",
+        arguments.threads, arguments.busy, arguments.work_percent, arguments.seconds
     );
     println!("| Program | CPU, % of one core | peak memory, MB | CPU against throng |\n|---|---|---|---|");
     let ours = costs.first().map_or(1.0, Cost::cores);
@@ -140,12 +145,17 @@ impl Drop for Ended {
 
 /// Threads that sleep, some of which wake up ten times a second to work a little.
 fn crowd(arguments: &Arguments) -> ! {
+    let share = arguments.work_percent / 100.0 / arguments.busy.max(1) as f64;
+    let pause = Duration::from_millis(100);
     for number in 0..arguments.threads {
         let is_busy = number < arguments.busy;
         let work = move || loop {
             if is_busy {
-                std::hint::black_box((0..4_000_u64).fold(0, |a, b| a ^ b.wrapping_mul(a)));
-                std::thread::sleep(Duration::from_millis(100));
+                let until = thread_cpu() + pause.mul_f64(share);
+                while thread_cpu() < until {
+                    std::hint::black_box((0..500_u64).fold(0, |a, b| a ^ b.wrapping_mul(a)));
+                }
+                std::thread::sleep(pause);
             } else {
                 std::thread::sleep(Duration::from_secs(3600));
             }
@@ -158,4 +168,12 @@ fn crowd(arguments: &Arguments) -> ! {
     loop {
         std::thread::park();
     }
+}
+
+/// What this thread has used of a CPU.
+fn thread_cpu() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the pointer is to a local that outlives the call; every thread has this clock.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }

@@ -93,6 +93,9 @@ impl Finder {
         is_served: impl Fn(usize) -> bool,
     ) -> io::Result<Vec<Found>> {
         self.pass = self.pass.wrapping_add(1);
+        if self.targets.iter().all(|target| matches!(target, Target::Pid(_))) {
+            return Ok(self.numbered(reader, &watched));
+        }
         seek(&self.proc, SeekFrom::Start(0))?;
         let mut found: Vec<Found> = Vec::new();
         let now = Instant::now();
@@ -118,6 +121,19 @@ impl Finder {
         self.known.retain(|_, known| known.pass == pass);
         self.find_ports(now, reader, &watched, &is_served, &mut found);
         Ok(found)
+    }
+
+    /// Where all targets are numbers, nobody else need be looked at.
+    fn numbered(&self, reader: &mut Reader, watched: &impl Fn(u32) -> Option<(usize, bool)>) -> Vec<Found> {
+        let numbers = self.targets.iter().filter_map(|target| match target {
+            Target::Pid(pid) => Some(*pid),
+            _ => None,
+        });
+        let new = numbers.filter(|pid| watched(*pid).is_none());
+        let mut found: Vec<_> =
+            new.filter_map(|pid| judge(&self.targets, &self.groups, reader, pid, |_| None)).collect();
+        found.dedup();
+        found
     }
 
     fn find_ports(

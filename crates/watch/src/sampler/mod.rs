@@ -42,6 +42,8 @@ const PLACES_MAX: usize = 16;
 const DIR_BYTES: usize = 32 * 1024;
 /// Descriptors left for everything else.
 const DESCRIPTORS_SPARE: u64 = 256;
+/// A thread that used less of a core in the last pass has nothing to show between two passes.
+const HOT_SHARE_MIN: f64 = 0.001;
 /// A pass that begins later than this share of its period is late.
 const LATE_RATIO: f64 = 0.2;
 
@@ -80,7 +82,7 @@ pub(crate) struct Sampler {
     hot: Vec<(u32, u32)>,
     /// Those before; kept for its room.
     was_hot: Vec<(u32, u32)>,
-    shares: Vec<(f64, u32, u32)>,
+    heats: Vec<(f64, u32, u32)>,
     pace: Pace,
     budget: Budget,
     own: Own,
@@ -130,7 +132,7 @@ impl Sampler {
             room: threads_room(),
             hot: Vec::with_capacity(settings.hot_threads),
             was_hot: Vec::with_capacity(settings.hot_threads),
-            shares: Vec::new(),
+            heats: Vec::new(),
             own: Own::default(),
             _cost: cost,
             began,
@@ -356,18 +358,18 @@ impl Sampler {
 
     /// The threads that took most CPU time in the last pass.
     fn choose_hot(&mut self) {
-        self.shares.clear();
+        self.heats.clear();
         for process in self.processes.values() {
-            let shares = process.threads.shares().filter(|(share, _)| *share > 0.0);
-            self.shares.extend(shares.map(|(share, tid)| (share, process.pid, tid)));
+            let heats = process.threads.heats().filter(|(heat, _)| *heat >= HOT_SHARE_MIN);
+            self.heats.extend(heats.map(|(heat, tid)| (heat, process.pid, tid)));
         }
         let wanted = self.settings.hot_threads;
-        if self.shares.len() > wanted && wanted > 0 {
-            self.shares.select_nth_unstable_by(wanted - 1, |a, b| b.0.total_cmp(&a.0));
+        if self.heats.len() > wanted && wanted > 0 {
+            self.heats.select_nth_unstable_by(wanted - 1, |a, b| b.0.total_cmp(&a.0));
         }
         std::mem::swap(&mut self.hot, &mut self.was_hot);
         self.hot.clear();
-        self.hot.extend(self.shares.iter().take(wanted).map(|(_, pid, tid)| (*pid, *tid)));
+        self.hot.extend(self.heats.iter().take(wanted).map(|(_, pid, tid)| (*pid, *tid)));
         for (pid, tid) in self.was_hot.iter().filter(|thread| !self.hot.contains(thread)) {
             if let Some(process) = self.processes.get_mut(pid) {
                 process.threads.cool(*tid);

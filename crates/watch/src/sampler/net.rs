@@ -69,6 +69,8 @@ pub(crate) struct Net {
     pub(crate) settings: Vec<(&'static str, String)>,
     is_own: bool,
     counters: [Rate; COUNTERS.len()],
+    /// IPv6's share of the counters, once read; and whether it grew: where nobody uses it, whole passes alone read it.
+    over_ipv6: (Option<[u64; UDP_COUNTERS]>, bool),
     udp_drops_before: Option<u64>,
     interfaces: HashMap<Box<[u8]>, Nic>,
     levels: [Meter; 8],
@@ -137,6 +139,7 @@ impl Net {
             limits: inside.limits,
             settings: inside.settings,
             counters: Default::default(),
+            over_ipv6: Default::default(),
             udp_drops_before: None,
             interfaces: HashMap::new(),
             levels: Default::default(),
@@ -181,16 +184,17 @@ impl Net {
             }
         };
         if let Some(Ok(text)) = self.files.snmp.as_ref().map(|file| reader.one(file)) {
-            for (protocol, name, value) in net_snmp::parse(text) {
+            let ours = |protocol: &[u8]| protocol == b"Udp" || (is_slow && protocol == b"Tcp");
+            for (protocol, name, value) in net_snmp::parse(text).filter(|(protocol, ..)| ours(protocol)) {
                 if protocol == b"Tcp" && name == b"CurrEstab" {
                     established = Some(value);
                 }
                 add(&|(p, n, ..)| *p == protocol && *n == name, value);
             }
         }
-        if let Some(Ok(text)) = self.files.snmp6.as_ref().map(|file| reader.one(file)) {
-            let udp = net_snmp::parse6(text).filter(|(name, _)| name.starts_with(b"Udp6"));
-            udp.for_each(|(name, value)| add(&|(_, _, n, _)| *n == name, value));
+        self.read_ipv6(reader, is_slow);
+        for ((.., name, _), value) in COUNTERS.iter().zip(self.over_ipv6.0.iter().flatten()) {
+            add(&|(_, _, n, _)| n == name, *value);
         }
         if is_slow && let Some(Ok(text)) = self.files.netstat.as_ref().map(|file| reader.one(file)) {
             let ours = net_snmp::parse(text).filter(|(protocol, ..)| *protocol == b"TcpExt");
@@ -207,6 +211,24 @@ impl Net {
         }
         let drops = UDP_DROPS.iter().filter_map(|place| sums.get(*place).copied().flatten()).sum();
         self.udp_drops_before.replace(drops).is_some_and(|before| drops > before)
+    }
+
+    fn read_ipv6(&mut self, reader: &mut Reader, is_slow: bool) {
+        let (before, is_used) = self.over_ipv6;
+        if !is_slow && !is_used {
+            return;
+        }
+        let Some(Ok(text)) = self.files.snmp6.as_ref().map(|file| reader.one(file)) else { return };
+        let counters = self.over_ipv6.0.get_or_insert_default();
+        for (name, value) in net_snmp::parse6(text).filter(|(name, _)| name.starts_with(b"Udp6")) {
+            let mut places = counters.iter_mut().zip(COUNTERS);
+            if let Some((place, _)) = places.find(|(_, (.., theirs, _))| *theirs == name) {
+                *place = value;
+            }
+        }
+        if is_slow {
+            self.over_ipv6.1 = self.over_ipv6.0 != before;
+        }
     }
 
     fn read_levels(&mut self, out: &Out, reader: &mut Reader, units: &Units) {

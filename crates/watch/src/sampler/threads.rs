@@ -33,6 +33,9 @@ const SLEEPER_PASSES: u32 = 8;
 const UNEXPLAINED_NS: u64 = 1_000_000;
 const UNEXPLAINED_PART: u64 = 100;
 
+/// A thread that is hot counts as so much hotter: threads alike do not take turns, which would cost and leave fragments.
+const STAYS_HOT: f64 = 2.0;
+
 /// A thread that is read.
 #[derive(Debug)]
 struct Thread {
@@ -105,9 +108,9 @@ impl Threads {
         self.by_tid.values().filter(|thread| thread.is_blocked).count()
     }
 
-    /// Each thread's share of the last whole pass.
-    pub(crate) fn shares(&self) -> impl Iterator<Item = (f64, u32)> {
-        self.by_tid.iter().map(|(tid, thread)| (thread.share, *tid))
+    /// Each thread's share of the last whole pass, of those that are hot so much more that they stay.
+    pub(crate) fn heats(&self) -> impl Iterator<Item = (f64, u32)> {
+        self.by_tid.iter().map(|(tid, thread)| (thread.heat(), *tid))
     }
 
     /// Looks for new threads, reads all that run, and ends the series of those that are gone. `count`: how many threads
@@ -327,6 +330,11 @@ impl Thread {
         thread.on_cpu.begin(since, begun.on_cpu_ns);
         thread.waiting.begin(since, begun.waiting_ns);
         Ok(thread)
+    }
+
+    fn heat(&self) -> f64 {
+        let is_hot = self.hot.as_ref().is_some_and(|hot| hot.status.is_some());
+        if is_hot { self.share * STAYS_HOT } else { self.share }
     }
 
     /// Whether it is to be read in this pass, whatever the process did.
