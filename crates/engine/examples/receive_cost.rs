@@ -27,7 +27,7 @@ impl Participant for Counter {
     fn handle(&mut self, now: Instant, input: Input<'_>) {
         match input {
             Input::Start { .. } => {
-                self.outputs.push(Output::Open(Channel(0), Open::Datagrams { toward: self.server }));
+                self.outputs.push(Output::Open(Channel(0), Open::Datagrams { toward: vec![self.server] }));
             }
             Input::Opened { opening, .. } => {
                 self.known.lock().expect("not poisoned").extend(opening.local);

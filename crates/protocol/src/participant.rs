@@ -135,10 +135,11 @@ pub type Why = &'static str;
 /// What kind of channel to open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Open {
-    /// A UDP socket of its own, bound to the local address from which `toward` is reached.
+    /// A UDP socket of its own, bound to the local address from which the peer is reached.
     Datagrams {
-        /// An address that the socket will send to; it chooses the interface, not the peer.
-        toward: SocketAddr,
+        /// Addresses that it may have, the likeliest first. The first that this host has a way to chooses the interface,
+        /// not the peer.
+        toward: Vec<SocketAddr>,
     },
     /// A TCP connection.
     Stream {
@@ -248,6 +249,9 @@ pub enum ChannelError {
     /// The peer closed in order (WebSocket close code, if any).
     #[error("closed by the server ({0:?})")]
     ClosedByPeer(Option<u16>),
+    /// This host has no way to any of the addresses that the peer may have.
+    #[error("no way to {0}")]
+    NoRoute(String),
     /// This machine has no descriptor, port or memory left for it.
     #[error("generator: {0}")]
     Generator(String),
@@ -281,6 +285,7 @@ impl From<ChannelError> for throng_observation::Failure {
             ChannelError::Protocol(_) => Reason::Protocol,
             ChannelError::Timeout(_) => Reason::SignallingTimeout,
             ChannelError::ClosedByPeer(_) => Reason::SignallingClosed,
+            ChannelError::NoRoute(_) => Reason::Ice,
             ChannelError::Generator(_) => Reason::Generator,
         };
         Self::new(reason, error.to_string())

@@ -221,7 +221,7 @@ impl Seat {
                 Output::Signal(channel, message) => {
                     hub.ask(self.number, self.source_ip, Want::Send(channel, Outgoing::Message(message)));
                 }
-                Output::Open(channel, Open::Datagrams { toward }) => self.open(now, channel, toward, hub),
+                Output::Open(channel, Open::Datagrams { toward }) => self.open(now, channel, &toward, hub),
                 Output::Open(channel, open) => {
                     hub.ask(self.number, self.source_ip, Want::Open(channel, Box::new(open)));
                 }
@@ -273,7 +273,7 @@ impl Seat {
         }
     }
 
-    fn open(&mut self, now: Instant, channel: Channel, toward: SocketAddr, hub: &mut Hub) {
+    fn open(&mut self, now: Instant, channel: Channel, toward: &[SocketAddr], hub: &mut Hub) {
         let input = match self.bind(channel, toward, hub) {
             Ok(local) => {
                 hub.reports.push(Seen::LocalAddress { who: self.who, address: local });
@@ -287,21 +287,17 @@ impl Seat {
     fn bind(
         &mut self,
         channel: Channel,
-        toward: SocketAddr,
+        toward: &[SocketAddr],
         hub: &mut Hub,
     ) -> Result<SocketAddr, ChannelError> {
-        if !(hub.reach)(toward.ip()) {
-            return Err(ChannelError::NotAllowed(toward.to_string()));
-        }
-        let ours =
-            |e: std::io::Error| ChannelError::Generator(format!("datagram socket toward {toward}: {e}"));
         if self.sockets.len() >= SOCKETS_MAX || self.sockets.iter().any(|line| line.channel == channel) {
             return Err(ChannelError::Generator(format!(
                 "channel {} is taken, or too many are open",
                 channel.0
             )));
         }
-        let local = hub.sources.toward(self.source_ip, toward).map_err(ours)?;
+        let local = hub.sources.toward_first(self.source_ip, toward, &hub.reach)?;
+        let ours = |e: std::io::Error| ChannelError::Generator(format!("datagram socket at {local}: {e}"));
         let socket = DatagramSocket::bind(local, hub.receive_buffer_bytes).map_err(ours)?;
         hub.watch(&socket, self.number, channel, self.pace).map_err(ours)?;
         let local = socket.local();

@@ -7,6 +7,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
+use throng_protocol::participant::ChannelError;
+
 use super::batch;
 use crate::config::Reach;
 
@@ -129,6 +131,34 @@ pub(crate) struct Sources {
 const ROUTES_MAX: usize = 1024;
 
 impl Sources {
+    /// The local address toward the first of `peers` that may be reached and that this host has a way to.
+    ///
+    /// # Errors
+    /// None may be reached, there is a way to none of those that may, or this host has no descriptor left to ask.
+    pub(crate) fn toward_first(
+        &mut self,
+        dealt: Option<IpAddr>,
+        peers: &[SocketAddr],
+        reach: &Reach,
+    ) -> Result<IpAddr, ChannelError> {
+        let (allowed, refused): (Vec<SocketAddr>, Vec<_>) = peers.iter().partition(|peer| reach(peer.ip()));
+        let mut no_way = Vec::new();
+        for peer in allowed {
+            match self.toward(dealt, peer) {
+                Ok(local) => return Ok(local),
+                Err(error) if is_no_way(&error) => no_way.push(format!("{peer} ({error})")),
+                Err(error) => {
+                    return Err(ChannelError::Generator(format!("datagram socket toward {peer}: {error}")));
+                }
+            }
+        }
+        if no_way.is_empty() {
+            let refused: Vec<_> = refused.iter().map(ToString::to_string).collect();
+            return Err(ChannelError::NotAllowed(refused.join(", ")));
+        }
+        Err(ChannelError::NoRoute(no_way.join(", ")))
+    }
+
     /// The local address toward `toward`: the one that the participant was `dealt` if it is of the same family, else
     /// what the route chooses.
     pub(crate) fn toward(&mut self, dealt: Option<IpAddr>, toward: SocketAddr) -> io::Result<IpAddr> {
@@ -151,6 +181,20 @@ impl Sources {
     }
 }
 
+/// Whether there is no way to an address, in whatever words the kernel has it: no route, one that leads nowhere
+/// (blackhole, prohibit), none of its family.
+fn is_no_way(error: &io::Error) -> bool {
+    let words = [
+        libc::ENETUNREACH,
+        libc::EHOSTUNREACH,
+        libc::EADDRNOTAVAIL,
+        libc::EAFNOSUPPORT,
+        libc::EINVAL,
+        libc::EACCES,
+    ];
+    error.raw_os_error().is_some_and(|code| words.contains(&code))
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -168,6 +212,20 @@ mod tests {
         assert_eq!(toward(Some("::1"), "127.0.0.1:9"), "127.0.0.1");
         assert_eq!(toward(None, "127.0.0.1:9"), "127.0.0.1");
         assert_eq!(toward(Some("::1"), "[::1]:9"), "::1");
+    }
+
+    #[test]
+    fn an_address_without_a_way_to_it_leaves_the_choice_to_the_next() {
+        let reach: Reach = Arc::new(|ip: IpAddr| ip != IpAddr::from([127, 0, 0, 9]));
+        let first = |peers: &[&str]| {
+            let peers: Vec<SocketAddr> = peers.iter().map(|peer| peer.parse().unwrap()).collect();
+            Sources::default().toward_first(None, &peers, &reach)
+        };
+        // Only broadcasts live there: the kernel lets nobody connect.
+        let nowhere = "255.255.255.255:9";
+        assert_eq!(first(&[nowhere, "127.0.0.9:1", "127.0.0.1:1"]).unwrap().to_string(), "127.0.0.1");
+        assert!(matches!(first(&[nowhere]), Err(ChannelError::NoRoute(_))));
+        assert!(matches!(first(&["127.0.0.9:1"]), Err(ChannelError::NotAllowed(_))));
     }
 
     #[test]

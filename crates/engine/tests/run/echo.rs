@@ -107,7 +107,7 @@ impl Participant for Echo {
                 assert!(intended_at <= now);
                 self.outputs.push_back(match self.ask.clone() {
                     Ask::Datagrams(toward) | Ask::Mute(toward) | Ask::Astray(toward, _) => {
-                        Output::Open(CHANNEL, Open::Datagrams { toward })
+                        Output::Open(CHANNEL, Open::Datagrams { toward: vec![toward] })
                     }
                     Ask::WebSocket(url) => {
                         let url = url.parse().unwrap();

@@ -51,7 +51,7 @@ pub struct Outgoing {
 #[derive(Debug)]
 pub(super) enum ConnectionOutput {
     /// Open its socket; it will send to this address.
-    Open { toward: SocketAddr },
+    Open { toward: Vec<SocketAddr> },
     /// Send a datagram.
     Send { to: SocketAddr, bytes: Vec<u8> },
     /// Our offer, with the one candidate that we have.

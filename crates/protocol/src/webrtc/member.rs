@@ -10,6 +10,7 @@ use throng_media::quality::WallClock;
 use throng_observation::{Failure, FailureReason, Observation, Outcome, Phase};
 use throng_scenario::LayerWish;
 
+use super::candidates::first_of;
 use super::connection::{Connection, ConnectionOutput, Outgoing, Shared};
 use super::meeting::{Change, Conduct, Meeting};
 use super::viewer::{MayReach, Patience};
@@ -17,8 +18,6 @@ use crate::participant::{Channel, Input, Open, Opening, Output, Participant, Tra
 use crate::signalling::SIGNALLING;
 use crate::signalling::room::{PeerId, RoomInput, RoomOutput, RoomSignalling};
 
-/// Nothing is sent there; it only names the default route (TEST-NET-1, RFC 5737).
-const ANYWHERE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1)), 9);
 /// More peer connections than this one participant does not make, whatever the server says.
 const PEERS_MAX: usize = 1_024;
 /// So long waits who waits for nothing.
@@ -260,8 +259,8 @@ impl Member {
         }
     }
 
-    fn toward(&self) -> SocketAddr {
-        self.server.or(self.options.toward).unwrap_or(ANYWHERE)
+    fn toward(&self) -> Vec<SocketAddr> {
+        first_of(Vec::new(), self.server.or(self.options.toward))
     }
 
     /// The connection of that number, made if it is not there.

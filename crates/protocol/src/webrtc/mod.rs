@@ -5,6 +5,8 @@ pub mod viewer;
 
 pub mod session;
 
+mod candidates;
+
 mod checks;
 
 pub mod relay;

@@ -1,7 +1,7 @@
 //! The viewer: a participant that lets its signalling adapter agree with the server, connects, plays and leaves.
 
 use std::collections::VecDeque;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -30,8 +30,6 @@ const MEDIA: Channel = Channel(1);
 const RELAY: Channel = Channel(2);
 /// Candidates that come before there is a session to take them; more are not kept.
 const EARLY_CANDIDATES_MAX: usize = 64;
-/// TEST-NET-1 (RFC 5737): nothing is sent there, it only names the default route.
-const ANYWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 9);
 
 /// Longer than any run.
 const NEVER: Duration = Duration::from_secs(10 * 365 * 86_400);

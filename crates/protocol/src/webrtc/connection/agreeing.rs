@@ -7,26 +7,24 @@ use throng_observation::{FailureReason, Observation, Refused};
 
 use super::{Connection, ConnectionOutput, EARLY_CANDIDATES_MAX, Peer, State, Step, Wanted};
 use crate::webrtc::agreed;
+use crate::webrtc::candidates::offered_addresses;
 use crate::webrtc::receiver::{Receiver, ReceiverOptions, next_second};
-use crate::webrtc::sdp::Description;
 use crate::webrtc::sender::{Sender, SenderOptions, SentTrack};
 use crate::webrtc::session::{Negotiated, RemoteCandidate, Session, SessionError};
 use crate::webrtc::srtp::SessionKeys;
 
 impl Connection {
     /// Makes an offer, once the socket toward the server is open.
-    pub(in crate::webrtc) fn offer(&mut self, now: Instant, toward: SocketAddr) {
+    pub(in crate::webrtc) fn offer(&mut self, now: Instant, toward: Vec<SocketAddr>) {
         self.open(now, Wanted::Offer, toward);
     }
 
     /// The peer offers, for the first time or again.
-    pub(in crate::webrtc) fn remote_offer(&mut self, now: Instant, sdp: String, toward: SocketAddr) {
+    pub(in crate::webrtc) fn remote_offer(&mut self, now: Instant, sdp: String, toward: Vec<SocketAddr>) {
         let (State::Connecting { peer, .. } | State::Playing { peer, .. }) = &mut self.state else {
-            let candidates = Description::candidates_of(&sdp);
-            let usable = candidates.iter().filter_map(|text| RemoteCandidate::parse(text).ok());
-            let mut reachable = usable.filter(RemoteCandidate::is_udp).map(|candidate| candidate.address());
-            let named = reachable.find(|address| (self.shared.may_reach)(address.ip()));
-            return self.open(now, Wanted::AnswerTo(sdp), named.unwrap_or(toward));
+            let mut named = offered_addresses(&sdp, &self.shared.may_reach);
+            named.extend(toward);
+            return self.open(now, Wanted::AnswerTo(sdp), named);
         };
         match peer.session.accept_offer(&sdp) {
             Ok((answer, negotiated)) => {
@@ -72,7 +70,7 @@ impl Connection {
         }
     }
 
-    fn open(&mut self, now: Instant, wanted: Wanted, toward: SocketAddr) {
+    fn open(&mut self, now: Instant, wanted: Wanted, toward: Vec<SocketAddr>) {
         let by = now + self.shared.patience.signalling;
         self.state = State::Opening { by, wanted, candidates: Vec::new() };
         self.outputs.push_back(ConnectionOutput::Open { toward });

@@ -5,10 +5,10 @@ use std::time::Instant;
 
 use throng_observation::{FailureReason, Observation, Phase, Refused};
 
-use super::{ANYWHERE, EARLY_CANDIDATES_MAX, MEDIA, Peer, State, Step, Viewer, Wanted};
+use super::{EARLY_CANDIDATES_MAX, MEDIA, Peer, State, Step, Viewer, Wanted};
 use crate::participant::{Open, Opening, Output};
 use crate::signalling::SignalInput;
-use crate::webrtc::sdp::Description;
+use crate::webrtc::candidates::{first_of, offered_addresses};
 use crate::webrtc::session::{Negotiated, RemoteCandidate, Session, SessionError};
 
 impl Viewer {
@@ -17,16 +17,10 @@ impl Viewer {
             return self.odd("signalling", "an offer was wanted twice");
         };
         let named = match &wanted {
-            Wanted::Offer => None,
-            Wanted::AnswerTo(sdp) => {
-                let candidates = Description::candidates_of(sdp);
-                let usable = candidates.iter().filter_map(|text| RemoteCandidate::parse(text).ok());
-                let mut reachable =
-                    usable.filter(RemoteCandidate::is_udp).map(|candidate| candidate.address());
-                reachable.find(|address| (self.options.may_reach)(address.ip()))
-            }
+            Wanted::Offer => Vec::new(),
+            Wanted::AnswerTo(sdp) => offered_addresses(sdp, &self.options.may_reach),
         };
-        let toward = named.or(self.server).or(self.options.toward).unwrap_or(ANYWHERE);
+        let toward = first_of(named, self.server.or(self.options.toward));
         self.state = State::Opening { by, wanted, candidates: Vec::new() };
         self.outputs.push_back(Output::Open(MEDIA, Open::Datagrams { toward }));
     }

@@ -73,7 +73,7 @@ impl Viewer {
             return self.odd("relay", format!("{} is not used: one relay is enough", excerpt(&server.url)));
         }
         let open = match &place.carrier {
-            Carrier::Udp => Open::Datagrams { toward: address },
+            Carrier::Udp => Open::Datagrams { toward: vec![address] },
             Carrier::Tcp => Open::Stream { to: address, tls: None },
             Carrier::Tls(name) => Open::Stream { to: address, tls: Some(name.clone()) },
         };
