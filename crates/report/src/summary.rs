@@ -75,7 +75,8 @@ pub struct Summary {
     /// One example of each kind of failure.
     pub failure_examples: Vec<FailureExample>,
     /// What else happened and how often, by the stable key of the event: `refused_ice_candidate`, `refused_redirect`,
-    /// `refused_send`, `odd_rtcp`, `goodbye_unanswered`, `abort`, …
+    /// `refused_send`, `unreachable_send`, `odd_rtcp`, `goodbye_unanswered`, `abort`, `host_drops`, `host_buffers_full`,
+    /// `generator_memory`, …
     pub events: BTreeMap<String, u64>,
     /// The watched hosts, in the order of the scenario; empty when nothing was watched.
     #[serde(default)]

@@ -2,9 +2,7 @@
 
 use throng_observation::FailureReason;
 use throng_observation::host::Unit;
-use throng_observation::limits::{
-    BAD_SECONDS_MIN, BAD_SECONDS_RATIO_MIN, LAG_P99_MS_MAX, STEAL_RATIO_MAX, WORKER_CPU_RATIO_MAX,
-};
+use throng_observation::limits::{BAD_SECONDS_MIN, BAD_SECONDS_RATIO_MIN, Limit};
 use throng_observation::run::GeneratorRow;
 
 use super::{Candidate, Evidence, Seen};
@@ -20,14 +18,16 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
     if rows(scene.fail.window).next().is_none() {
         return Seen::Unseen("the generator's own health");
     }
-    let worst = |of: fn(&GeneratorRow) -> f64| scene.reading(|window| rows(window).map(of).reduce(f64::max));
-    let cpu = worst(|row| if row.worker.is_some() { row.cpu_us as f64 / 1e6 } else { 0.0 });
-    let lag = worst(|row| row.lag_p99_us as f64 / 1e3);
-    let drops = worst(|row| (row.socket_drops + row.send_drops + row.observations_dropped) as f64);
+    let worst = |limit: Limit| {
+        scene.reading(|window| rows(window).filter_map(|row| limit.figure(row)).reduce(f64::max))
+    };
+    let (cpu, lag) = (worst(Limit::WorkerCpu), worst(Limit::Lag));
+    let dropped = |row: &GeneratorRow| -> f64 {
+        Limit::ALL.iter().filter(|limit| !limit.is_forgiven_when_brief()).filter_map(|l| l.figure(row)).sum()
+    };
+    let drops = scene.reading(|window| rows(window).map(dropped).reduce(f64::max));
     let is_bad = |row: &GeneratorRow| {
-        (row.worker.is_some() && row.cpu_us as f64 / 1e6 > WORKER_CPU_RATIO_MAX)
-            || row.lag_p99_us as f64 / 1e3 > LAG_P99_MS_MAX
-            || row.steal_ratio > STEAL_RATIO_MAX
+        Limit::ALL.iter().any(|limit| limit.is_forgiven_when_brief() && limit.is_passed(row))
     };
     let mut bad: Vec<i64> = rows(scene.fail.window).filter(|row| is_bad(row)).map(|row| row.second).collect();
     bad.dedup();
@@ -55,9 +55,9 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         crossed_at_s: bad.first().map(|second| *second as f64).or(scene.windows.first_bad_s.map(|s| s as f64)),
         evidence: vec![
             Evidence::new("busiest worker of the generator, of a core", Unit::Ratio, cpu)
-                .limit(Some(WORKER_CPU_RATIO_MAX)),
+                .limit(Some(Limit::WorkerCpu.max())),
             Evidence::new("lateness of the generator's loop (p99 of a second, the worst)", Unit::Milliseconds, lag)
-                .limit(Some(LAG_P99_MS_MAX)),
+                .limit(Some(Limit::Lag.max())),
             Evidence::new("packets and observations that the generator dropped, in a second", Unit::Count, drops)
                 .limit(Some(0.0)),
             Evidence::new("participants who failed for want of the generator's own resources", Unit::Count, failed),

@@ -287,13 +287,14 @@ fn draw_health(frame: &mut Frame<'_>, area: Rect, live: &Live) {
         .iter()
         .map(|w| format!("{:.0} % / {:.1} ms", w.cpu_us as f64 / 1e4, w.lag_p99_us as f64 / 1e3))
         .collect();
+    let drops: u64 = live.generator.workers.iter().map(|w| w.socket_drops + w.send_drops).sum();
     let lines = vec![
         Line::from(format!(
             "CPU {:.0} %   memory {}   descriptors {}   own drops {}   steal {}",
             process.cpu_us as f64 / 1e4,
             bytes(process.rss_bytes as f64),
             process.open_fds,
-            process.socket_drops + process.send_drops,
+            drops,
             percent(process.steal_ratio),
         )),
         Line::from(format!("workers (CPU / loop lag p99): {}", workers.join("   "))),
