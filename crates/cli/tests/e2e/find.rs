@@ -48,6 +48,7 @@ fn searches_whose_answers_are_known_come_to_them() {
             scope.spawn(a_server_that_takes_nobody_is_told_apart_from_one_that_is_full),
             scope.spawn(a_value_that_varies_is_answered_with_a_value),
             scope.spawn(rooms_that_vary_are_whole_rooms),
+            scope.spawn(a_search_that_is_cut_off_goes_on_from_its_folder),
         ];
         for one in all {
             if let Err(panic) = one.join() {
@@ -145,9 +146,7 @@ fn rooms_that_vary_are_whole_rooms() {
     }
 }
 
-#[test]
 fn a_search_that_is_cut_off_goes_on_from_its_folder() {
-    let _alone = alone();
     let stage = Stage::start(None, "127.0.0.1:0", &["--max-viewers", "8"]);
     let find = ["find", &stage.target(), "--start", "6", "--ceiling", "30"];
     let running = Running::start(None, &[&find[..], &SHORT].concat());
