@@ -1,11 +1,12 @@
 //! Where everything meets: a scenario becomes a plan, the engine plays it, the store keeps it, the report tells it.
 
 use std::collections::{BTreeSet, HashMap};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::IsTerminal;
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
 use throng_engine::{Casting, Guards, Join, RunConfig, RunHandle, TlsOptions};
@@ -13,6 +14,7 @@ use throng_media::quality::WallClock;
 use throng_observation::RunTime;
 use throng_observation::run::{Ending, Row, RunInfo};
 use throng_protocol::casting;
+use throng_protocol::signalling::RunMark;
 use throng_protocol::signalling::janus::NewRoom;
 use throng_protocol::webrtc::Weights;
 use throng_protocol::webrtc::viewer::Patience;
@@ -328,6 +330,7 @@ fn casting(plan: &Plan, permission: &Permission) -> Result<Arc<dyn Casting>, Sto
         patience: Patience::default(),
         tapped: plan.tap.as_ref().map(|tap| tap.tapped.clone()).unwrap_or_default(),
         conference: conference(plan, unix_ns)?,
+        mark: mark(),
     };
     let roles = plan.roles.clone();
     Ok(Arc::new(move |join: &Join| {
@@ -335,6 +338,17 @@ fn casting(plan: &Plan, permission: &Permission) -> Result<Arc<dyn Casting>, Sto
         let joins_at = Duration::from_micros(u64::try_from(join.at.0).unwrap_or(0));
         casting.participant(join.participant.0, joins_at, &role)
     }))
+}
+
+/// What tells the names of this process's participants from those of others: drawn once.
+pub(crate) fn mark() -> RunMark {
+    static MARK: OnceLock<RunMark> = OnceLock::new();
+    MARK.get_or_init(|| {
+        // The standard library seeds each of these by chance.
+        let drawn = RandomState::new().build_hasher().finish();
+        RunMark::new(&format!("{:05x}", drawn & 0xf_ffff))
+    })
+    .clone()
 }
 
 pub(crate) fn api_secret(api: &ApiKey) -> Result<casting::ApiSecret, Stop> {

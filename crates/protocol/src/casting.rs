@@ -16,7 +16,7 @@ use url::{Host, Url};
 use crate::participant::Participant;
 use crate::signalling::janus::Subscribing;
 use crate::signalling::room::{Attention, RoomSignalling};
-use crate::signalling::{Signalling, janus, livekit, ome, whep, whip};
+use crate::signalling::{RunMark, Signalling, janus, livekit, ome, whep, whip};
 use crate::webrtc::member::{Member, MemberOptions};
 use crate::webrtc::sender::Ladder;
 use crate::webrtc::session::MediaToSend;
@@ -47,6 +47,8 @@ pub struct Casting {
     pub tapped: Tapped,
     /// What the participants of a conference share.
     pub conference: Conference,
+    /// What tells the run's names from those of other runs in the same room.
+    pub mark: RunMark,
 }
 
 /// What the participants of a conference share.
@@ -92,7 +94,7 @@ impl Casting {
             Endpoint::Whep { url } => self.viewer(number, Box::new(whep::Whep::new(self.whep(url)))),
             Endpoint::Whip { url } => self.member(number, joins_at, role, |_| {
                 let room = self.api_key.as_ref().and_then(|api| api.room.as_deref()).unwrap_or_default();
-                let access = self.api_key.is_some().then(|| self.access(publisher_name(number), role, room));
+                let access = self.api_key.is_some().then(|| self.access(&publisher_name(number), role, room));
                 Box::new(whip::Whip::new(self.whep(url), access))
             }),
         }
@@ -176,6 +178,7 @@ impl Casting {
             room: room.clone(),
             pin: pin.as_ref().map(|pin| pin.expose().to_owned()),
             display: member_name(number),
+            mark: self.mark.clone(),
             publishes: role.publish.is_some(),
             subscribes: receives.then_some(way),
             attention,
@@ -236,7 +239,8 @@ impl Casting {
     ) -> Box<dyn RoomSignalling> {
         Box::new(livekit::LiveKit::new(livekit::Config {
             url: url.clone(),
-            access: self.access(member_name(number), role, room),
+            access: self.access(&member_name(number), role, room),
+            mark: self.mark.clone(),
             publishes: role.publish.is_some(),
             attention,
             layers: sent_layers(role),
@@ -244,13 +248,13 @@ impl Casting {
         }))
     }
 
-    fn access(&self, identity: String, role: &Role, room: &str) -> livekit::Access {
+    fn access(&self, name: &str, role: &Role, room: &str) -> livekit::Access {
         match &self.api_key {
             Some(api) => livekit::Access::Key(Box::new(livekit::Key {
                 name: api.key.clone(),
                 secret: api.secret.expose().to_owned(),
                 room: room.to_owned(),
-                identity,
+                identity: self.mark.put(name),
                 can_publish: role.publish.is_some(),
                 can_subscribe: role.video != Subscribe::Nobody || role.audio != Subscribe::Nobody,
                 clock: self.clock,
@@ -417,6 +421,7 @@ mod tests {
                 patience: Patience { signalling: Duration::from_secs(3), ..Patience::default() },
                 tapped: Tapped::default(),
                 conference: Conference::default(),
+                mark: RunMark::default(),
             };
             let mut viewer = casting.participant(4, Duration::ZERO, &Role::default());
             viewer.handle(now, Input::Start { intended_at: now });

@@ -221,7 +221,7 @@ impl<'a> Janus<'a> {
         Ok(rooms.filter_map(|room| room.get("room")?.as_u64()).collect())
     }
 
-    /// Throws the participant of that name out of [`ROOM`].
+    /// Throws the participant of that name, whatever their run's mark, out of [`ROOM`].
     ///
     /// # Errors
     /// When Janus does not answer, or nobody of that name is there.
@@ -229,7 +229,7 @@ impl<'a> Janus<'a> {
         let who = json!({ "request": "listparticipants", "room": ROOM });
         let said = self.namespace.enter(|| video_room(&[who]))??;
         let all = said.iter().flat_map(|answer| list(answer, "participants"));
-        let found = all.into_iter().find(|person| person["display"] == name);
+        let found = all.into_iter().find(|person| is_called(person, name));
         let id =
             found.ok_or_else(|| StandError::Said(format!("no {name} in the room: {said:?}")))?["id"].take();
         let kick = json!({ "request": "kick", "room": ROOM, "secret": ROOM_SECRET, "id": id });
@@ -471,6 +471,12 @@ admin: {{ admin_ws = true  admin_ws_port = {ADMIN_PORT}  admin_ws_ip = "127.0.0.
     fs::write(folder.path().join("janus.jcfg"), core)?;
     fs::write(folder.path().join("janus.transport.websockets.jcfg"), websockets)?;
     fs::write(folder.path().join("janus.plugin.streaming.jcfg"), streaming.concat())
+}
+
+/// Whether somebody in a room has that name, with or without the mark of a run behind it.
+fn is_called(person: &Value, name: &str) -> bool {
+    let called = person["display"].as_str().and_then(|display| display.strip_prefix(name));
+    called.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ pub(super) fn words(plan: &Plan, browser: BrowserId, clock: WallClock) -> Result
     let mut words = json!({
         "url": target.url().as_str(),
         "token": token,
-        "name": browser.name(),
+        "name": run::mark().put(&browser.name()),
         "camera": camera(plan),
     });
     let (protocol, more) = match &target.endpoint {
@@ -78,7 +78,7 @@ fn livekit_token(
             name: api.key,
             secret: api.secret.expose().to_owned(),
             room: room.to_owned(),
-            identity: browser.name(),
+            identity: run::mark().put(&browser.name()),
             can_publish: true,
             can_subscribe: true,
             clock,

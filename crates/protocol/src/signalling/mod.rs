@@ -11,6 +11,7 @@ mod waiting;
 
 pub mod janus;
 pub mod livekit;
+mod names;
 pub mod ome;
 pub mod room;
 pub mod whep;
@@ -19,6 +20,7 @@ pub mod whip;
 #[cfg(test)]
 mod tests;
 
+pub use self::names::RunMark;
 use crate::participant::{Channel, ChannelError, FetchId, Message, Open, Opening, Request, Response, Why};
 use crate::webrtc::relay::{RelayHost, RelayPlace};
 

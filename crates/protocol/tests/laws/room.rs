@@ -7,7 +7,7 @@ use throng_observation::{Layer, MediaKind};
 use throng_protocol::participant::{FetchId, Message, Opening};
 use throng_protocol::signalling::janus::{NewRoom, SessionConfig, Subscribing, VideoRoom, VideoRoomConfig};
 use throng_protocol::signalling::room::{Attention, Heed, PeerId, RoomInput, RoomOutput, RoomSignalling};
-use throng_protocol::signalling::{whep, whip::Whip};
+use throng_protocol::signalling::{RunMark, whep, whip::Whip};
 use throng_scenario::JanusId;
 
 use super::dialogue::{SDP, response_of, told};
@@ -28,6 +28,7 @@ pub(crate) fn videoroom(bytes: &[u8]) {
             room: JanusId::Number(1234),
             pin: Some("p".into()),
             display: "throng-0".into(),
+            mark: RunMark::new("3f9c2"),
             publishes: true,
             subscribes: Some(subscribing),
             attention: Attention::default(),

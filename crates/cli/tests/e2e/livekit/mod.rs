@@ -49,9 +49,14 @@ fn known(server: &LiveKit<'_>, room: &str) -> BTreeSet<(String, usize, String)> 
     let of = |person: &Value| {
         let tracks = person["tracks"].as_array().map_or(0, Vec::len);
         let text = |name: &str| person[name].as_str().unwrap_or_default().to_owned();
-        (text("identity"), tracks, text("state"))
+        (without_mark(&text("identity")).to_owned(), tracks, text("state"))
     };
     server.participants(room).unwrap().iter().map(of).collect()
+}
+
+/// The name within the run of somebody in a room.
+fn without_mark(identity: &str) -> &str {
+    identity.rsplit_once('-').map_or(identity, |(name, _)| name)
 }
 
 #[test]
@@ -104,6 +109,40 @@ fn a_meeting_of_six_plays_every_pair_and_the_server_counts_the_same() {
     }
     // Everybody said goodbye: the room is empty.
     assert_eq!(known(&server, "meeting"), BTreeSet::new());
+}
+
+#[test]
+fn two_runs_in_one_room_know_their_own_people() {
+    if !can_run("two_runs_in_one_room_know_their_own_people") {
+        return;
+    }
+    let _alone = alone();
+    let namespace = Namespace::with_veth("livekit", ADDRESS).unwrap();
+    let server = LiveKit::start(&namespace, ADDRESS).unwrap();
+    let (url, access) = (url("shared"), access());
+    let view = arguments(&url, &access, &["-n", "2", "--every", "200ms", "--for", "9s"]);
+    let (runs, seen) = valid(|| {
+        let running = [0, 1].map(|_| Running::start(Some(&namespace), &view));
+        std::thread::sleep(Duration::from_secs(6));
+        let seen = server.participants("shared").unwrap().len();
+        // The least valid of both is judged.
+        let mut ran = running.map(Running::wait);
+        ran.sort_by_key(|ran| ran.code != Some(4));
+        let [first, second] = ran;
+        (first, (second, seen))
+    });
+    let (second, seen) = seen;
+    assert_eq!(seen, 4, "somebody was thrown out\n{runs}");
+    for ran in [runs, second] {
+        let ran = ran.expect_code(0);
+        // Of the four whom each receives, the own one is of the plan, and the other two are people.
+        let run = RunFolder::read(ran.folder()).unwrap();
+        let own = |from: &str| throng_observation::run::ParticipantId::from_name(from).is_some();
+        let from = run.tracks.iter().filter_map(|track| track.from.as_deref());
+        let (ours, theirs): (Vec<_>, Vec<_>) = from.partition(|from| own(from));
+        assert_eq!((ours.len(), theirs.len()), (4, 8), "{ours:?} {theirs:?}\n{ran}");
+        assert_eq!(figure(&ran.summary(), "pairs.video.seen"), 2.0, "{ran}");
+    }
 }
 
 #[test]
@@ -186,7 +225,10 @@ fn a_token_that_is_refused_and_somebody_thrown_out_are_named() {
     let view = arguments(&url, &access, &["-n", "3", "--every", "100ms", "--for", "8s"]);
     let running = Running::start(Some(&namespace), &view);
     std::thread::sleep(Duration::from_secs(4));
-    server.ask("RemoveParticipant", &json!({ "room": "door", "identity": "throng-1" })).unwrap();
+    let all = server.participants("door").unwrap();
+    let mut identities = all.iter().filter_map(|person| person["identity"].as_str());
+    let whom = identities.find(|identity| without_mark(identity) == "throng-1").unwrap();
+    server.ask("RemoveParticipant", &json!({ "room": "door", "identity": whom })).unwrap();
     let ran = running.wait();
     let summary = ran.summary();
     assert_eq!(figure(&summary, "failures.kicked"), 1.0, "{ran}");

@@ -8,6 +8,7 @@ use url::Url;
 use super::access::Access;
 use super::people::quality;
 use super::wire::VideoLayer;
+use crate::signalling::RunMark;
 use crate::signalling::room::{Attention, Heed};
 
 /// What a participant does in which room.
@@ -17,6 +18,8 @@ pub struct Config {
     pub url: Url,
     /// What lets it in, and says who it is and which room it is for.
     pub access: Access,
+    /// The mark of the run's names.
+    pub mark: RunMark,
     /// It publishes.
     pub publishes: bool,
     /// Whom it subscribes to at first.

@@ -100,7 +100,7 @@ impl LiveKit {
     /// A participant who has not joined yet.
     #[must_use]
     pub fn new(config: Config) -> Self {
-        let people = People::new(config.attention.clone(), config.is_automatic());
+        let people = People::new(config.attention.clone(), config.is_automatic(), config.mark.clone());
         Self {
             config,
             state: State::Idle,

@@ -8,6 +8,7 @@ use super::wire::{
     DISCONNECTED, ParticipantInfo, Request, TrackInfo, TrackType, UpdateSubscription, UpdateTrackSettings,
     VideoQuality,
 };
+use crate::signalling::RunMark;
 use crate::signalling::room::{Attention, RoomStream};
 use crate::signalling::sections::Section;
 
@@ -27,14 +28,15 @@ pub(super) struct People {
     tracks: BTreeMap<String, Track>,
     /// What the server calls ourselves: it tells us of ourselves as of the others.
     own_sid: String,
+    mark: RunMark,
 }
 
 /// A track that somebody publishes.
 #[derive(Debug)]
 struct Track {
     participant: String,
-    /// The name of who publishes it.
-    identity: String,
+    /// Who publishes it.
+    name: String,
     kind: MediaKind,
     is_subscribed: bool,
     /// The server has offered it to us; it can be told what layer is wanted.
@@ -45,8 +47,8 @@ struct Track {
 }
 
 impl People {
-    pub(super) fn new(attention: Attention, is_automatic: bool) -> Self {
-        Self { attention, is_automatic, layer: None, tracks: BTreeMap::new(), own_sid: String::new() }
+    pub(super) fn new(attention: Attention, is_automatic: bool, mark: RunMark) -> Self {
+        Self { attention, is_automatic, mark, layer: None, tracks: BTreeMap::new(), own_sid: String::new() }
     }
 
     /// Who we are ourselves.
@@ -90,7 +92,7 @@ impl People {
                 track.sid.clone(),
                 Track {
                     participant: person.sid.clone(),
-                    identity: person.identity.clone(),
+                    name: self.mark.take(&person.identity).to_owned(),
                     kind,
                     is_subscribed: self.is_automatic,
                     is_offered: false,
@@ -103,7 +105,7 @@ impl People {
 
     /// The names of all who publish.
     pub(super) fn names(&self) -> BTreeSet<String> {
-        self.tracks.values().map(|track| track.identity.clone()).collect()
+        self.tracks.values().map(|track| track.name.clone()).collect()
     }
 
     /// What the sections of an offer bring.
@@ -115,7 +117,7 @@ impl People {
             let (from, layers) = track
                 .map(|track| {
                     track.is_offered = true;
-                    (Some(track.identity.clone()), track.layers.clone())
+                    (Some(track.name.clone()), track.layers.clone())
                 })
                 .unwrap_or_default();
             Some(RoomStream { mid: section.mid.clone(), from, kind, layers, tells_layers: false })
@@ -127,7 +129,7 @@ impl People {
     pub(super) fn pursue(&mut self) -> Vec<Request> {
         let (mut more, mut fewer, mut layered) = (Vec::new(), Vec::new(), Vec::new());
         for (sid, track) in &mut self.tracks {
-            let is_wanted = self.attention.wants(&track.identity, track.kind);
+            let is_wanted = self.attention.wants(&track.name, track.kind);
             if is_wanted != track.is_subscribed {
                 track.is_subscribed = is_wanted;
                 if is_wanted { &mut more } else { &mut fewer }.push(sid.clone());
@@ -156,7 +158,7 @@ impl People {
 
     /// The name of who publishes a track, for a sentence.
     pub(super) fn whose(&self, sid: &str) -> &str {
-        self.tracks.get(sid).map_or("somebody who left", |track| &track.identity)
+        self.tracks.get(sid).map_or("somebody who left", |track| &track.name)
     }
 }
 

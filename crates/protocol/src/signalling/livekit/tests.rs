@@ -6,6 +6,7 @@ use super::wire::{
 };
 use super::*;
 use crate::participant::Opening;
+use crate::signalling::RunMark;
 use crate::signalling::room::{Attention, Heed, RoomStream};
 use throng_observation::Layer;
 
@@ -31,6 +32,7 @@ fn config() -> Config {
     };
     Config {
         url: "ws://10.0.0.1:7880/rtc?region=x&auto_subscribe=5".parse().unwrap(),
+        mark: RunMark::default(),
         access: Access::Token("tok".into()),
         publishes: true,
         attention: Attention::default(),

@@ -8,6 +8,7 @@ use throng_scenario::JanusId;
 
 use super::SDP;
 use crate::participant::{Message, Opening};
+use crate::signalling::RunMark;
 use crate::signalling::janus::{NewRoom, SessionConfig, Subscribing, VideoRoom, VideoRoomConfig};
 use crate::signalling::room::{Attention, Heed, PeerId, RoomInput, RoomOutput, RoomSignalling, RoomStream};
 
@@ -27,6 +28,7 @@ fn config() -> VideoRoomConfig {
         room: JanusId::Number(1234),
         pin: None,
         display: "throng-0".into(),
+        mark: RunMark::default(),
         publishes: true,
         subscribes: Some(Subscribing::Multistream),
         attention: Attention::default(),

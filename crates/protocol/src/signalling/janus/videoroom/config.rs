@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 use throng_scenario::JanusId;
 use url::Url;
 
+use crate::signalling::RunMark;
 use crate::signalling::janus::SessionConfig;
 use crate::signalling::room::Attention;
 
@@ -82,6 +83,8 @@ pub struct Config {
     pub pin: Option<String>,
     /// The name by which the others know this participant.
     pub display: String,
+    /// The mark of the run's names.
+    pub mark: RunMark,
     /// It publishes.
     pub publishes: bool,
     /// It subscribes, and how; `None` to receive nobody.

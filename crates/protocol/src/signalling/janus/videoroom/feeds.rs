@@ -6,11 +6,13 @@ use serde_json::Value;
 use throng_observation::MediaKind;
 
 use super::said::{self, LIST_MAX, Publisher};
+use crate::signalling::RunMark;
 use crate::signalling::room::Attention;
 
 /// The publishers of a room but for ourselves.
 #[derive(Debug, Default)]
 pub(super) struct Feeds {
+    mark: RunMark,
     feeds: BTreeMap<String, Feed>,
 }
 
@@ -27,6 +29,16 @@ pub(super) struct Feed {
 }
 
 impl Feeds {
+    /// Nobody yet.
+    pub(super) fn new(mark: RunMark) -> Self {
+        Self { mark, feeds: BTreeMap::new() }
+    }
+
+    /// Who is called so, within the run.
+    pub(super) fn name(&self, called: &str) -> String {
+        self.mark.take(called).to_owned()
+    }
+
     /// Takes in who publishes (anew).
     pub(super) fn published(&mut self, publishers: Vec<Publisher>) {
         for publisher in publishers {
@@ -37,7 +49,7 @@ impl Feeds {
             let streams = publisher.streams.iter().take(LIST_MAX).filter(|stream| !stream.disabled);
             let simulcasts = streams.clone().filter(|s| s.simulcast).filter_map(|s| s.mid.clone()).collect();
             let streams = streams.filter_map(|s| Some((s.mid.clone()?, said::kind(&s.kind)?))).collect();
-            let name = publisher.display.unwrap_or_else(|| key.clone());
+            let name = publisher.display.map_or_else(|| key.clone(), |called| self.name(&called));
             self.feeds.insert(key, Feed { id: publisher.id, name, streams, simulcasts });
         }
     }

@@ -93,13 +93,14 @@ impl VideoRoom {
     pub fn new(config: Config) -> Self {
         let session = Session::new(config.session.clone());
         let subscribers = Subscribers::new(config.subscribes, config.attention.clone());
+        let feeds = Feeds::new(config.mark.clone());
         Self {
             config,
             session,
             state: State::Idle,
             publisher: None,
             own_id: None,
-            feeds: Feeds::default(),
+            feeds,
             subscribers,
             layers: Layers::default(),
             muting: Muting::default(),
@@ -178,7 +179,7 @@ impl VideoRoom {
 
     fn join(&mut self, now: Instant, handle: Handle) {
         let mut body = json!({
-            "request": "join", "ptype": "publisher", "room": room_json(&self.config.room), "display": self.config.display,
+            "request": "join", "ptype": "publisher", "room": room_json(&self.config.room), "display": self.config.mark.put(&self.config.display),
         });
         if let (Some(pin), Some(body)) = (&self.config.pin, body.as_object_mut()) {
             body.insert("pin".into(), json!(pin));
@@ -268,7 +269,7 @@ impl VideoRoom {
         let Some(handle) = self.publisher.filter(|_| matches!(self.state, State::Present)) else { return };
         self.muting.offered(&sdp);
         let jsep = Jsep { kind: "offer".into(), sdp };
-        let body = json!({ "request": "publish", "display": self.config.display });
+        let body = json!({ "request": "publish", "display": self.config.mark.put(&self.config.display) });
         self.ask(now, handle, body, Some(&jsep), (Ask::Publish, "Janus: the answer to publish"));
     }
 

@@ -149,7 +149,8 @@ impl Subscribers {
                 mid: stream.mid.clone()?,
                 from: stream
                     .feed_display
-                    .clone()
+                    .as_deref()
+                    .map(|called| feeds.name(called))
                     .or_else(|| of_feed.clone())
                     .filter(|_| stream.active || of_feed.is_some()),
                 kind: said::kind(&stream.kind)?,

@@ -1,0 +1,45 @@
+//! What the participants of a run are called where those of other runs may be.
+
+/// The mark of a run, put behind the names of its participants on the wire: two runs in one room neither throw each other
+/// out nor take each other's people for their own. Within the run names go without it. The default marks nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunMark(Option<String>);
+
+impl RunMark {
+    /// A mark of these letters and digits.
+    #[must_use]
+    pub fn new(letters: &str) -> Self {
+        Self(Some(format!("-{letters}")))
+    }
+
+    /// What somebody of this run of that name is called on the wire.
+    #[must_use]
+    pub fn put(&self, name: &str) -> String {
+        [name, self.0.as_deref().unwrap_or_default()].concat()
+    }
+
+    /// The name within the run of who is called so on the wire: somebody else's stays as it is.
+    #[must_use]
+    pub fn take<'a>(&self, called: &'a str) -> &'a str {
+        self.0.as_deref().and_then(|mark| called.strip_suffix(mark)).unwrap_or(called)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use throng_observation::run::ParticipantId;
+
+    use super::*;
+
+    #[test]
+    fn a_run_knows_its_own_people_and_takes_nobody_else_for_them() {
+        let (ours, theirs) = (RunMark::new("k3f9"), RunMark::new("x7aa"));
+        let name = ParticipantId(7).name();
+        assert_eq!(ours.put(&name), "throng-7-k3f9");
+        assert_eq!(ours.take(&ours.put(&name)), name);
+        assert_eq!(ParticipantId::from_name(ours.take(&theirs.put(&name))), None);
+        assert_eq!(ours.take("Ada"), "Ada");
+        assert_eq!(RunMark::default().put(&name), name);
+        assert_eq!(RunMark::default().take(&name), name);
+    }
+}
