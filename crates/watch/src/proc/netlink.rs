@@ -131,6 +131,36 @@ pub struct Socket {
     pub inode: u32,
     /// Memory of what waits to be read, its limit, datagrams dropped.
     pub memory: Option<SocketMemory>,
+    /// `TCP_ESTABLISHED` is 1.
+    pub state: u8,
+    /// How sending goes, of a connection that was asked for it.
+    pub flow: Option<Flow>,
+}
+
+/// What `INET_DIAG_INFO` says of sending (struct tcp_info in linux/tcp.h; the times since 4.9).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flow {
+    /// `tcpi_unacked`: segments sent and not acknowledged.
+    pub unacked: u32,
+    /// `tcpi_notsent_bytes`: bytes written and not sent.
+    pub unsent_bytes: u32,
+    /// `tcpi_total_retrans`: segments sent again, ever.
+    pub retransmitted: u32,
+    /// `tcpi_busy_time`: µs in which there was something to send.
+    pub busy_us: u64,
+    /// `tcpi_rwnd_limited`: µs of these in which the peer's window was full.
+    pub peer_limited_us: u64,
+    /// `tcpi_sndbuf_limited`: µs of these in which the send buffer held too little.
+    pub buffer_limited_us: u64,
+}
+
+/// What else a dump of sockets is to tell: bits of `idiag_ext`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// `INET_DIAG_SKMEMINFO`.
+    Memory,
+    /// `INET_DIAG_INFO`.
+    Flow,
 }
 
 /// `INET_DIAG_SKMEMINFO`.
@@ -147,14 +177,16 @@ pub struct SocketMemory {
 /// A socket.
 #[must_use]
 pub fn socket(payload: &[u8]) -> Option<Socket> {
+    const INFO: u16 = 2;
     const SKMEMINFO: u16 = 7;
+    let of =
+        |wanted| attributes(payload.get(72..)?).find(|(kind, _)| *kind == wanted).map(|(_, value)| value);
     let port = |at: usize| Some(u16::from_be_bytes(payload.get(at..at + 2)?.try_into().ok()?));
     let address = |at: usize| payload.get(at..at + 16)?.try_into().ok();
-    let memory =
-        attributes(payload.get(72..)?).find(|(kind, _)| *kind == SKMEMINFO).and_then(|(_, value)| {
-            let (received, receive_limit) = (u32_at(value, 0)?, u32_at(value, 4)?);
-            Some(SocketMemory { received, receive_limit, drops: u32_at(value, 32).unwrap_or(0) })
-        });
+    let memory = of(SKMEMINFO).and_then(|value| {
+        let (received, receive_limit) = (u32_at(value, 0)?, u32_at(value, 4)?);
+        Some(SocketMemory { received, receive_limit, drops: u32_at(value, 32).unwrap_or(0) })
+    });
     Some(Socket {
         port: port(4)?,
         peer_port: port(6)?,
@@ -164,6 +196,19 @@ pub fn socket(payload: &[u8]) -> Option<Socket> {
         send_queue: u32_at(payload, 60)?,
         inode: u32_at(payload, 68)?,
         memory,
+        state: *payload.get(1)?,
+        flow: of(INFO).and_then(flow),
+    })
+}
+
+fn flow(info: &[u8]) -> Option<Flow> {
+    Some(Flow {
+        unacked: u32_at(info, 24)?,
+        retransmitted: u32_at(info, 100)?,
+        unsent_bytes: u32_at(info, 144)?,
+        busy_us: u64_at(info, 168)?,
+        peer_limited_us: u64_at(info, 176)?,
+        buffer_limited_us: u64_at(info, 184)?,
     })
 }
 
@@ -175,9 +220,12 @@ pub fn dump_request(kind: u16, fixed: usize) -> Vec<u8> {
 
 /// A dump of sockets: family (2 or 10), protocol (6 or 17), a bit for each TCP state.
 #[must_use]
-pub fn socket_request(family: u8, protocol: u8, states: u32) -> Vec<u8> {
-    const SKMEMINFO: u8 = 1 << 6;
-    let mut body = vec![family, protocol, SKMEMINFO, 0];
+pub fn socket_request(family: u8, protocol: u8, states: u32, asked: Asked) -> Vec<u8> {
+    let extensions = match asked {
+        Asked::Memory => 1 << 6,
+        Asked::Flow => 1 << 1,
+    };
+    let mut body = vec![family, protocol, extensions, 0];
     body.extend(states.to_ne_bytes());
     body.resize(56, 0);
     request(SOCK_DIAG_BY_FAMILY, &body)
@@ -210,6 +258,10 @@ fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
 
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.get(at..at.checked_add(4)?)?.try_into().ok()?))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_ne_bytes(bytes.get(at..at.checked_add(8)?)?.try_into().ok()?))
 }
 
 #[cfg(test)]
@@ -258,5 +310,29 @@ mod tests {
         }
         assert_eq!(error_code(&(-2_i32).to_ne_bytes()), 2);
         assert_eq!(error_code(&[]), 0);
+    }
+
+    #[test]
+    fn how_sending_goes_is_read_where_the_kernel_tells_it() {
+        let mut info = vec![0; 232];
+        for (at, value) in [(24, 3_u32), (100, 5), (144, 70_000)] {
+            info[at..at + 4].copy_from_slice(&value.to_ne_bytes());
+        }
+        for (at, value) in [(168, 9_000_000_u64), (176, 8_000_000), (184, 1_000)] {
+            info[at..at + 8].copy_from_slice(&value.to_ne_bytes());
+        }
+        let expect = Flow {
+            unacked: 3,
+            unsent_bytes: 70_000,
+            retransmitted: 5,
+            busy_us: 9_000_000,
+            peer_limited_us: 8_000_000,
+            buffer_limited_us: 1_000,
+        };
+        let message = |info: &[u8]| [vec![0; 72], attribute(2, info)].concat();
+        assert_eq!(socket(&message(&info)).unwrap().flow, Some(expect));
+        // Kernels before 4.9 end sooner.
+        assert_eq!(socket(&message(&info[..168])).unwrap().flow, None);
+        assert_eq!(socket(&[0; 72]).unwrap().flow, None);
     }
 }

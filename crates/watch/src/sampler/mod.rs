@@ -12,6 +12,7 @@ use crate::find::{Finder, Found, command_line};
 use crate::local::WatchedProcess;
 
 mod cgroup;
+mod connections;
 pub(crate) mod cost;
 mod facts;
 pub(crate) mod files;

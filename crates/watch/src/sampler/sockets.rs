@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 
 use throng_observation::host::catalogue as metric;
 
+use super::connections::Connections;
 use super::files::{Blind, Reader};
 use super::meter::{Meter, Of, Out, Rate};
 use super::namespace::Netlink;
 use crate::find::sockets_of;
 use crate::proc::net_sockets::{self, TCP_LISTEN};
-use crate::proc::netlink::{self, Socket, SocketMemory};
+use crate::proc::netlink::{self, Asked, Socket, SocketMemory};
 
 /// How often sockets are looked at without cause.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
@@ -53,6 +54,7 @@ pub(crate) struct Sockets {
     is_first: bool,
     by_key: HashMap<Key, Meters>,
     ephemeral: Meter,
+    connections: Connections,
 }
 
 #[derive(Debug, Default)]
@@ -84,6 +86,7 @@ impl Sockets {
             is_first: true,
             by_key: HashMap::new(),
             ephemeral: Meter::default(),
+            connections: Connections::default(),
         }
     }
 
@@ -99,14 +102,14 @@ impl Sockets {
     ) {
         let now = Instant::now();
         let is_due = self.look_at.is_none_or(|at| now >= at);
-        if is_due {
-            self.look_at = Some(now + LOOK_EVERY);
-            self.read_ephemeral(out);
-        }
         if is_due || dropped {
             self.learn_owners(now, processes);
         }
         self.read_listening(out, reader, processes);
+        if is_due {
+            self.look_at = Some(now + LOOK_EVERY);
+            self.read_connected(out, processes);
+        }
         // Once more after the last drop, so that the rate returns to nothing.
         if is_due || dropped || self.is_dropping {
             self.is_dropping = dropped;
@@ -142,7 +145,7 @@ impl Sockets {
                 (sum.queue, sum.limit) = (socket.receive_queue, socket.send_queue);
             }
         };
-        if dump(self.diag.as_mut(), TCP, LISTENING, &mut add).is_err() {
+        if dump(self.diag.as_mut(), TCP, LISTENING, Asked::Memory, &mut add).is_err() {
             for socket in from_files(reader, self.pid, ["tcp", "tcp6"], |s| s.state == TCP_LISTEN) {
                 add(&socket);
             }
@@ -183,7 +186,7 @@ impl Sockets {
                 (sum.queue, sum.limit) = (memory.received, memory.receive_limit);
             }
         };
-        if let Err(error) = dump(self.diag.as_mut(), UDP, u32::MAX, &mut add) {
+        if let Err(error) = dump(self.diag.as_mut(), UDP, u32::MAX, Asked::Memory, &mut add) {
             let mend =
                 "load the module udp_diag, or run the watcher as root; /proc/P/net/udp is read instead";
             blind.say(out, "queues of UDP sockets by netlink", &error.to_string(), mend);
@@ -223,11 +226,18 @@ impl Sockets {
         }
     }
 
-    /// Local ports in use toward the peer that uses most: TCP needs another port for each connection to the same peer.
-    fn read_ephemeral(&mut self, out: &Out) {
-        let Some((low, high)) = self.ports else { return };
+    /// Connections: how sending goes on those of the ports that are listened on; and local ports in use toward the peer that
+    /// uses most, because TCP needs another port for each connection to the same peer.
+    fn read_connected(&mut self, out: &Out, processes: &HashMap<u32, String>) {
+        let (low, high) = self.ports.unwrap_or((1, 0));
+        let listened: HashMap<u16, Key> =
+            self.by_key.keys().filter(|key| !key.is_udp).map(|key| (key.port, *key)).collect();
+        let mut look = self.connections.look();
         let mut by_peer: HashMap<([u8; 16], u16), u32> = HashMap::new();
         let mut add = |socket: &Socket| {
+            if listened.contains_key(&socket.port) {
+                look.add(socket);
+            }
             let key = (socket.peer_address, socket.peer_port);
             if (low..=high).contains(&socket.port)
                 && (by_peer.len() < SOCKETS_MAX || by_peer.contains_key(&key))
@@ -235,7 +245,15 @@ impl Sockets {
                 *by_peer.entry(key).or_default() += 1;
             }
         };
-        if dump(self.diag.as_mut(), TCP, CONNECTED, &mut add).is_ok() {
+        if dump(self.diag.as_mut(), TCP, CONNECTED, Asked::Flow, &mut add).is_err() {
+            return;
+        }
+        look.put(out, |port, put| {
+            if let Some(key) = listened.get(&port) {
+                tell(*key, processes, put);
+            }
+        });
+        if high > low {
             let most = by_peer.values().copied().max().unwrap_or(0);
             let limit = f64::from(high - low) + 1.0;
             let of = Of::host(&metric::TCP_EPHEMERAL_PORTS).limit(Some(limit));
@@ -246,8 +264,10 @@ impl Sockets {
     /// Ends what a process's sockets had.
     pub(crate) fn end(&mut self, out: &Out, pid: u32) {
         let now = Instant::now();
+        let connections = &mut self.connections;
         self.by_key.retain(|key, meters| {
             if key.pid == pid {
+                connections.end(out, key.port);
                 meters.drops.end(out, now);
                 meters.queue.end(out, now);
             }
@@ -276,11 +296,12 @@ fn dump(
     diag: Option<&mut Netlink>,
     protocol: u8,
     states: u32,
+    asked: Asked,
     add: &mut dyn FnMut(&Socket),
 ) -> io::Result<()> {
     let diag = diag.ok_or(io::ErrorKind::PermissionDenied)?;
     for family in [INET, INET6] {
-        diag.dump(&netlink::socket_request(family, protocol, states), |message| {
+        diag.dump(&netlink::socket_request(family, protocol, states, asked), |message| {
             if let Some(socket) = netlink::socket(message.payload) {
                 add(&socket);
             }

@@ -97,6 +97,28 @@ fn an_accept_queue_that_nobody_empties_shows_its_length_and_backlog() {
 }
 
 #[test]
+fn a_reader_who_is_too_slow_is_told_from_a_path_that_is() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port().to_string();
+    let _never_reads = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (mut written, _) = listener.accept().unwrap();
+    let watched = watch(vec![Target::Pid(std::process::id())]);
+    let mut seen = Seen::default();
+    let labels = [("port", &*port), ("protocol", "tcp")];
+    let connected = |seen: &Seen| seen.max("socket.connections", &labels) == Some(1.0);
+    watched.until(&mut seen, SOON, "the connection", connected);
+    written.set_nonblocking(true).unwrap();
+    while std::io::Write::write(&mut written, &[0; 65_536]).is_ok() {}
+    watched.until(&mut seen, SOON, "the slow reader", |seen| {
+        seen.max("socket.peer_limited", &labels) > Some(0.5) && seen.max("socket.unsent", &labels) > Some(1e5)
+    });
+    let of = |metric| seen.max(metric, &labels).unwrap_or(0.0);
+    assert!(of("socket.sending") <= 1.05 && of("socket.peer_limited") <= of("socket.sending") + 0.01);
+    assert!(of("socket.buffer_limited") < 0.2 && of("socket.retransmitted") < 0.5);
+    watched.end(seen);
+}
+
+#[test]
 fn settings_of_the_network_are_those_of_the_servers_namespace() {
     if !requires_root("settings_of_the_network_are_those_of_the_servers_namespace") {
         return;

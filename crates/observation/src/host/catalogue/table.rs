@@ -287,6 +287,20 @@ groups! {
             "NETLINK_SOCK_DIAG INET_DIAG_SKMEMINFO rmem_alloc, rcvbuf; /proc/P/net/udp rx_queue";
         SOCKET_ACCEPT_QUEUE = "socket.accept_queue", Count, "Connections that wait to be accepted; the limit is the backlog",
             "NETLINK_SOCK_DIAG idiag_rqueue, idiag_wqueue; /proc/P/net/tcp rx_queue";
+        SOCKET_CONNECTIONS = "socket.connections", Count, "Established connections of a port that is listened on",
+            "NETLINK_SOCK_DIAG TCP, every 10 s";
+        SOCKET_UNSENT = "socket.unsent", Bytes, "Bytes written to these connections and not sent yet",
+            "NETLINK_SOCK_DIAG INET_DIAG_INFO tcpi_notsent_bytes, every 10 s";
+        SOCKET_UNACKED = "socket.unacked", Count, "Segments sent on these connections and not acknowledged yet",
+            "NETLINK_SOCK_DIAG INET_DIAG_INFO tcpi_unacked, every 10 s";
+        SOCKET_RETRANSMITTED = "socket.retransmitted", PerSecond, "Segments sent again on connections of the port",
+            "NETLINK_SOCK_DIAG INET_DIAG_INFO tcpi_total_retrans, every 10 s";
+        SOCKET_SENDING = "socket.sending", Count, "Connections of the port that had something to send, on the mean",
+            "NETLINK_SOCK_DIAG INET_DIAG_INFO tcpi_busy_time, every 10 s";
+        SOCKET_PEER_LIMITED = "socket.peer_limited", Count, "Of those that send, how many waited for a reader who is too slow: the peer's window was full",
+            "NETLINK_SOCK_DIAG INET_DIAG_INFO tcpi_rwnd_limited, every 10 s";
+        SOCKET_BUFFER_LIMITED = "socket.buffer_limited", Count, "Of those that send, how many waited for room in their send buffer",
+            "NETLINK_SOCK_DIAG INET_DIAG_INFO tcpi_sndbuf_limited, every 10 s";
     }
     "Connection tracking in the server's network namespace." {
         CONNTRACK_ENTRIES = "conntrack.entries", Count, "Connections tracked; the limit is nf_conntrack_max",

@@ -82,6 +82,18 @@ pub(super) fn charts(scene: &Scene<'_>) -> Vec<String> {
             ],
         ),
         levels::socket_drops(scene),
+        sums(
+            "Sending by TCP",
+            "connections, on the mean",
+            Scale::Plain,
+            1.0,
+            "What neither a slow reader nor a buffer holds up waits for the path: its round trip, its losses.",
+            &[
+                ("had something to send", 1, &["socket.sending"]),
+                ("of them, for a slow reader", 2, &["socket.peer_limited"]),
+                ("of them, for the send buffer", 4, &["socket.buffer_limited"]),
+            ],
+        ),
         by_process(scene, "Memory", "MB resident", "process.rss", 1e-6),
         levels::memory_left(scene),
         by_process(scene, "Open file descriptors", "of a process", "process.fds", 1.0),
