@@ -19,7 +19,7 @@ pub struct SymbolTime {
     pub share: f64,
 }
 
-/// The time of the threads of one name.
+/// The time of the threads of one name, or of names that differ in numbers only (`queue*:src`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ThreadTime {
     /// The name.
@@ -106,17 +106,13 @@ impl SelfTime {
     #[must_use]
     pub fn of_stacks(profile: &Profile, wanted: impl Fn(&Stack) -> bool) -> Self {
         let stacks: Vec<&Stack> = profile.stacks.iter().filter(|stack| wanted(stack)).collect();
-        let samples: u64 = stacks.iter().map(|stack| u64::from(stack.count)).sum();
-        let mut by_name: BTreeMap<&str, Vec<&Stack>> = BTreeMap::new();
-        for stack in &stacks {
-            by_name.entry(&stack.thread).or_default().push(stack);
-        }
-        let mut threads: Vec<_> = by_name
+        let samples = count(&stacks);
+        let mut threads: Vec<_> = by_name(&stacks, samples)
             .into_iter()
             .map(|(name, stacks)| {
-                let own: u64 = stacks.iter().map(|stack| u64::from(stack.count)).sum();
+                let own = count(&stacks);
                 ThreadTime {
-                    thread: name.to_owned(),
+                    thread: name,
                     threads: stacks.iter().map(|s| (s.pid, s.tid)).collect::<BTreeSet<_>>().len(),
                     samples: own,
                     share: ratio(own, samples),
@@ -196,6 +192,45 @@ pub fn compare(before: &Profile, after: &Profile) -> Vec<Change> {
 
 fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+/// Names with less of the samples than this count as one where they differ in numbers only: servers give each client
+/// threads of its own. One that has more is shown by itself, however its fellows are called.
+const ALIKE_SHARE_MAX: f64 = 0.2;
+
+fn by_name<'a>(stacks: &[&'a Stack], samples: u64) -> BTreeMap<String, Vec<&'a Stack>> {
+    let mut named: BTreeMap<&str, Vec<&Stack>> = BTreeMap::new();
+    for stack in stacks {
+        named.entry(&stack.thread).or_default().push(stack);
+    }
+    let mut alike: BTreeMap<String, Vec<(&str, Vec<&Stack>)>> = BTreeMap::new();
+    for (name, stacks) in named {
+        let is_small = ratio(count(&stacks), samples) < ALIKE_SHARE_MAX;
+        let key = if is_small { without_numbers(name) } else { name.to_owned() };
+        alike.entry(key).or_default().push((name, stacks));
+    }
+    let named = alike.into_iter().map(|(key, mut members)| match members.as_mut_slice() {
+        [(name, stacks)] => ((*name).to_owned(), std::mem::take(stacks)),
+        _ => (key, members.into_iter().flat_map(|(_, stacks)| stacks).collect()),
+    });
+    named.collect()
+}
+
+/// `queue12:src` and `queue7:src` are both `queue*:src`.
+fn without_numbers(name: &str) -> String {
+    let mut stem = String::with_capacity(name.len());
+    for letter in name.chars() {
+        match letter {
+            '0'..='9' if stem.ends_with('*') => {}
+            '0'..='9' => stem.push('*'),
+            other => stem.push(other),
+        }
+    }
+    stem
+}
+
+fn count(stacks: &[&Stack]) -> u64 {
+    stacks.iter().map(|stack| u64::from(stack.count)).sum()
 }
 
 fn symbols(profile: &Profile, stacks: &[&Stack], whole: u64) -> Vec<SymbolTime> {

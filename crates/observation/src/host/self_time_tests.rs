@@ -57,6 +57,22 @@ fn time_is_told_by_thread_and_function() {
 }
 
 #[test]
+fn threads_that_differ_in_numbers_count_as_one_unless_one_is_busy() {
+    let profile = profile(&[
+        (1, "queue1:src", &["push"], 100),
+        (2, "queue12:src", &["push"], 100),
+        (3, "queue7:src", &["push"], 500),
+        (4, "pool-3", &["wait"], 100),
+        (5, "timer", &["wait"], 200),
+    ]);
+    let time = SelfTime::of(&profile);
+    let told: Vec<_> = time.threads.iter().map(|t| (t.thread.as_str(), t.threads, t.samples)).collect();
+    let mut expect = [("queue7:src", 1, 500), ("queue*:src", 2, 200), ("timer", 1, 200), ("pool-3", 1, 100)];
+    expect.sort_by_key(|(.., samples)| std::cmp::Reverse(*samples));
+    assert_eq!(told, expect);
+}
+
+#[test]
 fn a_kind_of_work_counts_by_itself_and_with_what_it_calls() {
     let profile = profile(&[
         (5, "a", &["copy_user_generic@[kernel]", "udp_sendmsg@[kernel]", "sendto@libc.so.6", "loop"], 30),
