@@ -42,10 +42,12 @@ impl Judged {
         self.outcome.answer.verdict == self.verdict && self.is_named()
     }
 
-    /// The answer is that this host decides nothing, and no cause is claimed.
+    /// The answer is that this host decides nothing, or that the generator was the limit, which a hypervisor brings about: no
+    /// cause is claimed of the server.
     pub(crate) fn is_undecided(&self) -> bool {
-        matches!(self.outcome.answer.verdict.as_str(), "undecidable" | "invalid")
-            && !self.is_confidently_wrong()
+        let answer = &self.outcome.answer;
+        let is_open = matches!(answer.verdict.as_str(), "undecidable" | "invalid");
+        (is_open || answer.finding == "generator_limited") && !self.is_confidently_wrong()
     }
 
     /// Something that is not planted is named for sure. That the generator was the limit says nothing of the server.
