@@ -255,7 +255,7 @@ fn without_the_clock_the_states_of_threads_are_sampled() {
     let idle: Vec<_> = profile.stacks.iter().filter(|stack| stack.thread == "idle").collect();
     // On a busy machine one or another of them is still on its way to its wait.
     let wait = idle.iter().filter(|stack| stack.frames.last() == Some(&waiting)).count();
-    assert!(idle.len() > 100 && wait * 100 >= idle.len() * 95, "{wait} of {} wait", idle.len());
+    assert!(idle.len() > 100 && wait * 100 >= idle.len() * 90, "{wait} of {} wait", idle.len());
     let running = of("running or ready to run").expect("workers run");
     let mut workers = profile.stacks.iter().filter(|stack| stack.thread.starts_with("worker"));
     assert!(workers.any(|stack| stack.frames.contains(&running)));
