@@ -4,6 +4,7 @@
 //! send buffer held it up (struct tcp_info). What is left of it waited for the path: its round trip and its losses.
 
 use std::collections::HashMap;
+use std::ops::AddAssign;
 use std::time::Instant;
 
 use throng_observation::host::catalogue as metric;
@@ -18,8 +19,9 @@ const ESTABLISHED: u8 = 1;
 /// The connections of all ports.
 #[derive(Debug, Default)]
 pub(super) struct Connections {
-    /// Counters of each connection as last seen; `None` before the first look.
-    seen: Option<HashMap<u32, Flow>>,
+    /// Counters of each connection as last seen.
+    seen: HashMap<u32, Flow>,
+    /// Of the ports that were looked at before.
     by_port: HashMap<u16, Meters>,
 }
 
@@ -30,7 +32,7 @@ struct Meters {
     rates: [Rate; 4],
 }
 
-/// What all connections of a port have come to since watching began.
+/// What all connections of a port have come to since the first look at it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Total {
     retransmitted: u64,
@@ -81,12 +83,12 @@ impl Look<'_> {
         if self.alive.len() >= CONNECTIONS_MAX {
             return;
         }
-        // What a connection had come to before watching began is not this run's; one that came since is.
-        let before = match &self.connections.seen {
-            None => flow,
-            Some(seen) => seen.get(&socket.inode).copied().unwrap_or_default(),
-        };
-        sum.grown.add(&before, &flow);
+        // What connections had come to before the first look at their port belongs to no moment; of a port that is known,
+        // one that was not there before is new.
+        if self.connections.by_port.contains_key(&socket.port) {
+            let before = self.connections.seen.get(&socket.inode).copied().unwrap_or_default();
+            sum.grown += Total::between(&before, &flow);
+        }
         self.alive.insert(socket.inode, flow);
     }
 
@@ -95,10 +97,10 @@ impl Look<'_> {
         let now = Instant::now();
         for (port, sum) in self.sums {
             let meters = self.connections.by_port.entry(port).or_default();
-            meters.total.grow(&sum.grown);
+            meters.total += sum.grown;
             tell(port, &mut |labels| meters.put(out, now, &sum, labels));
         }
-        self.connections.seen = Some(self.alive);
+        self.connections.seen = self.alive;
     }
 }
 
@@ -128,17 +130,96 @@ impl Meters {
 
 impl Total {
     /// What came between two looks at a connection.
-    fn add(&mut self, before: &Flow, now: &Flow) {
-        self.retransmitted += u64::from(now.retransmitted.saturating_sub(before.retransmitted));
-        self.busy_us += now.busy_us.saturating_sub(before.busy_us);
-        self.peer_limited_us += now.peer_limited_us.saturating_sub(before.peer_limited_us);
-        self.buffer_limited_us += now.buffer_limited_us.saturating_sub(before.buffer_limited_us);
+    fn between(before: &Flow, now: &Flow) -> Self {
+        Self {
+            retransmitted: now.retransmitted.saturating_sub(before.retransmitted).into(),
+            busy_us: now.busy_us.saturating_sub(before.busy_us),
+            peer_limited_us: now.peer_limited_us.saturating_sub(before.peer_limited_us),
+            buffer_limited_us: now.buffer_limited_us.saturating_sub(before.buffer_limited_us),
+        }
+    }
+}
+
+impl AddAssign for Total {
+    fn add_assign(&mut self, more: Self) {
+        self.retransmitted += more.retransmitted;
+        self.busy_us += more.busy_us;
+        self.peer_limited_us += more.peer_limited_us;
+        self.buffer_limited_us += more.buffer_limited_us;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use throng_observation::host::{HostId, HostRow};
+
+    use super::*;
+    use crate::rows::rows;
+
+    const HOUR_US: u64 = 3_600_000_000;
+
+    /// A connection, known by its inode, that had something to send for so long.
+    fn connection(port: u16, inode: u32, busy_us: u64) -> Socket {
+        let flow = Flow { retransmitted: 7, busy_us, peer_limited_us: busy_us, ..Flow::default() };
+        Socket { port, inode, state: ESTABLISHED, flow: Some(flow), ..Socket::default() }
     }
 
-    fn grow(&mut self, by: &Self) {
-        self.retransmitted += by.retransmitted;
-        self.busy_us += by.busy_us;
-        self.peer_limited_us += by.peer_limited_us;
-        self.buffer_limited_us += by.buffer_limited_us;
+    /// One look after another.
+    struct Looks {
+        connections: Connections,
+        out: Out,
+        receiver: crate::RowReceiver,
+    }
+
+    impl Looks {
+        fn new() -> Self {
+            let (rows, receiver) = rows(1_000);
+            let out = Out { rows, host: HostId(0), zero: Instant::now(), netns: None };
+            Self { connections: Connections::default(), out, receiver }
+        }
+
+        /// Looks at these; what the connections of `port` have come to: segments sent again, microseconds in which there was
+        /// something to send, and those in which the peer's window was full.
+        fn at(&mut self, sockets: &[Socket], port: u16) -> [u64; 3] {
+            let mut look = self.connections.look();
+            sockets.iter().for_each(|socket| look.add(socket));
+            look.put(&self.out, |_, put| put(&[]));
+            let total = self.connections.by_port[&port].total;
+            [total.retransmitted, total.busy_us, total.peer_limited_us]
+        }
+
+        /// All rates that were told.
+        fn rates(&self) -> Vec<f64> {
+            let (mut rates, mut told) = (Vec::new(), Vec::new());
+            for row in self.receiver.try_iter() {
+                match row {
+                    HostRow::Series(of) if of.metric == metric::SOCKET_SENDING.name => told.push(of.id),
+                    HostRow::Sample(of) if told.contains(&of.series) => rates.push(of.value),
+                    _ => {}
+                }
+            }
+            rates
+        }
+    }
+
+    #[test]
+    fn what_connections_did_before_the_first_look_at_their_port_counts_for_nothing() {
+        let mut looks = Looks::new();
+        let (other, old) = (connection(80, 1, 5), connection(443, 2, HOUR_US));
+        assert_eq!(looks.at(&[other], 80), [0, 0, 0]);
+        assert_eq!(looks.at(&[other, old], 443), [0, 0, 0]);
+        assert_eq!(looks.at(&[other, old], 443), [0, 0, 0]);
+        let rates = looks.rates();
+        assert!(!rates.is_empty() && rates.iter().all(|rate| *rate == 0.0), "{rates:?}");
+    }
+
+    #[test]
+    fn on_a_known_port_a_new_connection_counts_from_its_beginning_and_one_that_ended_stays_counted() {
+        let mut looks = Looks::new();
+        looks.at(&[connection(443, 2, HOUR_US)], 443);
+        let both = [connection(443, 2, HOUR_US + 30), connection(443, 3, 200)];
+        assert_eq!(looks.at(&both, 443), [7, 230, 230]);
+        assert_eq!(looks.at(&both[..1], 443), [7, 230, 230]);
+        assert!(looks.rates().iter().any(|rate| *rate > 0.0));
     }
 }
