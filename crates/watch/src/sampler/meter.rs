@@ -142,9 +142,15 @@ pub(crate) struct Counter(Option<(u64, Instant)>);
 impl Counter {
     /// The rate since the reading before, a second; `None` for the first reading, and when the counter began anew.
     pub(crate) fn rate(&mut self, at: Instant, count: u64) -> Option<f64> {
-        let (before, since) = self.0.replace((count, at))?;
+        let before = std::mem::replace(self, Self(Some((count, at))));
+        self.rate_since(before)
+    }
+
+    /// The rate since an earlier reading, as [`Self::rate`] tells it.
+    pub(crate) fn rate_since(self, before: Self) -> Option<f64> {
+        let ((count, at), (count_before, since)) = self.0.zip(before.0)?;
         let seconds = at.checked_duration_since(since)?.as_secs_f64();
-        let grown = count.checked_sub(before)?;
+        let grown = count.checked_sub(count_before)?;
         (seconds > 0.0).then(|| grown as f64 / seconds)
     }
 

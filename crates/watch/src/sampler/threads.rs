@@ -45,14 +45,16 @@ struct Thread {
     /// The last pass in which it was found in the folder, and in which it was read.
     pass: u32,
     read_pass: u32,
-    /// For how many of its readings it has not run.
+    /// How many passes in a row have read it and seen that it had not run.
     still: u32,
     has_run: bool,
     on_cpu: Counter,
     waiting: Counter,
     cpu: Meter,
     wait: Meter,
-    /// Of the last whole pass, in cores.
+    /// What `on_cpu` was when a pass last read it.
+    on_cpu_at_pass: Counter,
+    /// Between the last two passes that read it, in cores.
     share: f64,
     is_blocked: bool,
     /// Only threads that were hot once have this.
@@ -171,10 +173,12 @@ impl Threads {
             let mut is_here = !is_scanned || thread.pass == pass;
             if is_here && is_wanted(thread, *tid, pass) {
                 thread.read_pass = pass;
+                thread.still = thread.still.saturating_add(1); // until it is seen to have run
                 match thread.read(out, reader, pid, process, *tid) {
                     Ok(grown) => grown_ns = grown_ns.saturating_add(grown),
                     Err(_) => is_here = false,
                 }
+                thread.judge();
             }
             if is_here {
                 let is_new = now.saturating_duration_since(thread.born_at) < NAME_SETTLES;
@@ -316,6 +320,7 @@ impl Thread {
             waiting: Counter::default(),
             cpu: Meter::default(),
             wait: Meter::default(),
+            on_cpu_at_pass: Counter::default(),
             share: 0.0,
             is_blocked: false,
             hot: None,
@@ -328,6 +333,7 @@ impl Thread {
             Some(before) => (since_when(now, thread.born_at, before, begun.on_cpu_ns), SchedStat::default()),
         };
         thread.on_cpu.begin(since, begun.on_cpu_ns);
+        thread.on_cpu_at_pass = thread.on_cpu;
         thread.waiting.begin(since, begun.waiting_ns);
         Ok(thread)
     }
@@ -335,6 +341,13 @@ impl Thread {
     fn heat(&self) -> f64 {
         let is_hot = self.hot.as_ref().is_some_and(|hot| hot.status.is_some());
         if is_hot { self.share * STAYS_HOT } else { self.share }
+    }
+
+    /// Judges what it did since the pass before, and not since it was last read: a thread that is hot is read so often that
+    /// one that works in bursts would be found at rest.
+    fn judge(&mut self) {
+        let before = std::mem::replace(&mut self.on_cpu_at_pass, self.on_cpu);
+        self.share = self.on_cpu.rate_since(before).unwrap_or(0.0) * 1e-9;
     }
 
     /// Whether it is to be read in this pass, whatever the process did.
@@ -349,10 +362,11 @@ impl Thread {
         let Some(times) = schedstat::parse(text) else { return Ok(0) };
         let grown_ns = self.on_cpu.grown(times.on_cpu_ns);
         let (cpu, wait) = (self.on_cpu.rate(now, times.on_cpu_ns), self.waiting.rate(now, times.waiting_ns));
-        self.share = cpu.unwrap_or(0.0) * 1e-9;
-        let is_still = self.share == 0.0 && wait.unwrap_or(0.0) == 0.0;
-        self.still = if is_still { self.still.saturating_add(1) } else { 0 };
-        self.has_run |= !is_still;
+        let share = cpu.unwrap_or(0.0) * 1e-9;
+        let is_still = share == 0.0 && wait.unwrap_or(0.0) == 0.0;
+        if !is_still {
+            (self.still, self.has_run) = (0, true);
+        }
         if is_still && self.cpu.is_quiet() && self.wait.is_quiet() {
             self.cpu.repeat(out, now);
             self.wait.repeat(out, now);
@@ -361,7 +375,7 @@ impl Thread {
         let (pid, tid) = (Digits::of(pid), Digits::of(tid));
         let labels =
             [("process", process), ("pid", pid.text()), ("tid", tid.text()), ("thread", &*self.name)];
-        self.cpu.put_once_stirred(out, now, self.share, &Of::labelled(&metric::THREAD_CPU, &labels));
+        self.cpu.put_once_stirred(out, now, share, &Of::labelled(&metric::THREAD_CPU, &labels));
         if let Some(wait) = wait {
             let of = Of::labelled(&metric::THREAD_RUN_QUEUE_WAIT, &labels);
             self.wait.put_once_stirred(out, now, wait * 1e-9, &of);

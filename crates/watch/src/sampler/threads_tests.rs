@@ -1,10 +1,12 @@
 //! Threads of this process, as they come and when there is no room for them.
 
+use std::os::unix::fs::FileExt;
 use std::sync::mpsc::channel;
 use std::thread::{sleep, spawn};
 
 use throng_observation::host::{HostEventKind, HostId, HostRow};
 
+use super::super::HOT_SHARE_MIN;
 use super::*;
 use crate::rows::rows;
 
@@ -54,6 +56,32 @@ impl Here {
         let Self { threads, out, blind, room, .. } = self;
         // No thread count is this one: every pass looks for new threads.
         threads.read_all(out, &mut Reader::new(), blind, &mut dir, room, u64::MAX).unwrap();
+    }
+
+    /// A pass, after the readings of a thread that is hot, before each of which it ran for `ran_ms` of 10 ms; whether it is
+    /// hot by that.
+    fn is_hot_after(&mut self, tid: u32, counter: &mut Written, ran_ms: &[u64]) -> bool {
+        for ran_ms in ran_ms {
+            sleep(Duration::from_millis(10));
+            counter.add(*ran_ms);
+            self.threads.read_hot(&self.out, &mut Reader::new(), tid);
+        }
+        self.pass();
+        let is_it = |(heat, other)| other == tid && heat >= HOT_SHARE_MIN;
+        self.threads.heats().any(is_it)
+    }
+}
+
+/// A `schedstat` that a test writes.
+struct Written {
+    file: File,
+    on_cpu_ms: u64,
+}
+
+impl Written {
+    fn add(&mut self, ran_ms: u64) {
+        self.on_cpu_ms += ran_ms;
+        self.file.write_all_at(format!("{:020} 0 1\n", self.on_cpu_ms * 1_000_000).as_bytes(), 0).unwrap();
     }
 }
 
@@ -113,4 +141,28 @@ fn threads_for_which_there_is_no_room_are_said_once_with_what_helps() {
         })
         .collect();
     assert!(said.len() == 1 && said[0].contains("ulimit -n"), "{said:?}");
+}
+
+#[test]
+fn a_thread_that_works_in_bursts_stays_hot_and_one_that_works_no_more_does_not() {
+    const BURST: [u64; 10] = [10, 10, 10, 0, 0, 0, 0, 0, 0, 0];
+    let (tell, told) = channel();
+    let (end, ended) = channel::<()>();
+    let sleeper = spawn(move || {
+        tell.send(rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned()).unwrap();
+        ended.recv().is_err()
+    });
+    let tid = told.recv().unwrap();
+    let mut here = Here::new(10_000);
+    here.pass();
+    let file = tempfile::tempfile().unwrap();
+    here.threads.by_tid.get_mut(&tid).unwrap().schedstat = file.try_clone().unwrap();
+    let mut counter = Written { file, on_cpu_ms: 1_000 };
+    here.is_hot_after(tid, &mut counter, &[0]); // from here on its times are those that are written
+    let bursts: Vec<_> = (0..5).map(|_| here.is_hot_after(tid, &mut counter, &BURST)).collect();
+    let idle: Vec<_> = (0..7).map(|_| here.is_hot_after(tid, &mut counter, &[0; 10])).collect();
+    drop(end);
+    sleeper.join().unwrap();
+    assert_eq!(bursts, [true; 5]);
+    assert_eq!(idle, [false; 7]);
 }
