@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Parser;
+use throng_sim::stolen::CpuTime;
 
 mod cgroup;
 mod lesson;
@@ -62,11 +63,12 @@ fn main() -> anyhow::Result<()> {
 /// Plants, searches, and judges the answer; nothing where the plant could not be made.
 fn judge(lab: &Lab, planted: &Planted) -> Option<Judged> {
     eprintln!("{}: {}", planted.name, planted.what);
-    let began = Instant::now();
+    let (began, cpu_before) = (Instant::now(), CpuTime::so_far());
     match (planted.plant)(lab) {
         Ok(outcome) => {
-            let one = Judged::of(planted, outcome, began.elapsed());
-            eprintln!("  {}", one.line());
+            let stolen_ratio = CpuTime::so_far().stolen_ratio_since(cpu_before);
+            let one = Judged::of(planted, outcome, began.elapsed(), stolen_ratio);
+            eprintln!("  {} {:.1} % of the CPU time was stolen", one.line(), stolen_ratio * 100.0);
             Some(one)
         }
         Err(error) => {
@@ -77,7 +79,8 @@ fn judge(lab: &Lab, planted: &Planted) -> Option<Judged> {
 }
 
 /// All at once, because each leaves most of the host idle; what does not come out right is tried once more by itself, in
-/// case the others or the machine's other work were the reason. An answer that says that it could not decide is no error.
+/// case the others or the machine's other work were the reason. An answer that says that it could not decide is no error, nor
+/// one that blames the generator while a hypervisor took its CPU time.
 fn short(lab: &Lab, wanted: &[&Planted]) -> anyhow::Result<()> {
     let first: Vec<Option<Judged>> = std::thread::scope(|scope| {
         let all: Vec<_> = wanted.iter().map(|planted| scope.spawn(|| judge(lab, planted))).collect();

@@ -10,6 +10,10 @@ use crate::search::Outcome;
 const ERROR_MAX: f64 = 0.05;
 /// From this score on a finding is a confident verdict.
 const CONFIDENT: f64 = 70.0;
+/// A hypervisor that takes more than this share of the CPU time is to blame where the generator was the limit.
+const STOLEN_MIN: f64 = 0.01;
+/// The finding that the load was not offered.
+const GENERATOR_LIMITED: &str = "generator_limited";
 
 /// One plant and what became of it.
 pub(crate) struct Judged {
@@ -19,12 +23,14 @@ pub(crate) struct Judged {
     verdict: &'static str,
     outcome: Outcome,
     took: Duration,
+    stolen_ratio: f64,
 }
 
 impl Judged {
-    pub(crate) fn of(planted: &Planted, outcome: Outcome, took: Duration) -> Self {
+    /// `stolen_ratio`: the share of the CPU time that a hypervisor took meanwhile.
+    pub(crate) fn of(planted: &Planted, outcome: Outcome, took: Duration, stolen_ratio: f64) -> Self {
         let Planted { name, what, expects, verdict, .. } = *planted;
-        Self { name, what, expects, verdict, outcome, took }
+        Self { name, what, expects, verdict, outcome, took, stolen_ratio }
     }
 
     fn is_named(&self) -> bool {
@@ -42,18 +48,19 @@ impl Judged {
         self.outcome.answer.verdict == self.verdict && self.is_named()
     }
 
-    /// The answer is that this host decides nothing, or that the generator was the limit, which a hypervisor brings about: no
-    /// cause is claimed of the server.
+    /// The answer is that this host decides nothing, or that the generator was the limit and a hypervisor brought that about:
+    /// no cause is claimed of the server. Where none did, it is throng that is wrong about its generator.
     pub(crate) fn is_undecided(&self) -> bool {
         let answer = &self.outcome.answer;
         let is_open = matches!(answer.verdict.as_str(), "undecidable" | "invalid");
-        (is_open || answer.finding == "generator_limited") && !self.is_confidently_wrong()
+        let is_robbed = answer.finding == GENERATOR_LIMITED && self.stolen_ratio > STOLEN_MIN;
+        (is_open || is_robbed) && !self.is_confidently_wrong()
     }
 
     /// Something that is not planted is named for sure. That the generator was the limit says nothing of the server.
     fn is_confidently_wrong(&self) -> bool {
         let answer = &self.outcome.answer;
-        !self.is_named() && answer.score >= CONFIDENT && answer.finding != "generator_limited"
+        !self.is_named() && answer.score >= CONFIDENT && answer.finding != GENERATOR_LIMITED
     }
 
     /// Found less true, as a share of the true.
@@ -112,4 +119,48 @@ pub(crate) fn markdown(judged: &[Judged]) -> String {
         );
     }
     page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::search::Answer;
+
+    const PLANTED: Planted = Planted {
+        name: "line",
+        what: "a line",
+        expects: &["line_rate"],
+        verdict: "found",
+        is_short: true,
+        plant: |_| Ok(Outcome::default()),
+    };
+
+    fn judged(verdict: &str, finding: &str, stolen_ratio: f64) -> Judged {
+        let answer = Answer {
+            verdict: verdict.to_owned(),
+            finding: finding.to_owned(),
+            score: if finding.is_empty() { 0.0 } else { 90.0 },
+            ..Answer::default()
+        };
+        Judged::of(&PLANTED, Outcome { answer, truth: None }, Duration::from_secs(60), stolen_ratio)
+    }
+
+    #[test]
+    fn the_generator_is_an_excuse_only_while_a_hypervisor_takes_its_cpu_time() {
+        for (verdict, finding, stolen_ratio, expect) in [
+            ("found", "generator_limited", 0.0, false),
+            ("found", "generator_limited", STOLEN_MIN, false),
+            ("found", "generator_limited", 0.02, true),
+            ("found", "", 0.02, false),
+            ("found", "one_thread_full", 0.02, false),
+            ("invalid", "generator_limited", 0.0, true),
+            ("undecidable", "", 0.0, true),
+            ("undecidable", "one_thread_full", 0.02, false),
+        ] {
+            let one = judged(verdict, finding, stolen_ratio);
+            assert_eq!(one.is_undecided(), expect, "{verdict}, {finding}, {stolen_ratio} stolen");
+            assert!(!one.is_right());
+        }
+        assert!(judged("found", "line_rate", 0.0).is_right());
+    }
 }

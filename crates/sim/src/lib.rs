@@ -10,6 +10,8 @@ pub mod namespace;
 
 pub mod link;
 
+pub mod stolen;
+
 pub mod ome;
 pub mod whep;
 

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 use throng_sim::namespace::Namespace;
+use throng_sim::stolen::CpuTime;
 
 /// Holds every other test back; a test that failed does not poison the rest.
 pub(crate) fn alone() -> MutexGuard<'static, ()> {
@@ -138,23 +139,16 @@ pub(crate) fn valid<T>(mut measure: impl FnMut() -> (Ran, T)) -> (Ran, T) {
         }
         eprintln!("AGAIN: the machine was too busy for a valid run");
         let began = Instant::now();
-        while stolen(Duration::from_secs(3)) > STOLEN_MAX && began.elapsed() < ROBBED_MAX {}
+        while stolen_ratio(Duration::from_secs(3)) > STOLEN_MAX && began.elapsed() < ROBBED_MAX {}
     }
     measure()
 }
 
-/// The share of the CPU time that a hypervisor takes meanwhile (proc_stat(5), `steal`).
-fn stolen(meanwhile: Duration) -> f64 {
-    let read = || -> (f64, f64) {
-        let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
-        let cpu = text.lines().next().unwrap_or_default().split_whitespace().skip(1);
-        let ticks: Vec<f64> = cpu.filter_map(|ticks| ticks.parse().ok()).collect();
-        (ticks.get(7).copied().unwrap_or(0.0), ticks.iter().take(8).sum())
-    };
-    let before = read();
+/// The share of the CPU time that a hypervisor takes meanwhile.
+fn stolen_ratio(meanwhile: Duration) -> f64 {
+    let before = CpuTime::so_far();
     std::thread::sleep(meanwhile);
-    let after = read();
-    (after.0 - before.0) / (after.1 - before.1).max(1.0)
+    CpuTime::so_far().stolen_ratio_since(before)
 }
 
 /// Runs `throng ARGS --output FOLDER` to its end, again if the run was invalid.
