@@ -1,7 +1,7 @@
 //! How long the cause of a run takes to find, and how much memory: the run is read first and is not counted.
 //!
 //! ```text
-//! watched_run /tmp/run --holds && explain /tmp/run
+//! watched_run runs/held --holds && explain runs/held
 //! ```
 
 use std::path::PathBuf;

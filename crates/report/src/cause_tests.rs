@@ -8,7 +8,8 @@ fn summary(run: &RunData) -> Summary {
     summarise(run, &[], Duration::ZERO)
 }
 
-/// Kept for people to look at where they ask for it: `THRONG_KEEP_PAGES=/tmp/pages cargo test -p throng-report`.
+/// Kept for people to look at in the folder that they ask for, which is there already:
+/// `THRONG_KEEP_PAGES=$PWD/target/pages cargo test -p throng-report` (tests run in the folder of their crate).
 fn page(run: &RunData, name: &str) -> String {
     let page = html::render(run, &summary(run));
     if let Some(folder) = std::env::var_os("THRONG_KEEP_PAGES") {
