@@ -75,6 +75,7 @@ impl Connections {
 impl Look<'_> {
     /// A connection of a port that is listened on.
     pub(super) fn add(&mut self, socket: &Socket) {
+        let before = self.before(socket);
         let sum = self.sums.entry(socket.port).or_default();
         sum.established += u32::from(socket.state == ESTABLISHED);
         let Some(flow) = socket.flow.filter(|_| socket.inode != 0) else { return };
@@ -83,13 +84,19 @@ impl Look<'_> {
         if self.alive.len() >= CONNECTIONS_MAX {
             return;
         }
-        // What connections had come to before the first look at their port belongs to no moment; of a port that is known,
-        // one that was not there before is new.
-        if self.connections.by_port.contains_key(&socket.port) {
-            let before = self.connections.seen.get(&socket.inode).copied().unwrap_or_default();
+        if let Some(before) = before {
             sum.grown += Total::between(&before, &flow);
         }
         self.alive.insert(socket.inode, flow);
+    }
+
+    /// What a connection had come to before this look. Nothing where that belongs to no moment: before the first look at its
+    /// port, and where there was no room to keep it.
+    fn before(&self, socket: &Socket) -> Option<Flow> {
+        let Connections { seen, by_port } = &*self.connections;
+        let known = seen.get(&socket.inode).copied();
+        let is_new = || by_port.contains_key(&socket.port) && seen.len() < CONNECTIONS_MAX;
+        known.or_else(|| is_new().then(Flow::default))
     }
 
     /// Writes what was seen; `tell` knows the labels of a port.
