@@ -48,6 +48,8 @@ impl Alarm {
             // What is left of an earlier ring is not there to be read: setting the timer took it away.
             let rung = guard.try_io(|timer| Ok(rustix::io::read(timer.get_ref(), &mut [0_u8; 8])?));
             if rung.is_ok() {
+                // It is not there twice: to look again would be a system call each time.
+                guard.clear_ready();
                 self.set_to.set(None);
                 return;
             }

@@ -1,8 +1,10 @@
 //! What all seats of a worker use: readiness, buffers, timers, the ways to signalling and to the collector.
 
+use std::future::poll_fn;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -133,8 +135,8 @@ impl Hub {
         told: &mut Vec<Told>,
     ) {
         let timeout = until.saturating_duration_since(now);
-        tokio::task::yield_now().await;
         if timeout.is_zero() {
+            tokio::task::yield_now().await;
             poll(self.eager.get_ref(), ready);
             while told.len() < TIDINGS_A_PASS
                 && let Ok(tidings) = inbox.try_recv()
@@ -144,11 +146,16 @@ impl Hub {
             return;
         }
         self.alarm.set(until, timeout);
-        tokio::select! {
-            biased;
-            _ = inbox.recv_many(told, TIDINGS_A_PASS) => {}
-            () = self.eager_ready(ready) => {}
-            () = self.alarm.rings() => {}
+        let something = async {
+            tokio::select! {
+                biased;
+                _ = inbox.recv_many(told, TIDINGS_A_PASS) => {}
+                () = self.eager_ready(ready) => {}
+                () = self.alarm.rings() => {}
+            }
+        };
+        if !has_waited(something).await {
+            tokio::task::yield_now().await;
         }
     }
 
@@ -212,6 +219,18 @@ impl Hub {
         drop(switchboard);
         tokio::time::sleep(LAST_GOODBYES).await;
     }
+}
+
+/// Completes `future`; whether that took a wait, in which others had their turn.
+async fn has_waited(future: impl Future<Output = ()>) -> bool {
+    let mut future = pin!(future);
+    let mut waited = false;
+    poll_fn(move |context| {
+        let done = future.as_mut().poll(context).map(|()| waited);
+        waited = true;
+        done
+    })
+    .await
 }
 
 /// What is ready in `set` now.

@@ -131,9 +131,7 @@ impl Worker {
 
     fn serve(&mut self, ready: &mut Vec<epoll::Event>) {
         for group in ready.chunks(WARMED) {
-            let warm = |event: &epoll::Event| self.seats.get((event.data.u64() >> 16) as usize);
-            let seats = group.iter().filter_map(warm).flatten();
-            std::hint::black_box(seats.fold(0, |sum, seat| sum ^ seat.warm()));
+            self.warm(group.iter().map(|event| (event.data.u64() >> 16) as u32));
             for event in group {
                 match event.data.u64() {
                     WAKE => self.hub.waker.rest(),
@@ -145,6 +143,12 @@ impl Worker {
             }
         }
         ready.clear();
+    }
+
+    /// Reads ahead what those who are served next will need.
+    fn warm(&self, numbers: impl Iterator<Item = u32>) {
+        let seats = numbers.filter_map(|number| self.seats.get(number as usize)).flatten();
+        std::hint::black_box(seats.fold(0, |sum, seat| sum ^ seat.warm()));
     }
 
     fn receive(&mut self, seat: u32, channel: Channel) {
@@ -210,12 +214,20 @@ impl Worker {
     }
 
     fn serve_due(&mut self, now: Instant) {
-        while let Some((entry, number)) = self.hub.timers.pop(now) {
-            self.with(number, |seat, hub| {
-                if hub.timers.is_due(number, &mut seat.deadline, entry, now) {
-                    seat.timeout(now, hub);
-                }
-            });
+        let mut group: Vec<(Instant, u32)> = Vec::with_capacity(WARMED);
+        loop {
+            group.extend(std::iter::from_fn(|| self.hub.timers.pop(now)).take(WARMED));
+            if group.is_empty() {
+                return;
+            }
+            self.warm(group.iter().map(|(_, number)| *number));
+            for (entry, number) in group.drain(..) {
+                self.with(number, |seat, hub| {
+                    if hub.timers.is_due(number, &mut seat.deadline, entry, now) {
+                        seat.timeout(now, hub);
+                    }
+                });
+            }
         }
     }
 
