@@ -17,6 +17,8 @@ pub struct Player {
     back: Option<(u64, usize)>,
     /// Units of the clock from the start to the next frame.
     ticks: u64,
+    /// The same as time: asked for several times a packet, and to tell it takes three divisions.
+    next_due: Duration,
     number: u32,
     base_layer_index: u8,
 }
@@ -52,7 +54,15 @@ impl Player {
     /// A player at the start of `clip`.
     #[must_use]
     pub fn new(clip: Arc<Clip>) -> Self {
-        Self { clip, place: 0, back: None, ticks: 0, number: 0, base_layer_index: 0 }
+        Self {
+            clip,
+            place: 0,
+            back: None,
+            ticks: 0,
+            next_due: Duration::ZERO,
+            number: 0,
+            base_layer_index: 0,
+        }
     }
 
     /// The same, `offset` into the loop, at the key frame from there on: senders of one clip need not send their large
@@ -73,9 +83,7 @@ impl Player {
     /// When the next frame is due, after the start.
     #[must_use]
     pub fn next_due(&self) -> Duration {
-        let (rate, ticks) = (u64::from(self.clip.clock_rate()), self.ticks);
-        // In two parts, so that no product overflows in any run.
-        Duration::from_secs(ticks / rate) + Duration::from_nanos(ticks % rate * 1_000_000_000 / rate)
+        self.next_due
     }
 
     /// The next frame; the one after it becomes due.
@@ -112,6 +120,7 @@ impl Player {
             self.clip.ticks().saturating_sub(at)
         };
         self.ticks += step.max(1);
+        self.next_due = time(self.ticks, self.clip.clock_rate());
         frame
     }
 
@@ -136,7 +145,14 @@ impl Player {
         self.place = clip.key_frame_from(clip.place_at(ticks));
         self.back = None;
         self.clip = clip;
+        self.next_due = time(self.ticks, self.clip.clock_rate());
     }
+}
+
+/// In two parts, so that no product overflows in any run.
+fn time(ticks: u64, clock_rate: u32) -> Duration {
+    let rate = u64::from(clock_rate);
+    Duration::from_secs(ticks / rate) + Duration::from_nanos(ticks % rate * 1_000_000_000 / rate)
 }
 
 fn ticks(duration: Duration, clock_rate: u32) -> u64 {

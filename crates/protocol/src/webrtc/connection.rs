@@ -310,6 +310,15 @@ impl Connection {
         }
     }
 
+    /// See [`crate::participant::Participant::warm`].
+    pub(super) fn warm(&self) -> u64 {
+        match &self.state {
+            State::Playing { sender: Some(sender), .. } => sender.warm(),
+            State::Playing { receiver, .. } => receiver.warm(),
+            _ => 0,
+        }
+    }
+
     /// Does what is due.
     pub(super) fn tick(&mut self, now: Instant) {
         if let State::Connecting { peer, .. } | State::Playing { peer, .. } = &mut self.state

@@ -40,6 +40,12 @@ impl SentFrame {
 }
 
 impl History {
+    /// See [`crate::participant::Participant::warm`].
+    pub(super) fn warm(&self) -> u64 {
+        self.frames.front().map_or(0, |oldest| oldest.first)
+            ^ self.frames.back().map_or(0, |newest| newest.first)
+    }
+
     /// Keeps `sent`, which follows those before it.
     pub(super) fn keep(&mut self, sent: SentFrame) {
         let is_old =

@@ -140,6 +140,12 @@ impl Sender {
         self.streams.is_empty()
     }
 
+    /// See [`crate::participant::Participant::warm`].
+    pub(super) fn warm(&self) -> u64 {
+        let streams = self.streams.iter().fold(0, |sum, stream| sum ^ stream.warm());
+        streams ^ u64::from(self.transport_sequence) ^ u64::from(self.is_unshared)
+    }
+
     /// Takes in a datagram that is RTCP by its first bytes. `true` when it was authentic.
     pub fn rtcp(&mut self, arrived_at: Instant, datagram: &mut [u8]) -> bool {
         let Ok(len) = self.opener.open_rtcp(datagram) else { return false };

@@ -130,6 +130,15 @@ impl Stream {
         self.is_muted || self.is_left_out
     }
 
+    /// See [`crate::participant::Participant::warm`].
+    pub(super) fn warm(&self) -> u64 {
+        self.next
+            ^ self.counters.packets_sent
+            ^ self.history.warm()
+            ^ self.waiting.len() as u64
+            ^ u64::from(self.player.clip().clock_rate())
+    }
+
     /// When the next frame is captured.
     pub(super) fn next_frame_at(&self) -> Instant {
         self.began_at + self.player.next_due()
@@ -303,15 +312,18 @@ impl Stream {
                 return Some(packet);
             }
         }
-        let sent = self.waiting.front()?.clone();
+        // Taken out meanwhile, for writing changes the stream that the frame stands in.
+        let sent = self.waiting.pop_front()?;
         let packet = self.gone;
+        let written = self.write(&sent, packet, None, wire);
         self.gone += 1;
         if self.gone as u64 >= sent.packets() {
             self.gone = 0;
-            self.waiting.pop_front();
-            self.history.keep(sent.clone());
+            self.history.keep(sent);
+        } else {
+            self.waiting.push_front(sent);
         }
-        let (sealed, payload_len) = self.write(&sent, packet, None, wire)?;
+        let (sealed, payload_len) = written?;
         self.counters.packets_sent += 1;
         self.counters.payload_bytes += payload_len as u64;
         self.counters.wire_bytes += sealed.len() as u64;
