@@ -59,7 +59,11 @@ impl Pace {
             settle_min_s: share(120, 3, 10),
             settle_max_s: share(40, 6, 60),
             growth: if seconds < 300 { 1.8 } else { full.growth },
-            width_ratio: if seconds < 300 { 0.05 } else { full.width_ratio },
+            width_ratio: match seconds {
+                300.. => full.width_ratio,
+                90.. => 0.05,
+                _ => 0.1,
+            },
             confirm_factor: if seconds < 300 { 1 } else { full.confirm_factor },
             soak_s: match seconds {
                 2400.. => 600,
@@ -131,5 +135,6 @@ mod tests {
         );
         let shortest = Pace::of_budget(Duration::ZERO);
         assert!(shortest.hold_s >= 8 && shortest.costs().len() == 4);
+        assert!(shortest.costs().iter().any(|cost| cost.contains("stay 10 % apart")), "{shortest:?}");
     }
 }
