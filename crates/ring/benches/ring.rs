@@ -3,7 +3,8 @@
 //! `cargo bench -p throng-ring -- [--gb GB] [--repeat N]`. CPU time is `getrusage` after a warm-up that touches every
 //! page; each figure is the median of the repetitions, with the lowest and highest.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
 
 use throng_ring::{Consumer, FrameInfo, Invitation, Policy, Producer, RingOptions};
@@ -39,6 +40,8 @@ fn main() {
             }
         }
         let messages = 3_000_000;
+        let two_lines = two_lines(messages);
+        table.add("floor: two cache lines passed by plain stores", "µs of CPU, both", two_lines, None);
         for (name, bytes, producers, shared, goal) in [
             ("1,200-byte record", 1_200, 1, false, Some(0.3)),
             ("64-byte record", 64, 1, false, Some(0.1)),
@@ -48,7 +51,11 @@ fn main() {
             ("64-byte record, 4 producers share a lane", 64, 4, true, None),
         ] {
             let run = transfer(producers, shared, bytes, messages, Fill::Copy);
-            table.add(name, "µs of CPU, both", run.cpu_s() * 1e6 / run.frames, goal);
+            let us = run.cpu_s() * 1e6 / run.frames;
+            table.add(name, "µs of CPU, both", us, goal);
+            if (bytes, producers) == (64, 1) {
+                table.add(name, "× floor", us / two_lines, None);
+            }
         }
         table.add("consumer, peek and release of a waiting picture", "µs of CPU", busy_consumer(), Some(2.0));
         table.add("round trip, both asleep", "µs", round_trip(5_000), Some(40.0));
@@ -105,13 +112,17 @@ fn cpu_s() -> f64 {
 
 /// Words that children report in: CPU time in ns and frames, for the consumer and each producer; then free ones.
 fn board() -> &'static [AtomicU64] {
-    let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
-    // SAFETY: a new mapping, never unmapped; all access is atomic.
-    unsafe {
-        let start = libc::mmap(std::ptr::null_mut(), 4096, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
-        assert_ne!(start, libc::MAP_FAILED);
-        std::slice::from_raw_parts(start.cast::<AtomicU64>(), 512)
-    }
+    // SAFETY: a new mapping of zeroes, never unmapped; all access is atomic.
+    unsafe { std::slice::from_raw_parts(shared(4096).cast(), 512) }
+}
+
+/// Memory that children share.
+fn shared(bytes: usize) -> *const u8 {
+    let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
+    // SAFETY: a new mapping, which touches none that there is.
+    let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, flags, -1, 0) };
+    assert_ne!(start, libc::MAP_FAILED);
+    start.cast::<u8>().cast_const()
 }
 
 fn fork(work: impl FnOnce()) -> libc::pid_t {
@@ -153,6 +164,49 @@ fn memcpy(pictures: u64) -> f64 {
     let before = cpu_s();
     copy(pictures);
     (cpu_s() - before) / (pictures as f64 * PICTURE as f64 / 1e9)
+}
+
+/// What it costs this machine to take two cache lines from one process to another, one after the other in a ring of 512:
+/// a record of 64 bytes and what describes it. Nothing that could go wrong is looked after; µs of CPU a record, both.
+fn two_lines(records: u64) -> f64 {
+    const SLOTS: u64 = 512;
+    #[repr(align(64))]
+    struct Line([AtomicU64; 8]);
+    let lines = |count: u64| -> &'static [Line] {
+        // SAFETY: shared by the child that is forked next and never unmapped; all zeroes are lines, all access is atomic.
+        unsafe {
+            std::slice::from_raw_parts(shared(count as usize * size_of::<Line>()).cast(), count as usize)
+        }
+    };
+    let (slots, payloads, words) = (lines(SLOTS), lines(SLOTS), lines(4));
+    let (released, cpu_ns) = (&words[0].0[0], &words[2].0[0]);
+    let child = fork(|| {
+        let (before, mut seen) = (cpu_s(), 0);
+        for record in 0..records {
+            while record - seen >= SLOTS {
+                std::hint::spin_loop();
+                seen = released.load(Acquire);
+            }
+            let at = (record % SLOTS) as usize;
+            payloads[at].0.iter().for_each(|word| word.store(record, Relaxed));
+            slots[at].0.iter().skip(1).for_each(|word| word.store(record, Relaxed));
+            slots[at].0[0].store(record + 1, Release);
+        }
+        cpu_ns.store(((cpu_s() - before) * 1e9) as u64, Relaxed);
+    });
+    let (before, mut sum) = (cpu_s(), 0);
+    for record in 0..records {
+        let at = (record % SLOTS) as usize;
+        while slots[at].0[0].load(Acquire) != record + 1 {
+            std::hint::spin_loop();
+        }
+        sum ^= slots[at].0[1].load(Relaxed) ^ payloads[at].0[0].load(Relaxed);
+        released.store(record + 1, Release);
+    }
+    let consumer_s = cpu_s() - before;
+    std::hint::black_box(sum);
+    wait(child);
+    (consumer_s + cpu_ns.load(Relaxed) as f64 / 1e9) * 1e6 / records as f64
 }
 
 struct Run {
