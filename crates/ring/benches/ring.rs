@@ -54,7 +54,7 @@ fn main() {
             let us = run.cpu_s() * 1e6 / run.frames;
             table.add(name, "µs of CPU, both", us, goal);
             if (bytes, producers) == (64, 1) {
-                table.add(name, "× floor", us / two_lines, None);
+                table.add(name, "× that floor", us / two_lines, None);
             }
         }
         table.add("consumer, peek and release of a waiting picture", "µs of CPU", busy_consumer(), Some(2.0));

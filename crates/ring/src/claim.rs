@@ -56,6 +56,7 @@ pub(crate) struct Descriptor {
 }
 
 /// Takes the next place of `units`, if there is room.
+#[inline(always)]
 pub(crate) fn try_claim(memory: &Memory, seen: &mut Seen, owner: u16, units: u32) -> Tried {
     let control = memory.control();
     let geometry = memory.geometry();
@@ -109,6 +110,7 @@ enum Owned {
 
 /// Makes the slot of a reserved place ours. Only an owner may write it: somebody who lost its place could otherwise
 /// write into the slot's next turn.
+#[inline(always)]
 fn own(memory: &Memory, place: Place, owner: u16, units: u32) -> Owned {
     let slot = memory.slot(place.sequence);
     let word = slot.state.load(Acquire);
@@ -133,6 +135,7 @@ fn own(memory: &Memory, place: Place, owner: u16, units: u32) -> Owned {
 }
 
 /// Makes a claimed frame visible. False if the claim is not open.
+#[inline(always)]
 pub(crate) fn commit(memory: &Memory, place: Place, owner: u16, descriptor: &Descriptor) -> bool {
     let slot = memory.slot(place.sequence);
     let claimed = State { sequence: place.sequence, owner, stage: Stage::Claimed };
@@ -207,6 +210,7 @@ pub(crate) fn evict_oldest(memory: &Memory) -> Eviction {
 
 /// Moves `release` over the frame at `place`, which is over; does nothing if somebody else did so before. The slot is
 /// not reused until then, so its `units` still stood there when they were read if the compare-and-swap succeeds.
+#[inline(always)]
 pub(crate) fn give_back(memory: &Memory, place: Place, units: u32) -> bool {
     // SYNC POINT with `try_claim`. Acquire as well: an evicting producer passes on what the consumer released.
     memory

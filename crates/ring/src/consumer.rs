@@ -144,6 +144,7 @@ impl Consumer {
 
     /// The next frame of any lane, if there is one; lanes take turns by bytes. It stays where it is until
     /// [`Consumer::release`]; any number may be held. Frames of one lane come in the order of their claims.
+    #[inline]
     pub fn peek(&mut self) -> Option<Frame> {
         self.peeks = self.peeks.wrapping_add(1);
         if self.peeks.is_multiple_of(PEEKS_PER_LOOK) {
@@ -163,6 +164,7 @@ impl Consumer {
         None
     }
 
+    #[inline]
     fn peek_turn(&mut self) -> Option<Frame> {
         let lane = self.lanes.get_mut(self.turn)?.as_mut()?;
         if lane.credit <= 0 && self.lanes.len() > 1 {
@@ -209,6 +211,7 @@ impl Consumer {
     ///
     /// # Errors
     /// It is not held (any more).
+    #[inline]
     pub fn payload(&self, frame: FrameId) -> Result<Payload<'_>, RingError> {
         let (start, len) = self
             .lane(frame.lane())
@@ -222,6 +225,7 @@ impl Consumer {
     ///
     /// # Errors
     /// It is not held (any more).
+    #[inline]
     pub fn release(&mut self, frame: FrameId) -> Result<(), RingError> {
         let released = self.lane_mut(frame.lane()).is_some_and(|lane| lane.release(frame.sequence()));
         if released { Ok(()) } else { Err(RingError::UnknownFrame { frame: frame.get() }) }

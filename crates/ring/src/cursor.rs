@@ -2,6 +2,9 @@
 //!
 //! The consumer keeps its own copies of all positions. A shared field is loaded once into a local, checked, then used;
 //! the first contradiction closes the lane.
+//!
+//! What every frame passes is inlined by force, here and in `claim`: descriptions that were handed from function to function
+//! through memory took as long as all the rest of a small record.
 
 use std::collections::VecDeque;
 use std::ptr::NonNull;
@@ -97,6 +100,7 @@ impl Cursor {
     /// The next committed frame, in the order of claims; gives nothing back. Looks at no more places than a ring at rest
     /// can hold: a producer that claims and aborts, or evicts, without end would keep us from other lanes. So there may
     /// be a frame behind after nothing was found, and [`Cursor::is_ready`] says so.
+    #[inline(always)]
     pub(crate) fn peek(&mut self, memory: &Memory) -> Result<Option<Peeked>, Violation> {
         // One more than there are slots, since going on where evictions left `release` is a step too.
         for _ in 0..=memory.geometry().slots {
@@ -139,6 +143,7 @@ impl Cursor {
     }
 
     /// Reads the descriptor of a frame that was just marked as peeked: from then on no honest producer touches it.
+    #[inline(always)]
     fn take(&mut self, memory: &Memory, state: State) -> Result<Peeked, Violation> {
         let units = self.extent(memory)?;
         let slot = memory.slot(state.sequence);
@@ -160,6 +165,7 @@ impl Cursor {
     }
 
     /// Units of the slot at `next`, checked: it starts where it must and the ring holds it.
+    #[inline(always)]
     fn extent(&self, memory: &Memory) -> Result<u32, Violation> {
         let slot = memory.slot(self.next.sequence);
         let (start, units) = (slot.start.load(Acquire), slot.units.load(Relaxed));
@@ -173,6 +179,7 @@ impl Cursor {
         Ok(units)
     }
 
+    #[inline(always)]
     fn fits(&self, memory: &Memory, units: u32) -> Result<(), Violation> {
         if units > memory.geometry().units() - self.units_held {
             return Err(self.violation("its extent is beyond the ring"));
@@ -180,6 +187,7 @@ impl Cursor {
         Ok(())
     }
 
+    #[inline(always)]
     fn push(&mut self, units: u32, len: u32, owner: u16, over: bool) {
         self.entries.push_back(Entry { place: self.next, units, len, owner, over });
         self.units_held += units;
@@ -217,12 +225,14 @@ impl Cursor {
     }
 
     /// Payload of a held frame. The pointer is good for `len` bytes until the frame is released.
+    #[inline(always)]
     pub(crate) fn payload(&self, memory: &Memory, sequence: u32) -> Option<(NonNull<u8>, usize)> {
         let entry = self.entries.get(self.index(sequence)?)?;
         Some((memory.payload(entry.place.unit), entry.len as usize))
     }
 
     /// Position of a held frame among the entries.
+    #[inline(always)]
     fn index(&self, sequence: u32) -> Option<usize> {
         let first = self.entries.front()?.place.sequence;
         let index = sequence.wrapping_sub(first) as usize;
@@ -231,6 +241,7 @@ impl Cursor {
 
     /// Gives a frame back, in any order; the room becomes free once all before it were given back. Its bytes, or
     /// nothing if it is not held.
+    #[inline(always)]
     pub(crate) fn release(&mut self, memory: &Memory, sequence: u32) -> Option<usize> {
         let index = self.index(sequence)?;
         let entry = self.entries.get_mut(index)?;
@@ -244,6 +255,7 @@ impl Cursor {
     }
 
     /// Gives back the leading places that are over. A producer that evicts may have been faster: all the same.
+    #[inline(always)]
     fn trim(&mut self, memory: &Memory) {
         while let Some(entry) = self.entries.front().copied().filter(|entry| entry.over) {
             give_back(memory, entry.place, entry.units);

@@ -129,6 +129,7 @@ pub struct Frame {
 }
 
 impl Frame {
+    #[inline(always)]
     pub(crate) fn new(lane: LaneId, peeked: &Peeked) -> Self {
         let descriptor = &peeked.descriptor;
         Self {
@@ -149,6 +150,7 @@ impl Frame {
 }
 
 impl FrameInfo {
+    #[inline(always)]
     pub(crate) fn descriptor(&self, len: u32, sequence: u64) -> Descriptor {
         Descriptor {
             len,

@@ -187,6 +187,7 @@ impl Lane {
     }
 
     /// The next frame of this lane; puts aside what the dead left in its way.
+    #[inline(always)]
     pub(crate) fn peek(&mut self) -> Result<Option<Peeked>, RingError> {
         if self.closed {
             return Ok(None);
@@ -198,6 +199,7 @@ impl Lane {
         peeked.map_err(|violation| self.close(violation))
     }
 
+    #[inline(always)]
     fn peek_past_the_dead(&mut self) -> Result<Option<Peeked>, Violation> {
         let abandoned = self.is_abandoned();
         if abandoned && self.cursor.is_past(self.recover_until) {
@@ -249,16 +251,19 @@ impl Lane {
         self.wake(wake::sleepers(&self.memory.control().producer_sleep.0));
     }
 
+    #[cold]
     fn close(&mut self, violation: Violation) -> RingError {
         self.give_up();
         RingError::Corrupt { lane: self.memory.lane(), sequence: violation.sequence, what: violation.what }
     }
 
+    #[inline(always)]
     pub(crate) fn payload(&self, sequence: u32) -> Option<(std::ptr::NonNull<u8>, usize)> {
         self.cursor.payload(&self.memory, sequence)
     }
 
     /// Gives a frame back. False if it is not held.
+    #[inline(always)]
     pub(crate) fn release(&mut self, sequence: u32) -> bool {
         let Some(len) = self.cursor.release(&self.memory, sequence) else { return false };
         let words = &self.memory.control().consumer.0;

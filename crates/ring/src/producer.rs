@@ -139,6 +139,7 @@ impl Producer {
     ///
     /// # Errors
     /// As [`Producer::claim`].
+    #[inline]
     pub fn send(&mut self, bytes: &[u8], info: &FrameInfo) -> Result<bool, RingError> {
         let Some(token) = self.claim_token(bytes.len(), info)? else { return Ok(false) };
         // SAFETY: `len` bytes were claimed for us alone; `bytes` cannot overlap them, for nobody has a reference there.
@@ -151,6 +152,7 @@ impl Producer {
     ///
     /// # Errors
     /// As [`Producer::claim`].
+    #[inline]
     pub fn claim_token(&mut self, len: usize, info: &FrameInfo) -> Result<Option<ClaimToken>, RingError> {
         let max = self.frame_bytes_max();
         if len > max {
@@ -189,6 +191,7 @@ impl Producer {
     ///
     /// # Errors
     /// `len` is more than was claimed (the claim is aborted), or the claim is not open.
+    #[inline]
     pub fn commit(&mut self, token: ClaimToken, len: usize) -> Result<(), RingError> {
         if len > token.len {
             let claimed = token.len;
@@ -360,6 +363,7 @@ impl Producer {
         RingError::Corrupt { lane: self.joined.memory.lane(), sequence: reserve.sequence, what }
     }
 
+    #[inline(always)]
     fn wake_consumer(&self) {
         let word = &self.joined.memory.control().consumer_sleep.0;
         // Commit and abort end with a compare-and-swap; so does `abort_all`, if it aborted anything.

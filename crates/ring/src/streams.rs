@@ -18,6 +18,7 @@ pub(crate) struct Streams {
 
 impl Streams {
     /// The stream of that number, new if it was not seen before.
+    #[inline]
     pub(crate) fn get(&mut self, number: u32) -> &mut Stream {
         if self.streams.get(self.last).is_none_or(|stream| stream.number != number) {
             self.last = match self.streams.binary_search_by_key(&number, |stream| stream.number) {
