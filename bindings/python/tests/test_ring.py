@@ -181,6 +181,9 @@ class Waiting(unittest.TestCase):
                 self.assertIsNotNone(got[0], "room was given back long before the ten seconds were over")
 
     def test_ctrl_c_ends_a_wait_for_room(self):
+        # Who is started in the background by a shell ignores the signal, and Python leaves it so.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.addCleanup(signal.signal, signal.SIGINT, before)
         consumer, producer, claims = self.full(timeout=60)
         began = time.monotonic()
         threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
