@@ -177,7 +177,9 @@ fn overlay(run: &RunData, found: &Bottleneck) -> Overlay {
         let class = match hold.passed(throng_observation::Goal::Acceptable) {
             Passed::No => "fail",
             Passed::Yes if is_pass => "pass",
-            _ => "",
+            Passed::Yes => "",
+            // It says nothing of the server: ended early, or the generator was the limit.
+            Passed::Undecided => continue,
         };
         bands.push((from, until.as_secs_f64(), class));
     }
@@ -190,4 +192,35 @@ fn overlay(run: &RunData, found: &Bottleneck) -> Overlay {
     marks.extend(crossed.map(|at| (at, format!("crossed at {at:.0} s"))));
     marks.extend(found.first_bad_s.map(|at| (at as f64, format!("first bad second: {at} s"))));
     Overlay { bands, marks }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use throng_observation::{HoldRow, RunTime};
+
+    use super::*;
+
+    #[test]
+    fn a_load_that_was_not_decided_is_none_that_passed() {
+        let at = |s| RunTime::after_start(Duration::from_secs(s));
+        let hold = |from, passed| HoldRow {
+            from: at(from),
+            judged_from: Some(at(from + 3)),
+            until: Some(at(from + 10)),
+            passed: [passed; 3],
+            ..HoldRow::default()
+        };
+        let holds = vec![
+            hold(0, Passed::Yes),
+            hold(20, Passed::Yes),
+            hold(40, Passed::No),
+            hold(60, Passed::Undecided),
+        ];
+        let run = RunData { holds, ..RunData::default() };
+        let found = Bottleneck { pass_s: Some([23.0, 30.0]), ..Bottleneck::default() };
+        let bands = overlay(&run, &found).bands;
+        assert_eq!(bands, [(3.0, 10.0, ""), (23.0, 30.0, "pass"), (43.0, 50.0, "fail")]);
+    }
 }
