@@ -89,6 +89,8 @@ impl Consumer {
     /// # Errors
     /// There is no such lane, or descriptors are short.
     pub fn invite(&mut self, lane: LaneId) -> Result<Invitation, RingError> {
+        // The places of those who died since the last look are the newcomer's to take.
+        self.look_for_the_dead();
         let lane = self.lane_mut(lane).ok_or(RingError::UnknownLane { lane: lane.0 })?;
         let (session, invitation) = lane.invite()?;
         let id = lane.id;

@@ -39,6 +39,14 @@ pub(crate) struct Session {
     pub(crate) socket: OwnedFd,
 }
 
+/// A session that ended with places open.
+#[derive(Clone, Copy, Debug)]
+struct Dead {
+    session: u32,
+    /// Sequence number at which `reserve` stood when it was found dead: it has nothing from there on.
+    until: u32,
+}
+
 /// A session whose processes are all gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Left {
@@ -60,7 +68,7 @@ pub(crate) struct Lane {
     pub(crate) sessions: Vec<Session>,
     next_session: u32,
     /// Sessions that died with producers open, until all places reserved by then are dealt with.
-    dead: Vec<u32>,
+    dead: Vec<Dead>,
     /// Sequence number at which `reserve` stood when the latest of them was found dead.
     recover_until: u32,
     /// Bytes that this lane may still deliver before it is another's turn.
@@ -92,13 +100,16 @@ impl Lane {
         let known: Vec<u32> = lane.sessions.iter().map(|session| session.number).collect();
         for row in lane.memory.rows() {
             let session = row.session.load(Acquire);
-            if session != 0 && !known.contains(&session) && !lane.dead.contains(&session) {
-                lane.dead.push(session);
+            if session != 0
+                && !known.contains(&session)
+                && lane.dead.iter().all(|dead| dead.session != session)
+            {
+                lane.dead.push(Dead { session, until: lane.reserved() });
             }
         }
         lane.recover_until = lane.reserved();
         // A number that died with its process must not come back while its rows are still there.
-        let highest = lane.dead.iter().chain(&known).max().copied().unwrap_or(0);
+        let highest = lane.dead.iter().map(|dead| dead.session).chain(known).max().unwrap_or(0);
         lane.next_session = highest.wrapping_add(1).max(1);
         Ok(lane)
     }
@@ -232,16 +243,18 @@ impl Lane {
         !self.cursor.is_full(&self.memory) && !self.cursor.is_ready(&self.memory)
     }
 
-    /// Everything that dead sessions had reserved is behind us: their rows are free again.
+    /// Frees the rows of the dead all of whose places are behind us. Each has an end of its own: in a lane that is never
+    /// empty the latest death's would move on with every further one, and 32 deaths later nobody could join.
     pub(crate) fn bury(&mut self) {
-        for row in self.memory.rows() {
-            let session = row.session.load(Acquire);
-            if self.dead.contains(&session) {
+        let (rows, cursor) = (self.memory.rows(), &self.cursor);
+        self.dead.retain(|dead| {
+            let is_over = cursor.is_past(dead.until);
+            for row in rows.iter().filter(|row| is_over && row.session.load(Acquire) == dead.session) {
                 // Fails if a producer of the same lane wrote there meanwhile: then it is that one's row.
-                let _ = row.session.compare_exchange(session, 0, AcqRel, Relaxed);
+                let _ = row.session.compare_exchange(dead.session, 0, AcqRel, Relaxed);
             }
-        }
-        self.dead.clear();
+            !is_over
+        });
     }
 
     /// Reads nothing more, and tells producers so.
@@ -315,13 +328,14 @@ impl Lane {
             }
             let session = self.sessions.swap_remove(index).number;
             let clean = self.memory.rows().iter().all(|row| row.session.load(Acquire) != session);
+            self.recover_until = self.reserved();
             // One that left its rows may still have reserved what it never claimed: clean is what it says.
             if !clean || self.cursor.is_behind(&self.memory) {
-                self.dead.push(session);
+                self.dead.push(Dead { session, until: self.recover_until });
             }
-            self.recover_until = self.reserved();
             left.push(Left { session, clean });
         }
+        self.bury();
         left
     }
 
@@ -343,9 +357,9 @@ impl Lane {
 }
 
 /// A claim of a row that is free is nobody's: a producer aborts its claims before it gives up its row.
-fn is_dead(rows: &[Row], dead: &[u32], owner: u16) -> bool {
+fn is_dead(rows: &[Row], dead: &[Dead], owner: u16) -> bool {
     let session = rows.get(usize::from(owner)).map_or(0, |row| row.session.load(Acquire));
-    session == 0 || dead.contains(&session)
+    session == 0 || dead.iter().any(|dead| dead.session == session)
 }
 
 /// A counter with one writer needs no read-modify-write.

@@ -3,6 +3,7 @@
 //! `cargo test -p throng-ring --test processes -- [SCENE]`. What needs root says so and is skipped only there.
 
 mod child;
+mod full;
 mod hostile;
 mod kill;
 mod restart;
@@ -14,9 +15,10 @@ mod users;
 fn main() {
     let filter = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
     type Scene = fn() -> String;
-    let scenes: [(&str, Scene); 7] = [
+    let scenes: [(&str, Scene); 8] = [
         ("killed_between_instructions", steps::run),
         ("killed_at_random", kill::run),
+        ("a_full_lane_takes_newcomers", full::run),
         ("hostile_producers", hostile::run),
         ("consumer_restarts", restart::run),
         ("sandboxed_like_a_chromium_renderer", sandbox::run),
