@@ -16,8 +16,8 @@ use throng_observation::run::{Ending, Row, RunInfo};
 use throng_protocol::casting;
 use throng_protocol::signalling::RunMark;
 use throng_protocol::signalling::janus::NewRoom;
-use throng_protocol::webrtc::Weights;
 use throng_protocol::webrtc::viewer::Patience;
+use throng_protocol::webrtc::{Weights, crypto};
 use throng_report::ObjectiveResult;
 use throng_scenario::{ApiKey, Plan, Scenario};
 use throng_store::RunFolder;
@@ -312,6 +312,8 @@ fn config(
 }
 
 fn casting(plan: &Plan, permission: &Permission) -> Result<Arc<dyn Casting>, Stop> {
+    // Made now: the self-tests of cryptography take a tenth of a second, which would else be part of the first joins.
+    crypto::shared().map_err(|error| Stop::new(Exit::Invalid, error))?;
     let unix_ns = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
     let casting = casting::Casting {
         endpoint: plan.target.endpoint.clone(),

@@ -181,12 +181,15 @@ fn workers(config: &RunConfig) -> usize {
 }
 
 pub(crate) fn dialler(config: &RunConfig) -> Result<Dialler, EngineError> {
+    // A WebSocket upgrade is HTTP/1.1 (RFC 6455 section 4.1).
+    let tls = tls_config(&config.tls, &[b"http/1.1"]).map_err(EngineError::Tls)?;
+    let mut tls_http = tls.clone();
+    tls_http.alpn_protocols.insert(0, b"h2".to_vec());
     Ok(Dialler {
         names: Names::default(),
         reach: Arc::clone(&config.reach),
-        // A WebSocket upgrade is HTTP/1.1 (RFC 6455 section 4.1).
-        tls: Arc::new(tls_config(&config.tls, &[b"http/1.1"]).map_err(EngineError::Tls)?),
-        tls_http: Arc::new(tls_config(&config.tls, &[b"h2", b"http/1.1"]).map_err(EngineError::Tls)?),
+        tls: Arc::new(tls),
+        tls_http: Arc::new(tls_http),
         timeout: config.connect_timeout,
     })
 }

@@ -4,7 +4,7 @@
 
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use dimpl::crypto::{Buf, HashAlgorithm, KeyProvider, SignatureAlgorithm, SigningKey};
 use str0m_proto::crypto::dtls::{
@@ -13,6 +13,13 @@ use str0m_proto::crypto::dtls::{
 use str0m_proto::crypto::{CryptoError, CryptoProvider, DtlsVersion};
 
 use super::srtp::{Profile, SessionKeys};
+
+/// How long an unanswered DTLS flight waits before it is sent again, at first; each repetition doubles it. What libwebrtc
+/// begins with on a path of less than 25 ms (`kMinHandshakeTimeout` of its `dtls_transport.cc`; RFC 6347's second would be
+/// most of a join's time): a server that has not heard yet that ICE is done throws the first flight away, as Janus does.
+const FLIGHT_RTO: Duration = Duration::from_millis(50);
+/// How often a flight is sent again: past the 40 s that a handshake may take in all.
+const FLIGHT_RETRIES: usize = 10;
 
 /// What no session can do without could not be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -83,6 +90,8 @@ fn set_up() -> Result<SharedCrypto, CryptoSetupError> {
     // ICE has proven the return path before DTLS begins, which is all that a server cookie would prove.
     let configuration = dimpl::Config::builder()
         .use_server_cookie(false)
+        .flight_start_rto(FLIGHT_RTO)
+        .flight_retries(FLIGHT_RETRIES)
         .with_crypto_provider(dimpl::crypto::CryptoProvider { key_provider: keys, ..dtls_crypto })
         .build()
         .map_err(|error| CryptoSetupError::Configuration(error.to_string()))?;

@@ -3,6 +3,19 @@
 use super::*;
 
 #[test]
+fn a_first_flight_before_the_server_listens_is_soon_sent_again() {
+    let mut world = World::new();
+    world.dtls_lost = 1;
+    world.start();
+    let started = world.now;
+    while world.sealer.is_none() {
+        world.run(Duration::from_millis(1));
+    }
+    let joined_ms = (world.now - started).as_millis();
+    assert!((35..150).contains(&joined_ms), "{joined_ms} ms, as a browser's 50 and not RFC 6347's 1,000");
+}
+
+#[test]
 fn a_viewer_connects_plays_reports_and_leaves() {
     let mut world = World::new();
     world.start();
