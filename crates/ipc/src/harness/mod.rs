@@ -133,7 +133,9 @@ impl Bench<'_> {
                 })
             }
             Transport::Fill => Some("no second process: the picture is written and nobody gets it".into()),
-            Transport::Memcpy => Some("no second process: one copy into a buffer of four frames".into()),
+            Transport::Memcpy => {
+                Some("no second process: one copy into a buffer as large as the ring".into())
+            }
             _ => None,
         }
     }

@@ -6,16 +6,15 @@ use super::producer::stamped_every;
 use super::{LatencyNs, Said, SideReport, Stage, Task, Window, latencies, now_ns};
 use crate::Reading;
 use crate::mark::{Kind, Mark, body_mut, check_body, fill};
-use crate::transport::{Transport, TransportError};
-
-/// Frames that the copies go round in: what a ring of the usual size holds.
-const DESTINATION_FRAMES: usize = 4;
+use crate::transport::{self, Transport, TransportError};
 
 pub(super) fn play(task: &Task, stage: &mut Stage) -> Result<(), TransportError> {
     let window = Window::new(task.inspect);
     let side = &task.side;
     let mut pool = Pool::new(0, side.slots, side.frame_bytes_max);
-    let mut destination = vec![0; side.frame_bytes_max * DESTINATION_FRAMES];
+    // Through as much memory as the ring goes round in, for that decides which cache it comes from.
+    let mut destination = vec![0; transport::ring_bytes(side.frame_bytes_max)];
+    let places_max = destination.len() / side.frame_bytes_max.max(1);
     stage.say(&Said::Ready { address: None })?;
     let start_ns = stage.go()?;
     sleep_until(start_ns);
@@ -27,7 +26,7 @@ pub(super) fn play(task: &Task, stage: &mut Stage) -> Result<(), TransportError>
     let mut latency = latencies()?;
     let mut report = SideReport::default();
     let mut kind = Kind::WarmUp;
-    let mut places = 0..DESTINATION_FRAMES;
+    let mut places = 0..places_max;
     for sequence in 0.. {
         let mut started_ns = 0;
         if sequence % stamped_every == 0 {
@@ -49,7 +48,7 @@ pub(super) fn play(task: &Task, stage: &mut Stage) -> Result<(), TransportError>
         let (slot, seed) = pool.place(sequence);
         let mark = Mark { kind, producer: 0, sequence, bytes: bytes as u64, seed, due_ns: started_ns };
         let at = places.next().unwrap_or_else(|| {
-            places = 1..DESTINATION_FRAMES;
+            places = 1..places_max;
             0
         });
         let to = destination.get_mut(at * side.frame_bytes_max..).and_then(|rest| rest.get_mut(..bytes));

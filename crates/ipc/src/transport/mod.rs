@@ -11,6 +11,7 @@ mod kind;
 pub use kind::Transport;
 
 mod ring;
+pub(crate) use ring::bytes as ring_bytes;
 
 mod stream;
 
