@@ -13,6 +13,8 @@ use super::{Doing, End, Outgoing, Received, Receiver, Sender, Side, TransportErr
 
 /// How long a consumer waits for the producer's socket.
 const SOCKET_WAIT: Duration = Duration::from_secs(10);
+/// How often is looked for it.
+const LOOK: Duration = Duration::from_millis(5);
 /// How long one look for a frame lasts, nanoseconds; between looks the end of the stream is noticed.
 const LOOK_NS: u64 = 200_000_000;
 
@@ -187,13 +189,19 @@ impl Pipeline {
         }
         Ok(())
     }
+
+    /// Back to where [`Pipeline::play`] can be tried again.
+    fn stop(&self) {
+        // SAFETY: the pipeline is alive; in the state NULL no thread of it runs any more.
+        unsafe { (self.library.element_set_state)(self.pipeline.as_ptr(), STATE_NULL) };
+    }
 }
 
 impl Drop for Pipeline {
     fn drop(&mut self) {
-        // SAFETY: both references belong to this value; in the state NULL no thread of the pipeline runs any more.
+        self.stop();
+        // SAFETY: both references belong to this value.
         unsafe {
-            (self.library.element_set_state)(self.pipeline.as_ptr(), STATE_NULL);
             (self.library.object_unref)(self.element.as_ptr());
             (self.library.object_unref)(self.pipeline.as_ptr());
         }
@@ -267,10 +275,18 @@ impl Source {
             if Instant::now() > until {
                 return Err(failed("waiting for shmsink", "it made no socket"));
             }
-            std::thread::sleep(Duration::from_millis(5));
+            std::thread::sleep(LOOK);
+        }
+        // The socket has its name a moment before anybody listens there; `shmsrc` does not try twice.
+        while let Err(error) = self.pipeline.play() {
+            if Instant::now() > until {
+                return Err(error);
+            }
+            self.pipeline.stop();
+            std::thread::sleep(LOOK);
         }
         self.is_playing = true;
-        self.pipeline.play()
+        Ok(())
     }
 }
 
@@ -313,5 +329,38 @@ impl Receiver for Source {
             is_mapped
         };
         if is_mapped { Ok(Received::Frame) } else { Err(failed("mapping a frame", "GStreamer refuses")) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_that_found_nobody_listening_starts_once_somebody_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("shm");
+        let socket = path.display();
+        let source = format!("shmsrc socket-path=\"{socket}\" ! appsink name=end sync=false");
+        let source = match Pipeline::new(&source) {
+            Ok(pipeline) => Source { pipeline, socket: path.clone(), is_playing: false },
+            Err(TransportError::Missing(what)) => return eprintln!("skipped: {what}"),
+            Err(error) => panic!("{error}"),
+        };
+        // Its name is there, and nobody listens.
+        let bound = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
+        let late = std::thread::spawn(move || {
+            let mut source = source;
+            source.start().map(|()| source)
+        });
+        std::thread::sleep(LOOK * 20);
+        drop(bound);
+        std::fs::remove_file(&path).unwrap();
+        let sink = format!(
+            "appsrc name=end ! shmsink socket-path=\"{socket}\" wait-for-connection=true async=false"
+        );
+        let sink = Pipeline::new(&sink).unwrap();
+        sink.play().unwrap();
+        assert!(late.join().unwrap().unwrap().is_playing);
     }
 }
