@@ -233,7 +233,7 @@ fn transfer(producers: usize, shared: bool, bytes: usize, frames: u64, fill: Fil
     let options = if bytes == PICTURE {
         RingOptions::for_frames(PICTURE, 4)
     } else {
-        RingOptions::with_size(1 << 20, 512)
+        RingOptions::with_size(1 << 20, 4096)
     };
     let each = frames / producers as u64;
     let mut children = Vec::new();
