@@ -344,7 +344,8 @@ mod tests {
         let source = format!("shmsrc socket-path=\"{socket}\" ! appsink name=end sync=false");
         let source = match Pipeline::new(&source) {
             Ok(pipeline) => Source { pipeline, socket: path.clone(), is_playing: false },
-            Err(TransportError::Missing(what)) => return eprintln!("skipped: {what}"),
+            // Not on this machine.
+            Err(TransportError::Missing(_)) => return,
             Err(error) => panic!("{error}"),
         };
         // Its name is there, and nobody listens.
