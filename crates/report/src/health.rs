@@ -8,7 +8,7 @@ use throng_observation::limits::{
 };
 use throng_observation::run::{GeneratorRow, RunData};
 
-use crate::summary::Generator;
+use crate::summary::{Generator, RunOutcome, Summary};
 
 /// The first seconds of a run, left out: threads start, sockets are opened, caches are cold.
 const START_S: i64 = 1;
@@ -52,6 +52,25 @@ pub(crate) fn examine(run: &RunData, participant_seconds: u64, connected_max: u6
     health.reasons = reasons(run, &health);
     health.limited = !health.reasons.is_empty();
     health
+}
+
+/// Of how much of a run the generator was the limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Share {
+    None,
+    /// Of seconds that a search left out: no load was judged by them.
+    LeftOut,
+    /// Nothing is known about the server.
+    All,
+}
+
+/// What the generator's limits mean for the answer, of a summary whose outcome is known.
+pub(crate) fn share(summary: &Summary) -> Share {
+    match (summary.generator.limited, summary.capacity.is_some() && summary.outcome != RunOutcome::Invalid) {
+        (false, _) => Share::None,
+        (true, true) => Share::LeftOut,
+        (true, false) => Share::All,
+    }
 }
 
 /// CPU of a worker's second as a share of one core.

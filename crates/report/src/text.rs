@@ -6,6 +6,7 @@ use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
 
 use crate::cause;
 use crate::headline::only_sends;
+use crate::health::{self, Share};
 use crate::pairs::Pairs;
 use crate::sent::{LayerSwitches, Sent};
 use crate::summary::{CapacitySummary, ClockSummary, Media, Server, Summary, TimeTo, one_way_basis};
@@ -320,7 +321,13 @@ const FULL_THREAD_RATIO: f64 = 0.8;
 
 fn generator(summary: &Summary) -> String {
     let health = &summary.generator;
-    let mut said = if health.limited { "WAS THE LIMIT" } else { "was not the limit" }.to_owned();
+    let mut said = match health::share(summary) {
+        Share::None => "was not the limit".to_owned(),
+        Share::LeftOut => {
+            format!("was the limit at times, which were not judged: {}", health.reasons.join("; "))
+        }
+        Share::All => "WAS THE LIMIT".to_owned(),
+    };
     if let Some(ms) = health.cpu_ms_per_participant_s {
         let _ = write!(said, "; {ms:.2} CPU ms per viewer-second");
     }
@@ -341,6 +348,20 @@ mod tests {
         assert!(text.starts_with("Objectives missed: video.loss p95 < 1%"), "{text}");
         assert!(text.contains(" by in-media mark; clock error at most 2.0 ms"), "{text}");
         assert!(text.lines().count() <= 22 && text.contains("100 intended, 97 connected"), "{text}");
+    }
+
+    #[test]
+    fn a_search_that_left_seconds_out_says_so_and_does_not_take_its_answer_back() {
+        let line = |run| {
+            let text = super::summary(&summarise(&run, &[], Duration::ZERO));
+            text.lines().find(|line| line.contains("generator    ")).map(str::to_owned).unwrap_or_default()
+        };
+        let mut search = example::searched();
+        assert!(line(search.clone()).contains("generator    was not the limit; "));
+        search.generator.iter_mut().step_by(4).for_each(|row| row.cpu_us = 930_000);
+        let said = line(search);
+        assert!(said.contains("was the limit at times, which were not judged: a worker used"), "{said}");
+        assert!(line(example::limited()).contains("generator    WAS THE LIMIT; "));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use throng_observation::run::RunData;
 use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
 
 use super::markup::escape;
+use crate::health::{self, Share};
 use crate::summary::{RunOutcome, Summary};
 
 pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
@@ -112,7 +113,12 @@ fn figures(summary: &Summary) -> String {
     let health = &summary.generator;
     list.push((
         "generator",
-        if health.limited { "was the limit" } else { "not the limit" }.into(),
+        match health::share(summary) {
+            Share::None => "not the limit",
+            Share::LeftOut => "at times the limit",
+            Share::All => "was the limit",
+        }
+        .into(),
         format!(
             "{} CPU ms a viewer-second, {} a viewer",
             health.cpu_ms_per_participant_s.map_or_else(|| "–".into(), |ms| format!("{ms:.2}")),
