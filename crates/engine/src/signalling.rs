@@ -10,6 +10,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+// Its queue takes what is in it; tokio's takes a kilobyte and a half for as long as the channel is open.
+use futures_channel::mpsc as queue;
+use futures_util::StreamExt;
 use throng_protocol::participant::{
     Channel, ChannelError, FetchId, Message, Open, Opening, Request, Response,
 };
@@ -63,7 +66,7 @@ pub(crate) struct Told {
 
 #[derive(Debug)]
 pub(crate) enum Tidings {
-    Opened(Channel, Opening),
+    Opened(Channel, Box<Opening>),
     Message(Channel, Message),
     Bytes(Channel, Vec<u8>),
     Closed(Channel, ChannelError),
@@ -95,7 +98,7 @@ pub(crate) struct Switchboard {
 /// The lines of one participant.
 #[derive(Default)]
 struct Lines {
-    channels: Vec<(Channel, mpsc::Sender<Outgoing>)>,
+    channels: Vec<(Channel, queue::Sender<Outgoing>)>,
     pool: Pool,
 }
 
@@ -129,7 +132,7 @@ impl Switchboard {
 
     fn open(&mut self, seat: u32, source: Option<IpAddr>, channel: Channel, open: Open) {
         let back = self.back(seat);
-        let (sender, outgoing) = mpsc::channel(CHANNEL_QUEUE);
+        let (sender, outgoing) = queue::channel(CHANNEL_QUEUE);
         let lines = self.seats.entry(seat).or_default();
         lines.channels.retain(|(open, _)| *open != channel);
         lines.channels.push((channel, sender));
@@ -144,8 +147,8 @@ impl Switchboard {
     fn send(&mut self, seat: u32, channel: Channel, outgoing: Outgoing) {
         let back = self.back(seat);
         let Some(lines) = self.seats.get_mut(&seat) else { return };
-        let Some((_, sender)) = lines.channels.iter().find(|(open, _)| *open == channel) else { return };
-        if let Err(mpsc::error::TrySendError::Full(_)) = sender.try_send(outgoing) {
+        let Some((_, sender)) = lines.channels.iter_mut().find(|(open, _)| *open == channel) else { return };
+        if sender.try_send(outgoing).is_err_and(|refused| refused.is_full()) {
             lines.channels.retain(|(open, _)| *open != channel);
             let why = ChannelError::Tcp(format!("the server left {CHANNEL_QUEUE} messages unread"));
             tokio::spawn(async move { back.tell(Tidings::Closed(channel, why)).await });
@@ -169,23 +172,23 @@ async fn serve_channel(
     source: Option<IpAddr>,
     channel: Channel,
     open: Open,
-    outgoing: mpsc::Receiver<Outgoing>,
+    outgoing: queue::Receiver<Outgoing>,
     back: &Back,
 ) -> Result<(), ChannelError> {
     match open {
         Open::WebSocket { url, protocols, headers } => {
             // Opening needs several times the memory that carrying does, and a task keeps room for the most it ever needs.
-            let opened = Box::pin(websocket::open(dialler, source, &url, &protocols, &headers)).await?;
-            let (socket, opening) = opened;
-            back.tell(Tidings::Opened(channel, opening)).await;
-            carry_messages(socket, channel, outgoing, back).await
+            let (mut socket, opening) =
+                Box::pin(websocket::open(dialler, source, &url, &protocols, &headers)).await?;
+            back.tell(Tidings::Opened(channel, Box::new(opening))).await;
+            carry_messages(&mut socket, channel, outgoing, back).await
         }
         Open::Stream { to, tls } => {
             let name = tls.as_deref().map(Host::parse);
             let tls = name.as_ref().map(|name| (&dialler.tls, name));
             let host = Host::Ip(to.ip());
             let (pipe, opening) = Box::pin(dialler.dial(source, &host, to.port(), tls)).await?;
-            back.tell(Tidings::Opened(channel, opening)).await;
+            back.tell(Tidings::Opened(channel, Box::new(opening))).await;
             carry_bytes(pipe, channel, outgoing, back).await
         }
         // Workers own datagram sockets; one that asks here has a fault that its participant should hear of.
@@ -194,15 +197,15 @@ async fn serve_channel(
 }
 
 async fn carry_messages(
-    mut socket: websocket::WebSocket,
+    socket: &mut websocket::WebSocket,
     channel: Channel,
-    mut outgoing: mpsc::Receiver<Outgoing>,
+    mut outgoing: queue::Receiver<Outgoing>,
     back: &Back,
 ) -> Result<(), ChannelError> {
     loop {
         tokio::select! {
             message = socket.receive() => back.tell(Tidings::Message(channel, message?)).await,
-            first = outgoing.recv() => {
+            first = outgoing.next() => {
                 let Some(first) = first else {
                     let _ = tokio::time::timeout(GOODBYE, socket.close()).await;
                     return Ok(());
@@ -221,7 +224,7 @@ async fn carry_messages(
 async fn carry_bytes(
     pipe: Pipe,
     channel: Channel,
-    mut outgoing: mpsc::Receiver<Outgoing>,
+    mut outgoing: queue::Receiver<Outgoing>,
     back: &Back,
 ) -> Result<(), ChannelError> {
     let broken = |e: io::Error| ChannelError::Tcp(e.to_string());
@@ -236,7 +239,7 @@ async fn carry_bytes(
                     back.tell(Tidings::Bytes(channel, bytes)).await;
                 }
             },
-            wanted = outgoing.recv() => match wanted {
+            wanted = outgoing.next() => match wanted {
                 Some(Outgoing::Bytes(bytes) | Outgoing::Message(Message::Binary(bytes))) => {
                     writer.write_all(&bytes).await.map_err(broken)?;
                     writer.flush().await.map_err(broken)?;

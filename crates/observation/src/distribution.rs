@@ -14,6 +14,9 @@ pub struct DistributionError(String);
 /// Cells held one by one; with more a histogram is laid out, which then takes no more memory than they would.
 const CELLS_MAX: usize = 1024;
 
+/// A full list grows by an eighth, and by eight cells at least: doubling would leave a quarter of what all lists take unused.
+const GROWTH: usize = 8;
+
 /// Significant bits kept of a value: what a histogram of two significant digits keeps.
 const BITS: u32 = 8;
 
@@ -86,8 +89,12 @@ impl Distribution {
                 place.map(|(cell, more)| *cell = more).is_some()
             }
             Err(at) if self.cells.len() < CELLS_MAX => {
-                let cell = Cell::new(number, count);
-                cell.map(|cell| self.cells.insert(at, cell)).is_some()
+                let Some(cell) = Cell::new(number, count) else { return false };
+                if self.cells.len() == self.cells.capacity() {
+                    self.cells.reserve_exact((self.cells.len() / GROWTH).max(GROWTH));
+                }
+                self.cells.insert(at, cell);
+                true
             }
             Err(_) => false,
         }

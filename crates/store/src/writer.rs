@@ -9,6 +9,9 @@ use throng_observation::run::{Ending, Row, RunInfo};
 use crate::waiting::Waiting;
 use crate::{FORMAT, StoreError, rows, schema};
 
+/// Pages that SQLite keeps in memory. By default it is two megabytes, as much as thirty viewers.
+const CACHE_KIB: i32 = 512;
+
 /// The one writer of a run's `run.db`.
 ///
 /// Rows wait in memory until [`Self::commit`], which writes them in one transaction. When that fails (disk full) they
@@ -103,6 +106,8 @@ impl RunWriter {
         db.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
         // NORMAL survives the death of the process at any moment; only a power cut may cost the last seconds.
         db.pragma_update(None, "synchronous", "NORMAL")?;
+        // Rows are appended, and those of who lives are written over now and then: the pages between are the kernel's to keep.
+        db.pragma_update(None, "cache_size", -CACHE_KIB)?;
         db.set_prepared_statement_cache_capacity(32);
         let transaction = self.connection.transaction()?;
         transaction.pragma_update(None, "application_id", schema::APPLICATION_ID)?;

@@ -17,6 +17,9 @@ use crate::live::{ParticipantFigures, TrackFigures};
 /// Tracks kept of a participant; a conference has a hundred.
 const TRACKS_MAX: usize = 1024;
 
+/// Tracks that most members have: a vector's own first room is for four.
+const TRACKS_USUAL: usize = 2;
+
 /// One participant.
 pub(super) struct Member {
     join: Join,
@@ -229,6 +232,9 @@ impl Member {
         if let Some(track) = self.live(id) {
             (track.kind, track.codec) = (kind, codec);
         } else if self.tracks.len() < TRACKS_MAX {
+            if self.tracks.is_empty() {
+                self.tracks.reserve_exact(TRACKS_USUAL);
+            }
             self.tracks.push(Track::new(id, kind, codec));
         }
     }

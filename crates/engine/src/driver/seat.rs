@@ -195,7 +195,7 @@ impl Seat {
         let input = match &tidings {
             Tidings::Bytes(channel, bytes) => Input::Bytes { channel: *channel, bytes },
             _ => match tidings {
-                Tidings::Opened(channel, opening) => Input::Opened { channel, opening },
+                Tidings::Opened(channel, opening) => Input::Opened { channel, opening: *opening },
                 Tidings::Message(channel, message) => Input::Message { channel, message },
                 Tidings::Closed(channel, why) => Input::Closed { channel, why },
                 Tidings::Fetched(fetch, result) => Input::Fetched { fetch, result: *result },
