@@ -119,10 +119,7 @@ fn of_holds(holds: &[HoldRow], capacity: &Capacity, fares: &BTreeMap<i64, Fare>)
         base: base.filter(|base| fail.is_none_or(|fail| fail.number != base.number)).and_then(stretch),
         pass: pass.and_then(stretch),
         fail: fail.and_then(stretch),
-        knee: whole.map(|(from, until)| Window {
-            from_us: from.0.saturating_sub(BEFORE_S * 1_000_000),
-            until_us: until.0,
-        }),
+        knee: first_fail.and_then(|fail| knee(holds, fail)),
         first_bad_s: whole.and_then(|(from, until)| first_bad(fares, goal, from, until)),
         passed: holds
             .iter()
@@ -135,14 +132,28 @@ fn of_holds(holds: &[HoldRow], capacity: &Capacity, fares: &BTreeMap<i64, Fare>)
     }
 }
 
+/// A failing load and some seconds before it; of a larger crowd that was there before only what is left once the server
+/// had recovered from it: what that one filled, this one may not.
+fn knee(holds: &[HoldRow], fail: &HoldRow) -> Option<Window> {
+    let larger = holds.iter().filter(|hold| hold.users > fail.users).filter_map(|hold| {
+        let recovery_us =
+            i64::try_from(hold.recovery_ms.unwrap_or(0)).unwrap_or(i64::MAX).saturating_mul(1_000);
+        hold.until.filter(|until| *until <= fail.from).map(|until| until.0.saturating_add(recovery_us))
+    });
+    let over = larger.max().unwrap_or(i64::MIN).min(fail.from.0);
+    let from_us = fail.from.0.saturating_sub(BEFORE_S * 1_000_000).max(over);
+    Some(Window { from_us, until_us: fail.until?.0 })
+}
+
 fn first_bad(fares: &BTreeMap<i64, Fare>, goal: Goal, from: RunTime, until: RunTime) -> Option<i64> {
     let (from, until) = (from.second(), until.second());
     let mut within = fares.range(from..until.max(from));
     within.find(|(_, fare)| fare.bad_ratio() > goal.bad_ratio_max()).map(|(second, _)| *second)
 }
 
-/// The settled part of a hold; all of it where it never settled for long enough.
-fn stretch(hold: &HoldRow) -> Option<Stretch> {
+/// The settled part of a hold; all of it where it never settled for long enough. By this loads are compared.
+#[must_use]
+pub fn stretch(hold: &HoldRow) -> Option<Stretch> {
     let until_us = hold.until?.0;
     let settled_us = hold.judged_from.map_or(until_us, |at| at.0);
     let from_us =
@@ -231,4 +242,39 @@ fn levels(good: &[(i64, Fare)], most: u64) -> Vec<Stretch> {
             Some(Stretch { window, users })
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hold(users: u32, from_s: i64, until_s: i64, recovery_ms: Option<u64>) -> HoldRow {
+        let at = |s: i64| RunTime(s * 1_000_000);
+        let passed = [if recovery_ms.is_some() { Passed::No } else { Passed::Yes }; 3];
+        HoldRow {
+            users,
+            from: at(from_s),
+            until: Some(at(until_s)),
+            recovery_ms,
+            passed,
+            ..HoldRow::default()
+        }
+    }
+
+    #[test]
+    fn what_a_larger_crowd_filled_before_is_not_looked_at() {
+        let begins = |before: HoldRow| {
+            let fail = hold(17, 62, 77, Some(2_000));
+            knee(&[before, fail.clone()], &fail).map(|window| (window.from_us, window.until_us))
+        };
+        let ends = 77_000_000;
+        assert_eq!(begins(hold(20, 47, 57, Some(3_000))), Some((60_000_000, ends)));
+        assert_eq!(begins(hold(20, 20, 30, Some(3_000))), Some((52_000_000, ends)), "long over");
+        assert_eq!(begins(hold(20, 47, 57, Some(60_000))), Some((62_000_000, ends)), "its own time at least");
+        assert_eq!(
+            begins(hold(15, 47, 62, None)),
+            Some((52_000_000, ends)),
+            "the way there from a smaller one"
+        );
+    }
 }

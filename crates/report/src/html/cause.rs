@@ -1,7 +1,7 @@
 //! The cause on the first screen: what stopped the server, by what that is told, and what to change.
 
 use throng_analysis::verdict::{Bottleneck, Certainty};
-use throng_analysis::windows::fares;
+use throng_analysis::windows::{Stretch, fares, stretch};
 use throng_observation::Passed;
 use throng_observation::host::Unit;
 use throng_observation::run::RunData;
@@ -171,8 +171,8 @@ fn counter(
 fn overlay(run: &RunData, found: &Bottleneck) -> Overlay {
     let mut bands = Vec::new();
     for hold in &run.holds {
-        let Some(until) = hold.until else { continue };
-        let from = hold.judged_from.unwrap_or(hold.from).as_secs_f64();
+        let Some(Stretch { window, .. }) = stretch(hold) else { continue };
+        let from = window.from_us as f64 / 1e6;
         let is_pass = found.pass_s.is_some_and(|[pass, _]| (pass - from).abs() < 0.5);
         let class = match hold.passed(throng_observation::Goal::Acceptable) {
             Passed::No => "fail",
@@ -181,7 +181,7 @@ fn overlay(run: &RunData, found: &Bottleneck) -> Overlay {
             // It says nothing of the server: ended early, or the generator was the limit.
             Passed::Undecided => continue,
         };
-        bands.push((from, until.as_secs_f64(), class));
+        bands.push((from, window.until_us as f64 / 1e6, class));
     }
     if run.holds.is_empty() {
         bands.extend(found.pass_s.map(|[from, until]| (from, until, "pass")));
@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_load_that_was_not_decided_is_none_that_passed() {
+    fn loads_are_shaded_by_what_they_came_to() {
         let at = |s| RunTime::after_start(Duration::from_secs(s));
         let hold = |from, passed| HoldRow {
             from: at(from),
@@ -217,10 +217,15 @@ mod tests {
             hold(20, Passed::Yes),
             hold(40, Passed::No),
             hold(60, Passed::Undecided),
+            // Ended before anything of it was judged, for too many were badly served.
+            HoldRow { judged_from: Some(at(86)), until: Some(at(86)), ..hold(80, Passed::No) },
         ];
         let run = RunData { holds, ..RunData::default() };
         let found = Bottleneck { pass_s: Some([23.0, 30.0]), ..Bottleneck::default() };
         let bands = overlay(&run, &found).bands;
-        assert_eq!(bands, [(3.0, 10.0, ""), (23.0, 30.0, "pass"), (43.0, 50.0, "fail")]);
+        assert_eq!(
+            bands,
+            [(3.0, 10.0, ""), (23.0, 30.0, "pass"), (43.0, 50.0, "fail"), (80.0, 86.0, "fail")]
+        );
     }
 }

@@ -100,7 +100,9 @@ impl Timeline {
         let mut by_second: BTreeMap<i64, [f64; 4]> = BTreeMap::new();
         for row in &run.crowd {
             let sums = by_second.entry(row.second).or_default();
-            for (sum, count) in sums.iter_mut().zip([row.intended, row.connected, row.playing, row.failed]) {
+            // Who came and left again, as the crowds of a search do, is not wanted any more.
+            let wanted = row.intended.saturating_sub(row.left);
+            for (sum, count) in sums.iter_mut().zip([wanted, row.connected, row.playing, row.failed]) {
                 *sum += f64::from(count);
             }
         }
@@ -127,5 +129,24 @@ impl Timeline {
     /// A value for each point.
     pub(crate) fn each(&self, value: impl Fn(&Point) -> Option<f64>) -> Vec<Option<f64>> {
         self.points.iter().map(value).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use throng_observation::run::CrowdRow;
+
+    use super::*;
+
+    #[test]
+    fn who_left_again_is_not_wanted_any_more() {
+        let crowd = [(0, 20, 0), (1, 35, 20)].map(|(second, intended, left)| CrowdRow {
+            second,
+            intended,
+            left,
+            ..CrowdRow::default()
+        });
+        let time = Timeline::of(&RunData { crowd: crowd.into(), ..RunData::default() });
+        assert_eq!(time.each(|point| point.crowd.map(|sums| sums[0])), [Some(20.0), Some(15.0)]);
     }
 }
