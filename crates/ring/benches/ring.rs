@@ -3,6 +3,7 @@
 //! `cargo bench -p throng-ring -- [--gb GB] [--repeat N]`. CPU time is `getrusage` after a warm-up that touches every
 //! page; each figure is the median of the repetitions, with the lowest and highest.
 
+use std::io::{Read, Write};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
@@ -59,6 +60,7 @@ fn main() {
         }
         table.add("consumer, peek and release of a waiting picture", "µs of CPU", busy_consumer(), Some(2.0));
         table.add("round trip, both asleep", "µs", round_trip(5_000), Some(40.0));
+        table.add("floor: round trip of a byte through two pipes", "µs", pipes_round_trip(5_000), None);
         table.add("8 producers, mixed sizes: most to least bytes", "ratio", fairness(), Some(2.0));
     }
     table.print();
@@ -344,6 +346,26 @@ fn round_trip(rounds: u32) -> f64 {
     for _ in 0..rounds {
         forth.send(&[1], &FrameInfo::default()).unwrap();
         receive(&mut here);
+    }
+    let us = started.elapsed().as_secs_f64() * 1e6 / f64::from(rounds);
+    wait(child);
+    us
+}
+
+/// The same by two pipes: what being woken costs on this machine, whatever passes. Microseconds.
+fn pipes_round_trip(rounds: u32) -> f64 {
+    let (mut there, mut to_there) = std::io::pipe().unwrap();
+    let (mut here, mut to_here) = std::io::pipe().unwrap();
+    let child = fork(|| {
+        for _ in 0..rounds {
+            there.read_exact(&mut [0]).unwrap();
+            to_here.write_all(&[1]).unwrap();
+        }
+    });
+    let started = Instant::now();
+    for _ in 0..rounds {
+        to_there.write_all(&[1]).unwrap();
+        here.read_exact(&mut [0]).unwrap();
     }
     let us = started.elapsed().as_secs_f64() * 1e6 / f64::from(rounds);
     wait(child);
