@@ -1,12 +1,12 @@
 //! The cause of a run's limit in the summary, and its sentences.
 
-use throng_analysis::capacity::Conclusion;
 use throng_analysis::demand::{Demand, Prediction, Resource};
 use throng_analysis::verdict::{Bottleneck, Certainty, explain as explained};
 use throng_observation::Goal;
 use throng_observation::run::RunData;
 use throng_observation::units::{bit_rate, bytes};
 
+use crate::health::{self, Share};
 use crate::summary::Summary;
 
 /// Fills in what stopped the server and what a user costs.
@@ -14,12 +14,8 @@ pub(crate) fn explain(run: &RunData, summary: &mut Summary) {
     let told = explained(run, Goal::Acceptable);
     (summary.demand, summary.join_cost) = (told.demand, told.joins);
     let found = told.bottleneck;
-    // A plain run of which the generator was the limit is invalid as a whole, and so is a search that no load of its
-    // came through: nothing is said about the server.
-    let is_invalid = match &summary.capacity {
-        Some(capacity) => capacity.verdict == Conclusion::Invalid.key(),
-        None => summary.generator.limited,
-    };
+    // Nothing is said about the server then.
+    let is_invalid = health::share(summary) == Share::All;
     summary.bottleneck = match found.verdict {
         Certainty::NothingFailed if !(is_invalid && summary.capacity.is_some()) => None,
         Certainty::GeneratorLimited => Some(found),

@@ -2,13 +2,14 @@
 //!
 //! The limits, and which of them a brief passing does not break, are [`throng_observation::limits`].
 
+use throng_analysis::capacity::Conclusion;
 use throng_observation::FailureReason;
 use throng_observation::limits::{
     BAD_SECONDS_MIN, BAD_SECONDS_RATIO_MIN, HOST_DROPS_EVENT, Limit, MEMORY_EVENT,
 };
 use throng_observation::run::{GeneratorRow, RunData};
 
-use crate::summary::{Generator, RunOutcome, Summary};
+use crate::summary::{Generator, Summary};
 
 /// The first seconds of a run, left out: threads start, sockets are opened, caches are cold.
 const START_S: i64 = 1;
@@ -64,12 +65,18 @@ pub(crate) enum Share {
     All,
 }
 
-/// What the generator's limits mean for the answer, of a summary whose outcome is known.
+/// What the generator's limits mean for the answer: a plain run past them is invalid as a whole, and so is a search that no
+/// load of its came through.
 pub(crate) fn share(summary: &Summary) -> Share {
-    match (summary.generator.limited, summary.capacity.is_some() && summary.outcome != RunOutcome::Invalid) {
-        (false, _) => Share::None,
-        (true, true) => Share::LeftOut,
-        (true, false) => Share::All,
+    let limited = summary.generator.limited;
+    let is_all = match &summary.capacity {
+        Some(capacity) => capacity.verdict == Conclusion::Invalid.key(),
+        None => limited,
+    };
+    match (is_all, limited) {
+        (true, _) => Share::All,
+        (false, true) => Share::LeftOut,
+        (false, false) => Share::None,
     }
 }
 

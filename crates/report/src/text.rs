@@ -359,9 +359,14 @@ mod tests {
         let mut search = example::searched();
         assert!(line(search.clone()).contains("generator    was not the limit; "));
         search.generator.iter_mut().step_by(4).for_each(|row| row.cpu_us = 930_000);
-        let said = line(search);
+        let said = line(search.clone());
         assert!(said.contains("was the limit at times, which were not judged: a worker used"), "{said}");
         assert!(line(example::limited()).contains("generator    WAS THE LIMIT; "));
+        search
+            .holds
+            .iter_mut()
+            .for_each(|hold| (hold.passed, hold.limited_seconds) = (Default::default(), 9));
+        assert!(line(search).contains("generator    WAS THE LIMIT; "), "no load came through");
     }
 
     #[test]
