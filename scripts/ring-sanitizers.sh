@@ -33,6 +33,7 @@ thread() {
     return
   fi
   # Not the tests with several processes: a race across processes is none that it could see.
+  export TSAN_OPTIONS=suppressions=$PWD/crates/ring/tests/thread-sanitizer.supp
   RUSTFLAGS="-Zsanitizer=thread" CARGO_TARGET_DIR=$target/tsan \
     cargo +nightly test -p throng-ring --locked --target "$host" -Zbuild-std --lib --test api
 }

@@ -1,6 +1,6 @@
 //! What a frame costs: CPU time of both processes, beside one memcpy measured in the same run.
 //!
-//! `cargo bench -p throng-ring -- [--gb GB] [--repeat N]`. CPU time is `getrusage` after a warm-up that touches every
+//! `cargo bench -p throng-ring -- [--gb GB] [--repeat N] [--only records]`. CPU time is `getrusage` after a warm-up that touches every
 //! page; each figure is the median of the repetitions, with the lowest and highest.
 
 use std::io::{Read, Write};
@@ -23,8 +23,13 @@ fn main() {
     let gb: f64 = value("--gb").unwrap_or(2.0);
     let repeat: usize = value("--repeat").unwrap_or(3.0) as usize;
     let pictures = (gb * 1e9 / PICTURE as f64) as u64;
+    let only_records = arguments.iter().any(|argument| argument == "records");
     let mut table = Table::default();
     for _ in 0..repeat.max(1) {
+        records(&mut table);
+        if only_records {
+            continue;
+        }
         let floor = memcpy(pictures);
         table.add("memcpy of a picture, 16 MiB of targets", "CPU-s/GB", floor, None);
         for (name, fill, goal) in [
@@ -40,30 +45,34 @@ fn main() {
                 table.add(name, "µs of CPU", run.consumer_cpu_s * 1e6 / run.frames, None);
             }
         }
-        let messages = 3_000_000;
-        let two_lines = two_lines(messages);
-        table.add("floor: two cache lines passed by plain stores", "µs of CPU, both", two_lines, None);
-        for (name, bytes, producers, shared, goal) in [
-            ("1,200-byte record", 1_200, 1, false, Some(0.3)),
-            ("64-byte record", 64, 1, false, Some(0.1)),
-            ("1,200-byte record, 4 producers, a lane each", 1_200, 4, false, None),
-            ("1,200-byte record, 4 producers share a lane", 1_200, 4, true, None),
-            ("64-byte record, 4 producers, a lane each", 64, 4, false, None),
-            ("64-byte record, 4 producers share a lane", 64, 4, true, None),
-        ] {
-            let run = transfer(producers, shared, bytes, messages, Fill::Copy);
-            let us = run.cpu_s() * 1e6 / run.frames;
-            table.add(name, "µs of CPU, both", us, goal);
-            if (bytes, producers) == (64, 1) {
-                table.add(name, "× that floor", us / two_lines, None);
-            }
-        }
         table.add("consumer, peek and release of a waiting picture", "µs of CPU", busy_consumer(), Some(2.0));
         table.add("round trip, both asleep", "µs", round_trip(5_000), Some(40.0));
         table.add("floor: round trip of a byte through two pipes", "µs", pipes_round_trip(5_000), None);
         table.add("8 producers, mixed sizes: most to least bytes", "ratio", fairness(), Some(2.0));
     }
     table.print();
+}
+
+/// What messages cost that are too small for their bytes to matter.
+fn records(table: &mut Table) {
+    let messages = 3_000_000;
+    let two_lines = two_lines(messages);
+    table.add("floor: two cache lines passed by plain stores", "µs of CPU, both", two_lines, None);
+    for (name, bytes, producers, shared, goal) in [
+        ("1,200-byte record", 1_200, 1, false, Some(0.3)),
+        ("64-byte record", 64, 1, false, Some(0.1)),
+        ("1,200-byte record, 4 producers, a lane each", 1_200, 4, false, None),
+        ("1,200-byte record, 4 producers share a lane", 1_200, 4, true, None),
+        ("64-byte record, 4 producers, a lane each", 64, 4, false, None),
+        ("64-byte record, 4 producers share a lane", 64, 4, true, None),
+    ] {
+        let run = transfer(producers, shared, bytes, messages, Fill::Copy);
+        let us = run.cpu_s() * 1e6 / run.frames;
+        table.add(name, "µs of CPU, both", us, goal);
+        if (bytes, producers) == (64, 1) {
+            table.add(name, "× that floor", us / two_lines, None);
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq)]

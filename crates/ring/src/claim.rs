@@ -89,49 +89,33 @@ pub(crate) fn try_claim(memory: &Memory, seen: &mut Seen, owner: u16, units: u32
             return Tried::Full;
         }
         let next = reserve.after(units);
-        if control.reserve.0.compare_exchange_weak(reserve.pack(), next.pack(), AcqRel, Relaxed).is_err() {
-            continue;
+        // SYNC POINT with `cursor::doom`: while this stands, a place that nobody owns may be about to be ours.
+        let claiming = &memory.rows()[usize::from(owner) % ROWS].claiming;
+        claiming.store(1, Relaxed);
+        let won =
+            control.reserve.0.compare_exchange_weak(reserve.pack(), next.pack(), AcqRel, Relaxed).is_ok();
+        if won {
+            seen.reserve = next;
+            own(memory, reserve, owner, units);
         }
-        seen.reserve = next;
-        match own(memory, reserve, owner, units) {
-            Owned::Yes => return Tried::Claimed(reserve),
-            Owned::Lost => {}
-            Owned::Corrupt => return Tried::Corrupt("a reserved slot is in use"),
+        claiming.store(0, Release);
+        if won {
+            return Tried::Claimed(reserve);
         }
     }
 }
 
-enum Owned {
-    Yes,
-    /// The consumer gave the place up before it had an owner, since a producer died: take another.
-    Lost,
-    Corrupt,
-}
-
-/// Makes the slot of a reserved place ours. Only an owner may write it: somebody who lost its place could otherwise
-/// write into the slot's next turn.
+/// Makes the slot of a reserved place ours. The consumer has given back what was there, or `release` would not have let
+/// us here; nobody else has the place, and it is taken from no producer that lives.
 #[inline(always)]
-fn own(memory: &Memory, place: Place, owner: u16, units: u32) -> Owned {
+fn own(memory: &Memory, place: Place, owner: u16, units: u32) {
     let slot = memory.slot(place.sequence);
-    let word = slot.state.load(Acquire);
-    let before = place.sequence.wrapping_sub(memory.geometry().slots);
-    match State::unpack(word) {
-        Some(state) if state.sequence == before && state.stage.is_over() => {}
-        Some(state) if state.sequence == place.sequence && state.stage == Stage::Poisoned => {
-            return Owned::Lost;
-        }
-        // After a revocation the ring may have gone on by whole turns while this thread slept.
-        Some(state) if state.sequence.wrapping_sub(place.sequence) < 1 << 31 => return Owned::Lost,
-        _ => return Owned::Corrupt,
-    }
     let claimed = State { sequence: place.sequence, owner, stage: Stage::Claimed };
-    if slot.state.compare_exchange(word, claimed.pack(), AcqRel, Relaxed).is_err() {
-        return Owned::Lost;
-    }
+    // SYNC POINT with `Cursor::catch_up`: whoever sees us here sees that `release` had gone past who was here before.
+    slot.state.store(claimed.pack(), Release);
     slot.units.store(units, Relaxed);
     // SYNC POINT with `Cursor::extent_of_dead`: whoever sees this place in `start` sees `units`.
     slot.start.store(place.pack(), Release);
-    Owned::Yes
 }
 
 /// Makes a claimed frame visible. False if the claim is not open.
@@ -204,19 +188,14 @@ pub(crate) fn evict_oldest(memory: &Memory) -> Eviction {
         // The extent of a poisoned claim is for the consumer to find out.
         Stage::Claimed | Stage::Peeked | Stage::Poisoned => return Eviction::Held,
     }
-    give_back(memory, release, slot.units.load(Relaxed));
+    give_back(memory, release, release.after(slot.units.load(Relaxed)));
     Eviction::Progress
 }
 
-/// Moves `release` over the frame at `place`, which is over; does nothing if somebody else did so before. The slot is
-/// not reused until then, so its `units` still stood there when they were read if the compare-and-swap succeeds.
+/// Moves `release` on from one place to another, between which all is over; does nothing if somebody else moved it before.
+/// No slot is reused until then, so that `units` still stood there when they were read if the compare-and-swap succeeds.
 #[inline(always)]
-pub(crate) fn give_back(memory: &Memory, place: Place, units: u32) -> bool {
+pub(crate) fn give_back(memory: &Memory, from: Place, to: Place) -> bool {
     // SYNC POINT with `try_claim`. Acquire as well: an evicting producer passes on what the consumer released.
-    memory
-        .control()
-        .release
-        .0
-        .compare_exchange(place.pack(), place.after(units).pack(), AcqRel, Acquire)
-        .is_ok()
+    memory.control().release.0.compare_exchange(from.pack(), to.pack(), AcqRel, Acquire).is_ok()
 }

@@ -120,7 +120,8 @@ impl Consumer {
         Ok(stats)
     }
 
-    /// Copies of a lane's descriptors, to be kept by a supervisor.
+    /// Copies of a lane's descriptors, to be kept by a supervisor. To be taken anew when somebody was invited since, whom a
+    /// new consumer would else take for dead.
     ///
     /// # Errors
     /// There is no such lane, or descriptors are short.
@@ -128,7 +129,8 @@ impl Consumer {
         self.lane(lane).ok_or(RingError::UnknownLane { lane: lane.0 })?.export()
     }
 
-    /// Goes on where the dead consumer of a lane stopped. Frames that it had peeked and not released come again.
+    /// Goes on where the dead consumer of a lane stopped. Frames that it had peeked and not released come again, and the
+    /// latest small ones that it had released, if it was killed: see [`Consumer::release`].
     ///
     /// # Errors
     /// That consumer lives, or what is adopted is no valid ring.
@@ -223,7 +225,8 @@ impl Consumer {
     }
 
     /// Gives a frame back, in any order. Its room becomes free for the producer once all frames of the lane before it
-    /// were given back too.
+    /// were given back too. Small frames become free in runs of up to 16 and an eighth of the lane, at the latest when there is
+    /// nothing to peek or the consumer waits; in a lane where a producer drops the oldest, one by one.
     ///
     /// # Errors
     /// It is not held (any more).
@@ -246,7 +249,7 @@ impl Consumer {
             std::hint::spin_loop();
         }
         // Producers that wait for the little room there is would otherwise sleep as long as we do.
-        self.lanes.iter().flatten().for_each(Lane::wake_idle);
+        self.lanes.iter_mut().flatten().for_each(Lane::be_idle);
         // Read only here: where there is something, the clock would be a quarter of what a small frame costs.
         let deadline = Instant::now().checked_add(timeout);
         loop {
@@ -288,7 +291,7 @@ impl Consumer {
             self.disarm();
             return false;
         }
-        self.lanes.iter().flatten().for_each(Lane::wake_idle);
+        self.lanes.iter_mut().flatten().for_each(Lane::be_idle);
         true
     }
 
@@ -312,7 +315,7 @@ impl Consumer {
     pub fn next_event(&mut self) -> Option<Event> {
         for slot in &mut self.lanes {
             let Some(lane) = slot.as_mut().filter(|lane| lane.has_ended()) else { continue };
-            lane.bury();
+            lane.end();
             // The descriptor was ours to the end, so that this can only fail if the system is out of memory; the lane
             // is kept until it works.
             let Ok(stats) = LaneStats::read(lane.memfd()) else { continue };

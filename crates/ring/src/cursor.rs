@@ -3,6 +3,10 @@
 //! The consumer keeps its own copies of all positions. A shared field is loaded once into a local, checked, then used;
 //! the first contradiction closes the lane.
 //!
+//! Producers that evict take the oldest place or none. So only the oldest that the consumer has is marked as its own: that
+//! one *guards* all behind it, which are read without a word to anybody. And small frames are given back in runs
+//! ([`crate::lead`]), so that a run costs the two exchanges that each of its frames would.
+//!
 //! What every frame passes is inlined by force, here and in `claim`: descriptions that were handed from function to function
 //! through memory took two fifths of the time of a small record.
 
@@ -10,6 +14,7 @@ use std::collections::VecDeque;
 use std::ptr::NonNull;
 
 use crate::claim::{Descriptor, give_back};
+use crate::lead::Lead;
 use crate::memory::Memory;
 use crate::sync::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::word::{Place, Stage, State, UNIT};
@@ -33,11 +38,19 @@ pub(crate) struct Peeked {
     pub(crate) descriptor: Descriptor,
 }
 
+/// What came of giving a frame back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Released {
+    /// Bytes of payload that it had.
+    pub(crate) len: u32,
+    /// Producers were told of room.
+    pub(crate) told: bool,
+}
+
 /// Between what was given back and the next frame to peek.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     place: Place,
-    units: u32,
     len: u32,
     owner: u16,
     /// Given back by the user, or nothing to use: an aborted or dead claim.
@@ -48,10 +61,12 @@ struct Entry {
 #[derive(Debug)]
 pub(crate) struct Cursor {
     next: Place,
-    /// Places from the oldest not given back up to `next`, without gaps.
+    /// Where `release` stands, as we left it. If it is not `next`, its slot is marked as ours, and guards all up to `next`.
+    oldest: Place,
+    /// Places from the first still in use up to `next`, without gaps. What lies between `oldest` and the first of them is
+    /// over, and nobody was told yet.
     entries: VecDeque<Entry>,
-    /// Sum of the entries' units.
-    units_held: u32,
+    lead: Lead,
 }
 
 impl Cursor {
@@ -59,7 +74,13 @@ impl Cursor {
     pub(crate) fn new(memory: &Memory) -> Self {
         let next = Place::unpack(memory.control().release.0.load(Acquire));
         let entries = VecDeque::with_capacity(memory.geometry().slots.min(64) as usize);
-        Self { next, entries, units_held: 0 }
+        Self { next, oldest: next, entries, lead: Lead::of(memory.geometry()) }
+    }
+
+    /// The same with another measure of what may be held back.
+    #[cfg(test)]
+    pub(crate) fn with_lead(self, lead: Lead) -> Self {
+        Self { lead, ..self }
     }
 
     /// Whether a look at the next slot would find something: for the decision to sleep. Costs one load.
@@ -94,7 +115,12 @@ impl Cursor {
     }
 
     pub(crate) fn is_full(&self, memory: &Memory) -> bool {
-        self.entries.len() >= memory.geometry().slots as usize
+        self.next.sequence.wrapping_sub(self.oldest.sequence) >= memory.geometry().slots
+    }
+
+    /// Whether nothing is ours: what comes next has no guard before it.
+    fn is_unguarded(&self) -> bool {
+        self.oldest == self.next
     }
 
     /// The next committed frame, in the order of claims; gives nothing back. Looks at no more places than a ring at rest
@@ -123,26 +149,27 @@ impl Cursor {
                 Stage::Claimed | Stage::Poisoned => return Ok(None),
                 Stage::Committed | Stage::Peeked => {
                     let peeked = state.at(Stage::Peeked).pack();
-                    if slot.state.compare_exchange(word, peeked, AcqRel, Acquire).is_err() {
+                    if self.is_unguarded()
+                        && slot.state.compare_exchange(word, peeked, AcqRel, Acquire).is_err()
+                    {
                         continue;
                     }
                     return self.take(memory, state).map(Some);
                 }
-                Stage::Evicted if !self.entries.is_empty() => {
+                Stage::Evicted if !self.is_unguarded() => {
                     return Err(self.violation("evicted behind a frame that is held"));
                 }
                 Stage::Evicted => self.finish_eviction(memory)?,
                 Stage::Aborted | Stage::Released => {
                     let units = self.extent(memory)?;
-                    self.push(units, 0, state.owner, true);
-                    self.trim(memory);
+                    self.pass(memory, units);
                 }
             }
         }
         Ok(None)
     }
 
-    /// Reads the descriptor of a frame that was just marked as peeked: from then on no honest producer touches it.
+    /// Reads the descriptor of a committed frame that is marked as ours, or guarded: no honest producer touches it.
     #[inline(always)]
     fn take(&mut self, memory: &Memory, state: State) -> Result<Peeked, Violation> {
         let units = self.extent(memory)?;
@@ -160,7 +187,9 @@ impl Cursor {
         if u64::from(descriptor.len) > u64::from(units) * UNIT as u64 {
             return Err(self.violation("its length is beyond its extent"));
         }
-        self.push(units, descriptor.len, state.owner, false);
+        let entry = Entry { place: self.next, len: descriptor.len, owner: state.owner, over: false };
+        self.entries.push_back(entry);
+        self.next = self.next.after(units);
         Ok(Peeked { sequence: state.sequence, owner: state.owner, descriptor })
     }
 
@@ -181,27 +210,36 @@ impl Cursor {
 
     #[inline(always)]
     fn fits(&self, memory: &Memory, units: u32) -> Result<(), Violation> {
-        if units > memory.geometry().units() - self.units_held {
+        let held = self.next.unit.wrapping_sub(self.oldest.unit);
+        if u64::from(held) + u64::from(units) > u64::from(memory.geometry().units()) {
             return Err(self.violation("its extent is beyond the ring"));
         }
         Ok(())
     }
 
-    #[inline(always)]
-    fn push(&mut self, units: u32, len: u32, owner: u16, over: bool) {
-        self.entries.push_back(Entry { place: self.next, units, len, owner, over });
-        self.units_held += units;
-        self.next = self.next.after(units);
+    /// Goes over a place with nothing to use: an aborted claim, one of the dead, a frame that an earlier consumer released.
+    fn pass(&mut self, memory: &Memory, units: u32) {
+        let place = self.next;
+        self.next = place.after(units);
+        if self.oldest == place {
+            // Without a guard: a producer that evicts may do the same.
+            give_back(memory, place, self.next);
+            self.oldest = self.next;
+        } else if !self.entries.is_empty() {
+            self.entries.push_back(Entry { place, len: 0, owner: 0, over: true });
+        } else if self.lead.is_enough(memory, self.oldest, self.next) {
+            self.tell(memory);
+        }
     }
 
     /// Producers dropped the oldest while we looked elsewhere, and reused its slot: go on where they left `release`.
     fn catch_up(&mut self, memory: &Memory) -> Result<(), Violation> {
         // The slot's new owner had seen `release` beyond our place, and we have seen that owner's word.
         let release = Place::unpack(memory.control().release.0.load(Acquire));
-        if !self.entries.is_empty() || release == self.next {
+        if !self.is_unguarded() || release == self.next {
             return Err(self.violation("its slot was reused before it was given back"));
         }
-        self.next = release;
+        (self.oldest, self.next) = (release, release);
         Ok(())
     }
 
@@ -214,13 +252,13 @@ impl Cursor {
             if start != self.next.pack() || units == 0 || units > memory.geometry().units() {
                 return Err(self.violation("evicted, with an extent that cannot be"));
             }
-            give_back(memory, self.next, units);
+            give_back(memory, self.next, self.next.after(units));
         }
         let release = Place::unpack(memory.control().release.0.load(Acquire));
         if release == self.next {
             return Err(self.violation("evicted, but cannot be given back"));
         }
-        self.next = release;
+        (self.oldest, self.next) = (release, release);
         Ok(())
     }
 
@@ -239,34 +277,61 @@ impl Cursor {
         self.entries.get(index).filter(|entry| !entry.over).map(|_| index)
     }
 
-    /// Gives a frame back, in any order; the room becomes free once all before it were given back. Its bytes, or
-    /// nothing if it is not held.
+    /// Gives a frame back, in any order; the room becomes free once all before it were given back, and once so many are
+    /// that it is worth telling. Its bytes, and whether producers were told of room; or nothing if it is not held.
     #[inline(always)]
-    pub(crate) fn release(&mut self, memory: &Memory, sequence: u32) -> Option<usize> {
+    pub(crate) fn release(&mut self, memory: &Memory, sequence: u32) -> Option<Released> {
         let index = self.index(sequence)?;
         let entry = self.entries.get_mut(index)?;
-        entry.over = true;
-        let released = State { sequence, owner: entry.owner, stage: Stage::Released };
-        let len = entry.len as usize;
-        // SYNC POINT with `evict_oldest`: our reads of the payload happen before anything that follows from this.
-        memory.slot(sequence).state.store(released.pack(), Release);
-        self.trim(memory);
-        Some(len)
+        let len = entry.len;
+        if index > 0 {
+            entry.over = true;
+            let released = State { sequence, owner: entry.owner, stage: Stage::Released };
+            // Should we die, a new consumer does not hand it out again. SYNC POINT with `evict_oldest`: our reads of the
+            // payload happen before anything that follows from this.
+            memory.slot(sequence).state.store(released.pack(), Release);
+            return Some(Released { len, told: false });
+        }
+        self.entries.pop_front();
+        while self.entries.front().is_some_and(|entry| entry.over) {
+            self.entries.pop_front();
+        }
+        let told = self.lead.is_enough(memory, self.oldest, self.free()) && self.tell(memory);
+        Some(Released { len, told })
     }
 
-    /// Gives back the leading places that are over. A producer that evicts may have been faster: all the same.
+    /// Up to where all is over.
     #[inline(always)]
-    fn trim(&mut self, memory: &Memory) {
-        while let Some(entry) = self.entries.front().copied().filter(|entry| entry.over) {
-            give_back(memory, entry.place, entry.units);
-            self.units_held -= entry.units;
-            self.entries.pop_front();
+    fn free(&self) -> Place {
+        self.entries.front().map_or(self.next, |first| first.place)
+    }
+
+    /// Tells producers of all room that there is. False if they know.
+    #[inline(always)]
+    pub(crate) fn tell(&mut self, memory: &Memory) -> bool {
+        let free = self.free();
+        if free == self.oldest {
+            return false;
+        }
+        if let Some(first) = self.entries.front() {
+            // The new guard. Nobody else writes there while the old one stands; whoever sees `release` there sees it.
+            let ours = State { sequence: first.place.sequence, owner: first.owner, stage: Stage::Peeked };
+            memory.slot(first.place.sequence).state.store(ours.pack(), Relaxed);
+        }
+        give_back(memory, self.oldest, free);
+        self.oldest = free;
+        true
+    }
+
+    /// Tells producers of all room, unless a frame is held.
+    pub(crate) fn leave(&mut self, memory: &Memory) {
+        if self.entries.is_empty() {
+            self.tell(memory);
         }
     }
 
     /// Puts aside what producers left that are known to be dead: at most all places before `until`. Never touches
-    /// what a living producer owns; a living one caught between its two steps merely loses its place and takes
-    /// another. How many claims were put aside: at most as many as there are slots, the next call goes on.
+    /// what a living producer owns, or is about to own. How many claims were put aside: at most as many as there are slots, the next call goes on.
     pub(crate) fn recover(
         &mut self,
         memory: &Memory,
@@ -284,8 +349,7 @@ impl Cursor {
             }
             let Some(units) = self.extent_of_dead(memory, is_dead, until)? else { break };
             self.fits(memory, units)?;
-            self.push(units, 0, 0, true);
-            self.trim(memory);
+            self.pass(memory, units);
             put_aside += 1;
         }
         Ok(put_aside)
@@ -387,7 +451,18 @@ fn doom(memory: &Memory, sequence: u32, state: State, is_dead: &dyn Fn(u16) -> b
     match state.stage {
         Stage::Poisoned if state.sequence == sequence => Doom::Sealed,
         Stage::Claimed if state.sequence == sequence && is_dead(state.owner) => Doom::Due,
-        stage if state.sequence == before && stage.is_over() && is_reserved => Doom::Due,
+        // SYNC POINT with `try_claim`: `until` was read from `reserve` after this place was reserved. So we see its
+        // claimer say that it claims, or else that it has done so and the slot as it left it, and what we read there before
+        // is not there any more.
+        stage if stage != Stage::Claimed && state.sequence == before && is_reserved => {
+            if is_anybody_claiming(memory, is_dead) { Doom::No } else { Doom::Due }
+        }
         _ => Doom::No,
     }
+}
+
+/// Whether a living producer is between reserving a place and making it its own.
+fn is_anybody_claiming(memory: &Memory, is_dead: &dyn Fn(u16) -> bool) -> bool {
+    let mut rows = memory.rows().iter().zip(0..);
+    rows.any(|(row, owner)| row.claiming.load(Acquire) != 0 && !is_dead(owner))
 }

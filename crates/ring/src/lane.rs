@@ -75,6 +75,8 @@ pub(crate) struct Lane {
     pub(crate) credit: i64,
     /// A producer wrote nonsense: nothing more is read.
     pub(crate) closed: bool,
+    /// The latest peek found nothing.
+    idle: bool,
 }
 
 impl Lane {
@@ -136,6 +138,7 @@ impl Lane {
             recover_until: 0,
             credit: 0,
             closed: false,
+            idle: false,
         })
     }
 
@@ -204,8 +207,9 @@ impl Lane {
             return Ok(None);
         }
         let peeked = self.peek_past_the_dead();
-        if let Ok(None) = peeked {
-            self.wake_idle();
+        match peeked {
+            Ok(None) => self.found_nothing(),
+            _ => self.idle = false,
         }
         peeked.map_err(|violation| self.close(violation))
     }
@@ -245,7 +249,7 @@ impl Lane {
 
     /// Frees the rows of the dead all of whose places are behind us. Each has an end of its own: in a lane that is never
     /// empty the latest death's would move on with every further one, and 32 deaths later nobody could join.
-    pub(crate) fn bury(&mut self) {
+    fn bury(&mut self) {
         let (rows, cursor) = (self.memory.rows(), &self.cursor);
         self.dead.retain(|dead| {
             let is_over = cursor.is_past(dead.until);
@@ -255,6 +259,12 @@ impl Lane {
             }
             !is_over
         });
+    }
+
+    /// Nothing is to come: leaves the words as those who look at them afterwards expect them.
+    pub(crate) fn end(&mut self) {
+        self.cursor.leave(&self.memory);
+        self.bury();
     }
 
     /// Reads nothing more, and tells producers so.
@@ -278,16 +288,29 @@ impl Lane {
     /// Gives a frame back. False if it is not held.
     #[inline(always)]
     pub(crate) fn release(&mut self, sequence: u32) -> bool {
-        let Some(len) = self.cursor.release(&self.memory, sequence) else { return false };
+        let Some(released) = self.cursor.release(&self.memory, sequence) else { return false };
         let words = &self.memory.control().consumer.0;
         bump(&words.delivered_frames, 1);
-        bump(&words.delivered_bytes, len as u64);
-        self.wake(room::sleepers_after_release(&self.memory, &self.cursor));
+        bump(&words.delivered_bytes, released.len.into());
+        if released.told {
+            self.wake(room::sleepers_after_release(&self.memory, &self.cursor));
+        }
         true
     }
 
+    /// Nothing to peek. A consumer at its producer's heels finds that after each small frame, and goes on with its run; to
+    /// find it twice, or with somebody asleep for want of room, is to be idle.
+    #[inline(always)]
+    fn found_nothing(&mut self) {
+        if self.idle || self.memory.control().producer_sleep.0.load(Relaxed) != 0 {
+            self.be_idle();
+        }
+        self.idle = true;
+    }
+
     /// We have nothing to do, or are about to sleep: whoever waits for room may use the time.
-    pub(crate) fn wake_idle(&self) {
+    pub(crate) fn be_idle(&mut self) {
+        self.cursor.tell(&self.memory);
         self.wake(room::sleepers_when_idle(&self.memory));
     }
 
@@ -353,6 +376,15 @@ impl Lane {
         self.sessions.is_empty()
             && self.cursor.held() == 0
             && (self.closed || !self.cursor.is_behind(&self.memory))
+    }
+}
+
+impl Drop for Lane {
+    /// What was released does not come again with another consumer.
+    fn drop(&mut self) {
+        if !self.closed {
+            self.cursor.leave(&self.memory);
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use crate::word::{Place, Stage, State, UNIT};
 /// The first eight bytes of a ring, "THRNGRNG" when printed.
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"THRNGRNG");
 /// Must be equal on both sides: the meaning of the words below.
-pub(crate) const ABI_MAJOR: u16 = 1;
+pub(crate) const ABI_MAJOR: u16 = 2;
 /// May differ: additions that the other side may ignore.
 pub(crate) const ABI_MINOR: u16 = 0;
 
@@ -112,6 +112,9 @@ pub(crate) struct ConsumerWords {
     pub(crate) delivered_bytes: AtomicU64,
     /// Claims of dead producers that were put aside.
     pub(crate) abandoned_claims: AtomicU64,
+    /// 1 once a producer may evict; then nothing that is over is held back. Here since the consumer asks for each frame,
+    /// and has this line at hand.
+    pub(crate) evicts: AtomicU32,
 }
 
 /// Reasons for which a producer can drop a frame, in the order of [`Row::dropped`].
@@ -126,7 +129,8 @@ pub(crate) struct Row {
     pub(crate) pid: AtomicU32,
     /// How often it slept waiting for room.
     pub(crate) sleeps: AtomicU32,
-    pub(crate) reserved: AtomicU32,
+    /// 1 from before it reserves a place until its slot says whose it is.
+    pub(crate) claiming: AtomicU32,
     pub(crate) committed_frames: AtomicU64,
     pub(crate) committed_bytes: AtomicU64,
     pub(crate) aborted_frames: AtomicU64,
@@ -233,12 +237,14 @@ mod tests {
         assert_eq!(offset_of!(ConsumerWords, delivered_frames), 24);
         assert_eq!(offset_of!(ConsumerWords, delivered_bytes), 32);
         assert_eq!(offset_of!(ConsumerWords, abandoned_claims), 40);
+        assert_eq!(offset_of!(ConsumerWords, evicts), 48);
 
         assert_eq!(size_of::<Row>(), 128);
         assert_eq!(ROWS * size_of::<Row>(), SLOTS_OFFSET - ROWS_OFFSET);
         assert_eq!(offset_of!(Row, session), 0);
         assert_eq!(offset_of!(Row, pid), 4);
         assert_eq!(offset_of!(Row, sleeps), 8);
+        assert_eq!(offset_of!(Row, claiming), 12);
         assert_eq!(offset_of!(Row, committed_frames), 16);
         assert_eq!(offset_of!(Row, committed_bytes), 24);
         assert_eq!(offset_of!(Row, aborted_frames), 32);

@@ -78,6 +78,7 @@ mod handover;
 #[cfg(not(loom))]
 mod lane;
 mod layout;
+mod lead;
 mod memory;
 mod options;
 #[cfg(not(loom))]

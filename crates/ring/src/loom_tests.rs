@@ -12,6 +12,7 @@ use loom::thread;
 use crate::claim::{self, Descriptor, Eviction, Seen, Tried};
 use crate::cursor::Cursor;
 use crate::layout::Geometry;
+use crate::lead::Lead;
 use crate::memory::Memory;
 use crate::room;
 use crate::sync::Ordering::{Acquire, Release};
@@ -137,6 +138,21 @@ fn one_slot_is_used_twice_without_a_race() {
         assert_eq!(ring.consume(7), [3, 4]);
         producer.join().unwrap();
         HITS.fetch_add(1, Std::SeqCst);
+    });
+}
+
+#[test]
+fn room_goes_from_one_producer_to_another_by_way_of_the_consumer() {
+    static HITS: AtomicUsize = AtomicUsize::new(0);
+    check("room for another", Some(1), &HITS, || {
+        let ring = ring(1);
+        let producers = [1u64, 2].map(|owner| {
+            let ring = Arc::clone(&ring);
+            thread::spawn(move || ring.produce(owner as u16, owner))
+        });
+        let got = ring.consume(3);
+        HITS.fetch_add(usize::from(got == [2, 1]), Std::SeqCst);
+        producers.into_iter().for_each(|producer| _ = producer.join().unwrap());
     });
 }
 
@@ -356,9 +372,97 @@ fn releases_out_of_order_free_room_in_order() {
 }
 
 #[test]
-fn a_living_claimer_may_lose_its_place_but_not_its_frame() {
+fn what_is_given_back_in_runs_is_used_again_without_a_race() {
     static HITS: AtomicUsize = AtomicUsize::new(0);
-    check("revoking an unowned place", Some(4), &HITS, || {
+    check("runs", Some(3), &HITS, || {
+        let ring = ring(2);
+        let producer = thread::spawn({
+            let ring = Arc::clone(&ring);
+            move || (1..=4).for_each(|value| _ = ring.produce(1, value))
+        });
+        let mut cursor = Cursor::new(&ring.memory).with_lead(Lead { slots: 2, units: 2 });
+        let mut expect = 1;
+        while expect <= 4 {
+            let Some((sequence, value)) = ring.peek(&mut cursor) else {
+                thread::yield_now();
+                continue;
+            };
+            assert_eq!(value, expect);
+            let released = cursor.release(&ring.memory, sequence).unwrap();
+            assert_eq!(released.told, expect.is_multiple_of(2));
+            expect += 1;
+        }
+        producer.join().unwrap();
+        HITS.fetch_add(1, Std::SeqCst);
+    });
+}
+
+#[test]
+fn the_guard_keeps_evictors_from_what_is_behind_it() {
+    static HITS: AtomicUsize = AtomicUsize::new(0);
+    check("the guard", Some(3), &HITS, || {
+        let ring = ring(2);
+        ring.produce(1, 1);
+        ring.produce(1, 2);
+        let producer = thread::spawn({
+            let ring = Arc::clone(&ring);
+            move || {
+                let mut evicted = 0;
+                let mut seen = Seen::new(&ring.memory);
+                for value in [3, 4] {
+                    evicted += usize::from(claim::evict_oldest(&ring.memory) == Eviction::Progress);
+                    if let Tried::Claimed(place) = claim::try_claim(&ring.memory, &mut seen, 2, 1) {
+                        ring.commit(place, 2, value);
+                    }
+                }
+                evicted
+            }
+        });
+        let mut cursor = Cursor::new(&ring.memory);
+        let held: Vec<_> = (0..2).filter_map(|_| ring.peek(&mut cursor)).collect();
+        for (index, (sequence, _)) in held.iter().enumerate() {
+            // The guard passes to the second when the first is given back.
+            held[index..]
+                .iter()
+                .for_each(|(held, value)| assert_eq!(ring.read(*held), *value, "overwritten"));
+            assert!(cursor.release(&ring.memory, *sequence).unwrap().told);
+        }
+        let evicted = producer.join().unwrap();
+        HITS.fetch_add(usize::from(held.len() == 2 && evicted > 0), Std::SeqCst);
+    });
+}
+
+#[test]
+fn what_is_held_back_is_told_to_who_sleeps_for_it() {
+    static HITS: AtomicUsize = AtomicUsize::new(0);
+    check("telling when idle", None, &HITS, || {
+        let ring = ring(1);
+        ring.produce(1, 1);
+        let consumer = thread::spawn({
+            let ring = Arc::clone(&ring);
+            move || {
+                let mut cursor = Cursor::new(&ring.memory).with_lead(Lead { slots: 2, units: 2 });
+                let (sequence, _) = ring.peek(&mut cursor).unwrap();
+                assert!(!cursor.release(&ring.memory, sequence).unwrap().told);
+                cursor.tell(&ring.memory);
+                room::sleepers_when_idle(&ring.memory)
+            }
+        });
+        let mut seen = Seen::new(&ring.memory);
+        wake::announce(&ring.memory.control().producer_sleep.0, Sleep::FUTEX);
+        let sleeps = matches!(claim::try_claim(&ring.memory, &mut seen, 2, 1), Tried::Full);
+        let woken = consumer.join().unwrap();
+        if sleeps {
+            HITS.fetch_add(1, Std::SeqCst);
+            assert_eq!(woken, Sleep::FUTEX);
+        }
+    });
+}
+
+#[test]
+fn who_is_about_to_own_its_place_keeps_it() {
+    static HITS: AtomicUsize = AtomicUsize::new(0);
+    check("an unowned place of a living claimer", Some(4), &HITS, || {
         let ring = ring(1);
         let producer = thread::spawn({
             let ring = Arc::clone(&ring);
@@ -368,7 +472,7 @@ fn a_living_claimer_may_lose_its_place_but_not_its_frame() {
         let mut tries = 1;
         loop {
             if let Some((sequence, value)) = ring.peek(&mut cursor) {
-                assert_eq!(value, 1);
+                assert_eq!((sequence, value), (u32::MAX, 1));
                 cursor.release(&ring.memory, sequence).unwrap();
                 break;
             }
@@ -376,8 +480,9 @@ fn a_living_claimer_may_lose_its_place_but_not_its_frame() {
             if tries > 0 && reserve != u32::MAX {
                 // Another producer died at this very moment: places without an owner may have been its own.
                 tries -= 1;
-                let put_aside = cursor.recover(&ring.memory, &|_| false, reserve).unwrap();
-                HITS.fetch_add(put_aside as usize, Std::SeqCst);
+                let state = State::unpack(ring.memory.slot(u32::MAX).state.load(Acquire)).unwrap();
+                assert_eq!(cursor.recover(&ring.memory, &|_| false, reserve), Ok(0));
+                HITS.fetch_add(usize::from(state.sequence != u32::MAX), Std::SeqCst);
             }
             thread::yield_now();
         }

@@ -167,6 +167,7 @@ impl Memory {
                 delivered_frames: word(),
                 delivered_bytes: word(),
                 abandoned_claims: word(),
+                evicts: half(),
             }),
         };
         let slot = || Slot {
@@ -185,7 +186,7 @@ impl Memory {
             session: half(),
             pid: half(),
             sleeps: half(),
-            reserved: half(),
+            claiming: half(),
             committed_frames: word(),
             committed_bytes: word(),
             aborted_frames: word(),
@@ -322,12 +323,12 @@ fn check_header(header: &Header) -> Result<Geometry, RingError> {
     let fixed = |field, value, expected, rule| {
         if value == expected { Ok(()) } else { Err(RingError::BadGeometry { field, value, rule }) }
     };
-    fixed("rows", header.rows.into(), ROWS as u64, "layout version 1 has 32 rows for producers")?;
+    fixed("rows", header.rows.into(), ROWS as u64, "layout version 2 has 32 rows for producers")?;
     fixed(
         "unit_bytes",
         header.unit_bytes.into(),
         UNIT as u64,
-        "layout version 1 counts in units of 64 bytes",
+        "layout version 2 counts in units of 64 bytes",
     )?;
     let arena = geometry.arena_offset() as u64;
     fixed(

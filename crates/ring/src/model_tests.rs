@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use crate::claim::{self, Descriptor, Eviction, Seen, Tried};
 use crate::cursor::Cursor;
 use crate::layout::Geometry;
+use crate::lead::Lead;
 use crate::memory::Memory;
 use crate::word::{Place, UNIT};
 
@@ -21,6 +22,8 @@ enum Step {
     /// Release the held frame of that index.
     Release(usize),
     Evict,
+    /// The consumer tells of all room that there is.
+    Tell,
     /// The consumer is replaced by a new one.
     Restart,
 }
@@ -33,6 +36,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => Just(Step::Peek),
         4 => any::<usize>().prop_map(Step::Release),
         1 => Just(Step::Evict),
+        1 => Just(Step::Tell),
         1 => Just(Step::Restart),
     ]
 }
@@ -42,8 +46,10 @@ enum Life {
     Open,
     Committed,
     Held,
-    /// Held by a consumer that was replaced: comes again, and is not evicted until then.
+    /// Held, or held back, by a consumer that was replaced: comes again unless it is evicted before.
     HeldBefore,
+    /// Given back in order, and nobody was told yet.
+    HeldBack,
     Over,
 }
 
@@ -56,21 +62,16 @@ struct Model {
     life: Life,
 }
 
-fn trim(model: &mut VecDeque<Model>) {
-    while model.front().is_some_and(|frame| frame.life == Life::Over) {
-        model.pop_front();
-    }
-}
-
 fn nth(model: &VecDeque<Model>, life: Life, index: usize) -> Option<usize> {
     let of_that_life: Vec<_> = (0..model.len()).filter(|i| model[*i].life == life).collect();
     (!of_that_life.is_empty()).then(|| of_that_life[index % of_that_life.len()])
 }
 
-fn run(steps: &[Step], first: Place) -> Result<(), TestCaseError> {
+fn run(steps: &[Step], first: Place, lead: Lead) -> Result<(), TestCaseError> {
     let geometry = Geometry { slots: 8, arena_bytes: 65_536 };
     let memory = Memory::heap(geometry, first);
-    let (mut cursor, mut seen) = (Cursor::new(&memory), Seen::new(&memory));
+    let consumer = || Cursor::new(&memory).with_lead(lead);
+    let (mut cursor, mut seen) = (consumer(), Seen::new(&memory));
     let mut model: VecDeque<Model> = VecDeque::new();
     let mut mark = 0u64;
     for step in steps {
@@ -102,7 +103,8 @@ fn run(steps: &[Step], first: Place) -> Result<(), TestCaseError> {
                 model[index].life = Life::Over;
             }
             Step::Peek => {
-                let next = model.iter().position(|f| !matches!(f.life, Life::Held | Life::Over));
+                let passed = |f: &Model| matches!(f.life, Life::Held | Life::HeldBack | Life::Over);
+                let next = model.iter().position(|f| !passed(f));
                 let expect = next.filter(|i| model[*i].life != Life::Open);
                 let peeked = cursor.peek(&memory).unwrap();
                 prop_assert_eq!(peeked.map(|p| p.descriptor.user_data), expect.map(|i| model[i].mark));
@@ -111,27 +113,32 @@ fn run(steps: &[Step], first: Place) -> Result<(), TestCaseError> {
                     check(&memory, &cursor, peeked.sequence, model[index].mark)?;
                     model[index].life = Life::Held;
                 }
-                // Aborted claims are given back when the consumer passes them.
-                trim(&mut model);
             }
             Step::Release(index) => {
                 let Some(index) = nth(&model, Life::Held, *index) else { continue };
                 check(&memory, &cursor, model[index].place.sequence, model[index].mark)?;
+                let is_in_order = model.iter().position(|frame| frame.life == Life::Held) == Some(index);
                 prop_assert!(cursor.release(&memory, model[index].place.sequence).is_some());
-                model[index].life = Life::Over;
+                model[index].life = if is_in_order { Life::HeldBack } else { Life::Over };
             }
             Step::Evict => match claim::evict_oldest(&memory) {
                 Eviction::Empty => prop_assert!(model.is_empty()),
                 Eviction::Held => prop_assert!(!matches!(model[0].life, Life::Committed | Life::Over)),
                 Eviction::Progress => {
-                    prop_assert!(matches!(model[0].life, Life::Committed | Life::Over));
+                    let may_go = matches!(model[0].life, Life::Committed | Life::HeldBefore | Life::Over);
+                    prop_assert!(may_go, "{:?}", model[0]);
                     model.pop_front();
                 }
             },
+            Step::Tell => {
+                cursor.tell(&memory);
+                settle(&memory, &mut model);
+                prop_assert!(model.front().is_none_or(|frame| frame.life != Life::HeldBack));
+            }
             Step::Restart => {
-                cursor = Cursor::new(&memory);
+                cursor = consumer();
                 for frame in &mut model {
-                    if frame.life == Life::Held {
+                    if matches!(frame.life, Life::Held | Life::HeldBack) {
                         frame.life = Life::HeldBefore;
                     }
                 }
@@ -148,7 +155,7 @@ fn settle(memory: &Memory, model: &mut VecDeque<Model>) {
     let release = Place::unpack(memory.control().release.0.load(crate::sync::Ordering::Relaxed));
     while model.front().is_some_and(|f| f.place.sequence != release.sequence) {
         let gone = model.pop_front().unwrap();
-        assert_eq!(gone.life, Life::Over, "given back while in use");
+        assert!(matches!(gone.life, Life::HeldBack | Life::Over), "given back while in use");
     }
     assert!(model.front().is_none_or(|f| f.place == release));
 }
@@ -179,11 +186,12 @@ proptest! {
     fn the_ring_is_a_queue(
         steps in prop::collection::vec(step(), 1..if cfg!(miri) { 40 } else { 300 }),
         before_wrap in (0u32..40, 0u32..4000),
+        lead in (1u32..5, 1u32..600),
     ) {
         let first = Place {
             sequence: 0u32.wrapping_sub(before_wrap.0),
             unit: 0u32.wrapping_sub(before_wrap.1),
         };
-        run(&steps, first)?;
+        run(&steps, first, Lead { slots: lead.0, units: lead.1 })?;
     }
 }

@@ -105,6 +105,8 @@ impl Producer {
         let rows: Vec<_> = joined.memory.rows().iter().enumerate().collect();
         let (index, row) = *rows.iter().find(free).ok_or(RingError::TooManyProducers { max: ROWS })?;
         row.pid.store(std::process::id(), Relaxed);
+        // Who had the row before may have died on the way.
+        row.claiming.store(0, Relaxed);
         let seen = Seen::new(&joined.memory);
         let row = index as u16;
         drop(rows);
@@ -113,6 +115,10 @@ impl Producer {
 
     /// What happens from here on when there is no room. A new handle drops the newest.
     pub fn set_policy(&mut self, policy: Policy) {
+        if policy == Policy::DropOldest {
+            // From here on the consumer holds nothing back that is over.
+            self.joined.memory.control().consumer.0.evicts.store(1, Relaxed);
+        }
         self.policy = policy;
     }
 

@@ -3,6 +3,7 @@
 use crate::claim::{self, Descriptor, Eviction, Seen, Tried};
 use crate::cursor::Cursor;
 use crate::layout::Geometry;
+use crate::lead::Lead;
 use crate::memory::Memory;
 use crate::reason::DropReason;
 use crate::sync::Ordering::{Relaxed, Release};
@@ -53,7 +54,7 @@ fn frames_come_in_the_order_of_claims_across_every_wrap() {
         put(&memory, &mut seen, &frame).unwrap();
         let peeked = cursor.peek(&memory).unwrap().unwrap();
         assert_eq!(bytes(&memory, &cursor, peeked.sequence), frame);
-        assert_eq!(cursor.release(&memory, peeked.sequence), Some(frame.len()));
+        assert_eq!(cursor.release(&memory, peeked.sequence).unwrap().len as usize, frame.len());
     }
     assert!(!cursor.is_behind(&memory));
 }
@@ -185,6 +186,87 @@ fn a_new_consumer_gets_again_what_the_old_one_held() {
     assert_eq!(bytes(&memory, &new, next), b"c", "what was released stays released");
 }
 
+/// A ring whose consumer tells of three places at once.
+fn ring_in_runs() -> (Memory, Cursor, Seen) {
+    let memory = Memory::heap(Geometry { slots: 8, ..GEOMETRY }, FIRST);
+    let cursor = Cursor::new(&memory).with_lead(Lead { slots: 3, units: 100 });
+    let seen = Seen::new(&memory);
+    (memory, cursor, seen)
+}
+
+fn released(memory: &Memory) -> u32 {
+    Place::unpack(memory.control().release.0.load(Relaxed)).sequence.wrapping_sub(FIRST.sequence)
+}
+
+#[test]
+fn small_frames_are_given_back_in_runs() {
+    let (memory, mut cursor, mut seen) = ring_in_runs();
+    let mut told = Vec::new();
+    for turn in 0..30u8 {
+        put(&memory, &mut seen, &[turn]).unwrap();
+        let peeked = cursor.peek(&memory).unwrap().unwrap();
+        assert_eq!(bytes(&memory, &cursor, peeked.sequence), [turn]);
+        told.push(cursor.release(&memory, peeked.sequence).unwrap().told);
+        assert_eq!(released(&memory), u32::from(turn + 1) / 3 * 3);
+    }
+    assert_eq!(told, [false, false, true].repeat(10));
+    put(&memory, &mut seen, &[0; 6_400]).unwrap();
+    let large = cursor.peek(&memory).unwrap().unwrap().sequence;
+    assert!(cursor.release(&memory, large).unwrap().told, "the first of a run, and as large as one may be");
+}
+
+#[test]
+fn nothing_is_held_back_from_who_is_idle_or_evicts() {
+    let (memory, mut cursor, mut seen) = ring_in_runs();
+    put(&memory, &mut seen, b"a").unwrap();
+    let first = cursor.peek(&memory).unwrap().unwrap().sequence;
+    assert!(!cursor.release(&memory, first).unwrap().told);
+    assert_eq!(claim::evict_oldest(&memory), Eviction::Held, "what is held back is not to be dropped");
+    assert!(cursor.tell(&memory) && !cursor.tell(&memory));
+    assert_eq!(released(&memory), 1);
+    memory.control().consumer.0.evicts.store(1, Relaxed);
+    put(&memory, &mut seen, b"b").unwrap();
+    let second = cursor.peek(&memory).unwrap().unwrap().sequence;
+    assert!(cursor.release(&memory, second).unwrap().told);
+    assert_eq!(claim::evict_oldest(&memory), Eviction::Empty);
+}
+
+#[test]
+fn what_is_held_is_guarded_by_the_oldest_of_it() {
+    let (memory, mut cursor, mut seen) = ring_in_runs();
+    for frame in [b"a", b"b", b"c", b"d", b"e"] {
+        put(&memory, &mut seen, frame).unwrap();
+    }
+    let held: Vec<u32> = (0..4).map(|_| cursor.peek(&memory).unwrap().unwrap().sequence).collect();
+    for (count, sequence) in held.iter().take(3).enumerate() {
+        assert_eq!(claim::evict_oldest(&memory), Eviction::Held);
+        assert_eq!(cursor.release(&memory, *sequence).unwrap().told, count == 2);
+    }
+    assert_eq!(claim::evict_oldest(&memory), Eviction::Held, "the guard passes to what is held still");
+    assert_eq!(bytes(&memory, &cursor, held[3]), b"d");
+    cursor.release(&memory, held[3]).unwrap();
+    cursor.leave(&memory);
+    assert_eq!(claim::evict_oldest(&memory), Eviction::Progress, "the last was never peeked");
+    assert_eq!(cursor.peek(&memory), Ok(None));
+    assert_eq!(released(&memory), 5);
+}
+
+#[test]
+fn a_new_consumer_gets_again_what_the_old_one_held_back() {
+    let (memory, mut old, mut seen) = ring_in_runs();
+    for frame in [b"a", b"b", b"c", b"d"] {
+        put(&memory, &mut seen, frame).unwrap();
+    }
+    let held: Vec<u32> = (0..4).map(|_| old.peek(&memory).unwrap().unwrap().sequence).collect();
+    old.release(&memory, held[0]).unwrap();
+    old.release(&memory, held[2]).unwrap();
+    drop(old);
+    let mut new = Cursor::new(&memory);
+    let again: Vec<u32> =
+        std::iter::from_fn(|| new.peek(&memory).unwrap()).map(|peeked| peeked.sequence).collect();
+    assert_eq!(again, [held[0], held[1], held[3]], "only what was released out of order says so in its slot");
+}
+
 /// What a producer that died did before: each leaves the ring as one killed between two instructions.
 #[derive(Clone, Copy, Debug)]
 enum DiedAfter {
@@ -273,13 +355,17 @@ fn seen_reserve(memory: &Memory) -> u32 {
 }
 
 #[test]
-fn a_claimer_whose_place_was_given_up_takes_another() {
+fn who_is_about_to_own_its_place_keeps_it() {
     let (memory, mut cursor, mut seen) = ring();
-    // Somebody reserved; before it owned the slot, the consumer took the place for a dead one's.
+    let claiming = &memory.rows()[usize::from(OWNER)].claiming;
+    claiming.store(1, Relaxed);
     die(&memory, &mut seen, 2, DiedAfter::Reserving);
-    assert_eq!(cursor.recover(&memory, &|_| false, seen_reserve(&memory)), Ok(1));
-    let place = claim(&memory, &mut seen, 2).unwrap();
-    assert_eq!(place.sequence, FIRST.sequence.wrapping_add(1));
+    let until = seen_reserve(&memory);
+    assert_eq!(cursor.recover(&memory, &|_| false, until), Ok(0), "another died, this one lives");
+    assert!(!cursor.is_doomed(&memory, cursor.next_sequence(), &|_| false, until));
+    assert_eq!(cursor.recover(&memory, &|owner| owner == OWNER, until), Ok(1), "its row counts no more");
+    assert_eq!(claim(&memory, &mut seen, 2).unwrap().sequence, FIRST.sequence.wrapping_add(1));
+    assert_eq!(claiming.load(Relaxed), 0);
 }
 
 #[test]

@@ -20,7 +20,8 @@ pub struct LaneStats {
     pub arena_bytes: usize,
     /// Frames that it holds.
     pub descriptors: u32,
-    /// Claimed, committed or held frames at the moment.
+    /// Claimed, committed or held frames at the moment; and small ones that the consumer released and has not told
+    /// producers of yet, at most 16 and an eighth of the lane.
     pub frames_in_flight: u32,
     /// Bytes of the arena that those take, in whole units of 64.
     pub bytes_in_flight: u64,

@@ -29,7 +29,8 @@ impl Place {
     }
 }
 
-/// Where a slot is in its life. From `Released` on the slot is over: its place in the ring may be given back.
+/// Where a slot is in its life. From `Released` on the slot is over: its place in the ring may be given back. A frame that
+/// was read under the guard of an older one, and given back with it, stays committed until the slot's next turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Stage {
@@ -61,11 +62,6 @@ impl Stage {
             7 => Self::Poisoned,
             _ => return None,
         })
-    }
-
-    /// Nobody touches the payload any more.
-    pub(crate) fn is_over(self) -> bool {
-        !matches!(self, Self::Claimed | Self::Committed | Self::Peeked)
     }
 }
 

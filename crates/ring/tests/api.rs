@@ -320,6 +320,63 @@ fn a_consumer_goes_on_where_the_dead_one_stopped() {
     assert!(new.peek().is_some());
 }
 
+/// A lane of 64 frames, which are given back eight at a time; five were sent, read and released.
+fn lane_with_five_held_back() -> (Consumer, Producer, LaneStats) {
+    let mut consumer = Consumer::new().unwrap();
+    let (lane, invitation) = consumer.add_lane(&RingOptions::with_size(65_536, 64)).unwrap();
+    let mut producer = Producer::join(invitation).unwrap();
+    for _ in 0..5 {
+        producer.send(b"small", &of_stream(0)).unwrap();
+        let frame = consumer.peek().unwrap();
+        consumer.release(frame.id).unwrap();
+    }
+    let stats = consumer.stats(lane).unwrap();
+    (consumer, producer, stats)
+}
+
+#[test]
+fn small_frames_become_free_in_runs_and_at_the_latest_when_nothing_is_left() {
+    let in_flight = |consumer: &Consumer| {
+        let lane = consumer.lanes().next().unwrap();
+        consumer.stats(lane).unwrap().frames_in_flight
+    };
+    let (mut consumer, mut producer, stats) = lane_with_five_held_back();
+    assert_eq!((stats.frames_in_flight, stats.delivered_frames), (5, 5));
+    assert!(consumer.peek().is_none());
+    assert_eq!(in_flight(&consumer), 5, "at its producer's heels");
+    assert!(consumer.peek().is_none());
+    assert_eq!(in_flight(&consumer), 0, "idle");
+    for _ in 0..8 {
+        producer.send(b"small", &of_stream(0)).unwrap();
+    }
+    all(&mut consumer).iter().for_each(|frame| consumer.release(frame.id).unwrap());
+    assert_eq!(in_flight(&consumer), 0, "a run of eight");
+
+    let (mut consumer, _producer, _) = lane_with_five_held_back();
+    assert!(!consumer.wait(Duration::ZERO).unwrap());
+    assert_eq!(in_flight(&consumer), 0, "about to sleep");
+    let (mut consumer, _producer, _) = lane_with_five_held_back();
+    assert!(consumer.arm());
+    assert_eq!(in_flight(&consumer), 0, "about to poll");
+
+    let (mut consumer, mut producer, _) = lane_with_five_held_back();
+    producer.set_policy(Policy::DropOldest);
+    producer.send(b"small", &of_stream(0)).unwrap();
+    let frame = consumer.peek().unwrap();
+    consumer.release(frame.id).unwrap();
+    assert_eq!(in_flight(&consumer), 0, "nothing stands in an evicter's way");
+
+    let (consumer, _producer, stats) = lane_with_five_held_back();
+    let kept = consumer.export(consumer.lanes().next().unwrap()).unwrap();
+    drop(consumer);
+    let left = LaneStats::read(kept.memfd.as_fd()).unwrap();
+    assert_eq!(
+        (stats.frames_in_flight, left.frames_in_flight),
+        (5, 0),
+        "nothing comes again after a clean end"
+    );
+}
+
 #[test]
 fn a_producer_that_outlives_its_consumer_is_told() {
     for policy in [Policy::DropNewest, Policy::DropOldest, Policy::Wait { timeout: Duration::MAX }] {
@@ -465,7 +522,7 @@ fn what_is_no_ring_is_refused_with_the_mend() {
         (memfd(&header, 20, all), "it was cut"),
         (memfd(&header, size - 4096, all), "it was cut"),
         (memfd(&with(0, b"RIFF"), size, all), "no ring here"),
-        (memfd(&with(8, &[2, 0]), size, all), "layout version 2, this library speaks 1"),
+        (memfd(&with(8, &[1, 0]), size, all), "layout version 1, this library speaks 2"),
         (memfd(&with(16, &7u32.to_le_bytes()), size, all), "slots is 7: must be a power of two"),
         (memfd(&with(16, &0u32.to_le_bytes()), size, all), "slots is 0"),
         (memfd(&with(16, &(1u32 << 17).to_le_bytes()), size, all), "slots is 131072"),
@@ -501,8 +558,8 @@ fn what_comes_over_the_socket_is_checked_too() {
     assert!(join(&[0x55; 32]).contains("no ring here"));
     let mut hello = [0u8; 32];
     hello[..8].copy_from_slice(b"THRNGRNG");
-    assert!(join(&hello).contains("layout version 0, this library speaks 1"));
-    hello[8] = 1;
+    assert!(join(&hello).contains("layout version 0, this library speaks 2"));
+    hello[8] = 2;
     assert!(join(&hello).contains("session 0"));
     hello[12] = 1;
     assert!(join(&hello).contains("three descriptors"));

@@ -55,6 +55,8 @@ fn claiming() -> String {
         }
         while consumer.next_event().is_some() {}
     }
+    // Nothing for the second time: what was held back is told of.
+    assert!(consumer.peek().is_none());
     let stats = consumer.stats(lane).unwrap();
     assert_eq!((stats.frames_in_flight, stats.bytes_in_flight), (0, 0), "room leaked: {stats:?}");
     assert!(stats.delivered_frames >= stats.committed_frames(), "{stats:?}");
