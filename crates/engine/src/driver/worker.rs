@@ -21,6 +21,10 @@ use crate::signalling::Told;
 /// Joins begun before others are served: making a participant takes about a millisecond of CPU.
 const JOINS_A_PASS: usize = 4;
 
+/// Sockets of who joins, and tidings, that are dealt with even when it is time for those who play: a burst of joins
+/// cannot make their timers late by more than a few handshakes take, and a worker that is always late goes on joining.
+const TURNS_MIN: usize = 2;
+
 /// Sockets that one look at readiness may return.
 const READY_MAX: usize = 1024;
 
@@ -76,11 +80,11 @@ impl Worker {
         let mut pulse = Pulse::begin(self.duty.clock, now);
         let mut tick = now;
         while !self.is_done() {
-            let until = self.wakes_at(tick, now);
+            let until = if told.is_empty() { self.wakes_at(tick, now) } else { now };
             self.hub.wait((now, until), &mut ready, &mut self.duty.inbox, &mut told).await;
             now = Instant::now();
-            self.take(&mut told);
-            self.serve(&mut ready);
+            self.take(&mut told, tick);
+            self.serve_joining(&mut ready, tick);
             self.take_orders(now);
             self.begin_joins(now);
             if now >= tick {
@@ -133,16 +137,28 @@ impl Worker {
         for group in ready.chunks(WARMED) {
             self.warm(group.iter().map(|event| (event.data.u64() >> 16) as u32));
             for event in group {
-                match event.data.u64() {
-                    WAKE => self.hub.waker.rest(),
-                    data => {
-                        let (seat, channel) = ((data >> 16) as u32, Channel((data & 0xffff) as u16));
-                        self.receive(seat, channel);
-                    }
-                }
+                self.serve_one(event.data.u64());
             }
         }
         ready.clear();
+    }
+
+    /// Serves who joins, as long as nobody who plays waits for it. The others are told as ready again, before those who
+    /// had their turn.
+    fn serve_joining(&mut self, ready: &mut Vec<epoll::Event>, tick: Instant) {
+        for (turn, event) in ready.drain(..).enumerate() {
+            if turn >= TURNS_MIN && Instant::now() >= tick {
+                return;
+            }
+            self.serve_one(event.data.u64());
+        }
+    }
+
+    fn serve_one(&mut self, ready: u64) {
+        match ready {
+            WAKE => self.hub.waker.rest(),
+            data => self.receive((data >> 16) as u32, Channel((data & 0xffff) as u16)),
+        }
     }
 
     /// Reads ahead what those who are served next will need.
@@ -165,10 +181,18 @@ impl Worker {
         }
     }
 
-    fn take(&mut self, told: &mut Vec<Told>) {
-        for Told { seat, what } in told.drain(..) {
+    /// Hands tidings on, as long as nobody who plays waits for it; the others are left.
+    fn take(&mut self, told: &mut Vec<Told>, tick: Instant) {
+        let mut left = Vec::new();
+        for (turn, tidings) in told.drain(..).enumerate() {
+            if turn >= TURNS_MIN && Instant::now() >= tick {
+                left.push(tidings);
+                continue;
+            }
+            let Told { seat, what } = tidings;
             self.with(seat, |seat, hub| seat.told(Instant::now(), what, hub));
         }
+        told.append(&mut left);
     }
 
     /// Who was called is seated in time; who was dismissed leaves now, or is not let in.
