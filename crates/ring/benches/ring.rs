@@ -12,6 +12,8 @@ use throng_ring::{Consumer, FrameInfo, Invitation, Policy, Producer, RingOptions
 
 /// A raw 1080p picture, 4:2:0.
 const PICTURE: usize = 3_110_400;
+/// Pictures that are copied before a floor is measured.
+const WARM_UP: u64 = 20;
 /// Source pictures: 50 MB, more than caches hold, as a decoder's pictures would be.
 const SOURCES: usize = 16;
 
@@ -30,8 +32,10 @@ fn main() {
         if only_records {
             continue;
         }
-        let floor = memcpy(pictures);
+        let floor = memcpy(pictures, || {});
         table.add("memcpy of a picture, 16 MiB of targets", "CPU-s/GB", floor, None);
+        let woken = memcpy_and_wake(pictures);
+        table.add("that, and a byte through a pipe to who sleeps behind each", "CPU-s/GB", woken, None);
         for (name, fill, goal) in [
             ("picture copied in, read untouched", Fill::Copy, 1.1),
             ("picture filled in place, read untouched", Fill::Set, f64::INFINITY),
@@ -41,6 +45,7 @@ fn main() {
             table.add(name, "CPU-s/GB", run.cpu_per_gb(), None);
             table.add(name, "× memcpy", run.cpu_per_gb() / floor, goal.is_finite().then_some(goal));
             if fill == Fill::Copy {
+                table.add(name, "× memcpy and pipe", run.cpu_per_gb() / woken, None);
                 let name = "consumer, woken for each picture";
                 table.add(name, "µs of CPU", run.consumer_cpu_s * 1e6 / run.frames, None);
             }
@@ -162,19 +167,38 @@ fn sources() -> Vec<Vec<u8>> {
         .collect()
 }
 
-fn memcpy(pictures: u64) -> f64 {
+/// One copy of each picture; CPU-seconds per GB. `then` follows each.
+fn memcpy(pictures: u64, mut then: impl FnMut()) -> f64 {
     let sources = sources();
     let mut targets = vec![1u8; 5 * PICTURE];
     let mut copy = |count: u64| {
         for i in 0..count as usize {
             targets[i % 5 * PICTURE..][..PICTURE].copy_from_slice(&sources[i % SOURCES]);
+            then();
         }
         std::hint::black_box(&targets);
     };
-    copy(20);
+    copy(WARM_UP);
     let before = cpu_s();
     copy(pictures);
     (cpu_s() - before) / (pictures as f64 * PICTURE as f64 / 1e9)
+}
+
+/// The least that a copy costs which another process is told of while it sleeps, by any means: a byte through a pipe, which
+/// that process reads. CPU-seconds per GB, both processes.
+fn memcpy_and_wake(pictures: u64) -> f64 {
+    let (mut there, mut to_there) = std::io::pipe().unwrap();
+    let cpu_ns = &board()[0];
+    let child = fork(|| {
+        let mut read = |count: u64| (0..count).for_each(|_| there.read_exact(&mut [0]).unwrap());
+        read(WARM_UP);
+        let before = cpu_s();
+        read(pictures);
+        cpu_ns.store(((cpu_s() - before) * 1e9) as u64, Relaxed);
+    });
+    let ours = memcpy(pictures, || to_there.write_all(&[1]).unwrap());
+    wait(child);
+    ours + cpu_ns.load(Relaxed) as f64 / (pictures as f64 * PICTURE as f64)
 }
 
 /// What it costs this machine to take two cache lines from one process to another, one after the other in a ring of 512:
