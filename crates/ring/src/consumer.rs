@@ -129,8 +129,7 @@ impl Consumer {
         self.lane(lane).ok_or(RingError::UnknownLane { lane: lane.0 })?.export()
     }
 
-    /// Goes on where the dead consumer of a lane stopped. Frames that it had peeked and not released come again, and the
-    /// latest small ones that it had released, if it was killed: see [`Consumer::release`].
+    /// Goes on where the dead consumer of a lane stopped. Frames that it had peeked and not released come again.
     ///
     /// # Errors
     /// That consumer lives, or what is adopted is no valid ring.

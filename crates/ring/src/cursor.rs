@@ -72,6 +72,7 @@ pub(crate) struct Cursor {
 impl Cursor {
     /// Begins where everything before was given back: what an earlier consumer held comes again.
     pub(crate) fn new(memory: &Memory) -> Self {
+        tell_for_the_dead(memory);
         let next = Place::unpack(memory.control().release.0.load(Acquire));
         let entries = VecDeque::with_capacity(memory.geometry().slots.min(64) as usize);
         Self { next, oldest: next, entries, lead: Lead::of(memory.geometry()) }
@@ -148,10 +149,7 @@ impl Cursor {
             match state.stage {
                 Stage::Claimed | Stage::Poisoned => return Ok(None),
                 Stage::Committed | Stage::Peeked => {
-                    let peeked = state.at(Stage::Peeked).pack();
-                    if self.is_unguarded()
-                        && slot.state.compare_exchange(word, peeked, AcqRel, Acquire).is_err()
-                    {
+                    if self.is_unguarded() && !self.guard(memory, word, state) {
                         continue;
                     }
                     return self.take(memory, state).map(Some);
@@ -167,6 +165,15 @@ impl Cursor {
             }
         }
         Ok(None)
+    }
+
+    /// Marks the frame at `next` as ours. False if a producer evicted it meanwhile.
+    #[inline(always)]
+    fn guard(&self, memory: &Memory, word: u64, state: State) -> bool {
+        // Where a guard stands, this is not of an earlier one.
+        memory.control().consumer.0.done.store(self.next.pack(), Relaxed);
+        let slot = memory.slot(self.next.sequence);
+        slot.state.compare_exchange(word, state.at(Stage::Peeked).pack(), AcqRel, Acquire).is_ok()
     }
 
     /// Reads the descriptor of a committed frame that is marked as ours, or guarded: no honest producer touches it.
@@ -296,6 +303,7 @@ impl Cursor {
         while self.entries.front().is_some_and(|entry| entry.over) {
             self.entries.pop_front();
         }
+        memory.control().consumer.0.done.store(self.free().pack(), Release);
         let told = self.lead.is_enough(memory, self.oldest, self.free()) && self.tell(memory);
         Some(Released { len, told })
     }
@@ -432,6 +440,22 @@ impl Cursor {
 
     pub(crate) fn violation(&self, what: &'static str) -> Violation {
         Violation { sequence: self.next.sequence, what }
+    }
+}
+
+/// A consumer that was killed had given back more than it told of: nothing of that comes again. Its guard still stands at
+/// `release` then; where none does, evicting producers went on, and what it wrote down is old.
+fn tell_for_the_dead(memory: &Memory) {
+    let control = memory.control();
+    let release = Place::unpack(control.release.0.load(Acquire));
+    let done = Place::unpack(control.consumer.0.done.load(Acquire));
+    let guard = State::unpack(memory.slot(release.sequence).state.load(Acquire));
+    let is_guarded =
+        guard.is_some_and(|state| state.sequence == release.sequence && state.stage == Stage::Peeked);
+    let is_ahead = (1..=memory.geometry().slots).contains(&done.sequence.wrapping_sub(release.sequence))
+        && done.unit.wrapping_sub(release.unit) <= memory.geometry().units();
+    if is_guarded && is_ahead {
+        give_back(memory, release, done);
     }
 }
 

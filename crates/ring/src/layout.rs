@@ -115,6 +115,9 @@ pub(crate) struct ConsumerWords {
     /// 1 once a producer may evict; then nothing that is over is held back. Here since the consumer asks for each frame,
     /// and has this line at hand.
     pub(crate) evicts: AtomicU32,
+    pub(crate) reserved: AtomicU32,
+    /// Place up to which the consumer has given back all, told or not: for the one that follows it if it is killed.
+    pub(crate) done: AtomicU64,
 }
 
 /// Reasons for which a producer can drop a frame, in the order of [`Row::dropped`].
@@ -206,6 +209,7 @@ pub(crate) fn start(control: &Control, slots: &[Slot], first: Place) {
         slot.state.store(before.pack(), Ordering::Relaxed);
     }
     control.reserve.0.store(first.pack(), Ordering::Relaxed);
+    control.consumer.0.done.store(first.pack(), Ordering::Relaxed);
     control.release.0.store(first.pack(), Ordering::Release);
 }
 
@@ -238,6 +242,7 @@ mod tests {
         assert_eq!(offset_of!(ConsumerWords, delivered_bytes), 32);
         assert_eq!(offset_of!(ConsumerWords, abandoned_claims), 40);
         assert_eq!(offset_of!(ConsumerWords, evicts), 48);
+        assert_eq!(offset_of!(ConsumerWords, done), 56);
 
         assert_eq!(size_of::<Row>(), 128);
         assert_eq!(ROWS * size_of::<Row>(), SLOTS_OFFSET - ROWS_OFFSET);

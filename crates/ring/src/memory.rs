@@ -168,6 +168,8 @@ impl Memory {
                 delivered_bytes: word(),
                 abandoned_claims: word(),
                 evicts: half(),
+                reserved: half(),
+                done: word(),
             }),
         };
         let slot = || Slot {

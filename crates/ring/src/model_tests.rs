@@ -46,7 +46,7 @@ enum Life {
     Open,
     Committed,
     Held,
-    /// Held, or held back, by a consumer that was replaced: comes again unless it is evicted before.
+    /// Held by a consumer that was replaced: comes again unless it is evicted before.
     HeldBefore,
     /// Given back in order, and nobody was told yet.
     HeldBack,
@@ -138,7 +138,7 @@ fn run(steps: &[Step], first: Place, lead: Lead) -> Result<(), TestCaseError> {
             Step::Restart => {
                 cursor = consumer();
                 for frame in &mut model {
-                    if matches!(frame.life, Life::Held | Life::HeldBack) {
+                    if frame.life == Life::Held {
                         frame.life = Life::HeldBefore;
                     }
                 }

@@ -252,19 +252,38 @@ fn what_is_held_is_guarded_by_the_oldest_of_it() {
 }
 
 #[test]
-fn a_new_consumer_gets_again_what_the_old_one_held_back() {
+fn what_a_dead_consumer_held_back_does_not_come_again() {
     let (memory, mut old, mut seen) = ring_in_runs();
-    for frame in [b"a", b"b", b"c", b"d"] {
+    for frame in [b"a", b"b", b"c", b"d", b"e"] {
         put(&memory, &mut seen, frame).unwrap();
     }
-    let held: Vec<u32> = (0..4).map(|_| old.peek(&memory).unwrap().unwrap().sequence).collect();
-    old.release(&memory, held[0]).unwrap();
-    old.release(&memory, held[2]).unwrap();
+    let held: Vec<u32> = (0..5).map(|_| old.peek(&memory).unwrap().unwrap().sequence).collect();
+    for index in [0, 1, 3] {
+        assert!(!old.release(&memory, held[index]).unwrap().told);
+    }
     drop(old);
     let mut new = Cursor::new(&memory);
+    assert_eq!(released(&memory), 2);
     let again: Vec<u32> =
         std::iter::from_fn(|| new.peek(&memory).unwrap()).map(|peeked| peeked.sequence).collect();
-    assert_eq!(again, [held[0], held[1], held[3]], "only what was released out of order says so in its slot");
+    assert_eq!(again, [held[2], held[4]], "in order or out of order, what was released stays released");
+}
+
+#[test]
+fn what_a_dead_consumer_wrote_down_long_ago_is_not_believed() {
+    let (memory, mut old, mut seen) = ring_in_runs();
+    put(&memory, &mut seen, b"a").unwrap();
+    let first = old.peek(&memory).unwrap().unwrap().sequence;
+    old.release(&memory, first).unwrap();
+    old.leave(&memory);
+    put(&memory, &mut seen, b"b").unwrap();
+    for done in [FIRST.after(2), FIRST.after(9), FIRST, Place { sequence: FIRST.sequence, unit: 7 }] {
+        memory.control().consumer.0.done.store(done.pack(), Release);
+        let mut new = Cursor::new(&memory);
+        assert_eq!(released(&memory), 1, "nobody holds anything");
+        assert!(new.is_ready(&memory) && new.next_sequence() == first.wrapping_add(1));
+        new.leave(&memory);
+    }
 }
 
 /// What a producer that died did before: each leaves the ring as one killed between two instructions.
