@@ -61,7 +61,8 @@ pub(crate) fn try_claim(memory: &Memory, seen: &mut Seen, owner: u16, units: u32
     let control = memory.control();
     let geometry = memory.geometry();
     loop {
-        let reserve = Place::unpack(control.reserve.0.load(Relaxed));
+        // Acquire: `release` as read below is at least what the one who moved `reserve` there had seen.
+        let reserve = Place::unpack(control.reserve.0.load(Acquire));
         let refresh = reserve != seen.reserve;
         if refresh {
             // Rivals claimed meanwhile, so what was seen may be any age. SYNC POINT with `give_back`: what the consumer
@@ -111,7 +112,7 @@ pub(crate) fn try_claim(memory: &Memory, seen: &mut Seen, owner: u16, units: u32
 fn own(memory: &Memory, place: Place, owner: u16, units: u32) {
     let slot = memory.slot(place.sequence);
     let claimed = State { sequence: place.sequence, owner, stage: Stage::Claimed };
-    // SYNC POINT with `Cursor::catch_up`: whoever sees us here sees that `release` had gone past who was here before.
+    // SYNC POINT with `Cursor::peek`: whoever sees us here sees that `release` had gone past who was here before.
     slot.state.store(claimed.pack(), Release);
     slot.units.store(units, Relaxed);
     // SYNC POINT with `Cursor::extent_of_dead`: whoever sees this place in `start` sees `units`.

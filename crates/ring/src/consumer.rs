@@ -30,6 +30,8 @@ const PEEKS_PER_LOOK: u32 = 256;
 const LANES_MAX: usize = 1 << 16;
 
 /// Reads the frames of all its producers: one lane (a ring) for each producer process.
+///
+/// It is of the process that made it. A child that inherits it through `fork` may drop it, and must do nothing else with it.
 #[derive(Debug)]
 pub struct Consumer {
     /// By the lower half of the lane number.
@@ -169,11 +171,14 @@ impl Consumer {
 
     #[inline]
     fn peek_turn(&mut self) -> Option<Frame> {
+        let several = self.lanes.len() > 1;
         let lane = self.lanes.get_mut(self.turn)?.as_mut()?;
-        if lane.credit <= 0 && self.lanes.len() > 1 {
+        if lane.credit <= 0 && several {
+            if !lane.is_ready() {
+                lane.found_nothing();
+            }
             return None;
         }
-        let lane = self.lanes.get_mut(self.turn)?.as_mut()?;
         match lane.peek() {
             Ok(Some(peeked)) => {
                 let frame = Frame::new(lane.id, &peeked);
@@ -225,7 +230,7 @@ impl Consumer {
 
     /// Gives a frame back, in any order. Its room becomes free for the producer once all frames of the lane before it
     /// were given back too. Small frames become free in runs of up to 16 and an eighth of the lane, at the latest when there is
-    /// nothing to peek or the consumer waits; in a lane where a producer drops the oldest, one by one.
+    /// nothing to peek or the consumer waits; one by one where a producer drops the oldest, or sleeps for want of room.
     ///
     /// # Errors
     /// It is not held (any more).
@@ -285,7 +290,7 @@ impl Consumer {
     /// For event loops (epoll, tokio's `AsyncFd`, GLib): asks for the descriptor from [`Consumer::event_fd`] to become
     /// readable with the next frame or event. False, and nothing is armed, if there is something already.
     pub fn arm(&mut self) -> bool {
-        self.lanes.iter().flatten().for_each(Lane::arm);
+        self.lanes.iter_mut().flatten().for_each(Lane::arm);
         if self.has_something() {
             self.disarm();
             return false;
@@ -381,8 +386,8 @@ impl Consumer {
         Ok(())
     }
 
-    fn disarm(&self) {
-        self.lanes.iter().flatten().for_each(Lane::disarm);
+    fn disarm(&mut self) {
+        self.lanes.iter_mut().flatten().for_each(Lane::disarm);
     }
 
     fn watch_lane(&self, lane: &Lane) -> Result<(), RingError> {

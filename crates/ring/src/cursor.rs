@@ -67,6 +67,8 @@ pub(crate) struct Cursor {
     /// over, and nobody was told yet.
     entries: VecDeque<Entry>,
     lead: Lead,
+    /// Somebody moved `release` away from a place that we guard.
+    trespassed: bool,
 }
 
 impl Cursor {
@@ -75,7 +77,7 @@ impl Cursor {
         tell_for_the_dead(memory);
         let next = Place::unpack(memory.control().release.0.load(Acquire));
         let entries = VecDeque::with_capacity(memory.geometry().slots.min(64) as usize);
-        Self { next, oldest: next, entries, lead: Lead::of(memory.geometry()) }
+        Self { next, oldest: next, entries, lead: Lead::of(memory.geometry()), trespassed: false }
     }
 
     /// The same with another measure of what may be held back.
@@ -141,13 +143,14 @@ impl Cursor {
             if state.sequence != self.next.sequence {
                 let before = self.next.sequence.wrapping_sub(memory.geometry().slots);
                 if state.sequence == before {
-                    return Ok(None);
+                    return self.nothing();
                 }
-                self.catch_up(memory)?;
+                // The slot's new owner had seen `release` beyond our place, and we have seen that owner's word.
+                self.follow(memory, "its slot was reused before it was given back")?;
                 continue;
             }
             match state.stage {
-                Stage::Claimed | Stage::Poisoned => return Ok(None),
+                Stage::Claimed | Stage::Poisoned => return self.nothing(),
                 Stage::Committed | Stage::Peeked => {
                     if self.is_unguarded() && !self.guard(memory, word, state) {
                         continue;
@@ -158,13 +161,25 @@ impl Cursor {
                     return Err(self.violation("evicted behind a frame that is held"));
                 }
                 Stage::Evicted => self.finish_eviction(memory)?,
-                Stage::Aborted | Stage::Released => {
-                    let units = self.extent(memory)?;
-                    self.pass(memory, units);
-                }
+                Stage::Aborted | Stage::Released => match self.extent(memory) {
+                    Ok(units) => self.pass(memory, units)?,
+                    // An evicter may go over it as we do, and it is another's place by now.
+                    Err(violation) => self.follow(memory, violation.what)?,
+                },
             }
         }
         Ok(None)
+    }
+
+    /// There is nothing to peek. A lane whose `release` somebody moved from under us comes to that soon, for no producer
+    /// finds room any more: so the frames before it need not be asked.
+    #[inline(always)]
+    fn nothing(&self) -> Result<Option<Peeked>, Violation> {
+        if self.trespassed {
+            Err(self.violation("`release` was moved while its place was held"))
+        } else {
+            Ok(None)
+        }
     }
 
     /// Marks the frame at `next` as ours. False if a producer evicted it meanwhile.
@@ -225,26 +240,32 @@ impl Cursor {
     }
 
     /// Goes over a place with nothing to use: an aborted claim, one of the dead, a frame that an earlier consumer released.
-    fn pass(&mut self, memory: &Memory, units: u32) {
+    fn pass(&mut self, memory: &Memory, units: u32) -> Result<(), Violation> {
         let place = self.next;
-        self.next = place.after(units);
-        if self.oldest == place {
-            // Without a guard: a producer that evicts may do the same.
-            give_back(memory, place, self.next);
+        if self.is_unguarded() {
+            if !give_back(memory, place, place.after(units)) {
+                // An evicter was faster, and what we read as extent may be of the slot's next turn.
+                return self.follow(memory, "it is over, but cannot be given back");
+            }
+            self.next = place.after(units);
             self.oldest = self.next;
-        } else if !self.entries.is_empty() {
+            return Ok(());
+        }
+        self.next = place.after(units);
+        if !self.entries.is_empty() {
             self.entries.push_back(Entry { place, len: 0, owner: 0, over: true });
         } else if self.lead.is_enough(memory, self.oldest, self.next) {
             self.tell(memory);
         }
+        Ok(())
     }
 
-    /// Producers dropped the oldest while we looked elsewhere, and reused its slot: go on where they left `release`.
-    fn catch_up(&mut self, memory: &Memory) -> Result<(), Violation> {
-        // The slot's new owner had seen `release` beyond our place, and we have seen that owner's word.
+    /// Producers that evict went past `next`, which nothing of ours guards: goes on where they left `release`. If they did
+    /// not, what we found there is wrong.
+    fn follow(&mut self, memory: &Memory, what: &'static str) -> Result<(), Violation> {
         let release = Place::unpack(memory.control().release.0.load(Acquire));
         if !self.is_unguarded() || release == self.next {
-            return Err(self.violation("its slot was reused before it was given back"));
+            return Err(self.violation(what));
         }
         (self.oldest, self.next) = (release, release);
         Ok(())
@@ -261,12 +282,7 @@ impl Cursor {
             }
             give_back(memory, self.next, self.next.after(units));
         }
-        let release = Place::unpack(memory.control().release.0.load(Acquire));
-        if release == self.next {
-            return Err(self.violation("evicted, but cannot be given back"));
-        }
-        (self.oldest, self.next) = (release, release);
-        Ok(())
+        self.follow(memory, "evicted, but cannot be given back")
     }
 
     /// Payload of a held frame. The pointer is good for `len` bytes until the frame is released.
@@ -326,16 +342,9 @@ impl Cursor {
             let ours = State { sequence: first.place.sequence, owner: first.owner, stage: Stage::Peeked };
             memory.slot(first.place.sequence).state.store(ours.pack(), Relaxed);
         }
-        give_back(memory, self.oldest, free);
+        self.trespassed |= !give_back(memory, self.oldest, free);
         self.oldest = free;
         true
-    }
-
-    /// Tells producers of all room, unless a frame is held.
-    pub(crate) fn leave(&mut self, memory: &Memory) {
-        if self.entries.is_empty() {
-            self.tell(memory);
-        }
     }
 
     /// Puts aside what producers left that are known to be dead: at most all places before `until`. Never touches
@@ -357,7 +366,7 @@ impl Cursor {
             }
             let Some(units) = self.extent_of_dead(memory, is_dead, until)? else { break };
             self.fits(memory, units)?;
-            self.pass(memory, units);
+            self.pass(memory, units)?;
             put_aside += 1;
         }
         Ok(put_aside)
@@ -369,8 +378,8 @@ impl Cursor {
     }
 
     /// Whether the claim at a place is one of the dead: owned by one, put aside already, or reserved before `until`
-    /// and owned by nobody.
-    pub(crate) fn is_doomed(
+    /// and owned by nobody, or by nobody yet.
+    pub(crate) fn may_be_doomed(
         &self,
         memory: &Memory,
         sequence: u32,
@@ -388,7 +397,7 @@ impl Cursor {
             let word = slot.state.load(Acquire);
             let Some(state) = State::unpack(word) else { return false };
             match doom(memory, sequence, state, is_dead, until) {
-                Doom::No => return false,
+                Doom::No | Doom::Soon => return false,
                 Doom::Sealed => return true,
                 Doom::Due => {}
             }
@@ -463,6 +472,9 @@ fn tell_for_the_dead(memory: &Memory) {
 enum Doom {
     /// Its owner lives, or it is committed, or over.
     No,
+    /// Nobody owns it, and somebody who lives is about to own a place: a few instructions on it is either his or due. To
+    /// be asked again, for nobody tells when.
+    Soon,
     /// Its owner is dead.
     Due,
     /// It is poisoned already.
@@ -479,7 +491,7 @@ fn doom(memory: &Memory, sequence: u32, state: State, is_dead: &dyn Fn(u16) -> b
         // claimer say that it claims, or else that it has done so and the slot as it left it, and what we read there before
         // is not there any more.
         stage if stage != Stage::Claimed && state.sequence == before && is_reserved => {
-            if is_anybody_claiming(memory, is_dead) { Doom::No } else { Doom::Due }
+            if is_anybody_claiming(memory, is_dead) { Doom::Soon } else { Doom::Due }
         }
         _ => Doom::No,
     }

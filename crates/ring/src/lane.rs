@@ -62,7 +62,7 @@ pub(crate) struct Lane {
     cursor: Cursor,
     memfd: OwnedFd,
     /// Its own open file description: the lock ends with this consumer, not with those who share the memfd.
-    _lock: Lock,
+    lock: Lock,
     pub(crate) frame_event: OwnedFd,
     room_event: OwnedFd,
     pub(crate) sessions: Vec<Session>,
@@ -77,6 +77,8 @@ pub(crate) struct Lane {
     pub(crate) closed: bool,
     /// The latest peek found nothing.
     idle: bool,
+    /// The caller waits for the eventfd, and may release meanwhile.
+    armed: bool,
 }
 
 impl Lane {
@@ -109,6 +111,8 @@ impl Lane {
                 lane.dead.push(Dead { session, until: lane.reserved() });
             }
         }
+        // And what those left whose rows are free already: the one before may have put places aside, but not given back.
+        lane.dead.push(Dead { session: 0, until: lane.reserved() });
         lane.recover_until = lane.reserved();
         // A number that died with its process must not come back while its rows are still there.
         let highest = lane.dead.iter().map(|dead| dead.session).chain(known).max().unwrap_or(0);
@@ -129,7 +133,7 @@ impl Lane {
             memory,
             cursor,
             memfd: fds.memfd,
-            _lock: lock,
+            lock,
             frame_event: fds.frame_event,
             room_event: fds.room_event,
             sessions,
@@ -139,6 +143,7 @@ impl Lane {
             credit: 0,
             closed: false,
             idle: false,
+            armed: false,
         })
     }
 
@@ -197,7 +202,12 @@ impl Lane {
         let (rows, abandoned) = (self.memory.rows(), self.is_abandoned());
         let is_dead = |owner: u16| abandoned || is_dead(rows, &self.dead, owner);
         self.cursor.is_past(self.recover_until)
-            || self.cursor.is_doomed(&self.memory, self.cursor.next_sequence(), &is_dead, self.recover_until)
+            || self.cursor.may_be_doomed(
+                &self.memory,
+                self.cursor.next_sequence(),
+                &is_dead,
+                self.recover_until,
+            )
     }
 
     /// The next frame of this lane; puts aside what the dead left in its way.
@@ -263,7 +273,7 @@ impl Lane {
 
     /// Nothing is to come: leaves the words as those who look at them afterwards expect them.
     pub(crate) fn end(&mut self) {
-        self.cursor.leave(&self.memory);
+        self.cursor.tell(&self.memory);
         self.bury();
     }
 
@@ -292,7 +302,8 @@ impl Lane {
         let words = &self.memory.control().consumer.0;
         bump(&words.delivered_frames, 1);
         bump(&words.delivered_bytes, released.len.into());
-        if released.told {
+        // Who waits finds nothing to peek before he is woken, and nobody may be left to do so.
+        if released.told || (self.armed && self.cursor.tell(&self.memory)) {
             self.wake(room::sleepers_after_release(&self.memory, &self.cursor));
         }
         true
@@ -301,7 +312,7 @@ impl Lane {
     /// Nothing to peek. A consumer at its producer's heels finds that after each small frame, and goes on with its run; to
     /// find it twice, or with somebody asleep for want of room, is to be idle.
     #[inline(always)]
-    fn found_nothing(&mut self) {
+    pub(crate) fn found_nothing(&mut self) {
         if self.idle || self.memory.control().producer_sleep.0.load(Relaxed) != 0 {
             self.be_idle();
         }
@@ -332,11 +343,13 @@ impl Lane {
     }
 
     /// Asks to be woken through the eventfd.
-    pub(crate) fn arm(&self) {
+    pub(crate) fn arm(&mut self) {
+        self.armed = true;
         wake::announce(self.sleep_word(), Sleep::EVENT);
     }
 
-    pub(crate) fn disarm(&self) {
+    pub(crate) fn disarm(&mut self) {
+        self.armed = false;
         self.sleep_word().fetch_and(!Sleep::EVENT, AcqRel);
     }
 
@@ -382,8 +395,8 @@ impl Lane {
 impl Drop for Lane {
     /// What was released does not come again with another consumer.
     fn drop(&mut self) {
-        if !self.closed {
-            self.cursor.leave(&self.memory);
+        if !self.closed && self.lock.is_ours() {
+            self.cursor.tell(&self.memory);
         }
     }
 }
@@ -399,14 +412,27 @@ fn bump(counter: &AtomicU64, count: u64) {
     counter.store(counter.load(Relaxed).wrapping_add(count), Relaxed);
 }
 
-/// The right to consume. Given back at once when dropped, also if a child that was forked meanwhile holds a copy.
+/// The right to consume. Given back at once when dropped, also if a child that was forked meanwhile holds a copy; but not
+/// by that child, should it drop its own.
 #[derive(Debug)]
-struct Lock(OwnedFd);
+struct Lock {
+    file: OwnedFd,
+    pid: u32,
+}
+
+impl Lock {
+    /// Whether this is the process that took it, and no child.
+    fn is_ours(&self) -> bool {
+        self.pid == std::process::id()
+    }
+}
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Fails only if the kernel is out of memory; closing does the same then.
-        let _ = rustix::fs::flock(&self.0, FlockOperation::Unlock);
+        if self.is_ours() {
+            // Fails only if the kernel is out of memory; closing does the same then.
+            let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
+        }
     }
 }
 
@@ -417,7 +443,7 @@ fn lock(memfd: BorrowedFd<'_>, pid: &AtomicU32) -> Result<Lock, RingError> {
     let own = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
         .map_err(RingError::io("opening the memfd anew through /proc, to lock it"))?;
     match rustix::fs::flock(&own, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(Lock(own)),
+        Ok(()) => Ok(Lock { file: own, pid: std::process::id() }),
         Err(rustix::io::Errno::AGAIN) => Err(RingError::ConsumerAttached { pid: pid.load(Relaxed) }),
         Err(error) => Err(RingError::Io { doing: "locking the ring", source: error.into() }),
     }

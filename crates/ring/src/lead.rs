@@ -2,7 +2,8 @@
 //!
 //! Telling is an exchange on a word that the other side reads, and one on the slot that guards what is held: for a record
 //! of 64 bytes a quarter of all that it costs. So a run of small frames is told of at once. It is short beside the ring,
-//! and nothing is held back where somebody evicts, who would otherwise find what is over in his way.
+//! and nothing is held back from a producer that sleeps for want of room, or where one evicts, who would otherwise find what
+//! is over in his way.
 
 use crate::layout::Geometry;
 use crate::memory::Memory;
@@ -32,5 +33,6 @@ impl Lead {
         free.sequence.wrapping_sub(oldest.sequence) >= self.slots
             || free.unit.wrapping_sub(oldest.unit) >= self.units
             || memory.control().consumer.0.evicts.load(Relaxed) != 0
+            || memory.control().producer_sleep.0.load(Relaxed) != 0
     }
 }

@@ -36,11 +36,13 @@ struct Joined {
     frame_event: OwnedFd,
     room_event: OwnedFd,
     session: u32,
+    pid: u32,
 }
 
 /// A handle that puts frames into a ring. One per thread: [`Producer::another`] makes more.
 ///
-/// The process must not use a handle that it inherited through `fork`: parent and child would count as one.
+/// The process must not use a handle that it inherited through `fork`: parent and child would count as one. To drop it
+/// there leaves the parent's claims alone.
 #[derive(Debug)]
 pub struct Producer {
     joined: Arc<Joined>,
@@ -67,6 +69,7 @@ impl Producer {
             frame_event: offer.frame_event,
             room_event: offer.room_event,
             session: offer.session,
+            pid: std::process::id(),
         };
         Self::open(Arc::new(joined))
     }
@@ -104,9 +107,9 @@ impl Producer {
             |row: &&(usize, &Row)| row.1.session.compare_exchange(0, joined.session, AcqRel, Relaxed).is_ok();
         let rows: Vec<_> = joined.memory.rows().iter().enumerate().collect();
         let (index, row) = *rows.iter().find(free).ok_or(RingError::TooManyProducers { max: ROWS })?;
-        row.pid.store(std::process::id(), Relaxed);
+        row.pid.store(joined.pid, Relaxed);
         // Who had the row before may have died on the way.
-        row.claiming.store(0, Relaxed);
+        row.claiming.store(0, Release);
         let seen = Seen::new(&joined.memory);
         let row = index as u16;
         drop(rows);
@@ -388,6 +391,9 @@ fn add(counter: &AtomicU64, count: u64) {
 
 impl Drop for Producer {
     fn drop(&mut self) {
+        if std::process::id() != self.joined.pid {
+            return;
+        }
         let aborted = claim::abort_all(&self.joined.memory, self.row);
         add(&self.row().aborted_frames, aborted);
         self.row().session.store(0, Release);

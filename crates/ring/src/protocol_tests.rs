@@ -245,10 +245,24 @@ fn what_is_held_is_guarded_by_the_oldest_of_it() {
     assert_eq!(claim::evict_oldest(&memory), Eviction::Held, "the guard passes to what is held still");
     assert_eq!(bytes(&memory, &cursor, held[3]), b"d");
     cursor.release(&memory, held[3]).unwrap();
-    cursor.leave(&memory);
+    cursor.tell(&memory);
     assert_eq!(claim::evict_oldest(&memory), Eviction::Progress, "the last was never peeked");
     assert_eq!(cursor.peek(&memory), Ok(None));
     assert_eq!(released(&memory), 5);
+}
+
+#[test]
+fn who_moves_release_past_what_is_held_closes_the_lane() {
+    let (memory, mut cursor, mut seen) = ring_in_runs();
+    put(&memory, &mut seen, b"a").unwrap();
+    put(&memory, &mut seen, b"b").unwrap();
+    let held = cursor.peek(&memory).unwrap().unwrap().sequence;
+    memory.control().release.0.store(FIRST.after(1).pack(), Release);
+    cursor.release(&memory, held).unwrap();
+    assert!(cursor.tell(&memory));
+    assert!(cursor.peek(&memory).unwrap().is_some(), "what came before it is whole");
+    let violation = cursor.peek(&memory).unwrap_err();
+    assert!(violation.what.contains("while its place was held"), "{violation:?}");
 }
 
 #[test]
@@ -275,14 +289,14 @@ fn what_a_dead_consumer_wrote_down_long_ago_is_not_believed() {
     put(&memory, &mut seen, b"a").unwrap();
     let first = old.peek(&memory).unwrap().unwrap().sequence;
     old.release(&memory, first).unwrap();
-    old.leave(&memory);
+    old.tell(&memory);
     put(&memory, &mut seen, b"b").unwrap();
     for done in [FIRST.after(2), FIRST.after(9), FIRST, Place { sequence: FIRST.sequence, unit: 7 }] {
         memory.control().consumer.0.done.store(done.pack(), Release);
         let mut new = Cursor::new(&memory);
         assert_eq!(released(&memory), 1, "nobody holds anything");
         assert!(new.is_ready(&memory) && new.next_sequence() == first.wrapping_add(1));
-        new.leave(&memory);
+        new.tell(&memory);
     }
 }
 
@@ -335,7 +349,7 @@ fn what_the_dead_left_is_put_aside_wherever_they_died() {
                     assert!(claim::commit(&memory, place, OWNER + 1, &descriptor));
                 }
                 assert_eq!(cursor.peek(&memory), Ok(None));
-                assert!(cursor.is_doomed(&memory, cursor.next_sequence(), &dead, until));
+                assert!(cursor.may_be_doomed(&memory, cursor.next_sequence(), &dead, until));
                 assert_eq!(cursor.recover(&memory, &dead, until), Ok(2), "{first:?} {second:?} {followed}");
                 let case = format!("{first:?} {second:?} {followed}");
                 if followed {
@@ -381,7 +395,9 @@ fn who_is_about_to_own_its_place_keeps_it() {
     die(&memory, &mut seen, 2, DiedAfter::Reserving);
     let until = seen_reserve(&memory);
     assert_eq!(cursor.recover(&memory, &|_| false, until), Ok(0), "another died, this one lives");
-    assert!(!cursor.is_doomed(&memory, cursor.next_sequence(), &|_| false, until));
+    let may_be_doomed =
+        |cursor: &Cursor| cursor.may_be_doomed(&memory, cursor.next_sequence(), &|_| false, until);
+    assert!(may_be_doomed(&cursor), "nobody tells when it is through: to be asked again");
     assert_eq!(cursor.recover(&memory, &|owner| owner == OWNER, until), Ok(1), "its row counts no more");
     assert_eq!(claim(&memory, &mut seen, 2).unwrap().sequence, FIRST.sequence.wrapping_add(1));
     assert_eq!(claiming.load(Relaxed), 0);

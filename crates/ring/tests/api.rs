@@ -360,6 +360,21 @@ fn small_frames_become_free_in_runs_and_at_the_latest_when_nothing_is_left() {
     assert_eq!(in_flight(&consumer), 0, "about to poll");
 
     let (mut consumer, mut producer, _) = lane_with_five_held_back();
+    producer.send(b"small", &of_stream(0)).unwrap();
+    let frame = consumer.peek().unwrap();
+    assert!(consumer.arm());
+    assert_eq!(in_flight(&consumer), 1);
+    consumer.release(frame.id).unwrap();
+    assert_eq!(in_flight(&consumer), 0, "polls already, and may not be woken before there is room");
+
+    let (mut consumer, mut producer, _) = lane_with_five_held_back();
+    while producer.send(b"small", &of_stream(0)).unwrap() {}
+    assert!(!producer.poll_room(5).unwrap());
+    let frame = consumer.peek().unwrap();
+    consumer.release(frame.id).unwrap();
+    assert_eq!(in_flight(&consumer), 58, "told to who waits");
+
+    let (mut consumer, mut producer, _) = lane_with_five_held_back();
     producer.set_policy(Policy::DropOldest);
     producer.send(b"small", &of_stream(0)).unwrap();
     let frame = consumer.peek().unwrap();
@@ -375,6 +390,21 @@ fn small_frames_become_free_in_runs_and_at_the_latest_when_nothing_is_left() {
         (5, 0),
         "nothing comes again after a clean end"
     );
+}
+
+#[test]
+fn a_lane_that_waits_for_its_turn_tells_of_its_room_all_the_same() {
+    let mut consumer = Consumer::new().unwrap();
+    let (lane, invitation) = consumer.add_lane(&RingOptions::with_size(16 << 20, 64)).unwrap();
+    let (_, _other) = consumer.add_lane(&small()).unwrap();
+    let mut producer = Producer::join(invitation).unwrap();
+    // Less than an eighth of the lane, and far more than one turn's share.
+    producer.send(&[0; 1_500_000], &key()).unwrap();
+    let frame = consumer.peek().unwrap();
+    consumer.release(frame.id).unwrap();
+    assert!(consumer.peek().is_none());
+    assert!(consumer.peek().is_none());
+    assert_eq!(consumer.stats(lane).unwrap().frames_in_flight, 0);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::time::Duration;
 use throng_ring::{Consumer, Event, FrameInfo, LaneId, Producer, RingError, RingOptions};
 
 const RESERVE: u64 = 4096;
+const ROWS: u64 = 8_192;
 const SLOTS: u64 = 12_288;
 
 fn lane(consumer: &mut Consumer) -> (LaneId, Producer, OwnedFd) {
@@ -74,6 +75,46 @@ fn a_process_that_leaves_places_behind_does_not_hide_the_frames_of_others() {
     assert!(matches!(consumer.next_event(), Some(Event::ProducerLeft { clean: true, .. })));
     let frame = consumer.peek().unwrap();
     assert_eq!(consumer.payload(frame.id).unwrap().to_vec(), b"behind");
+}
+
+#[test]
+fn a_new_consumer_goes_over_what_the_one_before_had_put_aside() {
+    let mut old = Consumer::new().unwrap();
+    let (shared, first, memfd) = lane(&mut old);
+    let mut second = Producer::join(old.invite(shared).unwrap()).unwrap();
+    second.send(b"held", &FrameInfo::default()).unwrap();
+    reserve(&memfd, 1);
+    second.send(b"behind", &FrameInfo::default()).unwrap();
+    drop(first);
+    assert!(old.peek().is_some());
+    old.look_for_the_dead();
+    // The place of the dead is put aside, but stays where it is behind a frame that is held.
+    assert!(old.peek().is_some());
+    let fds = old.export(shared).unwrap();
+    drop(old);
+
+    let mut new = Consumer::new().unwrap();
+    new.adopt(fds).unwrap();
+    let again: Vec<_> = std::iter::from_fn(|| new.peek()).map(|frame| frame.len).collect();
+    assert_eq!(again, [4, 6]);
+}
+
+#[test]
+fn a_place_that_somebody_may_be_about_to_own_is_not_slept_on() {
+    let mut consumer = Consumer::new().unwrap();
+    let (shared, first, memfd) = lane(&mut consumer);
+    let mut second = Producer::join(consumer.invite(shared).unwrap()).unwrap();
+    reserve(&memfd, 1);
+    second.send(b"behind", &FrameInfo::default()).unwrap();
+    let claiming = ROWS + 128 + 12;
+    rustix::io::pwrite(&memfd, &1u32.to_le_bytes(), claiming).unwrap();
+    drop(first);
+    consumer.look_for_the_dead();
+    while consumer.next_event().is_some() {}
+    assert!(consumer.peek().is_none());
+    assert!(!consumer.arm(), "nobody says when the claimer is through");
+    rustix::io::pwrite(&memfd, &0u32.to_le_bytes(), claiming).unwrap();
+    assert_eq!(consumer.peek().map(|frame| frame.len), Some(6));
 }
 
 #[test]

@@ -5,6 +5,7 @@
 mod child;
 mod full;
 mod hostile;
+mod inherited;
 mod kill;
 mod restart;
 mod sandbox;
@@ -15,12 +16,13 @@ mod users;
 fn main() {
     let filter = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
     type Scene = fn() -> String;
-    let scenes: [(&str, Scene); 8] = [
+    let scenes: [(&str, Scene); 9] = [
         ("killed_between_instructions", steps::run),
         ("killed_at_random", kill::run),
         ("a_full_lane_takes_newcomers", full::run),
         ("hostile_producers", hostile::run),
         ("consumer_restarts", restart::run),
+        ("a_child_drops_what_it_inherited", inherited::run),
         ("sandboxed_like_a_chromium_renderer", sandbox::run),
         ("another_user", users::run),
         ("soak", soak::run),

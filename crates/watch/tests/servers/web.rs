@@ -31,7 +31,9 @@ fn check(watched: &mut Watched, protocol: &str) {
     assert!(segments.iter().sum::<f64>() > 5.0, "{segments:?}; {:?}", watched.events);
     // Of a missing segment the server sends a page of its own, some hundred bytes.
     let ratio = bytes.iter().sum::<f64>() / segments.iter().sum::<f64>();
-    assert!((SEGMENT_BYTES as f64..1.2 * SEGMENT_BYTES as f64).contains(&ratio), "{ratio} bytes a segment");
+    // Rates of several seconds add up to a little less in the last of their digits.
+    let fits = SEGMENT_BYTES as f64 - 1.0..1.2 * SEGMENT_BYTES as f64;
+    assert!(fits.contains(&ratio), "{ratio} bytes a segment");
     assert!(
         watched.values(&["access.requests", "uri_group=hls_segment", "status=4xx"]).iter().sum::<f64>() > 0.5
     );
