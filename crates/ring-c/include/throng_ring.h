@@ -408,6 +408,14 @@ ThrongRingStatus throng_ring_consumer_accept(struct ThrongRingConsumer *consumer
 ThrongRingStatus throng_ring_consumer_wait(struct ThrongRingConsumer *consumer,
                                            uint64_t timeout_ns);
 
+// How late frames may be seen, so that while they come faster than that `throng_ring_consumer_wait` takes several at once
+// and nobody has to wake it. Lanes need room for what comes meanwhile. 0, as at first: woken for each frame.
+//
+// # Safety
+// `consumer` is a handle of this library that no other thread uses.
+ThrongRingStatus throng_ring_consumer_set_coalescing(struct ThrongRingConsumer *consumer,
+                                                     uint64_t most_ns);
+
 // The next frame of any lane: Ok, or Empty. It stays where it is until it is released; any number may be held.
 //
 // # Safety

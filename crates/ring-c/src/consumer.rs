@@ -122,6 +122,24 @@ pub unsafe extern "C" fn throng_ring_consumer_wait(
     })
 }
 
+/// How late frames may be seen, so that while they come faster than that `throng_ring_consumer_wait` takes several at once
+/// and nobody has to wake it. Lanes need room for what comes meanwhile. 0, as at first: woken for each frame.
+///
+/// # Safety
+/// `consumer` is a handle of this library that no other thread uses.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn throng_ring_consumer_set_coalescing(
+    consumer: *mut ThrongRingConsumer,
+    most_ns: u64,
+) -> ThrongRingStatus {
+    call(|| {
+        // SAFETY: the caller's promise.
+        let handle = unsafe { exclusive(consumer, "consumer")? };
+        handle.consumer.set_coalescing(Duration::from_nanos(most_ns));
+        Ok(ThrongRingStatus::Ok)
+    })
+}
+
 /// The next frame of any lane: Ok, or Empty. It stays where it is until it is released; any number may be held.
 ///
 /// # Safety

@@ -58,6 +58,7 @@ fn every_null_is_named() {
             (throng_ring_consumer_add_lane(consumer, null(), null_mut(), &mut 0), "options"),
             (throng_ring_consumer_accept(consumer, 0, null(), null_mut()), "options"),
             (throng_ring_consumer_wait(null_mut(), 0), "consumer"),
+            (throng_ring_consumer_set_coalescing(null_mut(), 0), "consumer"),
             (throng_ring_consumer_peek(consumer, null_mut()), "out"),
             (throng_ring_consumer_release(null_mut(), 0), "consumer"),
             (throng_ring_consumer_next_event(consumer, null_mut()), "out"),

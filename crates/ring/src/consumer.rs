@@ -43,6 +43,10 @@ pub struct Consumer {
     peeks: u32,
     events: VecDeque<Event>,
     epoll: OwnedFd,
+    /// How late frames may be seen, so that several of them share a wake-up; zero for not at all.
+    coalescing: Duration,
+    /// The latest wait was shorter than that.
+    comes_fast: bool,
 }
 
 impl Consumer {
@@ -53,7 +57,25 @@ impl Consumer {
     pub fn new() -> Result<Self, RingError> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)
             .map_err(RingError::io("making an epoll descriptor"))?;
-        Ok(Self { lanes: Vec::new(), generation: 0, turn: 0, peeks: 0, events: VecDeque::new(), epoll })
+        Ok(Self {
+            lanes: Vec::new(),
+            generation: 0,
+            turn: 0,
+            peeks: 0,
+            events: VecDeque::new(),
+            epoll,
+            coalescing: Duration::ZERO,
+            comes_fast: false,
+        })
+    }
+
+    /// How late frames may be seen in exchange for fewer wake-ups, as a network card's interrupts are coalesced
+    /// (`rx-usecs` of `ethtool -c`). While frames come faster than that, [`Consumer::wait`] sleeps so long by the clock and then
+    /// finds several; nobody has to wake it. Lanes need room for what comes meanwhile, or their producers wait too. Zero,
+    /// as at first, means to be woken for each frame. Who polls ([`Consumer::arm`]) sees to this himself.
+    pub fn set_coalescing(&mut self, most: Duration) {
+        self.coalescing = most;
+        self.comes_fast = false;
     }
 
     /// Makes a lane and the invitation that a producer process joins with.
@@ -255,7 +277,19 @@ impl Consumer {
         // Producers that wait for the little room there is would otherwise sleep as long as we do.
         self.lanes.iter_mut().flatten().for_each(Lane::be_idle);
         // Read only here: where there is something, the clock would be a quarter of what a small frame costs.
-        let deadline = Instant::now().checked_add(timeout);
+        let began = Instant::now();
+        if self.comes_fast {
+            std::thread::sleep(self.coalescing.min(timeout));
+            if self.has_something() {
+                return Ok(true);
+            }
+        }
+        let found = self.sleep_until(began.checked_add(timeout))?;
+        self.comes_fast = !self.coalescing.is_zero() && found && began.elapsed() < self.coalescing;
+        Ok(found)
+    }
+
+    fn sleep_until(&mut self, deadline: Option<Instant>) -> Result<bool, RingError> {
         loop {
             let left = deadline.map_or(Duration::MAX, |at| at.saturating_duration_since(Instant::now()));
             if left.is_zero() {

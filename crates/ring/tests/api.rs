@@ -438,6 +438,42 @@ fn while_both_sides_are_awake_nobody_sleeps_or_wakes() {
     assert_eq!((stats.producers[0].sleeps, stats.producers[0].wakes), (0, 0));
 }
 
+/// Sends so many frames, one each `gap`, to a consumer that coalesces; how often it slept until it was woken.
+fn sleeps_behind(gap: Duration, frames: u64, coalescing: Duration) -> u64 {
+    let mut consumer = Consumer::new().unwrap();
+    consumer.set_coalescing(coalescing);
+    let (lane, invitation) = consumer.add_lane(&RingOptions::with_size(65_536, 1_024)).unwrap();
+    let mut producer = Producer::join(invitation).unwrap();
+    let sending = std::thread::spawn(move || {
+        for _ in 0..frames {
+            std::thread::sleep(gap);
+            assert!(producer.send(b"frame", &key()).unwrap());
+        }
+        producer
+    });
+    let mut expected = 0;
+    while expected < frames {
+        assert!(consumer.wait(Duration::from_secs(60)).unwrap());
+        while let Some(frame) = consumer.peek() {
+            assert_eq!(frame.sequence, expected);
+            consumer.release(frame.id).unwrap();
+            expected += 1;
+        }
+    }
+    let _producer = sending.join().unwrap();
+    consumer.stats(lane).unwrap().consumer_sleeps
+}
+
+#[test]
+fn a_consumer_that_may_be_late_is_woken_for_few_of_many_frames_and_for_each_of_few() {
+    let often = Duration::from_micros(200);
+    let woken_for_each = sleeps_behind(often, 500, Duration::ZERO);
+    let coalesced = sleeps_behind(often, 500, Duration::from_millis(20));
+    assert!(coalesced * 3 < woken_for_each, "{coalesced} and {woken_for_each} sleeps for 500 frames");
+    let seldom = sleeps_behind(Duration::from_millis(20), 10, Duration::from_millis(1));
+    assert!(seldom >= 5, "{seldom} sleeps for 10 frames");
+}
+
 #[test]
 fn one_wake_up_serves_a_quarter_of_the_ring() {
     let mut consumer = Consumer::new().unwrap();
