@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 THRONG := $(or $(CARGO_TARGET_DIR),target)/release/throng
 
-.PHONY: help demo test check bench proof lab fmt setup-build setup-test build
+.PHONY: help demo test check lint bench proof lab fmt setup-build setup-check setup-test build
 
 help: ## What there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -11,11 +11,14 @@ help: ## What there is
 demo: setup-build build ## Build, fill the embedded server until it breaks, write the report
 	@scripts/demo.sh $(THRONG)
 
-test: setup-test ## Install what the tests need (apt; says so), run everything
+test: setup-test ## Install what the tests need (apt, cargo; says so), run all that must hold at every landing
 	@scripts/test.sh
 
-check: ## Formatting, lints, unit tests, docs, dependencies: the inner loop
-	@scripts/check.sh
+check: lint ## The inner loop: lint, and the unit tests
+	@cargo nextest run --workspace --locked -E 'kind(lib) + kind(bin)' --status-level fail
+
+lint: setup-check ## Formatting, lints, docs, dependencies
+	@scripts/lint.sh
 
 bench: setup-test build ## The benchmarks behind docs/performance.md (real Janus, a pion peer in Go)
 	@bench/run.sh
@@ -23,14 +26,17 @@ bench: setup-test build ## The benchmarks behind docs/performance.md (real Janus
 lab: setup-test build ## The truth lab: planted limits, and whether throng finds them (docs/truth.md)
 	cargo run --release --locked -p throng-lab -- --throng $(THRONG)
 
-proof: ## The ring's long proofs: loom, Miri, sanitizers (nightly), every instruction, ten minutes of soak
-	@scripts/ring-loom.sh && scripts/ring-miri.sh && scripts/ring-sanitizers.sh && bench/ring-proof.sh && bench/ring-soak.sh
+proof: setup-test ## What takes too long for every landing: Miri, sanitizers, soak, the whole lab (docs/testing.md)
+	@scripts/proof.sh
 
 build: ## The release binary
 	cargo build --release --locked -p throng-cli
 
 setup-build: ## What a build needs
 	@scripts/setup.sh build
+
+setup-check: ## What lints and unit tests need
+	@scripts/setup.sh check
 
 setup-test: ## What the tests need
 	@scripts/setup.sh test

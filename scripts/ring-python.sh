@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Builds the ring's Python package into a virtual environment under the target folder, and runs its tests: views and
 # their guards, and Python with Python and with C in processes of their own. Says so, and does nothing, without Python.
+#   scripts/ring-python.sh [build]      only built, with "build"
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 venv=$target/python-venv
 
-skip() { echo "The ring's Python tests are skipped: $1"; exit 0; }
+skip() { echo "SKIPPED: the ring's Python tests: $1"; exit 0; }
 python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || skip "no Python 3.11 or later"
 if [[ ! -x $venv/bin/maturin ]]; then
   python3 -m venv "$venv" >/dev/null 2>&1 || skip "python3 has no venv"
@@ -18,4 +19,5 @@ fi
 cargo build -q --locked -p throng-ring-c
 cc -D_GNU_SOURCE -O1 -Icrates/ring-c/include crates/ring-c/examples/producer.c "$target/debug/libthrong_ring_c.a" \
   -lpthread -ldl -lm -o "$target/ring-c-producer"
+[[ ${1:-} == build ]] && exit 0
 THRONG_RING_C_PRODUCER=$target/ring-c-producer "$venv/bin/python" bindings/python/tests/test_ring.py

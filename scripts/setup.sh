@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
-# Installs what a build, or the tests, need on Debian 12, and says what it does. Does nothing when all is there.
+# Installs what a build, the lints and unit tests, or all tests need on Debian 12, and says what it does. Does nothing when
+# all is there. What is built from source is kept outside of the checkout: ~/.cargo/bin, ~/.cache/throng/bin.
+#   scripts/setup.sh build|check|test
 set -euo pipefail
 
 need_build=(gcc:gcc libc6-dev:/usr/include/stdio.h)
@@ -18,9 +20,9 @@ need_test=(
 )
 
 case "${1:-}" in
-  build) needs=("${need_build[@]}") ;;
+  build | check) needs=("${need_build[@]}") ;;
   test) needs=("${need_test[@]}") ;;
-  *) echo "usage: scripts/setup.sh build|test" >&2; exit 2 ;;
+  *) echo "usage: scripts/setup.sh build|check|test" >&2; exit 2 ;;
 esac
 
 command -v cargo >/dev/null || { echo "throng needs Rust: https://rustup.rs" >&2; exit 1; }
@@ -31,9 +33,19 @@ for need in "${needs[@]}"; do
   if [[ $probe == /* ]]; then [[ -e $probe ]] || missing+=("$package")
   else PATH=$PATH:/usr/sbin:/sbin command -v "$probe" >/dev/null || missing+=("$package"); fi
 done
-# LiveKit has no package: it is built with Go, once, when everything else is there. Tests that need it say so without it.
-livekit() {
-  [[ $1 == test ]] || return 0
+# What has no package is built from source, once, when everything else is there.
+tool() { # NAME VERSION FLAGS...: a subcommand of cargo's
+  local name=$1 version=$2; shift 2
+  PATH=$PATH:${CARGO_HOME:-$HOME/.cargo}/bin command -v "$name" >/dev/null && return 0
+  echo "Building $name $version (once, a few minutes)"
+  # It is built longer than it is run.
+  CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_PROFILE_RELEASE_LTO=off cargo install -q --locked "$name@$version" "$@"
+}
+from_source() {
+  [[ $1 == build ]] && return 0
+  tool cargo-nextest 0.9.151 --no-default-features --features default-no-update
+  tool cargo-deny 0.20.2 || echo "cargo-deny is not there: dependencies will not be checked"
+  [[ $1 == check ]] && return 0
   scripts/livekit.sh || echo "LiveKit is not there: the tests that need it will be skipped"
 }
 cd "$(dirname "$0")/.."
@@ -41,7 +53,7 @@ kept=${XDG_CACHE_HOME:-$HOME/.cache}/throng/bin
 if [[ $1 == test ]] && ! compgen -G "$kept/livekit-server-*" >/dev/null; then
   PATH=$PATH:/usr/local/go/bin command -v go >/dev/null || missing+=(golang-go ca-certificates)
 fi
-[[ ${#missing[@]} -eq 0 ]] && { livekit "$1"; exit 0; }
+if [[ ${#missing[@]} -eq 0 ]]; then from_source "$1"; exit; fi
 
 command -v apt-get >/dev/null || { echo "please install: ${missing[*]}" >&2; exit 1; }
 as_root=()
@@ -60,4 +72,4 @@ if [[ ! -e $policy ]]; then
 fi
 "${as_root[@]}" apt-get update -qq
 "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
-livekit "$1"
+from_source "$1"

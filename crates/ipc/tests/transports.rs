@@ -42,7 +42,7 @@ fn assert_all_came(report: &IpcReport, plan: &Plan) {
                         .contains(&row.transport);
                 let reason = row.reason.as_deref().unwrap_or_default();
                 assert!(may_be_missing && !reason.is_empty(), "{}: {reason}", row.name);
-                eprintln!("skipped: {}: {reason}", row.name);
+                eprintln!("SKIPPED: {}: {reason}", row.name);
             }
             _ => panic!("{}: {:?}", row.name, row.reason),
         }

@@ -4,7 +4,7 @@ use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::{self, Message};
 
 use crate::namespace::Namespace;
-use crate::stand::{Guarded, StandError, wait_for_port};
+use crate::stand::{Guarded, StandError, cache_folder, run, wait_for_port};
 
 /// The WebSocket for viewers: `ws://127.0.0.1:8188/` inside the namespace, on its media address as well.
 pub const PORT: u16 = 8188;
@@ -63,6 +63,45 @@ pub struct Janus<'a> {
 #[derive(Debug)]
 pub struct Feed {
     _process: Guarded,
+}
+
+/// Ten seconds of a test picture in H.264 and in VP8 and of a tone in Opus, coded once a machine and played in a loop:
+/// coding them in each test takes the CPU that others are measured on.
+fn clip() -> Result<PathBuf, StandError> {
+    let folder = cache_folder().join("clips");
+    let clip = folder.join("testsrc2-640x360-30fps-2.mkv");
+    if clip.exists() {
+        return Ok(clip);
+    }
+    fs::create_dir_all(&folder)?;
+    // Several may make it at a time: each its own, and the last one's stays.
+    let mine = tempfile::Builder::new().suffix(".mkv").tempfile_in(&folder)?;
+    // Who comes later finds the parameter sets with each key frame.
+    let h264 = "-c:v:0 libx264 -preset:v:0 ultrafast -tune:v:0 zerolatency -profile:v:0 baseline -b:v:0 800k \
+                -x264-params:v:0 repeat-headers=1";
+    let vp8 = "-c:v:1 libvpx -deadline:v:1 realtime -cpu-used:v:1 8 -b:v:1 800k";
+    let opus = "-c:a libopus -b:a 48k -ac 2";
+    let mut command = Command::new("ffmpeg");
+    command.args(["-hide_banner", "-loglevel", "error", "-nostdin", "-y"]);
+    command.args(["-f", "lavfi", "-i", "testsrc2=s=640x360:r=30:d=10"]);
+    // The sound is no longer than the pictures, which would wait for it at each turn of the loop.
+    command.args([
+        "-f",
+        "lavfi",
+        "-i",
+        "sine=f=440:r=48000:d=9.96",
+        "-map",
+        "0:v",
+        "-map",
+        "0:v",
+        "-map",
+        "1:a",
+    ]);
+    command.args("-g 30 -pix_fmt yuv420p".split(' '));
+    command.args([h264, vp8, opus].iter().flat_map(|coding| coding.split_whitespace())).arg(mine.path());
+    run(&mut command)?;
+    mine.persist(&clip).map_err(|error| error.error)?;
+    Ok(clip)
 }
 
 impl<'a> Janus<'a> {
@@ -141,19 +180,14 @@ impl<'a> Janus<'a> {
     /// # Errors
     /// When ffmpeg cannot be started.
     pub fn feed(&self) -> Result<Feed, StandError> {
+        let clip = clip()?;
         let mut command = self.namespace.command("ffmpeg");
-        command.args(["-hide_banner", "-loglevel", "error", "-nostdin"]);
-        command.args(["-re", "-f", "lavfi", "-i", "testsrc2=s=640x360:r=30"]);
-        command.args(["-re", "-f", "lavfi", "-i", "sine=f=440:r=48000"]);
-        let h264 = "-c:v libx264 -preset ultrafast -tune zerolatency -profile:v baseline -g 30 -b:v 800k \
-                    -pix_fmt yuv420p -bsf:v dump_extra=freq=keyframe -payload_type 100";
-        let vp8 =
-            "-c:v libvpx -deadline realtime -cpu-used 8 -g 30 -b:v 800k -pix_fmt yuv420p -payload_type 100";
-        let opus = "-c:a libopus -b:a 48k -ac 2 -payload_type 111";
-        for (source, coding, port) in
-            [("0:v", h264, 5004), ("1:a", opus, 5002), ("0:v", vp8, 5014), ("1:a", opus, 5012)]
+        command.args(["-hide_banner", "-loglevel", "error", "-nostdin", "-re", "-stream_loop", "-1", "-i"]);
+        command.arg(clip);
+        for (source, payload_type, port) in
+            [("0:v:0", "100", 5004), ("0:a:0", "111", 5002), ("0:v:1", "100", 5014), ("0:a:0", "111", 5012)]
         {
-            command.args(["-map", source]).args(coding.split_whitespace());
+            command.args(["-map", source, "-c", "copy", "-payload_type", payload_type]);
             command.args(["-f", "rtp", &format!("rtp://127.0.0.1:{port}?pkt_size=1200")]);
         }
         command.stdin(Stdio::null()).stdout(Stdio::null());

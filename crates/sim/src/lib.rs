@@ -4,7 +4,10 @@
 //! Everything is plain threads and blocking sockets, so that a stand runs beside any runtime or none.
 
 mod stand;
-pub use stand::{StandError, requires_root};
+pub use stand::StandError;
+
+mod outcome;
+pub use outcome::{not_tested, requires_root, skipped};
 
 pub mod namespace;
 

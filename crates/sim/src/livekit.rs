@@ -17,7 +17,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::namespace::Namespace;
-use crate::stand::{Guarded, StandError, wait_for_port};
+use crate::outcome::skipped;
+use crate::stand::{Guarded, StandError, cache_folder, wait_for_port};
 
 /// Signalling, WHIP and API.
 pub const PORT: u16 = 7880;
@@ -42,21 +43,18 @@ pub struct LiveKit<'a> {
 /// Where the server is: on the PATH, or where `scripts/livekit.sh` keeps it.
 fn program() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-    let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
-    let kept = cache.map(|cache| cache.join("throng/bin").join(format!("livekit-server-{VERSION}")));
+    let kept = cache_folder().join("bin").join(format!("livekit-server-{VERSION}"));
     let on_path = std::env::split_paths(&path).map(|folder| folder.join("livekit-server"));
-    kept.into_iter().chain(on_path).find(|program| program.is_file())
+    std::iter::once(kept).chain(on_path).find(|program| program.is_file())
 }
 
 impl<'a> LiveKit<'a> {
-    /// Whether it is installed. When not, the reason is printed for whoever reads the test's output.
+    /// Whether it is installed; otherwise the test is skipped.
     #[must_use]
-    #[expect(clippy::print_stderr, reason = "a skipped test must say so where the test runner shows it")]
-    pub fn is_installed_for(test: &str) -> bool {
+    pub fn is_installed() -> bool {
         let is_installed = program().is_some();
         if !is_installed {
-            eprintln!("SKIPPED {test}: livekit-server is not installed (scripts/livekit.sh)");
+            skipped("livekit-server is not installed (scripts/livekit.sh)");
         }
         is_installed
     }

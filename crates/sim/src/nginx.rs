@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
+use crate::outcome::skipped;
 use crate::stand::{Guarded, StandError, wait_for_port};
 
 /// Where Debian puts it, which is on the PATH of root only.
@@ -49,13 +50,12 @@ impl Nginx {
         Ok(Self { _process: process, address, folder })
     }
 
-    /// Whether it is installed. When not, the reason is printed for whoever reads the test's output.
+    /// Whether it is installed; otherwise the test is skipped.
     #[must_use]
-    #[expect(clippy::print_stderr, reason = "a skipped test must say so where the test runner shows it")]
-    pub fn is_installed_for(test: &str) -> bool {
+    pub fn is_installed() -> bool {
         let is_installed = fs::exists(NGINX).unwrap_or(false);
         if !is_installed {
-            eprintln!("SKIPPED {test}: nginx is not installed (scripts/setup.sh test)");
+            skipped("nginx is not installed (scripts/setup.sh test)");
         }
         is_installed
     }

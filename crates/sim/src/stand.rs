@@ -1,6 +1,7 @@
-//! What all stands share: their error, the wait for a port, and the visible reason of a skipped test.
+//! What all stands share: their error, commands that run to their end, the wait for a port.
 
 use std::net::{SocketAddr, TcpStream};
+use std::path::PathBuf;
 use std::process::{Child, Command, Output};
 use std::time::{Duration, Instant};
 
@@ -42,16 +43,11 @@ pub enum StandError {
     Said(String),
 }
 
-/// Whether this test may make network namespaces. When not, the reason is printed for whoever reads the test's output.
-#[must_use]
-#[expect(clippy::print_stderr, reason = "a skipped test must say so where the test runner shows it")]
-pub fn requires_root(test: &str) -> bool {
-    // SAFETY: geteuid has no preconditions and cannot fail.
-    let root = unsafe { libc::geteuid() } == 0;
-    if !root {
-        eprintln!("SKIPPED {test}: it makes network namespaces, which needs root");
-    }
-    root
+/// What is built or coded once a machine, outside of any checkout: `~/.cache/throng`, as the scripts have it.
+pub(crate) fn cache_folder() -> PathBuf {
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
+    cache.unwrap_or_else(std::env::temp_dir).join("throng")
 }
 
 /// Runs `command` to its end.

@@ -1,6 +1,6 @@
 //! Addresses of every kind: IPv6, names that mean several, local ones that are not ours.
 
-use crate::throng::{Stage, alone, figure, plain, run};
+use crate::throng::{Stage, figure, plain, run};
 
 fn play(target: &str, more: &[&str]) {
     let view = ["view", target, "-n", "4", "--every", "50ms", "--for", "3s", "--objective", "failed < 1%"];
@@ -10,7 +10,6 @@ fn play(target: &str, more: &[&str]) {
 
 #[test]
 fn viewers_play_over_ipv6() {
-    let _alone = alone();
     let stage = Stage::start(None, "[::1]:0", &[]);
     assert!(stage.whep.starts_with("http://[::1]:"), "{}", stage.whep);
     play(&stage.target(), &[]);
@@ -19,7 +18,6 @@ fn viewers_play_over_ipv6() {
 
 #[test]
 fn a_stage_on_all_addresses_is_reached_where_it_says() {
-    let _alone = alone();
     for (media_ip, url) in [("::1", "http://[::1]:"), ("127.0.0.1", "http://127.0.0.1:")] {
         let stage = Stage::start(None, "[::]:0", &["--listen-any", "--media-ip", media_ip]);
         assert!(stage.whep.starts_with(url), "what it prints can be used: {}", stage.whep);

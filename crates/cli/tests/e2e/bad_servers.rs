@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use throng_sim::whep::{Behaviour, Server};
 
-use crate::throng::{alone, figure, run};
+use crate::throng::{figure, run};
 
 fn check(behaviour: Behaviour, reason: &str) {
     let said = format!("{behaviour:?}");
@@ -19,7 +19,6 @@ fn check(behaviour: Behaviour, reason: &str) {
 
 #[test]
 fn statuses_are_named_by_their_number() {
-    let _alone = alone();
     for status in [401, 404, 409, 503] {
         check(Behaviour::Status(status, Vec::new(), "no".into()), &format!("http_{status}"));
     }
@@ -27,14 +26,12 @@ fn statuses_are_named_by_their_number() {
 
 #[test]
 fn answers_that_are_no_answers_are_protocol_failures() {
-    let _alone = alone();
     check(Behaviour::Garbage, "protocol");
     check(Behaviour::Answer("v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\ns=-\r\nt=0 0\r\n".into()), "protocol");
 }
 
 #[test]
 fn connections_that_break_or_stay_silent_are_named() {
-    let _alone = alone();
     check(Behaviour::Silent, "signalling_timeout");
     check(Behaviour::Close, "signalling_closed");
     check(Behaviour::CloseMidBody, "protocol");
@@ -42,6 +39,5 @@ fn connections_that_break_or_stay_silent_are_named() {
 
 #[test]
 fn a_redirect_to_where_nobody_agreed_is_refused_and_not_followed() {
-    let _alone = alone();
     check(Behaviour::Redirect("http://192.0.2.55/whep".into()), "not_allowed");
 }

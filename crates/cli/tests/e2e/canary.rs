@@ -14,7 +14,7 @@ use throng_sim::requires_root;
 use throng_store::RunFolder;
 
 use crate::conference::is_left_clean;
-use crate::throng::{Ran, Running, Stage, alone, figure, plain, valid};
+use crate::throng::{Ran, Running, Stage, figure, plain, valid};
 
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 82, 0, 1);
 
@@ -122,7 +122,6 @@ fn measured(namespace: Option<&Namespace>, url: &str, browser: &OwnBrowser, more
 
 #[test]
 fn a_browser_watches_the_stage_among_viewers_and_agrees_with_them() {
-    let _alone = alone();
     let stage = Stage::start(None, "127.0.0.1:0", &[]);
     let browser = OwnBrowser::new();
     let ran = measured(None, &stage.target(), &browser, &["-n", "3", "--for", "12s"]);
@@ -131,10 +130,9 @@ fn a_browser_watches_the_stage_among_viewers_and_agrees_with_them() {
 
 #[test]
 fn a_browser_in_a_lesson_on_janus_sees_everybody_and_is_seen() {
-    if !requires_root("a_browser_in_a_lesson_on_janus_sees_everybody_and_is_seen") {
+    if !requires_root() {
         return;
     }
-    let _alone = alone();
     let namespace = Namespace::with_veth("canary", ADDRESS).unwrap();
     let janus = Janus::start(&namespace, ADDRESS).unwrap();
     let url = format!("janus+ws://{ADDRESS}:8188/videoroom/{ROOM}");
@@ -160,10 +158,9 @@ fn assert_seen_by(ran: &Ran, users: usize) {
 
 #[test]
 fn a_browser_watches_a_mountpoint_of_janus() {
-    if !requires_root("a_browser_watches_a_mountpoint_of_janus") {
+    if !requires_root() {
         return;
     }
-    let _alone = alone();
     let namespace = Namespace::with_veth("canary", ADDRESS).unwrap();
     let janus = Janus::start(&namespace, ADDRESS).unwrap();
     let _feed = janus.feed().unwrap();
@@ -174,11 +171,9 @@ fn a_browser_watches_a_mountpoint_of_janus() {
 
 #[test]
 fn a_browser_in_a_meeting_on_livekit_sees_everybody_and_is_seen() {
-    let name = "a_browser_in_a_meeting_on_livekit_sees_everybody_and_is_seen";
-    if !requires_root(name) || !LiveKit::is_installed_for(name) {
+    if !requires_root() || !LiveKit::is_installed() {
         return;
     }
-    let _alone = alone();
     let namespace = Namespace::with_veth("canary", ADDRESS).unwrap();
     let _server = LiveKit::start(&namespace, ADDRESS).unwrap();
     let url = format!("livekit+ws://{ADDRESS}:{PORT}/canary");
@@ -191,7 +186,6 @@ fn a_browser_in_a_meeting_on_livekit_sees_everybody_and_is_seen() {
 
 #[test]
 fn browsers_end_with_a_run_that_is_killed_and_one_that_dies_ends_no_run() {
-    let _alone = alone();
     let stage = Stage::start(None, "127.0.0.1:0", &[]);
     let browser = OwnBrowser::new();
     let (target, set) = (stage.target(), browser.set());

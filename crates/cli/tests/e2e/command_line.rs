@@ -1,6 +1,6 @@
 //! What a person types, and what they are told when it is wrong.
 
-use crate::throng::{Stage, alone, figure, plain, run};
+use crate::throng::{Stage, figure, plain, run};
 
 fn said(args: &[&str]) -> (Option<i32>, String) {
     let output = plain(args);
@@ -48,7 +48,6 @@ fn a_private_target_needs_permission_and_a_public_one_proof() {
 
 #[test]
 fn oven_rtc_testers_flags_run() {
-    let _alone = alone();
     let stage = Stage::start(None, "127.0.0.1:0", &[]);
     let target = stage.target();
     let args = ["-n", "2", "-url", &target, "-cint", "50", "-sint", "1000", "-life", "3", "--plain"];

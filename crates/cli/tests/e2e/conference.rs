@@ -13,7 +13,7 @@ use throng_sim::namespace::Namespace;
 use throng_sim::requires_root;
 use throng_store::RunFolder;
 
-use crate::throng::{Ran, Running, alone, figure, valid};
+use crate::throng::{Ran, Running, figure, valid};
 
 pub(crate) const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 
@@ -51,11 +51,10 @@ struct Told {
 /// Everybody is mute from here on, so that what is counted at one end can be held against the other to the packet.
 const MUTE: &str = "crowd.script=[{ at = \"10s\", mute = \"video\" }, { at = \"10s\", mute = \"audio\" }]";
 
-fn lesson(name: &str, users: u32, per_feed: bool) {
-    if !requires_root(name) {
+fn lesson(users: u32, per_feed: bool) {
+    if !requires_root() {
         return;
     }
-    let _alone = alone();
     let namespace = Namespace::with_veth("lesson", ADDRESS).unwrap();
     let (url, size) = (url(), users.to_string());
     let mut view = vec!["view", &url, "-n", &size, "--every", "300ms", "--for", "13s", "--set", MUTE];
@@ -131,40 +130,46 @@ fn is_what_janus_says(told: &Told, events: &JanusEvents, run: &RunData, users: u
 
 #[test]
 fn a_lesson_of_two_plays_every_pair() {
-    lesson("a_lesson_of_two_plays_every_pair", 2, false);
+    lesson(2, false);
 }
 
 #[test]
 fn a_lesson_of_two_plays_every_pair_with_a_handle_a_feed() {
-    lesson("a_lesson_of_two_plays_every_pair_with_a_handle_a_feed", 2, true);
+    lesson(2, true);
 }
 
 #[test]
 fn a_lesson_of_twelve_plays_every_pair_with_a_handle_a_feed() {
-    lesson("a_lesson_of_twelve_plays_every_pair_with_a_handle_a_feed", 12, true);
+    lesson(12, true);
 }
 
 #[test]
 fn a_lesson_of_twelve_plays_every_pair() {
-    lesson("a_lesson_of_twelve_plays_every_pair", 12, false);
+    lesson(12, false);
 }
 
-#[test]
-fn a_lesson_of_six_plays_every_pair_over_one_handle() {
-    lesson("a_lesson_of_six_plays_every_pair_over_one_handle", 6, false);
-}
+/// Sizes in between, where two and twelve show the same law.
+mod long {
+    use super::lesson;
 
-#[test]
-fn a_lesson_of_six_plays_every_pair_with_a_handle_a_feed() {
-    lesson("a_lesson_of_six_plays_every_pair_with_a_handle_a_feed", 6, true);
+    #[test]
+    #[ignore = "make proof"]
+    fn a_lesson_of_six_plays_every_pair_over_one_handle() {
+        lesson(6, false);
+    }
+
+    #[test]
+    #[ignore = "make proof"]
+    fn a_lesson_of_six_plays_every_pair_with_a_handle_a_feed() {
+        lesson(6, true);
+    }
 }
 
 #[test]
 fn a_room_that_is_not_there_is_named() {
-    if !requires_root("a_room_that_is_not_there_is_named") {
+    if !requires_root() {
         return;
     }
-    let _alone = alone();
     let namespace = Namespace::with_veth("lesson", ADDRESS).unwrap();
     let _janus = Janus::start(&namespace, ADDRESS).unwrap();
     let url = format!("janus+ws://{ADDRESS}:8188/videoroom/99");

@@ -1,11 +1,10 @@
 //! Nothing measured is lost, however a run ends.
 
 use std::process::Command;
-use std::time::Duration;
 
 use throng_sim::requires_root;
 
-use crate::throng::{Running, Stage, THRONG, alone, plain};
+use crate::throng::{Running, Stage, THRONG, plain};
 
 fn report(folder: &std::path::Path) -> (Option<i32>, serde_json::Value) {
     let output = plain(&["report", folder.to_str().unwrap(), "--json"]);
@@ -17,9 +16,9 @@ fn report(folder: &std::path::Path) -> (Option<i32>, serde_json::Value) {
 
 fn cut_off(signal: &str) -> (Option<i32>, serde_json::Value) {
     let stage = Stage::start(None, "127.0.0.1:0", &[]);
-    let running =
+    let mut running =
         Running::start(None, &["view", &stage.target(), "-n", "5", "--every", "50ms", "--for", "60s"]);
-    std::thread::sleep(Duration::from_secs(5));
+    running.when_playing(5);
     running.signal(signal);
     let folder = running.run_folder();
     let ran = running.wait();
@@ -32,7 +31,6 @@ fn cut_off(signal: &str) -> (Option<i32>, serde_json::Value) {
 
 #[test]
 fn ctrl_c_and_sigterm_leave_a_report_that_says_it_is_partial() {
-    let _alone = alone();
     for signal in ["INT", "TERM"] {
         let (code, summary) = cut_off(signal);
         assert_eq!(code, Some(130));
@@ -44,7 +42,6 @@ fn ctrl_c_and_sigterm_leave_a_report_that_says_it_is_partial() {
 
 #[test]
 fn kill_9_leaves_a_readable_run() {
-    let _alone = alone();
     let (_, summary) = cut_off("KILL");
     assert_eq!(summary["ending"], "unfinished");
     assert_eq!(summary["partial"], true);
@@ -54,10 +51,9 @@ fn kill_9_leaves_a_readable_run() {
 
 #[test]
 fn a_full_disk_stops_the_writing_and_not_the_run() {
-    if !requires_root("a_full_disk_stops_the_writing_and_not_the_run") {
+    if !requires_root() {
         return;
     }
-    let _alone = alone();
     let stage = Stage::start(None, "127.0.0.1:0", &[]);
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("disk")).unwrap();

@@ -8,15 +8,14 @@ use throng_sim::janus::{self, Janus};
 use throng_sim::namespace::Namespace;
 use throng_sim::requires_root;
 
-use crate::throng::{Running, alone, figure, run, valid};
+use crate::throng::{Running, figure, run, valid};
 
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 
-fn fifty_viewers_agree_with_janus(name: &str, mountpoint: u64) {
-    if !requires_root(name) {
+fn fifty_viewers_agree_with_janus(mountpoint: u64) {
+    if !requires_root() {
         return;
     }
-    let _alone = alone();
     let namespace = Namespace::with_veth("janus", ADDRESS).unwrap();
     let janus = Janus::start(&namespace, ADDRESS).unwrap();
     let _feed = janus.feed().unwrap();
@@ -70,20 +69,19 @@ fn bytes_received_until(folder: &std::path::Path, until: SystemTime) -> f64 {
 
 #[test]
 fn fifty_viewers_of_h264_agree_with_janus() {
-    fifty_viewers_agree_with_janus("fifty_viewers_of_h264_agree_with_janus", janus::H264);
+    fifty_viewers_agree_with_janus(janus::H264);
 }
 
 #[test]
 fn fifty_viewers_of_vp8_agree_with_janus() {
-    fifty_viewers_agree_with_janus("fifty_viewers_of_vp8_agree_with_janus", janus::VP8);
+    fifty_viewers_agree_with_janus(janus::VP8);
 }
 
 #[test]
 fn the_example_for_janus_meets_its_objectives() {
-    if !requires_root("the_example_for_janus_meets_its_objectives") {
+    if !requires_root() {
         return;
     }
-    let _alone = alone();
     let namespace = Namespace::with_veth("janus", ADDRESS).unwrap();
     let janus = Janus::start(&namespace, ADDRESS).unwrap();
     let _feed = janus.feed().unwrap();
@@ -99,10 +97,9 @@ fn the_example_for_janus_meets_its_objectives() {
 
 #[test]
 fn janus_refusals_are_named() {
-    if !requires_root("janus_refusals_are_named") {
+    if !requires_root() {
         return;
     }
-    let _alone = alone();
     let namespace = Namespace::with_veth("janus", ADDRESS).unwrap();
     let _janus = Janus::start(&namespace, ADDRESS).unwrap();
     let viewers = ["-n", "3", "--every", "100ms", "--for", "2s"];
@@ -115,17 +112,16 @@ fn janus_refusals_are_named() {
 
 #[test]
 fn a_janus_that_dies_mid_run_is_a_named_failure_and_the_run_goes_on() {
-    if !requires_root("a_janus_that_dies_mid_run_is_a_named_failure_and_the_run_goes_on") {
+    if !requires_root() {
         return;
     }
-    let _alone = alone();
     let namespace = Namespace::with_veth("janus", ADDRESS).unwrap();
     let janus = Janus::start(&namespace, ADDRESS).unwrap();
     let feed = janus.feed().unwrap();
     let url = "janus+ws://127.0.0.1:8188/streaming/1";
-    let running =
+    let mut running =
         Running::start(Some(&namespace), &["view", url, "-n", "4", "--every", "100ms", "--for", "8s"]);
-    std::thread::sleep(Duration::from_secs(4));
+    running.when_playing(4);
     drop(feed);
     drop(janus);
     let ran = running.wait();
@@ -139,18 +135,17 @@ fn a_janus_that_dies_mid_run_is_a_named_failure_and_the_run_goes_on() {
 
 #[test]
 fn a_janus_that_restarts_loses_who_was_there_and_serves_who_comes_after() {
-    if !requires_root("a_janus_that_restarts_loses_who_was_there_and_serves_who_comes_after") {
+    if !requires_root() {
         return;
     }
-    let _alone = alone();
     let namespace = Namespace::with_veth("janus", ADDRESS).unwrap();
     let mut janus = Janus::start(&namespace, ADDRESS).unwrap();
     let feed = janus.feed().unwrap();
     let url = "janus+ws://127.0.0.1:8188/streaming/1";
-    // They join at 0, 6, 12 and 18 s; between the second and the third Janus is another.
-    let running =
-        Running::start(Some(&namespace), &["view", url, "-n", "4", "--every", "6s", "--for", "25s"]);
-    std::thread::sleep(Duration::from_secs(9));
+    // They join at 0, 5, 10 and 15 s; between the second and the third Janus is another.
+    let mut running =
+        Running::start(Some(&namespace), &["view", url, "-n", "4", "--every", "5s", "--for", "20s"]);
+    running.when_playing(2);
     janus.restart().unwrap();
     drop(feed);
     let _feed = janus.feed().unwrap();

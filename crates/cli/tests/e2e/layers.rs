@@ -7,14 +7,13 @@ use throng_sim::requires_root;
 use throng_store::RunFolder;
 
 use crate::conference::ADDRESS;
-use crate::throng::{Running, alone, valid};
+use crate::throng::{Running, valid};
 
 #[test]
 fn layers_change_on_janus_when_asked_for() {
-    if !requires_root("layers_change_on_janus_when_asked_for") {
+    if !requires_root() {
         return;
     }
-    let _alone = alone();
     let namespace = Namespace::with_veth("layers", ADDRESS).unwrap();
     let _janus = Janus::start(&namespace, ADDRESS).unwrap();
     let url = format!("janus+ws://{ADDRESS}:8188/videoroom/{ROOM}");

@@ -13,7 +13,7 @@ use throng_sim::requires_root;
 use throng_store::RunFolder;
 
 use crate::conference::{ADDRESS, is_left_clean, pairs};
-use crate::throng::{Ran, Running, alone, figure, plain, run, valid};
+use crate::throng::{Ran, Running, figure, plain, run, valid};
 
 fn url(room: u64) -> String {
     format!("janus+ws://{ADDRESS}:8188/videoroom/{room}")
@@ -90,10 +90,9 @@ fn plays_without_a_gap(looks: &[Look], more: &str) {
 
 #[test]
 fn what_janus_recorded_plays_back_in_a_loop_without_a_gap() {
-    if !requires_root("what_janus_recorded_plays_back_in_a_loop_without_a_gap") {
+    if !requires_root() {
         return;
     }
-    let _alone = alone();
     let namespace = Namespace::with_veth("lesson", ADDRESS).unwrap();
     let janus = Janus::start(&namespace, ADDRESS).unwrap();
     held(&namespace, RECORDED_ROOM, 1, 5, &[]);
@@ -159,10 +158,9 @@ fn what_janus_recorded_plays_back_in_a_loop_without_a_gap() {
 
 #[test]
 fn the_last_speakers_are_seen_and_all_are_heard() {
-    if !requires_root("the_last_speakers_are_seen_and_all_are_heard") {
+    if !requires_root() {
         return;
     }
-    let _alone = alone();
     let namespace = Namespace::with_veth("lesson", ADDRESS).unwrap();
     let janus = Janus::start(&namespace, ADDRESS).unwrap();
     let sets = ["talk.turn=\"1500ms\"", "crowd.subscribe={ video = \"last_speakers(2)\", audio = \"all\" }"];
@@ -193,10 +191,9 @@ fn the_last_speakers_are_seen_and_all_are_heard() {
 
 #[test]
 fn a_room_is_made_for_the_run_and_everybody_comes_back_at_once() {
-    if !requires_root("a_room_is_made_for_the_run_and_everybody_comes_back_at_once") {
+    if !requires_root() {
         return;
     }
-    let _alone = alone();
     let namespace = Namespace::with_veth("lesson", ADDRESS).unwrap();
     let janus = Janus::start(&namespace, ADDRESS).unwrap();
     let before = rooms(&janus);
@@ -230,10 +227,9 @@ fn a_room_is_made_for_the_run_and_everybody_comes_back_at_once() {
 
 #[test]
 fn lessons_side_by_side_have_rooms_of_their_own() {
-    if !requires_root("lessons_side_by_side_have_rooms_of_their_own") {
+    if !requires_root() {
         return;
     }
-    let _alone = alone();
     let namespace = Namespace::with_veth("lesson", ADDRESS).unwrap();
     let janus = Janus::start(&namespace, ADDRESS).unwrap();
     let before = rooms(&janus);
@@ -241,8 +237,8 @@ fn lessons_side_by_side_have_rooms_of_their_own() {
     let lessons = ["view", &url, "-n", "3", "--every", "200ms", "--for", "14s"];
     let sets = ["--set", &key, "--set", "target.rooms=3"];
     let (ran, made) = valid(|| {
-        let running = Running::start(Some(&namespace), &[&lessons[..], &sets].concat());
-        std::thread::sleep(Duration::from_secs(7));
+        let mut running = Running::start(Some(&namespace), &[&lessons[..], &sets].concat());
+        running.when_playing(9);
         let made: BTreeSet<u64> = rooms(&janus).difference(&before).copied().collect();
         (running.wait(), made)
     });
@@ -265,10 +261,9 @@ fn lessons_side_by_side_have_rooms_of_their_own() {
 
 #[test]
 fn who_takes_the_place_of_somebody_who_left_is_seen_and_heard_by_those_who_stay() {
-    if !requires_root("who_takes_the_place_of_somebody_who_left_is_seen_and_heard_by_those_who_stay") {
+    if !requires_root() {
         return;
     }
-    let _alone = alone();
     let namespace = Namespace::with_veth("lesson", ADDRESS).unwrap();
     let _janus = Janus::start(&namespace, ADDRESS).unwrap();
     // Somebody comes and goes every two seconds; Janus gives the newcomer the media sections of who left.
@@ -294,10 +289,9 @@ fn who_takes_the_place_of_somebody_who_left_is_seen_and_heard_by_those_who_stay(
 
 #[test]
 fn each_way_in_which_a_room_refuses_has_a_name() {
-    if !requires_root("each_way_in_which_a_room_refuses_has_a_name") {
+    if !requires_root() {
         return;
     }
-    let _alone = alone();
     let namespace = Namespace::with_veth("lesson", ADDRESS).unwrap();
     let janus = Janus::start(&namespace, ADDRESS).unwrap();
     let failures = |ran: &Ran, key: &str| ran.summary()["failures"][key].as_u64().unwrap_or(0);
@@ -318,8 +312,8 @@ fn each_way_in_which_a_room_refuses_has_a_name() {
     let url = url(ROOM);
     let (kicked, ()) = valid(|| {
         let args = ["view", &url, "-n", "3", "--every", "100ms", "--for", "7s"];
-        let running = Running::start(Some(&namespace), &args);
-        std::thread::sleep(Duration::from_secs(4));
+        let mut running = Running::start(Some(&namespace), &args);
+        running.when_playing(3);
         janus.kick("throng-1").unwrap();
         (running.wait(), ())
     });
@@ -329,20 +323,17 @@ fn each_way_in_which_a_room_refuses_has_a_name() {
 
 #[test]
 fn a_room_that_ends_and_a_server_that_dies_and_comes_back_are_named_and_the_rest_carries_on() {
-    const TEST: &str =
-        "a_room_that_ends_and_a_server_that_dies_and_comes_back_are_named_and_the_rest_carries_on";
-    if !requires_root(TEST) {
+    if !requires_root() {
         return;
     }
-    let _alone = alone();
     let namespace = Namespace::with_veth("lesson", ADDRESS).unwrap();
     let mut janus = Janus::start(&namespace, ADDRESS).unwrap();
     // Somebody destroys the room with all in it.
     let room = url(SMALL_ROOM);
     // Janus 1.1.2 dies of this itself now and then, of a segmentation fault; then it is tried again.
     let destroyed = (0..3).find_map(|_| {
-        let running = Running::start(Some(&namespace), &["view", &room, "-n", "1", "--for", "20s"]);
-        std::thread::sleep(Duration::from_secs(4));
+        let mut running = Running::start(Some(&namespace), &["view", &room, "-n", "1", "--for", "20s"]);
+        running.when_connected(1);
         let is_destroyed = janus.destroy_room(SMALL_ROOM).is_ok();
         if !is_destroyed {
             running.signal("INT");
@@ -358,8 +349,8 @@ fn a_room_that_ends_and_a_server_that_dies_and_comes_back_are_named_and_the_rest
     let lesson = url(ROOM);
     let args = ["view", &lesson, "-n", "5", "--every", "2s", "--for", "20s"];
     let (ran, ()) = valid(|| {
-        let running = Running::start(Some(&namespace), &args);
-        std::thread::sleep(Duration::from_secs(3));
+        let mut running = Running::start(Some(&namespace), &args);
+        running.when_connected(2);
         janus.restart().unwrap();
         (running.wait(), ())
     });
@@ -399,10 +390,9 @@ fn is_ended_by(janus: &Janus<'_>, namespace: &Namespace, signal: &str, per_feed:
 
 #[test]
 fn nothing_is_left_of_a_lesson_that_was_killed_or_interrupted() {
-    if !requires_root("nothing_is_left_of_a_lesson_that_was_killed_or_interrupted") {
+    if !requires_root() {
         return;
     }
-    let _alone = alone();
     let namespace = Namespace::with_veth("lesson", ADDRESS).unwrap();
     let janus = Janus::start(&namespace, ADDRESS).unwrap();
     for (signal, per_feed) in

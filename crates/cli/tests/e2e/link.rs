@@ -6,7 +6,7 @@ use throng_sim::link::{Conditions, Link};
 use throng_sim::namespace::Namespace;
 use throng_sim::requires_root;
 
-use crate::throng::{Ran, Stage, alone, figure, run, throng_link};
+use crate::throng::{Ran, Stage, figure, run, throng_link};
 
 const HERE: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 1);
 const THERE: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 2);
@@ -22,10 +22,9 @@ fn viewed_over(delay_ms: f64) -> Ran {
 
 #[test]
 fn added_delay_is_measured_within_five_milliseconds() {
-    if !requires_root("added_delay_is_measured_within_five_milliseconds") {
+    if !requires_root() {
         return;
     }
-    let _alone = alone();
     let near = figure(&viewed_over(0.0).summary(), "video.one_way_delay_ms_p50");
     for added_ms in [20.0, 80.0] {
         let ran = viewed_over(added_ms);

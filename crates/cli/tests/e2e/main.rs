@@ -1,6 +1,6 @@
 //! The command against real servers: Janus, Chromium, links of known delay and loss, and servers that misbehave.
 //!
-//! One test runs at a time: on two cores a neighbour would be measured along.
+//! Who runs beside whom stands in `.config/nextest.toml`.
 
 mod throng;
 
@@ -11,7 +11,9 @@ mod canary;
 mod command_line;
 mod conference;
 mod cut_off;
+mod decode;
 mod find;
+mod ipc;
 mod janus;
 mod layers;
 mod lesson;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use throng_sim::coturn::{self, Coturn};
 use throng_sim::ome::{Behaviour, Server};
 
-use crate::throng::{Ran, Running, alone, figure, run};
+use crate::throng::{Ran, Running, figure, run};
 
 mod peer;
 use peer::{FPS, Peer};
@@ -55,7 +55,6 @@ fn expect_play(server: &Server, ran: &Ran, loss_max: f64) {
 
 #[test]
 fn viewers_play_and_keep_to_the_protocol() {
-    let _alone = alone();
     for chatter in [false, true] {
         let (server, _) = start(Behaviour { chatter, ..speaking() }, None);
         let ran = view(&server, STREAM).expect_code(0);
@@ -65,14 +64,13 @@ fn viewers_play_and_keep_to_the_protocol() {
 
 #[test]
 fn media_comes_through_the_relay_when_nothing_else_works() {
-    let _alone = alone();
     for transport in ["tcp", "udp"] {
         let coturn = Coturn::start().unwrap();
         let relay = (coturn.uri(transport), coturn::USER.to_owned(), coturn::PASSWORD.to_owned());
         let behaviour = Behaviour { relay: Some(relay), ..speaking() };
         let (server, heard_elsewhere) = start(behaviour, Some(coturn::RELAYED_PORTS));
-        let running = start_viewing(&server, &format!("{STREAM}?transport=tcp"));
-        std::thread::sleep(Duration::from_secs(4));
+        let mut running = start_viewing(&server, &format!("{STREAM}?transport=tcp"));
+        running.when_playing(5);
         let while_playing = coturn.allocations().unwrap();
         let ran = running.wait().expect_code(0);
         assert_eq!(while_playing, 5, "one allocation a viewer\n{ran}");
@@ -90,7 +88,6 @@ fn media_comes_through_the_relay_when_nothing_else_works() {
 
 #[test]
 fn a_relay_that_refuses_does_not_keep_viewers_from_the_direct_way() {
-    let _alone = alone();
     let coturn = Coturn::start().unwrap();
     let relay = (coturn.uri("tcp"), coturn::USER.to_owned(), "wrong".to_owned());
     let (server, _) = start(Behaviour { relay: Some(relay), ..speaking() }, None);
@@ -110,7 +107,6 @@ fn check(behaviour: Behaviour, path: &str, reason: &str) {
 
 #[test]
 fn servers_that_refuse_or_misbehave_are_named() {
-    let _alone = alone();
     check(Behaviour { refuse_upgrade: Some(401), ..speaking() }, STREAM, "http_401");
     check(speaking(), "/app/other", "refused");
     check(Behaviour { silent: true, ..speaking() }, STREAM, "signalling_timeout");

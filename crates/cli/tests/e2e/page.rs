@@ -7,7 +7,7 @@ use throng_sim::chromium::Chromium;
 use throng_sim::namespace::Namespace;
 use throng_sim::requires_root;
 
-use crate::throng::{Ran, Stage, alone, run};
+use crate::throng::{Ran, Stage, run};
 
 /// Errors that the page has met so far; the listener is put in before the page's own script runs.
 const LISTEN: &str = "globalThis.met = [];
@@ -17,10 +17,9 @@ const LISTEN: &str = "globalThis.met = [];
 
 #[test]
 fn the_report_opens_in_a_browser_without_an_error() {
-    if !requires_root("the_report_opens_in_a_browser_without_an_error") {
+    if !requires_root() {
         return;
     }
-    let _alone = alone();
     let stage = Stage::start(None, "127.0.0.1:0", &[]);
     let ran = run(
         None,

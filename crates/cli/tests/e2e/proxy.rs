@@ -2,14 +2,13 @@
 
 use throng_sim::nginx::Nginx;
 
-use crate::throng::{Stage, alone, figure, run};
+use crate::throng::{Stage, figure, run};
 
 #[test]
 fn viewers_come_through_a_proxy_that_speaks_tls_and_http_2() {
-    if !Nginx::is_installed_for("viewers_come_through_a_proxy_that_speaks_tls_and_http_2") {
+    if !Nginx::is_installed() {
         return;
     }
-    let _alone = alone();
     let stage = Stage::start(None, "127.0.0.1:0", &[]);
     let nginx = Nginx::before(stage.whep.trim_end_matches("/whep")).unwrap();
     let target = format!("whep+https://{}/whep", nginx.address());

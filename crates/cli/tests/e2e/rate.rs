@@ -7,11 +7,10 @@ use throng_sim::requires_root;
 use throng_store::RunFolder;
 
 use crate::conference::ADDRESS;
-use crate::throng::{Ran, Running, alone, valid};
+use crate::throng::{Ran, Running, valid};
 
 /// What one of two sends in its picture from the fifth second on, bits a second, in a room with `limit`.
 fn sent_bps(limit: &[&str]) -> (Ran, f64) {
-    let _alone = alone();
     let namespace = Namespace::with_veth("rate", ADDRESS).unwrap();
     let _janus = Janus::start(&namespace, ADDRESS).unwrap();
     // A room that is not there: the run makes it.
@@ -31,7 +30,7 @@ fn sent_bps(limit: &[&str]) -> (Ran, f64) {
 
 #[test]
 fn a_publisher_keeps_to_the_limit_of_its_room() {
-    if !requires_root("a_publisher_keeps_to_the_limit_of_its_room") {
+    if !requires_root() {
         return;
     }
     let limit_bps = 128_000.0;

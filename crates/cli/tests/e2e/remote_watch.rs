@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::net::Ipv4Addr;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use serde_json::Value;
 use throng_observation::RunTime;
@@ -11,7 +11,7 @@ use throng_sim::namespace::Namespace;
 use throng_sim::requires_root;
 
 use crate::page;
-use crate::throng::{Ran, Running, Stage, THRONG, alone, valid};
+use crate::throng::{Ran, Running, Stage, THRONG, valid};
 
 const HERE: Ipv4Addr = Ipv4Addr::new(10, 79, 4, 1);
 const THERE: Ipv4Addr = Ipv4Addr::new(10, 79, 4, 2);
@@ -87,11 +87,11 @@ impl Stand {
         Running::start(Some(&self.crowd), &["run", file.to_str().unwrap()])
     }
 
-    /// A run that is ended by what happens to the agent 4 s after its first join: why it ended, how long after that no
+    /// A run that is ended by what happens to the agent while people still join: why it ended, how long after that no
     /// more joins were offered, and how long after that the last participant was gone; seconds.
     fn ended_by(&self, happens: impl FnOnce(&Agent)) -> (String, f64, f64, Ran) {
-        let running = self.begin(|scenario| scenario);
-        std::thread::sleep(Duration::from_secs(9));
+        let mut running = self.begin(|scenario| scenario);
+        running.when_playing(15);
         happens(&self.agent);
         let happened = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_micros() as f64;
         let ran = running.wait();
@@ -108,17 +108,16 @@ impl Stand {
 
 #[test]
 fn a_server_elsewhere_is_seen_through_its_agent_whose_presence_is_the_consent() {
-    if !requires_root("a_server_elsewhere_is_seen_through_its_agent_whose_presence_is_the_consent") {
+    if !requires_root() {
         return;
     }
-    let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("server.log");
     std::fs::write(&log, "").unwrap();
     let stand = Stand::new(&["--allow-load", "7080", "--log", log.to_str().unwrap()]);
     let (ran, ()) = valid(|| {
-        let running = stand.begin(|scenario| scenario);
-        std::thread::sleep(Duration::from_secs(7));
+        let mut running = stand.begin(|scenario| scenario);
+        running.when_playing(5);
         let mut log = std::fs::File::options().append(true).open(&log).unwrap();
         log.write_all("Too many open files\n".repeat(30).as_bytes()).unwrap();
         (running.wait(), ())
@@ -160,10 +159,9 @@ fn a_server_elsewhere_is_seen_through_its_agent_whose_presence_is_the_consent() 
 
 #[test]
 fn without_the_right_agent_a_private_target_is_not_reached() {
-    if !requires_root("without_the_right_agent_a_private_target_is_not_reached") {
+    if !requires_root() {
         return;
     }
-    let _alone = alone();
     let stand = Stand::new(&["--allow-load", "7080", "--max-users", "39"]);
     let digits = stand.agent.fingerprint.clone();
     let other = format!("{}{}", if digits.starts_with('0') { "1" } else { "0" }, &digits[1..]);
@@ -188,10 +186,9 @@ fn without_the_right_agent_a_private_target_is_not_reached() {
 
 #[test]
 fn an_agent_that_is_killed_ends_the_run_within_a_second() {
-    if !requires_root("an_agent_that_is_killed_ends_the_run_within_a_second") {
+    if !requires_root() {
         return;
     }
-    let _alone = alone();
     let stand = Stand::new(&["--allow-load", "7080"]);
     let (why, stopped_after, gone_after, ran) = stand.ended_by(|agent| agent.signal("KILL"));
     assert!(why.contains("consent") && why.contains("is gone"), "{why}\n{ran}");
@@ -202,10 +199,9 @@ fn an_agent_that_is_killed_ends_the_run_within_a_second() {
 
 #[test]
 fn an_agent_that_falls_silent_ends_the_run_after_five_seconds() {
-    if !requires_root("an_agent_that_falls_silent_ends_the_run_after_five_seconds") {
+    if !requires_root() {
         return;
     }
-    let _alone = alone();
     let stand = Stand::new(&["--allow-load", "7080"]);
     // Nothing is sent and nothing is closed: only the heartbeat is missing.
     let (why, stopped_after, gone_after, ran) = stand.ended_by(|agent| agent.signal("STOP"));

@@ -11,7 +11,7 @@ use throng_sim::namespace::Namespace;
 use throng_sim::requires_root;
 use throng_store::RunFolder;
 
-use crate::throng::{Ran, Running, Stage, THRONG, alone, figure, run, valid};
+use crate::throng::{Ran, Running, Stage, THRONG, figure, run, valid};
 
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 
@@ -36,10 +36,9 @@ fn is_the_truth(track: &Value, fps: f64, ran: &Ran) {
 
 #[test]
 fn decoded_pictures_of_a_janus_room_agree_with_the_meters() {
-    if !requires_root("decoded_pictures_of_a_janus_room_agree_with_the_meters") {
+    if !requires_root() {
         return;
     }
-    let _alone = alone();
     let namespace = Namespace::with_veth("tap", ADDRESS).unwrap();
     let _janus = Janus::start(&namespace, ADDRESS).unwrap();
     let url = format!("janus+ws://{ADDRESS}:8188/videoroom/{ROOM}");
@@ -74,7 +73,6 @@ fn decoded_pictures_of_a_janus_room_agree_with_the_meters() {
 
 #[test]
 fn a_tap_by_hand_attaches_to_a_run_that_goes_on() {
-    let _alone = alone();
     let stage = Stage::start(None, "127.0.0.1:0", &[]);
     let target = stage.target();
     let view = ["view", &target, "-n", "3", "--for", "8s", "--tap", "3", "--set", "tap.decode=false"];
@@ -82,7 +80,10 @@ fn a_tap_by_hand_attaches_to_a_run_that_goes_on() {
         let running = Running::start(None, &view);
         let mut command = Command::new(THRONG);
         command.arg("tap").arg(running.run_folder()).args(["--participants", "2", "--decode"]);
-        std::thread::sleep(Duration::from_millis(500));
+        let until = Instant::now() + Duration::from_secs(10);
+        while !running.run_folder().join("tap.sock").exists() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(20));
+        }
         let tap = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let ran = running.wait();
         (ran, tap.wait_with_output().unwrap())
@@ -117,7 +118,6 @@ fn reader_of(folder: &Path) -> String {
 
 #[test]
 fn a_reader_that_stands_still_costs_its_frames_and_not_the_run() {
-    let _alone = alone();
     let stage = Stage::start(None, "127.0.0.1:0", &[]);
     let target = stage.target();
     // No decoders, which would take the CPU that the crowd needs; enough frames to fill the ring within seconds.
@@ -143,7 +143,6 @@ fn a_reader_that_stands_still_costs_its_frames_and_not_the_run() {
 
 #[test]
 fn a_tap_without_a_run_or_a_decoder_says_what_to_do() {
-    let _alone = alone();
     let stage = Stage::start(None, "127.0.0.1:0", &[]);
     let target = stage.target();
     let folder = tempfile::tempdir().unwrap();

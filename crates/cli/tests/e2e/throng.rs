@@ -2,19 +2,15 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
+use throng_observation::run::CrowdRow;
 use throng_sim::namespace::Namespace;
+use throng_sim::not_tested;
 use throng_sim::stolen::CpuTime;
-
-/// Holds every other test back; a test that failed does not poison the rest.
-pub(crate) fn alone() -> MutexGuard<'static, ()> {
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
-}
+use throng_store::RunFolder;
 
 /// The binary under test.
 pub(crate) const THRONG: &str = env!("CARGO_BIN_EXE_throng");
@@ -46,23 +42,31 @@ impl Ran {
         serde_json::from_str(&text).unwrap()
     }
 
-    /// Whether the generator was the limit, as on a busy machine.
-    fn is_invalid(&self) -> bool {
-        let is_run = self.code == Some(4) && self.stdout.starts_with("Invalid: the generator was the limit");
-        is_run || self.is_disturbed()
+    /// Why nothing can be concluded from it: the generator was the limit, of the run or in holds of a search.
+    fn spoiled_by(&self) -> Option<String> {
+        let is_invalid =
+            self.code == Some(4) && self.stdout.starts_with("Invalid: the generator was the limit");
+        let is_disturbed = self.stdout.contains("in some holds the generator was the limit");
+        (is_invalid || is_disturbed).then(|| {
+            let stolen = self.summary()["generator"]["steal_ratio_max"].as_f64().unwrap_or(0.0);
+            let first = self.stdout.lines().find(|line| line.contains("the generator was the limit"));
+            format!(
+                "{} (the hypervisor took up to {:.0} % of the CPU)",
+                first.unwrap_or_default().trim(),
+                stolen * 1e2
+            )
+        })
     }
 
-    /// Whether the generator was the limit in holds of a search, which then had less time for its answer.
-    pub(crate) fn is_disturbed(&self) -> bool {
-        self.stdout.contains("in some holds the generator was the limit")
-    }
-
-    /// Fails the test with everything that was said unless the exit code is `code`. A run is invalid, and says so, while a
-    /// hypervisor takes the CPU away; where that did not end in all tries, what else the test asks must hold all the same.
+    /// Fails the test with everything that was said unless the exit code is `code`.
+    #[track_caller]
     pub(crate) fn expect_code(self, code: i32) -> Self {
-        let stolen = |ran: &Self| figure(&ran.summary(), "generator.steal_ratio_max");
-        let is_robbed = self.code == Some(4) && self.is_invalid() && stolen(&self) > STOLEN_MAX;
-        assert!(self.code == Some(code) || is_robbed, "not {code}\n{self}");
+        if self.code != Some(code) {
+            if let Some(reason) = self.spoiled_by() {
+                not_tested(&reason);
+            }
+            panic!("not {code}\n{self}");
+        }
         self
     }
 }
@@ -82,11 +86,14 @@ pub(crate) fn figure(summary: &Value, path: &str) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{path} is {value} in {summary:#}"))
 }
 
-/// A run of `throng` that goes on.
+/// A run of `throng` that goes on; ended when dropped before it was waited for, as in a test that fails.
 pub(crate) struct Running {
-    child: Child,
-    folder: TempDir,
+    child: Option<Child>,
+    folder: Option<TempDir>,
 }
+
+/// How long a crowd may take to be in, on a busy machine.
+const IN_WITHIN: Duration = Duration::from_secs(40);
 
 impl Running {
     /// Starts `throng ARGS --output FOLDER`, in `namespace` if there is one. `ip netns exec` becomes the program, so
@@ -99,49 +106,93 @@ impl Running {
         };
         command.args(args).arg("--output").arg(folder.path().join("run"));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        Self { child: command.spawn().unwrap(), folder }
+        Self { child: Some(command.spawn().unwrap()), folder: Some(folder) }
     }
 
     pub(crate) fn run_folder(&self) -> PathBuf {
-        self.folder.path().join("run")
+        self.folder.as_ref().expect("not waited for").path().join("run")
+    }
+
+    /// Waits until so many participants received media in a second, by what the run has written; no longer than the run.
+    pub(crate) fn when_playing(&mut self, count: u32) {
+        self.when(&format!("{count} play"), |rows| rows.iter().map(|row| row.playing).sum::<u32>() >= count);
+    }
+
+    /// Waits until so many participants are connected; as [`Self::when_playing`].
+    pub(crate) fn when_connected(&mut self, count: u32) {
+        self.when(&format!("{count} connected"), |rows| {
+            rows.iter().map(|row| row.connected).sum::<u32>() >= count
+        });
+    }
+
+    /// Waits until the rows of some second, one a cohort, are as `is_it` wants them.
+    fn when(&mut self, what: &str, is_it: impl Fn(&[CrowdRow]) -> bool) {
+        let given_up_at = Instant::now() + IN_WITHIN;
+        loop {
+            let rows = RunFolder::read(self.run_folder()).map_or_else(|_| Vec::new(), |run| run.crowd);
+            if rows.chunk_by(|a, b| a.second == b.second).any(&is_it) || self.has_ended() {
+                return;
+            }
+            assert!(Instant::now() < given_up_at, "not within {IN_WITHIN:?}: {what}; {:?}", rows.last());
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+
+    fn has_ended(&mut self) -> bool {
+        self.child.as_mut().is_none_or(|child| child.try_wait().unwrap().is_some())
+    }
+
+    fn pid(&self) -> u32 {
+        self.child.as_ref().expect("not waited for").id()
     }
 
     /// Sends a signal, by the name that `kill` knows.
     pub(crate) fn signal(&self, name: &str) {
-        let sent = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status();
+        let sent = Command::new("kill").args([&format!("-{name}"), &self.pid().to_string()]).status();
         assert!(sent.unwrap().success());
     }
 
     /// Waits for the end.
-    pub(crate) fn wait(self) -> Ran {
-        let Output { status, stdout, stderr } = self.child.wait_with_output().unwrap();
+    pub(crate) fn wait(mut self) -> Ran {
+        let (child, folder) = self.child.take().zip(self.folder.take()).expect("waited for once");
+        let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        Ran { code: status.code(), stdout: text(stdout), stderr: text(stderr), folder: self.folder }
+        Ran { code: status.code(), stdout: text(stdout), stderr: text(stderr), folder }
     }
 }
 
-/// How often a measurement is tried again when the machine did not let the generator do its work. An invalid run is no
-/// verdict on anything; one that stays invalid fails the test.
-const TRIES: usize = 3;
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// How often a measurement is made until a run is valid. An invalid run is no verdict on anything.
+const TRIES: usize = 2;
 
 /// How long a test waits for a hypervisor to leave the machine its CPU before it measures again.
-const ROBBED_MAX: Duration = Duration::from_secs(60);
+const STOLEN_FOR_MAX: Duration = Duration::from_secs(30);
 /// Share of the CPU time that a hypervisor may take from a valid run (`docs/limits.md`).
 const STOLEN_MAX: f64 = 0.05;
 
-/// Measures until the run is valid. What `measure` gives beside the run belongs to that run.
+/// Measures until the run is valid, or ends the test as not tested. What `measure` gives beside the run belongs to that run.
 #[expect(clippy::print_stderr, reason = "a repeated measurement must say so where the test runner shows it")]
 pub(crate) fn valid<T>(mut measure: impl FnMut() -> (Ran, T)) -> (Ran, T) {
-    for _ in 1..TRIES {
+    let mut tries = 0;
+    loop {
         let (ran, beside) = measure();
-        if !ran.is_invalid() {
-            return (ran, beside);
+        let Some(reason) = ran.spoiled_by() else { return (ran, beside) };
+        tries += 1;
+        if tries == TRIES {
+            not_tested(&reason);
         }
-        eprintln!("AGAIN: the machine was too busy for a valid run");
+        eprintln!("REPEATED: {reason}");
         let began = Instant::now();
-        while stolen_ratio(Duration::from_secs(3)) > STOLEN_MAX && began.elapsed() < ROBBED_MAX {}
+        while stolen_ratio(Duration::from_secs(3)) > STOLEN_MAX && began.elapsed() < STOLEN_FOR_MAX {}
     }
-    measure()
 }
 
 /// The share of the CPU time that a hypervisor takes meanwhile.

@@ -3,7 +3,6 @@
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use throng_observation::host::HostData;
 use throng_sim::janus::{self, Janus};
@@ -11,7 +10,7 @@ use throng_sim::namespace::Namespace;
 use throng_sim::requires_root;
 use throng_store::HostFile;
 
-use crate::throng::{Running, THRONG, alone, plain};
+use crate::throng::{Running, THRONG, plain};
 
 /// The integral of a metric over the series that `is_it`, from the first sample to the last.
 fn sum(host: &HostData, metric: &str, from_s: f64, to_s: f64, is_it: impl Fn(&str) -> bool) -> f64 {
@@ -49,20 +48,19 @@ pub(crate) fn threads_and_process(host: &HostData, name: &str, from_s: f64, to_s
 
 #[test]
 fn the_threads_of_a_real_janus_are_named_and_sum_to_its_process() {
-    if !requires_root("the_threads_of_a_real_janus_are_named_and_sum_to_its_process") {
+    if !requires_root() {
         return;
     }
-    let _alone = alone();
     let address = Ipv4Addr::new(10, 74, 1, 1);
     let namespace = Namespace::with_veth("watch-janus", address).unwrap();
     let server = Janus::start(&namespace, address).unwrap();
     let _feed = server.feed().unwrap();
     let target = format!("janus+ws://127.0.0.1:{}/streaming/{}", janus::PORT, janus::H264);
-    let viewers = Running::start(
+    let mut viewers = Running::start(
         Some(&namespace),
         &["view", &target, "-n", "8", "--every", "100ms", "--for", "16s", "--quiet"],
     );
-    std::thread::sleep(Duration::from_secs(3));
+    viewers.when_playing(8);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("host.db");
     let pid = server.pid().to_string();
@@ -128,7 +126,6 @@ impl Drop for Agent {
 
 #[test]
 fn an_agent_under_a_flood_stays_up_and_small() {
-    let _alone = alone();
     let mut agent = Agent::start();
     assert_eq!(agent.token.len(), 32);
     let mut held = Vec::new();

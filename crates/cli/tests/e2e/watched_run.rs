@@ -8,7 +8,7 @@ use throng_sim::namespace::Namespace;
 use throng_sim::requires_root;
 
 use crate::page;
-use crate::throng::{Stage, alone, figure, run};
+use crate::throng::{Stage, figure, run};
 
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 
@@ -19,10 +19,9 @@ fn names(run: &throng_observation::run::RunData, metric: &str, label: &str) -> V
 
 #[test]
 fn twenty_viewers_on_janus_are_seen_thread_by_thread() {
-    if !requires_root("twenty_viewers_on_janus_are_seen_thread_by_thread") {
+    if !requires_root() {
         return;
     }
-    let _alone = alone();
     let namespace = Namespace::with_veth("janus", ADDRESS).unwrap();
     let events = "http://127.0.0.1:7999/";
     let janus = Janus::start_telling(&namespace, ADDRESS, events).unwrap();
@@ -89,14 +88,15 @@ fn twenty_viewers_on_janus_are_seen_thread_by_thread() {
 
 #[test]
 fn a_lesson_on_janus_is_seen_thread_by_thread() {
-    if !requires_root("a_lesson_on_janus_is_seen_thread_by_thread") {
+    if !requires_root() {
         return;
     }
-    let _alone = alone();
     let namespace = Namespace::with_veth("janus", ADDRESS).unwrap();
-    let _janus = Janus::start(&namespace, ADDRESS).unwrap();
+    let janus = Janus::start(&namespace, ADDRESS).unwrap();
     let url = format!("janus+ws://{ADDRESS}:8188/videoroom/{ROOM}");
-    let lesson = ["view", &url, "-n", "12", "--every", "200ms", "--for", "22s", "--watch", "process=janus"];
+    // By its number: on this machine others are called so too.
+    let watch = format!("pid={}", janus.pid());
+    let lesson = ["view", &url, "-n", "12", "--every", "200ms", "--for", "22s", "--watch", &watch];
     let ran = run(Some(&namespace), &lesson).expect_code(0);
     assert_eq!(figure(&ran.summary(), "pairs.video.playing"), 132.0, "{ran}");
     let run = throng_store::RunFolder::read(ran.folder()).unwrap();
@@ -113,7 +113,6 @@ fn a_lesson_on_janus_is_seen_thread_by_thread() {
 
 #[test]
 fn the_one_worker_of_a_full_stage_is_named() {
-    let _alone = alone();
     let stage = Stage::start(None, "127.0.0.1:0", &["--workers", "1", "--work-per-packet", "3000"]);
     let port = stage.whep.rsplit(':').next().and_then(|rest| rest.split('/').next()).unwrap().to_owned();
     let crowd = ["view", &stage.target(), "-n", "12", "--every", "100ms", "--for", "8s", "--warm-up", "2s"];
@@ -128,7 +127,6 @@ fn the_one_worker_of_a_full_stage_is_named() {
 
 #[test]
 fn a_watcher_that_cannot_see_is_a_warning_and_never_the_end_of_a_run() {
-    let _alone = alone();
     let stage = Stage::start(None, "127.0.0.1:0", &[]);
     let crowd = ["view", &stage.target(), "-n", "3", "--every", "100ms", "--for", "4s"];
     let watch = ["--watch", "pid=2147483647", "--watch", "process=no-such-process,profile=full"];
@@ -161,7 +159,6 @@ fn a_pack_that_is_wrong_is_said_with_its_place_before_anything_is_sent() {
 
 #[test]
 fn a_command_is_started_watched_and_ended_with_the_run() {
-    let _alone = alone();
     let stage = Stage::start(None, "127.0.0.1:0", &[]);
     let crowd = ["view", &stage.target(), "-n", "2", "--every", "100ms", "--for", "4s"];
     let marker = "86399.5";

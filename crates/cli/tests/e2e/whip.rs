@@ -9,16 +9,15 @@ use throng_sim::namespace::Namespace;
 use throng_store::RunFolder;
 
 use crate::livekit::{access, browser, can_run};
-use crate::throng::{Running, Stage, alone, figure, valid};
+use crate::throng::{Running, Stage, figure, valid};
 
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 82, 0, 1);
 
 #[test]
 fn publishers_by_whip_are_seen_in_livekits_room() {
-    if !can_run("publishers_by_whip_are_seen_in_livekits_room") {
+    if !can_run() {
         return;
     }
-    let _alone = alone();
     let namespace = Namespace::with_veth("whip", ADDRESS).unwrap();
     let server = LiveKit::start(&namespace, ADDRESS).unwrap();
     let access = access();
@@ -41,8 +40,8 @@ fn publishers_by_whip_are_seen_in_livekits_room() {
     // A real Chromium in the room: what comes by WHIP is a picture that moves.
     let mut browser = browser::member(&namespace, ADDRESS, "studio");
     let (watched, (published, known, numbers)) = valid(|| {
-        let publishing = Running::start(Some(&namespace), &publish);
-        std::thread::sleep(Duration::from_secs(3));
+        let mut publishing = Running::start(Some(&namespace), &publish);
+        publishing.when_connected(3);
         let watching = Running::start(Some(&namespace), &watch);
         let numbers = browser::numbers(&mut browser, 3, Duration::from_secs(4));
         let known = server.participants("studio").unwrap();
@@ -76,12 +75,11 @@ fn publishers_by_whip_are_seen_in_livekits_room() {
 
 #[test]
 fn a_publisher_by_whip_reaches_the_stages_viewers() {
-    let _alone = alone();
     let stage = Stage::start(None, "127.0.0.1:0", &[]);
     let whip = format!("whip+{}", stage.whep.replace("/whep", "/whip"));
     let publish = ["view", &whip, "--set", "crowd.subscribe=none", "-n", "1", "--for", "8s"];
-    let publishing = Running::start(None, &publish);
-    std::thread::sleep(Duration::from_secs(2));
+    let mut publishing = Running::start(None, &publish);
+    publishing.when_connected(1);
     let watch = ["view", &stage.target(), "-n", "2", "--for", "4s"];
     let watched = Running::start(None, &watch).wait();
     let published = publishing.wait().expect_code(0);

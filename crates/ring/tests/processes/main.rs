@@ -13,26 +13,38 @@ mod soak;
 mod steps;
 mod users;
 
+type Scene = fn() -> String;
+
+const SCENES: [(&str, Scene); 9] = [
+    ("killed_between_instructions", steps::run),
+    ("killed_at_random", kill::run),
+    ("a_full_lane_takes_newcomers", full::run),
+    ("hostile_producers", hostile::run),
+    ("consumer_restarts", restart::run),
+    ("a_child_drops_what_it_inherited", inherited::run),
+    ("sandboxed_like_a_chromium_renderer", sandbox::run),
+    ("another_user", users::run),
+    ("soak", soak::run),
+];
+
+/// Understands what test runners say to a program of the standard harness: `--list`, `--exact`, a name. Nothing is ignored.
 fn main() {
-    let filter = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
-    type Scene = fn() -> String;
-    let scenes: [(&str, Scene); 9] = [
-        ("killed_between_instructions", steps::run),
-        ("killed_at_random", kill::run),
-        ("a_full_lane_takes_newcomers", full::run),
-        ("hostile_producers", hostile::run),
-        ("consumer_restarts", restart::run),
-        ("a_child_drops_what_it_inherited", inherited::run),
-        ("sandboxed_like_a_chromium_renderer", sandbox::run),
-        ("another_user", users::run),
-        ("soak", soak::run),
-    ];
-    for (name, scene) in scenes {
-        if filter.as_ref().is_none_or(|filter| name.contains(filter.as_str())) {
-            let started = std::time::Instant::now();
-            let result = scene();
-            say(&format!("{name}: {result} ({:.1} s)", started.elapsed().as_secs_f64()));
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
+    let filter = arguments.iter().find(|argument| !argument.starts_with('-') && *argument != "terse");
+    let is_meant = |name: &str| match filter {
+        Some(filter) if has("--exact") => name == filter,
+        Some(filter) => name.contains(filter.as_str()),
+        None => !has("--ignored"),
+    };
+    for (name, scene) in SCENES.iter().filter(|(name, _)| is_meant(name)) {
+        if has("--list") {
+            say(&format!("{name}: test"));
+            continue;
         }
+        let started = std::time::Instant::now();
+        let result = scene();
+        say(&format!("{name}: {result} ({:.1} s)", started.elapsed().as_secs_f64()));
     }
 }
 

@@ -15,7 +15,7 @@ const FRAMES: u64 = 3_000;
 
 pub(crate) fn run() -> String {
     if !cfg!(target_arch = "x86_64") {
-        return "skipped: the filter is written for x86-64".to_owned();
+        return "SKIPPED: the filter is written for x86-64".to_owned();
     }
     let mut consumer = Consumer::new().unwrap();
     let (lane, invitation) = consumer.add_lane(&RingOptions::with_size(1 << 18, 8)).unwrap();

@@ -9,7 +9,7 @@ const NOBODY: u32 = 65_534;
 pub(crate) fn run() -> String {
     // SAFETY: asks for the own user's number.
     if unsafe { libc::geteuid() } != 0 {
-        return "skipped: becoming another user needs root".to_owned();
+        return "SKIPPED: becoming another user needs root".to_owned();
     }
     let mut consumer = Consumer::new().unwrap();
     let (lane, invitation) = consumer.add_lane(&RingOptions::with_size(1 << 16, 16)).unwrap();

@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn settings_are_those_of_the_namespace_that_is_entered() {
-        if !requires_root("settings_are_those_of_the_namespace_that_is_entered") {
+        if !requires_root() {
             return;
         }
         let (tell, told) = std::sync::mpsc::channel();

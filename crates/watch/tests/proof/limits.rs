@@ -120,7 +120,7 @@ fn a_reader_who_is_too_slow_is_told_from_a_path_that_is() {
 
 #[test]
 fn settings_of_the_network_are_those_of_the_servers_namespace() {
-    if !requires_root("settings_of_the_network_are_those_of_the_servers_namespace") {
+    if !requires_root() {
         return;
     }
     let script = "echo 77 > /proc/sys/net/core/somaxconn; exec sleep 60";
@@ -193,7 +193,7 @@ impl Drop for Quota {
 
 #[test]
 fn a_cpu_quota_shows_as_limit_and_as_throttling() {
-    if !requires_root("a_cpu_quota_shows_as_limit_and_as_throttling") {
+    if !requires_root() {
         return;
     }
     let Some(quota) = Quota::new("own") else {
@@ -218,7 +218,7 @@ fn a_cpu_quota_shows_as_limit_and_as_throttling() {
 
 #[test]
 fn a_quota_of_a_group_above_is_told_with_that_groups_use_and_throttling() {
-    if !requires_root("a_quota_of_a_group_above_is_told_with_that_groups_use_and_throttling") {
+    if !requires_root() {
         return;
     }
     let Some(slice) = Quota::new("slice") else {
@@ -315,7 +315,7 @@ fn readers_of_a_throttled_disk_show_as_queue_await_and_pressure() {
     const BYTES_PER_S: u64 = 4 << 20;
     const READERS: usize = 4;
     const REQUEST_BYTES: u64 = 256 << 10;
-    if !requires_root("readers_of_a_throttled_disk_show_as_queue_await_and_pressure") {
+    if !requires_root() {
         return;
     }
     let disk = Loop::new(16 << 20);

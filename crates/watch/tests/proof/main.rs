@@ -1,4 +1,5 @@
-//! The watcher against the machine's own truth: known loads, and what is said of them.
+//! The watcher against the machine's own truth: known loads, real servers, programs whose time is known; and what is said
+//! of them.
 
 mod seen;
 
@@ -6,5 +7,7 @@ mod cost;
 mod limits;
 mod outputs;
 mod processes;
+mod profiler;
 mod remote;
+mod servers;
 mod threads;

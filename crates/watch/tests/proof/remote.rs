@@ -58,7 +58,7 @@ fn rows_come_over_with_this_runs_host_times_and_numbers() {
     assert_eq!(remote.consent().unwrap().ports, [8188]);
     let (watching, rows, zero) = begin(remote, 5);
     let mut seen = Seen::default();
-    until(&mut seen, &rows, "threads", |seen| seen.samples("process.threads", &[]).len() > 1);
+    until(&mut seen, &rows, "threads", |seen| !seen.samples("process.threads", &[]).is_empty());
     until(&mut seen, &rows, "the host", |seen| {
         seen.info.as_ref().is_some_and(|info| info.clock_error_us < 100_000)
     });
@@ -67,7 +67,7 @@ fn rows_come_over_with_this_runs_host_times_and_numbers() {
     assert_eq!((info.host, &*info.name), (HostId(5), "stand"));
     // Both ends have one clock here, so the times must be true within the stated error.
     let (now, error) = (zero.elapsed().as_secs_f64(), watching.clock_error_us() as f64 / 1e6);
-    let last = seen.samples("host.procs_running", &[]).last().unwrap().0;
+    let last = seen.last_at();
     assert!(last <= now + error && last > -1.0, "a sample of {last} s at {now} s, error {error}");
     assert_eq!(agent.sessions(), 1);
     watching.stop();
@@ -218,7 +218,7 @@ fn a_run_that_takes_nothing_any_more_loses_rows_and_then_its_place() {
 
 #[test]
 fn an_agent_in_another_network_namespace_is_reached_by_tls_and_token_alone() {
-    if !requires_root("an_agent_in_another_network_namespace_is_reached_by_tls_and_token_alone") {
+    if !requires_root() {
         return;
     }
     let (here, there) = (Ipv4Addr::new(10, 73, 9, 1), Ipv4Addr::new(10, 73, 9, 2));

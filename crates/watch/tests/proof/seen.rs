@@ -93,6 +93,11 @@ impl Seen {
         self.find(metric, labels).flat_map(of).collect()
     }
 
+    /// When the last sample of any series was taken, seconds.
+    pub(crate) fn last_at(&self) -> f64 {
+        self.samples.values().flatten().map(|(at, _)| *at).fold(f64::NEG_INFINITY, f64::max)
+    }
+
     /// The largest of their values.
     pub(crate) fn max(&self, metric: &str, labels: &[(&str, &str)]) -> Option<f64> {
         self.samples(metric, labels)

@@ -12,7 +12,7 @@ use throng_sim::namespace::Namespace;
 use throng_store::RunFolder;
 
 use super::{ADDRESS, access, arguments, can_run, url};
-use crate::throng::{Running, alone, figure, valid};
+use crate::throng::{Running, figure, valid};
 
 /// A Chromium that joined a room of the server at `address`, sends a picture, and shows those of the others.
 pub(crate) fn member(namespace: &Namespace, address: Ipv4Addr, room: &str) -> Chromium {
@@ -47,10 +47,9 @@ pub(crate) fn numbers(browser: &mut Chromium, count: usize, meanwhile: Duration)
 
 #[test]
 fn chromium_sees_our_pictures_move_and_is_seen() {
-    if !can_run("chromium_sees_our_pictures_move_and_is_seen") {
+    if !can_run() {
         return;
     }
-    let _alone = alone();
     let namespace = Namespace::with_veth("livekit", ADDRESS).unwrap();
     let _server = LiveKit::start(&namespace, ADDRESS).unwrap();
     let mut browser = member(&namespace, ADDRESS, "browser");

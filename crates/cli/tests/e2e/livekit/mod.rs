@@ -14,12 +14,12 @@ use throng_sim::namespace::Namespace;
 use throng_sim::requires_root;
 use throng_store::RunFolder;
 
-use crate::throng::{Ran, Running, alone, figure, valid};
+use crate::throng::{Ran, Running, figure, valid};
 
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 81, 0, 1);
 
-pub(crate) fn can_run(test: &str) -> bool {
-    requires_root(test) && LiveKit::is_installed_for(test)
+pub(crate) fn can_run() -> bool {
+    requires_root() && LiveKit::is_installed()
 }
 
 /// What lets participants of a run in.
@@ -62,10 +62,9 @@ fn without_mark(identity: &str) -> &str {
 #[test]
 fn a_meeting_of_six_plays_every_pair_and_the_server_counts_the_same() {
     const USERS: u32 = 6;
-    if !can_run("a_meeting_of_six_plays_every_pair_and_the_server_counts_the_same") {
+    if !can_run() {
         return;
     }
-    let _alone = alone();
     let namespace = Namespace::with_veth("livekit", ADDRESS).unwrap();
     let server = LiveKit::start(&namespace, ADDRESS).unwrap();
     let packets = |direction: &str| server.metric("livekit_packet_total", direction).unwrap();
@@ -74,8 +73,8 @@ fn a_meeting_of_six_plays_every_pair_and_the_server_counts_the_same() {
     let mut before = (0.0, 0.0);
     let (ran, seen) = valid(|| {
         before = (packets("incoming"), packets("outgoing"));
-        let running = Running::start(Some(&namespace), &view);
-        std::thread::sleep(Duration::from_secs(9));
+        let mut running = Running::start(Some(&namespace), &view);
+        running.when_playing(USERS);
         let seen = known(&server, "meeting");
         (running.wait(), seen)
     });
@@ -113,17 +112,16 @@ fn a_meeting_of_six_plays_every_pair_and_the_server_counts_the_same() {
 
 #[test]
 fn two_runs_in_one_room_know_their_own_people() {
-    if !can_run("two_runs_in_one_room_know_their_own_people") {
+    if !can_run() {
         return;
     }
-    let _alone = alone();
     let namespace = Namespace::with_veth("livekit", ADDRESS).unwrap();
     let server = LiveKit::start(&namespace, ADDRESS).unwrap();
     let (url, access) = (url("shared"), access());
     let view = arguments(&url, &access, &["-n", "2", "--every", "200ms", "--for", "9s"]);
     let (runs, seen) = valid(|| {
-        let running = [0, 1].map(|_| Running::start(Some(&namespace), &view));
-        std::thread::sleep(Duration::from_secs(6));
+        let mut running = [0, 1].map(|_| Running::start(Some(&namespace), &view));
+        running.iter_mut().for_each(|running| running.when_playing(2));
         let seen = server.participants("shared").unwrap().len();
         // The least valid of both is judged.
         let mut ran = running.map(Running::wait);
@@ -147,18 +145,17 @@ fn two_runs_in_one_room_know_their_own_people() {
 
 #[test]
 fn meetings_side_by_side_have_rooms_of_their_own() {
-    if !can_run("meetings_side_by_side_have_rooms_of_their_own") {
+    if !can_run() {
         return;
     }
-    let _alone = alone();
     let namespace = Namespace::with_veth("livekit", ADDRESS).unwrap();
     let server = LiveKit::start(&namespace, ADDRESS).unwrap();
     let (url, access) = (url("class"), access());
     let rooms = ["-n", "2", "--every", "200ms", "--for", "9s", "--set", "target.rooms=2"];
     let view = arguments(&url, &access, &rooms);
     let (ran, seen) = valid(|| {
-        let running = Running::start(Some(&namespace), &view);
-        std::thread::sleep(Duration::from_secs(5));
+        let mut running = Running::start(Some(&namespace), &view);
+        running.when_playing(4);
         let seen = ["class", "class-2"].map(|room| known(&server, room).into_iter().map(|(who, ..)| who));
         (running.wait(), seen.map(Iterator::collect::<Vec<String>>))
     });
@@ -171,10 +168,9 @@ fn meetings_side_by_side_have_rooms_of_their_own() {
 
 #[test]
 fn layers_of_a_simulcast_change_when_asked_for() {
-    if !can_run("layers_of_a_simulcast_change_when_asked_for") {
+    if !can_run() {
         return;
     }
-    let _alone = alone();
     let namespace = Namespace::with_veth("livekit", ADDRESS).unwrap();
     let _server = LiveKit::start(&namespace, ADDRESS).unwrap();
     let (url, access) = (url("layers"), access());
@@ -209,10 +205,9 @@ fn refused(url: &str, access: &[String], namespace: &Namespace) -> Ran {
 
 #[test]
 fn a_token_that_is_refused_and_somebody_thrown_out_are_named() {
-    if !can_run("a_token_that_is_refused_and_somebody_thrown_out_are_named") {
+    if !can_run() {
         return;
     }
-    let _alone = alone();
     let namespace = Namespace::with_veth("livekit", ADDRESS).unwrap();
     let server = LiveKit::start(&namespace, ADDRESS).unwrap();
     let url = url("door");
@@ -223,8 +218,8 @@ fn a_token_that_is_refused_and_somebody_thrown_out_are_named() {
     // Somebody is thrown out in the middle; the rest carries on.
     let access = access();
     let view = arguments(&url, &access, &["-n", "3", "--every", "100ms", "--for", "8s"]);
-    let running = Running::start(Some(&namespace), &view);
-    std::thread::sleep(Duration::from_secs(4));
+    let mut running = Running::start(Some(&namespace), &view);
+    running.when_playing(3);
     let all = server.participants("door").unwrap();
     let mut identities = all.iter().filter_map(|person| person["identity"].as_str());
     let whom = identities.find(|identity| without_mark(identity) == "throng-1").unwrap();

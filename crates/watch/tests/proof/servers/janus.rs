@@ -11,7 +11,7 @@ use throng_sim::namespace::Namespace;
 use throng_sim::requires_root;
 use throng_watch::scrape::Credentials;
 
-use crate::stand::{Watched, named};
+use super::stand::{Watched, named};
 
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 const VIEWERS: usize = 5;
@@ -34,12 +34,11 @@ impl Drop for Viewers {
 
 #[test]
 fn a_janus_with_viewers_tells_what_it_sends_and_its_threads_are_known() {
-    const TEST: &str = "a_janus_with_viewers_tells_what_it_sends_and_its_threads_are_known";
-    if !requires_root(TEST) {
+    if !requires_root() {
         return;
     }
     let Some(throng) = throng() else {
-        eprintln!("{TEST}: passed over, the program throng is not built (cargo test --workspace builds it)");
+        throng_sim::skipped("the program throng is not built (make test builds it)");
         return;
     };
     let namespace = Namespace::with_veth("wjanus", ADDRESS).unwrap();
@@ -92,7 +91,7 @@ fn a_janus_with_viewers_tells_what_it_sends_and_its_threads_are_known() {
 
 #[test]
 fn a_wrong_secret_of_janus_is_said() {
-    if !requires_root("a_wrong_secret_of_janus_is_said") {
+    if !requires_root() {
         return;
     }
     let namespace = Namespace::with_veth("wjanus", ADDRESS).unwrap();

@@ -207,6 +207,6 @@ fn a_killed_measurement_leaves_no_process_behind() {
 
 #[test]
 fn the_schema_is_the_documented_one() {
-    let documented: Value = serde_json::from_str(include_str!("../../../docs/ipc.schema.json")).unwrap();
+    let documented: Value = serde_json::from_str(include_str!("../../../../docs/ipc.schema.json")).unwrap();
     assert_eq!(serde_json::from_slice::<Value>(&throng(&["schema", "ipc"]).stdout).unwrap(), documented);
 }

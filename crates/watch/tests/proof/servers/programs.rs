@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use throng_watch::logs::{Drain, LogReader, LogSource, Patterns, Tail};
 
-use crate::stand::{Watched, installed};
+use super::stand::{Watched, installed};
 
 /// ffmpeg encoding for some seconds; its messages come through a pipe.
 fn ffmpeg(arguments: &[&str]) -> (Child, PipeReader) {
@@ -25,7 +25,7 @@ fn ffmpeg(arguments: &[&str]) -> (Child, PipeReader) {
 
 #[test]
 fn the_speed_of_an_ffmpeg_is_a_series() {
-    if installed("ffmpeg", "the_speed_of_an_ffmpeg_is_a_series").is_none() {
+    if installed("ffmpeg").is_none() {
         return;
     }
     let source = "testsrc2=s=320x240:r=25";

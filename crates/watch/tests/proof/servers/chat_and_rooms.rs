@@ -4,11 +4,11 @@ use throng_observation::pack::{EndpointKind, packs_of_process};
 use throng_watch::packs;
 use throng_watch::scrape::Credentials;
 
-use crate::stand::{Server, Watched, free_port, installed};
+use super::stand::{Server, Watched, free_port, installed};
 
 #[test]
 fn prosodys_rooms_and_clients_are_read() {
-    let Some(prosody) = installed("prosody", "prosodys_rooms_and_clients_are_read") else { return };
+    let Some(prosody) = installed("prosody") else { return };
     let port = free_port();
     let config = format!(
         r#"run_as_root = true
@@ -48,7 +48,7 @@ Component "conference.localhost" "muc"
 
 #[test]
 fn livekits_rooms_and_cpu_are_read() {
-    let Some(livekit) = installed("livekit-server", "livekits_rooms_and_cpu_are_read") else { return };
+    let Some(livekit) = installed("livekit-server") else { return };
     let (port, udp, metrics) = (free_port(), free_port(), free_port());
     let config = format!(
         "port: {port}\nbind_addresses: [ \"127.0.0.1\" ]\nkeys: {{ devkey: secret_secret_secret_secret_secret_32 }}\n\

@@ -211,7 +211,7 @@ fn kill_9_leaves_every_committed_second() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("run");
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "child_that_is_killed", "--nocapture"])
+        .args(["--exact", "run_folder::child_that_is_killed", "--nocapture"])
         .env(CHILD, &path)
         .stderr(Stdio::piped())
         .stdout(Stdio::null())
@@ -325,7 +325,7 @@ fn the_documented_schema_is_the_one_that_is_made() {
     let (_dir, path, writer) = new_run();
     writer.finish(Ending::Complete, RunTime(1)).unwrap();
     let db = rusqlite::Connection::open(path.join("run.db")).unwrap();
-    let text = include_str!("../../../docs/run-folder.md");
+    let text = include_str!("../../../../docs/run-folder.md");
     let mut statement = db
         .prepare(
             "SELECT m.name, c.name FROM sqlite_schema m, pragma_table_info(m.name) c WHERE m.type = 'table'",

@@ -1,7 +1,7 @@
 //! The profiler against programs whose truth is known: how their time is shared, and what their functions are called.
 //!
-//! The sampling clock needs root or `CAP_PERFMON`; without it these tests say so and pass over.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "tests that are passed over say so")]
+//! The sampling clock needs root or `CAP_PERFMON`; without it these tests are skipped, and say so.
+#![expect(clippy::print_stdout, reason = "what was measured stands in the test's output")]
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -72,7 +72,7 @@ fn sampling(pid: u32, options: Options) -> Option<profiler::Sampling> {
     match profiler::start(&[pid], Options { method, frequency_hz: FREQUENCY_HZ, ..options }) {
         Ok(sampling) => Some(sampling),
         Err(ProfilerError::NotAllowed(why)) => {
-            eprintln!("passed over: {why}");
+            throng_sim::skipped(&why.to_string());
             None
         }
         Err(other) => panic!("{other}"),
@@ -170,7 +170,7 @@ fn functions_of_a_stripped_program_stay_apart() {
 #[test]
 fn a_program_in_another_root_is_named_by_the_symbols_there() {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("passed over: only root can change the root");
+        throng_sim::skipped("only root can change the root");
         return;
     }
     let root = tempfile::tempdir().unwrap();
@@ -280,7 +280,7 @@ fn inner_half_without_rights() {
 #[test]
 fn without_the_right_it_says_which_one_is_missing() {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("passed over: only root can become nobody");
+        throng_sim::skipped("only root can become nobody");
         return;
     }
     // The test program itself may lie where nobody may not go.
@@ -292,7 +292,7 @@ fn without_the_right_it_says_which_one_is_missing() {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
     }
     let output = Command::new(&copy)
-        .args(["--exact", "inner_half_without_rights", "--ignored", "--nocapture"])
+        .args(["--exact", "profiler::inner_half_without_rights", "--ignored", "--nocapture"])
         .current_dir("/")
         .uid(65_534)
         .gid(65_534)

@@ -53,7 +53,7 @@ fn round_trips(from: &Namespace, to: &Namespace, count: usize, within: Duration)
 
 #[test]
 fn a_link_delays_by_what_it_was_told() {
-    if !requires_root("a_link_delays_by_what_it_was_told") {
+    if !requires_root() {
         return;
     }
     let (a, b) = (Namespace::new("la").unwrap(), Namespace::new("lb").unwrap());
@@ -70,7 +70,7 @@ fn a_link_delays_by_what_it_was_told() {
 
 #[test]
 fn a_namespace_loses_the_share_it_was_told() {
-    if !requires_root("a_namespace_loses_the_share_it_was_told") {
+    if !requires_root() {
         return;
     }
     let (a, b) = Namespace::pair("loss", A, B).unwrap();
@@ -91,7 +91,7 @@ fn a_namespace_loses_the_share_it_was_told() {
 
 #[test]
 fn a_namespace_is_gone_when_its_guard_is() {
-    if !requires_root("a_namespace_is_gone_when_its_guard_is") {
+    if !requires_root() {
         return;
     }
     let namespace = Namespace::with_veth("gone", A).unwrap();
@@ -103,7 +103,7 @@ fn a_namespace_is_gone_when_its_guard_is() {
 
 #[test]
 fn janus_comes_up_is_fed_and_tells_its_mountpoints() {
-    if !requires_root("janus_comes_up_is_fed_and_tells_its_mountpoints") {
+    if !requires_root() {
         return;
     }
     let namespace = Namespace::with_veth("janus", A).unwrap();
@@ -158,7 +158,7 @@ fn feed_age_ms(namespace: &Namespace) -> Option<u64> {
 
 #[test]
 fn chromium_loads_a_page_and_evaluates_script() {
-    if !requires_root("chromium_loads_a_page_and_evaluates_script") {
+    if !requires_root() {
         return;
     }
     let namespace = Namespace::with_veth("chrome", A).unwrap();

@@ -7,7 +7,7 @@ use throng_observation::pack::EndpointKind;
 use throng_watch::logs::{LogSource, Tail};
 use throng_watch::scrape::Credentials;
 
-use crate::stand::{Server, Watched, free_port, get, installed};
+use super::stand::{Server, Watched, free_port, get, installed};
 
 const SEGMENT_BYTES: usize = 10_000;
 
@@ -50,7 +50,7 @@ fn site() -> (String, String) {
 }
 
 fn nginx(format: &str) -> Option<(Server, u16)> {
-    let nginx = installed("nginx", "nginx")?;
+    let nginx = installed("nginx")?;
     let port = free_port();
     let gone = free_port();
     let user = if rustix::process::geteuid().is_root() { "user root;" } else { "" };
@@ -145,7 +145,7 @@ fn the_status_page_of_nginx_counts_what_was_asked() {
 
 #[test]
 fn lighttpd_is_accounted_and_its_status_page_read() {
-    let Some(lighttpd) = installed("lighttpd", "lighttpd") else { return };
+    let Some(lighttpd) = installed("lighttpd") else { return };
     let port = free_port();
     let config = format!(
         r#"server.modules = ( "mod_accesslog", "mod_status" )
@@ -180,7 +180,7 @@ status.status-url = "/server-status"
 
 #[test]
 fn caddy_is_accounted_by_protocol_and_its_metrics_read() {
-    let Some(caddy) = installed("caddy", "caddy") else { return };
+    let Some(caddy) = installed("caddy") else { return };
     let (port, admin) = (free_port(), free_port());
     let config = format!(
         "{{\n admin 127.0.0.1:{admin}\n auto_https off\n default_bind 127.0.0.1\n servers {{\n  protocols h1 h2c\n  metrics\n }}\n}}\n\
@@ -197,7 +197,7 @@ fn caddy_is_accounted_by_protocol_and_its_metrics_read() {
     let log = server.folder.path().join("access.log");
     watched.access(&mut tail, log, &["generic"]);
     ask(port);
-    if installed("curl", "the part over HTTP/2").is_some() {
+    if installed("curl").is_some() {
         let url = format!("http://127.0.0.1:{port}/a.ts");
         let curl =
             Command::new("curl").args(["-s", "--http2-prior-knowledge", "-o", "/dev/null", &url]).status();

@@ -16,13 +16,13 @@ use throng_watch::logs::{LogReader, LogSource, Patterns, Tail};
 use throng_watch::scrape::{Allowed, Credentials, Endpoint, Filter, Scraper};
 use throng_watch::{Clock, RowReceiver, RowSender, SeenWriter, clock_from, packs};
 
-/// The path of a program, also where ordinary users do not look; `None` is said.
-pub(crate) fn installed(program: &str, test: &str) -> Option<PathBuf> {
+/// The path of a program, also where ordinary users do not look; without it the test is skipped.
+pub(crate) fn installed(program: &str) -> Option<PathBuf> {
     let path = std::env::var("PATH").unwrap_or_default();
     let folders = path.split(':').chain(["/usr/sbin", "/sbin"]).map(Path::new);
     let found = folders.map(|folder| folder.join(program)).find(|path| path.exists());
     if found.is_none() {
-        eprintln!("{test}: passed over, {program} is not installed");
+        throng_sim::skipped(&format!("{program} is not installed (scripts/setup.sh test)"));
     }
     found
 }

@@ -1,0 +1,4 @@
+//! The library as a user sees it, both sides in one process.
+
+mod leaving;
+mod library;

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# What takes too long for every landing, one step after another; docs/testing.md says when to run which and how long they took.
+#   scripts/proof.sh [long|miri|sanitizers|ring|soak|lab]...      all of them unless named
+set -euo pipefail
+cd "$(dirname "$0")/.."
+PATH=$PATH:${XDG_CACHE_HOME:-$HOME/.cache}/throng/bin
+
+# Tests that `make test` leaves out: what else covers them stands in docs/testing.md.
+long() { cargo nextest run --workspace --locked --run-ignored only -E 'test(/(^|::)long::/)'; }
+miri() { scripts/ring-miri.sh; }
+sanitizers() { scripts/ring-sanitizers.sh; }
+ring() { bench/ring-proof.sh; }
+soak() { bench/ring-soak.sh; }
+lab() { make lab; }
+
+for step in "${@:-long miri sanitizers ring soak lab}"; do
+  for one in $step; do
+    printf '\n== %s\n' "$one"
+    SECONDS=0
+    "$one"
+    echo "== $one took $SECONDS s"
+  done
+done

@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""The last lines of `make test`: seconds by test file against the budget, and everything that is not a plain pass.
+
+    scripts/test-report.py JUNIT [--again JUNIT] [--failed-to FILE] [--more FILE] [--said FILE] [--wall SECONDS] [--stolen RATIO]
+
+Reads what cargo-nextest wrote (JUnit XML). Tests print these words (crates/sim/src/outcome.rs):
+  NOT TESTED: reason   the machine spoiled the measurement, twice: the test ends there, and counts neither way
+  SKIPPED: reason      this machine lacks something that the test, or a part of it, needs
+  REPEATED: reason     the machine spoiled a measurement, which was made again
+--again is the second run of the tests that failed in the first: who passes there is FLAKY, a defect to be mended.
+--more has a line `SECONDS NAME` for each script that is no test of cargo's, --said what they printed. With --failed-to, only writes the names of the
+tests that failed, as cargo-nextest filters, and says nothing. Ends with 1 when something failed or too little was tested.
+"""
+
+import argparse
+import collections
+import re
+import sys
+import xml.etree.ElementTree as xml
+
+BUDGET_S = 900
+# Of the tests of one binary. One is allowed in any: a suite of four would otherwise fail by a single one.
+NOT_TESTED_RATIO_MAX = 0.05
+
+Test = collections.namedtuple("Test", "binary name seconds said failure")
+
+
+def tests_of(path):
+    for suite in xml.parse(path).getroot().iter("testsuite"):
+        for case in suite.iter("testcase"):
+            failed = [e for kind in ("failure", "error") for e in case.iter(kind)]
+            outputs = [e.text for kind in ("system-out", "system-err") for e in case.iter(kind)]
+            said = "\n".join(text for text in outputs + [e.text for e in failed] if text)
+            yield Test(suite.get("name"), case.get("name"), float(case.get("time") or 0), said, bool(failed))
+
+
+def file_of(test):
+    """The file of an integration test, as far as its name tells; of unit tests their crate."""
+    package, _, binary = test.binary.partition("::")
+    if not binary or binary.startswith("bin/"):
+        return f"{package} (unit)"
+    module = test.name.split("::")[0] if "::" in test.name else ""
+    return "/".join(filter(None, (package, binary, module)))
+
+
+def reasons(test, word):
+    return sorted({line.strip() for line in re.findall(rf"{word}: (.*)", test.said)})
+
+
+def listed(title, rows):
+    if rows:
+        print(f"\n{title}")
+        for row in rows:
+            print(f"  {row}")
+
+
+def named(test):
+    return f"{test.binary} {test.name}"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("junit")
+    parser.add_argument("--again")
+    parser.add_argument("--failed-to")
+    parser.add_argument("--more")
+    parser.add_argument("--said")
+    parser.add_argument("--wall", type=float)
+    parser.add_argument("--stolen", type=float)
+    options = parser.parse_args()
+
+    tests = list(tests_of(options.junit))
+    not_tested = [test for test in tests if test.failure and reasons(test, "NOT TESTED")]
+    failed = [test for test in tests if test.failure and test not in not_tested]
+    if options.failed_to:
+        with open(options.failed_to, "w") as file:
+            file.write(" + ".join(f"(binary_id(={test.binary}) & test(={test.name}))" for test in failed))
+        return 0
+
+    again = {named(test): test for test in tests_of(options.again)} if options.again else {}
+    is_flaky = lambda test: named(test) in again and not again[named(test)].failure
+    flaky = [test for test in failed if is_flaky(test)]
+    # A test that failed, and then was spoiled by the machine, has shown a failure and nothing against it.
+    failed = [test for test in failed if not is_flaky(test)]
+
+    seconds, counts = collections.Counter(), collections.Counter()
+    for test in tests:
+        seconds[file_of(test)] += test.seconds
+        counts[file_of(test)] += 1
+    if options.more:
+        for line in open(options.more):
+            took, name = line.split(maxsplit=1)
+            seconds[name.strip()], counts[name.strip()] = float(took), 1
+    print(f"\n{'seconds':>8} {'tests':>6}  file (several run at a time)")
+    for file, took in seconds.most_common():
+        print(f"{took:8.1f} {counts[file]:6}  {file}")
+
+    by_scripts = open(options.said).read() if options.said else ""
+    listed("Skipped:", re.findall("SKIPPED: (.*)", by_scripts) + sorted({f"{named(t)}: {why}" for t in tests for why in reasons(t, "SKIPPED")}))
+    listed("Repeated, because the machine spoiled a measurement:",
+           [f"{named(t)}: {why}" for t in tests if t not in not_tested for why in reasons(t, "REPEATED")])
+    listed("Not tested:", [f"{named(t)}: {why}" for t in not_tested for why in reasons(t, "NOT TESTED")])
+    listed("FLAKY (failed, and passed when repeated):", [named(test) for test in flaky])
+    listed("Failed:", re.findall("FAILED: (scripts.*)", by_scripts) + [named(test) for test in failed])
+
+    in_binary = collections.Counter(test.binary for test in tests)
+    missing = collections.Counter(test.binary for test in not_tested)
+    too_few = [f"{binary}: {count} of {in_binary[binary]} tests were not tested" for binary, count in missing.items()
+               if count > max(1, NOT_TESTED_RATIO_MAX * in_binary[binary])]
+    listed("Too much was not tested:", too_few)
+    if options.wall is not None:
+        over = "" if options.wall <= BUDGET_S else ", OVER BUDGET"
+        stolen = f"; the hypervisor took {options.stolen:.1%} of the CPU" if options.stolen is not None else ""
+        print(f"\ntook {options.wall:.0f} s of a budget of {BUDGET_S} s{over}{stolen}")
+    passed = len(tests) - len(failed) - len(not_tested)
+    print(f"{passed} passed, {len(failed)} failed, {len(not_tested)} skipped")
+    return 1 if failed or too_few or not tests else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
