@@ -1,7 +1,7 @@
 //! nginx, lighttpd and Caddy: what their access logs and status pages tell is what was asked of them.
 
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use throng_observation::pack::EndpointKind;
 use throng_watch::logs::{LogSource, Tail};
@@ -11,8 +11,23 @@ use super::stand::{Server, Watched, free_port, get, installed};
 
 const SEGMENT_BYTES: usize = 10_000;
 
-/// Requests of known sizes; the watcher is given time to see them.
-fn ask(port: u16) {
+/// Waits until the server has written so many lines into its access log: some keep them back for seconds.
+fn logged(server: &Server, lines: usize) {
+    let until = Instant::now() + Duration::from_secs(20);
+    let log = server.folder.path().join("access.log");
+    loop {
+        let bytes = std::fs::read(&log).unwrap_or_default();
+        let written = bytes.iter().filter(|byte| **byte == b'\n').count();
+        if written >= lines {
+            return;
+        }
+        assert!(Instant::now() < until, "{written} of {lines} lines are logged");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Requests of known sizes, until they are in the log.
+fn ask(server: &Server, port: u16) {
     for _ in 0..20 {
         assert!(get(port, "/a.ts").len() > SEGMENT_BYTES);
         get(port, "/a.m3u8?_HLS_msn=1");
@@ -20,7 +35,7 @@ fn ask(port: u16) {
     for _ in 0..5 {
         get(port, "/missing.ts");
     }
-    std::thread::sleep(Duration::from_millis(400));
+    logged(server, 2 * 20 + 5);
 }
 
 /// Each second of a log has the bytes of its requests; and no request is lost.
@@ -81,7 +96,7 @@ fn nginx_in_both_formats_is_accounted() {
         let mut watched = Watched::new();
         let mut tail = Tail::new();
         watched.access(&mut tail, server.folder.path().join("access.log"), &["generic"]);
-        ask(port);
+        ask(&server, port);
         tail.stop();
         check(&mut watched, "h1");
     }
@@ -163,9 +178,7 @@ status.status-url = "/server-status"
     let mut watched = Watched::new();
     let mut tail = Tail::new();
     watched.access(&mut tail, server.folder.path().join("access.log"), &["generic"]);
-    ask(port);
-    // lighttpd keeps lines back until its buffer is full or some seconds have passed.
-    std::thread::sleep(Duration::from_secs(5));
+    ask(&server, port);
     tail.stop();
     check(&mut watched, "h1");
     let mut watched = Watched::new();
@@ -196,13 +209,13 @@ fn caddy_is_accounted_by_protocol_and_its_metrics_read() {
     let mut tail = Tail::new();
     let log = server.folder.path().join("access.log");
     watched.access(&mut tail, log, &["generic"]);
-    ask(port);
+    ask(&server, port);
     if installed("curl").is_some() {
         let url = format!("http://127.0.0.1:{port}/a.ts");
         let curl =
             Command::new("curl").args(["-s", "--http2-prior-knowledge", "-o", "/dev/null", &url]).status();
         assert!(curl.unwrap().success());
-        std::thread::sleep(Duration::from_millis(300));
+        logged(&server, 2 * 20 + 5 + 1);
         tail.stop();
         assert!(watched.values(&["access.bytes", "protocol=h2"]).iter().sum::<f64>() > 1_000.0);
     } else {
