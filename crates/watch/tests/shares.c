@@ -1,5 +1,5 @@
 // A program whose truth is known: of every ten rounds burn_long takes seven and burn_short three, at one cost each.
-// It works for about a second of CPU time when a byte comes, answers a byte, and ends with its input.
+// It works for about two seconds of CPU time when a byte comes, answers a byte, and ends with its input.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,22 +9,26 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { ROUNDS = 10000 };
+enum { ROUNDS = 20000 };
 static volatile unsigned long sink;
 
 #define BURN(name) \
-    __attribute__((noinline)) void name(void) { \
+    __attribute__((noinline)) void name(int length) { \
         unsigned long x = sink; \
-        for (int i = 0; i < 8000; i++) x = x * 6364136223846793005UL + 1; \
+        for (int i = 0; i < length; i++) x = x * 6364136223846793005UL + 1; \
         sink = x; \
     }
 BURN(burn_long)
 BURN(burn_short)
 
 __attribute__((noinline)) void share(void) {
+    // Rounds of one length would come in step with the sampling clock on some machine, which then sees one part only.
+    static _Thread_local unsigned random = 1;
+    random = random * 1664525 + 1013904223;
+    int length = 4000 + (random >> 19);
     for (int i = 0; i < 10; i++) {
-        if (i < 7) burn_long();
-        else burn_short();
+        if (i < 7) burn_long(length);
+        else burn_short(length);
     }
     sink++;
 }
@@ -62,7 +66,7 @@ static void forks(char *program) {
 
 static void brief(void) {
     if (!fork()) {
-        work(ROUNDS / 20);
+        work(ROUNDS / 40);
         _exit(0);
     }
     wait(0);
@@ -119,7 +123,7 @@ int main(int count, char **arguments) {
     else if (!strcmp(how, "copy")) copy();
     else if (!strcmp(how, "jit")) jit();
     else if (!strcmp(how, "threads")) threads();
-    else if (!strcmp(how, "threads-long")) times = 6, threads();
+    else if (!strcmp(how, "threads-long")) times = 3, threads();
     else work(ROUNDS);
     if (write(1, &byte, 1) != 1) return 3;
     while (read(0, &byte, 1) > 0) {}
