@@ -4,11 +4,11 @@ set -euo pipefail
 throng=${1:?usage: scripts/demo.sh PATH-OF-THRONG}
 run=${2:-runs/demo-$(date +%Y%m%d-%H%M%S)}
 
-log=$(mktemp)
+log=$(mktemp) answer=$(mktemp)
 # The worker is given more to do for each packet, so that it is full before this machine is.
 "$throng" stage --listen 127.0.0.1:0 --workers 1 --work-per-packet 500 >"$log" &
 stage=$!
-trap 'kill $stage 2>/dev/null || true; wait $stage 2>/dev/null || true; rm -f "$log"' EXIT
+trap 'kill $stage 2>/dev/null || true; wait $stage 2>/dev/null || true; rm -f "$log" "$answer"' EXIT
 
 for _ in $(seq 100); do
   url=$(sed -n 's/^ *watch *//p' "$log")
@@ -21,10 +21,17 @@ echo "The stage plays 1 Mbit/s to each viewer, with one worker. How many, and wh
 status=0
 # On this host a second is time enough to join.
 "$throng" find "whep+$url" --budget 60s --start 8 --ceiling 300 --objective "connect p99 < 1s" \
-  --watch "pid=$stage" --plain --output "$run" || status=$?
+  --watch "pid=$stage" --plain --output "$run" | tee "$answer" || status=$?
 
+cause=$(sed -n 's/^ *cause  *//p' "$answer" | head -1)
 case $status in
-  0) echo "It broke, as it should: one worker is full, and the report says what to change." ;;
+  0)
+    if [[ $cause == *stage-worker*" is full"* ]]; then
+      echo "It broke, as it should: its one worker is full, and the report says what to change."
+    else
+      echo "It broke, but not by the one worker that was given too much to do. What was found: ${cause:-no cause}"
+    fi
+    ;;
   4) echo "This machine was too busy for a verdict, the line 'cause' says with what; again, with nothing beside it." ;;
   *) exit "$status" ;;
 esac

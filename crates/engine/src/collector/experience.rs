@@ -1,10 +1,35 @@
 //! Whether a second was good or bad for a participant.
 
 use throng_observation::run::CohortId;
-use throng_observation::{BadIf, Clause, ExperienceRow, MediaKind, SentInterval, TrackInterval};
+use throng_observation::{
+    BadIf, Clause, ExperienceRow, MediaKind, SentInterval, TrackCounters, TrackInterval,
+};
 
 /// One lost packet of an interval proves nothing: of the fifty audio packets of a second it is two per cent.
 const LOST_MIN: i64 = 2;
+
+/// Whether a track's losses are above what is allowed, interval by interval. A lone lost packet is excused once: the next
+/// one is judged together with it, over all packets that were expected since, so that a steady loss is one.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LossJudge {
+    /// Packets expected in the last interval that lost any, and since.
+    expected_since: Option<u64>,
+}
+
+impl LossJudge {
+    fn is_bad(&mut self, counters: &TrackCounters, ratio_max: f64) -> bool {
+        let expected = counters.packets_expected();
+        let since = self.expected_since.map(|packets| packets.saturating_add(expected));
+        if counters.packets_lost <= 0 {
+            self.expected_since = since;
+            return false;
+        }
+        self.expected_since = Some(expected);
+        let is_above = counters.loss_ratio().unwrap_or(0.0) > ratio_max;
+        let is_repeated = since.is_some_and(|packets| LOST_MIN as f64 / packets as f64 > ratio_max);
+        is_above && (counters.packets_lost >= LOST_MIN || is_repeated)
+    }
+}
 
 /// A shorter stretch says too little of a frame rate.
 const RATE_STRETCH_US_MIN: u64 = 500_000;
@@ -13,12 +38,11 @@ const RATE_STRETCH_US_MIN: u64 = 500_000;
 const SECONDS_KEPT: usize = 4;
 
 /// The clauses that a track's interval broke, as bits of [`Clause::bit`].
-pub(super) fn broken(interval: &TrackInterval, bad_if: &BadIf) -> u8 {
+pub(super) fn broken(interval: &TrackInterval, bad_if: &BadIf, loss: &mut LossJudge) -> u8 {
     let counters = &interval.counters;
     let mut bits = 0;
     let mut hold = |clause: Clause, is_broken: bool| bits |= if is_broken { clause.bit() } else { 0 };
-    let loss = counters.loss_ratio().unwrap_or(0.0);
-    hold(Clause::Loss, counters.packets_lost >= LOST_MIN && loss > bad_if.loss_ratio_max);
+    hold(Clause::Loss, loss.is_bad(counters, bad_if.loss_ratio_max));
     let late = |us: &&u32| f64::from(**us) > bad_if.delay_ms_max * 1e3;
     let delays = &interval.relative_delay_us;
     // The median is late when more than half are.
@@ -80,7 +104,7 @@ pub(super) fn count(rows: &mut [ExperienceRow], cohort: CohortId, bits: u8) {
 mod tests {
     use super::*;
     use std::time::{Duration, Instant};
-    use throng_observation::{Codec, SentCounters, TrackCounters, TrackId};
+    use throng_observation::{Codec, SentCounters, TrackId};
 
     fn interval(change: impl FnOnce(&mut TrackInterval)) -> TrackInterval {
         let mut interval = TrackInterval {
@@ -120,8 +144,28 @@ mod tests {
         ];
         for (name, change, clause) in cases {
             let expected = clause.map_or(0, Clause::bit);
-            assert_eq!(broken(&interval(change), &BadIf::default()), expected, "{name}");
+            let loss = &mut LossJudge::default();
+            assert_eq!(broken(&interval(change), &BadIf::default(), loss), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn a_lone_lost_packet_is_excused_and_a_steady_loss_is_not() {
+        // Fifty packets of sound a second, of which these are lost; whether the second is bad.
+        let seconds_of = |losses: &[i64]| -> Vec<bool> {
+            let mut judge = LossJudge::default();
+            let mut second = |lost: &i64| {
+                let packets_received = 50 - *lost as u64;
+                let counters =
+                    TrackCounters { packets_received, packets_lost: *lost, ..TrackCounters::default() };
+                judge.is_bad(&counters, 0.01)
+            };
+            losses.iter().map(&mut second).collect()
+        };
+        assert_eq!(seconds_of(&[1, 1, 1, 1]), [false, true, true, true], "2 % all the time");
+        assert_eq!(seconds_of(&[1, 0, 1, 0, 1]), [false, false, true, false, true], "a packet in a hundred");
+        assert_eq!(seconds_of(&[1, 0, 0, 0, 1, 0, 0, 0, 1]), [false; 9], "one of two hundred");
+        assert_eq!(seconds_of(&[2, 0, 0, 0, 0, 1]), [true, false, false, false, false, false]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use throng_observation::{
     RunTime, TrackCounters, TrackId, TrackInterval,
 };
 
-use super::experience::LastSeconds;
+use super::experience::{LastSeconds, LossJudge, broken};
 use super::seconds::Seconds;
 use crate::config::Join;
 use crate::live::{ParticipantFigures, TrackFigures};
@@ -65,6 +65,7 @@ struct Track {
     jitter_us: Option<u32>,
     oven_delay_us: Option<u32>,
     last: TrackCounters,
+    loss: LossJudge,
     last_delay_us_max: Option<u32>,
 }
 
@@ -198,13 +199,17 @@ impl Member {
     }
 
     /// What was bad about `second`, as bits of [`Clause::bit`]; `None` if it was not to be served throughout it. Who has no
-    /// media yet is given `join_ms_max`; who failed is served badly until somebody dismisses it.
+    /// media yet is given `join_ms_max`; who failed is served badly until it was to leave, or somebody dismisses it.
     pub(super) fn experience(&self, second: i64, bad_if: &BadIf) -> Option<u8> {
         let end = RunTime((second + 1) * 1_000_000);
         let is_over = |at: &RunTime| *at < end;
-        let has_left = match &self.state {
-            State::Ended(at, Outcome::Completed) => is_over(at),
-            _ => false,
+        // The second is judged when it is over for a while: what became of somebody later says nothing of it.
+        let (has_left, has_failed) = match &self.state {
+            State::Ended(at, Outcome::Completed) => (is_over(at), false),
+            State::Ended(at, Outcome::Failed(_)) => {
+                (self.join.leave_at.as_ref().is_some_and(is_over), is_over(at))
+            }
+            State::Awaited | State::Alive => (false, false),
         };
         if has_left || self.dismissed_at.as_ref().is_some_and(is_over) {
             return None;
@@ -218,8 +223,10 @@ impl Member {
         if self.connected && self.sends && self.receives_nothing() {
             return Some(self.fared.of(second));
         }
-        let is_lost = matches!(self.state, State::Ended(..)) || patience < RunTime(second * 1_000_000);
-        is_lost.then(|| if self.connected { Clause::NoMedia.bit() } else { Clause::NotConnected.bit() })
+        let is_lost = has_failed || patience < RunTime(second * 1_000_000);
+        // Who has left since is not connected any more, but was.
+        let was_connected = self.connected || matches!(self.state, State::Ended(..)) && self.was_connected();
+        is_lost.then(|| if was_connected { Clause::NoMedia.bit() } else { Clause::NotConnected.bit() })
     }
 
     /// Marks `second` as played; true the first time.
@@ -277,7 +284,8 @@ impl Member {
         }
     }
 
-    pub(super) fn interval(&mut self, interval: &TrackInterval) {
+    /// Takes in what a track did, which counts to `second`.
+    pub(super) fn interval(&mut self, interval: &TrackInterval, second: i64, bad_if: &BadIf) {
         if self.live(interval.track).is_none() {
             self.track_opened(interval.track, interval.kind, Codec::Other);
         }
@@ -285,6 +293,8 @@ impl Member {
         if let Some(track) = self.live(interval.track) {
             is_first = track.counters.active_us == 0;
             track.add(interval);
+            let bits = broken(interval, bad_if, &mut track.loss);
+            self.fared.add(second, bits);
         }
         self.tracks_unwritten |= is_first;
     }
@@ -359,6 +369,7 @@ impl Track {
             jitter_us: None,
             oven_delay_us: None,
             last: TrackCounters::default(),
+            loss: LossJudge::default(),
             last_delay_us_max: None,
         }
     }
@@ -445,22 +456,55 @@ mod tests {
         }
     }
 
-    #[test]
-    fn each_sender_of_a_track_that_changes_hands_has_a_row_of_its_own() {
-        let join = Join {
+    fn joins_at(at_s: f64, leave_at_s: Option<f64>) -> Join {
+        let time = |s: f64| RunTime((s * 1e6) as i64);
+        Join {
             participant: ParticipantId(0),
             cohort: CohortId(0),
-            at: RunTime(0),
-            leave_at: None,
+            at: time(at_s),
+            leave_at: leave_at_s.map(time),
             others_follow: false,
             source_ip: None,
-        };
-        let mut member = Member::new(&join);
+        }
+    }
+
+    fn failure() -> Outcome {
+        Outcome::Failed(throng_observation::Failure::new(FailureReason::Ice, "no pair"))
+    }
+
+    #[test]
+    fn a_visit_that_ended_well_is_not_bad_in_the_second_in_which_it_still_joined() {
+        let mut seconds = Seconds::new(1);
+        let mut member = Member::new(&joins_at(4.2, Some(6.3)));
+        member.started(RunTime(4_200_000), &mut seconds);
+        member.reached(Phase::DtlsConnected, RunTime(4_600_000), &mut seconds);
+        member.plays_in(5);
+        member.ended(RunTime(6_300_000), &Outcome::Completed, &mut seconds);
+        // It is judged after the visit is over.
+        let of = |second| member.experience(second, &BadIf::default());
+        assert_eq!([3, 4, 5, 6, 7].map(of), [None, None, Some(0), None, None]);
+    }
+
+    #[test]
+    fn who_failed_is_served_badly_from_then_until_it_was_to_leave() {
+        let mut seconds = Seconds::new(1);
+        let mut member = Member::new(&joins_at(4.2, Some(9.5)));
+        member.started(RunTime(4_200_000), &mut seconds);
+        member.ended(RunTime(6_300_000), &failure(), &mut seconds);
+        let bad = Some(Clause::NotConnected.bit());
+        let of = |second| member.experience(second, &BadIf::default());
+        // In the seventh it failed: from its end on it is nobody who joins.
+        assert_eq!([4, 5, 6, 7, 8, 9, 10].map(of), [None, None, bad, bad, bad, None, None]);
+    }
+
+    #[test]
+    fn each_sender_of_a_track_that_changes_hands_has_a_row_of_its_own() {
+        let mut member = Member::new(&joins_at(0.0, None));
         member.track_opened(TrackId(0), MediaKind::Video, Codec::Vp8);
         for (from, packets) in [(Some("a"), 1), (Some("a"), 2), (Some("b"), 10), (None, 0), (Some("a"), 4)] {
             member.track_from(TrackId(0), from.map(str::to_owned));
             if packets > 0 {
-                member.interval(&interval(packets));
+                member.interval(&interval(packets), 0, &BadIf::default());
             }
         }
         let rows = member.rows(true);

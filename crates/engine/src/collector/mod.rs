@@ -261,8 +261,7 @@ impl Collector {
                 }
             }
         }
-        member.fared(middle, experience::broken(interval, &self.desk.bad_if));
-        member.interval(interval);
+        member.interval(interval, middle, &self.desk.bad_if);
     }
 
     fn sent(&mut self, who: u32, interval: &SentInterval) {
