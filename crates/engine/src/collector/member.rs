@@ -226,7 +226,8 @@ impl Member {
         let is_lost = has_failed || patience < RunTime(second * 1_000_000);
         // Who has left since is not connected any more, but was.
         let was_connected = self.connected || matches!(self.state, State::Ended(..)) && self.was_connected();
-        is_lost.then(|| if was_connected { Clause::NoMedia.bit() } else { Clause::NotConnected.bit() })
+        let lacks = if was_connected && !has_failed { Clause::NoMedia } else { Clause::NotConnected };
+        is_lost.then(|| lacks.bit())
     }
 
     /// Marks `second` as played; true the first time.
@@ -490,6 +491,7 @@ mod tests {
         let mut seconds = Seconds::new(1);
         let mut member = Member::new(&joins_at(4.2, Some(9.5)));
         member.started(RunTime(4_200_000), &mut seconds);
+        member.reached(Phase::DtlsConnected, RunTime(4_600_000), &mut seconds);
         member.ended(RunTime(6_300_000), &failure(), &mut seconds);
         let bad = Some(Clause::NotConnected.bit());
         let of = |second| member.experience(second, &BadIf::default());
