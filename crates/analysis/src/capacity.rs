@@ -5,6 +5,12 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use throng_observation::{Goal, HoldRow, Passed, Purpose};
 
+use crate::search::criterion;
+use crate::search::loads::{Criterion, Loads};
+
+mod doubts;
+use doubts::Seen;
+
 /// What a search came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -13,6 +19,8 @@ pub enum Conclusion {
     Found,
     /// Every load that was tried passed.
     AtLeast,
+    /// A load passed, and a smaller crowd was served badly in the soak: the number does not hold for long.
+    NotSustained,
     /// No load passed.
     NeverPasses,
     /// Seconds were bad without a reason in the load: this host is too noisy.
@@ -28,6 +36,7 @@ impl Conclusion {
         match self {
             Self::Found => "found",
             Self::AtLeast => "at_least",
+            Self::NotSustained => "not_sustained",
             Self::NeverPasses => "never_passes",
             Self::Undecidable => "undecidable",
             Self::Invalid => "invalid",
@@ -38,10 +47,25 @@ impl Conclusion {
 /// Between which loads a goal's limit lies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bracket {
-    /// The largest load that passed below every one that failed; `None` if none did.
+    /// The largest load that passed below every one that fails; `None` if none did.
     pub passing: Option<u32>,
-    /// The smallest load that failed; `None` if none did.
+    /// The smallest load that fails, which is above it; `None` if none did.
     pub failing: Option<u32>,
+}
+
+/// A crowd below the limit that was held for long.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Soak {
+    /// How many.
+    pub users: u32,
+    /// What it came to.
+    pub passed: Passed,
+    /// Seconds that were judged, and those of them that were bad.
+    pub seconds: u32,
+    /// The bad ones among them.
+    pub bad_seconds: u32,
+    /// Seconds from when it was judged to the first bad one.
+    pub broke_after_s: Option<f64>,
 }
 
 /// How large a crowd is served well.
@@ -51,14 +75,16 @@ pub struct Capacity {
     pub conclusion: Conclusion,
     /// The goal that was looked for.
     pub goal: Goal,
-    /// The median over the repeats of the largest crowd that passed.
+    /// The largest crowd that passes, by one model of all holds of all repeats: isotonic regression (docs/find.md).
     pub users: Option<u32>,
-    /// The smallest crowd that failed in any repeat.
+    /// The smallest crowd that fails by the same model: always above [`Self::users`].
     pub first_failing: Option<u32>,
     /// The bracket of each repeat that came to one.
     pub runs: Vec<Bracket>,
     /// What the same holds say of each goal, in the order of [`Goal::ALL`].
     pub goals: [Bracket; 3],
+    /// The crowd that was held for long, where one was.
+    pub soak: Option<Soak>,
     /// The longest that the server took to recover after a load that failed, milliseconds.
     pub recovery_ms: Option<u64>,
     /// Seconds that the search judged.
@@ -66,63 +92,58 @@ pub struct Capacity {
     /// Where a value of the scenario was varied and not the number of users: loads are numbers of values, and this is what
     /// they mean.
     pub values: BTreeMap<u32, String>,
-    /// What else has to be said, in sentences: an end before its time, a server that did not come back, runs that disagree.
+    /// Why the number is not certain, in clauses that follow it: seconds that were bad at any load, runs that disagree, an end
+    /// before its time. Empty where nothing speaks against it.
+    pub doubts: Vec<String>,
+    /// What else has to be said, in sentences.
     pub notes: Vec<String>,
 }
-
-/// Results of repeats that are further apart than this share of their median are unstable.
-const SPREAD_RATIO_MAX: f64 = 0.10;
-/// A server that takes longer than this to recover has got stuck in its overload.
-const RECOVERY_MS_MAX: u64 = 60_000;
 
 impl Capacity {
     /// From the holds of a search for `goal`; `None` when nothing was held.
     #[must_use]
     pub fn of(holds: &[HoldRow], goal: Goal) -> Option<Self> {
-        let ended: Vec<&HoldRow> = holds.iter().filter(|hold| hold.until.is_some()).collect();
-        let last = ended.last()?;
+        let ended: Vec<HoldRow> = holds.iter().filter(|hold| hold.until.is_some()).cloned().collect();
+        let first = ended.first()?.users;
+        let judged_by = criterion(&ended, goal);
+        let loads = Loads::of(ended.iter(), judged_by, 0);
+        let bracket = bracket(&loads);
         let repeats = ended.iter().map(|hold| hold.repeat).max().unwrap_or(1);
-        let runs: Vec<Bracket> = (1..=repeats)
-            .map(|repeat| bracket(ended.iter().filter(|hold| hold.repeat == repeat).copied(), goal))
-            .filter(|bracket| bracket.passing.is_some())
-            .collect();
-        let first_failing = bracket(ended.iter().copied(), goal).failing;
-        let mut passing: Vec<u32> = runs.iter().filter_map(|run| run.passing).collect();
-        passing.sort_unstable();
-        let users = passing.get(passing.len().saturating_sub(1) / 2).copied();
-        let limited: Vec<&HoldRow> = ended
-            .iter()
-            .filter(|hold| hold.passed(goal) == Passed::Undecided && hold.limited_seconds > 0)
-            .copied()
-            .collect();
-        // A load that was held again, and decided, was not beyond the generator.
-        let is_decided_since = |limited: &HoldRow| {
-            ended.iter().any(|hold| {
-                hold.number > limited.number
-                    && hold.users >= limited.users
-                    && hold.passed(goal) != Passed::Undecided
-            })
-        };
-        let is_limited = limited.iter().any(|hold| !is_decided_since(hold));
-        let conclusion = match (users, first_failing) {
+        let of_repeat =
+            |repeat| Loads::of(ended.iter().filter(move |hold| hold.repeat == repeat), judged_by, 0);
+        let soak = soak(&ended, goal);
+        let is_sustained = soak.is_none_or(|soak| soak.passed != Passed::No);
+        let is_limited = is_limited(&ended, goal);
+        let conclusion = match (bracket.passing, bracket.failing) {
+            (Some(_), _) if !is_sustained => Conclusion::NotSustained,
             (Some(_), Some(_)) => Conclusion::Found,
             _ if is_limited => Conclusion::Invalid,
-            (Some(_), None) if is_noise(last, goal) => Conclusion::Undecidable,
+            (Some(_), None) if ended.iter().all(|hold| hold.users == first && is_noisy(hold, goal)) => {
+                Conclusion::Undecidable
+            }
             (Some(_), None) => Conclusion::AtLeast,
-            (None, _) => never(&ended, goal),
+            (None, Some(_)) => never(&ended, goal),
+            (None, None) => Conclusion::Undecidable,
         };
+        let runs: Vec<Bracket> = (1..=repeats)
+            .map(|repeat| self::bracket(&of_repeat(repeat)))
+            .filter(|bracket| bracket.passing.is_some())
+            .collect();
         let recovery_ms = ended.iter().filter_map(|hold| hold.recovery_ms).max();
+        let seen = Seen { ended: &ended, goal, loads: &loads, runs: &runs };
         Some(Self {
             conclusion,
             goal,
-            users,
-            first_failing,
-            notes: notes(&ended, &passing, first_failing, recovery_ms, !limited.is_empty()),
-            runs,
-            goals: Goal::ALL.map(|goal| bracket(ended.iter().copied(), goal)),
-            recovery_ms,
+            users: bracket.passing,
+            first_failing: bracket.failing,
+            goals: Goal::ALL.map(|goal| self::bracket(&Loads::of(ended.iter(), Criterion::Goal(goal), 0))),
+            soak,
             judged_s: ended.iter().map(|hold| hold.seconds).sum(),
-            values: holds.iter().filter_map(|hold| Some((hold.users, hold.value.clone()?))).collect(),
+            values: ended.iter().filter_map(|hold| Some((hold.users, hold.value.clone()?))).collect(),
+            doubts: seen.doubts(),
+            notes: seen.notes(recovery_ms, is_limited),
+            recovery_ms,
+            runs,
         })
     }
 
@@ -131,11 +152,15 @@ impl Capacity {
     pub fn statement(&self, noun: &str) -> String {
         let whole = |load: u32| self.values.get(&load).cloned().unwrap_or_else(|| format!("{load} {noun}"));
         let users = self.users.map_or_else(|| format!("no {noun}"), whole);
-        match (self.conclusion, self.first_failing) {
+        let said = match (self.conclusion, self.first_failing) {
             (Conclusion::Found, Some(failing)) => {
                 format!("{users} ({}first failing load {})", self.runs(), self.load(failing))
             }
-            (Conclusion::AtLeast, _) => format!("at least {users} (no load that was tried failed)"),
+            (Conclusion::NotSustained, _) => format!("{users}, not sustained: {}", self.soaked(noun)),
+            (Conclusion::AtLeast, _) if self.doubts.is_empty() => {
+                format!("at least {users} (no load that was tried failed)")
+            }
+            (Conclusion::AtLeast, _) => format!("at least {users}"),
             (Conclusion::Invalid, _) => match self.users {
                 Some(users) => format!("invalid: the generator was the limit above {}", whole(users)),
                 None => "invalid: the generator was the limit".to_owned(),
@@ -145,7 +170,8 @@ impl Capacity {
                 None => format!("not one: a crowd of {failing} was not served well"),
             },
             _ => "undecidable here: seconds were bad without a reason in the load".to_owned(),
-        }
+        };
+        std::iter::once(said).chain(self.doubts.iter().cloned()).collect::<Vec<_>>().join("; ")
     }
 
     /// A load as people read it: a number of users, or the value that it stands for.
@@ -164,74 +190,64 @@ impl Capacity {
             _ => String::new(),
         }
     }
-}
 
-/// Between which loads the limit lies; what a load came to last counts.
-fn bracket<'a>(holds: impl Iterator<Item = &'a HoldRow>, goal: Goal) -> Bracket {
-    let mut loads = std::collections::BTreeMap::new();
-    for hold in holds.filter(|hold| hold.purpose != Purpose::Soak && hold.passed(goal) != Passed::Undecided) {
-        loads.insert(hold.users, hold.passed(goal));
+    fn soaked(&self, noun: &str) -> String {
+        let Some(soak) = self.soak else { return String::new() };
+        let of = self.values.get(&soak.users).cloned().unwrap_or_else(|| format!("{} {noun}", soak.users));
+        let when = soak.broke_after_s.map_or_else(String::new, |s| format!(" after {s:.0} s"));
+        format!(
+            "held for long, {of} were served badly{when} ({} of {} s bad)",
+            soak.bad_seconds, soak.seconds
+        )
     }
-    let failing = loads.iter().find(|(_, passed)| **passed == Passed::No).map(|(users, _)| *users);
-    let passing = loads.range(..failing.unwrap_or(u32::MAX)).next_back().map(|(users, _)| *users);
-    Bracket { passing, failing }
 }
 
-fn is_noise(hold: &HoldRow, goal: Goal) -> bool {
+/// Between which loads the limit lies.
+fn bracket(loads: &Loads) -> Bracket {
+    let users = |load: Option<crate::search::loads::Load>| load.map(|load| load.users);
+    Bracket { passing: users(loads.passing()), failing: users(loads.failing()) }
+}
+
+/// The last soak.
+fn soak(ended: &[HoldRow], goal: Goal) -> Option<Soak> {
+    let hold = ended.iter().rfind(|hold| hold.purpose == Purpose::Soak)?;
+    let since =
+        |at: throng_observation::RunTime| (at.0 - hold.judged_from.unwrap_or(hold.from).0) as f64 / 1e6;
+    Some(Soak {
+        users: hold.users,
+        passed: hold.passed(goal),
+        seconds: hold.seconds,
+        bad_seconds: hold.bad_seconds[goal as usize],
+        // The second that was bad ended then.
+        broke_after_s: hold.broke_at.map(|at| (since(at) - 1.0).max(0.0)),
+    })
+}
+
+/// Whether the generator was the limit of a load that was not decided since.
+fn is_limited(ended: &[HoldRow], goal: Goal) -> bool {
+    let undecided = |hold: &&HoldRow| hold.passed(goal) == Passed::Undecided && hold.limited_seconds > 0;
+    // A load that was held again, and decided, was not beyond the generator.
+    let is_decided_since = |limited: &HoldRow| {
+        ended.iter().any(|hold| {
+            hold.number > limited.number
+                && hold.users >= limited.users
+                && hold.passed(goal) != Passed::Undecided
+        })
+    };
+    ended.iter().filter(undecided).any(|hold| !is_decided_since(hold))
+}
+
+/// Half of what a load may have of bad seconds is too much for the floor.
+fn is_noisy(hold: &HoldRow, goal: Goal) -> bool {
     let bad = f64::from(hold.bad_seconds[goal as usize]);
-    hold.purpose == Purpose::Baseline && bad / f64::from(hold.seconds.max(1)) >= goal.exceed_ratio() / 2.0
+    bad / f64::from(hold.seconds.max(1)) >= goal.exceed_ratio() / 2.0
 }
 
 /// No load passed: because of the server, or because of a noise that spoils some seconds of any load?
-fn never(ended: &[&HoldRow], goal: Goal) -> Conclusion {
+fn never(ended: &[HoldRow], goal: Goal) -> Conclusion {
     let smallest = ended.iter().min_by_key(|hold| hold.users);
-    let is_mostly_bad =
-        smallest.is_some_and(|hold| hold.bad_seconds[goal as usize] * 2 > hold.seconds || hold.seconds == 0);
-    if is_mostly_bad { Conclusion::NeverPasses } else { Conclusion::Undecidable }
-}
-
-fn notes(
-    ended: &[&HoldRow],
-    passing: &[u32],
-    first_failing: Option<u32>,
-    recovery_ms: Option<u64>,
-    was_limited: bool,
-) -> Vec<String> {
-    let mut notes = Vec::new();
-    // A value next in the list, or a whole room more, is the smallest step there is, however far it is.
-    let step = ended.iter().map(|hold| hold.users).reduce(common_divisor).unwrap_or(1);
-    if let (Some(min), Some(max)) = (passing.first(), passing.last())
-        && max - min > step
-        && f64::from(max - min) > SPREAD_RATIO_MAX * f64::from(*max)
-    {
-        notes.push(format!("unstable: the runs came to between {min} and {max}"));
-    }
-    if was_limited && first_failing.is_some() {
-        notes.push("in some holds the generator was the limit; they were not counted".to_owned());
-    }
-    if let Some(ms) = recovery_ms.filter(|ms| *ms > RECOVERY_MS_MAX) {
-        notes.push(format!(
-            "the server takes up to {} s to recover from too large a crowd: it gets stuck in its overload",
-            ms / 1000
-        ));
-    }
-    let never_back =
-        ended.iter().filter(|hold| hold.passed.contains(&Passed::No)).filter_map(|hold| hold.why.as_ref());
-    notes.extend(never_back.filter(|why| *why == crate::search::NEVER_BACK).take(1).cloned());
-    let confirmed = ended.iter().any(|hold| {
-        hold.purpose == Purpose::Confirm
-            && Some(hold.users) == first_failing
-            && hold.passed.contains(&Passed::No)
-    });
-    if first_failing.is_some() && !passing.is_empty() && !confirmed {
-        notes.push("the failing load was not held a second time: the search ended before".to_owned());
-    }
-    notes
-}
-
-/// The largest number that divides both.
-fn common_divisor(a: u32, b: u32) -> u32 {
-    if b == 0 { a } else { common_divisor(b, a % b) }
+    let is_overloaded = smallest.is_some_and(|hold| hold.is_overloaded(goal));
+    if is_overloaded { Conclusion::NeverPasses } else { Conclusion::Undecidable }
 }
 
 #[cfg(test)]
@@ -247,6 +263,7 @@ mod tests {
             users,
             passed: [passed; 3],
             bad_seconds: [bad; 3],
+            bad_to_the_end: bad > 0,
             seconds: 30,
             until: Some(RunTime(1)),
             ..HoldRow::default()
@@ -279,10 +296,60 @@ mod tests {
             hold(1, Purpose::Demand, 10, Passed::Yes),
             hold(1, Purpose::Demand, 15, Passed::No),
             hold(1, Purpose::Confirm, 15, Passed::Yes),
+            hold(1, Purpose::Again, 15, Passed::Yes),
         ];
         let capacity = Capacity::of(&holds, Goal::Acceptable).unwrap();
         assert_eq!((capacity.conclusion, capacity.users), (Conclusion::AtLeast, Some(15)));
-        assert!(capacity.statement("viewers").starts_with("at least 15 viewers"));
+        assert_eq!(capacity.statement("viewers"), "at least 15 viewers; 15 failed in 1 of 3 holds");
+    }
+
+    #[test]
+    fn a_soak_that_fails_is_in_the_answer() {
+        let mut holds = vec![
+            hold(1, Purpose::Demand, 20, Passed::Yes),
+            hold(1, Purpose::Bisect, 21, Passed::No),
+            hold(1, Purpose::Confirm, 21, Passed::No),
+            HoldRow {
+                seconds: 600,
+                bad_seconds: [580; 3],
+                from: RunTime(0),
+                judged_from: Some(RunTime(10_000_000)),
+                broke_at: Some(RunTime(30_000_000)),
+                ..hold(1, Purpose::Soak, 18, Passed::No)
+            },
+        ];
+        let capacity = Capacity::of(&holds, Goal::Acceptable).unwrap();
+        assert_eq!(capacity.conclusion, Conclusion::NotSustained);
+        assert_eq!(
+            capacity.statement("viewers"),
+            "20 viewers, not sustained: held for long, 18 viewers were served badly after 19 s (580 of 600 s bad)"
+        );
+        holds[3].passed = [Passed::Yes; 3];
+        let capacity = Capacity::of(&holds, Goal::Acceptable).unwrap();
+        assert_eq!(capacity.statement("viewers"), "20 viewers (first failing load 21)");
+    }
+
+    #[test]
+    fn an_end_before_its_time_is_told_with_the_number() {
+        let holds = [hold(1, Purpose::Demand, 15, Passed::Yes), hold(1, Purpose::Demand, 27, Passed::No)];
+        let told = Capacity::of(&holds, Goal::Acceptable).unwrap().statement("viewers");
+        assert!(told.contains("nothing between 15 and 27 was decided"), "{told}");
+        assert!(told.contains("not held a second time"), "{told}");
+    }
+
+    #[test]
+    fn what_passed_and_then_failed_is_told_to_have_got_worse() {
+        let mut holds = vec![
+            hold(1, Purpose::Demand, 10, Passed::Yes),
+            hold(1, Purpose::Demand, 15, Passed::Yes),
+            hold(1, Purpose::Demand, 22, Passed::No),
+            hold(1, Purpose::Verify, 15, Passed::No),
+            hold(1, Purpose::Again, 15, Passed::No),
+        ];
+        (0..).zip(&mut holds).for_each(|(number, hold)| hold.number = number);
+        let capacity = Capacity::of(&holds, Goal::Acceptable).unwrap();
+        assert_eq!((capacity.users, capacity.first_failing), (Some(10), Some(15)));
+        assert!(capacity.doubts.iter().any(|doubt| doubt.contains("got worse with time")), "{capacity:?}");
     }
 
     #[test]

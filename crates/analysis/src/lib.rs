@@ -10,6 +10,11 @@ pub mod search;
 
 pub mod capacity;
 
+pub mod disturbance;
+
+mod late_joins;
+pub use late_joins::late_joins;
+
 pub mod knowledge;
 
 pub mod windows;

@@ -107,7 +107,9 @@ fn of_holds(holds: &[HoldRow], capacity: &Capacity, fares: &BTreeMap<i64, Fare>)
     let first_fail = holds.iter().find(|hold| {
         hold.until.is_some() && Some(hold.users) == capacity.first_failing && hold.passed(goal) == Passed::No
     });
-    let pass = at(capacity.users, Passed::Yes);
+    // Where seconds are bad at any load, what passes is not mostly bad, and no hold of it need have kept the goal.
+    let pass =
+        at(capacity.users, Passed::Yes).or_else(|| longest(&|hold| Some(hold.users) == capacity.users));
     let base = holds.iter().find(|hold| hold.purpose == Purpose::Baseline && hold.until.is_some());
     let base = base.or_else(|| {
         let passed = holds.iter().filter(|hold| hold.passed(goal) == Passed::Yes && hold.until.is_some());

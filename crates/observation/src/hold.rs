@@ -15,15 +15,30 @@ pub enum Purpose {
     Demand,
     /// Between a load that passed and one that failed.
     Bisect,
+    /// A load again of which its holds do not yet agree, or one bad moment decided.
+    Again,
     /// The failing load again, for longer: one unlucky moment must not decide.
     Confirm,
+    /// The passing load again after the failing one was confirmed: it must not have passed by luck, or only early.
+    Verify,
+    /// A low and a high load in turns: does it depend on the load at all that seconds are bad?
+    Contrast,
     /// Below the limit for long: what leaks or drifts shows here.
     Soak,
 }
 
 impl Purpose {
     /// All.
-    pub const ALL: [Self; 5] = [Self::Baseline, Self::Demand, Self::Bisect, Self::Confirm, Self::Soak];
+    pub const ALL: [Self; 8] = [
+        Self::Baseline,
+        Self::Demand,
+        Self::Bisect,
+        Self::Again,
+        Self::Confirm,
+        Self::Verify,
+        Self::Contrast,
+        Self::Soak,
+    ];
 
     /// The word for it in tables and keys.
     #[must_use]
@@ -32,7 +47,10 @@ impl Purpose {
             Self::Baseline => "baseline",
             Self::Demand => "demand",
             Self::Bisect => "bisect",
+            Self::Again => "again",
             Self::Confirm => "confirm",
+            Self::Verify => "verify",
+            Self::Contrast => "contrast",
             Self::Soak => "soak",
         }
     }
@@ -133,6 +151,13 @@ pub struct HoldRow {
     pub seconds: u32,
     /// Seconds that were bad, by [`Goal`] in the order of [`Goal::ALL`].
     pub bad_seconds: [u32; 3],
+    /// Stretches of bad seconds for [`Goal::Acceptable`], those less than 3 good seconds apart counted as one: how often it
+    /// went bad, where [`Self::bad_seconds`] says for how long.
+    pub bad_stretches: u32,
+    /// Whether it was still bad when it ended: a moment is over while the load lasts, an overload is not.
+    pub bad_to_the_end: bool,
+    /// When the first second was bad for [`Goal::Acceptable`]: its end.
+    pub broke_at: Option<RunTime>,
     /// What it came to, by [`Goal`] in the order of [`Goal::ALL`].
     pub passed: [Passed; 3],
     /// Participants × seconds that were judged.
@@ -152,5 +177,17 @@ impl HoldRow {
     #[must_use]
     pub fn passed(&self, goal: Goal) -> Passed {
         self.passed[goal as usize]
+    }
+
+    /// Whether more than half of its seconds were bad for `goal`.
+    #[must_use]
+    pub fn is_mostly_bad(&self, goal: Goal) -> bool {
+        self.bad_seconds[goal as usize] * 2 > self.seconds || self.seconds == 0
+    }
+
+    /// Whether it was mostly bad, and to the end: an overload lasts while the load does.
+    #[must_use]
+    pub fn is_overloaded(&self, goal: Goal) -> bool {
+        self.is_mostly_bad(goal) && self.bad_to_the_end
     }
 }

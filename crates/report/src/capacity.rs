@@ -1,15 +1,17 @@
 //! The answer of a search, in the summary's shape.
 
-use throng_analysis::capacity::{Bracket, Capacity, Conclusion};
+use throng_analysis::capacity::{Bracket, Capacity, Conclusion, Soak};
+use throng_analysis::disturbance::Disturbances;
 use throng_observation::run::RunData;
-use throng_observation::{Goal, HoldRow};
+use throng_observation::{Goal, HoldRow, Passed};
 use throng_scenario::Scenario;
 
-use crate::summary::{CapacitySummary, GoalBracket, RunOutcome};
+use crate::summary::{CapacitySummary, GoalBracket, RunOutcome, SoakSummary};
 
 /// What the holds of a run came to; `None` for a plain run.
 pub(crate) fn summarise(run: &RunData) -> Option<CapacitySummary> {
-    let capacity = Capacity::of(&run.holds, Goal::Acceptable)?;
+    let mut capacity = Capacity::of(&run.holds, Goal::Acceptable)?;
+    capacity.doubts.extend(throng_analysis::late_joins(run, &capacity));
     let noun = noun(run);
     let bracket = |(goal, bracket): (Goal, &Bracket)| GoalBracket {
         goal: goal.key().to_owned(),
@@ -17,6 +19,7 @@ pub(crate) fn summarise(run: &RunData) -> Option<CapacitySummary> {
         passing: bracket.passing,
         failing: bracket.failing,
     };
+    let disturbances = Disturbances::of(run, &capacity).map(|times| times.sentence());
     Some(CapacitySummary {
         users: capacity.users,
         first_failing: capacity.first_failing,
@@ -28,8 +31,20 @@ pub(crate) fn summarise(run: &RunData) -> Option<CapacitySummary> {
         goals: Goal::ALL.into_iter().zip(&capacity.goals).map(bracket).collect(),
         recovery_ms: capacity.recovery_ms,
         judged_s: capacity.judged_s,
-        notes: capacity.notes,
+        soak: capacity.soak.map(soak),
+        doubts: capacity.doubts,
+        notes: capacity.notes.into_iter().chain(disturbances).collect(),
     })
+}
+
+fn soak(soak: Soak) -> SoakSummary {
+    SoakSummary {
+        users: soak.users,
+        sustained: (soak.passed != Passed::Undecided).then_some(soak.passed == Passed::Yes),
+        seconds: soak.seconds,
+        bad_seconds: soak.bad_seconds,
+        broke_after_s: soak.broke_after_s,
+    }
 }
 
 /// Who is counted: viewers, participants, or those of rooms that come and go as a whole.
@@ -57,6 +72,22 @@ impl CapacitySummary {
     }
 }
 
+impl SoakSummary {
+    /// In a sentence: "18 users for 600 s, 580 s bad, the first after 14 s: not sustained".
+    pub(crate) fn sentence(&self) -> String {
+        let bad = match (self.bad_seconds, self.broke_after_s) {
+            (0, _) | (_, None) => "no second bad".to_owned(),
+            (bad, Some(after)) => format!("{bad} s bad, the first after {after:.0} s"),
+        };
+        let sustained = match self.sustained {
+            Some(true) => "sustained",
+            Some(false) => "not sustained",
+            None => "not decided",
+        };
+        format!("{} users for {} s, {bad}: {sustained}", self.users, self.seconds)
+    }
+}
+
 /// The values up to the largest that was tried; one between that was not is named by its place.
 fn values(holds: &[HoldRow]) -> Vec<String> {
     let name = |place: u32| {
@@ -76,7 +107,7 @@ pub(crate) fn outcome(capacity: &CapacitySummary) -> RunOutcome {
     let is = |conclusion: Conclusion| capacity.verdict == conclusion.key();
     if is(Conclusion::Found) || is(Conclusion::AtLeast) {
         RunOutcome::Met
-    } else if is(Conclusion::NeverPasses) {
+    } else if is(Conclusion::NeverPasses) || is(Conclusion::NotSustained) {
         RunOutcome::Missed
     } else {
         RunOutcome::Invalid

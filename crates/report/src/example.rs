@@ -237,6 +237,8 @@ pub(crate) fn searched() -> RunData {
                 judged_from: Some(RunTime((at + 5) * 1_000_000)),
                 until: Some(RunTime((at + length) * 1_000_000)),
                 seconds: (length - 5) as u32,
+                bad_seconds: [if over { (length - 5) as u32 } else { 0 }; 3],
+                bad_to_the_end: over,
                 passed,
                 ..HoldRow::default()
             });

@@ -133,16 +133,16 @@ pub enum RunOutcome {
 /// How many are served well, by a search (`throng find`).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CapacitySummary {
-    /// The largest crowd that was served well: the median over the repeats of the search. `null` if none was.
+    /// The largest crowd that was served well, by one model of all loads that were held (docs/find.md). `null` if none was.
     pub users: Option<u32>,
-    /// The smallest crowd that was not. `null` if none failed.
+    /// The smallest crowd that was not, by the same model: always larger. `null` if none failed.
     pub first_failing: Option<u32>,
     /// What each repeat of the search came to.
     pub runs: Vec<u32>,
     /// The goal that was searched: `acceptable`.
     pub goal: String,
-    /// `found`, `at_least` (nothing that was tried failed), `never_passes`, `undecidable` (this host is too noisy) or
-    /// `invalid` (the generator was the limit).
+    /// `found`, `at_least` (no load that was tried fails), `not_sustained` (the soak failed), `never_passes`, `undecidable`
+    /// (this host is too noisy) or `invalid` (the generator was the limit).
     pub verdict: String,
     /// The answer in a sentence, with the load that failed.
     pub statement: String,
@@ -155,8 +155,27 @@ pub struct CapacitySummary {
     pub recovery_ms: Option<u64>,
     /// Seconds that were judged.
     pub judged_s: u32,
+    /// A crowd below the limit that was held for long; `null` where none was.
+    pub soak: Option<SoakSummary>,
+    /// Why the number is not certain: clauses that the statement ends with. Empty where nothing speaks against it.
+    pub doubts: Vec<String>,
     /// What else has to be said.
     pub notes: Vec<String>,
+}
+
+/// A crowd below the limit that was held for long.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SoakSummary {
+    /// How many users.
+    pub users: u32,
+    /// Whether it was served well to the end; `null` where the search ended before.
+    pub sustained: Option<bool>,
+    /// Seconds that were judged.
+    pub seconds: u32,
+    /// Seconds of them that were bad.
+    pub bad_seconds: u32,
+    /// How many seconds were judged before the first bad one; `null` where none was bad.
+    pub broke_after_s: Option<f64>,
 }
 
 /// Between which loads a goal's limit lies.

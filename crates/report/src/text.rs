@@ -145,6 +145,9 @@ fn capacity_lines(out: &mut String, capacity: &CapacitySummary) {
     if let Some(ms) = capacity.recovery_ms {
         line(out, "recovery", &format!("{} after too large a crowd", duration_ms(ms as f64)));
     }
+    if let Some(soak) = &capacity.soak {
+        line(out, "soak", &soak.sentence());
+    }
     for note in &capacity.notes {
         line(out, "note", note);
     }

@@ -1,5 +1,7 @@
 //! The steps of a search, and how users fared: tables that a folder from before them has not.
 
+use std::collections::BTreeSet;
+
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, Transaction};
 use throng_observation::run::CohortId;
@@ -25,7 +27,7 @@ pub(crate) const EXPERIENCE: [&str; 11] = [
 ];
 
 /// Columns of `hold`.
-pub(crate) const HOLD: [&str; 20] = [
+pub(crate) const HOLD: [&str; 23] = [
     "number",
     "repetition",
     "purpose",
@@ -46,6 +48,9 @@ pub(crate) const HOLD: [&str; 20] = [
     "recovery_ms",
     "why",
     "value",
+    "bad_stretches",
+    "broke_at_us",
+    "bad_to_the_end",
 ];
 
 /// The statements that make the tables.
@@ -58,7 +63,9 @@ pub(crate) const CREATE: &str = "
              seconds INTEGER NOT NULL, bad_seconds_clean INTEGER NOT NULL, bad_seconds_acceptable INTEGER NOT NULL,
              bad_seconds_broken INTEGER NOT NULL, passed_clean TEXT NOT NULL, passed_acceptable TEXT NOT NULL,
              passed_broken TEXT NOT NULL, user_seconds INTEGER NOT NULL, bad_user_seconds INTEGER NOT NULL,
-             limited_seconds INTEGER NOT NULL, recovery_ms INTEGER, why TEXT, value TEXT);";
+             limited_seconds INTEGER NOT NULL, recovery_ms INTEGER, why TEXT, value TEXT,
+             bad_stretches INTEGER NOT NULL, broke_at_us INTEGER,
+             bad_to_the_end INTEGER NOT NULL);";
 
 /// Writes what waits.
 pub(crate) fn put_all(db: &Transaction<'_>, waiting: &Waiting) -> rusqlite::Result<()> {
@@ -74,7 +81,25 @@ pub(crate) fn read_all(db: &Connection) -> rusqlite::Result<(Vec<ExperienceRow>,
         return Ok(Default::default());
     }
     let experience = list(db, "experience", &EXPERIENCE, "second, cohort", read_experience)?;
-    Ok((experience, list(db, "hold", &HOLD, "number", read_hold)?))
+    let known = known_columns(db)?;
+    let columns = HOLD.map(|column| if known.contains(column) { column } else { absent(column) });
+    Ok((experience, list(db, "hold", &columns, "number", read_hold)?))
+}
+
+/// The columns that the table `hold` of this file has: the last came later.
+fn known_columns(db: &Connection) -> rusqlite::Result<BTreeSet<String>> {
+    let mut statement = db.prepare("SELECT name FROM pragma_table_info('hold')")?;
+    statement.query_map([], |row| row.get(0))?.collect()
+}
+
+/// What stands for a column that is not there.
+fn absent(column: &str) -> &'static str {
+    match column {
+        "bad_stretches" => "0",
+        // What failed there failed by the rule of then: for as long as it was looked at.
+        "bad_to_the_end" => "passed_acceptable = 'no'",
+        _ => "NULL",
+    }
 }
 
 fn experience(row: &ExperienceRow) -> Vec<Value> {
@@ -103,6 +128,9 @@ fn hold(row: &HoldRow) -> Vec<Value> {
         opt(row.recovery_ms.map(|ms| i64::try_from(ms).unwrap_or(i64::MAX))),
         opt(row.why.clone()),
         opt(row.value.clone()),
+        i64::from(row.bad_stretches).into(),
+        opt(row.broke_at.map(|at| at.0)),
+        row.bad_to_the_end.into(),
     ]);
     values
 }
@@ -147,6 +175,9 @@ fn read_hold(row: &Row<'_>) -> rusqlite::Result<HoldRow> {
     read.recovery_ms = c.take::<Option<i64>>()?.and_then(|ms| u64::try_from(ms).ok());
     read.why = c.take()?;
     read.value = c.take()?;
+    read.bad_stretches = c.take()?;
+    read.broke_at = c.take::<Option<i64>>()?.map(RunTime);
+    read.bad_to_the_end = c.take()?;
     Ok(read)
 }
 
@@ -197,6 +228,9 @@ mod tests {
             limited_seconds: 2,
             recovery_ms: Some(1500),
             why: Some("the server died".into()),
+            bad_stretches: 2,
+            broke_at: Some(RunTime(9)),
+            bad_to_the_end: true,
             ..HoldRow::default()
         };
         let mut waiting = Waiting::default();

@@ -9,8 +9,11 @@ use super::{Second, Settings};
 
 /// More than this share of users badly served …
 const HARD_RATIO: f64 = 0.20;
-/// … for so many seconds in a row is a failure that needs no more seconds.
-const HARD_SECONDS: u32 = 5;
+/// … for so many seconds in a row is a failure that needs no more seconds, and so is a load that failed and went on being bad
+/// for as long. What is over sooner may be a moment, and the load is looked at to its end.
+const LASTING_S: u32 = 10;
+/// Bad seconds with fewer good ones between them are one stretch.
+const STRETCHES_APART_S: u32 = 3;
 /// Queues have settled when the median delay moved less than this over [`SETTLED_OVER`] seconds: 5 ms a second.
 const SETTLED_WITHIN_MS: f64 = 25.0;
 const SETTLED_OVER: usize = 5;
@@ -46,6 +49,9 @@ pub(crate) struct Holding {
     /// Seconds in a row in which many were badly served, and in how many of them the generator was past its limits.
     hard_s: u32,
     hard_limited_s: u32,
+    /// Judged seconds in a row that were bad, and that were good since the last bad one.
+    bad_s: u32,
+    good_s: u32,
     /// It failed so clearly that no more seconds are needed.
     is_lost: bool,
 }
@@ -62,6 +68,8 @@ impl Holding {
             delays_ms: VecDeque::with_capacity(SETTLED_OVER),
             hard_s: 0,
             hard_limited_s: 0,
+            bad_s: 0,
+            good_s: 0,
             is_lost: false,
         }
     }
@@ -72,6 +80,11 @@ impl Holding {
 
     pub(crate) fn whole_s(&self) -> u32 {
         self.trials[0].whole_s
+    }
+
+    /// How long a load is bad on end that is not just disturbed: in a short search no longer than it looks at a load.
+    fn lasting_s(&self) -> u32 {
+        LASTING_S.min(self.settings.pace.hold_s)
     }
 
     pub(crate) fn second(&mut self, second: &Second) -> Verdict {
@@ -88,7 +101,7 @@ impl Holding {
             self.judge(second);
         }
         // While the crowd grows to its size, joins may hurt; once it is complete, they are no excuse.
-        let is_hard = self.hard_s >= HARD_SECONDS && (second.is_complete || !self.is_settling());
+        let is_hard = self.hard_s >= self.lasting_s() && (second.is_complete || !self.is_settling());
         if self.is_generator_limited() || (is_hard && self.hard_limited_s >= LIMITED_MIN) {
             self.row.limited_seconds = self.row.limited_seconds.max(self.hard_limited_s);
             self.end(second, Some("the generator was the limit"));
@@ -100,21 +113,45 @@ impl Holding {
         self.is_lost |= is_hard;
         let is_seen =
             self.row.purpose != Purpose::Confirm || self.row.seconds >= CONFIRM_MIN_S.min(self.whole_s());
+        self.row.passed = self.trials.map(|trials| trials.passed());
         if self.is_lost && is_seen {
-            self.row.passed = self.trials.map(|trials| trials.passed());
             for goal in [Goal::Clean, Goal::Acceptable, self.settings.goal] {
                 self.row.passed[goal as usize] = Passed::No;
             }
-            self.end(second, Some("more than 20 % of the users were badly served for 5 s"));
+            let why = format!(
+                "more than {:.0} % of the users were badly served for {} s",
+                HARD_RATIO * 100.0,
+                self.lasting_s()
+            );
+            self.end(second, Some(&why));
             return Verdict::Ended;
         }
-        self.row.passed = self.trials.map(|trials| trials.passed());
-        let passed = self.row.passed(self.settings.goal);
-        if passed == Passed::Undecided || (passed == Passed::No && !is_seen) {
+        if !self.is_decided() {
             return Verdict::GoesOn;
         }
         self.end(second, None);
         Verdict::Ended
+    }
+
+    /// Whether more seconds would tell nothing new.
+    fn is_decided(&self) -> bool {
+        let is_whole = self.row.seconds >= self.whole_s();
+        if self.row.purpose == Purpose::Contrast {
+            return is_whole;
+        }
+        match self.row.passed(self.settings.goal) {
+            Passed::Undecided => false,
+            Passed::Yes => true,
+            // A moment, or as long as the load lasts?
+            Passed::No => {
+                self.bad_s >= self.lasting_s() || (is_whole && self.row.seconds >= self.lasting_s())
+            }
+        }
+    }
+
+    /// Whether users were served well again while the load lasted.
+    pub(crate) fn has_calmed_down(&self) -> bool {
+        !self.is_lost && self.good_s >= STRETCHES_APART_S
     }
 
     fn settle(&mut self, second: &Second) {
@@ -147,10 +184,17 @@ impl Holding {
             self.row.limited_seconds += 1;
             return;
         }
-        for trials in &mut self.trials {
-            trials.add(second.users, second.bad);
-        }
+        let are_bad = Goal::ALL.map(|goal| self.trials[goal as usize].add(second.users, second.bad));
         self.row.bad_seconds = self.trials.map(|trials| trials.bad);
+        if !are_bad[Goal::Acceptable as usize] {
+            (self.bad_s, self.good_s) = (0, self.good_s + 1);
+            return;
+        }
+        if self.row.bad_stretches == 0 || self.good_s >= STRETCHES_APART_S {
+            self.row.bad_stretches += 1;
+        }
+        self.row.broke_at.get_or_insert(second.at);
+        (self.bad_s, self.good_s) = (self.bad_s + 1, 0);
     }
 
     fn is_generator_limited(&self) -> bool {
@@ -161,6 +205,7 @@ impl Holding {
 
     fn end(&mut self, second: &Second, why: Option<&str>) {
         self.row.until = Some(second.at);
+        self.row.bad_to_the_end = self.is_lost || self.bad_s > 0;
         self.row.why = why.map(str::to_owned);
         if self.row.judged_from.is_none() {
             self.row.judged_from = Some(second.at);

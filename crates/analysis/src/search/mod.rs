@@ -1,9 +1,8 @@
 //! The search for the largest crowd that is served well: told each second how the crowd fared, it says how large the crowd
 //! should be.
 //!
-//! ```text
-//! baseline -> steps up until one fails -> bisection -> the failing load again, longer -> (again, from near by) -> soak
-//! ```
+//! `next` says in which order, `loads` what the holds together say.
+//!
 //! After each load that failed the crowd shrinks until it is served well again, so that no load is judged by the damage of
 //! the one before. After a hold that the generator limited it shrinks until that keeps up again.
 
@@ -14,8 +13,14 @@ pub use pace::Pace;
 
 mod trial;
 
-mod bounds;
-use bounds::Bounds;
+pub(crate) mod loads;
+use loads::Loads;
+
+pub(crate) mod contrast;
+
+mod next;
+pub(crate) use next::criterion;
+use next::{Known, Next};
 
 mod holding;
 use holding::{Holding, Verdict};
@@ -27,6 +32,8 @@ mod recovery;
 pub(crate) use recovery::NEVER as NEVER_BACK;
 use recovery::{Recovered, Recovery};
 
+#[cfg(test)]
+mod family_tests;
 #[cfg(test)]
 mod simulated_tests;
 
@@ -87,20 +94,21 @@ pub enum End {
     TooNoisy,
     /// After a load that failed the server did not come back.
     NoRecovery,
+    /// A crowd below the limit was served well, but not for long.
+    NotSustained,
 }
 
 /// A search that goes on.
 #[derive(Clone, Debug)]
 pub struct Search {
     settings: Settings,
-    bounds: Bounds,
+    /// What was held, and has ended.
+    holds: Vec<HoldRow>,
     /// The search is repeated; which time, from 1.
     repeat: u32,
     next_number: u32,
     /// How many holds in a row the generator limited.
     limited_holds: u32,
-    /// Where earlier repeats ended: the passing and the failing load.
-    found: Vec<(u32, u32)>,
     /// Names of the loads from 1, where they are no numbers of participants.
     values: Vec<String>,
     now: Now,
@@ -165,30 +173,15 @@ impl Search {
         settings.start = settings.start.clamp(settings.floor, settings.ceiling);
         let mut search = Self {
             settings,
-            bounds: Bounds::default(),
+            holds: holds.iter().filter(|hold| hold.until.is_some()).cloned().collect(),
             repeat: holds.iter().map(|hold| hold.repeat).max().unwrap_or(1).max(1),
             next_number: holds.iter().map(|hold| hold.number + 1).max().unwrap_or(0),
             limited_holds: 0,
-            found: Vec::new(),
             values: Vec::new(),
             now: Now::Over(End::TooNoisy, None),
         };
-        for repeat in 1..=search.repeat {
-            if repeat > 1 {
-                search.found.extend(search.bounds.bracket());
-                search.bounds = Bounds::default();
-            }
-            let of_it = |hold: &&HoldRow| hold.repeat == repeat && hold.until.is_some();
-            for hold in holds.iter().filter(of_it) {
-                search.bounds.note(hold, settings.goal, settings.pace.hold_s);
-            }
-        }
-        let at = holds.iter().filter_map(|hold| hold.until).max().unwrap_or_default();
-        if search.bounds.is_empty() {
-            search.hold(Purpose::Baseline, search.settings.start, at);
-        } else {
-            search.decide(at);
-        }
+        let at = search.holds.iter().filter_map(|hold| hold.until).max().unwrap_or_default();
+        search.decide(at);
         search
     }
 
@@ -228,9 +221,10 @@ impl Search {
             Now::Holding(holding) => {
                 let verdict = holding.second(second);
                 let row = holding.row.clone();
+                let has_calmed_down = holding.has_calmed_down();
                 match verdict {
                     Verdict::GoesOn => {}
-                    Verdict::Ended => self.ended(row.clone(), second.at),
+                    Verdict::Ended => self.ended(row.clone(), has_calmed_down, second.at),
                     Verdict::Limited => self.pause(),
                 }
                 vec![row]
@@ -241,6 +235,9 @@ impl Search {
                     Recovered::NotYet => return Vec::new(),
                     Recovered::After(ms) => {
                         row.recovery_ms = Some(ms);
+                        if let Some(hold) = self.holds.last_mut() {
+                            hold.recovery_ms = Some(ms);
+                        }
                         self.decide(second.at);
                     }
                     Recovered::Never => {
@@ -271,28 +268,34 @@ impl Search {
             }
             _ => (None, (0, 0), false),
         };
+        let loads = self.known().loads();
+        let of_repeat = |repeat| {
+            let holds = &self.holds;
+            Known { settings: &self.settings, holds, repeat }.loads().bracket()
+        };
         Progress {
             purpose,
             users: self.wants(),
             judged_s,
             is_settling,
-            passing: self.bounds.passing().map(|load| load.users),
-            failing: self.bounds.failing().map(|load| load.users),
+            passing: loads.passing().map(|load| load.users),
+            failing: loads.failing().map(|load| load.users),
             repeat: (self.repeat, self.settings.pace.repeats.max(1)),
-            found: self.found.clone(),
+            found: (1..self.repeat).filter_map(of_repeat).collect(),
             values: self.values.clone(),
         }
     }
 
-    fn hold(&mut self, purpose: Purpose, users: u32, at: RunTime) {
-        let pace = &self.settings.pace;
-        let whole_s = match purpose {
-            Purpose::Baseline => (pace.hold_s / 2).max(pace.demand_s),
-            Purpose::Demand => pace.demand_s,
-            Purpose::Bisect => pace.hold_s,
-            Purpose::Confirm => pace.hold_s.saturating_mul(pace.confirm_factor.max(1)),
-            Purpose::Soak => pace.soak_s,
-        };
+    fn known(&self) -> Known<'_> {
+        Known { settings: &self.settings, holds: &self.holds, repeat: self.repeat }
+    }
+
+    /// The loads of this repeat.
+    fn loads(&self) -> Loads {
+        self.known().loads()
+    }
+
+    fn hold(&mut self, purpose: Purpose, users: u32, whole_s: u32, at: RunTime) {
         let row = HoldRow {
             number: self.next_number,
             repeat: self.repeat,
@@ -312,92 +315,35 @@ impl Search {
         self.now = if self.limited_holds > pause::TRIES {
             Now::Over(End::GeneratorLimited, None)
         } else {
-            let half = self.bounds.passing().map_or(0, |load| load.users / 2);
+            let half = self.loads().passing().map_or(0, |load| load.users / 2);
             Now::Pausing(Pause::new(self.settings.nearest(f64::from(half)), &self.settings.pace))
         };
     }
 
     /// A hold has come to its end.
-    fn ended(&mut self, row: HoldRow, at: RunTime) {
+    fn ended(&mut self, row: HoldRow, has_calmed_down: bool, at: RunTime) {
         self.limited_holds = 0;
-        if row.purpose == Purpose::Soak {
-            self.now = Now::Over(self.conclusion(), None);
-            return;
-        }
-        self.bounds.note(&row, self.settings.goal, self.settings.pace.hold_s);
-        if row.purpose == Purpose::Baseline && self.is_noise(&row) {
-            self.now = Now::Over(End::TooNoisy, None);
-        } else if let (Passed::No, Some(passing)) = (row.passed(self.settings.goal), self.bounds.passing()) {
-            let calm = self.settings.nearest(f64::from(passing.users / 2));
-            self.now = Now::Recovering(Recovery::new(calm, self.settings, at), row);
-        } else {
-            self.decide(at);
+        self.holds.push(row.clone());
+        let has_failed = row.passed(self.settings.goal) == Passed::No && !has_calmed_down;
+        let is_last = row.purpose == Purpose::Soak;
+        match self.loads().passing().filter(|_| has_failed && !is_last) {
+            Some(passing) => {
+                let calm = self.settings.nearest(f64::from(passing.users / 2));
+                self.now = Now::Recovering(Recovery::new(calm, self.settings, at), row);
+            }
+            None => self.decide(at),
         }
     }
 
-    /// Some bad seconds at a load that most seconds serve well: half of what a load may have is too much for a floor.
-    fn is_noise(&self, row: &HoldRow) -> bool {
-        let bad = row.bad_seconds[self.settings.goal as usize];
-        let ratio = f64::from(bad) / f64::from(row.seconds.max(1));
-        row.passed(self.settings.goal) == Passed::Yes && ratio >= self.settings.goal.exceed_ratio() / 2.0
-    }
-
-    /// Says what comes next.
+    /// Begins what comes next.
     fn decide(&mut self, at: RunTime) {
-        let Settings { floor, step, ceiling, pace, .. } = self.settings;
-        match (self.bounds.passing(), self.bounds.failing()) {
-            (None, Some(failing)) if failing.users <= floor => {
-                let end = if failing.is_mostly_bad { End::NeverPasses } else { End::TooNoisy };
-                self.now = Now::Over(end, None);
+        match self.known().next() {
+            Next::Hold(purpose, users, whole_s) => self.hold(purpose, users, whole_s, at),
+            Next::Repeat(users) => {
+                self.repeat += 1;
+                self.hold(Purpose::Bisect, users, self.settings.pace.hold_s, at);
             }
-            // Is it the load at all? The smallest crowd says.
-            (None, Some(_)) => self.hold(Purpose::Bisect, floor, at),
-            (None, None) => self.hold(Purpose::Baseline, self.settings.start, at),
-            (Some(passing), None) if passing.users >= ceiling && passing.is_whole => self.repeat_or_end(at),
-            (Some(passing), None) if passing.users >= ceiling => self.hold(Purpose::Bisect, ceiling, at),
-            (Some(passing), None) => {
-                let is_first_way_up = self.repeat == 1 && !self.bounds.has_ever_failed();
-                let (purpose, growth) =
-                    if is_first_way_up { (Purpose::Demand, pace.growth) } else { (Purpose::Bisect, 1.05) };
-                let next = (f64::from(passing.users) * growth / f64::from(step)).ceil() as u32 * step;
-                self.hold(purpose, next.max(passing.users + step).min(ceiling), at);
-            }
-            (Some(passing), Some(failing)) => {
-                let apart = failing.users - passing.users;
-                if apart >= 2 * step && f64::from(apart) > pace.width_ratio * f64::from(failing.users) {
-                    let middle = (f64::from(passing.users) * f64::from(failing.users)).sqrt();
-                    let middle = self.settings.nearest(middle);
-                    self.hold(Purpose::Bisect, middle.clamp(passing.users + step, failing.users - step), at);
-                } else if !failing.is_confirmed {
-                    self.hold(Purpose::Confirm, failing.users, at);
-                } else if !passing.is_whole {
-                    self.hold(Purpose::Bisect, passing.users, at);
-                } else {
-                    self.repeat_or_end(at);
-                }
-            }
+            Next::Over(end) => self.now = Now::Over(end, None),
         }
-    }
-
-    /// The limit is known once more: again from near by, or a soak, or the end.
-    fn repeat_or_end(&mut self, at: RunTime) {
-        let passing = self.bounds.passing().map_or(self.settings.floor, |load| load.users);
-        let bracket = self.bounds.bracket();
-        if bracket.is_some() && self.repeat < self.settings.pace.repeats {
-            self.found.extend(bracket);
-            self.repeat += 1;
-            self.bounds = Bounds::default();
-            let near = self.settings.nearest(f64::from(passing) * 0.85);
-            self.hold(Purpose::Bisect, near, at);
-        } else if self.settings.pace.soak_s > 0 {
-            let below = self.settings.nearest(f64::from(passing) * 0.9);
-            self.hold(Purpose::Soak, below, at);
-        } else {
-            self.now = Now::Over(self.conclusion(), None);
-        }
-    }
-
-    fn conclusion(&self) -> End {
-        if self.bounds.failing().is_some() || !self.found.is_empty() { End::Found } else { End::Ceiling }
     }
 }

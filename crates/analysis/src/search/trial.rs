@@ -11,21 +11,38 @@ pub(crate) struct Trials {
     pub(crate) whole_s: u32,
     pub(crate) bad: u32,
     pub(crate) good: u32,
+    /// Users × seconds since one user alone was badly served for a second.
+    since_lone: Option<u64>,
 }
 
 impl Trials {
     pub(crate) fn new(goal: Goal, whole_s: u32) -> Self {
-        Self { goal, whole_s: whole_s.max(1), bad: 0, good: 0 }
+        Self { goal, whole_s: whole_s.max(1), bad: 0, good: 0, since_lone: None }
     }
 
-    /// Counts a second in which `bad` of `users` fared badly.
-    pub(crate) fn add(&mut self, users: u32, bad: u32) {
-        let is_bad = f64::from(bad) > self.goal.bad_ratio_max() * f64::from(users);
+    /// Counts a second in which `bad` of `users` fared badly; true when it was a bad one.
+    pub(crate) fn add(&mut self, users: u32, bad: u32) -> bool {
+        let is_bad = self.is_bad(users, bad);
         if is_bad {
             self.bad += 1;
         } else {
             self.good += 1;
         }
+        is_bad
+    }
+
+    /// One user in a hundred may fare badly, but of twenty there is no hundredth: of a small crowd a lone user's bad second
+    /// is excused, unless it and the one before are more than the goal allows of all user-seconds since then.
+    fn is_bad(&mut self, users: u32, bad: u32) -> bool {
+        let allowed = self.goal.bad_ratio_max();
+        let since = self.since_lone.map(|user_seconds| user_seconds + u64::from(users));
+        if f64::from(bad) <= allowed * f64::from(users) {
+            self.since_lone = since;
+            return false;
+        }
+        self.since_lone = Some(0);
+        let is_repeated = since.is_some_and(|user_seconds| 2.0 / user_seconds as f64 > allowed);
+        bad > 1 || is_repeated
     }
 
     /// Seconds that may be bad.
@@ -53,7 +70,9 @@ mod tests {
 
     fn after(goal: Goal, whole_s: u32, seconds: &[(u32, u32)]) -> Passed {
         let mut trials = Trials::new(goal, whole_s);
-        seconds.iter().for_each(|(users, bad)| trials.add(*users, *bad));
+        for (users, bad) in seconds {
+            trials.add(*users, *bad);
+        }
         trials.passed()
     }
 
@@ -74,6 +93,20 @@ mod tests {
         assert_eq!(after(Goal::Broken, 20, &five_percent), Passed::Yes);
         let one_in_a_thousand = [(1000, 1); 20];
         assert_eq!(after(Goal::Clean, 20, &one_in_a_thousand), Passed::Yes);
+    }
+
+    #[test]
+    fn a_lone_users_bad_second_is_excused_in_a_small_crowd_and_a_steady_one_is_not() {
+        let bad_of = |users: u32, seconds: &[u32]| {
+            let mut trials = Trials::new(Goal::Acceptable, 60);
+            seconds.iter().filter(|bad| trials.add(users, **bad)).count()
+        };
+        assert_eq!(bad_of(20, &[0, 1, 0, 0, 0]), 0, "a hiccup of one of twenty");
+        assert_eq!(bad_of(20, &[1; 10]), 9, "one who is served badly all the time");
+        let every = |period: usize| (0..60).map(|s| u32::from(s % period == 0)).collect::<Vec<_>>();
+        assert_eq!(bad_of(20, &every(10)), 0, "one user-second of two hundred");
+        assert_eq!(bad_of(20, &every(5)), 11, "one of a hundred, and the one before");
+        assert_eq!(bad_of(20, &[2]), 1, "two at once are no lone user");
     }
 
     #[test]

@@ -215,6 +215,7 @@ fn why(end: &End) -> &'static str {
         End::GeneratorLimited => "the generator is the limit: of the server nothing is known above",
         End::NeverPasses => "not even the smallest crowd is served well",
         End::TooNoisy => "this host is too noisy: seconds are bad that no load explains",
+        End::NotSustained => "below the limit a crowd is served well, but not for long",
         End::NoRecovery => "after the load that failed the server does not come back",
     }
 }

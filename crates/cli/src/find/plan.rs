@@ -18,7 +18,7 @@ use crate::args::Find;
 use crate::{Stop, run, say, scenario};
 
 /// A search may take so many times its budget before it is ended as it is.
-const OVERTIME: f64 = 1.5;
+const OVERTIME: f64 = 2.0;
 /// What the full pace may take.
 const FULL: Duration = Duration::from_secs(75 * 60);
 /// The largest crowd that is tried where neither a flag nor a cap says.

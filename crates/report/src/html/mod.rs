@@ -18,6 +18,7 @@ mod heat;
 mod markup;
 pub mod page;
 mod pairs;
+mod search;
 mod server;
 mod stack;
 mod tables;
@@ -41,6 +42,7 @@ pub fn render(run: &RunData, summary: &Summary) -> String {
         "<link rel=\"icon\" href=\"data:,\">",
         &format!("<title>{title}</title><style>{}{style}</style></head><body><main>", include_str!("page.css")),
         &first_screen::render(run, summary),
+        &search::render(run, summary),
         &demand::render(summary),
         &pairs::render(run, summary),
         &charts::render(run, summary),

@@ -1,0 +1,125 @@
+//! When service went bad under loads that are served well: a backup, a collector, a neighbour. Told with its times and, where
+//! there is one, its period.
+
+use throng_observation::HoldRow;
+use throng_observation::run::RunData;
+
+use crate::capacity::Capacity;
+use crate::windows::{Fare, fares};
+
+/// Bad seconds with fewer good ones between them are one disturbance.
+const APART_S: i64 = 3;
+/// A second is named after its beginning, and a disturbance begins within one: two of them are a multiple of the period apart
+/// if they are so within this.
+const TOLERANCE_S: f64 = 1.5;
+/// Fewer have no period that could be told from chance.
+const PERIODIC_MIN: usize = 4;
+/// A period is one when chance would show it in fewer than this share of cases.
+const CHANCE_MAX: f64 = 0.01;
+/// The longest distance between two that is read as so many periods.
+const PERIODS_BETWEEN: u32 = 6;
+/// So many times are named; the rest is counted.
+const NAMED_MAX: usize = 8;
+
+/// When service went bad though the load is served well.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Disturbances {
+    /// First second and length of each, seconds of the run.
+    pub times_s: Vec<(i64, i64)>,
+    /// How far apart they are, seconds, where that is the same each time.
+    pub period_s: Option<f64>,
+}
+
+impl Disturbances {
+    /// Those of a search, in the settled seconds of loads that pass; `None` where there were none.
+    #[must_use]
+    pub fn of(run: &RunData, capacity: &Capacity) -> Option<Self> {
+        let passing = capacity.users?;
+        let goal = capacity.goal;
+        let is_bad = |fare: &Fare| fare.bad > 1 && fare.bad_ratio() > goal.bad_ratio_max();
+        let fares = fares(run);
+        let settled = |hold: &&HoldRow| hold.users <= passing && hold.limited_seconds == 0;
+        let mut times_s: Vec<(i64, i64)> = Vec::new();
+        for hold in run.holds.iter().filter(settled) {
+            let (Some(from), Some(until)) = (hold.judged_from, hold.until) else { continue };
+            for (second, _) in fares.range(from.second()..until.second()).filter(|(_, fare)| is_bad(fare)) {
+                match times_s.last_mut() {
+                    Some((first, length)) if second - (*first + *length) < APART_S => {
+                        *length = second + 1 - *first;
+                    }
+                    _ => times_s.push((*second, 1)),
+                }
+            }
+        }
+        let starts: Vec<f64> = times_s.iter().map(|(first, _)| *first as f64).collect();
+        (!times_s.is_empty()).then(|| Self { period_s: period(&starts), times_s })
+    }
+
+    /// In a sentence: "service was bad 4 times for up to 3 s under loads that pass, every 60 s: at 47, 107, 167, 227 s".
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let longest = self.times_s.iter().map(|(_, length)| *length).max().unwrap_or(0);
+        let period = self.period_s.map_or_else(String::new, |s| format!(", every {s:.0} s"));
+        let named: Vec<String> =
+            self.times_s.iter().take(NAMED_MAX).map(|(first, _)| first.to_string()).collect();
+        let more = match self.times_s.len().saturating_sub(NAMED_MAX) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        format!(
+            "service was bad {} times for up to {longest} s under loads that pass{period}: at {} s{more}",
+            self.times_s.len(),
+            named.join(", ")
+        )
+    }
+}
+
+/// The time of which all distances are multiples, unless chance may show one too.
+fn period(starts: &[f64]) -> Option<f64> {
+    let first = *starts.first()?;
+    if starts.len() < PERIODIC_MIN {
+        return None;
+    }
+    let distances = starts.windows(2).map(|pair| pair[1] - pair[0]);
+    let shortest = distances.fold(f64::INFINITY, f64::min);
+    let last = starts.last()? - first;
+    let mut tried = 0.0;
+    for periods in 1..=PERIODS_BETWEEN {
+        tried += 1.0;
+        let rough = shortest / f64::from(periods);
+        // The longest distance tells it most precisely.
+        let fine = last / (last / rough).round().max(1.0);
+        let is_multiple = |at: &f64| {
+            let periods = (at - first) / fine;
+            (periods - periods.round()).abs() * fine <= TOLERANCE_S
+        };
+        let by_chance = (2.0 * TOLERANCE_S / fine).min(1.0).powi(starts.len() as i32 - 2) * tried;
+        if starts.iter().all(is_multiple) && by_chance <= CHANCE_MAX {
+            return Some(fine);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_every_minute_is_told_so_though_some_were_not_seen() {
+        assert_eq!(period(&[47.0, 107.0, 227.0, 288.0, 407.0]), Some(60.0));
+        let fine = period(&[10.0, 130.0, 310.0, 370.0, 430.0, 610.0]);
+        assert!(fine.is_some_and(|s| (s - 60.0).abs() < 0.5), "{fine:?}");
+        assert_eq!(period(&[10.0, 37.0, 95.0, 101.0, 180.0]), None, "at any time");
+        assert_eq!(period(&[10.0, 70.0, 130.0]), None, "three may be chance");
+    }
+
+    #[test]
+    fn the_sentence_names_the_times() {
+        let told = Disturbances { times_s: vec![(47, 3), (107, 2)], period_s: Some(60.0) };
+        assert_eq!(
+            told.sentence(),
+            "service was bad 2 times for up to 3 s under loads that pass, every 60 s: at 47, 107 s"
+        );
+    }
+}

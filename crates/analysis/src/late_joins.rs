@@ -1,0 +1,64 @@
+//! Joins that took too long under loads that pass: a load is judged once all are in, so that its verdict does not tell.
+
+use throng_observation::run::RunData;
+use throng_observation::{Clause, Passed};
+
+use crate::capacity::Capacity;
+use crate::windows::fares;
+
+/// One who is late may be chance.
+const LATE_MIN: u64 = 2;
+
+/// How many were still not connected when they should have been, at the load where it was most: in a clause that may follow
+/// the answer. `None` where joins were in time.
+#[must_use]
+pub fn late_joins(run: &RunData, capacity: &Capacity) -> Option<String> {
+    let passing = capacity.users?;
+    let fares = fares(run);
+    let held = run.holds.iter().filter(|hold| {
+        hold.users <= passing && hold.passed(capacity.goal) == Passed::Yes && hold.limited_seconds == 0
+    });
+    let most = held.filter_map(|hold| {
+        let seconds = fares.range(hold.from.second()..hold.until?.second());
+        seconds.map(|(_, fare)| (fare.clauses[Clause::NotConnected as usize], fare.users)).max()
+    });
+    let (late, users) = most.max()?;
+    let is_many = late >= LATE_MIN && late as f64 > capacity.goal.bad_ratio_max() * users as f64;
+    is_many
+        .then(|| format!("joins took too long: {late} of {users} were not connected in time while they came"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use throng_observation::{ExperienceRow, Goal, HoldRow, RunTime};
+
+    fn run(late: u32, passed: Passed) -> Option<String> {
+        let at = |s: i64| RunTime(s * 1_000_000);
+        let hold = HoldRow {
+            users: 8,
+            from: at(0),
+            judged_from: Some(at(10)),
+            until: Some(at(20)),
+            seconds: 10,
+            passed: [passed; 3],
+            ..HoldRow::default()
+        };
+        let row = |second: i64| ExperienceRow {
+            second,
+            users: 8,
+            clauses: [if second == 5 { late } else { 0 }, 0, 0, 0, 0, 0, 0],
+            ..ExperienceRow::default()
+        };
+        let run = RunData { holds: vec![hold], experience: (0..20).map(row).collect(), ..RunData::default() };
+        late_joins(&run, &Capacity::of(&run.holds, Goal::Acceptable)?)
+    }
+
+    #[test]
+    fn joins_that_are_late_under_a_load_that_passes_are_told() {
+        let told = run(5, Passed::Yes).unwrap_or_default();
+        assert!(told.contains("5 of 8"), "{told}");
+        assert_eq!(run(1, Passed::Yes), None);
+        assert_eq!(run(5, Passed::No), None, "who is refused by a full server is no late join");
+    }
+}

@@ -1,0 +1,299 @@
+//! What all holds together say of each load, and between which loads the limit lies. One model for the search, which asks
+//! it what to hold next, and for the answer, which is read off the same holds.
+//!
+//! Each hold says that its load failed or did not. How likely a load fails can only grow with the load, so that the shares
+//! of failed holds are made monotone by isotonic regression (pool adjacent violators; Barlow et al., *Statistical
+//! inference under order restrictions*, 1972). The limit lies between the largest load that fails less often than not and
+//! the next one: the passing load is always below the failing one.
+
+use std::collections::BTreeMap;
+
+use throng_observation::{Goal, HoldRow, Passed, Purpose};
+
+/// A load is held so often at most; then the majority stands.
+const HOLDS_MAX: u32 = 5;
+/// A load below one that passed has failed for good once it was held so often …
+const AGAINST_ORDER: u32 = 4;
+/// … and the one above it was held so often.
+const AGAINST_ORDER_ABOVE: u32 = 2;
+/// An overload this little above a load explains why seconds are bad there: it is where the limit begins.
+const NEAR: f64 = 1.1;
+
+/// What makes a load fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Criterion {
+    /// It misses the goal.
+    Goal(Goal),
+    /// Most of its seconds are bad, and the last ones: what is left where seconds are bad at any load.
+    Collapse(Goal),
+}
+
+impl Criterion {
+    fn failed(self, hold: &HoldRow) -> Option<bool> {
+        match self {
+            Self::Goal(goal) => match hold.passed(goal) {
+                Passed::Undecided => None,
+                passed => Some(passed == Passed::No),
+            },
+            Self::Collapse(goal) if hold.passed(goal) != Passed::Undecided => {
+                Some(hold.passed(goal) == Passed::No && hold.is_overloaded(goal))
+            }
+            Self::Collapse(_) => None,
+        }
+    }
+
+    fn goal(self) -> Goal {
+        match self {
+            Self::Goal(goal) | Self::Collapse(goal) => goal,
+        }
+    }
+}
+
+/// A load and what its holds came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Load {
+    pub(crate) users: u32,
+    pub(crate) passed: u32,
+    pub(crate) failed: u32,
+    /// Holds that were mostly bad, and to their end.
+    pub(crate) collapsed: u32,
+    /// It passed for as long as a load of the bracket is held.
+    pub(crate) is_whole: bool,
+    /// It was held again, for longer, to confirm that it fails.
+    pub(crate) was_confirmed: bool,
+    /// The numbers of the last hold that passed and of the last that failed.
+    pub(crate) last_passed: Option<u32>,
+    pub(crate) last_failed: Option<u32>,
+    /// Share of failed holds, monotone in the load.
+    fit: f64,
+}
+
+impl Load {
+    fn holds(&self) -> u32 {
+        self.passed + self.failed
+    }
+
+    /// Each of its holds was mostly bad, and to its end.
+    pub(crate) fn is_collapsed(&self) -> bool {
+        self.collapsed == self.holds()
+    }
+
+    /// Its holds do not agree: how many failed, and of how many.
+    pub(crate) fn is_contested(&self) -> Option<(u32, u32)> {
+        (self.failed > 0 && self.passed > 0).then_some((self.failed, self.holds()))
+    }
+
+    /// Its own holds do not decide it: as many passed as failed, or one bad moment failed it and nothing else is known.
+    fn is_open(&self) -> bool {
+        let is_one_moment = self.holds() == 1 && self.failed == 1 && self.collapsed == 0;
+        (is_one_moment || self.passed == self.failed) && self.holds() < HOLDS_MAX
+    }
+}
+
+/// The loads that were held, the smallest first.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Loads(Vec<Load>);
+
+impl Loads {
+    /// From those of `holds` that tell of a load, judged by `criterion`; a hold of `whole_s` is a whole one.
+    pub(crate) fn of<'a>(
+        holds: impl Iterator<Item = &'a HoldRow>,
+        criterion: Criterion,
+        whole_s: u32,
+    ) -> Self {
+        let mut loads: BTreeMap<u32, Load> = BTreeMap::new();
+        let goal = criterion.goal();
+        for hold in holds.filter(|hold| hold.until.is_some() && tells_of_its_load(hold)) {
+            let Some(failed) = criterion.failed(hold) else { continue };
+            let load = loads.entry(hold.users).or_default();
+            load.users = hold.users;
+            load.was_confirmed |= hold.purpose == Purpose::Confirm;
+            if failed {
+                load.failed += 1;
+                load.collapsed += u32::from(hold.is_overloaded(goal));
+                load.last_failed = Some(hold.number);
+            } else {
+                load.passed += 1;
+                load.last_passed = Some(hold.number);
+                load.is_whole |= f64::from(hold.seconds) >= f64::from(whole_s) * (1.0 - goal.exceed_ratio());
+            }
+        }
+        let mut loads: Vec<Load> = loads.into_values().collect();
+        isotonic(&mut loads);
+        Self(loads)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The smallest load that fails.
+    pub(crate) fn failing(&self) -> Option<Load> {
+        self.0.iter().find(|load| load.fit >= 0.5).copied()
+    }
+
+    /// The largest load that passes: the one below the smallest that fails.
+    pub(crate) fn passing(&self) -> Option<Load> {
+        self.0.iter().rfind(|load| load.fit < 0.5).copied()
+    }
+
+    /// The smallest load that is overloaded for as long as it is held.
+    pub(crate) fn collapsing(&self) -> Option<Load> {
+        let failing = self.failing()?.users;
+        self.0.iter().find(|load| load.users >= failing && load.is_collapsed()).copied()
+    }
+
+    /// The largest load that was held and is not overloaded throughout, if there is one below `above`.
+    pub(crate) fn largest_below(&self, above: u32) -> Option<Load> {
+        self.0.iter().rfind(|load| load.users < above).copied()
+    }
+
+    /// The largest load that was held.
+    pub(crate) fn largest(&self) -> Option<Load> {
+        self.0.last().copied()
+    }
+
+    /// The passing and the failing load, where both are known.
+    pub(crate) fn bracket(&self) -> Option<(u32, u32)> {
+        Some((self.passing()?.users, self.failing()?.users))
+    }
+
+    /// A load that has to be held again before anything is concluded from it: its own holds disagree, or a larger one
+    /// passed.
+    pub(crate) fn open(&self) -> Option<Load> {
+        let open = self.0.iter().find(|load| load.is_open());
+        open.copied().or_else(|| self.never_passed()).or_else(|| self.against_order())
+    }
+
+    /// Nothing has passed, and a load failed once: a server may have to warm up.
+    fn never_passed(&self) -> Option<Load> {
+        let has_passed = self.0.iter().any(|load| load.passed > 0);
+        self.0.iter().find(|load| !has_passed && load.holds() == 1).copied()
+    }
+
+    /// Of a load that mostly failed and one above it that mostly passed, the one to hold again.
+    fn against_order(&self) -> Option<Load> {
+        let failed = self.0.iter().find(|load| load.failed > load.passed)?;
+        let above = self.0.iter().find(|load| load.users > failed.users && load.passed > load.failed)?;
+        if failed.holds() < AGAINST_ORDER {
+            Some(*failed)
+        } else {
+            (above.holds() < AGAINST_ORDER_ABOVE).then_some(*above)
+        }
+    }
+
+    /// The failing load, if it is overloaded throughout, or one just above it that is: then seconds are bad for want of
+    /// capacity, and not by something that happens at any load. `step` is the smallest step of the search.
+    pub(crate) fn overload(&self, step: u32) -> Option<Load> {
+        let (failing, collapsing) = (self.failing()?, self.collapsing()?);
+        is_near(failing.users, collapsing.users, step).then_some(collapsing)
+    }
+
+    /// Whether any hold failed.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.0.iter().any(|load| load.failed > 0)
+    }
+
+    /// The loads of which a hold failed though the load passes.
+    pub(crate) fn failed_at_times(&self) -> Vec<u32> {
+        self.0.iter().filter(|load| load.fit < 0.5 && load.failed > 0).map(|load| load.users).collect()
+    }
+}
+
+/// Whether two loads are as good as one for the question why seconds are bad.
+pub(crate) fn is_near(low: u32, high: u32, step: u32) -> bool {
+    f64::from(high) <= f64::from(low) * NEAR || high <= low.saturating_add(2 * step)
+}
+
+/// Contrasts and soaks answer questions of their own; a baseline that was thrown away says nothing.
+fn tells_of_its_load(hold: &HoldRow) -> bool {
+    !matches!(hold.purpose, Purpose::Contrast | Purpose::Soak)
+}
+
+/// Pool adjacent violators: neighbours of which the smaller load fails more often are one block with their common share.
+fn isotonic(loads: &mut [Load]) {
+    // Failed holds, holds, and how many loads a block has.
+    let mut blocks: Vec<(u32, u32, usize)> = Vec::new();
+    for load in loads.iter() {
+        let mut block = (load.failed, load.holds(), 1);
+        while let Some(before) = blocks.last()
+            && u64::from(before.0) * u64::from(block.1) >= u64::from(block.0) * u64::from(before.1)
+        {
+            block = (block.0 + before.0, block.1 + before.1, block.2 + before.2);
+            blocks.pop();
+        }
+        blocks.push(block);
+    }
+    let fits = blocks.iter().flat_map(|(failed, holds, count)| {
+        std::iter::repeat_n(f64::from(*failed) / f64::from((*holds).max(1)), *count)
+    });
+    loads.iter_mut().zip(fits).for_each(|(load, fit)| load.fit = fit);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use throng_observation::RunTime;
+
+    /// Loads and what each of their holds came to: `p`assed, `f`ailed in some seconds, `c`ollapsed.
+    fn loads(of: &[(u32, &str)]) -> Loads {
+        let row = |users: u32, came_to: char| HoldRow {
+            users,
+            until: Some(RunTime(1)),
+            seconds: 20,
+            bad_seconds: [match came_to {
+                'p' => 0,
+                'f' => 3,
+                _ => 20,
+            }; 3],
+            bad_to_the_end: came_to != 'p',
+            passed: [if came_to == 'p' { Passed::Yes } else { Passed::No }; 3],
+            ..HoldRow::default()
+        };
+        let rows: Vec<HoldRow> =
+            of.iter().flat_map(|(users, holds)| holds.chars().map(|came_to| row(*users, came_to))).collect();
+        Loads::of(rows.iter(), Criterion::Goal(Goal::Acceptable), 20)
+    }
+
+    #[test]
+    fn the_passing_load_is_always_below_the_failing_one() {
+        for (of, bracket) in [
+            (&[(10, "p"), (15, "c")][..], Some((10, 15))),
+            (&[(10, "p"), (15, "cp"), (20, "c")], Some((10, 15))),
+            (&[(10, "p"), (15, "cpp"), (20, "c")], Some((15, 20))),
+            // One that failed by chance, and larger ones that did not.
+            (&[(10, "p"), (15, "ff"), (20, "pp"), (30, "p"), (40, "c")], Some((30, 40))),
+            (&[(10, "ff"), (15, "p")], None),
+            (&[(10, "p")], None),
+        ] {
+            assert_eq!(loads(of).bracket(), bracket, "{of:?}");
+        }
+        assert_eq!(loads(&[(10, "ff"), (15, "p")]).failing().map(|load| load.users), Some(10));
+    }
+
+    #[test]
+    fn what_one_moment_failed_or_its_holds_disagree_on_is_held_again() {
+        for (of, open) in [
+            (&[(10, "p"), (15, "f")][..], Some(15)),
+            (&[(10, "p"), (15, "fp")], Some(15)),
+            (&[(10, "p"), (15, "ff")], None),
+            (&[(10, "p"), (15, "c")], None),
+            (&[(10, "p"), (15, "cp")], Some(15)),
+            (&[(10, "p"), (15, "ff"), (20, "p")], Some(15)),
+            (&[(10, "p"), (15, "fffp"), (20, "p")], Some(20)),
+            (&[(10, "p"), (15, "fffp"), (20, "pp")], None),
+            (&[(10, "c")], Some(10)),
+            (&[(10, "cc")], None),
+        ] {
+            assert_eq!(loads(of).open().map(|load| load.users), open, "{of:?}");
+        }
+    }
+
+    #[test]
+    fn an_overload_just_above_explains_bad_seconds_and_one_far_above_does_not() {
+        assert!(loads(&[(100, "p"), (105, "ff"), (110, "c")]).overload(1).is_some());
+        assert!(loads(&[(100, "p"), (105, "ff"), (150, "c")]).overload(1).is_none());
+        assert!(loads(&[(7, "p"), (8, "ff"), (10, "c")]).overload(1).is_some());
+        assert!(loads(&[(100, "p"), (105, "ff")]).overload(1).is_none());
+    }
+}

@@ -1,0 +1,258 @@
+//! What to hold next: read off all holds so far, so that a search that was cut off goes on where it was.
+//!
+//! ```text
+//! baseline -> up until a load is overloaded -> bisection -> the failing load again, longer -> does it depend on the load?
+//!          -> the passing load again -> (once more from near by) -> soak
+//! ```
+
+use throng_observation::{HoldRow, Passed, Purpose};
+
+use super::contrast::{Contrast, Dependence};
+use super::loads::{Criterion, Load, Loads, is_near};
+use super::{End, Settings};
+
+/// After a load was thought to fail and did not, the way up begins with steps this small and doubles them.
+const GALLOP_FROM: f64 = 0.05;
+/// So many holds that were bad to their end are no chance.
+const SURE_HOLDS: u32 = 2;
+/// Repeats begin at this share of what the one before found.
+const REPEAT_FROM: f64 = 0.85;
+/// The soak is held at this share of what was found.
+const SOAK_AT: f64 = 0.9;
+/// What failed in the first minute is held again after it: a server that was just started compiles, fills caches, opens pools.
+const WARM_UP_S: f64 = 60.0;
+/// The low load of a contrast, as a share of the passing one: what strikes there does not strike by the load.
+const CONTRAST_LOW: f64 = 0.5;
+
+/// What comes next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Hold so many users for so many seconds.
+    Hold(Purpose, u32, u32),
+    /// The limit is known once more: look for it again, from so many users.
+    Repeat(u32),
+    Over(End),
+}
+
+/// What is known when it is asked.
+pub(super) struct Known<'a> {
+    pub(super) settings: &'a Settings,
+    /// All holds that have ended, of all repeats.
+    pub(super) holds: &'a [HoldRow],
+    pub(super) repeat: u32,
+}
+
+impl Known<'_> {
+    fn of_repeat(&self) -> impl Iterator<Item = &HoldRow> + Clone {
+        self.holds.iter().filter(|hold| hold.repeat == self.repeat)
+    }
+
+    /// What makes a load fail: where seconds are bad at any load, only that most of them are.
+    pub(super) fn criterion(&self) -> Criterion {
+        criterion(self.holds, self.settings.goal)
+    }
+
+    /// The loads of this repeat.
+    pub(super) fn loads(&self) -> Loads {
+        Loads::of(self.of_repeat(), self.criterion(), self.settings.pace.hold_s)
+    }
+
+    /// What comes next.
+    pub(super) fn next(&self) -> Next {
+        if let Some(soak) =
+            self.of_repeat().find(|hold| hold.purpose == Purpose::Soak && hold.until.is_some())
+        {
+            return Next::Over(if soak.passed(self.settings.goal) == Passed::No {
+                End::NotSustained
+            } else {
+                self.end()
+            });
+        }
+        let loads = self.loads();
+        if loads.is_empty() {
+            return self.hold(Purpose::Baseline, self.settings.start);
+        }
+        if let Some(next) = self.noise() {
+            return next;
+        }
+        if let Some(open) = loads.open() {
+            return self.hold(Purpose::Again, open.users);
+        }
+        match (loads.passing(), loads.failing()) {
+            (Some(passing), failing) => self
+                .upwards(&loads, passing)
+                .or_else(|| self.between(&passing, failing.as_ref()?))
+                .or_else(|| self.confirm(failing.as_ref()?))
+                .or_else(|| self.warmed_up(failing.as_ref()?))
+                .or_else(|| self.dependence(&loads, &passing, failing.as_ref()?))
+                .or_else(|| self.verify(&passing, failing.as_ref()))
+                .unwrap_or_else(|| self.known(&passing, failing.as_ref())),
+            (None, Some(failing)) => self.nothing_passes(&failing),
+            (None, None) => self.hold(Purpose::Baseline, self.settings.start),
+        }
+    }
+
+    fn hold(&self, purpose: Purpose, users: u32) -> Next {
+        let pace = &self.settings.pace;
+        let seconds = match purpose {
+            Purpose::Baseline => (pace.hold_s / 2).max(pace.demand_s),
+            Purpose::Demand => pace.demand_s,
+            Purpose::Confirm => pace.hold_s.saturating_mul(pace.confirm_factor.max(1)),
+            Purpose::Soak => pace.soak_s,
+            Purpose::Again | Purpose::Bisect | Purpose::Verify | Purpose::Contrast => pace.hold_s,
+        };
+        Next::Hold(purpose, users, seconds)
+    }
+
+    /// Some bad seconds at a load that most seconds serve well, in each hold of the floor: half of what a load may have is too
+    /// much for one. What is over when it is held again was the server's warming up.
+    fn noise(&self) -> Option<Next> {
+        let floor = self.of_repeat().take_while(|hold| hold.users == self.settings.start);
+        if floor.clone().count() < self.of_repeat().count() || self.repeat > 1 {
+            return None; // The floor was left behind.
+        }
+        let goal = self.settings.goal;
+        let is_noisy = |hold: &HoldRow| {
+            let ratio = f64::from(hold.bad_seconds[goal as usize]) / f64::from(hold.seconds.max(1));
+            hold.passed(goal) == Passed::Yes && ratio >= goal.exceed_ratio() / 2.0
+        };
+        if !floor.clone().all(is_noisy) {
+            return None;
+        }
+        let is_first = floor.count() == 1;
+        Some(if is_first {
+            self.hold(Purpose::Again, self.settings.start)
+        } else {
+            Next::Over(End::TooNoisy)
+        })
+    }
+
+    /// Nothing passes: is it the load at all? The smallest crowd says.
+    fn nothing_passes(&self, failing: &Load) -> Next {
+        if failing.users > self.settings.floor {
+            return self.hold(Purpose::Bisect, self.settings.floor);
+        }
+        if let Some(again) = self.warmed_up(failing) {
+            return again;
+        }
+        if failing.collapsed == 1 && failing.failed == 1 {
+            return self.hold(Purpose::Again, failing.users);
+        }
+        Next::Over(if failing.is_collapsed() { End::NeverPasses } else { End::TooNoisy })
+    }
+
+    /// The way up, until a load is overloaded for as long as it is held: seconds that were bad now and then below it may have
+    /// another reason than the load.
+    fn upwards(&self, loads: &Loads, passing: Load) -> Option<Next> {
+        let Settings { step, ceiling, pace, .. } = self.settings;
+        let largest = loads.largest()?;
+        if loads.collapsing().is_some() || largest.users >= *ceiling {
+            let is_ceiling = loads.failing().is_none() && !passing.is_whole;
+            return is_ceiling.then(|| self.hold(Purpose::Bisect, *ceiling));
+        }
+        let is_first_way_up = self.repeat == 1 && !loads.has_failed();
+        let (purpose, growth) = if is_first_way_up {
+            (Purpose::Demand, pace.growth)
+        } else {
+            (Purpose::Bisect, self.gallop().min(pace.growth))
+        };
+        let next = (f64::from(largest.users) * growth / f64::from(*step)).ceil() as u32 * step;
+        Some(self.hold(purpose, next.max(largest.users + step).min(*ceiling)))
+    }
+
+    /// Each step up twice as large as the one before it.
+    fn gallop(&self) -> f64 {
+        let mut above = u32::MAX;
+        let steps = self.holds.iter().rev().take_while(|hold| {
+            let is_up = hold.repeat == self.repeat && hold.purpose == Purpose::Bisect && hold.users < above;
+            above = hold.users;
+            is_up
+        });
+        1.0 + GALLOP_FROM * 2_f64.powi(steps.count().min(10) as i32)
+    }
+
+    /// Between the two, while they are further apart than they should be.
+    fn between(&self, passing: &Load, failing: &Load) -> Option<Next> {
+        self.middle(passing.users, failing.users, self.settings.pace.width_ratio)
+    }
+
+    /// The geometric mean of two loads that are further apart than `ratio` of the higher.
+    fn middle(&self, low: u32, high: u32, ratio: f64) -> Option<Next> {
+        let step = self.settings.step;
+        let apart = high.saturating_sub(low);
+        if apart < 2 * step || f64::from(apart) <= ratio * f64::from(high) {
+            return None;
+        }
+        let middle = self.settings.nearest((f64::from(low) * f64::from(high)).sqrt());
+        Some(self.hold(Purpose::Bisect, middle.clamp(low + step, high - step)))
+    }
+
+    /// The failing load again, where all of its failures were seen while the server may still have been warming up.
+    fn warmed_up(&self, failing: &Load) -> Option<Next> {
+        let began = self.holds.iter().map(|hold| hold.from).min()?;
+        let last = self.holds.iter().find(|hold| Some(hold.number) == failing.last_failed)?;
+        let is_early = (last.until?.0 - began.0) as f64 / 1e6 < WARM_UP_S;
+        is_early.then(|| self.hold(Purpose::Again, failing.users))
+    }
+
+    fn confirm(&self, failing: &Load) -> Option<Next> {
+        (!failing.was_confirmed).then(|| self.hold(Purpose::Confirm, failing.users))
+    }
+
+    /// Bad seconds now and then far below the overload: by the load, or at any?
+    fn dependence(&self, loads: &Loads, passing: &Load, failing: &Load) -> Option<Next> {
+        let Settings { step, pace, .. } = self.settings;
+        if let Some(overloaded) = loads.overload(*step) {
+            // One hold of a load above may be a moment as well.
+            let is_sure = overloaded.users == failing.users || overloaded.collapsed >= SURE_HOLDS;
+            return (!is_sure).then(|| self.hold(Purpose::Again, overloaded.users));
+        }
+        if let Some(overloaded) = loads.collapsing()
+            && let Some(below) = loads.largest_below(overloaded.users)
+            && !is_near(below.users, overloaded.users, *step)
+            && let Some(next) = self.middle(below.users, overloaded.users, pace.width_ratio)
+        {
+            return Some(next);
+        }
+        let low = self.settings.nearest(f64::from(passing.users) * CONTRAST_LOW);
+        let contrast = Contrast::of(self.holds.iter()).unwrap_or(Contrast::new(low, failing.users));
+        contrast.dependence().is_none().then(|| {
+            let (users, seconds) = contrast.turn(pace.hold_s);
+            Next::Hold(Purpose::Contrast, users, seconds)
+        })
+    }
+
+    /// The passing load for as long as it should be held, and once more after the failing load failed for the last time.
+    fn verify(&self, passing: &Load, failing: Option<&Load>) -> Option<Next> {
+        let is_since = failing.is_none_or(|failing| passing.last_passed > failing.last_failed);
+        (!passing.is_whole || !is_since).then(|| self.hold(Purpose::Verify, passing.users))
+    }
+
+    /// The limit is known once more: again from near by, or a soak, or the end.
+    fn known(&self, passing: &Load, failing: Option<&Load>) -> Next {
+        let of = |share: f64| self.settings.nearest(f64::from(passing.users) * share);
+        if failing.is_some() && self.repeat < self.settings.pace.repeats {
+            Next::Repeat(of(REPEAT_FROM))
+        } else if self.settings.pace.soak_s > 0 {
+            self.hold(Purpose::Soak, of(SOAK_AT))
+        } else {
+            Next::Over(self.end())
+        }
+    }
+
+    fn end(&self) -> End {
+        let has_limit = |repeat| {
+            let of_it = self.holds.iter().filter(|hold| hold.repeat == repeat);
+            Loads::of(of_it, self.criterion(), 0).failing().is_some()
+        };
+        if (1..=self.repeat).any(has_limit) { End::Found } else { End::Ceiling }
+    }
+}
+
+/// What makes a load fail, as far as `holds` tell.
+pub(crate) fn criterion(holds: &[HoldRow], goal: throng_observation::Goal) -> Criterion {
+    match Contrast::of(holds.iter()).and_then(|contrast| contrast.dependence()) {
+        Some(Dependence::None) => Criterion::Collapse(goal),
+        _ => Criterion::Goal(goal),
+    }
+}

@@ -1,0 +1,100 @@
+//! How the number was found: each load that was held and what it came to, the soak, and what speaks against the number.
+
+use std::fmt::Write as _;
+
+use throng_observation::run::RunData;
+use throng_observation::units::percent;
+use throng_observation::{Goal, HoldRow, Passed};
+
+use super::markup::{escape, table};
+use crate::summary::{CapacitySummary, Summary};
+
+/// More loads than a page needs; a search has some tens.
+const HOLDS_MAX: usize = 500;
+
+pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
+    let Some(capacity) = &summary.capacity else { return String::new() };
+    let mut out = String::from("<h2>How the number was found</h2>");
+    let soak = capacity.soak.as_ref().map(|soak| format!("Soak: {}", soak.sentence()));
+    let said: Vec<&String> = soak.iter().chain(&capacity.doubts).chain(&capacity.notes).collect();
+    if !said.is_empty() {
+        out.push_str("<ul class=\"notes\">");
+        for line in said {
+            let _ = write!(out, "<li>{}</li>", escape(line));
+        }
+        out.push_str("</ul>");
+    }
+    let rows: Vec<_> = run.holds.iter().take(HOLDS_MAX).map(|hold| row(hold, capacity)).collect();
+    let _ = write!(out, "<details><summary>All {} loads that were held</summary>", run.holds.len());
+    out.push_str(&table(
+        &[
+            "at",
+            "for",
+            "load",
+            "came to",
+            "judged",
+            "bad",
+            "times",
+            "of user-seconds",
+            "recovered after",
+            "why it ended",
+        ],
+        &rows,
+    ));
+    out.push_str("</details>");
+    out
+}
+
+fn row(hold: &HoldRow, capacity: &CapacitySummary) -> Vec<String> {
+    let came_to = match hold.passed(Goal::Acceptable) {
+        Passed::Yes => "passed",
+        Passed::No => "failed",
+        Passed::Undecided => "not decided",
+    };
+    let share = hold.bad_user_seconds as f64 / hold.user_seconds.max(1) as f64;
+    vec![
+        format!("{:.0} s", hold.from.as_secs_f64()),
+        hold.purpose.key().to_owned(),
+        capacity.load(hold.users),
+        came_to.to_owned(),
+        format!("{} s", hold.seconds),
+        format!("{} s", hold.bad_seconds[Goal::Acceptable as usize]),
+        hold.bad_stretches.to_string(),
+        percent(share),
+        hold.recovery_ms.map_or_else(|| "–".to_owned(), |ms| format!("{:.1} s", ms as f64 / 1e3)),
+        hold.why.clone().unwrap_or_default(),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{example, summarise};
+
+    #[test]
+    fn a_search_shows_each_load_and_its_soak_and_a_plain_run_shows_nothing() {
+        let mut run = example::searched();
+        let soak = HoldRow {
+            number: 99,
+            purpose: throng_observation::Purpose::Soak,
+            users: 36,
+            seconds: 600,
+            bad_seconds: [580; 3],
+            passed: [Passed::No; 3],
+            why: Some("<b>".into()),
+            ..run.holds[0].clone()
+        };
+        run.holds.push(HoldRow { broke_at: soak.judged_from, ..soak });
+        let of = |run: &RunData| render(run, &summarise(run, &[], Duration::ZERO));
+        let page = of(&run);
+        assert!(page.contains(&format!("All {} loads", run.holds.len())), "{page}");
+        assert!(
+            page.contains("Soak: 36 users for 600 s, 580 s bad") && page.contains("not sustained"),
+            "{page}"
+        );
+        assert!(!page.contains("<b>") && page.contains("<td>confirm</td>"), "{page}");
+        assert_eq!(of(&example::healthy(1, 1)), "");
+    }
+}
