@@ -181,6 +181,8 @@ mod tests {
                 round_trip_s: None,
                 remote_loss_ratio,
                 allowed_bps: 1e6,
+                pause_us_max: 0,
+                held_us_max: 0,
             };
             super::unheard(&interval, &BadIf::default())
         };

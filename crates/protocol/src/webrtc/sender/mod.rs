@@ -365,11 +365,12 @@ impl Sender {
     pub fn take_intervals(&mut self, first_track: u16, now: Instant) -> Vec<SentInterval> {
         let allowed_bps = self.allowance.bps(now);
         let length = now.saturating_duration_since(std::mem::replace(&mut self.reported_at, now));
-        let streams = self.streams.iter().zip(&mut self.reported).zip(&self.remote_loss).enumerate();
+        let streams = self.streams.iter_mut().zip(&mut self.reported).zip(&self.remote_loss).enumerate();
         streams
             .map(|(at, ((stream, reported), loss))| {
                 let counters = since(&stream.counters, reported);
                 *reported = stream.counters;
+                let (pause_us_max, held_us_max) = stream.take_pauses();
                 SentInterval {
                     track: TrackId(first_track.saturating_add(at as u16)),
                     kind: stream.plan.kind,
@@ -380,6 +381,8 @@ impl Sender {
                     round_trip_s: self.round_trip_s,
                     remote_loss_ratio: *loss,
                     allowed_bps,
+                    pause_us_max,
+                    held_us_max,
                 }
             })
             .collect()

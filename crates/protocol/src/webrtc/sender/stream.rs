@@ -76,6 +76,25 @@ pub(super) struct Stream {
     /// The sequence number of the last full intra request: one that is repeated is the same (RFC 5104 section 4.3.1).
     fir_sequence: Option<u8>,
     pub(super) counters: SentCounters,
+    pauses: Pauses,
+}
+
+/// How evenly frames left.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pauses {
+    left_at: Option<Instant>,
+    pause_max: Duration,
+    held_max: Duration,
+}
+
+impl Pauses {
+    /// The last packet of a frame left.
+    fn frame(&mut self, captured_at: Instant, now: Instant) {
+        if let Some(before) = self.left_at.replace(now) {
+            self.pause_max = self.pause_max.max(now.saturating_duration_since(before));
+        }
+        self.held_max = self.held_max.max(now.saturating_duration_since(captured_at));
+    }
 }
 
 impl Stream {
@@ -108,6 +127,7 @@ impl Stream {
             key_frame_owed: false,
             fir_sequence: None,
             counters: SentCounters::default(),
+            pauses: Pauses::default(),
         }
     }
 
@@ -253,6 +273,8 @@ impl Stream {
                 Sound::Voice { marker: false }
             };
             if self.is_still() || sound == Sound::Nothing {
+                // Who is mute does not pause.
+                self.pauses.left_at = None;
                 self.player.skip();
                 continue;
             }
@@ -319,6 +341,7 @@ impl Stream {
         self.gone += 1;
         if self.gone as u64 >= sent.packets() {
             self.gone = 0;
+            self.pauses.frame(sent.captured_at, now);
             self.history.keep(sent);
         } else {
             self.waiting.push_front(sent);
@@ -400,6 +423,12 @@ impl Stream {
         let sealed_len = wire.sealer.seal_rtp(&mut buffer, plain_len, header_len, ssrc, index).ok()?;
         buffer.truncate(sealed_len);
         Some((buffer, plain_len - header_len))
+    }
+
+    /// The longest pause between two frames and the longest that one was kept, since the last call, microseconds.
+    pub(super) fn take_pauses(&mut self) -> (u32, u32) {
+        let us = |time: &mut Duration| u32::try_from(std::mem::take(time).as_micros()).unwrap_or(u32::MAX);
+        (us(&mut self.pauses.pause_max), us(&mut self.pauses.held_max))
     }
 
     /// What a sender report says at `now`.
