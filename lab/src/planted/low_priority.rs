@@ -9,7 +9,7 @@ use crate::stage::{CpuOf, Stage};
 pub(super) const PLANTED: Planted = Planted {
     name: "beside low priority",
     what: "stage, 1 worker, 800 passes a packet, beside a busy loop a core at nice 19",
-    expects: &["one_thread_full"],
+    expects: &["one_thread_full", "single_threaded"],
     verdict: "found",
     is_short: false,
     plant,
