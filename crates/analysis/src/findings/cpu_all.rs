@@ -5,7 +5,7 @@ use throng_observation::host::catalogue as metric;
 use throng_observation::units::percent;
 
 use super::score::{USED_FROM, used_up};
-use super::{Candidate, Evidence, Seen};
+use super::{Candidate, Evidence, HOST_BUSY, Seen};
 use crate::demand::Resource;
 use crate::scene::{Reading, Scene, Thread};
 
@@ -114,9 +114,7 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         String::new()
     };
     let mut evidence = vec![
-        Evidence::new("host.cpu.busy less others' nice, of all cores", Unit::Ratio, busy)
-            .limit(Some(1.0))
-            .crossed(crossed),
+        Evidence::new(HOST_BUSY, Unit::Ratio, busy).limit(Some(1.0)).crossed(crossed),
         Evidence::new(format!("thread.run_queue_wait of {waiting}"), Unit::Ratio, waited)
             .decides_if(is_short(scene)),
         Evidence::new("process.cpu of the server, of all cores", Unit::Ratio, own)

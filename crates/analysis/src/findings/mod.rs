@@ -47,6 +47,9 @@ mod ports;
 pub(crate) use cpu_all::{BUSY_MIN, WAIT_MIN};
 pub use evidence::Evidence;
 
+/// What is free of a host for its server: low-priority work of others makes way (see `Scene::host_busy`).
+pub(crate) const HOST_BUSY: &str = "host.cpu.busy less others' host.cpu.nice, of all cores";
+
 /// What one finding sees.
 pub(crate) enum Seen {
     /// It may be the cause.

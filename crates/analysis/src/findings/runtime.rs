@@ -7,7 +7,7 @@ use throng_observation::pack::Runtime;
 
 use super::score::used_up;
 use super::serialised::{ONE_CORE, TAKING_PART};
-use super::{Candidate, Evidence, Seen, cpu_all, cpu_quota};
+use super::{Candidate, Evidence, HOST_BUSY, Seen, cpu_all, cpu_quota};
 use crate::demand::{Demand, Resource};
 use crate::scene::{Pool, Reading, Scene};
 
@@ -30,15 +30,21 @@ struct Bound<'a, 'b> {
 
 /// The busiest threads of which none has work of its own.
 fn bound<'a, 'b>(scene: &'b Scene<'a>) -> Option<Bound<'a, 'b>> {
-    let pools = Pool::all(scene).into_iter().filter_map(|pool| {
-        let (process, name, group) =
-            pool.threads.first().map(|first| (first.process, first.name, first.group.clone()))?;
-        let runtime = scene.knowledge.runtime(process, name);
-        let set_to = runtime.and_then(|runtime| scene.knowledge.parallelism(process, runtime));
-        let is_one = set_to.is_some() || pool.wanders(scene);
-        is_one.then(|| Bound { cores: pool.cores(scene), pool, process, group, runtime, set_to })
-    });
-    pools.max_by(|a, b| a.cores.fail().total_cmp(&b.cores.fail()))
+    let set_to = |pool: &Pool<'a, 'b>| {
+        let first = pool.threads.first()?;
+        scene.knowledge.parallelism(first.process, scene.knowledge.runtime(first.process, first.name)?)
+    };
+    let pools = Pool::all(scene).into_iter().filter(|pool| set_to(pool).is_some() || pool.wanders(scene));
+    let pool = pools.max_by(|a, b| a.used(scene).total_cmp(&b.used(scene)))?;
+    let first = pool.threads.first()?;
+    Some(Bound {
+        process: first.process,
+        group: first.group.clone(),
+        runtime: scene.knowledge.runtime(first.process, first.name),
+        set_to: set_to(&pool),
+        cores: pool.cores(scene),
+        pool,
+    })
 }
 
 impl Bound<'_, '_> {
@@ -139,12 +145,7 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
             )
             .limit(Some(bound.at()))
             .crossed(crossed),
-            Evidence::new(
-                "host.cpu.busy less others' nice, of all cores",
-                Unit::Ratio,
-                scene.host_busy().unwrap_or_default(),
-            )
-            .limit(Some(1.0)),
+            Evidence::new(HOST_BUSY, Unit::Ratio, scene.host_busy().unwrap_or_default()).limit(Some(1.0)),
             Evidence::new(
                 "thread.run_queue_wait of them, the longest",
                 Unit::Ratio,

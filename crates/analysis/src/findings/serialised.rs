@@ -3,13 +3,12 @@
 
 use throng_observation::host::Unit;
 use throng_observation::host::catalogue as metric;
-use throng_observation::host::measured::Measured;
 use throng_observation::host::{Family, Profile, ProfileMethod, SelfTime};
 use throng_observation::units::percent;
 
 use super::hot_code::profile_of_failure;
 use super::score::{CAP_COMPANY, used_up};
-use super::{Candidate, Evidence, Seen, cpu_all, cpu_quota, runtime};
+use super::{Candidate, Evidence, HOST_BUSY, Seen, cpu_all, cpu_quota, runtime};
 use crate::demand::Resource;
 use crate::scene::{Reading, Scene, Thread};
 
@@ -52,9 +51,7 @@ fn turns<'a, 'b>(scene: &'b Scene<'a>) -> Result<Turns<'a, 'b>, Seen> {
     let threads = busiest.unwrap_or_default();
     let process = threads.first().map_or(first.process, |thread| thread.process);
     let pid = threads.first().map_or(first.pid, |thread| thread.pid);
-    let own = |cpu: &&Measured<'_>| cpu.label("pid") == pid && !scene.is_always_busy(cpu);
-    let own: Vec<_> = scene.host.metric(metric::THREAD_CPU.name).iter().filter(own).copied().collect();
-    let cores = scene.used_together(&own);
+    let cores = scene.used_together(&scene.threads_of(pid));
     let taking_part: Vec<&Thread<'_>> =
         threads.iter().filter(|thread| TAKING_PART.contains(&thread.cpu.fail())).copied().collect();
     let is_one_core = ONE_CORE.contains(&cores.fail());
@@ -106,8 +103,7 @@ fn candidate(
                 Unit::Count,
                 Reading { fail: Some(turns.threads.len() as f64), ..Reading::default() },
             ),
-            Evidence::new("host.cpu.busy, of all cores", Unit::Ratio, scene.host_busy().unwrap_or_default())
-                .limit(Some(1.0)),
+            Evidence::new(HOST_BUSY, Unit::Ratio, scene.host_busy().unwrap_or_default()).limit(Some(1.0)),
         ],
         change,
         eases: |demand, _| matches!(demand.resource, Resource::Thread | Resource::ThreadGroup),

@@ -6,7 +6,7 @@ use throng_observation::host::catalogue as metric;
 use throng_observation::units::percent;
 
 use super::score::used_up;
-use super::{Candidate, Evidence, Seen, cpu_all, cpu_quota, runtime};
+use super::{Candidate, Evidence, HOST_BUSY, Seen, cpu_all, cpu_quota, runtime};
 use crate::demand::Resource;
 use crate::scene::{Pool, Reading, Scene, Thread};
 
@@ -46,11 +46,9 @@ fn hot<'a, 'b>(scene: &'b Scene<'a>) -> Result<Hot<'a, 'b>, Seen> {
     if !scene.is_seen(&metric::THREAD_CPU) {
         return Err(Seen::Unseen("the server's threads"));
     }
-    let thread =
-        scene.threads.iter().find(|thread| !thread.is_always_busy() && !is_any_of_its_pool(scene, thread));
-    let full = |thread: &&Thread<'_>| thread.cpu.fail() >= super::score::USED_FROM;
-    let Some(thread) = thread.filter(full) else {
-        return Err(none_is_full(scene, thread));
+    let mut full = scene.threads.iter().filter(|thread| thread.is_full() && !thread.is_always_busy());
+    let Some(thread) = full.find(|thread| !is_any_of_its_pool(scene, thread)) else {
+        return Err(none_is_full(scene));
     };
     let used = thread.cpu.fail();
     if scene.throttled().fail() >= cpu_quota::THROTTLED_MIN {
@@ -85,9 +83,9 @@ fn is_any_of_its_pool(scene: &Scene<'_>, thread: &Thread<'_>) -> bool {
 }
 
 /// No thread whose work grew is full; one that is always busy looks as if it were.
-fn none_is_full(scene: &Scene<'_>, busiest: Option<&Thread<'_>>) -> Seen {
+fn none_is_full(scene: &Scene<'_>) -> Seen {
     let always = scene.threads.iter().find(|thread| thread.is_always_busy());
-    if let Some(thread) = always.filter(|thread| thread.cpu.fail() >= super::score::USED_FROM) {
+    if let Some(thread) = always.filter(|thread| thread.is_full()) {
         return Seen::Constant(format!(
             "Thread {} is busy at every load alike ({} before, {} under the load that failed): what does not change with the load explains nothing",
             thread.label(),
@@ -95,7 +93,8 @@ fn none_is_full(scene: &Scene<'_>, busiest: Option<&Thread<'_>>) -> Seen {
             percent(thread.cpu.fail())
         ));
     }
-    busiest.map_or(Seen::Moot, |thread| {
+    // A full one that is any of its pool is told with its pool.
+    scene.hottest().filter(|thread| !thread.is_full()).map_or(Seen::Moot, |thread| {
         Seen::Fine(format!(
             "The busiest thread, {}, used {} of its core",
             thread.label(),
@@ -126,7 +125,7 @@ fn candidate(
             Unit::Milliseconds,
             users.delay_ms,
         ),
-        Evidence::new("host.cpu.busy, of all cores", Unit::Ratio, busy).limit(Some(1.0)),
+        Evidence::new(HOST_BUSY, Unit::Ratio, busy).limit(Some(1.0)),
     ];
     if thread.wait.fail.is_some() {
         evidence.push(Evidence::new(

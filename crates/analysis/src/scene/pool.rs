@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use throng_observation::host::catalogue as metric;
 use throng_observation::host::measured::{Measured, Window};
 
 use super::{Reading, Scene, Thread, middle, seconds};
+use crate::findings::score::USED_FROM;
 
 /// One thread that is the busiest in this share of the seconds has work of its own; below it, work wanders.
 const STAYS_MIN: f64 = 0.70;
@@ -40,13 +40,14 @@ impl<'a, 'b> Pool<'a, 'b> {
     /// Cores that all its threads used together, the median second; also those that are too idle to be looked at one by one.
     pub(crate) fn cores(&self, scene: &Scene<'_>) -> Reading {
         let Some(first) = self.threads.first() else { return Reading::default() };
-        let all = scene.host.metric(metric::THREAD_CPU.name).iter();
-        let is_of_pool = |cpu: &&Measured<'_>| {
-            cpu.label("pid") == first.pid
-                && !scene.is_always_busy(cpu)
-                && scene.knowledge.group(cpu.label("process"), cpu.label("thread")) == first.group
-        };
-        scene.used_together(&all.filter(is_of_pool).copied().collect::<Vec<_>>())
+        let mut all = scene.threads_of(first.pid);
+        all.retain(|cpu| scene.knowledge.group(cpu.label("process"), cpu.label("thread")) == first.group);
+        scene.used_together(&all)
+    }
+
+    /// What its threads used in the mean of the failing load, cores: for a choice among pools.
+    pub(crate) fn used(&self, scene: &Scene<'_>) -> f64 {
+        self.threads.iter().filter_map(|thread| thread.measured.mean(scene.fail.window)).sum()
     }
 
     /// Whether its work goes from thread to thread, so that what one of them does says nothing: the busiest of one second is
@@ -54,9 +55,14 @@ impl<'a, 'b> Pool<'a, 'b> {
     /// the load before.
     pub(crate) fn wanders(&self, scene: &Scene<'_>) -> bool {
         let Some(first) = self.threads.first().filter(|_| self.threads.len() > 1) else { return false };
+        // Threads that are all full share their work evenly, and whichever was a little busier says nothing.
+        let steady = self.threads.iter().filter(|thread| thread.steady >= USED_FROM).count();
+        if steady == self.threads.len() {
+            return false;
+        }
         let now = Tops::of(&self.threads, scene.fail.window);
         if scene.knowledge.runtime(first.process, first.name).is_none() {
-            return now.share() < STAYS_MIN;
+            return steady == 0 && now.share() < STAYS_MIN;
         }
         let before = scene.windows.pass.map(|pass| Tops::of(&self.threads, pass.window).tid);
         now.share() < STAYS_IN_RUNTIME_MIN || before.is_some_and(|before| before != now.tid)

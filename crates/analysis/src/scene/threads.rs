@@ -7,6 +7,7 @@ use throng_observation::host::catalogue as metric;
 use throng_observation::host::measured::{Measured, Window};
 
 use super::{Reading, Scene, at_share, middle, seconds};
+use crate::findings::score::USED_FROM;
 use crate::knowledge::CROWD_GROUP;
 use crate::windows::Stretch;
 
@@ -37,6 +38,11 @@ impl Thread<'_> {
         format!("{} ({})", self.name, self.tid)
     }
 
+    /// Whether so much of its core is used that what comes next waits.
+    pub(crate) fn is_full(&self) -> bool {
+        self.cpu.fail() >= USED_FROM
+    }
+
     /// Whether it works as much where users are served well: it polls, or its work is not theirs.
     pub(crate) fn is_always_busy(&self) -> bool {
         self.cpu.fail() >= ALWAYS_BUSY_MIN && self.cpu.is_constant(Unit::Ratio)
@@ -49,10 +55,16 @@ impl<'a> Scene<'a> {
         self.threads.iter().find(|thread| !thread.is_always_busy())
     }
 
-    /// Whether the series is of a thread that always works.
-    pub(crate) fn is_always_busy(&self, cpu: &Measured<'_>) -> bool {
-        let is_it = |thread: &&Thread<'_>| thread.tid == cpu.label("tid") && thread.pid == cpu.label("pid");
-        self.threads.iter().find(is_it).is_some_and(Thread::is_always_busy)
+    /// The series of a process's threads, without those that always work.
+    pub(crate) fn threads_of(&self, pid: &str) -> Vec<Measured<'a>> {
+        let always: Vec<&str> = self
+            .threads
+            .iter()
+            .filter(|thread| thread.pid == pid && thread.is_always_busy())
+            .map(|thread| thread.tid)
+            .collect();
+        let all = self.host.metric(metric::THREAD_CPU.name).iter();
+        all.filter(|cpu| cpu.label("pid") == pid && !always.contains(&cpu.label("tid"))).copied().collect()
     }
 
     /// The series of how long a thread waited for a CPU.
@@ -101,17 +113,19 @@ impl<'a> Scene<'a> {
         threads
     }
 
-    /// The median second of a thread. Where it was not there yet its namesakes stand for it, for a server that was started
-    /// again has others of the same names; and where there was none, nothing was used.
+    /// The median second of a thread. Where one that works much was not there yet its namesakes stand for it, for a server that
+    /// was started again has others of the same names; and where there was none, nothing was used.
     fn used_by(&self, cpu: &Measured<'_>) -> Reading {
         let all = self.host.metric(metric::THREAD_CPU.name);
         let in_window = |of: &Measured<'_>, window: Window| {
             middle(of.on(seconds(window)).into_iter().flatten().collect())
         };
+        let works_much = in_window(cpu, self.fail.window).is_some_and(|used| used >= ALWAYS_BUSY_MIN);
         self.reading(|window| {
             in_window(cpu, window).or_else(|| {
                 let is_like = |other: &&Measured<'_>| {
-                    other.label("process") == cpu.label("process")
+                    works_much
+                        && other.label("process") == cpu.label("process")
                         && other.label("thread") == cpu.label("thread")
                 };
                 let most =
