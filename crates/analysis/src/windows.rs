@@ -132,11 +132,8 @@ fn of_holds(run: &RunData, capacity: &Capacity, fares: &BTreeMap<i64, Fare>) -> 
     };
     let whole = first_fail.and_then(|hold| Some((hold.from, hold.until?)));
     Windows {
-        // A floor that is the failing load itself tells nothing.
-        base: base
-            .filter(|base| fail.is_none_or(|fail| fail.number != base.number))
-            .and_then(stretch)
-            .or_else(idle),
+        // A floor at which users suffered already tells nothing; then it is the server before anybody came.
+        base: base.filter(|base| base.passed(goal) != Passed::No).and_then(stretch).or_else(idle),
         pass: pass.and_then(stretch),
         fail: fail.and_then(stretch),
         knee: first_fail.and_then(|fail| knee(holds, fail)),

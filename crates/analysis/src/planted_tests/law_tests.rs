@@ -3,12 +3,13 @@
 
 use throng_observation::host::catalogue::{ALL, Metric};
 use throng_observation::host::{HostEventKind, Unit};
+use throng_observation::{Goal, Passed};
 
 use super::explained;
 use super::plants::{PLANTS, full, hot_worker, send_buffers, slow_reader};
 use super::world_tests::{Harm, World};
 use crate::findings::RULES;
-use crate::verdict::{Bottleneck, Certainty};
+use crate::verdict::{Bottleneck, Certainty, explain};
 
 /// What is told by happenings and by the crowd alone: there is no counter that could be constant.
 const NOT_OF_COUNTERS: &[&str] = &[
@@ -212,4 +213,23 @@ fn drops_that_begin_are_not_the_doing_of_a_thread_that_polls() {
         let found = explained(&mut world).bottleneck;
         assert_eq!(said(&found).first().copied(), Some(key), "{found:#?}");
     }
+}
+
+/// What was full at the first load, which failed: nothing shows that it grew, and nothing that it did not.
+#[test]
+fn a_floor_that_failed_itself_is_no_floor() {
+    let mut world = World::new();
+    hot_worker(&mut world);
+    let mut run = world.freeze().run();
+    run.holds.truncate(2);
+    for hold in &mut run.holds {
+        (hold.users, hold.passed) = (8, [Passed::No; 3]);
+    }
+    let found = explain(&run, Goal::Acceptable).bottleneck;
+    assert_eq!(
+        (found.verdict, found.finding.as_deref()),
+        (Certainty::Suspect, Some("one_thread_full")),
+        "{found:#?}"
+    );
+    assert_eq!(found.baseline_s, None);
 }
