@@ -113,8 +113,12 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
     } else {
         String::new()
     };
+    let with_all = scene.host_busy_with_all().unwrap_or_default();
+    // Low-priority work makes way as a rule; where the server's threads wait all the same, it is in the way.
+    let is_in_the_way = low.fail() >= LOW_MIN && busy.fail() < BUSY_MIN && with_all.fail() >= BUSY_MIN;
+    let whole = if is_in_the_way { ("host.cpu.busy, of all cores", with_all) } else { (HOST_BUSY, busy) };
     let mut evidence = vec![
-        Evidence::new(HOST_BUSY, Unit::Ratio, busy).limit(Some(1.0)).crossed(crossed),
+        Evidence::new(whole.0, Unit::Ratio, whole.1).limit(Some(1.0)).crossed(crossed),
         Evidence::new(format!("thread.run_queue_wait of {waiting}"), Unit::Ratio, waited)
             .decides_if(is_short(scene)),
         Evidence::new("process.cpu of the server, of all cores", Unit::Ratio, own)
@@ -123,8 +127,15 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         Evidence::new("host.pressure.cpu.some", Unit::Ratio, stall),
     ];
     if low.fail() >= LOW_MIN {
-        evidence.push(Evidence::new("host.cpu.nice of others, of all cores", Unit::Ratio, low));
+        evidence.insert(2, Evidence::new("host.cpu.nice of others, of all cores", Unit::Ratio, low));
     }
+    let title = if is_in_the_way {
+        format!(
+            "All {cpus:.0} cores of the host are busy: the server waits behind others, though they run at lower priority"
+        )
+    } else {
+        format!("All {cpus:.0} cores of the host are busy")
+    };
     Candidate {
         used: used_up(busy.fail().max(BUSY_MIN)),
         queue,
@@ -138,7 +149,7 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         eases: |demand, _| {
             matches!(demand.resource, Resource::HostCpu | Resource::ProcessCpu | Resource::ThreadGroup)
         },
-        ..Candidate::new(KEY, format!("All {cpus:.0} cores of the host are busy"), "CPU of the host")
+        ..Candidate::new(KEY, title, "CPU of the host")
     }
     .seen()
 }

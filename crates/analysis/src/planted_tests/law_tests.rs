@@ -168,6 +168,13 @@ fn low_priority_work_is_no_full_host() {
         hot_worker(world);
         low_priority(world, |m| full(m) + 0.1);
     });
+    // Work that does not make way is in the way, whatever its priority: the server's own wait decides.
+    let mut world = World::new();
+    low_priority(&mut world, |m| full(m) + 0.1);
+    world.thread("media", "worker-0", 11, |m| 0.7 * full(m), |m| if m.over { 0.3 } else { 0.02 });
+    let found = explained(&mut world).bottleneck;
+    assert_eq!(found.finding.as_deref(), Some("cpu_full"), "{found:#?}");
+    assert!(found.title.contains("though they run at lower priority"), "{}", found.title);
     // What the server itself runs at low priority is its own.
     super::check("cpu_full", |world| {
         world.without("thread.cpu").without("thread.run_queue_wait");
