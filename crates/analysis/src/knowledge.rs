@@ -1,14 +1,20 @@
-//! What is known of the watched server's threads and log lines: the knowledge packs that were kept with the run.
+//! What is known of the watched server's threads and log lines: the knowledge packs that were kept with the run, and what
+//! the watcher learned of its processes.
+
+use std::collections::BTreeMap;
 
 use throng_observation::host::HostInfo;
-use throng_observation::pack::{LogPattern, PACKS_FACT, Pack, ThreadMeaning, packs_of_process};
+use throng_observation::pack::{LogPattern, PACKS_FACT, Pack, Runtime, ThreadMeaning, packs_of_process};
 
 /// The group of threads that drive participants of throng itself: a crowd beside the server, never the server.
 pub const CROWD_GROUP: &str = "crowd";
 
-/// The packs of a host's server.
+/// The packs of a host's server, and the facts of the host.
 #[derive(Debug, Default)]
-pub struct Knowledge(Vec<Pack>);
+pub struct Knowledge {
+    packs: Vec<Pack>,
+    facts: BTreeMap<String, String>,
+}
 
 impl Knowledge {
     /// What was kept with the host; nothing where there is none, or none that can be read.
@@ -18,19 +24,46 @@ impl Knowledge {
         let packs: Vec<serde_json::Value> =
             json.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default();
         // One that a newer throng has written may say what is not known here; the others still count.
-        Self(packs.into_iter().filter_map(|pack| serde_json::from_value(pack).ok()).collect())
+        let packs = packs.into_iter().filter_map(|pack| serde_json::from_value(pack).ok()).collect();
+        Self { packs, facts: info.map(|info| info.facts.clone()).unwrap_or_default() }
+    }
+
+    /// The runtime that puts any task on any of its threads, this one among them.
+    #[must_use]
+    pub fn runtime(&self, process: &str, name: &str) -> Option<Runtime> {
+        let of_pack = self.thread(process, name).and_then(|known| known.runtime);
+        // Threads of a runtime that gives no names have the program's; others are of libraries beside it.
+        let of_program = || {
+            let runtime = self.facts.get(&format!("{process}.runtime"))?;
+            Runtime::from_key(runtime).filter(|_| name == process)
+        };
+        of_pack.or_else(of_program)
+    }
+
+    /// On how many threads the runtime of a process works at once, where its environment says so.
+    #[must_use]
+    pub fn parallelism(&self, process: &str, runtime: Runtime) -> Option<u32> {
+        let value = self.facts.get(&format!("{process}.environment.{}", runtime.variable()?))?;
+        value.trim().parse().ok().filter(|threads| *threads > 0)
+    }
+
+    /// Whether a process runs at lowered priority (a nice value above 0).
+    #[must_use]
+    pub fn is_low_priority(&self, process: &str) -> bool {
+        let nice = self.facts.get(&format!("{process}.nice"));
+        nice.and_then(|nice| nice.parse::<i32>().ok()).is_some_and(|nice| nice > 0)
     }
 
     /// What the threads of this name do.
     #[must_use]
     pub fn thread(&self, process: &str, name: &str) -> Option<&ThreadMeaning> {
-        packs_of_process(&self.0, process).find_map(|pack| pack.thread_meaning(name))
+        packs_of_process(&self.packs, process).find_map(|pack| pack.thread_meaning(name))
     }
 
     /// What the log lines of this pattern mean.
     #[must_use]
     pub fn log(&self, pattern: &str) -> Option<&LogPattern> {
-        self.0.iter().find_map(|pack| pack.log_pattern(pattern))
+        self.packs.iter().find_map(|pack| pack.log_pattern(pattern))
     }
 
     /// What a thread is counted with: the pack's group, else the threads whose names differ only in a number.
@@ -87,6 +120,27 @@ mod tests {
         ] {
             assert_eq!(none.group("x", name), group);
         }
+    }
+
+    #[test]
+    fn a_runtime_is_known_by_its_pack_or_its_program() {
+        let facts = [
+            (
+                PACKS_FACT,
+                r#"[{"pack":"any","processes":["*"],"thread":[{"name":"tokio-*","group":"Tokio","meaning":"any task","runtime":"tokio"}]}]"#,
+            ),
+            ("sfu.runtime", "go"),
+            ("sfu.environment.GOMAXPROCS", "2"),
+            ("sfu.nice", "19"),
+        ];
+        let facts = facts.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let known = Knowledge::of(Some(&HostInfo { facts, ..HostInfo::default() }));
+        assert_eq!(known.runtime("relay", "tokio-runtime-w"), Some(Runtime::Tokio));
+        assert_eq!(known.runtime("sfu", "sfu"), Some(Runtime::Go));
+        assert_eq!(known.runtime("sfu", "libav"), None, "a thread of a library");
+        assert_eq!(known.parallelism("sfu", Runtime::Go), Some(2));
+        assert_eq!(known.parallelism("relay", Runtime::Tokio), None);
+        assert!(known.is_low_priority("sfu") && !known.is_low_priority("relay"));
     }
 
     #[test]

@@ -1,103 +1,30 @@
 //! What a finding looks at: the host, the windows, the users, the demand, and the questions that all findings ask.
 
+use throng_observation::RunTime;
 use throng_observation::host::SeriesId;
 use throng_observation::host::catalogue::{self as metric, Metric};
 use throng_observation::host::measured::{Grid, Host, Measured, Window};
 use throng_observation::run::RunData;
-use throng_observation::{Clause, Distribution, MediaKind, RunTime};
 
 use crate::demand::{Demand, Resource};
-use crate::knowledge::{CROWD_GROUP, Knowledge};
-use crate::windows::{Stretch, Windows, fares};
+use crate::knowledge::Knowledge;
+use crate::windows::{Stretch, Windows};
+
+mod cpu;
+mod pool;
+mod reading;
+mod threads;
+mod users;
+
+pub(crate) use pool::Pool;
+pub(crate) use reading::{Change, Reading};
+pub(crate) use threads::Thread;
+pub(crate) use users::Users;
 
 /// Longer stretches than a day are looked at for a day.
 const SECONDS_MAX: i64 = 86_400;
-/// Threads below this share of a core in both loads are left out of every question.
-const THREAD_MIN: f64 = 0.02;
-
-/// What something came to in the three windows; `None` where it was not seen.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Reading {
-    pub(crate) base: Option<f64>,
-    pub(crate) pass: Option<f64>,
-    pub(crate) fail: Option<f64>,
-}
-
-impl Reading {
-    pub(crate) fn fail(&self) -> f64 {
-        self.fail.unwrap_or(0.0)
-    }
-
-    /// How far it grew from the floor to the failing load, 0 to 1: sixteen times is 1. `grain` is what is as good as 0.
-    pub(crate) fn growth(&self, grain: f64) -> Option<f64> {
-        let floor = self.base.or(self.pass)?;
-        let ratio = (self.fail?.max(0.0) + grain) / (floor.max(0.0) + grain);
-        Some((ratio.log2() / 4.0).clamp(0.0, 1.0))
-    }
-
-    /// Whether a counter of errors began at the knee: it counts in the failing load, and the floor had next to nothing.
-    pub(crate) fn begins(&self) -> bool {
-        let fail = self.fail();
-        fail > 0.0 && self.base.unwrap_or(0.0) < fail / 10.0
-    }
-
-    pub(crate) fn map(self, f: impl Fn(f64) -> f64) -> Self {
-        let [base, pass, fail] = [self.base, self.pass, self.fail].map(|value| value.map(&f));
-        Self { base, pass, fail }
-    }
-
-    pub(crate) fn with(self, other: Self, f: impl Fn(f64, f64) -> f64) -> Self {
-        let both = |a: Option<f64>, b: Option<f64>| Some(f(a?, b?));
-        Self {
-            base: both(self.base, other.base),
-            pass: both(self.pass, other.pass),
-            fail: both(self.fail, other.fail),
-        }
-    }
-}
-
-/// How the users fared.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Users {
-    /// Share of user-seconds that were bad.
-    pub(crate) bad_ratio: Reading,
-    /// Those who were not connected or without media, of the user-seconds that were bad.
-    pub(crate) not_served: Reading,
-    /// Median of the delay above the tracks' floors, milliseconds.
-    pub(crate) delay_ms: Reading,
-    /// Packets lost for good, of those expected.
-    pub(crate) loss_ratio: Reading,
-    /// Packets that did not come at first, of those expected: lost for good, or sent again.
-    pub(crate) missing_ratio: Reading,
-    /// Decodable frames a second of a video track.
-    pub(crate) fps: Reading,
-    /// Connected participants.
-    pub(crate) connected: Reading,
-    /// Received on the wire by all, bytes a second.
-    pub(crate) received: Reading,
-}
-
-/// A thread of the server.
-#[derive(Clone, Debug)]
-pub(crate) struct Thread<'a> {
-    pub(crate) name: &'a str,
-    pub(crate) process: &'a str,
-    pub(crate) pid: &'a str,
-    pub(crate) tid: &'a str,
-    pub(crate) group: String,
-    pub(crate) cpu: Reading,
-    /// What it used of its core in at least four of five seconds of the failing load.
-    pub(crate) steady: f64,
-    pub(crate) wait: Reading,
-    pub(crate) measured: Measured<'a>,
-}
-
-impl Thread<'_> {
-    /// As a table names it.
-    pub(crate) fn label(&self) -> String {
-        format!("{} ({})", self.name, self.tid)
-    }
-}
+/// What is less than this beyond another value is the same value: a second's median is not steadier.
+const BEYOND_MIN: f64 = 0.02;
 
 pub(crate) struct Scene<'a> {
     pub(crate) run: &'a RunData,
@@ -156,7 +83,11 @@ impl<'a> Scene<'a> {
 
     /// The median second of all series of the metric together.
     pub(crate) fn sum(&self, metric: &Metric) -> Reading {
-        let list = self.host.metric(metric.name);
+        self.total(self.host.metric(metric.name))
+    }
+
+    /// The median second of these series together.
+    pub(crate) fn total(&self, list: &[Measured<'_>]) -> Reading {
         self.reading(|window| middle(sums(list, window).into_iter().flatten().collect()))
     }
 
@@ -207,52 +138,51 @@ impl<'a> Scene<'a> {
         !self.host.metric(metric.name).is_empty()
     }
 
-    /// When all series together first reached `level` at the knee, seconds of the run.
+    /// When all series together rose to `level`: below it in the second before, at or above it then; seconds of the run. Looked
+    /// for at the knee first, and where they were above already when that began, from the floor on. What was always above
+    /// never crossed. Where the load that passed was above already and the failing one is well beyond it, the crossing is half
+    /// of the way from one to the other.
     pub(crate) fn crossed(&self, list: &[Measured<'_>], level: f64) -> Option<f64> {
-        let grid = seconds(self.knee);
-        let values = sums(list, self.knee);
-        let at = values.iter().position(|value| value.is_some_and(|value| value >= level))?;
-        Some((grid.first_us as f64 / 1e6) + at as f64)
+        let since_us = self.windows.base.map_or(self.knee.from_us, |base| base.window.from_us);
+        let knee_at =
+            self.knee.from_us.saturating_sub(since_us).max(0).div_euclid(1_000_000).min(SECONDS_MAX);
+        let from_us = self.knee.from_us - knee_at * 1_000_000;
+        let span = Window { from_us, until_us: self.knee.until_us };
+        let values = sums(list, span);
+        // What has no series yet, while the host is being read, is nothing yet.
+        let watched = sums(self.host.metric(metric::HOST_CPU_BUSY.name), span);
+        let level = self.level(list, level);
+        let is_below = |second: usize| match values.get(second).copied().flatten() {
+            Some(value) => value < level,
+            None => watched.get(second).is_some_and(Option::is_some),
+        };
+        let rises = |second: &usize| {
+            let is_above = values.get(*second).copied().flatten().is_some_and(|value| value >= level);
+            is_above && second.checked_sub(1).is_some_and(is_below)
+        };
+        let knee_at = usize::try_from(knee_at).unwrap_or(0);
+        let at = if is_below(knee_at) {
+            (knee_at..values.len()).find(rises)
+        } else {
+            (0..=knee_at).rev().find(rises)
+        }?;
+        Some((from_us as f64 / 1e6) + at as f64)
+    }
+
+    /// Where to look for the crossing of `level`.
+    fn level(&self, list: &[Measured<'_>], level: f64) -> f64 {
+        let of = self.total(list);
+        match (of.pass, of.fail) {
+            (Some(pass), Some(fail)) if pass >= level && fail - pass > BEYOND_MIN * fail => {
+                (pass + fail) / 2.0
+            }
+            _ => level,
+        }
     }
 
     /// The same of a metric's series.
     pub(crate) fn crossed_metric(&self, metric: &Metric, level: f64) -> Option<f64> {
         self.crossed(self.host.metric(metric.name), level)
-    }
-
-    pub(crate) fn cpus(&self) -> Option<f64> {
-        let busy = self.host.metric(metric::HOST_CPU_BUSY.name).first();
-        busy.and_then(Measured::limit).filter(|limit| *limit > 0.0)
-    }
-
-    /// Busy share of the host's CPUs.
-    pub(crate) fn host_busy(&self) -> Option<Reading> {
-        let cpus = self.cpus()?;
-        Some(self.sum(&metric::HOST_CPU_BUSY).map(|busy| busy / cpus))
-    }
-
-    /// The CPU quota of the server's control group, cores, and what was used of it. Version 1 may count the time of a group
-    /// elsewhere than it bounds it: then the watched processes stand for their group.
-    pub(crate) fn quota(&self) -> Option<(f64, Reading)> {
-        let mut groups = self.host.metric(metric::CGROUP_CPU.name).iter();
-        let counted = groups.find_map(|group| Some((group, group.limit().filter(|limit| *limit > 0.0)?)));
-        if let Some((group, quota)) = counted {
-            return Some((quota, self.median(group).map(|cores| cores / quota)));
-        }
-        let quota = self.host.metric(metric::CGROUP_CPU_QUOTA.name).first()?;
-        let quota = quota.max(self.fail.window).filter(|cores| *cores > 0.0)?;
-        Some((quota, self.sum(&metric::PROCESS_CPU).map(|cores| cores / quota)))
-    }
-
-    /// Share of the quota's periods in which the server was held back.
-    pub(crate) fn throttled(&self) -> Reading {
-        self.sum(&metric::CGROUP_THROTTLED_PERIODS)
-    }
-
-    /// The longest that a thread of the server waits for a CPU, share of the time.
-    pub(crate) fn longest_wait(&self) -> Option<(&Thread<'a>, Reading)> {
-        let waiting = self.threads.iter().max_by(|a, b| a.wait.fail().total_cmp(&b.wait.fail()))?;
-        Some((waiting, waiting.wait))
     }
 
     /// What waits or is thrown away behind something that serves too slowly, 0 to 1: delay, loss or missing frames of
@@ -280,122 +210,11 @@ impl<'a> Scene<'a> {
             .copied()
             .collect();
         self.reading(|window| {
-            let sum = list.iter().filter_map(|series| series.integral(window)).reduce(|a, b| a + b)?;
+            let sum = list.iter().filter_map(|series| series.integral(window)).reduce(|a, b| a + b);
+            // A pattern has no series before its first line.
+            let sum = sum.or_else(|| (!list.is_empty() && self.was_read(window)).then_some(0.0))?;
             Some(sum / window.seconds().max(1.0))
         })
-    }
-
-    fn threads(&self) -> Vec<Thread<'a>> {
-        let waits: std::collections::HashMap<(&str, &str), Measured<'a>> = self
-            .host
-            .metric(metric::THREAD_RUN_QUEUE_WAIT.name)
-            .iter()
-            .map(|wait| ((wait.label("pid"), wait.label("tid")), *wait))
-            .collect();
-        let busy = |cpu: &Measured<'_>, stretch: Option<Stretch>| {
-            stretch.and_then(|stretch| cpu.mean(stretch.window)).is_some_and(|mean| mean >= THREAD_MIN)
-        };
-        let mut threads: Vec<Thread<'a>> = self
-            .host
-            .metric(metric::THREAD_CPU.name)
-            .iter()
-            .filter(|cpu| busy(cpu, Some(self.fail)) || busy(cpu, self.windows.pass))
-            .filter_map(|cpu| {
-                let (process, name) = (cpu.label("process"), cpu.label("thread"));
-                let group = self.knowledge.group(process, name);
-                let key = (cpu.label("pid"), cpu.label("tid"));
-                let by_second = cpu.on(seconds(self.fail.window)).into_iter().flatten().collect();
-                (group != CROWD_GROUP).then(|| Thread {
-                    name,
-                    process,
-                    pid: key.0,
-                    tid: key.1,
-                    group,
-                    cpu: self.median(cpu),
-                    steady: at_share(by_second, 0.2).unwrap_or(0.0),
-                    wait: waits.get(&key).map_or_else(Reading::default, |wait| self.median(wait)),
-                    measured: *cpu,
-                })
-            })
-            .collect();
-        threads.sort_by(|a, b| b.cpu.fail().total_cmp(&a.cpu.fail()));
-        threads
-    }
-
-    fn users(&self) -> Users {
-        let fares = fares(self.run);
-        let in_window = |window: Window| {
-            let (from, until) = (RunTime(window.from_us).second(), RunTime(window.until_us).second());
-            from..until.max(from + 1)
-        };
-        let mean = |of: &dyn Fn(&crate::windows::Fare) -> (u64, u64)| {
-            self.reading(|window| {
-                let (part, whole) = fares
-                    .range(in_window(window))
-                    .map(|(_, fare)| of(fare))
-                    .fold((0, 0), |sum, each| (sum.0 + each.0, sum.1 + each.1));
-                (whole > 0).then(|| part as f64 / whole as f64)
-            })
-        };
-        let not_served = |fare: &crate::windows::Fare| {
-            let of = |clause: Clause| fare.clauses[clause as usize];
-            ((of(Clause::NotConnected) + of(Clause::NoMedia)).min(fare.bad), fare.bad)
-        };
-        let rows = |window: Window| {
-            let range = in_window(window);
-            self.run.series.iter().filter(move |row| range.contains(&row.second))
-        };
-        let has_video =
-            self.run.series.iter().any(|row| row.kind == Some(MediaKind::Video) && row.tracks > 0);
-        let kind = if has_video { MediaKind::Video } else { MediaKind::Audio };
-        let delay = self.reading(|window| {
-            let mut all = Distribution::new();
-            rows(window)
-                .filter(|row| row.kind == Some(kind))
-                .for_each(|row| all.merge(&row.relative_delay_us));
-            all.quantile(0.5).map(|us| us as f64 / 1e3)
-        });
-        let loss = |is_missing: bool| {
-            self.reading(|window| {
-                let (mut lost, mut expected) = (0.0, 0.0);
-                for counters in rows(window).map(|row| &row.counters) {
-                    let for_good = counters.packets_lost.max(0) as f64;
-                    lost += if is_missing { for_good + counters.packets_recovered as f64 } else { for_good };
-                    expected += counters.packets_expected() as f64;
-                }
-                (expected > 0.0).then(|| lost / expected)
-            })
-        };
-        let fps = self.reading(|window| {
-            let (mut frames, mut active_us) = (0.0, 0.0);
-            for row in rows(window).filter(|row| row.kind == Some(MediaKind::Video)) {
-                frames += row.counters.frames_decodable as f64;
-                active_us += row.counters.active_us as f64;
-            }
-            (active_us > 0.0 && frames > 0.0).then(|| frames / active_us * 1e6)
-        });
-        let received = self.reading(|window| {
-            let bytes: f64 = rows(window).map(|row| row.counters.wire_bytes as f64).sum();
-            (bytes > 0.0).then(|| bytes / window.seconds().max(1.0))
-        });
-        let connected = self.reading(|window| {
-            let mut by_second = std::collections::BTreeMap::new();
-            let range = in_window(window);
-            for row in self.run.crowd.iter().filter(|row| range.contains(&row.second)) {
-                *by_second.entry(row.second).or_insert(0.0) += f64::from(row.connected);
-            }
-            middle(by_second.into_values().collect())
-        });
-        Users {
-            bad_ratio: mean(&|fare| (fare.bad, fare.users)),
-            not_served: mean(&not_served),
-            delay_ms: delay,
-            loss_ratio: loss(false),
-            missing_ratio: loss(true),
-            fps,
-            connected,
-            received,
-        }
     }
 }
 
@@ -403,6 +222,13 @@ impl<'a> Scene<'a> {
 pub(crate) fn seconds(window: Window) -> Grid {
     let count = window.until_us.saturating_sub(window.from_us).div_euclid(1_000_000).clamp(1, SECONDS_MAX);
     Grid { first_us: window.from_us, width_us: 1_000_000, count: usize::try_from(count).unwrap_or(1) }
+}
+
+/// The whole seconds of a window, at least one: rows of the crowd are of whole seconds.
+pub(crate) fn whole_seconds(window: Window) -> Window {
+    let (from, until) = (RunTime(window.from_us).second(), RunTime(window.until_us).second());
+    let until = until.max(from.saturating_add(1));
+    Window { from_us: from.saturating_mul(1_000_000), until_us: until.saturating_mul(1_000_000) }
 }
 
 fn sums(list: &[Measured<'_>], window: Window) -> Vec<Option<f64>> {
@@ -417,7 +243,7 @@ fn middle(values: Vec<f64>) -> Option<f64> {
 }
 
 /// The value below which `share` of the values lie.
-fn at_share(mut values: Vec<f64>, share: f64) -> Option<f64> {
+pub(crate) fn at_share(mut values: Vec<f64>, share: f64) -> Option<f64> {
     values.sort_unstable_by(f64::total_cmp);
     let last = values.len().checked_sub(1)?;
     values.get((last as f64 * share).round() as usize).copied()

@@ -8,13 +8,20 @@ use throng_observation::host::measured::{Host, hosts};
 use throng_observation::run::RunData;
 
 use crate::demand::{self, Demand, JoinCost, joins};
-use crate::findings::score::{AHEAD_MIN, BOTTLENECK_MIN, SUSPECT_MIN, score};
-use crate::findings::{Candidate, Evidence, Finding, RULES, Seen, Standing};
+use crate::findings::gate::{Gate, gate};
+use crate::findings::score::{AHEAD_MIN, BOTTLENECK_MIN, CAP_COMPANY, SUSPECT_MIN, score};
+use crate::findings::{
+    Candidate, Evidence, Finding, GENERATOR, NEVER_CONNECTED, OF_THE_CROWD, RULES, SERVER_CRASHED, Seen,
+    Standing,
+};
 use crate::knowledge::Knowledge;
 use crate::scene::Scene;
 use crate::windows::Windows;
 
 mod chain;
+mod others;
+
+pub use others::OthersCpu;
 
 /// Lines of evidence that a finding has at least, and of what was not the limit at most.
 const EVIDENCE_MIN: usize = 3;
@@ -87,6 +94,8 @@ pub struct Explained {
     pub demand: Vec<Demand>,
     /// What a join costs.
     pub joins: Option<JoinCost>,
+    /// Who else used the CPUs that the server needed; `None` where nobody did, or it did no harm.
+    pub others_cpu: Option<OthersCpu>,
 }
 
 /// Explains a run: from the holds of its search, or from its seconds where it was a plain run.
@@ -108,6 +117,10 @@ pub fn explain(run: &RunData, goal: Goal) -> Explained {
     demand.sort_by(|a, b| a.users.unwrap_or(f64::INFINITY).total_cmp(&b.users.unwrap_or(f64::INFINITY)));
     Explained {
         bottleneck: bottleneck(run, &windows, &watched),
+        others_cpu: watched.iter().find_map(|watched| {
+            let scene = Scene::of(run, watched.host, &watched.knowledge, &windows, &watched.demand)?;
+            others::cpu(&scene)
+        }),
         joins: hosts.iter().find_map(|host| joins(run, host)),
         demand,
     }
@@ -128,13 +141,20 @@ impl<'a> Watched<'a> {
     }
 }
 
-/// A finding's key, and in what state it found what it looked at.
-type Fine = (&'static str, String);
+/// What was looked at and is not the limit.
+struct Fine {
+    key: &'static str,
+    /// In what state it was found.
+    said: String,
+    /// It looks like a limit, and was as much before: whoever sees it asks about it first.
+    is_constant: bool,
+}
 
 /// Of what was not the limit, what people ask about first.
 const FINE_FIRST: &[&str] = &[
     "cpu_full",
     "line_rate",
+    "path_loss",
     "generator_limited",
     "disk_read",
     "memory",
@@ -150,6 +170,8 @@ struct Scored<'a> {
     score: f64,
     standing: Standing,
     demand: &'a [Demand],
+    /// The largest crowd that was tried of the two loads that are compared.
+    tried: f64,
 }
 
 fn bottleneck(run: &RunData, windows: &Windows, watched: &[Watched<'_>]) -> Bottleneck {
@@ -167,81 +189,109 @@ fn bottleneck(run: &RunData, windows: &Windows, watched: &[Watched<'_>]) -> Bott
         let title = "No load failed, so there is no limit to explain".into();
         return Bottleneck { title, ..empty };
     }
-    let mut scored: Vec<Scored<'_>> = Vec::new();
-    let (mut fine, mut unseen): (Vec<Fine>, Vec<String>) = Default::default();
-    for watched in watched {
-        let Some(scene) = Scene::of(run, watched.host, &watched.knowledge, windows, &watched.demand) else {
-            continue;
-        };
-        look(&scene, &mut scored, &mut fine, &mut unseen);
-    }
     let is_observed = watched.iter().any(|watched| !watched.host.metrics().is_empty());
-    if scored.is_empty() && !is_observed {
+    if !is_observed {
         return not_observed(run, windows, empty);
     }
-    chain::settle(&mut scored);
-    unseen.dedup();
-    conclude(scored, fine, unseen, is_observed, empty)
+    let mut looked = Looked::default();
+    for watched in watched {
+        if let Some(scene) = Scene::of(run, watched.host, &watched.knowledge, windows, &watched.demand) {
+            looked.look(&scene, |_| true);
+        }
+    }
+    looked.settle();
+    conclude(looked, is_observed, empty)
 }
 
-/// Without a watcher there is still the generator, and the crowd that it saw.
+/// Without a watcher there is still what the crowd and its generator saw.
 fn not_observed(run: &RunData, windows: &Windows, empty: Bottleneck) -> Bottleneck {
     let mut data = RunData::default();
     data.host.hosts.push(throng_observation::host::HostInfo::default());
     let hosts = hosts(&data);
     let knowledge = Knowledge::default();
-    let mut generator = None;
-    if let Some(scene) = hosts.first().and_then(|host| Scene::of(run, host, &knowledge, windows, &[]))
-        && let Some((_, check)) = RULES.first()
-        && let Seen::Suspect(candidate) = check(&scene)
-    {
-        generator = Some(finding(&scene_less(*candidate), Standing::Cause));
+    let unwatched = "the server's host, processes and threads".to_owned();
+    let mut looked = Looked::default();
+    if let Some(scene) = hosts.first().and_then(|host| Scene::of(run, host, &knowledge, windows, &[])) {
+        looked.look(&scene, |key| OF_THE_CROWD.contains(&key));
     }
-    match generator {
-        Some(found) => named(found, Certainty::GeneratorLimited, empty),
-        None => Bottleneck {
-            verdict: Certainty::NotObserved,
-            title: "The cause was not observed: nobody watched the server".into(),
-            change: Some(
-                "Watch the server in the next run: [[watch]] in the scenario, or --watch (docs/watching.md)"
-                    .into(),
-            ),
-            not_observed: vec!["the server's host, processes and threads".into()],
-            ..empty
-        },
+    looked.settle();
+    if looked.scored.iter().any(|scored| scored.score >= SUSPECT_MIN) {
+        return conclude(Looked { unseen: vec![unwatched], ..looked }, false, empty);
+    }
+    Bottleneck {
+        verdict: Certainty::NotObserved,
+        title: "The cause was not observed: nobody watched the server".into(),
+        change: Some(
+            "Watch the server in the next run: [[watch]] in the scenario, or --watch (docs/watching.md)"
+                .into(),
+        ),
+        not_observed: vec![unwatched],
+        ..empty
     }
 }
 
-fn scene_less(candidate: Candidate) -> Scored<'static> {
-    Scored { candidate, score: 100.0, standing: Standing::Cause, demand: &[] }
+/// What the findings said of all hosts.
+#[derive(Default)]
+struct Looked<'a> {
+    scored: Vec<Scored<'a>>,
+    fine: Vec<Fine>,
+    unseen: Vec<String>,
 }
 
-/// Asks every finding about one host.
-fn look<'a>(scene: &Scene<'a>, scored: &mut Vec<Scored<'a>>, fine: &mut Vec<Fine>, unseen: &mut Vec<String>) {
-    for &(key, check) in RULES {
-        match check(scene) {
-            Seen::Suspect(mut candidate) => {
-                complete(scene, &mut candidate);
-                let score = score(&candidate, scene);
-                scored.push(Scored {
-                    candidate: *candidate,
-                    score,
-                    standing: Standing::Suspect,
-                    demand: scene.demand,
-                });
+impl<'a> Looked<'a> {
+    /// Asks those findings about one host of which `is_wanted`.
+    fn look(&mut self, scene: &Scene<'a>, is_wanted: impl Fn(&str) -> bool) {
+        for &(key, check) in RULES.iter().filter(|(key, _)| is_wanted(key)) {
+            // What the crowd tells it tells once, however many hosts are watched.
+            if OF_THE_CROWD.contains(&key) && self.scored.iter().any(|known| known.candidate.key == key) {
+                continue;
             }
-            Seen::Moot => {}
-            Seen::Fine(said) => {
-                if fine.iter().all(|(_, known)| *known != said) {
-                    fine.push((key, said));
-                }
-            }
-            Seen::Unseen(what) => {
-                if !unseen.iter().any(|known| known == what) {
-                    unseen.push(what.to_owned());
+            match check(scene) {
+                Seen::Suspect(candidate) => self.weigh(scene, *candidate),
+                Seen::Moot => {}
+                Seen::Fine(said) => self.fine(key, said, false),
+                Seen::Constant(said) => self.fine(key, said, true),
+                Seen::Unseen(what) => {
+                    if !self.unseen.iter().any(|known| known == what) {
+                        self.unseen.push(what.to_owned());
+                    }
                 }
             }
         }
+    }
+
+    fn weigh(&mut self, scene: &Scene<'a>, mut candidate: Candidate) {
+        match gate(&candidate) {
+            Gate::Shut(said) => return self.fine(candidate.key, said, true),
+            Gate::Unproven => candidate.at_most = candidate.at_most.min(CAP_COMPANY),
+            Gate::Open => {}
+        }
+        complete(scene, &mut candidate);
+        let score = score(&candidate, scene);
+        let tried = scene.windows.pass.map_or(0.0, |pass| pass.users).max(scene.fail.users);
+        self.scored.push(Scored {
+            candidate,
+            score,
+            standing: Standing::Suspect,
+            demand: scene.demand,
+            tried,
+        });
+    }
+
+    fn fine(&mut self, key: &'static str, said: String, is_constant: bool) {
+        if self.fine.iter().all(|known| known.said != said) {
+            self.fine.push(Fine { key, said, is_constant });
+        }
+    }
+
+    /// Moves what follows and what explains out of the way of the causes. Where nobody was ever connected no resource was
+    /// asked for anything, and none is suspected.
+    fn settle(&mut self) {
+        let is = |key: &str| self.scored.iter().any(|s| s.candidate.key == key && s.score >= BOTTLENECK_MIN);
+        if is(NEVER_CONNECTED) && !is(GENERATOR) && !is(SERVER_CRASHED) {
+            self.scored.retain(|scored| scored.candidate.key == NEVER_CONNECTED);
+        }
+        chain::settle(&mut self.scored);
     }
 }
 
@@ -280,7 +330,7 @@ fn finding(scored: &Scored<'_>, standing: Standing) -> Finding {
         evidence: candidate.evidence.clone(),
         series: candidate.series.iter().map(|series| series.0).collect(),
         change: candidate.change.clone(),
-        predicts: demand::after(scored.demand, |demand| (candidate.eases)(demand, candidate)),
+        predicts: demand::after(scored.demand, scored.tried, |demand| (candidate.eases)(demand, candidate)),
     }
 }
 
@@ -299,30 +349,27 @@ fn named(found: Finding, verdict: Certainty, empty: Bottleneck) -> Bottleneck {
     }
 }
 
-fn conclude(
-    mut scored: Vec<Scored<'_>>,
-    mut fine: Vec<Fine>,
-    unseen: Vec<String>,
-    is_observed: bool,
-    empty: Bottleneck,
-) -> Bottleneck {
-    let (causes, mut rest): (Vec<_>, Vec<_>) =
-        scored.drain(..).partition(|scored| scored.standing == Standing::Suspect);
-    let mut causes = causes;
+fn conclude(looked: Looked<'_>, is_observed: bool, empty: Bottleneck) -> Bottleneck {
+    let Looked { scored, mut fine, unseen } = looked;
+    let (mut causes, mut rest): (Vec<_>, Vec<_>) =
+        scored.into_iter().partition(|scored| scored.standing == Standing::Suspect);
     causes.sort_by(|a, b| b.score.total_cmp(&a.score));
     // What was looked at more closely and does not reach a suspect's score is no limit either.
     let low = causes.iter().position(|scored| scored.score < SUSPECT_MIN).unwrap_or(causes.len());
     for scored in causes.drain(low..) {
         let said = format!("{}: {:.0} of 100 points", scored.candidate.title, scored.score);
-        fine.push((scored.candidate.key, said));
+        fine.push(Fine { key: scored.candidate.key, said, is_constant: false });
     }
-    fine.sort_by_key(|(key, _)| FINE_FIRST.iter().position(|first| first == key).unwrap_or(usize::MAX));
-    let mut fine: Vec<String> = fine.into_iter().map(|(_, said)| said).collect();
+    fine.sort_by_key(|fine| {
+        let place = FINE_FIRST.iter().position(|first| *first == fine.key).unwrap_or(usize::MAX);
+        (!fine.is_constant, place)
+    });
+    let mut fine: Vec<String> = fine.into_iter().map(|fine| fine.said).collect();
     rest.retain(|scored| scored.score >= SUSPECT_MIN);
     fine.truncate(NOT_LIMITING_MAX);
     let (first, second) = (causes.first(), causes.get(1).map_or(0.0, |second| second.score));
     let verdict = match first {
-        Some(first) if first.candidate.key == crate::findings::GENERATOR => Certainty::GeneratorLimited,
+        Some(first) if first.candidate.key == GENERATOR => Certainty::GeneratorLimited,
         Some(first) if first.score >= BOTTLENECK_MIN && first.score - second >= AHEAD_MIN => {
             Certainty::Bottleneck
         }

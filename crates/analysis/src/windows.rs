@@ -83,7 +83,7 @@ impl Windows {
     pub fn of(run: &RunData, goal: Goal) -> Self {
         let fares = fares(run);
         match Capacity::of(&run.holds, goal) {
-            Some(capacity) => of_holds(&run.holds, &capacity, &fares),
+            Some(capacity) => of_holds(run, &capacity, &fares),
             None => of_seconds(run, goal, &fares),
         }
     }
@@ -95,8 +95,20 @@ impl Windows {
     }
 }
 
-fn of_holds(holds: &[HoldRow], capacity: &Capacity, fares: &BTreeMap<i64, Fare>) -> Windows {
-    let goal = capacity.goal;
+/// Whether people were to be served, and nobody was connected in any second of the run.
+pub(crate) fn was_nobody_connected(run: &RunData) -> bool {
+    run.crowd.iter().any(|row| row.started > 0)
+        && run.crowd.iter().all(|row| row.connected == 0 && row.playing == 0)
+}
+
+/// The server before anybody came, where it was watched for long enough.
+fn idle(run: &RunData) -> Option<(i64, i64)> {
+    let first_second = run.host.samples.iter().map(|sample| sample.at.second()).min()?;
+    (first_second <= -SECONDS_MIN).then_some((first_second.max(-BACK_S), 0))
+}
+
+fn of_holds(run: &RunData, capacity: &Capacity, fares: &BTreeMap<i64, Fare>) -> Windows {
+    let (holds, goal) = (&run.holds, capacity.goal);
     let longest = |wanted: &dyn Fn(&HoldRow) -> bool| {
         holds.iter().filter(|hold| hold.until.is_some() && wanted(hold)).max_by_key(|hold| hold.seconds)
     };
@@ -115,10 +127,15 @@ fn of_holds(holds: &[HoldRow], capacity: &Capacity, fares: &BTreeMap<i64, Fare>)
         let passed = holds.iter().filter(|hold| hold.passed(goal) == Passed::Yes && hold.until.is_some());
         passed.min_by_key(|hold| hold.users)
     });
+    let idle = || {
+        let (from, until) = idle(run)?;
+        let window = Window { from_us: from * 1_000_000, until_us: until * 1_000_000 };
+        Some(Stretch { window, users: 0.0 })
+    };
     let whole = first_fail.and_then(|hold| Some((hold.from, hold.until?)));
     Windows {
-        // A floor that is the failing load itself tells nothing.
-        base: base.filter(|base| fail.is_none_or(|fail| fail.number != base.number)).and_then(stretch),
+        // A floor at which users suffered already tells nothing; then it is the server before anybody came.
+        base: base.filter(|base| base.passed(goal) != Passed::No).and_then(stretch).or_else(idle),
         pass: pass.and_then(stretch),
         fail: fail.and_then(stretch),
         knee: first_fail.and_then(|fail| knee(holds, fail)),
@@ -166,7 +183,8 @@ pub fn stretch(hold: &HoldRow) -> Option<Stretch> {
 
 fn of_seconds(run: &RunData, goal: Goal, fares: &BTreeMap<i64, Fare>) -> Windows {
     let is_bad = |fare: &Fare| fare.bad_ratio() > goal.bad_ratio_max();
-    let fail = worst_stretch(fares, is_bad);
+    let whole = || Some((*fares.first_key_value()?.0, fares.last_key_value()?.0 + 1));
+    let fail = worst_stretch(fares, is_bad).or_else(|| was_nobody_connected(run).then(whole).flatten());
     let ends = fail.map_or(i64::MAX, |(from, _)| from);
     let good: Vec<(i64, Fare)> = fares
         .range(..ends)
@@ -183,13 +201,9 @@ fn of_seconds(run: &RunData, goal: Goal, fares: &BTreeMap<i64, Fare>) -> Windows
         .map(|(second, _)| *second)
         .collect();
     let pass = near.last().zip(near.first()).map(|(first, last)| (*first, last + 1));
-    let first_second = run.host.samples.iter().map(|sample| sample.at.second()).min().unwrap_or(0);
-    let base = if first_second <= -SECONDS_MIN {
-        Some((first_second.max(-BACK_S), 0))
-    } else {
-        // A tenth of the crowd hardly uses anything of what fails under all of it.
-        good.iter().take_while(|(_, f)| f.users * 10 <= most).last().map(|(last, _)| (0, last + 1))
-    };
+    // A tenth of the crowd hardly uses anything of what fails under all of it.
+    let few = || good.iter().take_while(|(_, f)| f.users * 10 <= most).last().map(|(last, _)| (0, last + 1));
+    let base = idle(run).or_else(few);
     let of = |(from, until): (i64, i64)| {
         let users: Vec<u64> = fares.range(from..until).map(|(_, fare)| fare.users).collect();
         Stretch {

@@ -54,6 +54,91 @@ pub struct ThreadMeaning {
     /// What to do where no setting helps, in a sentence.
     #[serde(default)]
     pub remedy: Option<String>,
+    /// The runtime that puts any task on any of these threads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime: Option<Runtime>,
+}
+
+/// A runtime that puts any task on any of its threads: what one of them does says nothing, what they do together does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Runtime {
+    /// Go: goroutines on as many threads at once as `GOMAXPROCS` says.
+    Go,
+    /// Tokio (Rust): tasks on its workers.
+    Tokio,
+    /// A pool of the Java machine.
+    Jvm,
+    /// The Erlang machine: processes on its schedulers.
+    Beam,
+    /// The pool of libuv (Node.js); its event loop is a thread of its own.
+    Libuv,
+}
+
+impl Runtime {
+    /// All.
+    pub const ALL: [Self; 5] = [Self::Go, Self::Tokio, Self::Jvm, Self::Beam, Self::Libuv];
+
+    /// The word for it in packs and facts.
+    #[must_use]
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Go => "go",
+            Self::Tokio => "tokio",
+            Self::Jvm => "jvm",
+            Self::Beam => "beam",
+            Self::Libuv => "libuv",
+        }
+    }
+
+    /// The inverse of [`Self::key`].
+    #[must_use]
+    pub fn from_key(key: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|runtime| runtime.key() == key)
+    }
+
+    /// Its name for people.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Go => "Go",
+            Self::Tokio => "Tokio",
+            Self::Jvm => "Java",
+            Self::Beam => "Erlang",
+            Self::Libuv => "libuv",
+        }
+    }
+
+    /// The variable of the environment that says on how many threads it works at once.
+    #[must_use]
+    pub fn variable(self) -> Option<&'static str> {
+        match self {
+            Self::Go => Some("GOMAXPROCS"),
+            Self::Tokio => Some("TOKIO_WORKER_THREADS"),
+            Self::Libuv => Some("UV_THREADPOOL_SIZE"),
+            Self::Jvm | Self::Beam => None,
+        }
+    }
+
+    /// What gives it more threads to work on, in a sentence.
+    #[must_use]
+    pub fn change(self) -> &'static str {
+        match self {
+            Self::Go => {
+                "GOMAXPROCS (environment, or runtime.GOMAXPROCS in the program; a CPU quota lowers it since Go 1.25): as many as cores"
+            }
+            Self::Tokio => {
+                "worker_threads of the runtime's Builder, or TOKIO_WORKER_THREADS: as many as cores; its current_thread flavour has one"
+            }
+            Self::Jvm => {
+                "The size of the server's thread pools; -XX:ActiveProcessorCount where the Java machine sees too few cores"
+            }
+            Self::Beam => "Schedulers of the Erlang machine (+S, in ERL_FLAGS): as many as cores",
+            Self::Libuv => {
+                "UV_THREADPOOL_SIZE for the pool, or several processes (cluster) where the event loop is full"
+            }
+        }
+    }
 }
 
 /// A setting of a server.

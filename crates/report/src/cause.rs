@@ -13,6 +13,7 @@ use crate::summary::Summary;
 pub(crate) fn explain(run: &RunData, summary: &mut Summary) {
     let told = explained(run, Goal::Acceptable);
     (summary.demand, summary.join_cost) = (told.demand, told.joins);
+    summary.others_cpu = told.others_cpu;
     let found = told.bottleneck;
     // Nothing is said about the server then.
     let is_invalid = health::share(summary) == Share::All;
@@ -65,9 +66,15 @@ pub(crate) fn certainty(verdict: Certainty) -> &'static str {
 
 /// What the change would give.
 pub(crate) fn prediction(then: &Prediction) -> String {
-    let range = format!("{:.0}–{:.0}", then.users_low, then.users_high);
+    let Some(high) = then.users_high else {
+        return format!(
+            "more than {:.0} viewers, as far as what was tried can tell; the next to be used up would be: {}",
+            then.users, then.then
+        );
+    };
+    let range = format!("{:.0}–{high:.0}", then.users_low);
     let guess = if then.extrapolated { "; far beyond what was measured, so an optimistic guess" } else { "" };
-    format!("about {:.0} viewers ({range}), when {} ends{guess}", then.users, then.then)
+    format!("about {:.0} viewers ({range}); the next to be used up is then: {}{guess}", then.users, then.then)
 }
 
 /// An amount of a resource as people read it.

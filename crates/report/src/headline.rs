@@ -41,10 +41,11 @@ pub(crate) fn headline(summary: &Summary) -> String {
             let is_value = capacity
                 .is_some_and(|capacity| capacity.values.iter().any(|value| statement.starts_with(value)));
             let mut letters = statement.chars();
-            match letters.next() {
+            let statement = match letters.next() {
                 Some(first) if !is_value => first.to_uppercase().chain(letters).collect(),
                 _ => statement.to_owned(),
-            }
+            };
+            format!("{statement}{}", beside(summary))
         }
         RunOutcome::Invalid => {
             format!("Invalid: the generator was the limit: {}", summary.generator.reasons.join("; "))
@@ -59,6 +60,13 @@ pub(crate) fn headline(summary: &Summary) -> String {
         }
         _ => said,
     }
+}
+
+/// An answer that others had a part in says so at once.
+fn beside(summary: &Summary) -> String {
+    summary.others_cpu.as_ref().map_or_else(String::new, |others| {
+        format!(", while others on the host used {:.1} cores", others.cores())
+    })
 }
 
 fn failure(summary: &Summary) -> String {

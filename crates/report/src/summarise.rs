@@ -65,6 +65,7 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
         bottleneck: None,
         demand: Vec::new(),
         join_cost: None,
+        others_cpu: None,
         pairs: None,
         objectives: searched.iter().map(|objective| judge::judge(objective, &figures)).collect(),
         clock_error: ClockSummary {

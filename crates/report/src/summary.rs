@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throng_analysis::demand::{Demand, JoinCost};
-use throng_analysis::verdict::Bottleneck;
+use throng_analysis::verdict::{Bottleneck, OthersCpu};
 use throng_observation::CaptureBasis;
 
 use crate::canary::CanarySummary;
@@ -101,6 +101,10 @@ pub struct Summary {
     /// What a join costs the server; `null` where that cannot be told.
     #[serde(default)]
     pub join_cost: Option<JoinCost>,
+    /// What others on the server's host used of its CPUs while the loads were held that decide the answer; `null` where that was
+    /// little, or did no harm.
+    #[serde(default)]
+    pub others_cpu: Option<OthersCpu>,
     /// Who received whom in a conference; `null` where nobody sent.
     #[serde(default)]
     pub pairs: Option<Pairs>,

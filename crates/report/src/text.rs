@@ -26,6 +26,10 @@ pub fn summary(summary: &Summary) -> String {
     if let Some(capacity) = &summary.capacity {
         capacity_lines(&mut out, capacity);
     }
+    if let Some(others) = &summary.others_cpu {
+        line(&mut out, "note", &others.sentence());
+        out.push('\n');
+    }
     cause_lines(&mut out, summary);
     let crowd = &summary.participants;
     line(&mut out, "target", &summary.target);

@@ -18,6 +18,7 @@ mod lesson_line;
 mod lesson_quota;
 mod line;
 mod lossy_path;
+mod low_priority;
 mod memory;
 mod nothing;
 mod one_thread;
@@ -45,6 +46,7 @@ pub(crate) const ALL: &[Planted] = &[
     one_thread::PLANTED,
     cpu_quota::PLANTED,
     all_cores::PLANTED,
+    low_priority::PLANTED,
     line::PLANTED,
     lesson_quota::PLANTED,
     lesson_line::PLANTED,

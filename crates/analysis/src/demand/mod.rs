@@ -195,27 +195,44 @@ fn demand(used: &Used, loads: &[Stretch]) -> Option<Demand> {
 /// What a change would give: the crowd at which the next resource ends.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Prediction {
-    /// Users at which the next resource ends.
+    /// Users at which the next resource ends; where `users_high` is `null`, more than these.
     pub users: f64,
     /// The lower end of its 95 % interval.
     pub users_low: f64,
-    /// The upper end.
-    pub users_high: f64,
+    /// The upper end; `null` where the end lies so far beyond what was tried that nothing is known of it.
+    pub users_high: Option<f64>,
     /// The resource that ends then.
     pub then: String,
     /// Whether that is an extrapolation, and so an optimistic one.
     pub extrapolated: bool,
 }
 
-/// The first resource to end among those that a change does not `ease`.
+/// Beyond so many times the largest load that was tried nothing is predicted: something that nobody met ends before.
+const REACH_MAX: f64 = 4.0;
+/// Half of an interval is no less than this share of its middle: a server is never known better than by its own wandering.
+const WIDTH_MIN: f64 = 0.02;
+
+/// The first resource to end among those that a change does not `ease`, of a server that was tried with up to `tried` users.
 #[must_use]
-pub fn after(demands: &[Demand], ease: impl Fn(&Demand) -> bool) -> Option<Prediction> {
+pub fn after(demands: &[Demand], tried: f64, ease: impl Fn(&Demand) -> bool) -> Option<Prediction> {
     let next = demands.iter().find(|demand| demand.users.is_some() && !ease(demand))?;
+    let (then, extrapolated) = (next.name(), next.extrapolated);
+    let (users, reach) = (next.users?, REACH_MAX * tried);
+    if users > reach {
+        return Some(Prediction {
+            users: reach,
+            users_low: reach,
+            users_high: None,
+            then,
+            extrapolated: true,
+        });
+    }
+    let half = (users * WIDTH_MIN).max(1.0);
     Some(Prediction {
-        users: next.users?,
-        users_low: next.users_low?,
-        users_high: next.users_high?,
-        then: next.name(),
-        extrapolated: next.extrapolated,
+        users,
+        users_low: next.users_low?.min(users - half).max(0.0),
+        users_high: Some(next.users_high?.max(users + half)),
+        then,
+        extrapolated,
     })
 }

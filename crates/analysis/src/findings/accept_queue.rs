@@ -27,8 +27,12 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         .crossed_metric(&metric::TCP_LISTEN_OVERFLOWS, OVERFLOWS_MIN)
         .or(scene.crossed_metric(&metric::TCP_LISTEN_DROPS, OVERFLOWS_MIN));
     let mut evidence = vec![
-        Evidence::new("tcp.listen_overflows", Unit::PerSecond, overflows).limit(Some(0.0)).crossed(crossed),
-        Evidence::new("tcp.listen_drops", Unit::PerSecond, drops).limit(Some(0.0)),
+        Evidence::new("tcp.listen_overflows", Unit::PerSecond, overflows)
+            .limit(Some(0.0))
+            .crossed(crossed)
+            .decides(),
+        Evidence::new("tcp.listen_drops", Unit::PerSecond, drops).limit(Some(0.0)).decides(),
+        Evidence::new("tcp.syn_queue_drops", Unit::PerSecond, syn).decides(),
         Evidence::new("tcp.established", Unit::Count, connections(scene)),
     ];
     let mut backlog = String::new();

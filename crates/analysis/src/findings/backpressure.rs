@@ -39,8 +39,12 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         crossed_at_s: crossed,
         series: scene.ids(&metric::UDP_SNDBUF_ERRORS),
         evidence: vec![
-            Evidence::new("udp.sndbuf_errors", Unit::PerSecond, refused).limit(Some(0.0)).crossed(crossed),
-            Evidence::new("TCP segments sent again, of those sent", Unit::Ratio, share),
+            Evidence::new("udp.sndbuf_errors", Unit::PerSecond, refused)
+                .limit(Some(0.0))
+                .crossed(crossed)
+                .decides_if(is_refused),
+            Evidence::new("TCP segments sent again, of those sent", Unit::Ratio, share)
+                .decides_if(is_repeated),
             Evidence::new("tcp.timeouts", Unit::PerSecond, scene.rate(&metric::TCP_TIMEOUTS)),
         ],
         change:

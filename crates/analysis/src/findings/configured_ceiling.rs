@@ -2,7 +2,7 @@
 
 use throng_observation::host::Unit;
 use throng_observation::units::percent;
-use throng_observation::{FailureReason, RunTime};
+use throng_observation::{FailureReason, Outcome, RunTime};
 
 use super::line::sent_text;
 use super::{Candidate, Evidence, Seen};
@@ -16,7 +16,10 @@ const NOT_SERVED_MIN: f64 = 0.90;
 fn is_refusal(reason: &FailureReason) -> bool {
     matches!(
         reason,
-        FailureReason::Refused | FailureReason::SignallingClosed | FailureReason::HttpStatus(400..=599)
+        FailureReason::Refused
+            | FailureReason::RoomFull
+            | FailureReason::SignallingClosed
+            | FailureReason::HttpStatus(400..=599)
     )
 }
 
@@ -31,44 +34,78 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
             percent(users.not_served.fail())
         ));
     }
-    let refused = scene.reading(|window| {
-        let within = |at: &RunTime| (window.from_us..=window.until_us).contains(&at.0);
-        let refused =
-            scene.run.participants.iter().filter(|row| {
-                row.failure().is_some_and(is_refusal) && row.ended_at.as_ref().is_some_and(within)
-            });
-        Some(refused.count() as f64)
-    });
-    let in_knee = scene
-        .run
-        .participants
-        .iter()
-        .filter(|row| row.failure().is_some_and(is_refusal))
-        .filter(|row| row.ended_at.is_some_and(|at| scene.is_near_failure(at)));
-    let in_knee: Vec<_> = in_knee.collect();
-    let refused = Reading { fail: Some(refused.fail().max(in_knee.len() as f64)), ..refused };
-    let said = in_knee.iter().rev().find_map(|row| match &row.outcome {
-        Some(throng_observation::Outcome::Failed(failure)) => Some(failure.detail.clone()),
-        _ => None,
-    });
-    let hint = said.as_ref().map_or_else(String::new, |said| format!(" (it said: {said})"));
+    let (refused, said) = failed(scene, is_refusal);
     let connected = users.connected.fail();
-    Candidate {
-        used: if refused.fail() > 0.0 { 1.0 } else { 0.6 },
+    let served = Evidence::new(
+        format!("delay of those who are served, median ({})", sent_text(scene)),
+        Unit::Milliseconds,
+        users.delay_ms,
+    );
+    let left_out =
+        Evidence::new("bad user-seconds of those who were not served at all", Unit::Ratio, users.not_served);
+    let there = Evidence::new("connected participants", Unit::Count, users.connected);
+    let candidate = Candidate {
         // Nothing queues at a ceiling.
         queue: None,
-        refuses: refused.begins(),
         crossed_at_s: scene.windows.first_bad_s.map(|second| second as f64),
+        ..Candidate::new(KEY, String::new(), "configuration of the server")
+    };
+    if refused.fail() > 0.0 {
+        let hint = said.map_or_else(String::new, |said| format!(" (it said: {said})"));
+        return Candidate {
+            title: format!("The server takes {connected:.0} users and refuses more, with resources to spare"),
+            used: 1.0,
+            refuses: refused.begins(),
+            evidence: vec![
+                Evidence::new("participants whom the server refused", Unit::Count, refused).decides(),
+                left_out,
+                there,
+                served,
+            ],
+            change: format!(
+                "Look for a maximum of about {connected:.0} users, rooms or ports in the server's configuration and licence{hint}"
+            ),
+            ..candidate
+        }
+        .seen();
+    }
+    // Nobody said no. Who fails all the same at the same number may have met a ceiling that is silent.
+    let (others, said) = failed(scene, |reason| !matches!(reason, FailureReason::Generator));
+    if others.fail() == 0.0 {
+        return Seen::Fine("Refusals: the server refused nobody".into());
+    }
+    let hint = said.map_or_else(String::new, |said| format!(" (the last: {said})"));
+    Candidate {
+        title: format!("{connected:.0} users are served, and who comes on top of them fails; the server refused nobody"),
+        used: 0.6,
         evidence: vec![
+            Evidence::new("participants who failed", Unit::Count, others).decides(),
             Evidence::new("participants whom the server refused", Unit::Count, refused),
-            Evidence::new("bad user-seconds of those who were not served at all", Unit::Ratio, users.not_served),
-            Evidence::new("connected participants", Unit::Count, users.connected),
-            Evidence::new(format!("delay of those who are served, median ({})", sent_text(scene)), Unit::Milliseconds, users.delay_ms),
+            left_out,
+            there,
+            served,
         ],
         change: format!(
-            "Look for a maximum of about {connected:.0} users, rooms or ports in the server's configuration and licence{hint}"
+            "Look at why they failed{hint}: a maximum of about {connected:.0} that does not say so (ports, sessions), or a way that is closed"
         ),
-        ..Candidate::new(KEY, format!("The server takes {connected:.0} users and refuses more, with resources to spare"), "configuration of the server")
+        at_most: super::score::CAP_COMPANY,
+        ..candidate
     }
     .seen()
+}
+
+/// How many participants failed for such a reason in each window, those of the knee with the failing load's; and what was said
+/// to the last of them.
+fn failed(scene: &Scene<'_>, is_such: impl Fn(&FailureReason) -> bool) -> (Reading, Option<String>) {
+    let such = || scene.run.participants.iter().filter(|row| row.failure().is_some_and(&is_such));
+    let within = scene.reading(|window| {
+        let within = |at: &RunTime| (window.from_us..=window.until_us).contains(&at.0);
+        Some(such().filter(|row| row.ended_at.as_ref().is_some_and(within)).count() as f64)
+    });
+    let near = || such().filter(|row| row.ended_at.is_some_and(|at| scene.is_near_failure(at)));
+    let said = near().last().and_then(|row| match &row.outcome {
+        Some(Outcome::Failed(failure)) => Some(failure.detail.clone()),
+        _ => None,
+    });
+    (Reading { fail: Some(within.fail().max(near().count() as f64)), ..within }, said)
 }

@@ -40,8 +40,11 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         evidence: vec![
             Evidence::new("conntrack.entries, the most", Unit::Count, reading)
                 .limit(Some(limit))
-                .crossed(crossed),
-            Evidence::new("conntrack drops and failed inserts", Unit::PerSecond, refused).limit(Some(0.0)),
+                .crossed(crossed)
+                .decides(),
+            Evidence::new("conntrack drops and failed inserts", Unit::PerSecond, refused)
+                .limit(Some(0.0))
+                .decides(),
             Evidence::new(
                 "conntrack.early_drops",
                 Unit::PerSecond,

@@ -44,7 +44,7 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         series: scene.ids(&metric::CGROUP_THROTTLED_PERIODS),
         evidence: vec![
             Evidence::new("cgroup.cpu, of its quota", Unit::Ratio, used).limit(Some(1.0)),
-            Evidence::new("cgroup.throttled_periods", Unit::Ratio, throttled).crossed(crossed),
+            Evidence::new("cgroup.throttled_periods", Unit::Ratio, throttled).crossed(crossed).decides(),
             Evidence::new("cgroup.throttled, cores held back", Unit::Ratio, lost),
         ],
         change: format!(

@@ -4,7 +4,7 @@ use throng_observation::host::Unit;
 use throng_observation::host::catalogue as metric;
 use throng_observation::units::percent;
 
-use super::{Candidate, Evidence, Seen};
+use super::{Candidate, Evidence, HOST_BUSY, Seen};
 use crate::scene::Scene;
 
 pub(super) const KEY: &str = "cpu_steal";
@@ -32,7 +32,7 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         series: scene.ids(&metric::HOST_CPU_STEAL),
         evidence: vec![
             Evidence::new("host.cpu.steal, of all cores", Unit::Ratio, steal).crossed(crossed),
-            Evidence::new("host.cpu.busy, of all cores", Unit::Ratio, busy).limit(Some(1.0)),
+            Evidence::new(HOST_BUSY, Unit::Ratio, busy).limit(Some(1.0)),
             Evidence::new("busy and stolen, of all cores", Unit::Ratio, wanted).limit(Some(1.0)),
         ],
         change: "A host whose CPUs are its own (dedicated instance, no credits), or measure again at a quieter hour".into(),

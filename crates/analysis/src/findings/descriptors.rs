@@ -39,8 +39,8 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         crossed_at_s: crossed,
         series: vec![series.series.id],
         evidence: vec![
-            Evidence::new(format!("process.fds of {process}, the most"), Unit::Count, reading).limit(Some(limit)).crossed(crossed),
-            Evidence::new("log lines \"too many open files\"", Unit::PerSecond, refused),
+            Evidence::new(format!("process.fds of {process}, the most"), Unit::Count, reading).limit(Some(limit)).crossed(crossed).decides(),
+            Evidence::new("log lines \"too many open files\"", Unit::PerSecond, refused).decides(),
             Evidence::new("bad user-seconds of those who were not served at all", Unit::Ratio, joins),
             Evidence::new("connected participants", Unit::Count, scene.users.connected),
         ],

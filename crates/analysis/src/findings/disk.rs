@@ -106,9 +106,9 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         series: vec![disk.series.id],
         evidence: vec![
             Evidence::new(format!("disk.read_bytes of {device}"), Unit::BytesPerSecond, read).limit(disk.limit()),
-            Evidence::new(format!("disk.read_await of {device}"), Unit::Milliseconds, wait),
-            Evidence::new("host.pressure.io.some", Unit::Ratio, stall).limit(Some(1.0)).crossed(crossed),
-            Evidence::new("process.threads_blocked", Unit::Count, blocked),
+            Evidence::new(format!("disk.read_await of {device}"), Unit::Milliseconds, wait).decides(),
+            Evidence::new("host.pressure.io.some", Unit::Ratio, stall).limit(Some(1.0)).crossed(crossed).decides(),
+            Evidence::new("process.threads_blocked", Unit::Count, blocked).decides(),
             Evidence::new("process.read_bytes", Unit::BytesPerSecond, own),
         ],
         change: "Files in memory (tmpfs, more page cache), a faster disk, fewer different files at once, or a cache in front".into(),

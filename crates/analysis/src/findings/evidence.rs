@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use throng_observation::host::Unit;
 use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
 
-use crate::scene::Reading;
+use crate::scene::{Change, Reading};
 
 /// A counter in the three windows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -24,6 +24,11 @@ pub struct Evidence {
     pub limit: Option<f64>,
     /// The second of the run at which it crossed into saturation, near the failing load.
     pub crossed_at_s: Option<f64>,
+    /// Whether the finding stands or falls with it: see [`super::gate`].
+    #[serde(skip)]
+    pub(crate) decides: bool,
+    #[serde(skip)]
+    kind: Unit,
 }
 
 impl Evidence {
@@ -32,12 +37,29 @@ impl Evidence {
         Self {
             counter: counter.into(),
             unit: unit.symbol().into(),
+            kind: unit,
             baseline: finite(reading.base),
             pass: finite(reading.pass),
             fail: finite(reading.fail),
             limit: None,
             crossed_at_s: None,
+            decides: false,
         }
+    }
+
+    /// Marks what the finding stands or falls with: had that been as much before, it would explain nothing.
+    pub(crate) fn decides(self) -> Self {
+        Self { decides: true, ..self }
+    }
+
+    /// The same where `is_it` holds.
+    pub(crate) fn decides_if(self, is_it: bool) -> Self {
+        Self { decides: self.decides || is_it, ..self }
+    }
+
+    /// Whether there was more of it in the failing load than before.
+    pub(crate) fn change(&self) -> Change {
+        Reading { base: self.baseline, pass: self.pass, fail: self.fail }.change(self.kind)
     }
 
     pub(crate) fn limit(self, limit: Option<f64>) -> Self {

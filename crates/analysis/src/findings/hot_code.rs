@@ -54,7 +54,7 @@ fn busy(scene: &Scene<'_>) -> Result<Busy, Seen> {
     let of = |moment: &str| scene.host.profiles.iter().find(|other| other.moment.contains(moment)).copied();
     // The idle server, and the full one that still did well.
     let (floor, near) = (of("base"), of("full"));
-    let thread = scene.threads.first();
+    let thread = scene.hottest();
     let full = thread.filter(|thread| thread.cpu.fail() >= super::threads::FULL_MIN - 0.05);
     let (time, floor, near, who, cpu, pool, resource, of) = if let Some(thread) = full {
         let own = |profile: &Profile| {
@@ -131,7 +131,7 @@ fn candidate(
         series: busy.series.clone(),
         evidence: vec![
             shares,
-            Evidence::new(format!("CPU of {}", busy.who), Unit::Ratio, busy.cpu).limit(Some(1.0)),
+            Evidence::new(format!("CPU of {}", busy.who), Unit::Ratio, busy.cpu).limit(Some(1.0)).decides(),
             Evidence::new(
                 format!("samples of the profile; most in {}", top.join(", ")),
                 Unit::Count,

@@ -91,10 +91,13 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         crossed_at_s: crossed,
         series: vec![line.series.id],
         evidence: vec![
-            Evidence::new(format!("nic.tx_bytes of {interface}"), Unit::BytesPerSecond, sent).limit(speed).crossed(crossed),
-            Evidence::new(format!("qdisc.backlog_packets of {interface}"), Unit::Count, backlog),
-            Evidence::new(format!("qdisc.drops of {interface}"), Unit::PerSecond, drops).limit(Some(0.0)),
-            Evidence::new(format!("qdisc.overlimits of {interface}"), Unit::PerSecond, held),
+            Evidence::new(format!("nic.tx_bytes of {interface}"), Unit::BytesPerSecond, sent)
+                .limit(speed)
+                .crossed(crossed)
+                .decides_if(share >= FULL_MIN),
+            Evidence::new(format!("qdisc.backlog_packets of {interface}"), Unit::Count, backlog).decides(),
+            Evidence::new(format!("qdisc.drops of {interface}"), Unit::PerSecond, drops).limit(Some(0.0)).decides(),
+            Evidence::new(format!("qdisc.overlimits of {interface}"), Unit::PerSecond, held).decides_if(waits.fail() >= HELD_MIN),
         ],
         change: "A faster line or a wider shaper (tc, the provider's plan), fewer bits for each user (bitrate, codec, layers), or a second server".into(),
         eases: |demand, _| matches!(demand.resource, Resource::NicSent),

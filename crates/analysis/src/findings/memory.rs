@@ -30,9 +30,10 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         .metric(metric::HOST_MEMORY_AVAILABLE.name)
         .first()
         .and_then(throng_observation::host::measured::Measured::limit);
-    let gone = available.fail.zip(total).map_or(0.0, |(available, total)| 1.0 - available / total.max(1.0));
-    let kills = scene.rate(&metric::CGROUP_MEMORY_OOM_KILLS).fail()
-        + scene.rate(&metric::HOST_MEMORY_OOM_KILLS).fail();
+    let taken =
+        total.map_or_else(Reading::default, |total| available.map(|left| 1.0 - left / total.max(1.0)));
+    let gone = taken.fail();
+    let kills = killed(scene);
     let stall = [&metric::HOST_PRESSURE_MEMORY_FULL, &metric::CGROUP_PRESSURE_MEMORY_FULL]
         .map(|metric| scene.sum(metric))
         .into_iter()
@@ -40,7 +41,9 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         .unwrap_or_default();
     let refused = scene.log_lines("out_of_memory");
     let used = share.max(gone);
-    let is_short = kills > 0.0 || refused.begins() || stall.fail() >= STALL_MIN;
+    let of_limit = limit.map_or_else(Reading::default, |limit| rss.map(|rss| rss / limit));
+    let in_use = if share >= gone { of_limit } else { taken };
+    let is_short = kills.fail() > 0.0 || refused.begins() || stall.fail() >= STALL_MIN;
     if !is_short && used < 0.9 {
         let of = limit.map_or_else(String::new, |limit| format!(" of {}", bytes(limit)));
         return Seen::Fine(format!(
@@ -60,19 +63,18 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         used: used_up(used),
         // A group whose page cache fills its limit is at the limit and well: only stalls and kills tell of want.
         queue: stall.growth(0.002).or(Some(if is_short { 1.0 } else { 0.0 })),
-        refuses: kills > 0.0 || refused.begins(),
+        refuses: kills.begins() || refused.begins(),
         demand: scene.demand_of(Resource::Memory, process).cloned(),
         crossed_at_s: crossed,
         series: scene.ids(&metric::PROCESS_RSS),
         evidence: vec![
             Evidence::new("process.rss, all watched processes, the most", Unit::Bytes, rss).limit(limit).crossed(crossed),
-            Evidence::new("memory pressure, all tasks stalled", Unit::Ratio, stall),
+            Evidence::new("memory pressure, all tasks stalled", Unit::Ratio, stall).decides_if(is_short),
             Evidence::new("cgroup.memory.limit_hits", Unit::PerSecond, limit_hits),
-            Evidence::new(
-                "processes killed for want of memory, a second",
-                Unit::PerSecond,
-                Reading { fail: Some(kills), ..Reading::default() },
-            ),
+            Evidence::new("processes killed for want of memory, a second", Unit::PerSecond, kills)
+                .decides_if(is_short),
+            Evidence::new("log lines \"out of memory\"", Unit::PerSecond, refused).decides_if(is_short),
+            Evidence::new("memory in use, of what there is", Unit::Ratio, in_use).decides_if(!is_short),
         ],
         change: "More memory (the host's, or memory.max of the control group), or less of it for each user (buffers, queues, caches); look whether it grows while the crowd does not".into(),
         eases: |demand, _| demand.resource == Resource::Memory,
@@ -80,4 +82,12 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         ..Candidate::new(KEY, "Memory is used up", "memory")
     }
     .seen()
+}
+
+/// Processes that were killed for want of memory, a second: in the server's group, and on the host.
+fn killed(scene: &Scene<'_>) -> Reading {
+    let of =
+        [&metric::CGROUP_MEMORY_OOM_KILLS, &metric::HOST_MEMORY_OOM_KILLS].map(|metric| scene.rate(metric));
+    let seen = of.into_iter().filter(|kills| kills.fail.is_some());
+    seen.reduce(|a, b| a.with(b, |a, b| a + b)).unwrap_or_default()
 }

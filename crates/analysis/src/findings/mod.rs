@@ -9,15 +9,20 @@ use crate::demand::{Demand, Prediction};
 use crate::scene::Scene;
 
 mod evidence;
+pub(crate) mod gate;
 pub mod score;
 
 mod generator;
+mod never_connected;
 mod server_crashed;
+mod signalling;
 
 mod cpu_all;
+mod cpu_bursts;
 mod cpu_quota;
 mod cpu_steal;
 mod run_queue;
+mod runtime;
 mod serialised;
 mod threads;
 
@@ -39,7 +44,11 @@ mod conntrack;
 mod descriptors;
 mod ports;
 
+pub(crate) use cpu_all::{BUSY_MIN, WAIT_MIN};
 pub use evidence::Evidence;
+
+/// What is free of a host for its server: low-priority work of others makes way (see `Scene::host_busy`).
+pub(crate) const HOST_BUSY: &str = "host.cpu.busy less others' host.cpu.nice, of all cores";
 
 /// What one finding sees.
 pub(crate) enum Seen {
@@ -47,6 +56,8 @@ pub(crate) enum Seen {
     Suspect(Box<Candidate>),
     /// It was looked at and is not the limit: in what state it was.
     Fine(String),
+    /// It looks like the limit, and did so before anybody suffered: it explains nothing.
+    Constant(String),
     /// The question does not arise here; another finding tells what there is to tell.
     Moot,
     /// Nobody looked: which counters are missing.
@@ -142,6 +153,15 @@ pub enum Standing {
     Suspect,
 }
 
+/// The finding that the server is gone.
+pub(crate) const SERVER_CRASHED: &str = server_crashed::KEY;
+
+/// The finding that nobody was ever connected: no resource is suspected then.
+pub(crate) const NEVER_CONNECTED: &str = never_connected::KEY;
+
+/// What is told by the crowd alone, whoever watched the server.
+pub(crate) const OF_THE_CROWD: &[&str] = &[generator::KEY, never_connected::KEY, signalling::KEY];
+
 /// A finding's key and its question, in the order of docs/findings.md.
 pub(crate) type Rule = (&'static str, fn(&Scene<'_>) -> Seen);
 
@@ -152,15 +172,18 @@ pub(crate) const GENERATOR: &str = generator::KEY;
 pub(crate) const RULES: &[Rule] = &[
     (generator::KEY, generator::check),
     (server_crashed::KEY, server_crashed::check),
+    (never_connected::KEY, never_connected::check),
     ("one_thread_full", threads::full::check),
     ("single_threaded", threads::single::check),
     ("uneven_threads", threads::uneven::check),
+    (runtime::KEY, runtime::check),
     ("gil", serialised::gil),
     ("lock_contention", serialised::locks),
     (cpu_all::KEY, cpu_all::check),
     (cpu_quota::KEY, cpu_quota::check),
     (cpu_steal::KEY, cpu_steal::check),
     (run_queue::KEY, run_queue::check),
+    (cpu_bursts::KEY, cpu_bursts::check),
     ("copy_dominated", hot_code::copying),
     ("hot_function", hot_code::hot_function),
     ("crypto", hot_code::crypto),
@@ -177,5 +200,6 @@ pub(crate) const RULES: &[Rule] = &[
     (ports::KEY, ports::check),
     (accept_queue::KEY, accept_queue::check),
     (conntrack::KEY, conntrack::check),
+    (signalling::KEY, signalling::check),
     (configured_ceiling::KEY, configured_ceiling::check),
 ];

@@ -1,15 +1,17 @@
 //! Packets leave the server's card and do not arrive: something on the way drops them.
 //!
-//! Told by comparison: what the card sends to each user stays as it was, what users receive does not, and nothing of the
-//! server or the generator counts a drop.
+//! Told by comparison: of what the card sends, the part that no user receives grows as the packets do that users miss, and
+//! nothing of the server or the generator counts a drop. Where users miss more and the gap stays as it was, the packets were
+//! never sent.
 
+use throng_observation::RunTime;
 use throng_observation::host::Unit;
 use throng_observation::host::catalogue as metric;
+use throng_observation::host::measured::Window;
 use throng_observation::units::percent;
 
 use super::{Candidate, Evidence, Seen};
-use crate::scene::{Reading, Scene};
-use crate::windows::Stretch;
+use crate::scene::{Reading, Scene, whole_seconds};
 
 pub(super) const KEY: &str = "path_loss";
 /// Missing at first of what was sent, above the floor's: as much as a user-second may lose for good. Packets that were sent
@@ -17,36 +19,40 @@ pub(super) const KEY: &str = "path_loss";
 const LOSS_MIN: f64 = 0.01;
 /// With so much missing nobody watches.
 const LOSS_FULL: f64 = 0.05;
-/// The card still sends each user nearly what it did.
-const STILL_SENT_MIN: f64 = 0.97;
+/// Of what users miss more, so much at least is missing between the card and them; the rest is other traffic of the card.
+const GAP_OF_LOSS_MIN: f64 = 0.5;
 
 pub(super) fn check(scene: &Scene<'_>) -> Seen {
-    let Some((line, sent)) = scene.top(&metric::NIC_TX_BYTES) else {
+    let Some((line, _)) = scene.top(&metric::NIC_TX_BYTES) else {
         return Seen::Unseen("what the server's card sends");
     };
+    let interface = line.label("interface");
     let loss = scene.users.missing_ratio;
     // Where not even the smallest crowd was served well the floor is no measure: it is what has to be explained.
     let has_floor = scene.windows.pass.is_some();
-    let floor = loss.base.or(loss.pass).filter(|_| has_floor).unwrap_or(0.0);
+    let floor = loss.before().filter(|_| has_floor).unwrap_or(0.0);
     if loss.fail() - floor < LOSS_MIN {
         return Seen::Fine(format!("Packets lost on the way: {} of what was sent", percent(loss.fail())));
     }
-    let each = |value: Option<f64>, stretch: Option<Stretch>| {
-        Some(value? / stretch.filter(|stretch| stretch.users > 0.0)?.users)
-    };
-    let per_user = |of: Reading| Reading {
-        base: each(of.base, scene.windows.base),
-        pass: each(of.pass, scene.windows.pass),
-        fail: each(of.fail, Some(scene.fail)),
-    };
-    let (sent_each, received_each) = (per_user(sent), per_user(scene.users.received));
-    let kept = |of: &Reading| Some(of.fail? / of.pass.or(of.base).filter(|before| *before > 0.0)?);
-    let still_sent = kept(&sent_each).is_none_or(|kept| kept >= STILL_SENT_MIN);
+    // The same seconds on both sides, and their mean: a median leaves out the bursts of key frames.
+    let of_card = scene.reading(|window| line.mean(whole_seconds(window)));
+    let sent = of_card.less(own_on(scene, interface));
+    let gap = sent.with(scene.users.received, |sent, received| ((sent - received) / sent.max(1.0)).max(0.0));
+    // The nearer load shares more of what is not media with the failing one.
+    let grown = |of: Reading| of.fail() - of.pass.or(of.base).filter(|_| has_floor).unwrap_or(0.0);
+    if grown(gap) < GAP_OF_LOSS_MIN * grown(loss) {
+        return Seen::Fine(format!(
+            "Lost on the way: no; users miss {} of the packets, and what {interface} sends and nobody receives went from {} to {}: they were not sent",
+            percent(loss.fail()),
+            percent(gap.pass.or(gap.base).unwrap_or(0.0)),
+            percent(gap.fail())
+        ));
+    }
     let drops = [&metric::QDISC_DROPS, &metric::NIC_TX_DROPPED, &metric::UDP_SNDBUF_ERRORS]
         .map(|metric| scene.rate(metric).fail())
         .iter()
         .sum::<f64>();
-    if !still_sent || drops >= 1.0 {
+    if drops >= 1.0 {
         return Seen::Fine("Packets are lost before they leave the server, not on the way".into());
     }
     let crossed = scene.windows.first_bad_s.map(|second| second as f64);
@@ -58,13 +64,29 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         series: vec![line.series.id],
         evidence: vec![
             Evidence::new("packets missing at first, of those expected", Unit::Ratio, loss).crossed(crossed),
+            Evidence::new(format!("sent by {interface} and received by nobody, of what it sent"), Unit::Ratio, gap),
             Evidence::new("packets lost for good, of those expected", Unit::Ratio, scene.users.loss_ratio),
-            Evidence::new(format!("sent by {} for each user", line.label("interface")), Unit::BytesPerSecond, sent_each),
-            Evidence::new("received by each user", Unit::BytesPerSecond, received_each),
+            Evidence::new(format!("sent by {interface}, without our own packets"), Unit::BytesPerSecond, sent),
+            Evidence::new("received by all users", Unit::BytesPerSecond, scene.users.received),
             Evidence::new("packets dropped by the server's host", Unit::PerSecond, own_drops).limit(Some(0.0)),
         ],
         change: "Look at the way between server and users: switch and router counters, a shaper or firewall in between, the provider's limit; then at the receiving host's card".into(),
         ..Candidate::new(KEY, "Packets leave the server and are lost on the way", "network path")
     }
     .seen()
+}
+
+/// What the generator itself sent through the interface, bytes a second: loopback carries both directions, and there our
+/// reports and requests for lost packets stand with the server's packets.
+fn own_on(scene: &Scene<'_>, interface: &str) -> Reading {
+    if interface != "lo" {
+        return Reading::default();
+    }
+    scene.reading(|window: Window| {
+        let window = whole_seconds(window);
+        let seconds = RunTime(window.from_us).second()..RunTime(window.until_us).second();
+        let rows = scene.run.generator.iter().filter(|row| seconds.contains(&row.second));
+        let bytes: u64 = rows.map(|row| row.sent_bytes).sum();
+        Some(bytes as f64 / window.seconds())
+    })
 }

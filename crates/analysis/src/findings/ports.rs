@@ -38,8 +38,8 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         crossed_at_s: crossed,
         series: scene.ids(&metric::TCP_EPHEMERAL_PORTS),
         evidence: vec![
-            Evidence::new("tcp.ephemeral_ports toward one peer, the most", Unit::Count, reading).limit(limit).crossed(crossed),
-            Evidence::new("log lines \"cannot assign requested address\"", Unit::PerSecond, refused),
+            Evidence::new("tcp.ephemeral_ports toward one peer, the most", Unit::Count, reading).limit(limit).crossed(crossed).decides(),
+            Evidence::new("log lines \"cannot assign requested address\"", Unit::PerSecond, refused).decides(),
             Evidence::new("tcp.time_wait", Unit::Count, waiting),
         ],
         change: "Keep connections to the peer open (keepalive), a wider net.ipv4.ip_local_port_range, net.ipv4.tcp_tw_reuse, or more addresses".into(),

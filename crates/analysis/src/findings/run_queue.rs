@@ -17,7 +17,7 @@ const IDLE_MIN: f64 = 0.15;
 
 pub(super) fn check(scene: &Scene<'_>) -> Seen {
     let is_seen = scene.is_seen(&metric::THREAD_RUN_QUEUE_WAIT);
-    let Some(busy) = scene.host_busy().filter(|_| is_seen) else {
+    let Some(busy) = scene.host_busy_with_all().filter(|_| is_seen) else {
         return Seen::Unseen("how long threads wait for a CPU");
     };
     // Nobody does who does not run.
@@ -32,12 +32,7 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
             thread.label()
         ));
     }
-    let waits = scene.host.metric(metric::THREAD_RUN_QUEUE_WAIT.name);
-    let own: Vec<_> = waits
-        .iter()
-        .filter(|w| w.label("tid") == thread.tid && w.label("pid") == thread.pid)
-        .copied()
-        .collect();
+    let own = scene.waits_of(thread);
     let crossed = scene.crossed(&own, WAIT_MIN);
     Candidate {
         used: (wait.fail() / WAIT_FULL).clamp(0.0, 1.0),

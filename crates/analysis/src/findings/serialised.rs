@@ -3,19 +3,19 @@
 
 use throng_observation::host::Unit;
 use throng_observation::host::catalogue as metric;
-use throng_observation::host::{Family, ProfileMethod, SelfTime};
+use throng_observation::host::{Family, Profile, ProfileMethod, SelfTime};
 use throng_observation::units::percent;
 
 use super::hot_code::profile_of_failure;
 use super::score::{CAP_COMPANY, used_up};
-use super::{Candidate, Evidence, Seen, cpu_all, cpu_quota};
-use crate::demand::{Demand, Resource};
+use super::{Candidate, Evidence, HOST_BUSY, Seen, cpu_all, cpu_quota, runtime};
+use crate::demand::Resource;
 use crate::scene::{Reading, Scene, Thread};
 
 /// Together they use one core and no more.
-const ONE_CORE: std::ops::RangeInclusive<f64> = 0.85..=1.12;
+pub(super) const ONE_CORE: std::ops::RangeInclusive<f64> = 0.85..=1.12;
 /// Threads that take part, and at most so much each: else one of them is full by itself.
-const TAKING_PART: std::ops::RangeInclusive<f64> = 0.05..=0.80;
+pub(super) const TAKING_PART: std::ops::RangeInclusive<f64> = 0.05..=0.80;
 const THREADS_MIN: usize = 2;
 /// Of the samples of what runs. An uncontended lock costs a few percent; a fifth is a queue.
 const LOCK_SHARE_MIN: f64 = 0.20;
@@ -41,7 +41,7 @@ fn turns<'a, 'b>(scene: &'b Scene<'a>) -> Result<Turns<'a, 'b>, Seen> {
     };
     let mut by_process: std::collections::BTreeMap<&str, Vec<&Thread<'_>>> =
         std::collections::BTreeMap::new();
-    for thread in &scene.threads {
+    for thread in scene.threads.iter().filter(|thread| !thread.is_always_busy()) {
         by_process.entry(thread.pid).or_default().push(thread);
     }
     let busiest = by_process.into_values().max_by(|a, b| {
@@ -51,9 +51,7 @@ fn turns<'a, 'b>(scene: &'b Scene<'a>) -> Result<Turns<'a, 'b>, Seen> {
     let threads = busiest.unwrap_or_default();
     let process = threads.first().map_or(first.process, |thread| thread.process);
     let pid = threads.first().map_or(first.pid, |thread| thread.pid);
-    let total =
-        |of: fn(&Reading) -> Option<f64>| threads.iter().filter_map(|t| of(&t.cpu)).reduce(|a, b| a + b);
-    let cores = Reading { base: total(|r| r.base), pass: total(|r| r.pass), fail: total(|r| r.fail) };
+    let cores = scene.used_together(&scene.threads_of(pid));
     let taking_part: Vec<&Thread<'_>> =
         threads.iter().filter(|thread| TAKING_PART.contains(&thread.cpu.fail())).copied().collect();
     let is_one_core = ONE_CORE.contains(&cores.fail());
@@ -61,9 +59,11 @@ fn turns<'a, 'b>(scene: &'b Scene<'a>) -> Result<Turns<'a, 'b>, Seen> {
     if is_cpu_short || scene.throttled().fail() >= cpu_quota::THROTTLED_MIN {
         return Err(Seen::Moot);
     }
+    // Who takes turns shares each second with others; work that one thread at a time has is no turn.
     if taking_part.len() < THREADS_MIN
         || !is_one_core
-        || threads.iter().any(|t| t.cpu.fail() > *TAKING_PART.end())
+        || scene.busiest_of_each_second(&threads) > *TAKING_PART.end()
+        || runtime::is_bound(scene, process)
     {
         return Err(Seen::Moot);
     }
@@ -91,7 +91,7 @@ fn candidate(
     Candidate {
         used: used_up(turns.cores.fail()),
         queue: scene.backlog(),
-        demand: demand.and_then(at_one_core),
+        demand: demand.and_then(|demand| runtime::ended_at(demand, 1.0)),
         crossed_at_s: crossed,
         series: own.iter().map(|thread| thread.series.id).collect(),
         evidence: vec![
@@ -103,25 +103,12 @@ fn candidate(
                 Unit::Count,
                 Reading { fail: Some(turns.threads.len() as f64), ..Reading::default() },
             ),
-            Evidence::new("host.cpu.busy, of all cores", Unit::Ratio, scene.host_busy().unwrap_or_default())
-                .limit(Some(1.0)),
+            Evidence::new(HOST_BUSY, Unit::Ratio, scene.host_busy().unwrap_or_default()).limit(Some(1.0)),
         ],
         change,
         eases: |demand, _| matches!(demand.resource, Resource::Thread | Resource::ThreadGroup),
         ..Candidate::new(key, title, format!("threads of {}", turns.process))
     }
-}
-
-/// The model of the process, ended at one core: what taking turns leaves of all cores.
-fn at_one_core(demand: &Demand) -> Option<Demand> {
-    let ends = (0.95 - demand.idle) / demand.per_user;
-    (demand.curve.is_none() && ends.is_finite() && ends > 0.0).then(|| Demand {
-        limit: Some(1.0),
-        users: Some(ends),
-        users_low: Some(ends * 0.9),
-        users_high: Some(ends * 1.1),
-        ..demand.clone()
-    })
 }
 
 pub(super) fn gil(scene: &Scene<'_>) -> Seen {
@@ -143,7 +130,12 @@ pub(super) fn gil(scene: &Scene<'_>) -> Seen {
 
 pub(super) fn locks(scene: &Scene<'_>) -> Seen {
     let profile = profile_of_failure(scene).filter(|profile| profile.method == ProfileMethod::CpuClock);
-    let lock_share = profile.map(|profile| SelfTime::of(profile).family(Family::Lock).share());
+    let in_locks = |profile: &Profile| SelfTime::of(profile).family(Family::Lock).share();
+    let lock_share = profile.map(in_locks);
+    let at = |moment: &str| {
+        let mut all = scene.host.profiles.iter().filter(|other| other.method == ProfileMethod::CpuClock);
+        all.find(|other| other.moment.contains(moment)).map(|profile| in_locks(profile))
+    };
     let turns = match turns(scene) {
         Ok(turns) if turns.is_python => return Seen::Moot,
         Ok(turns) => Some(turns),
@@ -156,7 +148,7 @@ pub(super) fn locks(scene: &Scene<'_>) -> Seen {
     let share_line = Evidence::new(
         "share of samples in locks",
         Unit::Ratio,
-        Reading { fail: lock_share, ..Reading::default() },
+        Reading { base: at("base"), pass: at("full"), fail: lock_share },
     );
     let Some(turns) = turns else {
         let share = lock_share.unwrap_or(0.0);

@@ -40,8 +40,8 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         crossed_at_s: crossed,
         series: vec![series.series.id],
         evidence: vec![
-            Evidence::new(format!("core.softirq of CPU {cpu}"), Unit::Ratio, share).limit(Some(1.0)).crossed(crossed),
-            Evidence::new("softnet.dropped", Unit::PerSecond, dropped).limit(Some(0.0)),
+            Evidence::new(format!("core.softirq of CPU {cpu}"), Unit::Ratio, share).limit(Some(1.0)).crossed(crossed).decides(),
+            Evidence::new("softnet.dropped", Unit::PerSecond, dropped).limit(Some(0.0)).decides(),
             Evidence::new("softnet.time_squeeze", Unit::PerSecond, squeezed),
         ],
         change: "Spread packets over CPUs: more queues of the card (ethtool -L), their interrupts on different CPUs, or RPS (rps_cpus); net.core.netdev_max_backlog for bursts".into(),

@@ -6,9 +6,9 @@ use throng_observation::host::catalogue as metric;
 use throng_observation::units::percent;
 
 use super::score::used_up;
-use super::{Candidate, Evidence, Seen, cpu_all, cpu_quota};
+use super::{Candidate, Evidence, HOST_BUSY, Seen, cpu_all, cpu_quota, runtime};
 use crate::demand::Resource;
-use crate::scene::{Reading, Scene, Thread};
+use crate::scene::{Pool, Reading, Scene, Thread};
 
 pub(super) mod full;
 pub(super) mod single;
@@ -46,25 +46,18 @@ fn hot<'a, 'b>(scene: &'b Scene<'a>) -> Result<Hot<'a, 'b>, Seen> {
     if !scene.is_seen(&metric::THREAD_CPU) {
         return Err(Seen::Unseen("the server's threads"));
     }
-    let Some(thread) = scene.threads.first() else {
-        return Err(Seen::Moot);
+    let mut full = scene.threads.iter().filter(|thread| thread.is_full() && !thread.is_always_busy());
+    let Some(thread) = full.find(|thread| !is_any_of_its_pool(scene, thread)) else {
+        return Err(none_is_full(scene));
     };
     let used = thread.cpu.fail();
-    if used < super::score::USED_FROM {
-        return Err(Seen::Fine(format!(
-            "The busiest thread, {}, used {} of its core",
-            thread.label(),
-            percent(used)
-        )));
-    }
     if scene.throttled().fail() >= cpu_quota::THROTTLED_MIN {
         return Err(Seen::Moot);
     }
     if cpu_all::is_full(scene) {
         return Err(Seen::Moot);
     }
-    let pool: Vec<&Thread<'_>> =
-        scene.threads.iter().filter(|other| other.pid == thread.pid && other.group == thread.group).collect();
+    let pool = Pool::of(scene, thread).threads;
     let mean = pool.iter().map(|thread| thread.cpu.fail()).sum::<f64>() / pool.len().max(1) as f64;
     let of_process: f64 =
         scene.threads.iter().filter(|other| other.pid == thread.pid).map(|other| other.cpu.fail()).sum();
@@ -72,7 +65,9 @@ fn hot<'a, 'b>(scene: &'b Scene<'a>) -> Result<Hot<'a, 'b>, Seen> {
         .knowledge
         .thread(thread.process, thread.name)
         .is_some_and(|known| known.setting.as_ref().is_some_and(|setting| setting.unit == "thread"));
-    let shape = if pool.len() > 1 && mean < EVEN_MIN {
+    let is_of_runtime = scene.knowledge.runtime(thread.process, thread.name).is_some();
+    // Of a runtime that puts any task on any thread, one that keeps its thread has work that cannot be shared.
+    let shape = if pool.len() > 1 && mean < EVEN_MIN && !is_of_runtime {
         Shape::Uneven
     } else if !has_setting && of_process - used < OTHERS_MAX {
         Shape::Single
@@ -80,6 +75,32 @@ fn hot<'a, 'b>(scene: &'b Scene<'a>) -> Result<Hot<'a, 'b>, Seen> {
         Shape::Full
     };
     Ok(Hot { thread, pool, shape })
+}
+
+/// Whether a thread is any of those that share its work, so that what they do together has to be looked at.
+fn is_any_of_its_pool(scene: &Scene<'_>, thread: &Thread<'_>) -> bool {
+    Pool::of(scene, thread).wanders(scene) || runtime::is_bound(scene, thread.process)
+}
+
+/// No thread whose work grew is full; one that is always busy looks as if it were.
+fn none_is_full(scene: &Scene<'_>) -> Seen {
+    let always = scene.threads.iter().find(|thread| thread.is_always_busy());
+    if let Some(thread) = always.filter(|thread| thread.is_full()) {
+        return Seen::Constant(format!(
+            "Thread {} is busy at every load alike ({} before, {} under the load that failed): what does not change with the load explains nothing",
+            thread.label(),
+            percent(thread.cpu.before().unwrap_or(0.0)),
+            percent(thread.cpu.fail())
+        ));
+    }
+    // A full one that is any of its pool is told with its pool.
+    scene.hottest().filter(|thread| !thread.is_full()).map_or(Seen::Moot, |thread| {
+        Seen::Fine(format!(
+            "The busiest thread, {}, used {} of its core",
+            thread.label(),
+            percent(thread.cpu.fail())
+        ))
+    })
 }
 
 /// What all three say alike.
@@ -104,7 +125,7 @@ fn candidate(
             Unit::Milliseconds,
             users.delay_ms,
         ),
-        Evidence::new("host.cpu.busy, of all cores", Unit::Ratio, busy).limit(Some(1.0)),
+        Evidence::new(HOST_BUSY, Unit::Ratio, busy).limit(Some(1.0)),
     ];
     if thread.wait.fail.is_some() {
         evidence.push(Evidence::new(

@@ -32,7 +32,12 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
     } else {
         of_host.with(own_us, |all, own| (all - own).max(0.0))
     };
-    let drops = Reading { base: drops.base, pass: drops.pass, fail: drops.fail.or(of_host.fail) };
+    // Sockets are only looked at while something is dropped: before that the host's counter knows of nothing.
+    let drops = Reading {
+        base: drops.base.or(of_host.base),
+        pass: drops.pass.or(of_host.pass),
+        fail: drops.fail.or(of_host.fail),
+    };
     let fullest = scene.fullest(&metric::SOCKET_RECEIVE_QUEUE);
     let share = fullest.as_ref().map_or(0.0, |(_, reading, limit)| reading.fail() / limit);
     if drops.fail() < DROPS_MIN {
@@ -48,7 +53,7 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
     let port = fullest
         .as_ref()
         .map_or_else(String::new, |(series, ..)| format!(" of port {}", series.label("port")));
-    let hot = scene.threads.first();
+    let hot = scene.hottest();
     let mut evidence = vec![
         Evidence::new("datagrams dropped at full receive buffers", Unit::PerSecond, drops)
             .limit(Some(0.0))

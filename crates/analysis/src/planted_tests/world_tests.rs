@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use throng_observation::host::*;
 use throng_observation::run::*;
 use throng_observation::{
-    Clause, Distribution, ExperienceRow, Failure, FailureReason, HoldRow, MediaKind, Outcome, Passed,
+    Clause, Distribution, ExperienceRow, Failure, FailureReason, HoldRow, MediaKind, Outcome, Passed, Phase,
     Purpose, RunTime, TrackCounters,
 };
 
@@ -21,6 +21,16 @@ pub(super) struct Moment {
     pub(super) users: f64,
     /// Whether the load is past the limit.
     pub(super) over: bool,
+    /// Which second of the search it is, and which tenth of it.
+    pub(super) second: i64,
+    pub(super) tenth: u8,
+}
+
+impl Moment {
+    /// The load that fails, at any second.
+    pub(super) fn at_the_limit(self) -> Self {
+        Self { users: f64::from(FAIL), over: true, ..self }
+    }
 }
 
 type Value = Box<dyn Fn(Moment) -> f64>;
@@ -31,6 +41,8 @@ struct Series {
     unit: Unit,
     limit: Option<f64>,
     value: Value,
+    /// Read each tenth of a second.
+    is_fine: bool,
 }
 
 /// What users have of a load past the limit.
@@ -51,6 +63,8 @@ pub(super) struct World {
     pub(super) refusals: bool,
     pub(super) is_search: bool,
     pub(super) is_watched: bool,
+    /// How long an answer to a join takes while joins are answered one after the other.
+    pub(super) join_s: Option<f64>,
     noise: u64,
 }
 
@@ -73,6 +87,7 @@ impl World {
             refusals: false,
             is_search: true,
             is_watched: true,
+            join_s: None,
             noise: 0x9E37_79B9_7F4A_7C15,
         };
         world.thread("media", "worker-0", 11, |m| 0.004 * m.users, |_| 0.005);
@@ -124,7 +139,7 @@ impl World {
         value: impl Fn(Moment) -> f64 + 'static,
     ) -> &mut Self {
         let labels: Vec<_> = labels.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
-        let series = Series { metric, labels, unit, limit, value: Box::new(value) };
+        let series = Series { metric, labels, unit, limit, value: Box::new(value), is_fine: false };
         match self.series.iter_mut().find(|old| old.metric == metric && old.labels == series.labels) {
             Some(old) => *old = series,
             None => self.series.push(series),
@@ -148,6 +163,33 @@ impl World {
 
     pub(super) fn process(&mut self, name: &'static str, cpu: impl Fn(Moment) -> f64 + 'static) -> &mut Self {
         self.put("process.cpu", &[("process", name), ("pid", "7")], Unit::Ratio, None, cpu)
+    }
+
+    /// The same of a thread that is read each tenth of a second.
+    pub(super) fn bursty_thread(
+        &mut self,
+        process: &'static str,
+        name: &'static str,
+        tid: u32,
+        cpu: impl Fn(Moment) -> f64 + 'static,
+    ) -> &mut Self {
+        self.thread(process, name, tid, cpu, |_| 0.01);
+        let tid = tid.to_string();
+        let of_it = |series: &&mut Series| {
+            series.metric == "thread.cpu"
+                && series.labels.iter().any(|(name, value)| *name == "tid" && *value == tid)
+        };
+        self.series.iter_mut().filter(of_it).for_each(|series| series.is_fine = true);
+        self
+    }
+
+    /// Every series stays what it is under the load that fails, whatever the load.
+    pub(super) fn freeze(&mut self) -> &mut Self {
+        for series in std::mem::take(&mut self.series) {
+            let value = series.value;
+            self.series.push(Series { value: Box::new(move |m: Moment| value(m.at_the_limit())), ..series });
+        }
+        self
     }
 
     /// Forgets all series of a metric.
@@ -204,7 +246,8 @@ impl World {
             for second in 0..seconds {
                 let share = ((second + 1) as f64 / 4.0).min(1.0);
                 let users = before + (f64::from(users) - before) * share;
-                moments.push((Moment { users, over: over && second >= 3 }, at + second));
+                let moment = Moment { users, over: over && second >= 3, second: at + second, tenth: 0 };
+                moments.push((moment, at + second));
             }
             at += seconds;
         }
@@ -273,6 +316,9 @@ impl World {
                 ..GeneratorRow::default()
             });
         }
+        if let Some(join_s) = self.join_s {
+            self.joins(run, moments, join_s);
+        }
         if self.refusals {
             let fail = moments.iter().find(|(moment, _)| moment.over).map_or(0, |(_, second)| *second);
             let failure = Failure::new(FailureReason::Refused, "the room is full");
@@ -285,6 +331,31 @@ impl World {
                 outcome: Some(Outcome::Failed(failure)),
                 local_address: None,
             });
+        }
+    }
+
+    /// Everybody who joins in the search, answered one after the other; under the failing load a crowd comes at once.
+    fn joins(&mut self, run: &mut RunData, moments: &[(Moment, i64)], join_s: f64) {
+        let (mut there, mut free_at) = (0.0, 0.0_f64);
+        for (moment, second) in moments {
+            // Past the limit users come all at once; before it they come slowly enough.
+            let come = (moment.users - there).round().max(0.0) as u32;
+            there += f64::from(come);
+            let rush = if moment.over && run.participants.len() < 60 { 8 } else { 0 };
+            for _ in 0..come.min(1) + rush {
+                let began = *second as f64 + 0.001 * f64::from(run.participants.len() as u32 % 100);
+                free_at = free_at.max(began) + join_s * self.noise();
+                let at = |s: f64| RunTime((s * 1e6) as i64);
+                run.participants.push(ParticipantRow {
+                    participant: ParticipantId(run.participants.len() as u32),
+                    cohort: CohortId(0),
+                    intended_at: at(began),
+                    reached: BTreeMap::from([(Phase::Started, at(began)), (Phase::Negotiated, at(free_at))]),
+                    ended_at: None,
+                    outcome: None,
+                    local_address: None,
+                });
+            }
         }
     }
 
@@ -306,13 +377,16 @@ impl World {
             });
             // A rate is read at the end of its second, a level at its beginning.
             let shift = i64::from(!matches!(series.unit, Unit::Count | Unit::Bytes));
+            let parts: i64 = if series.is_fine { 10 } else { 1 };
             for ((moment, second), noise) in moments.iter().zip(noise) {
-                let value = (series.value)(*moment);
-                // What is full stays full, and what counts to a limit counts exactly.
-                let is_exact = series.limit.is_some_and(|limit| value >= limit * 0.98);
-                let value = if is_exact { value } else { value * noise };
-                let at = RunTime((second + shift) * 1_000_000 + 10_000);
-                run.host.samples.push(HostSample { series: number, at, value });
+                for tenth in 0..parts {
+                    let value = (series.value)(Moment { tenth: tenth as u8, ..*moment });
+                    // What is full stays full, and what counts to a limit counts exactly.
+                    let is_exact = series.limit.is_some_and(|limit| value >= limit * 0.98);
+                    let value = if is_exact { value } else { value * noise };
+                    let at_us = second * 1_000_000 + (tenth + shift) * 1_000_000 / parts + 10_000;
+                    run.host.samples.push(HostSample { series: number, at: RunTime(at_us), value });
+                }
             }
         }
         for (kind, detail) in &self.events {

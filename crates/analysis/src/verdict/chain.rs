@@ -9,6 +9,7 @@ const RATES: &[&str] = &[
     "one_thread_full",
     "single_threaded",
     "uneven_threads",
+    "runtime_parallelism",
     "gil",
     "lock_contention",
     "cpu_full",
@@ -24,6 +25,7 @@ const CPU: &[&str] = &[
     "one_thread_full",
     "single_threaded",
     "uneven_threads",
+    "runtime_parallelism",
     "cpu_full",
     "cpu_quota",
     "gil",
@@ -31,6 +33,7 @@ const CPU: &[&str] = &[
 ];
 /// What the CPU is busy with.
 const EXPLAINS: &[&str] = &[COPYING, "hot_function", "crypto", "system_calls"];
+const SIGNALLING: &str = "signalling_serialised";
 const COPYING: &str = "copy_dominated";
 
 /// What follows from what.
@@ -43,7 +46,27 @@ const FOLLOWS: &[(&str, &[&[&str]])] = &[
     ("path_loss", &[RATES, &["softirq", "udp_receive_buffer", "backpressure"]]),
     (
         "configured_ceiling",
-        &[RATES, COUNTS, &["softirq", "accept_queue", "udp_receive_buffer", "server_crashed"]],
+        &[RATES, COUNTS, &["softirq", "accept_queue", "udp_receive_buffer", "server_crashed", SIGNALLING]],
+    ),
+    // Whoever serves slowly answers joins slowly, and who is refused or dropped comes again.
+    (SIGNALLING, &[RATES, COUNTS, &["softirq", "accept_queue", "backpressure"]]),
+    // What happens at moments follows from whatever else is full, and is named where nothing is.
+    (
+        "cpu_bursts",
+        &[
+            RATES,
+            COUNTS,
+            &[
+                "softirq",
+                "run_queue",
+                "accept_queue",
+                "udp_receive_buffer",
+                "backpressure",
+                "path_loss",
+                SIGNALLING,
+                "configured_ceiling",
+            ],
+        ],
     ),
     ("page_cache", &[&["disk_read"]]),
     // A group that is held back, or robbed, has full threads and a host that looks busy.
@@ -52,6 +75,8 @@ const FOLLOWS: &[(&str, &[&[&str]])] = &[
     ("cpu_full", &[&["cpu_steal"]]),
     // Who was killed for want of memory did not crash by a fault.
     ("server_crashed", &[&["memory"]]),
+    // Nobody reaches a server that is gone.
+    ("never_connected", &[&["server_crashed", "memory"]]),
     // What waits for memory is read again from the disk.
     ("disk_read", &[&["memory"]]),
 ];

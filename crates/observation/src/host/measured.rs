@@ -241,6 +241,19 @@ impl<'a> Measured<'a> {
         at.or(pieces.last()).map(|(value, _)| *value)
     }
 
+    /// Of the time that was read in pieces of at most `moment_us`, the share in which the value was `level` or more; `None` where
+    /// that was less than half of the window.
+    #[must_use]
+    pub fn share_of_moments(&self, window: Window, level: f64, moment_us: i64) -> Option<f64> {
+        let (mut known_us, mut reached_us) = (0, 0);
+        for (from, until, value) in self.pieces(window).filter(|(from, until, _)| until - from <= moment_us) {
+            known_us += until - from;
+            reached_us += if value >= level { until - from } else { 0 };
+        }
+        (known_us > 0 && known_us * 2 >= window.until_us - window.from_us)
+            .then(|| reached_us as f64 / known_us as f64)
+    }
+
     /// Its pieces cut at the points of `grid`: the point, microseconds, value.
     fn spread(&self, grid: Grid, mut put: impl FnMut(usize, i64, f64)) {
         let (first_us, width_us) = (grid.first_us, grid.width_us.max(1));

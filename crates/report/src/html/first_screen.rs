@@ -23,7 +23,8 @@ pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
         date(summary.started_at_unix_us),
         escape(&summary.headline)
     );
-    let notes: Vec<_> = summary.partial_because.iter().chain(&summary.warnings).collect();
+    let others = summary.others_cpu.as_ref().map(throng_analysis::verdict::OthersCpu::sentence);
+    let notes: Vec<_> = others.iter().chain(&summary.partial_because).chain(&summary.warnings).collect();
     if !notes.is_empty() {
         out.push_str("<ul class=\"notes\">");
         for note in notes {

@@ -25,6 +25,8 @@ pub struct Stat<'a> {
     pub user_ticks: u64,
     /// Ticks in the kernel.
     pub system_ticks: u64,
+    /// Its nice value: above 0 its user time counts as low-priority work, and it makes way for others.
+    pub nice: i32,
     /// Threads of the process.
     pub threads: u64,
     /// When it started, ticks since boot: with the id, who it is.
@@ -73,7 +75,9 @@ pub fn parse(text: &[u8]) -> Option<Stat<'_>> {
     let faults_major = skip(1)?; // 12
     let user_ticks = skip(1)?; // 14
     let system_ticks = skip(0)?; // 15
-    let threads = skip(4)?; // 20
+    let nice = rest.nth(3).and_then(signed)?; // 19, after the times of children and the priority
+    let mut skip = |n: usize| rest.nth(n).and_then(number);
+    let threads = skip(0)?; // 20
     let started_ticks = skip(1)?; // 22
     let blkio_ticks = skip(19).unwrap_or(0); // 42
     let exit_code = skip(9).and_then(|code| i32::try_from(code).ok()).unwrap_or(0); // 52
@@ -87,11 +91,17 @@ pub fn parse(text: &[u8]) -> Option<Stat<'_>> {
         faults_major,
         user_ticks,
         system_ticks,
+        nice,
         threads,
         started_ticks,
         blkio_ticks,
         exit_code,
     })
+}
+
+/// A number that may be below 0.
+fn signed(field: &[u8]) -> Option<i32> {
+    std::str::from_utf8(field).ok()?.parse().ok()
 }
 
 #[cfg(test)]
@@ -100,13 +110,14 @@ mod tests {
 
     #[test]
     fn a_name_may_hold_what_else_ends_a_name() {
-        let figures = "S 1 7 8 0 -1 4194560 11 12 13 14 15 16 17 18 20 0 21 0 23 24 25 26 1 1 0 0 0 0 0 0 0 0 0 0 17 1 0 0 42 0";
+        let figures = "S 1 7 8 0 -1 4194560 11 12 13 14 15 16 17 18 20 -5 21 0 23 24 25 26 1 1 0 0 0 0 0 0 0 0 0 0 17 1 0 0 42 0";
         for name in ["janus", "a b", ")", "x) R 1 (", "(sd-pam)", "", "tab\tand\nline"] {
             let text = format!("4242 ({name}) {figures}\n");
             let stat = parse(text.as_bytes()).unwrap_or_else(|| panic!("{name}"));
             assert_eq!((stat.id, stat.name, stat.state, stat.parent), (4242, name.as_bytes(), b'S', 1));
             assert_eq!((stat.faults_minor, stat.faults_major), (11, 13));
             assert_eq!((stat.user_ticks, stat.system_ticks, stat.threads), (15, 16, 21));
+            assert_eq!(stat.nice, -5);
             assert_eq!((stat.group, stat.started_ticks, stat.blkio_ticks), (7, 23, 42));
         }
         let ended = |code: &str| {

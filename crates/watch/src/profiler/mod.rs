@@ -21,6 +21,7 @@ mod tally;
 mod target;
 mod unwind;
 
+pub(crate) use symbols::elf::is_go;
 pub use target::tree::{named as processes_named, with_descendants};
 
 use crate::charge::{Charged, Purpose};

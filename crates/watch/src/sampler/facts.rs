@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use throng_observation::host::{HostInfo, HostRow};
+use throng_observation::pack::Runtime;
 
 use super::Sampler;
 use super::files::Reader;
 use super::process::Process;
 use super::units::Units;
-use crate::proc::{limits, meminfo, scan, statm, status};
+use crate::proc::{limits, meminfo, scan, stat, statm, status};
+use crate::profiler::is_go;
 
 /// Settings under `/proc/sys` that bound a media server, by the names that sysctl(8) gives them.
 const SYSCTLS: [&str; 34] = [
@@ -111,7 +113,28 @@ impl Sampler {
         if let Ok(exe) = std::fs::read_link(format!("/proc/{pid}/exe")) {
             self.facts.insert(format!("{name}.executable"), cut(&exe.to_string_lossy()));
         }
+        if std::fs::File::open(format!("/proc/{pid}/exe")).is_ok_and(|program| is_go(&program)) {
+            self.facts.insert(format!("{name}.runtime"), Runtime::Go.key().to_owned());
+        }
+        if let Ok(text) = self.reader.path(&format!("/proc/{pid}/environ")) {
+            for (variable, value) in threads_by_environment(text) {
+                self.facts.insert(format!("{name}.environment.{variable}"), cut(&value));
+            }
+        }
+        if let Some(stat) = self.reader.path(&format!("/proc/{pid}/stat")).ok().and_then(stat::parse) {
+            self.facts.insert(format!("{name}.nice"), stat.nice.to_string());
+        }
     }
+}
+
+/// What the environment of a process says of how many threads its runtime works on; nothing else of it is kept.
+fn threads_by_environment(text: &[u8]) -> Vec<(&'static str, String)> {
+    let variables = Runtime::ALL.into_iter().filter_map(Runtime::variable);
+    let value = |name: &str| {
+        let mut set = text.split(|byte| *byte == 0).filter_map(|entry| entry.strip_prefix(name.as_bytes()));
+        set.find_map(|rest| rest.strip_prefix(b"=")).map(scan::text)
+    };
+    variables.filter_map(|name| Some((name, value(name)?))).collect()
 }
 
 fn machine_facts(reader: &mut Reader) -> BTreeMap<String, String> {
@@ -146,4 +169,23 @@ fn cut(text: &str) -> String {
 pub(super) fn own_rss_bytes(units: &Units) -> u64 {
     let text = std::fs::read("/proc/self/statm").unwrap_or_default();
     statm::resident_pages(&text).unwrap_or(0).saturating_mul(units.page_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_an_environment_only_the_threads_of_runtimes_are_kept() {
+        let text = b"PATH=/bin\0GOMAXPROCS=1\0SECRET=GOMAXPROCS=9\0GOMAXPROCS_X=7\0TOKIO_WORKER_THREADS=4\0";
+        let expect = [("GOMAXPROCS", "1".to_owned()), ("TOKIO_WORKER_THREADS", "4".to_owned())];
+        assert_eq!(threads_by_environment(text), expect);
+        assert_eq!(threads_by_environment(b""), []);
+    }
+
+    #[test]
+    fn the_program_of_this_test_is_not_of_go() {
+        let program = std::fs::File::open("/proc/self/exe").unwrap();
+        assert!(!is_go(&program));
+    }
 }

@@ -57,6 +57,12 @@ fn cache(file: &File) -> ReadCache<impl ReadCacheOps + '_> {
     ReadCache::new(Bounded { file, position: 0, left: BUDGET_BYTES })
 }
 
+/// Whether a program was built by Go: its linker leaves word of the build in a section of its own.
+pub(crate) fn is_go(file: &File) -> bool {
+    let cache = cache(file);
+    object::File::parse(&cache).is_ok_and(|elf| elf.section_by_name(".go.buildinfo").is_some())
+}
+
 /// A section with the addresses that the file states for it.
 #[derive(Clone, Debug)]
 pub(crate) struct Section {

@@ -1,0 +1,160 @@
+//! A runtime puts any task on any of its threads: no thread is full for long, and yet all of them together use so many cores
+//! and no more, because the runtime works on so many at once, or because one task after the other is all there is.
+
+use throng_observation::host::Unit;
+use throng_observation::host::catalogue as metric;
+use throng_observation::pack::Runtime;
+
+use super::score::used_up;
+use super::serialised::{ONE_CORE, TAKING_PART};
+use super::{Candidate, Evidence, HOST_BUSY, Seen, cpu_all, cpu_quota};
+use crate::demand::{Demand, Resource};
+use crate::scene::{Pool, Reading, Scene};
+
+pub(super) const KEY: &str = "runtime_parallelism";
+/// Of the cores that the runtime works on at once: the rest goes to handing work from thread to thread, and what a thread does
+/// in the kernel may come on top.
+const FULL_MIN: f64 = 0.85;
+const FULL_MAX: f64 = 1.15;
+
+/// Threads whose work goes from one to the other, and how many of them work at once.
+struct Bound<'a, 'b> {
+    pool: Pool<'a, 'b>,
+    process: &'a str,
+    group: String,
+    runtime: Option<Runtime>,
+    /// On how many threads the runtime works at once, where its environment says so.
+    set_to: Option<u32>,
+    cores: Reading,
+}
+
+/// The busiest threads of which none has work of its own.
+fn bound<'a, 'b>(scene: &'b Scene<'a>) -> Option<Bound<'a, 'b>> {
+    let set_to = |pool: &Pool<'a, 'b>| {
+        let first = pool.threads.first()?;
+        scene.knowledge.parallelism(first.process, scene.knowledge.runtime(first.process, first.name)?)
+    };
+    let pools = Pool::all(scene).into_iter().filter(|pool| set_to(pool).is_some() || pool.wanders(scene));
+    let pool = pools.max_by(|a, b| a.used(scene).total_cmp(&b.used(scene)))?;
+    let first = pool.threads.first()?;
+    Some(Bound {
+        process: first.process,
+        group: first.group.clone(),
+        runtime: scene.knowledge.runtime(first.process, first.name),
+        set_to: set_to(&pool),
+        cores: pool.cores(scene),
+        pool,
+    })
+}
+
+impl Bound<'_, '_> {
+    /// The cores that it works on at once: what it is set to, or one where nothing is known and it uses one.
+    fn at(&self) -> f64 {
+        f64::from(self.set_to.unwrap_or(1))
+    }
+
+    fn is_full(&self) -> bool {
+        let share = self.cores.fail() / self.at();
+        if self.set_to.is_some() { (FULL_MIN..=FULL_MAX).contains(&share) } else { ONE_CORE.contains(&share) }
+    }
+
+    fn title(&self) -> String {
+        let (process, threads) = (self.process, self.pool.threads.len());
+        match (self.runtime, self.set_to) {
+            (Some(runtime), Some(set)) => {
+                let cores = if set == 1 { "one core".to_owned() } else { format!("{set} cores") };
+                format!("{process} works on {cores} and no more: {} is {set}", variable(runtime))
+            }
+            (Some(runtime), None) => format!(
+                "{process} uses one core and no more: {} has {threads} threads here, and one works at a time",
+                runtime.title()
+            ),
+            (None, _) => format!(
+                "The {threads} threads {} of {process} use one core together and no more: one works at a time",
+                self.group
+            ),
+        }
+    }
+
+    fn change(&self) -> String {
+        match (self.runtime, self.set_to) {
+            (Some(runtime), Some(_)) => runtime.change().to_owned(),
+            (Some(runtime), None) => format!(
+                "{}; where it has them, all work comes from one task or stands under one lock: divide that",
+                runtime.change()
+            ),
+            (None, _) => "More of them at work at once: the setting for their number, or what hands the work out (a lock, or one queue that one of them empties at a time)".to_owned(),
+        }
+    }
+}
+
+fn variable(runtime: Runtime) -> &'static str {
+    runtime.variable().unwrap_or("its number of threads")
+}
+
+/// Whether the runtime of a process is set to no more than one thread at once: then nobody takes turns at a lock.
+pub(super) fn is_bound(scene: &Scene<'_>, process: &str) -> bool {
+    bound(scene).is_some_and(|bound| bound.process == process && bound.set_to == Some(1))
+}
+
+/// The model of a process, ended at so many cores.
+pub(super) fn ended_at(demand: &Demand, cores: f64) -> Option<Demand> {
+    let ends = (0.95 * cores - demand.idle) / demand.per_user;
+    (demand.curve.is_none() && ends.is_finite() && ends > 0.0).then(|| Demand {
+        limit: Some(cores),
+        users: Some(ends),
+        users_low: Some(ends * 0.9),
+        users_high: Some(ends * 1.1),
+        ..demand.clone()
+    })
+}
+
+pub(super) fn check(scene: &Scene<'_>) -> Seen {
+    if !scene.is_seen(&metric::THREAD_CPU) {
+        return Seen::Unseen("the server's threads");
+    }
+    let is_elsewhere = cpu_all::is_full(scene) || scene.throttled().fail() >= cpu_quota::THROTTLED_MIN;
+    let Some(bound) = bound(scene).filter(|_| !is_elsewhere) else { return Seen::Moot };
+    let (count, group, process) = (bound.pool.threads.len(), &bound.group, bound.process);
+    let is_host = scene.cpus().is_some_and(|cpus| bound.at() >= cpus);
+    if !bound.is_full() || is_host {
+        let cores = bound.cores.fail();
+        return Seen::Fine(format!(
+            "The {count} threads {group} of {process} share their work and use {cores:.1} cores"
+        ));
+    }
+    // Several at work in each second, and one core's worth in all: they take turns, which another finding tells.
+    let takes_turns = scene.busiest_of_each_second(&bound.pool.threads) <= *TAKING_PART.end();
+    if bound.set_to.is_none() && takes_turns {
+        return Seen::Moot;
+    }
+    let threads: Vec<_> = bound.pool.threads.iter().map(|thread| thread.measured).collect();
+    let crossed = scene.crossed(&threads, FULL_MIN * bound.at());
+    let of_process = scene.demand_of(Resource::ProcessCpu, process);
+    Candidate {
+        used: used_up((bound.cores.fail() / bound.at()).max(0.95)),
+        queue: scene.backlog(),
+        demand: of_process.and_then(|demand| ended_at(demand, bound.at())),
+        crossed_at_s: crossed,
+        series: threads.iter().map(|thread| thread.series.id).collect(),
+        evidence: vec![
+            Evidence::new(
+                format!("CPU of the {count} threads {group} of {process}"),
+                Unit::Ratio,
+                bound.cores,
+            )
+            .limit(Some(bound.at()))
+            .crossed(crossed),
+            Evidence::new(HOST_BUSY, Unit::Ratio, scene.host_busy().unwrap_or_default()).limit(Some(1.0)),
+            Evidence::new(
+                "thread.run_queue_wait of them, the longest",
+                Unit::Ratio,
+                scene.longest_wait().map_or_else(Reading::default, |(_, wait)| wait),
+            ),
+        ],
+        change: bound.change(),
+        eases: |demand, _| matches!(demand.resource, Resource::Thread | Resource::ThreadGroup),
+        ..Candidate::new(KEY, bound.title(), format!("threads of {process}"))
+    }
+    .seen()
+}

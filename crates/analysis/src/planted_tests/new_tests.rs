@@ -1,0 +1,310 @@
+//! What was taken for something else once: each situation as it was met, and what has to be said of it.
+
+use std::collections::BTreeMap;
+
+use throng_observation::host::{HostInfo, Unit};
+use throng_observation::run::{ParticipantId, ParticipantRow, RunData};
+use throng_observation::{Clause, Failure, FailureReason, Goal, Outcome, Passed, Phase, RunTime};
+
+use super::plants::{full, go_on_one_core, hot_worker};
+use super::world_tests::{Harm, World};
+use super::{check, explained, plant_of};
+use crate::verdict::{Bottleneck, Certainty, explain};
+
+/// A crowd of 30 of whom each fails with what `failures` say in turn, in a search or a plain run; the host is busy with
+/// something else meanwhile.
+fn nobody(failures: &[(FailureReason, &str)], is_search: bool, is_watched: bool) -> RunData {
+    let mut world = World::new();
+    (world.is_search, world.is_watched) = (is_search, is_watched);
+    world.put("host.cpu.busy", &[], Unit::Ratio, Some(2.0), |_| 1.98);
+    let mut run = world.run();
+    run.holds.truncate(1);
+    run.holds.iter_mut().for_each(|hold| hold.passed = [Passed::No; 3]);
+    run.series.clear();
+    run.crowd.iter_mut().for_each(|row| (row.connected, row.playing) = (0, 0));
+    for row in &mut run.experience {
+        row.bad = row.users;
+        row.clauses = [0; Clause::ALL.len()];
+        row.clauses[Clause::NotConnected as usize] = row.users;
+    }
+    let one = |id: u32| {
+        let at = RunTime(i64::from(id) * 100_000);
+        let failed = failures.get(id as usize % failures.len().max(1));
+        ParticipantRow {
+            participant: ParticipantId(id),
+            cohort: Default::default(),
+            intended_at: at,
+            reached: BTreeMap::from([(Phase::Started, at)]),
+            ended_at: failed.map(|_| RunTime(at.0 + 1_000)),
+            outcome: failed.map(|(reason, detail)| Outcome::Failed(Failure::new(reason.clone(), *detail))),
+            local_address: None,
+        }
+    };
+    run.participants = (0..30).map(one).collect();
+    run
+}
+
+fn cause(run: &RunData) -> Bottleneck {
+    explain(run, Goal::Acceptable).bottleneck
+}
+
+#[test]
+fn where_nobody_could_connect_the_cause_is_why() {
+    let refused = [(FailureReason::Tcp, "127.0.0.1:7080 refused the connection")];
+    for (is_search, is_watched) in [(true, true), (false, true), (true, false), (false, false)] {
+        let found = cause(&nobody(&refused, is_search, is_watched));
+        assert_eq!(
+            found.title, "Nobody could connect: 127.0.0.1:7080 refused the connection (30 of 30)",
+            "{found:#?}"
+        );
+        assert_eq!(
+            (found.verdict, found.finding.as_deref()),
+            (Certainty::Bottleneck, Some("never_connected"))
+        );
+        assert!(found.others.is_empty() && found.change.is_some_and(|change| change.contains("ss -ltn")));
+        assert!(found.evidence.len() >= 3, "{:?}", found.evidence);
+    }
+}
+
+#[test]
+fn where_reasons_differ_all_are_said_and_where_there_is_none_that_too() {
+    let tls = (FailureReason::Tls, "certificate expired");
+    let ice = (FailureReason::Ice, "no pair");
+    let found = cause(&nobody(&[tls.clone(), tls.clone(), ice], true, true));
+    assert_eq!(found.title, "Nobody could connect: certificate expired (20 of 30, the others 10 ice)");
+    let found = cause(&nobody(&[], false, true));
+    assert_eq!(found.finding.as_deref(), Some("never_connected"), "{found:#?}");
+    assert!(found.title.starts_with("Nobody was connected when the run ended: 30 waited"), "{}", found.title);
+    // Those for whom the generator had no room say nothing about the server.
+    let found = cause(&nobody(&[(FailureReason::Generator, "no descriptor")], true, true));
+    assert_eq!(found.verdict, Certainty::GeneratorLimited, "{found:#?}");
+}
+
+#[test]
+fn a_ceiling_is_only_said_to_refuse_where_somebody_was_refused() {
+    let refuses = |world: &mut World| {
+        let found = explained(world).bottleneck;
+        let said = [found.finding.clone().unwrap_or_default(), found.title.clone()].join(" ");
+        (said.contains("refuses more"), found)
+    };
+    let mut world = World::new();
+    plant_of("configured_ceiling")(&mut world);
+    let (is_said, found) = refuses(&mut world);
+    assert!(
+        is_said && found.evidence[0].fail == Some(1.0) && found.evidence[0].baseline == Some(0.0),
+        "{found:#?}"
+    );
+    // Visits that end, or joins that are still waiting: nobody said no.
+    let mut world = World::new();
+    world.harm = Harm::NotServed;
+    let (is_said, found) = refuses(&mut world);
+    assert!(!is_said && found.verdict == Certainty::Unattributed, "{found:#?}");
+    // Somebody failed, and not by the server's word.
+    let mut run = world.run();
+    let at = RunTime(found.first_bad_s.unwrap() * 1_000_000);
+    run.participants.extend((0..4).map(|id| ParticipantRow {
+        participant: ParticipantId(900 + id),
+        cohort: Default::default(),
+        intended_at: at,
+        reached: BTreeMap::new(),
+        ended_at: Some(at),
+        outcome: Some(Outcome::Failed(Failure::new(FailureReason::Ice, "no pair"))),
+        local_address: None,
+    }));
+    let found = cause(&run);
+    assert_eq!(
+        (found.verdict, found.finding.as_deref()),
+        (Certainty::Suspect, Some("configured_ceiling")),
+        "{found:#?}"
+    );
+    assert!(found.title.contains("the server refused nobody"), "{}", found.title);
+}
+
+/// Loss that the server's own card did not see leave: it drops before it sends, and sends again what is asked for.
+#[test]
+fn packets_that_were_never_sent_are_not_lost_on_the_way() {
+    let mut world = World::new();
+    world.harm = Harm::Loss;
+    world.put("nic.tx_bytes", &[("interface", "eth0")], Unit::BytesPerSecond, Some(125e6), |m| {
+        // Some other traffic, which becomes less beside the media.
+        20e3 + 125e3 * m.users * if m.over { 0.9 } else { 1.0 }
+    });
+    let mut run = world.run();
+    let found = cause(&run);
+    assert_eq!((found.verdict, &found.finding), (Certainty::Unattributed, &None), "{found:#?}");
+    assert!(
+        found.not_limiting.iter().any(|said| said.contains("they were not sent")),
+        "{:?}",
+        found.not_limiting
+    );
+    // Retransmissions fill the gaps: what comes late was missing all the same.
+    for row in &mut run.series {
+        let lost = std::mem::take(&mut row.counters.packets_lost);
+        row.counters.packets_recovered += lost.unsigned_abs();
+    }
+    assert_eq!(cause(&run).finding, None);
+}
+
+/// On loopback the card counts both directions: our own packets grow with the loss, because we ask for what is missing.
+#[test]
+fn our_own_requests_on_loopback_are_no_packets_of_the_server() {
+    let mut world = World::new();
+    world.harm = Harm::Loss;
+    world.without("nic.tx_bytes");
+    // As much as before for each user: a tenth less of the server's, and a tenth more of ours.
+    world.put("nic.tx_bytes", &[("interface", "lo")], Unit::BytesPerSecond, None, |m| 1.02 * 125e3 * m.users);
+    let mut run = world.run();
+    let received: BTreeMap<i64, u64> =
+        run.series.iter().map(|row| (row.second, row.counters.wire_bytes)).collect();
+    for row in &mut run.generator {
+        let is_lossy =
+            run.series.iter().any(|other| other.second == row.second && other.counters.packets_lost > 0);
+        let sent = if is_lossy { 0.12 / 0.9 } else { 0.02 };
+        row.sent_bytes = (received.get(&row.second).copied().unwrap_or(0) as f64 * sent) as u64;
+    }
+    assert_eq!(cause(&run).finding, None, "{:#?}", cause(&run));
+}
+
+#[test]
+fn go_on_one_core_is_one_answer_however_its_work_wanders() {
+    for offset in 0..3 {
+        check("runtime_parallelism", |world| {
+            plant_of("runtime_parallelism")(world);
+            world.facts.insert("sfu.environment.GOMAXPROCS".into(), "1".into());
+            // Another start of the search meets other threads at work.
+            world.without("thread.cpu");
+            for (tid, turn) in [(11, 0), (12, 1), (13, 2)] {
+                let cpu = move |m: super::world_tests::Moment| {
+                    if ((m.second + 7 * offset) / 11) % 3 == turn { 0.97 * full(m) } else { 0.02 * full(m) }
+                };
+                world.thread("sfu", "sfu", tid, cpu, |_| 0.01);
+            }
+        });
+    }
+    let mut world = World::new();
+    plant_of("runtime_parallelism")(&mut world);
+    world.facts.insert("sfu.environment.GOMAXPROCS".into(), "1".into());
+    let found = explained(&mut world).bottleneck;
+    assert_eq!(found.title, "sfu works on one core and no more: GOMAXPROCS is 1");
+    assert!(found.change.is_some_and(|change| change.starts_with("GOMAXPROCS")));
+    // Who knows no runtime sees that the work wanders.
+    check("runtime_parallelism", go_on_one_core);
+}
+
+#[test]
+fn a_thread_of_go_that_keeps_its_work_is_a_thread() {
+    check("one_thread_full", |world| {
+        world.facts.insert("sfu.runtime".into(), "go".into());
+        world.without("thread.cpu").without("thread.run_queue_wait");
+        world.thread("sfu", "sfu", 11, full, |_| 0.01);
+        world.thread("sfu", "sfu", 12, |m| 0.3 * full(m), |_| 0.01);
+        world.process("sfu", |m| 1.3 * full(m));
+    });
+}
+
+#[test]
+fn workers_that_are_all_full_are_named_together() {
+    for pack in [true, false] {
+        let mut world = World::new();
+        world.without("thread.cpu").without("thread.run_queue_wait");
+        if !pack {
+            world.facts.clear();
+        }
+        // Whichever is a little busier in a second is chance.
+        world.thread("media", "worker-0", 11, |m| 0.98 * full(m), |_| 0.01);
+        world.thread("media", "worker-1", 12, |m| 0.98 * full(m), |_| 0.01);
+        world.process("media", |m| 1.96 * full(m));
+        let found = explained(&mut world).bottleneck;
+        assert_eq!(found.finding.as_deref(), Some("one_thread_full"), "{found:#?}");
+        assert!(found.title.starts_with("All 2 threads"), "{}", found.title);
+    }
+}
+
+#[test]
+fn goroutines_that_share_cores_are_not_uneven() {
+    let mut world = World::new();
+    go_on_one_core(&mut world);
+    world.thread("sfu", "sfu", 14, |m| 0.6 * full(m), |_| 0.01);
+    world.process("sfu", |m| 1.6 * full(m));
+    let found = explained(&mut world).bottleneck;
+    assert_eq!((found.verdict, &found.finding), (Certainty::Unattributed, &None), "{found:#?}");
+}
+
+#[test]
+fn moments_in_which_a_thread_is_full_are_named_last() {
+    let mut world = World::new();
+    plant_of("cpu_bursts")(&mut world);
+    let found = explained(&mut world).bottleneck;
+    assert!(found.change.is_some_and(|change| change.contains("key frames")), "{:?}", found.title);
+    let share = &found.evidence[0];
+    assert!(
+        share.fail.is_some_and(|fail| (0.15..0.25).contains(&fail)) && share.pass == Some(0.0),
+        "{share:?}"
+    );
+    check("line_rate", |world| {
+        plant_of("cpu_bursts")(world);
+        plant_of("line_rate")(world);
+    });
+}
+
+#[test]
+fn joins_that_wait_for_each_other_are_serialised_signalling() {
+    let mut world = World::new();
+    plant_of("signalling_serialised")(&mut world);
+    let found = explained(&mut world).bottleneck;
+    assert!(
+        found.title.starts_with("Signalling is serialised: joins are answered one after the other, "),
+        "{}",
+        found.title
+    );
+    let took = &found.evidence[0];
+    assert!(
+        took.baseline.is_some_and(|alone| alone < 3_000.0) && took.fail.is_some_and(|p95| p95 > 7_800.0),
+        "{took:?}"
+    );
+    // A thread that is full answers late, and that is the cause.
+    check("one_thread_full", |world| {
+        plant_of("signalling_serialised")(world);
+        hot_worker(world);
+    });
+}
+
+#[test]
+fn a_prediction_stays_within_what_was_tried() {
+    let mut world = World::new();
+    hot_worker(&mut world);
+    world.without("host.cpu.busy");
+    world.put("process.fds", &[("process", "media"), ("pid", "7")], Unit::Count, Some(2e4), |m| {
+        12.0 + m.users.round()
+    });
+    let next = explained(&mut world).bottleneck.predicts.expect("descriptors end some time");
+    assert_eq!((next.users, next.users_high), (4.0 * 42.0, None), "{next:?}");
+    world.put("process.fds", &[("process", "media"), ("pid", "7")], Unit::Count, Some(100.0), |m| {
+        12.0 + m.users.round()
+    });
+    let next = explained(&mut world).bottleneck.predicts.expect("descriptors end next");
+    assert!((next.users - 88.0).abs() < 1.0, "{next:?}");
+    assert!(
+        next.users_low < next.users - 0.9 && next.users_high.is_some_and(|high| high > next.users + 0.9),
+        "{next:?}"
+    );
+}
+
+#[test]
+fn others_on_the_host_are_told_where_the_server_waits() {
+    let mut world = World::new();
+    world.put("host.cpu.user", &[], Unit::Ratio, Some(2.0), |m| 1.1 + 0.01 * m.users);
+    world.put("host.cpu.system", &[], Unit::Ratio, Some(2.0), |_| 0.2);
+    world.process("media", |m| 0.01 * m.users);
+    world.generator_cpu = 0.2;
+    assert_eq!(explained(&mut world).others_cpu, None, "nobody waited");
+    world.thread("media", "worker-0", 11, |m| 0.01 * m.users, |m| if m.over { 0.4 } else { 0.05 });
+    let others = explained(&mut world).others_cpu.expect("compilers");
+    assert!((others.cores() - 1.1).abs() < 0.1 && others.waited_ratio > 0.3, "{others:?}");
+    assert!(others.sentence().contains("1.1 cores under the load that passed"), "{}", others.sentence());
+    // Watched by an agent elsewhere the generator is not on that host; what runs beside the server is.
+    let mut run = world.run();
+    run.host.hosts = vec![HostInfo { clock_error_us: 40, ..run.host.hosts[0].clone() }];
+    let others = explain(&run, Goal::Acceptable).others_cpu.expect("compilers");
+    assert!((others.cores() - 1.3).abs() < 0.1, "{others:?}");
+}
