@@ -167,6 +167,7 @@ impl TrackMeter {
     /// of the same moment.
     pub fn sender_report(&mut self, ntp_unix_ns: u64, rtp_timestamp: u32, arrived_at: Instant) {
         self.playout.capture.sender_report(ntp_unix_ns, rtp_timestamp);
+        self.playout.delay.sender_report(ntp_unix_ns, rtp_timestamp);
         self.sender_report = Some((ntp_unix_ns, arrived_at));
     }
 
