@@ -16,9 +16,11 @@ use super::payload::{Assignment, Assignments};
 use super::session::Negotiated;
 use super::srtp::{IndexEstimator, Opener, SessionKeys, SrtpError};
 
+mod due;
 mod oddities;
 mod tracks;
 
+use self::due::Due;
 use self::oddities::{Oddities, Oddity};
 
 /// More sources than this are not followed: a hundred streams with their retransmissions stay below it.
@@ -31,6 +33,7 @@ pub struct Receiver {
     extension_ids: ExtensionIds,
     sources: Vec<Source>,
     tracks: Vec<Track>,
+    due: Due,
     reporter: Reporter,
     clock: WallClock,
     first_track: u16,
@@ -94,6 +97,11 @@ impl Track {
     pub(super) fn is_held(&self) -> bool {
         self.tenure == Tenure::Held
     }
+
+    /// Whether anything ever came of it.
+    pub(super) fn has_begun(&self) -> bool {
+        self.ssrc != 0
+    }
 }
 
 impl Receiver {
@@ -114,6 +122,7 @@ impl Receiver {
             extension_ids: ExtensionIds::default(),
             sources: Vec::new(),
             tracks: Vec::new(),
+            due: Due::new(options.is_told),
             reporter: Reporter::new(keys.sealer()?, options.seed, options.clock),
             clock: options.clock,
             first_track: options.first_track,
@@ -125,12 +134,12 @@ impl Receiver {
             observed: Vec::new(),
             oddities: Oddities::default(),
         };
-        receiver.renegotiated(negotiated);
+        receiver.renegotiated(negotiated, now);
         Ok(receiver)
     }
 
     /// A later offer and answer changed what was agreed; streams that go on keep their state.
-    pub fn renegotiated(&mut self, negotiated: &Negotiated) {
+    pub fn renegotiated(&mut self, negotiated: &Negotiated, now: Instant) {
         self.assignments = Assignments::of(negotiated);
         self.extension_ids = negotiated.answer.extension_ids();
         let transport_cc = self.assignments.any(|feedback| feedback.transport_cc);
@@ -138,6 +147,7 @@ impl Receiver {
         self.reporter.agreed(transport_cc, remb, self.assignments.reduced_size_rtcp);
         // Payload types may mean something else from here on.
         self.sources.iter_mut().for_each(|source| source.payload_type = u8::MAX);
+        self.review(now);
     }
 
     /// Reads a little of what the next packet will need: see [`crate::participant::Participant::warm`].
@@ -300,8 +310,8 @@ impl Receiver {
             |track: &Track| track.section == assignment.section && track.codec == assignment.codec;
         let existing = self.tracks.iter().position(of_section);
         match (assignment.is_retransmission, existing) {
-            (true, Some(at)) => Role::Retransmission(at),
-            (true, None) => Role::Ignored,
+            (true, Some(at)) if self.tracks[at].has_begun() => Role::Retransmission(at),
+            (true, _) => Role::Ignored,
             (false, Some(at)) => {
                 let track = &mut self.tracks[at];
                 if track.ssrc != header.ssrc {
@@ -313,12 +323,26 @@ impl Receiver {
                 }
                 Role::Media(at)
             }
-            (false, None) => self.open(&assignment, header.ssrc, now),
+            (false, None) => {
+                // What was due comes at last, perhaps in another format than was thought.
+                let at = self.unborn(assignment.section).unwrap_or(self.tracks.len());
+                let track = self.track(at, &assignment, header.ssrc, Tenure::Held, now);
+                self.put(at, track);
+                Role::Media(at)
+            }
         }
     }
 
-    fn open(&mut self, assignment: &Assignment, ssrc: u32, now: Instant) -> Role {
-        let track = TrackId(self.first_track.saturating_add(self.tracks.len() as u16));
+    /// Track number `at`, as it is before its first packet.
+    fn track(
+        &mut self,
+        at: usize,
+        assignment: &Assignment,
+        ssrc: u32,
+        tenure: Tenure,
+        now: Instant,
+    ) -> Track {
+        let track = TrackId(self.first_track.saturating_add(at as u16));
         let config = TrackConfig {
             track,
             kind: assignment.kind,
@@ -326,7 +350,7 @@ impl Receiver {
             clock_rate_hz: assignment.clock_rate_hz,
             nack: assignment.feedback.nack,
         };
-        self.tracks.push(Track {
+        Track {
             meter: TrackMeter::new(config, self.clock, now),
             ssrc,
             section: assignment.section,
@@ -337,16 +361,20 @@ impl Receiver {
             layering: Layering::default(),
             first_frame_told: false,
             config,
-            tenure: Tenure::Held,
+            tenure,
             assembler: (self.is_tapped && assignment.kind == MediaKind::Video)
                 .then(|| Box::new(FrameAssembler::new(assignment.codec))),
-        });
-        self.observed.push(Observation::TrackOpened {
-            track,
-            kind: assignment.kind,
-            codec: assignment.codec,
-        });
-        Role::Media(self.tracks.len() - 1)
+        }
+    }
+
+    /// Opens a track in place number `at`, the first that is free or that of one of which nothing came.
+    fn put(&mut self, at: usize, track: Track) {
+        let (track_id, kind, codec) = (track.config.track, track.kind, track.codec);
+        match self.tracks.get_mut(at) {
+            Some(unborn) => *unborn = track,
+            None => self.tracks.push(track),
+        }
+        self.observed.push(Observation::TrackOpened { track: track_id, kind, codec });
     }
 
     fn add_source(&mut self, ssrc: u32) -> Option<usize> {
@@ -405,9 +433,7 @@ impl Receiver {
     pub fn timeout(&mut self, now: Instant) {
         if now >= self.next_interval_at {
             self.next_interval_at = next_second(self.next_interval_at, now);
-            for track in self.tracks.iter_mut().filter(|track| track.is_held()) {
-                self.observed.push(Observation::Interval(Box::new(track.meter.take_interval(now))));
-            }
+            self.end_intervals(now, TrackMeter::take_interval);
         }
     }
 
@@ -427,9 +453,7 @@ impl Receiver {
             let id = TrackId(self.first_track.saturating_add(at as u16));
             self.observed.extend(track.layering.give_up(id).map(Observation::LayerSwitched));
         }
-        for track in self.tracks.iter_mut().filter(|track| track.is_held()) {
-            self.observed.push(Observation::Interval(Box::new(track.meter.finish(now))));
-        }
+        self.end_intervals(now, TrackMeter::finish);
     }
 
     /// When to call [`Self::timeout`] and [`Self::poll_feedback`] next.
@@ -479,6 +503,8 @@ pub struct ReceiverOptions {
     pub seed: u64,
     /// Whole coded frames are told too.
     pub is_tapped: bool,
+    /// Signalling says in which sections somebody sends; otherwise something is due in each that was agreed on.
+    pub is_told: bool,
 }
 
 /// A frame as it is told.

@@ -40,6 +40,7 @@ fn counters() -> TrackCounters {
         packets_lost: -2,
         freeze_us: 3,
         packets_discarded: 9,
+        missing_us: 11,
         ..Default::default()
     }
 }
