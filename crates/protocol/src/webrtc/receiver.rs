@@ -12,10 +12,11 @@ use throng_observation::{Codec, CodedFrame, MediaKind, Observation, Phase, Track
 
 use super::feedback::{Duty, Reporter};
 use super::layering::Layering;
-use super::payload::{Assignment, Assignments};
+use super::payload::Assignments;
 use super::session::Negotiated;
 use super::srtp::{IndexEstimator, Opener, SessionKeys, SrtpError};
 
+mod binding;
 mod due;
 mod oddities;
 mod tracks;
@@ -290,102 +291,6 @@ impl Receiver {
         if let Some(error) = malformed {
             self.odd(Oddity::BadPayload, "payload", error);
         }
-    }
-
-    /// Finds, or opens, the track of a packet of a new SSRC or with a new payload type.
-    fn bind(&mut self, header: &RtpHeader, extensions: &Extensions<'_>, now: Instant) -> Role {
-        let section = self.assignments.section(header.ssrc, extensions.mid);
-        let Some(assignment) = self.assignments.find(header.payload_type, section).cloned() else {
-            self.odd(
-                Oddity::UnknownPayload,
-                "rtp",
-                format_args!("payload type {} was not agreed", header.payload_type),
-            );
-            return Role::Ignored;
-        };
-        if self.assignments.is_stranger(header.ssrc, assignment.section) {
-            self.odd(Oddity::Stranger, "rtp", format_args!("SSRC {} was not announced", header.ssrc));
-        }
-        let of_section =
-            |track: &Track| track.section == assignment.section && track.codec == assignment.codec;
-        let existing = self.tracks.iter().position(of_section);
-        match (assignment.is_retransmission, existing) {
-            (true, Some(at)) if self.tracks[at].has_begun() => Role::Retransmission(at),
-            (true, _) => Role::Ignored,
-            (false, Some(at)) => {
-                let track = &mut self.tracks[at];
-                if track.ssrc != header.ssrc {
-                    track.ssrc = header.ssrc;
-                    track.duty.source_changed();
-                    track.payloads = PayloadReader::new(track.codec);
-                    track.assembler.iter_mut().for_each(|assembler| assembler.restart());
-                    track.meter.source_changed(now);
-                }
-                Role::Media(at)
-            }
-            (false, None) => {
-                // What was due comes at last, perhaps in another format than was thought.
-                let at = self.unborn(assignment.section).unwrap_or(self.tracks.len());
-                let track = self.track(at, &assignment, header.ssrc, Tenure::Held, now);
-                self.put(at, track);
-                Role::Media(at)
-            }
-        }
-    }
-
-    /// Track number `at`, as it is before its first packet.
-    fn track(
-        &mut self,
-        at: usize,
-        assignment: &Assignment,
-        ssrc: u32,
-        tenure: Tenure,
-        now: Instant,
-    ) -> Track {
-        let track = TrackId(self.first_track.saturating_add(at as u16));
-        let config = TrackConfig {
-            track,
-            kind: assignment.kind,
-            codec: assignment.codec,
-            clock_rate_hz: assignment.clock_rate_hz,
-            nack: assignment.feedback.nack,
-        };
-        Track {
-            meter: TrackMeter::new(config, self.clock, now),
-            ssrc,
-            section: assignment.section,
-            codec: assignment.codec,
-            kind: assignment.kind,
-            duty: self.reporter.duty(assignment.kind, assignment.feedback, now),
-            payloads: PayloadReader::new(assignment.codec),
-            layering: Layering::default(),
-            first_frame_told: false,
-            config,
-            tenure,
-            assembler: (self.is_tapped && assignment.kind == MediaKind::Video)
-                .then(|| Box::new(FrameAssembler::new(assignment.codec))),
-        }
-    }
-
-    /// Opens a track in place number `at`, the first that is free or that of one of which nothing came.
-    fn put(&mut self, at: usize, track: Track) {
-        let (track_id, kind, codec) = (track.config.track, track.kind, track.codec);
-        match self.tracks.get_mut(at) {
-            Some(unborn) => *unborn = track,
-            None => self.tracks.push(track),
-        }
-        self.observed.push(Observation::TrackOpened { track: track_id, kind, codec });
-    }
-
-    fn add_source(&mut self, ssrc: u32) -> Option<usize> {
-        if self.sources.len() == SOURCES_MAX {
-            self.odd(Oddity::TooManySources, "rtp", format_args!("more than {SOURCES_MAX} SSRCs"));
-            return None;
-        }
-        let source =
-            Source { ssrc, payload_type: u8::MAX, index: IndexEstimator::default(), role: Role::Ignored };
-        self.sources.push(source);
-        Some(self.sources.len() - 1)
     }
 
     fn undecryptable(&mut self, source: Option<usize>) {
