@@ -349,6 +349,12 @@ pub(crate) struct Planted {
     /// A folder with a file for each viewer, which is read as fast as the viewer is sent to
     #[arg(long, value_name = "DIR")]
     pub(crate) media_folder: Option<PathBuf>,
+    /// Send the picture to N viewers at a time; further ones agree on it and get their sound alone
+    #[arg(long, value_name = "N")]
+    pub(crate) pictures_max: Option<usize>,
+    /// Send each viewer sound for so long, seconds
+    #[arg(long, value_name = "S")]
+    pub(crate) sound_ends_after_s: Option<u32>,
 }
 
 #[derive(Debug, Args)]

@@ -75,6 +75,8 @@ fn planted(asked: &args::Planted) -> Planted {
         receive_buffer_kb,
         receive_rate,
         ref media_folder,
+        pictures_max,
+        sound_ends_after_s,
     } = asked;
     Planted {
         work_per_packet,
@@ -87,6 +89,8 @@ fn planted(asked: &args::Planted) -> Planted {
         receive_buffer_kb,
         receive_rate,
         media_folder: media_folder.clone(),
+        pictures_max,
+        sound_ends_after_s,
     }
 }
 

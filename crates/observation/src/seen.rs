@@ -30,6 +30,15 @@ pub enum Observation {
         /// The sender's name.
         from: Option<String>,
     },
+    /// It sends a kind no more on purpose, or again.
+    Mutes {
+        /// Audio or video.
+        kind: MediaKind,
+        /// It does not.
+        is_muted: bool,
+        /// When that began.
+        at: Instant,
+    },
     /// The first complete and decodable frame of a track (packet of audio) arrived.
     TrackFirstFrame {
         /// Id within the participant.

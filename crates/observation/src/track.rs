@@ -126,6 +126,8 @@ pub struct TrackCounters {
     pub active_us: u64,
     /// Datagrams of this track that could not be decrypted or parsed.
     pub packets_discarded: u64,
+    /// Time of this stretch in which nothing came of what was due, longer than its time to begin: part of `active_us`.
+    pub missing_us: u64,
 }
 
 impl TrackCounters {
@@ -140,6 +142,22 @@ impl TrackCounters {
     pub fn loss_ratio(&self) -> Option<f64> {
         let expected = self.packets_expected();
         (expected > 0).then(|| self.packets_lost.max(0) as f64 / expected as f64)
+    }
+
+    /// Time in which nothing came of what was due ÷ active time; `None` when never active.
+    #[must_use]
+    pub fn missing_ratio(&self) -> Option<f64> {
+        (self.active_us > 0).then(|| (self.missing_us as f64 / self.active_us as f64).min(1.0))
+    }
+
+    /// The share of what was due that did not come: packets lost for good, and all of the time in which nothing came. `None`
+    /// when nothing was expected.
+    #[must_use]
+    pub fn undelivered_ratio(&self) -> Option<f64> {
+        match (self.loss_ratio(), self.missing_ratio().filter(|missing| *missing > 0.0)) {
+            (Some(lost), Some(missing)) => Some(missing + (1.0 - missing) * lost),
+            (lost, missing) => lost.or(missing),
+        }
     }
 }
 
@@ -165,6 +183,7 @@ impl AddAssign for TrackCounters {
         self.freeze_us += o.freeze_us;
         self.active_us += o.active_us;
         self.packets_discarded += o.packets_discarded;
+        self.missing_us += o.missing_us;
     }
 }
 
@@ -192,6 +211,10 @@ pub struct TrackInterval {
     pub oven_delay_us: Option<u32>,
     /// The frame rate that the RTP timestamps of the source say, frames per second; `None` for audio or unknown.
     pub source_fps: Option<f32>,
+    /// Where nothing came in the interval though it was due: since when it is. Due is what was agreed on (RFC 8829: a section
+    /// that the peer sends in) and, in a conference, what somebody sends who is not mute, in a layer that was not switched
+    /// off. How long it may take to begin is for the reader to say.
+    pub missing_since: Option<Instant>,
 }
 
 /// What one track did over a participant's life.

@@ -55,7 +55,7 @@ impl KindFigures {
         figures
     }
 
-    /// Lost ÷ expected.
+    /// What did not come of what was due.
     pub(crate) fn loss_ratio(&self) -> Option<f64> {
         loss_ratio(&self.counters)
     }
@@ -71,9 +71,15 @@ impl KindFigures {
     }
 }
 
-/// Lost ÷ expected, of any counters; `None` when nothing was expected.
+/// What did not come of what was due, of any counters: packets lost, and all of the time in which nothing came; `None` when
+/// nothing was expected.
 pub(crate) fn loss_ratio(counters: &TrackCounters) -> Option<f64> {
-    counters.loss_ratio()
+    counters.undelivered_ratio()
+}
+
+/// Whether something of a track was due and nothing ever came.
+pub(crate) fn never_came(counters: &TrackCounters) -> bool {
+    counters.missing_us > 0 && counters.packets_received + counters.packets_recovered == 0
 }
 
 /// Frozen ÷ active time, of any counters; `None` when never active.

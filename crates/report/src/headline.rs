@@ -1,7 +1,7 @@
 //! The verdict, and the answer in one sentence.
 
 use throng_observation::run::Ending;
-use throng_observation::units::bit_rate;
+use throng_observation::units::{bit_rate, percent};
 
 use crate::capacity;
 use crate::summary::{Media, Participants, RunOutcome, Summary};
@@ -24,11 +24,19 @@ pub(crate) fn outcome(summary: &Summary, ending: Ending) -> RunOutcome {
     }
 }
 
-/// Without objectives there is one: that nobody fails and somebody plays or sends. With objectives, `failed` is one of them, and
+/// Time in which nothing came of what was due, of the time that was played, above which a run without objectives was no good
+/// one: the share of users who may have a bad second (docs/find.md, goal `acceptable`).
+const MISSING_RATIO_MAX: f64 = 0.01;
+
+/// Without objectives there is one: that nobody fails, somebody plays or sends, and what was agreed on comes. With objectives, `failed` is one of them, and
 /// who did not ask for it did not want it judged.
 fn everybody_played_or_was_judged(summary: &Summary) -> bool {
     !summary.objectives.is_empty()
-        || (summary.participants.failed == 0 && (summary.participants.playing > 0 || summary.sent.is_some()))
+        || (summary.participants.failed == 0
+            && (summary.participants.playing > 0 || summary.sent.is_some())
+            && summary.media().iter().all(|(_, media)| {
+                media.tracks_missing == 0 && media.missing_ratio.unwrap_or(0.0) <= MISSING_RATIO_MAX
+            }))
 }
 
 /// The answer in one sentence.
@@ -105,19 +113,33 @@ fn played(summary: &Summary) -> String {
         return published(crowd, &bit_rate(sent.bps), &duration);
     }
     let loss = summary.video.loss_ratio.unwrap_or(0.0).max(summary.audio.loss_ratio.unwrap_or(0.0));
+    // Of what never came all is lost.
     let clean = crowd.failed == 0
         && crowd.playing > 0
         && loss < 0.001
         && summary.video.freeze_ratio.unwrap_or(0.0) < 0.001;
     let how = if clean { "cleanly " } else { "" };
+    let missing: String = summary.media().iter().filter_map(|(name, media)| missing(name, media)).collect();
     if crowd.playing == crowd.intended && crowd.failed == 0 {
-        return format!("{} played {how}for {duration}", viewers(crowd.intended));
+        return format!("{} played {how}for {duration}{missing}", viewers(crowd.intended));
     }
     let failed = match crowd.failed {
         0 => String::new(),
         failed => format!("; {failed} failed"),
     };
-    format!("{} of {} played {how}in {duration}{failed}", crowd.playing, viewers(crowd.intended))
+    format!("{} of {} played {how}in {duration}{failed}{missing}", crowd.playing, viewers(crowd.intended))
+}
+
+/// What did not come of what was due, for the end of a sentence.
+fn missing(name: &str, media: &Media) -> Option<String> {
+    match (media.tracks_missing, media.missing_ratio.unwrap_or(0.0)) {
+        (0, ratio) if ratio <= MISSING_RATIO_MAX => None,
+        (0, ratio) => Some(format!("; {name} was missing {} of the time", percent(ratio))),
+        (never, _) if never == media.tracks => {
+            Some(format!("; {name} was agreed on and never came to anybody"))
+        }
+        (never, _) => Some(format!("; {name} never came on {never} of {} tracks", media.tracks)),
+    }
 }
 
 /// Whether the crowd was of publishers alone.

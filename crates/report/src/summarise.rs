@@ -7,7 +7,7 @@ use throng_observation::run::{Ending, ParticipantRow, RunData};
 use throng_observation::{Distribution, MediaKind, Outcome, Phase};
 use throng_scenario::Objective;
 
-use crate::figures::{CONNECTED, Figures, KindFigures, PLAYING};
+use crate::figures::{CONNECTED, Figures, KindFigures, PLAYING, never_came};
 use crate::summary::{
     ClockSummary, FailureExample, Media, Participants, PhaseTime, RunOutcome, SUMMARY_VERSION, Summary,
 };
@@ -210,6 +210,8 @@ fn media(run: &RunData, kind: MediaKind, figures: &KindFigures) -> Media {
     Media {
         tracks: tracks.len() as u64,
         codecs: codecs.into_iter().collect(),
+        tracks_missing: tracks.iter().filter(|track| never_came(&track.counters)).count() as u64,
+        missing_ratio: c.missing_ratio(),
         loss_ratio: figures.loss_ratio(),
         loss_ratio_p95: at(&figures.loss_ppm, 0.95, 1e6),
         fps_p50: at(&figures.fps_milli, 0.50, 1e3),
@@ -259,6 +261,7 @@ fn media(run: &RunData, kind: MediaKind, figures: &KindFigures) -> Media {
 mod tests {
     use super::*;
     use crate::{example, json_schema};
+    use throng_observation::TrackCounters;
 
     fn summary(run: &RunData) -> Summary {
         summarise(run, &example::objectives(), Duration::ZERO)
@@ -330,6 +333,34 @@ mod tests {
         ] {
             assert_eq!(summary(&run).outcome, expect);
         }
+    }
+
+    #[test]
+    fn what_was_agreed_on_and_never_came_is_no_good_run() {
+        // Of so many of ten viewers the picture never came.
+        let without = |pictures: usize| {
+            let mut run = example::healthy(10, 20);
+            let seconds = run.series.iter_mut().filter(|row| row.kind == Some(MediaKind::Video));
+            seconds.for_each(|row| row.counters.missing_us = row.counters.active_us * pictures as u64 / 10);
+            let tracks = run.tracks.iter_mut().filter(|track| track.kind == MediaKind::Video);
+            for track in tracks.take(pictures) {
+                let us = track.counters.active_us;
+                track.counters = TrackCounters { active_us: us, missing_us: us, ..TrackCounters::default() };
+            }
+            summarise(&run, &[], Duration::ZERO)
+        };
+        let cases =
+            [(0, RunOutcome::Met, ""), (7, RunOutcome::Missed, "; video never came on 7 of 10 tracks")];
+        for (pictures, outcome, end) in cases {
+            let summary = without(pictures);
+            assert_eq!(summary.outcome, outcome);
+            assert!(summary.headline.ends_with(end), "{}", summary.headline);
+            assert_eq!(summary.headline.contains("cleanly"), pictures == 0, "{}", summary.headline);
+            assert_eq!(summary.video.tracks_missing, pictures as u64);
+        }
+        assert!(without(10).headline.ends_with("; video was agreed on and never came to anybody"));
+        let loss = without(7).video.loss_ratio.unwrap_or(0.0);
+        assert!((loss - 0.7).abs() < 0.01, "{loss}");
     }
 
     #[test]

@@ -217,7 +217,13 @@ pub struct Media {
     pub tracks: u64,
     /// Their codecs.
     pub codecs: Vec<String>,
-    /// Packets lost for good ÷ packets expected (RFC 3550 A.3).
+    /// Of these, how many were due and never came: agreed on, and nothing came of them.
+    #[serde(default)]
+    pub tracks_missing: u64,
+    /// Time in which nothing came of what was due ÷ time active; `null` when none was active.
+    #[serde(default)]
+    pub missing_ratio: Option<f64>,
+    /// Packets lost for good ÷ packets expected (RFC 3550 A.3); time in which nothing came of what was due counts as lost.
     pub loss_ratio: Option<f64>,
     /// 95th percentile of the loss ratio of a track in a second.
     pub loss_ratio_p95: Option<f64>,
@@ -546,6 +552,11 @@ pub(crate) fn one_way_basis(media: &Media) -> Option<CaptureBasis> {
 }
 
 impl Summary {
+    /// What was received, by kind.
+    pub(crate) fn media(&self) -> [(&'static str, &Media); 2] {
+        [("video", &self.video), ("audio", &self.audio)]
+    }
+
     /// `summary.json`: indented JSON with a newline at the end.
     ///
     /// # Panics

@@ -63,7 +63,7 @@ pub fn summary(summary: &Summary) -> String {
     if let Some(switches) = &summary.layer_switches {
         line(&mut out, "layers", &layers_line(switches));
     }
-    for (name, media) in [("video", &summary.video), ("audio", &summary.audio)] {
+    for (name, media) in summary.media() {
         if media.tracks > 0 || media.packets_received > 0 {
             line(&mut out, name, &media_line(media));
         }
@@ -226,6 +226,12 @@ fn media_line(media: &Media) -> String {
     if let Some(fps) = media.fps_p50 {
         let source = media.source_fps.map_or_else(String::new, |source| format!(" of {source:.1}"));
         parts.push(format!("{fps:.1}{source} fps"));
+    }
+    if media.tracks_missing > 0 {
+        parts.push(format!("{} of {} tracks never came", media.tracks_missing, media.tracks));
+    }
+    if let Some(missing) = media.missing_ratio.filter(|missing| *missing > 0.0) {
+        parts.push(format!("missing {}", percent(missing)));
     }
     if let Some(loss) = media.loss_ratio {
         parts.push(format!("loss {}", percent(loss)));

@@ -3,8 +3,10 @@
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use crate::config::StageError;
+use crate::source::Codec;
 
 /// What a listener's queue holds where nothing is planted: what the standard library asks for.
 const BACKLOG: u32 = 4_096;
@@ -36,6 +38,11 @@ pub struct Planted {
     /// A folder with a file for each viewer, which is read past the page cache as fast as the viewer is sent to: what has
     /// not been read is not sent.
     pub media_folder: Option<PathBuf>,
+    /// Viewers that are sent a picture at a time; those who come beyond are sent their sound alone, though a picture was
+    /// agreed on.
+    pub pictures_max: Option<usize>,
+    /// How long each viewer is sent sound, seconds.
+    pub sound_ends_after_s: Option<u32>,
 }
 
 impl Planted {
@@ -60,6 +67,8 @@ impl Planted {
             1_000_000,
             "1 to 1000000",
         )?;
+        within("pictures_max", self.pictures_max.unwrap_or(0) as u64, 0, 100_000, "0 to 100000")?;
+        within("sound_ends_after_s", self.sound_ends_after_s.unwrap_or(0).into(), 0, 86_400, "0 to 86400")?;
         within("receive_rate", self.receive_rate.unwrap_or(1).into(), 1, 10_000_000, "1 to 10000000")
     }
 
@@ -74,6 +83,12 @@ impl Planted {
     /// What one viewer holds: memory that is really there, because all of it is written.
     pub(crate) fn memory_of_viewer(&self) -> Vec<u8> {
         vec![0xa5; self.memory_per_viewer_mb as usize * 1_000_000]
+    }
+
+    /// When a stream of a viewer who begins at `now` ends, if it is to.
+    pub(crate) fn ends_at(&self, codec: Codec, now: Instant) -> Option<Instant> {
+        let after_s = self.sound_ends_after_s.filter(|_| codec.is_audio())?;
+        Some(now + Duration::from_secs(after_s.into()))
     }
 
     /// The size of the workers' receive buffers, bytes.
@@ -97,7 +112,6 @@ impl Planted {
 mod tests {
     use super::*;
     use std::net::{Ipv4Addr, TcpStream};
-    use std::time::Duration;
 
     #[test]
     fn a_viewer_holds_as_much_as_was_planted() {

@@ -10,7 +10,7 @@ use crate::config::{Card, StageConfig};
 use crate::inbox::{Inbox, Live, Order};
 use crate::peer::{Agreed, Identity, OfferError, Peer, Role};
 use crate::reel::Library;
-use crate::source::{Audience, Burst, Codec};
+use crate::source::{Audience, Burst, Codec, Source};
 use crate::stats::{StageStats, WorkerCounters, add};
 
 /// What a worker gets of an answered offer.
@@ -110,6 +110,14 @@ impl Room {
             viewers_refused: AtomicU64::new(0),
             started_at: Instant::now(),
         }
+    }
+
+    /// Whether one more viewer is to be sent a picture.
+    pub(crate) fn has_a_picture_left(&self) -> bool {
+        let Some(max) = self.config.planted.pictures_max else { return true };
+        let viewers =
+            |source: Source| self.audience.get(source as usize).map_or(0, |count| count.load(Relaxed));
+        Source::PICTURES.into_iter().map(viewers).sum::<u32>() < u32::try_from(max).unwrap_or(u32::MAX)
     }
 
     /// Answers an offer and hands the session to the worker with the fewest viewers.

@@ -126,11 +126,14 @@ impl Session {
         match role {
             Role::Viewer => {
                 let live = room.live();
+                let has_picture = room.has_a_picture_left();
                 let streams: Vec<Stream> = agreed
                     .into_iter()
+                    .filter(|agreed| has_picture || agreed.codec.is_audio())
                     .map(|agreed| {
                         let source = source_for(agreed.codec, self.card, live);
-                        Stream::new(agreed, source)
+                        let ends_at = room.config.planted.ends_at(agreed.codec, Instant::now());
+                        Stream::new(agreed, source, ends_at)
                     })
                     .collect();
                 if streams.iter().any(|stream| stream.source.is_live()) {

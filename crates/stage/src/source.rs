@@ -41,6 +41,9 @@ pub(crate) enum Source {
 impl Source {
     pub(crate) const COUNT: usize = 7;
 
+    pub(crate) const PICTURES: [Source; 5] =
+        [Self::CardH264, Self::CardVp8, Self::CardLowH264, Self::CardLowVp8, Self::LiveVideo];
+
     pub(crate) fn is_live(self) -> bool {
         matches!(self, Source::LiveVideo | Source::LiveAudio)
     }

@@ -16,6 +16,8 @@ pub(crate) struct Stream {
     pub(crate) agreed: Agreed,
     /// What it carries.
     pub(crate) source: Source,
+    /// Nothing that was captured later is sent.
+    ends_at: Option<Instant>,
     place: Place,
     /// SRTP index of the next packet that was never sent before.
     next_index: u64,
@@ -64,12 +66,13 @@ pub(crate) enum Resend {
 }
 
 impl Stream {
-    pub(crate) fn new(agreed: Agreed, source: Source) -> Self {
+    pub(crate) fn new(agreed: Agreed, source: Source, ends_at: Option<Instant>) -> Self {
         // RFC 3550 §5.1 wants a random start; below 2^15 so that the first wrap is not taken for a reordering.
         let first = u64::from(fastrand::u16(..0x7fff));
         Self {
             agreed,
             source,
+            ends_at,
             place: Place::Waiting,
             next_index: first,
             rtx_index: u64::from(fastrand::u16(..0x7fff)),
@@ -90,6 +93,9 @@ impl Stream {
     /// Whether `burst` is to be sent; the first key frame begins the stream.
     #[inline]
     pub(crate) fn takes(&mut self, burst: &Burst) -> bool {
+        if self.ends_at.is_some_and(|at| burst.captured_at >= at) {
+            return false;
+        }
         match self.place {
             Place::Playing { origin, .. } if burst.first_packet >= origin => true,
             _ if !burst.key_frame => false,

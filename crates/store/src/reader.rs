@@ -78,7 +78,7 @@ fn read_all(db: &Connection) -> rusqlite::Result<RunData> {
         series: list(
             db,
             "series",
-            &rows::with_counters(&schema::SERIES),
+            &with_known_counters(db, "series", &schema::SERIES)?,
             "second, cohort, kind DESC",
             rows::read_series,
         )?,
@@ -87,7 +87,7 @@ fn read_all(db: &Connection) -> rusqlite::Result<RunData> {
         tracks: list(
             db,
             "track",
-            &rows::with_counters(&schema::TRACK),
+            &with_known_counters(db, "track", &schema::TRACK)?,
             "participant, track",
             rows::read_track,
         )?,
@@ -100,6 +100,22 @@ fn read_all(db: &Connection) -> rusqlite::Result<RunData> {
         canary: canary::read_all(db)?,
         host: host::read_all(db)?,
     })
+}
+
+/// `columns` and then those of the counters; nothing was missing where the folder is older than that column.
+fn with_known_counters(
+    db: &Connection,
+    table: &str,
+    columns: &[&'static str],
+) -> rusqlite::Result<Vec<&'static str>> {
+    let has_missing = "SELECT count(*) FROM pragma_table_info(?1) WHERE name = 'missing_us'";
+    let is_known = db.query_row(has_missing, [table], |row| row.get::<_, i64>(0))? > 0;
+    let mut columns = rows::with_counters(columns);
+    columns
+        .iter_mut()
+        .filter(|column| !is_known && **column == "missing_us")
+        .for_each(|column| *column = "0");
+    Ok(columns)
 }
 
 /// Changes of layers; none where the folder is older than their table.

@@ -50,6 +50,7 @@ fn counters(c: &TrackCounters) -> [Value; schema::COUNTERS.len()] {
         int(c.freeze_us),
         int(c.active_us),
         int(c.packets_discarded),
+        int(c.missing_us),
     ]
 }
 
@@ -334,6 +335,7 @@ impl<'r, 's> Cells<'r, 's> {
             freeze_us: self.count()?,
             active_us: self.count()?,
             packets_discarded: self.count()?,
+            missing_us: self.count()?,
         })
     }
 }

@@ -4,7 +4,7 @@
 pub(crate) const APPLICATION_ID: i32 = 0x7468_726e;
 
 /// The columns of a [`throng_observation::TrackCounters`], in the order in which `rows` binds and reads them.
-pub(crate) const COUNTERS: [&str; 20] = [
+pub(crate) const COUNTERS: [&str; 21] = [
     "packets_received",
     "payload_bytes",
     "header_bytes",
@@ -25,6 +25,7 @@ pub(crate) const COUNTERS: [&str; 20] = [
     "freeze_us",
     "active_us",
     "packets_discarded",
+    "missing_us",
 ];
 
 /// Columns of `crowd`.

@@ -44,6 +44,19 @@ fn a_server_that_takes_twelve_has_a_capacity_of_twelve() {
 }
 
 #[test]
+fn who_gets_no_picture_is_not_served() {
+    let stage = Stage::start(None, "127.0.0.1:0", &["--pictures-max", "8"]);
+    let find = ["find", &stage.target(), "--start", "6", "--ceiling", "30"];
+    let ran = run(None, &[&find[..], &SHORT].concat()).expect_code(0);
+    expect_limit(&ran, 8.0, 9.0);
+    assert_eq!(ran.summary()["capacity"]["verdict"], "found", "{ran}");
+    let without_media = throng_store::RunFolder::read(ran.folder()).unwrap();
+    let reasons = without_media.experience.iter().map(|row| (row.clauses[0], row.clauses[1]));
+    assert!(reasons.clone().all(|(not_connected, _)| not_connected == 0), "{ran}");
+    assert!(reasons.map(|(_, no_media)| no_media).max() >= Some(1), "{ran}");
+}
+
+#[test]
 fn a_server_that_takes_everybody_has_at_least_the_ceiling() {
     let stage = Stage::start(None, "127.0.0.1:0", &[]);
     let find = ["find", &stage.target(), "--start", "4", "--ceiling", "6"];

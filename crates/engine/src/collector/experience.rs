@@ -40,6 +40,9 @@ const SECONDS_KEPT: usize = 4;
 /// The clauses that a track's interval broke, as bits of [`Clause::bit`].
 pub(super) fn broken(interval: &TrackInterval, bad_if: &BadIf, loss: &mut LossJudge) -> u8 {
     let counters = &interval.counters;
+    if counters.missing_us > 0 {
+        return Clause::NoMedia.bit();
+    }
     let mut bits = 0;
     let mut hold = |clause: Clause, is_broken: bool| bits |= if is_broken { clause.bit() } else { 0 };
     hold(Clause::Loss, loss.is_bad(counters, bad_if.loss_ratio_max));
@@ -123,6 +126,7 @@ mod tests {
             capture_basis: None,
             oven_delay_us: None,
             source_fps: Some(30.0),
+            missing_since: None,
         };
         change(&mut interval);
         interval
@@ -131,7 +135,7 @@ mod tests {
     #[test]
     fn each_clause_is_broken_by_its_own_figure_alone() {
         type Change = fn(&mut TrackInterval);
-        let cases: [(&str, Change, Option<Clause>); 9] = [
+        let cases: [(&str, Change, Option<Clause>); 10] = [
             ("a good second", |_| {}, None),
             ("one packet lost", |i| i.counters.packets_lost = 1, None),
             ("two packets lost", |i| i.counters.packets_lost = 2, Some(Clause::Loss)),
@@ -140,6 +144,7 @@ mod tests {
             ("few frames", |i| i.counters.frames_decodable = 23, Some(Clause::Fps)),
             ("a short stretch", |i| (i.counters.active_us, i.counters.frames_decodable) = (400_000, 1), None),
             ("a still picture", |i| i.counters.freeze_us = 1, Some(Clause::Freeze)),
+            ("nothing came", |i| i.counters.missing_us = 1_000_000, Some(Clause::NoMedia)),
             ("uneven", |i| i.jitter_us = Some(101_000), Some(Clause::Jitter)),
         ];
         for (name, change, clause) in cases {

@@ -10,6 +10,7 @@ use throng_observation::{
 };
 
 use super::experience::{LastSeconds, LossJudge, broken};
+use super::missing::Silence;
 use super::seconds::Seconds;
 use crate::config::Join;
 use crate::live::{ParticipantFigures, TrackFigures};
@@ -30,10 +31,14 @@ pub(super) struct Member {
     state: State,
     /// The seconds, modulo four, in which it is known to have received media.
     played: [i64; 4],
+    /// Whether it ever received media.
+    has_begun: bool,
     /// What was bad about its last seconds.
     fared: LastSeconds,
     /// Whether it sends media; who only sends is not waiting for any.
     pub(super) sends: bool,
+    /// When it was mute last, in sound and in picture.
+    silences: [Silence; 2],
     /// Since when it is nobody who should be served, whatever becomes of it.
     dismissed_at: Option<RunTime>,
     tracks: Vec<Track>,
@@ -58,6 +63,8 @@ struct Track {
     kind: MediaKind,
     codec: Codec,
     from: Option<Box<str>>,
+    /// Who that is, of the run's own participants.
+    sender: Option<ParticipantId>,
     first_frame_at: Option<RunTime>,
     counters: TrackCounters,
     relative_delay_us: Option<Box<Distribution>>,
@@ -79,8 +86,10 @@ impl Member {
             connected: false,
             state: State::Awaited,
             played: [i64::MIN; 4],
+            has_begun: false,
             fared: LastSeconds::default(),
             sends: false,
+            silences: Default::default(),
             dismissed_at: None,
             tracks: Vec::new(),
             changed: false,
@@ -188,6 +197,26 @@ impl Member {
         self.dismissed_at.get_or_insert(at);
     }
 
+    /// It sends a kind no more on purpose, or again.
+    pub(super) fn mutes(&mut self, kind: MediaKind, is_muted: bool, at: RunTime) {
+        self.silences[kind as usize].changed(is_muted, at);
+    }
+
+    /// When it was mute last.
+    pub(super) fn silence(&self, kind: MediaKind) -> Silence {
+        self.silences[kind as usize]
+    }
+
+    /// Whether it was gone by then.
+    pub(super) fn ended_before(&self, at: RunTime) -> bool {
+        matches!(&self.state, State::Ended(ended, _) if *ended <= at)
+    }
+
+    /// Who of the run's own participants sends a track.
+    pub(super) fn sender_of(&self, id: TrackId) -> Option<ParticipantId> {
+        self.tracks.iter().find(|track| track.live == Some(id))?.sender
+    }
+
     /// Whether it only sends, as far as is known.
     pub(super) fn receives_nothing(&self) -> bool {
         self.tracks.is_empty()
@@ -214,7 +243,8 @@ impl Member {
         if has_left || self.dismissed_at.as_ref().is_some_and(is_over) {
             return None;
         }
-        let has_played = self.played.contains(&second);
+        // Of whom nothing came in the second his tracks say whether anything was due, once there are any.
+        let has_played = self.played.contains(&second) || (self.has_begun && !has_failed);
         let patience = RunTime(self.join.at.0 + (bad_if.join_ms_max * 1e3) as i64);
         if has_played {
             // The second in which it joined is not a whole one.
@@ -232,6 +262,7 @@ impl Member {
 
     /// Marks `second` as played; true the first time.
     pub(super) fn plays_in(&mut self, second: i64) -> bool {
+        self.has_begun = true;
         let place = &mut self.played[second.rem_euclid(4) as usize];
         std::mem::replace(place, second) != second
     }
@@ -255,9 +286,10 @@ impl Member {
     /// Who sends it from here on; while nobody does, who sent it last stands.
     pub(super) fn track_from(&mut self, id: TrackId, from: Option<String>) {
         let Some(from) = from.map(String::into_boxed_str) else { return };
+        let sender = ParticipantId::from_name(&from);
         let Some(track) = self.live(id) else { return };
         if track.from.as_ref().is_none_or(|before| *before == from) {
-            track.from = Some(from);
+            (track.from, track.sender) = (Some(from), sender);
             return;
         }
         track.live = None;
@@ -274,6 +306,7 @@ impl Member {
                 id: row,
                 live: Some(id),
                 from: Some(from),
+                sender,
                 ..Track::new(id, kind, codec)
             });
         }
@@ -319,7 +352,13 @@ impl Member {
             outcome,
             local_address: self.local_address.map(|address| address.to_string()),
         };
-        let tracks = self.tracks.iter().filter(|_| with_tracks).map(|track| track.row(self.join.participant));
+        // Of what was due a moment ago there is nothing to tell.
+        let has_reported = |track: &&Track| track.counters != TrackCounters::default();
+        let tracks = self
+            .tracks
+            .iter()
+            .filter(|track| with_tracks && has_reported(track))
+            .map(|track| track.row(self.join.participant));
         std::iter::once(Row::Participant(Box::new(row))).chain(tracks).collect()
     }
 
@@ -363,6 +402,7 @@ impl Track {
             kind,
             codec,
             from: None,
+            sender: None,
             first_frame_at: None,
             counters: TrackCounters::default(),
             relative_delay_us: None,
@@ -437,84 +477,5 @@ impl Track {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::time::Instant;
-    use throng_observation::CaptureBasis;
-
-    fn interval(packets_received: u64) -> TrackInterval {
-        TrackInterval {
-            track: TrackId(0),
-            kind: MediaKind::Video,
-            ended_at: Instant::now(),
-            counters: TrackCounters { packets_received, active_us: 1, ..TrackCounters::default() },
-            jitter_us: None,
-            relative_delay_us: Vec::new(),
-            absolute_delay_us: Vec::new(),
-            capture_basis: None::<CaptureBasis>,
-            oven_delay_us: None,
-            source_fps: None,
-        }
-    }
-
-    fn joins_at(at_s: f64, leave_at_s: Option<f64>) -> Join {
-        let time = |s: f64| RunTime((s * 1e6) as i64);
-        Join {
-            participant: ParticipantId(0),
-            cohort: CohortId(0),
-            at: time(at_s),
-            leave_at: leave_at_s.map(time),
-            others_follow: false,
-            source_ip: None,
-        }
-    }
-
-    fn failure() -> Outcome {
-        Outcome::Failed(throng_observation::Failure::new(FailureReason::Ice, "no pair"))
-    }
-
-    #[test]
-    fn a_visit_that_ended_well_is_not_bad_in_the_second_in_which_it_still_joined() {
-        let mut seconds = Seconds::new(1);
-        let mut member = Member::new(&joins_at(4.2, Some(6.3)));
-        member.started(RunTime(4_200_000), &mut seconds);
-        member.reached(Phase::DtlsConnected, RunTime(4_600_000), &mut seconds);
-        member.plays_in(5);
-        member.ended(RunTime(6_300_000), &Outcome::Completed, &mut seconds);
-        // It is judged after the visit is over.
-        let of = |second| member.experience(second, &BadIf::default());
-        assert_eq!([3, 4, 5, 6, 7].map(of), [None, None, Some(0), None, None]);
-    }
-
-    #[test]
-    fn who_failed_is_served_badly_from_then_until_it_was_to_leave() {
-        let mut seconds = Seconds::new(1);
-        let mut member = Member::new(&joins_at(4.2, Some(9.5)));
-        member.started(RunTime(4_200_000), &mut seconds);
-        member.reached(Phase::DtlsConnected, RunTime(4_600_000), &mut seconds);
-        member.ended(RunTime(6_300_000), &failure(), &mut seconds);
-        let bad = Some(Clause::NotConnected.bit());
-        let of = |second| member.experience(second, &BadIf::default());
-        // In the seventh it failed: from its end on it is nobody who joins.
-        assert_eq!([4, 5, 6, 7, 8, 9, 10].map(of), [None, None, bad, bad, bad, None, None]);
-    }
-
-    #[test]
-    fn each_sender_of_a_track_that_changes_hands_has_a_row_of_its_own() {
-        let mut member = Member::new(&joins_at(0.0, None));
-        member.track_opened(TrackId(0), MediaKind::Video, Codec::Vp8);
-        for (from, packets) in [(Some("a"), 1), (Some("a"), 2), (Some("b"), 10), (None, 0), (Some("a"), 4)] {
-            member.track_from(TrackId(0), from.map(str::to_owned));
-            if packets > 0 {
-                member.interval(&interval(packets), 0, &BadIf::default());
-            }
-        }
-        let rows = member.rows(true);
-        let of = |row: &Row| match row {
-            Row::Track(track) => Some((track.track.0, track.from.clone()?, track.counters.packets_received)),
-            _ => None,
-        };
-        let tracks: Vec<_> = rows.iter().filter_map(of).collect();
-        assert_eq!(tracks, [(0, "a".into(), 7), (u16::MAX - 1, "b".into(), 10)]);
-    }
-}
+#[path = "member_tests.rs"]
+mod tests;

@@ -4,6 +4,7 @@
 mod experience;
 mod generator;
 mod member;
+mod missing;
 mod picture;
 mod seconds;
 
@@ -216,7 +217,12 @@ impl Collector {
                     member.track_opened(track, kind, codec);
                 }
             }
-            Observation::Interval(interval) => self.interval(who, &interval),
+            Observation::Interval(interval) => self.interval(who, *interval),
+            Observation::Mutes { kind, is_muted, at } => {
+                if let Some(member) = self.members.get_mut(who as usize) {
+                    member.mutes(kind, is_muted, clock.run_time(at));
+                }
+            }
             Observation::TrackFrom { track, from } => {
                 if let Some(member) = self.members.get_mut(who as usize) {
                     member.track_from(track, from);
@@ -246,12 +252,13 @@ impl Collector {
         }
     }
 
-    fn interval(&mut self, who: u32, interval: &TrackInterval) {
+    fn interval(&mut self, who: u32, interval: TrackInterval) {
+        let Some(interval) = self.judged(who, interval) else { return };
         let Some(member) = self.members.get_mut(who as usize) else { return };
         let ended_at = self.desk.clock.run_time(interval.ended_at);
         let length_us = within_a_second(interval.counters.active_us.into());
         let middle = middle(ended_at, length_us).max(self.open);
-        self.seconds.interval(middle, who, member.cohort(), interval);
+        self.seconds.interval(middle, who, member.cohort(), &interval);
         if interval.counters.packets_received > 0 {
             // Half-covered seconds on both sides count, lest a participant seems to pause between two intervals.
             let first = RunTime(ended_at.0 - length_us + 250_000).second();
@@ -261,7 +268,7 @@ impl Collector {
                 }
             }
         }
-        member.interval(interval, middle, &self.desk.bad_if);
+        member.interval(&interval, middle, &self.desk.bad_if);
     }
 
     fn sent(&mut self, who: u32, interval: &SentInterval) {

@@ -163,7 +163,7 @@ impl Sums {
             if track.counters.active_us < RATE_STRETCH_US_MIN {
                 continue;
             }
-            if let Some(ratio) = track.counters.loss_ratio() {
+            if let Some(ratio) = track.counters.undelivered_ratio() {
                 row.loss_ppm.record((ratio * 1e6) as u64);
             }
             if kind != MediaKind::Video {
@@ -171,7 +171,9 @@ impl Sums {
             }
             let fps = track.counters.frames_decodable as f64 * 1e6 / track.counters.active_us as f64;
             row.fps_milli.record((fps * 1e3) as u64);
-            if let Some(source) = track.source_fps.map(f64::from) {
+            if track.counters.missing_us > 0 {
+                row.tracks_below_source_fps += 1;
+            } else if let Some(source) = track.source_fps.map(f64::from) {
                 row.tracks_below_source_fps += u32::from(fps < 0.9 * source);
                 source_milli += (source * 1e3) as u64;
                 sources += 1;
@@ -223,6 +225,7 @@ mod tests {
             capture_basis: Some(CaptureBasis::Mark),
             oven_delay_us: None,
             source_fps: Some(30.0),
+            missing_since: None,
         }
     }
 

@@ -95,7 +95,10 @@ fn must_not_be_lost(seen: &Seen) -> bool {
         Seen::Observed { observation, .. } => {
             matches!(
                 observation,
-                Observation::Reached(..) | Observation::TrackOpened { .. } | Observation::Ice(_)
+                Observation::Reached(..)
+                    | Observation::TrackOpened { .. }
+                    | Observation::Mutes { .. }
+                    | Observation::Ice(_)
             )
         }
         // Counted as dropped observations.

@@ -96,6 +96,7 @@ impl Echo {
             capture_basis: None,
             oven_delay_us: None,
             source_fps: None,
+            missing_since: None,
         }))));
     }
 }

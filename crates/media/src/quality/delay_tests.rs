@@ -64,9 +64,43 @@ fn growth_is_seen_as_it_grows() {
 }
 
 #[test]
-fn growth_from_the_first_second_is_no_skew() {
-    let told = told(300, 0.0, |t| t * 1.0); // 1000 ppm
-    assert!((told[299 * 25] - 299.0).abs() < 1.0, "{}", told[299 * 25]);
+fn a_clock_that_is_far_off_does_not_read_as_delay() {
+    // 29.97 frames a second that are stamped as 30 are slow by 1,000 ppm; two thousand are 150 ms in 75 s.
+    for skew_ppm in [-1_000.0, 300.0, 1_000.0, 2_000.0] {
+        let told = told(600, skew_ppm, |t| noise(t, 5.0));
+        assert!(max(&told) < 150.0, "{skew_ppm} ppm: {}", max(&told));
+        let late = told.get(70 * 25..).unwrap();
+        assert!(max(late) < 7.0, "{skew_ppm} ppm after a minute: {}", max(late));
+    }
+}
+
+#[test]
+fn growth_from_the_first_second_is_seen_for_a_minute() {
+    let told = told(120, 0.0, |t| t * 3.0);
+    assert!((told[59 * 25] - 177.0).abs() < 1.0, "{}", told[59 * 25]);
+}
+
+#[test]
+fn a_queue_that_fills_and_stays_is_seen_to_the_end() {
+    let told = told(300, 0.0, |t| (t * 3.0).min(300.0) + noise(t, 4.0));
+    let after = told.get(150 * 25..).unwrap();
+    let least = after.iter().copied().fold(f64::INFINITY, f64::min);
+    assert!(least > 290.0, "{least}");
+}
+
+#[test]
+fn a_queue_is_seen_whatever_the_clock() {
+    // 400 ms gather in a minute, and are gone at once.
+    let queue = |t: f64| if (300.0..360.0).contains(&t) { (t - 300.0) * 400.0 / 60.0 } else { 0.0 };
+    for skew_ppm in [0.0, 1_000.0, -1_000.0] {
+        let told = told(600, skew_ppm, |t| queue(t) + noise(t, 3.0));
+        for (at_s, expect_ms) in
+            [(299, 0.0), (315, 100.0), (330, 200.0), (358, 387.0), (362, 0.0), (599, 0.0)]
+        {
+            let told_ms = told[at_s * 25];
+            assert!((told_ms - expect_ms).abs() < 12.0, "{skew_ppm} ppm, {at_s} s: {told_ms}");
+        }
+    }
 }
 
 #[test]

@@ -38,6 +38,8 @@ pub use freeze::{FreezeMeter, Frozen};
 mod delay;
 pub use delay::DelayMeter;
 
+mod skew;
+
 mod capture;
 pub use capture::CaptureMeter;
 

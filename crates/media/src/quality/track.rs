@@ -2,6 +2,7 @@
 
 use super::capture::CaptureMeter;
 use super::delay::DelayMeter;
+use super::freeze::FreezeMeter;
 use super::jitter::JitterMeter;
 use super::nack::NackList;
 use super::oven::OvenMeter;
@@ -17,6 +18,9 @@ use throng_observation::{CaptureBasis, Codec, MediaKind, TrackCounters, TrackId,
 /// How long a missing packet may still come when retransmission was negotiated: two tries at 100 ms, and what a
 /// real-time player's jitter buffer holds.
 const RETRANSMISSION_PATIENCE_MS: u32 = 200;
+
+/// A shorter silence is none: sound in DTX has 400 ms between packets.
+const QUIET: Duration = Duration::from_millis(500);
 
 /// How long a packet may be out of order where nothing is retransmitted.
 const REORDER_PATIENCE_MS: u32 = 100;
@@ -167,6 +171,7 @@ impl TrackMeter {
     /// of the same moment.
     pub fn sender_report(&mut self, ntp_unix_ns: u64, rtp_timestamp: u32, arrived_at: Instant) {
         self.playout.capture.sender_report(ntp_unix_ns, rtp_timestamp);
+        self.playout.delay.sender_report(ntp_unix_ns, rtp_timestamp);
         self.sender_report = Some((ntp_unix_ns, arrived_at));
     }
 
@@ -276,7 +281,31 @@ impl TrackMeter {
             absolute_delay_us: self.playout.absolute_us.take(),
             oven_delay_us: self.oven.delay_us(),
             source_fps: self.pictures.as_ref().and_then(|pictures| pictures.source_rate.frames_per_second()),
+            missing_since: None,
         }
+    }
+
+    /// Whether nothing came since the previous interval though a source of its pace would have sent something: of a picture
+    /// its usual interval between frames says so, of sound that even silence is a packet in 400 ms (RFC 7587 3.1.3).
+    #[must_use]
+    pub fn is_quiet(&self, now: Instant) -> bool {
+        let came = self.counters.packets_received + self.counters.packets_recovered;
+        let is_slow = self.pictures.as_ref().and_then(|pictures| pictures.freeze.next_timeout());
+        came == 0
+            && now.saturating_duration_since(self.interval_began) >= QUIET
+            && is_slow.is_none_or(|at| at <= now)
+    }
+
+    /// Nothing is to come for the time being: that the picture stands still is no freeze.
+    pub fn pause(&mut self) {
+        if let Some(pictures) = &mut self.pictures {
+            pictures.freeze = FreezeMeter::default();
+        }
+    }
+
+    /// It is to go on from `now` on; the time since the previous interval was no playing time.
+    pub fn resume(&mut self, now: Instant) {
+        self.interval_began = now;
     }
 
     /// The last interval: what has not come by now counts as lost, so that the intervals of a life add up to

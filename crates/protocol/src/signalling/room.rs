@@ -69,12 +69,22 @@ pub struct RoomStream {
     pub mid: String,
     /// The name of who sends it; `None` while nobody does.
     pub from: Option<String>,
+    /// Whoever sends it is mute, as far as the server says so: nothing is to come for the time being.
+    pub is_muted: bool,
     /// Audio or video.
     pub kind: MediaKind,
     /// The layers in which it is sent, and the width and height of each in pixels, where the server says so.
     pub layers: Vec<(Layer, u16, u16)>,
     /// The server says when it forwards another layer of it: [`RoomOutput::LayerSent`].
     pub tells_layers: bool,
+}
+
+impl RoomStream {
+    /// Whether something is to come of it.
+    #[must_use]
+    pub fn is_sent(&self) -> bool {
+        self.from.is_some() && !self.is_muted
+    }
 }
 
 /// One server's way to hold a conference; sans-IO, as the participant that owns it.

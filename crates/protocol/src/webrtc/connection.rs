@@ -77,6 +77,8 @@ pub(super) struct Connection {
     outgoing: Vec<Outgoing>,
     /// Who sends what, by media section.
     streams: Vec<RoomStream>,
+    /// The layer that was asked for last.
+    wanted_layer: Option<Layer>,
     /// Nothing is expected to arrive but control.
     sends_only: bool,
     state: State,
@@ -145,6 +147,7 @@ impl Connection {
             first_track,
             outgoing,
             streams: Vec::new(),
+            wanted_layer: None,
             sends_only,
             state: State::Idle,
             remote,
@@ -164,6 +167,7 @@ impl Connection {
     pub(super) fn streams(&mut self, now: Instant, streams: Vec<RoomStream>) {
         let before = std::mem::replace(&mut self.streams, streams);
         let State::Playing { receiver, .. } = &mut self.state else { return };
+        receiver.sent_in(&self.streams, &before, now);
         let known: Vec<_> = receiver.track_ids().collect();
         for track in &known {
             let sender = |streams: &[RoomStream], mid: &str| {
@@ -215,6 +219,7 @@ impl Connection {
 
     /// Another layer was asked for of what it receives.
     pub(super) fn layer_asked(&mut self, now: Instant, layer: Layer) {
+        self.wanted_layer = Some(layer);
         if let State::Playing { receiver, .. } = &mut self.state {
             receiver.layer_asked(now, layer);
         }

@@ -167,7 +167,7 @@ impl Reporter {
                 return self.datagram(reports || !self.reduced_size, block, body);
             }
         }
-        let media_ssrc = tracks.first()?.ssrc;
+        let media_ssrc = tracks.iter().find(|track| track.has_begun())?.ssrc;
         self.transport.as_mut()?.write(now, self.ssrc, media_ssrc, &mut body);
         if body.is_empty() {
             return None;

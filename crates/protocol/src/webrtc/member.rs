@@ -238,6 +238,7 @@ impl Member {
                 }
                 Change::Mute(kind, is_muted) => {
                     publisher.into_iter().for_each(|peer| peer.set_muted(kind, is_muted));
+                    self.observe(Observation::Mutes { kind, is_muted, at: now });
                     self.tell(now, RoomInput::Mute(kind, is_muted));
                 }
                 Change::Show(ladder) => publisher.into_iter().for_each(|peer| peer.show(&ladder)),

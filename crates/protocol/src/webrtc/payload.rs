@@ -28,6 +28,8 @@ pub(super) struct Assignments {
     /// `a=mid` by section.
     mids: Vec<String>,
     pub(super) expects_video: bool,
+    /// Of each section in which the peer sends, and we receive, the place in the list of what it prefers there.
+    sent: Vec<usize>,
     pub(super) reduced_size_rtcp: bool,
 }
 
@@ -39,8 +41,9 @@ impl Assignments {
             all.mids.push(section.mid.clone());
             let Some(kind) = section.kind.filter(|_| !section.rejected) else { continue };
             let remote = negotiated.remote.sections.get(usize::from(index));
-            all.expects_video |=
-                kind == MediaKind::Video && remote.is_some_and(|remote| remote.direction.sends());
+            let sends = remote.is_some_and(|remote| remote.direction.sends());
+            all.expects_video |= kind == MediaKind::Video && sends;
+            let begin = all.list.len();
             all.reduced_size_rtcp |= section.reduced_size_rtcp;
             for format in &section.formats {
                 let repeated =
@@ -57,6 +60,13 @@ impl Assignments {
                     feedback: of.feedback,
                     is_retransmission,
                 });
+            }
+            // Of an offer of ours nothing is kept: it asks for all that it names.
+            let ours = negotiated.local.sections.get(usize::from(index));
+            if sends && ours.is_none_or(|ours| ours.direction.receives()) {
+                let formats = all.list.iter().enumerate().skip(begin);
+                all.sent
+                    .extend(formats.filter(|(_, format)| !format.is_retransmission).map(|(at, _)| at).next());
             }
             if let Some(remote) = remote {
                 let repeats = remote.retransmissions.iter().flat_map(|(media, repeat)| [*media, *repeat]);
@@ -84,6 +94,11 @@ impl Assignments {
             Some(section) => of_type.find(|assignment| assignment.section == section),
             None => of_type.next(),
         }
+    }
+
+    /// The sections in which something is to come, each with the format that the peer prefers there.
+    pub(super) fn sent(&self) -> impl Iterator<Item = &Assignment> {
+        self.sent.iter().filter_map(|at| self.list.get(*at))
     }
 
     /// Whether the peer announced SSRCs for `section`, and `ssrc` is not among those of any section.

@@ -12,13 +12,16 @@ use throng_observation::{Codec, CodedFrame, MediaKind, Observation, Phase, Track
 
 use super::feedback::{Duty, Reporter};
 use super::layering::Layering;
-use super::payload::{Assignment, Assignments};
+use super::payload::Assignments;
 use super::session::Negotiated;
 use super::srtp::{IndexEstimator, Opener, SessionKeys, SrtpError};
 
+mod binding;
+mod due;
 mod oddities;
 mod tracks;
 
+use self::due::Due;
 use self::oddities::{Oddities, Oddity};
 
 /// More sources than this are not followed: a hundred streams with their retransmissions stay below it.
@@ -31,6 +34,7 @@ pub struct Receiver {
     extension_ids: ExtensionIds,
     sources: Vec<Source>,
     tracks: Vec<Track>,
+    due: Due,
     reporter: Reporter,
     clock: WallClock,
     first_track: u16,
@@ -94,6 +98,11 @@ impl Track {
     pub(super) fn is_held(&self) -> bool {
         self.tenure == Tenure::Held
     }
+
+    /// Whether anything ever came of it.
+    pub(super) fn has_begun(&self) -> bool {
+        self.ssrc != 0
+    }
 }
 
 impl Receiver {
@@ -114,6 +123,7 @@ impl Receiver {
             extension_ids: ExtensionIds::default(),
             sources: Vec::new(),
             tracks: Vec::new(),
+            due: Due::new(options.is_told),
             reporter: Reporter::new(keys.sealer()?, options.seed, options.clock),
             clock: options.clock,
             first_track: options.first_track,
@@ -125,12 +135,12 @@ impl Receiver {
             observed: Vec::new(),
             oddities: Oddities::default(),
         };
-        receiver.renegotiated(negotiated);
+        receiver.renegotiated(negotiated, now);
         Ok(receiver)
     }
 
     /// A later offer and answer changed what was agreed; streams that go on keep their state.
-    pub fn renegotiated(&mut self, negotiated: &Negotiated) {
+    pub fn renegotiated(&mut self, negotiated: &Negotiated, now: Instant) {
         self.assignments = Assignments::of(negotiated);
         self.extension_ids = negotiated.answer.extension_ids();
         let transport_cc = self.assignments.any(|feedback| feedback.transport_cc);
@@ -138,6 +148,7 @@ impl Receiver {
         self.reporter.agreed(transport_cc, remb, self.assignments.reduced_size_rtcp);
         // Payload types may mean something else from here on.
         self.sources.iter_mut().for_each(|source| source.payload_type = u8::MAX);
+        self.review(now);
     }
 
     /// Reads a little of what the next packet will need: see [`crate::participant::Participant::warm`].
@@ -282,84 +293,6 @@ impl Receiver {
         }
     }
 
-    /// Finds, or opens, the track of a packet of a new SSRC or with a new payload type.
-    fn bind(&mut self, header: &RtpHeader, extensions: &Extensions<'_>, now: Instant) -> Role {
-        let section = self.assignments.section(header.ssrc, extensions.mid);
-        let Some(assignment) = self.assignments.find(header.payload_type, section).cloned() else {
-            self.odd(
-                Oddity::UnknownPayload,
-                "rtp",
-                format_args!("payload type {} was not agreed", header.payload_type),
-            );
-            return Role::Ignored;
-        };
-        if self.assignments.is_stranger(header.ssrc, assignment.section) {
-            self.odd(Oddity::Stranger, "rtp", format_args!("SSRC {} was not announced", header.ssrc));
-        }
-        let of_section =
-            |track: &Track| track.section == assignment.section && track.codec == assignment.codec;
-        let existing = self.tracks.iter().position(of_section);
-        match (assignment.is_retransmission, existing) {
-            (true, Some(at)) => Role::Retransmission(at),
-            (true, None) => Role::Ignored,
-            (false, Some(at)) => {
-                let track = &mut self.tracks[at];
-                if track.ssrc != header.ssrc {
-                    track.ssrc = header.ssrc;
-                    track.duty.source_changed();
-                    track.payloads = PayloadReader::new(track.codec);
-                    track.assembler.iter_mut().for_each(|assembler| assembler.restart());
-                    track.meter.source_changed(now);
-                }
-                Role::Media(at)
-            }
-            (false, None) => self.open(&assignment, header.ssrc, now),
-        }
-    }
-
-    fn open(&mut self, assignment: &Assignment, ssrc: u32, now: Instant) -> Role {
-        let track = TrackId(self.first_track.saturating_add(self.tracks.len() as u16));
-        let config = TrackConfig {
-            track,
-            kind: assignment.kind,
-            codec: assignment.codec,
-            clock_rate_hz: assignment.clock_rate_hz,
-            nack: assignment.feedback.nack,
-        };
-        self.tracks.push(Track {
-            meter: TrackMeter::new(config, self.clock, now),
-            ssrc,
-            section: assignment.section,
-            codec: assignment.codec,
-            kind: assignment.kind,
-            duty: self.reporter.duty(assignment.kind, assignment.feedback, now),
-            payloads: PayloadReader::new(assignment.codec),
-            layering: Layering::default(),
-            first_frame_told: false,
-            config,
-            tenure: Tenure::Held,
-            assembler: (self.is_tapped && assignment.kind == MediaKind::Video)
-                .then(|| Box::new(FrameAssembler::new(assignment.codec))),
-        });
-        self.observed.push(Observation::TrackOpened {
-            track,
-            kind: assignment.kind,
-            codec: assignment.codec,
-        });
-        Role::Media(self.tracks.len() - 1)
-    }
-
-    fn add_source(&mut self, ssrc: u32) -> Option<usize> {
-        if self.sources.len() == SOURCES_MAX {
-            self.odd(Oddity::TooManySources, "rtp", format_args!("more than {SOURCES_MAX} SSRCs"));
-            return None;
-        }
-        let source =
-            Source { ssrc, payload_type: u8::MAX, index: IndexEstimator::default(), role: Role::Ignored };
-        self.sources.push(source);
-        Some(self.sources.len() - 1)
-    }
-
     fn undecryptable(&mut self, source: Option<usize>) {
         if let Some(Role::Media(at) | Role::Retransmission(at)) = source.map(|at| self.sources[at].role)
             && let Some(track) = self.tracks.get_mut(at)
@@ -405,9 +338,7 @@ impl Receiver {
     pub fn timeout(&mut self, now: Instant) {
         if now >= self.next_interval_at {
             self.next_interval_at = next_second(self.next_interval_at, now);
-            for track in self.tracks.iter_mut().filter(|track| track.is_held()) {
-                self.observed.push(Observation::Interval(Box::new(track.meter.take_interval(now))));
-            }
+            self.end_intervals(now, TrackMeter::take_interval);
         }
     }
 
@@ -427,9 +358,7 @@ impl Receiver {
             let id = TrackId(self.first_track.saturating_add(at as u16));
             self.observed.extend(track.layering.give_up(id).map(Observation::LayerSwitched));
         }
-        for track in self.tracks.iter_mut().filter(|track| track.is_held()) {
-            self.observed.push(Observation::Interval(Box::new(track.meter.finish(now))));
-        }
+        self.end_intervals(now, TrackMeter::finish);
     }
 
     /// When to call [`Self::timeout`] and [`Self::poll_feedback`] next.
@@ -479,6 +408,8 @@ pub struct ReceiverOptions {
     pub seed: u64,
     /// Whole coded frames are told too.
     pub is_tapped: bool,
+    /// Signalling says in which sections somebody sends; otherwise something is due in each that was agreed on.
+    pub is_told: bool,
 }
 
 /// A frame as it is told.

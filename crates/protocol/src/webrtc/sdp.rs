@@ -64,6 +64,12 @@ impl Direction {
     pub fn sends(self) -> bool {
         matches!(self, Self::SendRecv | Self::SendOnly)
     }
+
+    /// Whether the writer receives.
+    #[must_use]
+    pub fn receives(self) -> bool {
+        matches!(self, Self::SendRecv | Self::RecvOnly)
+    }
 }
 
 /// One payload type of a section.

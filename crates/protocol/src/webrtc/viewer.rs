@@ -309,6 +309,7 @@ impl Viewer {
             first_track: 0,
             seed: self.options.seed,
             is_tapped: self.options.is_tapped,
+            is_told: false,
         };
         let state = std::mem::replace(&mut self.state, State::Over);
         let State::Connecting { mut peer, .. } = state else {

@@ -115,6 +115,7 @@ fn media(summary: &Summary) -> String {
         vec![
             media.codecs.join(", "),
             media.tracks.to_string(),
+            format!("{} / {}", media.tracks_missing, media.missing_ratio.map_or_else(|| "–".into(), percent)),
             media.track_bps.map_or_else(|| "–".into(), bit_rate),
             media.packets_received.to_string(),
             media.packets_lost.to_string(),
@@ -132,6 +133,7 @@ fn media(summary: &Summary) -> String {
     let names = [
         "codec",
         "tracks",
+        "never came / time in which nothing came of what was due",
         "payload rate of a track",
         "packets received",
         "lost for good",

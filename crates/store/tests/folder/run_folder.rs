@@ -40,6 +40,7 @@ fn counters() -> TrackCounters {
         packets_lost: -2,
         freeze_us: 3,
         packets_discarded: 9,
+        missing_us: 11,
         ..Default::default()
     }
 }
@@ -178,6 +179,21 @@ fn a_run_reads_back_as_it_was_written() {
         (counters(), Codec::Opus, Some(11))
     );
     assert!(!path.join("run.db-wal").exists(), "a finished run is one plain file");
+}
+
+#[test]
+fn a_folder_from_before_missing_time_was_counted_reads_as_a_run_without_any() {
+    let (_dir, path, mut writer) = new_run();
+    writer.write(Row::Series(Box::new(series(0, 50))));
+    writer.write(Row::Track(Box::new(track(0))));
+    writer.finish(Ending::Complete, RunTime(1)).unwrap();
+    let db = rusqlite::Connection::open(path.join("run.db")).unwrap();
+    db.execute_batch("ALTER TABLE series DROP COLUMN missing_us; ALTER TABLE track DROP COLUMN missing_us")
+        .unwrap();
+    drop(db);
+    let run = RunFolder::read(&path).unwrap();
+    let expect = TrackCounters { missing_us: 0, ..counters() };
+    assert_eq!((run.series[0].counters, run.tracks[0].counters), (expect, expect));
 }
 
 #[test]

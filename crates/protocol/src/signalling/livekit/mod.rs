@@ -37,9 +37,9 @@ use self::wire::{
     AddTrack, Join, MuteTrack, Ping, Request, RequestResponse, Response, SessionDescription, SignalRequest,
     SignalResponse, SignalTarget, StreamStateUpdate, TrackSource, TrackType, Trickle,
 };
-use super::room::{PeerId, RoomInput, RoomOutput, RoomSignalling};
+use super::room::{PeerId, RoomInput, RoomOutput, RoomSignalling, RoomStream};
 use super::said::{MESSAGE_BYTES_MAX, broken, candidate, excerpt, session_description};
-use super::sections;
+use super::sections::{self, Section};
 use super::waiting::{GOODBYE_WITHIN, Waiting};
 use crate::participant::{ChannelError, Message, Open, Why};
 
@@ -64,6 +64,10 @@ pub struct LiveKit {
     own: OwnTracks,
     /// Of the offer that is being answered.
     offer_id: u32,
+    /// What its sections bring.
+    offered: Vec<Section>,
+    /// Who sends what in them, as was told last.
+    streams: Vec<RoomStream>,
     outputs: VecDeque<RoomOutput>,
 }
 
@@ -108,6 +112,8 @@ impl LiveKit {
             told: BTreeSet::new(),
             own: OwnTracks::default(),
             offer_id: 0,
+            offered: Vec::new(),
+            streams: Vec::new(),
             outputs: VecDeque::new(),
         }
     }
@@ -184,6 +190,7 @@ impl LiveKit {
             Response::Update(update) => {
                 update.participants.iter().for_each(|person| self.people.seen(person));
                 self.tell_people();
+                self.tell_streams();
                 self.pursue();
             }
             Response::StreamState(update) => self.streams_changed(&update),
@@ -233,10 +240,19 @@ impl LiveKit {
     fn offered(&mut self, description: SessionDescription) -> Result<(), Failure> {
         let sdp = session_description(SERVER, "the offer", description.sdp)?;
         self.offer_id = description.id;
-        let streams = self.people.streams(&sections::read(&sdp));
-        self.outputs.push_back(RoomOutput::Streams(SUBSCRIBER, streams));
+        self.offered = sections::read(&sdp);
+        self.tell_streams();
         self.outputs.push_back(RoomOutput::RemoteOffer(SUBSCRIBER, sdp));
         Ok(())
+    }
+
+    /// Says who sends what in the sections of the last offer, when that has changed: somebody is mute, or left.
+    fn tell_streams(&mut self) {
+        let streams = self.people.streams(&self.offered);
+        if streams != self.streams {
+            self.streams.clone_from(&streams);
+            self.outputs.push_back(RoomOutput::Streams(SUBSCRIBER, streams));
+        }
     }
 
     fn trickled(&mut self, trickle: &Trickle) {

@@ -42,6 +42,8 @@ struct Track {
     /// The server has offered it to us; it can be told what layer is wanted.
     is_offered: bool,
     told: Option<Layer>,
+    /// Its publisher sends nothing of it for the time being.
+    is_muted: bool,
     /// The layers that its publisher announced, with width and height.
     layers: Vec<(Layer, u16, u16)>,
 }
@@ -85,7 +87,11 @@ impl People {
             };
             let is_bearable =
                 [&track.sid, &person.sid, &person.identity].iter().all(|id| id.len() <= ID_BYTES_MAX);
-            if self.tracks.contains_key(&track.sid) || self.tracks.len() >= TRACKS_MAX || !is_bearable {
+            if let Some(known) = self.tracks.get_mut(&track.sid) {
+                known.is_muted = track.muted;
+                continue;
+            }
+            if self.tracks.len() >= TRACKS_MAX || !is_bearable {
                 continue;
             }
             self.tracks.insert(
@@ -97,6 +103,7 @@ impl People {
                     is_subscribed: self.is_automatic,
                     is_offered: false,
                     told: None,
+                    is_muted: track.muted,
                     layers: layers(track),
                 },
             );
@@ -114,13 +121,13 @@ impl People {
         let streams = sections.iter().filter_map(|section| {
             let kind = section.kind?;
             let track = section.track.as_ref().and_then(|sid| self.tracks.get_mut(sid));
-            let (from, layers) = track
+            let (from, is_muted, layers) = track
                 .map(|track| {
                     track.is_offered = true;
-                    (Some(track.name.clone()), track.layers.clone())
+                    (Some(track.name.clone()), track.is_muted, track.layers.clone())
                 })
                 .unwrap_or_default();
-            Some(RoomStream { mid: section.mid.clone(), from, kind, layers, tells_layers: false })
+            Some(RoomStream { mid: section.mid.clone(), from, is_muted, kind, layers, tells_layers: false })
         });
         streams.collect()
     }

@@ -192,6 +192,7 @@ fn the_servers_offer_says_who_sends_what_and_is_answered_by_its_id() {
     let stream = |mid: &str, kind, layers| RoomStream {
         mid: mid.into(),
         from: (mid != "2").then(|| "throng-1".into()),
+        is_muted: false,
         kind,
         layers,
         tells_layers: false,
@@ -205,6 +206,24 @@ fn the_servers_offer_says_who_sends_what_and_is_answered_by_its_id() {
     stand.tell(RoomInput::Answer(SUBSCRIBER, "v=0\r\nm=audio".into()));
     let (said, _) = stand.take();
     assert!(matches!(said.as_slice(), [Request::Answer(answer)] if answer.id == 7), "{said:?}");
+}
+
+#[test]
+fn who_is_mute_is_told_when_the_server_says_so() {
+    let mut stand = Stand::present(config(), vec![person(1)]);
+    stand.offers(&[("0", "TR_a1"), ("1", "TR_v1")]);
+    stand.take();
+    for is_muted in [true, false] {
+        let mut person = person(1);
+        person.tracks[1].muted = is_muted;
+        stand.hears(Response::Update(ParticipantUpdate { participants: vec![person.clone()] }));
+        let (_, outputs) = stand.take();
+        let [RoomOutput::Streams(SUBSCRIBER, streams)] = outputs.as_slice() else { panic!("{outputs:?}") };
+        let told: Vec<_> = streams.iter().map(|stream| (stream.kind, stream.is_muted)).collect();
+        assert_eq!(told, [(MediaKind::Audio, false), (MediaKind::Video, is_muted)]);
+        stand.hears(Response::Update(ParticipantUpdate { participants: vec![person] }));
+        assert!(stand.take().1.is_empty(), "nothing is new");
+    }
 }
 
 #[test]

@@ -281,6 +281,8 @@ pub(super) struct TrackInfo {
     pub(super) sid: String,
     #[prost(enumeration = "TrackType", tag = "2")]
     pub(super) kind: i32,
+    #[prost(bool, tag = "4")]
+    pub(super) muted: bool,
     #[prost(message, repeated, tag = "10")]
     pub(super) layers: Vec<VideoLayer>,
 }

@@ -150,6 +150,7 @@ fn a_participant_publishes_and_receives_all_on_one_more_handle() {
     let video = RoomStream {
         mid: "1".into(),
         from: Some("throng-1".into()),
+        is_muted: false,
         kind: throng_observation::MediaKind::Video,
         layers: Vec::new(),
         tells_layers: false,

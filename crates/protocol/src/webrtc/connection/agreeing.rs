@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use throng_observation::{FailureReason, Observation, Refused};
+use throng_observation::{FailureReason, Layer, Observation, Refused};
 
 use super::{Connection, ConnectionOutput, EARLY_CANDIDATES_MAX, Peer, State, Step, Wanted};
 use crate::webrtc::agreed;
@@ -143,7 +143,7 @@ impl Connection {
                     self.outputs.push_back(ConnectionOutput::Negotiated);
                 }
             }
-            State::Playing { receiver, .. } => receiver.renegotiated(&negotiated),
+            State::Playing { receiver, .. } => receiver.renegotiated(&negotiated, now),
             _ => {}
         }
         candidates.into_iter().for_each(|candidate| self.remote_candidate(now, candidate));
@@ -160,6 +160,7 @@ impl Connection {
             first_track: self.first_track,
             seed: self.shared.seed,
             is_tapped: self.shared.is_tapped,
+            is_told: true,
         };
         let sender = self
             .sends_only
@@ -167,7 +168,9 @@ impl Connection {
         match (Receiver::new(keys, &negotiated, options, now), sender.transpose()) {
             (Ok(receiver), Ok(sender)) => {
                 let next_interval_at = next_second(self.shared.joined_at, now);
-                let (receiver, sender) = (Box::new(receiver), sender.map(Box::new));
+                let (mut receiver, sender) = (Box::new(receiver), sender.map(Box::new));
+                receiver.pictures_are_off(self.wanted_layer == Some(Layer::Off), now);
+                receiver.sent_in(&self.streams, &[], now);
                 if sender.as_ref().is_some_and(|sender| sender.is_empty()) {
                     let detail =
                         format!("the server takes none of what we would send: {}", self.sent_codecs());

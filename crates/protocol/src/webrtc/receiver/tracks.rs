@@ -39,6 +39,7 @@ impl Receiver {
             let unanswered = track.layering.ask(now, id, layer);
             self.observed.extend(unanswered.map(Observation::LayerSwitched));
         }
+        self.pictures_are_off(layer == Layer::Off, now);
     }
 
     /// Another sender, or none, has a track from here on: what the one before sent is over, and the next packet begins a

@@ -76,7 +76,14 @@ impl Stand {
         let sender = Sender::new(&keys(true), vec![track], options, now).unwrap();
         let negotiated =
             Negotiated { answer: description.clone(), remote: description, ..Negotiated::default() };
-        let options = ReceiverOptions { clock, joined_at: now, first_track: 0, seed: 9, is_tapped: false };
+        let options = ReceiverOptions {
+            clock,
+            joined_at: now,
+            first_track: 0,
+            seed: 9,
+            is_tapped: false,
+            is_told: false,
+        };
         let receiver = Receiver::new(&keys(false), &negotiated, options, now).unwrap();
         Self { now, sender, receiver, sent: Vec::new(), intervals: Vec::new() }
     }

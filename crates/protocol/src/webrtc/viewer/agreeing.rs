@@ -64,7 +64,7 @@ impl Viewer {
                 }
             }
             State::Playing { peer, receiver, .. } => {
-                receiver.renegotiated(&negotiated);
+                receiver.renegotiated(&negotiated, now);
                 peer.negotiated = Some(negotiated);
             }
             _ => {}

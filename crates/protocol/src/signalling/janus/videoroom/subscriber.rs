@@ -153,6 +153,8 @@ impl Subscribers {
                     .map(|called| feeds.name(called))
                     .or_else(|| of_feed.clone())
                     .filter(|_| stream.active || of_feed.is_some()),
+                // Janus tells the others nothing of a publisher's mute streams.
+                is_muted: false,
                 kind: said::kind(&stream.kind)?,
                 layers: Vec::new(),
                 tells_layers: feeds.is_simulcast(stream),

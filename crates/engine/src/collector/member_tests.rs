@@ -1,0 +1,98 @@
+//! What the collector makes of a participant, seconds and tracks by hand.
+
+use super::*;
+use std::time::Instant;
+use throng_observation::CaptureBasis;
+
+fn interval(packets_received: u64) -> TrackInterval {
+    TrackInterval {
+        track: TrackId(0),
+        kind: MediaKind::Video,
+        ended_at: Instant::now(),
+        counters: TrackCounters { packets_received, active_us: 1, ..TrackCounters::default() },
+        jitter_us: None,
+        relative_delay_us: Vec::new(),
+        absolute_delay_us: Vec::new(),
+        capture_basis: None::<CaptureBasis>,
+        oven_delay_us: None,
+        source_fps: None,
+        missing_since: None,
+    }
+}
+
+fn joins_at(at_s: f64, leave_at_s: Option<f64>) -> Join {
+    let time = |s: f64| RunTime((s * 1e6) as i64);
+    Join {
+        participant: ParticipantId(0),
+        cohort: CohortId(0),
+        at: time(at_s),
+        leave_at: leave_at_s.map(time),
+        others_follow: false,
+        source_ip: None,
+    }
+}
+
+fn failure() -> Outcome {
+    Outcome::Failed(throng_observation::Failure::new(FailureReason::Ice, "no pair"))
+}
+
+#[test]
+fn a_visit_that_ended_well_is_not_bad_in_the_second_in_which_it_still_joined() {
+    let mut seconds = Seconds::new(1);
+    let mut member = Member::new(&joins_at(4.2, Some(6.3)));
+    member.started(RunTime(4_200_000), &mut seconds);
+    member.reached(Phase::DtlsConnected, RunTime(4_600_000), &mut seconds);
+    member.plays_in(5);
+    member.ended(RunTime(6_300_000), &Outcome::Completed, &mut seconds);
+    // It is judged after the visit is over.
+    let of = |second| member.experience(second, &BadIf::default());
+    assert_eq!([3, 4, 5, 6, 7].map(of), [None, None, Some(0), None, None]);
+}
+
+#[test]
+fn a_second_without_media_is_bad_of_what_was_due_in_it() {
+    let mut seconds = Seconds::new(1);
+    let mut member = Member::new(&joins_at(0.0, None));
+    member.started(RunTime(0), &mut seconds);
+    member.reached(Phase::DtlsConnected, RunTime(100_000), &mut seconds);
+    let no_media = Clause::NoMedia.bit();
+    let of = |member: &Member, second| member.experience(second, &BadIf::default());
+    assert_eq!([2, 3, 4].map(|second| of(&member, second)), [None, None, Some(no_media)], "it never began");
+    member.plays_in(5);
+    let missing = TrackCounters { active_us: 1_000_000, missing_us: 1_000_000, ..TrackCounters::default() };
+    member.interval(&TrackInterval { counters: missing, ..interval(0) }, 7, &BadIf::default());
+    let told = [5, 6, 7].map(|second| of(&member, second));
+    assert_eq!(told, [Some(0), Some(0), Some(no_media)], "in the sixth all were mute");
+}
+
+#[test]
+fn who_failed_is_served_badly_from_then_until_it_was_to_leave() {
+    let mut seconds = Seconds::new(1);
+    let mut member = Member::new(&joins_at(4.2, Some(9.5)));
+    member.started(RunTime(4_200_000), &mut seconds);
+    member.reached(Phase::DtlsConnected, RunTime(4_600_000), &mut seconds);
+    member.ended(RunTime(6_300_000), &failure(), &mut seconds);
+    let bad = Some(Clause::NotConnected.bit());
+    let of = |second| member.experience(second, &BadIf::default());
+    // In the seventh it failed: from its end on it is nobody who joins.
+    assert_eq!([4, 5, 6, 7, 8, 9, 10].map(of), [None, None, bad, bad, bad, None, None]);
+}
+
+#[test]
+fn each_sender_of_a_track_that_changes_hands_has_a_row_of_its_own() {
+    let mut member = Member::new(&joins_at(0.0, None));
+    member.track_opened(TrackId(0), MediaKind::Video, Codec::Vp8);
+    for (from, packets) in [(Some("a"), 1), (Some("a"), 2), (Some("b"), 10), (None, 0), (Some("a"), 4)] {
+        member.track_from(TrackId(0), from.map(str::to_owned));
+        if packets > 0 {
+            member.interval(&interval(packets), 0, &BadIf::default());
+        }
+    }
+    let rows = member.rows(true);
+    let of = |row: &Row| match row {
+        Row::Track(track) => Some((track.track.0, track.from.clone()?, track.counters.packets_received)),
+        _ => None,
+    };
+    let tracks: Vec<_> = rows.iter().filter_map(of).collect();
+    assert_eq!(tracks, [(0, "a".into(), 7), (u16::MAX - 1, "b".into(), 10)]);
+}

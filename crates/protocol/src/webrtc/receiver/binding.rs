@@ -1,0 +1,113 @@
+//! Which track a packet is of, and how tracks begin.
+
+use std::time::Instant;
+
+use throng_media::assemble::FrameAssembler;
+use throng_media::codec::PayloadReader;
+use throng_media::quality::{TrackConfig, TrackMeter};
+use throng_media::rtp::{Extensions, RtpHeader};
+use throng_observation::{MediaKind, Observation, TrackId};
+
+use super::oddities::Oddity;
+use super::{Receiver, Role, SOURCES_MAX, Source, Tenure, Track};
+use crate::webrtc::layering::Layering;
+use crate::webrtc::payload::Assignment;
+use crate::webrtc::srtp::IndexEstimator;
+
+impl Receiver {
+    /// Finds, or opens, the track of a packet of a new SSRC or with a new payload type.
+    pub(super) fn bind(&mut self, header: &RtpHeader, extensions: &Extensions<'_>, now: Instant) -> Role {
+        let section = self.assignments.section(header.ssrc, extensions.mid);
+        let Some(assignment) = self.assignments.find(header.payload_type, section).cloned() else {
+            self.odd(
+                Oddity::UnknownPayload,
+                "rtp",
+                format_args!("payload type {} was not agreed", header.payload_type),
+            );
+            return Role::Ignored;
+        };
+        if self.assignments.is_stranger(header.ssrc, assignment.section) {
+            self.odd(Oddity::Stranger, "rtp", format_args!("SSRC {} was not announced", header.ssrc));
+        }
+        let of_section =
+            |track: &Track| track.section == assignment.section && track.codec == assignment.codec;
+        let existing = self.tracks.iter().position(of_section);
+        match (assignment.is_retransmission, existing) {
+            (true, Some(at)) if self.tracks[at].has_begun() => Role::Retransmission(at),
+            (true, _) => Role::Ignored,
+            (false, Some(at)) => {
+                let track = &mut self.tracks[at];
+                if track.ssrc != header.ssrc {
+                    track.ssrc = header.ssrc;
+                    track.duty.source_changed();
+                    track.payloads = PayloadReader::new(track.codec);
+                    track.assembler.iter_mut().for_each(|assembler| assembler.restart());
+                    track.meter.source_changed(now);
+                }
+                Role::Media(at)
+            }
+            (false, None) => {
+                // What was due comes at last, perhaps in another format than was thought.
+                let at = self.unborn(assignment.section).unwrap_or(self.tracks.len());
+                let track = self.track(at, &assignment, header.ssrc, Tenure::Held, now);
+                self.put(at, track);
+                Role::Media(at)
+            }
+        }
+    }
+
+    /// Track number `at`, as it is before its first packet.
+    pub(super) fn track(
+        &mut self,
+        at: usize,
+        assignment: &Assignment,
+        ssrc: u32,
+        tenure: Tenure,
+        now: Instant,
+    ) -> Track {
+        let track = TrackId(self.first_track.saturating_add(at as u16));
+        let config = TrackConfig {
+            track,
+            kind: assignment.kind,
+            codec: assignment.codec,
+            clock_rate_hz: assignment.clock_rate_hz,
+            nack: assignment.feedback.nack,
+        };
+        Track {
+            meter: TrackMeter::new(config, self.clock, now),
+            ssrc,
+            section: assignment.section,
+            codec: assignment.codec,
+            kind: assignment.kind,
+            duty: self.reporter.duty(assignment.kind, assignment.feedback, now),
+            payloads: PayloadReader::new(assignment.codec),
+            layering: Layering::default(),
+            first_frame_told: false,
+            config,
+            tenure,
+            assembler: (self.is_tapped && assignment.kind == MediaKind::Video)
+                .then(|| Box::new(FrameAssembler::new(assignment.codec))),
+        }
+    }
+
+    /// Opens a track in place number `at`, the first that is free or that of one of which nothing came.
+    pub(super) fn put(&mut self, at: usize, track: Track) {
+        let (track_id, kind, codec) = (track.config.track, track.kind, track.codec);
+        match self.tracks.get_mut(at) {
+            Some(unborn) => *unborn = track,
+            None => self.tracks.push(track),
+        }
+        self.observed.push(Observation::TrackOpened { track: track_id, kind, codec });
+    }
+
+    pub(super) fn add_source(&mut self, ssrc: u32) -> Option<usize> {
+        if self.sources.len() == SOURCES_MAX {
+            self.odd(Oddity::TooManySources, "rtp", format_args!("more than {SOURCES_MAX} SSRCs"));
+            return None;
+        }
+        let source =
+            Source { ssrc, payload_type: u8::MAX, index: IndexEstimator::default(), role: Role::Ignored };
+        self.sources.push(source);
+        Some(self.sources.len() - 1)
+    }
+}
