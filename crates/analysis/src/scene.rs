@@ -73,7 +73,12 @@ impl<'a> Scene<'a> {
     /// A figure of each window.
     pub(crate) fn reading(&self, of: impl Fn(Window) -> Option<f64>) -> Reading {
         let at = |stretch: Option<Stretch>| stretch.and_then(|stretch| of(stretch.window));
-        Reading { base: at(self.windows.base), pass: at(self.windows.pass), fail: of(self.fail.window) }
+        Reading {
+            base: at(self.windows.base),
+            pass: at(self.windows.pass),
+            fail: of(self.fail.window),
+            most: self.windows.passed.iter().filter_map(|load| of(load.window)).reduce(f64::max),
+        }
     }
 
     /// The median second of a series.
@@ -111,6 +116,14 @@ impl<'a> Scene<'a> {
         let mean = |series: &Measured<'_>| series.mean(self.fail.window).unwrap_or(f64::NEG_INFINITY);
         let series = *list.iter().max_by(|a, b| mean(a).total_cmp(&mean(b)))?;
         Some((series, self.median(&series)))
+    }
+
+    /// The same among those that grew with the load, where any did: what was as high at any load only hides them.
+    pub(crate) fn top_grown(&self, metric: &Metric) -> Option<(Measured<'a>, Reading)> {
+        let list = self.host.metric(metric.name).iter().map(|series| (*series, self.median(series)));
+        let grown = list.filter(|(_, reading)| reading.change(metric.unit) == Change::Grew);
+        let top = grown.max_by(|a, b| a.1.fail().total_cmp(&b.1.fail()));
+        top.or_else(|| self.top(metric))
     }
 
     /// The series of the metric nearest to its limit in the failing load, as shares of the limit.

@@ -33,15 +33,18 @@ pub struct Fare {
     pub users: u64,
     /// For whom it was bad.
     pub bad: u64,
+    /// What does not count of them, thousandths of a user ([`throng_observation::ExperienceRow`]).
+    pub uncounted_milli: u64,
     /// By clause, in the order of [`Clause::ALL`].
     pub clauses: [u64; Clause::ALL.len()],
 }
 
 impl Fare {
-    /// Share of users with a bad second; 0 where nobody was to be served.
+    /// Share of users with a bad second, each by the share of the people whom it received badly; 0 where nobody was to be served.
     #[must_use]
     pub fn bad_ratio(&self) -> f64 {
-        if self.users == 0 { 0.0 } else { self.bad as f64 / self.users as f64 }
+        let bad = self.bad as f64 - self.uncounted_milli as f64 / 1e3;
+        if self.users == 0 { 0.0 } else { bad / self.users as f64 }
     }
 }
 
@@ -53,6 +56,7 @@ pub fn fares(run: &RunData) -> BTreeMap<i64, Fare> {
         let fare = seconds.entry(row.second).or_default();
         fare.users += u64::from(row.users);
         fare.bad += u64::from(row.bad);
+        fare.uncounted_milli += u64::from(row.uncounted_milli);
         fare.clauses.iter_mut().zip(row.clauses).for_each(|(sum, count)| *sum += u64::from(count));
     }
     seconds

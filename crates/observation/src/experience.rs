@@ -94,6 +94,17 @@ pub struct ExperienceRow {
     pub users: u32,
     /// For whom the second was bad.
     pub bad: u32,
+    /// What does not count of them, thousandths of a participant: of the people whom a participant should see, some were
+    /// received well. Who sees one of nineteen stand still counts for a nineteenth.
+    pub uncounted_milli: u32,
     /// Participants by [`Clause`]; one participant may be in several.
     pub clauses: [u32; Clause::ALL.len()],
+}
+
+impl ExperienceRow {
+    /// For how many the second was bad, each by the share of the people whom it received badly.
+    #[must_use]
+    pub fn bad_users(&self) -> f64 {
+        f64::from(self.bad) - f64::from(self.uncounted_milli) / 1e3
+    }
 }

@@ -67,6 +67,8 @@ pub struct SentInterval {
     pub remote_loss_ratio: Option<f64>,
     /// Bits per second that the sender may send, by REMB, loss and delay.
     pub allowed_bps: f64,
+    /// Bits per second that it would send if nobody said less.
+    pub wanted_bps: f64,
     /// The longest pause of a picture: from one frame's last packet to the next one's last, where the next left in the
     /// interval, microseconds. A freeze that was made here is not the server's.
     pub pause_us_max: u32,

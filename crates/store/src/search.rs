@@ -12,11 +12,12 @@ use crate::rows::{Cells, int, opt, put};
 use crate::waiting::Waiting;
 
 /// Columns of `experience`; the last are the clauses, by [`Clause::key`].
-pub(crate) const EXPERIENCE: [&str; 11] = [
+pub(crate) const EXPERIENCE: [&str; 12] = [
     "second",
     "cohort",
     "users",
     "bad",
+    "uncounted_milli",
     "not_connected",
     "no_media",
     "loss",
@@ -56,7 +57,7 @@ pub(crate) const HOLD: [&str; 23] = [
 /// The statements that make the tables.
 pub(crate) const CREATE: &str = "
          CREATE TABLE experience (second INTEGER NOT NULL, cohort INTEGER NOT NULL, users INTEGER NOT NULL,
-             bad INTEGER NOT NULL, not_connected INTEGER NOT NULL, no_media INTEGER NOT NULL, loss INTEGER NOT NULL,
+             bad INTEGER NOT NULL, uncounted_milli INTEGER NOT NULL, not_connected INTEGER NOT NULL, no_media INTEGER NOT NULL, loss INTEGER NOT NULL,
              delay INTEGER NOT NULL, fps INTEGER NOT NULL, freeze INTEGER NOT NULL, jitter INTEGER NOT NULL);
          CREATE TABLE hold (number INTEGER PRIMARY KEY, repetition INTEGER NOT NULL, purpose TEXT NOT NULL,
              users INTEGER NOT NULL, from_us INTEGER NOT NULL, judged_from_us INTEGER, until_us INTEGER,
@@ -80,22 +81,27 @@ pub(crate) fn read_all(db: &Connection) -> rusqlite::Result<(Vec<ExperienceRow>,
     if db.query_row(has_them, [], |row| row.get::<_, i64>(0))? < 2 {
         return Ok(Default::default());
     }
-    let experience = list(db, "experience", &EXPERIENCE, "second, cohort", read_experience)?;
-    let known = known_columns(db)?;
-    let columns = HOLD.map(|column| if known.contains(column) { column } else { absent(column) });
-    Ok((experience, list(db, "hold", &columns, "number", read_hold)?))
+    let columns = known(db, "experience", EXPERIENCE)?;
+    let experience = list(db, "experience", &columns, "second, cohort", read_experience)?;
+    Ok((experience, list(db, "hold", &known(db, "hold", HOLD)?, "number", read_hold)?))
 }
 
-/// The columns that the table `hold` of this file has: the last came later.
-fn known_columns(db: &Connection) -> rusqlite::Result<BTreeSet<String>> {
-    let mut statement = db.prepare("SELECT name FROM pragma_table_info('hold')")?;
-    statement.query_map([], |row| row.get(0))?.collect()
+/// The columns of a table, and what stands for those that came later than this file.
+fn known<const N: usize>(
+    db: &Connection,
+    table: &str,
+    columns: [&'static str; N],
+) -> rusqlite::Result<[&'static str; N]> {
+    let mut statement = db.prepare("SELECT name FROM pragma_table_info(?1)")?;
+    let known: BTreeSet<String> =
+        statement.query_map([table], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    Ok(columns.map(|column| if known.contains(column) { column } else { absent(column) }))
 }
 
 /// What stands for a column that is not there.
 fn absent(column: &str) -> &'static str {
     match column {
-        "bad_stretches" => "0",
+        "bad_stretches" | "uncounted_milli" => "0",
         // What failed there failed by the rule of then: for as long as it was looked at.
         "bad_to_the_end" => "passed_acceptable = 'no'",
         _ => "NULL",
@@ -104,7 +110,12 @@ fn absent(column: &str) -> &'static str {
 
 fn experience(row: &ExperienceRow) -> Vec<Value> {
     let mut values: Vec<Value> = vec![row.second.into(), i64::from(row.cohort.0).into()];
-    values.extend([row.users, row.bad].into_iter().chain(row.clauses).map(|count| i64::from(count).into()));
+    values.extend(
+        [row.users, row.bad, row.uncounted_milli]
+            .into_iter()
+            .chain(row.clauses)
+            .map(|count| i64::from(count).into()),
+    );
     values
 }
 
@@ -142,6 +153,7 @@ fn read_experience(row: &Row<'_>) -> rusqlite::Result<ExperienceRow> {
         cohort: CohortId(c.take()?),
         users: c.take()?,
         bad: c.take()?,
+        uncounted_milli: c.take()?,
         clauses: [0; Clause::ALL.len()],
     };
     for clause in &mut read.clauses {
@@ -198,7 +210,7 @@ mod tests {
 
     #[test]
     fn the_columns_of_experience_end_with_the_clauses() {
-        assert_eq!(EXPERIENCE[4..], Clause::ALL.map(Clause::key));
+        assert_eq!(EXPERIENCE[5..], Clause::ALL.map(Clause::key));
         assert_eq!(Goal::ALL.len(), HoldRow::default().passed.len());
     }
 
@@ -211,6 +223,7 @@ mod tests {
             cohort: CohortId(1),
             users: 9,
             bad: 4,
+            uncounted_milli: 1_500,
             clauses: [1, 2, 3, 4, 5, 6, 7],
         };
         let step = HoldRow {

@@ -44,6 +44,7 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
                 .crossed(crossed)
                 .decides_if(is_refused),
             Evidence::new("TCP segments sent again, of those sent", Unit::Ratio, share)
+                .of_errors()
                 .decides_if(is_repeated),
             Evidence::new("tcp.timeouts", Unit::PerSecond, scene.rate(&metric::TCP_TIMEOUTS)),
         ],

@@ -67,5 +67,5 @@ fn bursts(scene: &Scene<'_>, thread: &Thread<'_>) -> Reading {
     let idle = |share: Option<f64>, cpu: Option<f64>| {
         share.or_else(|| cpu.filter(|cpu| *cpu < BURSTS_MIN).map(|_| 0.0))
     };
-    Reading { base: idle(of.base, thread.cpu.base), pass: idle(of.pass, thread.cpu.pass), fail: of.fail }
+    Reading { base: idle(of.base, thread.cpu.base), pass: idle(of.pass, thread.cpu.pass), ..of }
 }

@@ -29,6 +29,12 @@ pub struct Evidence {
     pub(crate) decides: bool,
     #[serde(skip)]
     kind: Unit,
+    /// It counts errors, as a share of something.
+    #[serde(skip)]
+    is_of_errors: bool,
+    /// The most under any load that passed.
+    #[serde(skip)]
+    pub(crate) most: Option<f64>,
 }
 
 impl Evidence {
@@ -44,12 +50,19 @@ impl Evidence {
             limit: None,
             crossed_at_s: None,
             decides: false,
+            is_of_errors: false,
+            most: finite(reading.most),
         }
     }
 
     /// Marks what the finding stands or falls with: had that been as much before, it would explain nothing.
     pub(crate) fn decides(self) -> Self {
         Self { decides: true, ..self }
+    }
+
+    /// Its values are shares of errors: to have grown takes as much as for errors a second.
+    pub(crate) fn of_errors(self) -> Self {
+        Self { is_of_errors: true, ..self }
     }
 
     /// The same where `is_it` holds.
@@ -59,7 +72,19 @@ impl Evidence {
 
     /// Whether there was more of it in the failing load than before.
     pub(crate) fn change(&self) -> Change {
-        Reading { base: self.baseline, pass: self.pass, fail: self.fail }.change(self.kind)
+        match self.reading().change(self.kind) {
+            Change::Grew if self.is_of_errors && !self.reading().has_more_errors() => Change::Same,
+            change => change,
+        }
+    }
+
+    /// Whether no load that passed had as much of it.
+    pub(crate) fn surpasses(&self) -> bool {
+        self.reading().surpasses(self.kind) && (!self.is_of_errors || self.reading().has_more_errors())
+    }
+
+    fn reading(&self) -> Reading {
+        Reading { base: self.baseline, pass: self.pass, fail: self.fail, most: self.most }
     }
 
     pub(crate) fn limit(self, limit: Option<f64>) -> Self {

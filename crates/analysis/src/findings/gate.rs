@@ -2,7 +2,8 @@
 //!
 //! A thread that polls, a host that others keep full, a counter that always counted: each looks like a limit when only the
 //! failing load is looked at. So a finding says with which of its lines it stands or falls ([`Evidence::decides`]; the first,
-//! where it marks none), and one of them has to be more in the failing load than it was where users were served well.
+//! where it marks none), and one of them has to be more in the failing load than it was at the floor, and than under any load
+//! that was served well.
 
 use super::{Candidate, Evidence, GENERATOR};
 use crate::scene::Change;
@@ -41,6 +42,14 @@ fn decisive(evidence: &[Evidence]) -> Vec<&Evidence> {
 
 /// `thread.cpu of victim (7) does not grow with the load (98 % at the floor, 98 % at the failing load): …`
 fn said(line: &Evidence) -> String {
+    if !line.surpasses() {
+        return format!(
+            "{} was as much under a load that was served well ({}, {} under the one that failed): it explains nothing",
+            line.counter,
+            line.show(line.most),
+            line.show(line.fail)
+        );
+    }
     let (value, place) = match line.baseline {
         Some(_) => (line.baseline, "at the floor"),
         None => (line.pass, "under the load that passed"),

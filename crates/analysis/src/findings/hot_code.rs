@@ -122,6 +122,7 @@ fn candidate(
         base: busy.floor.as_ref().map(|floor| floor.samples as f64),
         pass: busy.near.as_ref().map(|near| near.samples as f64),
         fail: Some(busy.time.samples as f64),
+        most: None,
     };
     Candidate {
         used: used_up(busy.cpu.fail()) * (share / enough).clamp(0.0, 1.0),

@@ -21,7 +21,7 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
     let all: Vec<&ParticipantRow> = scene.run.participants.iter().filter(began).collect();
     let failures = by_reason(&all);
     // Before anybody came nobody was sent away.
-    let since = |count: usize| Reading { base: Some(0.0), pass: None, fail: Some(count as f64) };
+    let since = |count: usize| Reading { base: Some(0.0), fail: Some(count as f64), ..Reading::default() };
     let failed: usize = failures.iter().map(|(_, list)| list.len()).sum();
     let Some((reason, most)) = failures.first() else {
         return waited(scene, &all).seen();
@@ -52,7 +52,7 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
 fn waited(scene: &Scene<'_>, all: &[&ParticipantRow]) -> Candidate {
     let furthest = all.iter().filter_map(|row| row.reached.keys().max()).max();
     let got_to = furthest.map_or("started", |phase| phase.key());
-    let since = Reading { base: Some(0.0), pass: None, fail: Some(all.len() as f64) };
+    let since = Reading { base: Some(0.0), fail: Some(all.len() as f64), ..Reading::default() };
     Candidate {
         evidence: vec![Evidence::new(
             format!("participants who waited until the end, none beyond {got_to}"),

@@ -7,7 +7,7 @@
 use throng_observation::RunTime;
 use throng_observation::host::Unit;
 use throng_observation::host::catalogue as metric;
-use throng_observation::host::measured::Window;
+use throng_observation::host::measured::{Measured, Window};
 use throng_observation::units::percent;
 
 use super::{Candidate, Evidence, Seen};
@@ -21,9 +21,11 @@ const LOSS_MIN: f64 = 0.01;
 const LOSS_FULL: f64 = 0.05;
 /// Of what users miss more, so much at least is missing between the card and them; the rest is other traffic of the card.
 const GAP_OF_LOSS_MIN: f64 = 0.5;
+/// With more other traffic than this on the card, what it sends says nothing of the users.
+const BESIDE_MAX: f64 = 0.5;
 
 pub(super) fn check(scene: &Scene<'_>) -> Seen {
-    let Some((line, _)) = scene.top(&metric::NIC_TX_BYTES) else {
+    let Some(line) = way_to_users(scene) else {
         return Seen::Unseen("what the server's card sends");
     };
     let interface = line.label("interface");
@@ -38,6 +40,13 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
     let of_card = scene.reading(|window| line.mean(whole_seconds(window)));
     let sent = of_card.less(own_on(scene, interface));
     let gap = sent.with(scene.users.received, |sent, received| ((sent - received) / sent.max(1.0)).max(0.0));
+    let beside = gap.pass.or(gap.base).filter(|_| has_floor).unwrap_or(0.0);
+    if beside > BESIDE_MAX {
+        return Seen::Fine(format!(
+            "Lost on the way: {interface} sends more to others than to the users ({} of it), so that it cannot be told",
+            percent(beside)
+        ));
+    }
     // The nearer load shares more of what is not media with the failing one.
     let grown = |of: Reading| of.fail() - of.pass.or(of.base).filter(|_| has_floor).unwrap_or(0.0);
     if grown(gap) < GAP_OF_LOSS_MIN * grown(loss) {
@@ -74,6 +83,18 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         ..Candidate::new(KEY, "Packets leave the server and are lost on the way", "network path")
     }
     .seen()
+}
+
+/// The card by which the users are served: what it sends is nearest to what they receive, under the load that passed.
+fn way_to_users<'a>(scene: &Scene<'a>) -> Option<Measured<'a>> {
+    let received = scene.users.received;
+    let window = scene.windows.pass.or(scene.windows.base).unwrap_or(scene.fail).window;
+    let received = received.pass.or(received.base).or(received.fail).unwrap_or(0.0);
+    let off = |line: &Measured<'_>| {
+        let sent = line.mean(whole_seconds(window)).unwrap_or(0.0);
+        ((sent + 1.0) / (received + 1.0)).ln().abs()
+    };
+    scene.host.metric(metric::NIC_TX_BYTES.name).iter().copied().min_by(|a, b| off(a).total_cmp(&off(b)))
 }
 
 /// What the generator itself sent through the interface, bytes a second: loopback carries both directions, and there our

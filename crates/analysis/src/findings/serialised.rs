@@ -148,7 +148,7 @@ pub(super) fn locks(scene: &Scene<'_>) -> Seen {
     let share_line = Evidence::new(
         "share of samples in locks",
         Unit::Ratio,
-        Reading { base: at("base"), pass: at("full"), fail: lock_share },
+        Reading { base: at("base"), pass: at("full"), fail: lock_share, most: None },
     );
     let Some(turns) = turns else {
         let share = lock_share.unwrap_or(0.0);

@@ -30,7 +30,8 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         return Seen::Fine("No watched process ended".into());
     };
     let at_s = first.at.as_secs_f64();
-    let once = |count: usize| Reading { base: Some(0.0), pass: Some(0.0), fail: Some(count as f64) };
+    let once =
+        |count: usize| Reading { base: Some(0.0), pass: Some(0.0), fail: Some(count as f64), most: None };
     Candidate {
         used: 1.0,
         refuses: true,

@@ -71,8 +71,8 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
     };
     let alone =
         at_share(joins.iter().filter(|join| join.before == 0).map(|join| join.took_ms).collect(), 0.5);
-    let times = Reading { base: alone, pass: in_stretch(scene.windows.pass), fail: p95 };
-    let waiting = Reading { base: Some(0.0), pass: None, fail: Some(most as f64) };
+    let times = Reading { base: alone, pass: in_stretch(scene.windows.pass), fail: p95, most: None };
+    let waiting = Reading { base: Some(0.0), fail: Some(most as f64), ..Reading::default() };
     let at_once = (law.alone_ms / law.each_ms).round().max(1.0);
     let how = if at_once < 2.0 {
         format!("one after the other, {} each", duration_ms(law.each_ms))

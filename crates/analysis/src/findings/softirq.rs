@@ -14,14 +14,15 @@ pub(super) const KEY: &str = "softirq";
 const SOFTIRQ_MIN: f64 = 0.80;
 
 pub(super) fn check(scene: &Scene<'_>) -> Seen {
-    let core = scene.top(&metric::CORE_SOFTIRQ);
+    let core = scene.top_grown(&metric::CORE_SOFTIRQ);
     let dropped = scene.rate(&metric::SOFTNET_DROPPED);
     let squeezed = scene.rate(&metric::SOFTNET_TIME_SQUEEZE);
     let Some((series, share)) = core else {
         return Seen::Unseen("soft interrupts of each CPU");
     };
     let refuses = dropped.begins() && dropped.fail() >= 1.0;
-    if share.fail() < super::score::USED_FROM && !refuses {
+    let is_full = share.fail() >= super::score::USED_FROM;
+    if !is_full && !refuses {
         return Seen::Fine(format!(
             "Soft interrupts: {} of the busiest CPU, {:.0} packets dropped a second",
             percent(share.fail()),
@@ -40,8 +41,8 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         crossed_at_s: crossed,
         series: vec![series.series.id],
         evidence: vec![
-            Evidence::new(format!("core.softirq of CPU {cpu}"), Unit::Ratio, share).limit(Some(1.0)).crossed(crossed).decides(),
-            Evidence::new("softnet.dropped", Unit::PerSecond, dropped).limit(Some(0.0)).decides(),
+            Evidence::new(format!("core.softirq of CPU {cpu}"), Unit::Ratio, share).limit(Some(1.0)).crossed(crossed).decides_if(!refuses || is_full),
+            Evidence::new("softnet.dropped", Unit::PerSecond, dropped).limit(Some(0.0)).decides_if(refuses && !is_full),
             Evidence::new("softnet.time_squeeze", Unit::PerSecond, squeezed),
         ],
         change: "Spread packets over CPUs: more queues of the card (ethtool -L), their interrupts on different CPUs, or RPS (rps_cpus); net.core.netdev_max_backlog for bursts".into(),

@@ -139,7 +139,12 @@ fn candidate(
             let values: Vec<f64> = hot.pool.iter().filter_map(|thread| of(&thread.cpu)).collect();
             (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
         };
-        let mean = Reading { base: rest(|r| r.base), pass: rest(|r| r.pass), fail: rest(|r| r.fail) };
+        let mean = Reading {
+            base: rest(|r| r.base),
+            pass: rest(|r| r.pass),
+            fail: rest(|r| r.fail),
+            most: rest(|r| r.most),
+        };
         let name = format!("mean of the {} threads {}", hot.pool.len(), thread.group);
         evidence.push(Evidence::new(name, Unit::Ratio, mean).limit(Some(1.0)));
     }

@@ -37,6 +37,7 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         base: drops.base.or(of_host.base),
         pass: drops.pass.or(of_host.pass),
         fail: drops.fail.or(of_host.fail),
+        most: drops.most.or(of_host.most),
     };
     let fullest = scene.fullest(&metric::SOCKET_RECEIVE_QUEUE);
     let share = fullest.as_ref().map_or(0.0, |(_, reading, limit)| reading.fail() / limit);

@@ -248,6 +248,19 @@ fn moments_in_which_a_thread_is_full_are_named_last() {
 }
 
 #[test]
+fn a_moment_that_lies_in_two_readings_is_one() {
+    check("cpu_bursts", |world| {
+        world.without("thread.cpu").without("thread.run_queue_wait");
+        world.bursty_thread("media", "worker-0", 11, |m| match (m.over, m.tenth) {
+            (true, 3) => 0.70,
+            (true, 4) => 0.66,
+            _ => 0.008 * m.users,
+        });
+        world.process("media", |m| 0.01 * m.users);
+    });
+}
+
+#[test]
 fn joins_that_wait_for_each_other_are_serialised_signalling() {
     let mut world = World::new();
     plant_of("signalling_serialised")(&mut world);

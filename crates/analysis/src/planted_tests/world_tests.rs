@@ -278,7 +278,7 @@ impl World {
                 Harm::NotServed => Clause::NotConnected,
             };
             clauses[clause as usize] = bad;
-            run.experience.push(ExperienceRow { second, cohort: CohortId(0), users, bad, clauses });
+            run.experience.push(ExperienceRow { second, users, bad, clauses, ..ExperienceRow::default() });
             let connected = if not_served { users.min(PASS) } else { users };
             run.crowd.push(CrowdRow {
                 second,

@@ -86,7 +86,7 @@ impl Scene<'_> {
         let at = |value: Option<f64>, stretch: Option<crate::windows::Stretch>| {
             value.or_else(|| otherwise(stretch?.window))
         };
-        Reading { base: at(of.base, self.windows.base), pass: at(of.pass, self.windows.pass), fail: of.fail }
+        Reading { base: at(of.base, self.windows.base), pass: at(of.pass, self.windows.pass), ..of }
     }
 }
 

@@ -8,6 +8,8 @@ pub(crate) struct Reading {
     pub(crate) base: Option<f64>,
     pub(crate) pass: Option<f64>,
     pub(crate) fail: Option<f64>,
+    /// The most under any load that passed.
+    pub(crate) most: Option<f64>,
 }
 
 /// Whether something is more where users suffer than where they were served well.
@@ -34,6 +36,9 @@ fn steps(unit: Unit) -> (f64, f64) {
     }
 }
 
+/// Errors are more than under the loads that passed when there are so many times as many.
+const ERRORS_MORE: f64 = 1.25;
+
 impl Reading {
     pub(crate) fn fail(&self) -> f64 {
         self.fail.unwrap_or(0.0)
@@ -50,7 +55,23 @@ impl Reading {
         let (Some(before), Some(fail)) = (self.before(), self.fail) else { return Change::Unknown };
         let (grain, factor) = steps(unit);
         let before = before.max(0.0);
-        if fail - before >= grain && fail >= before * factor { Change::Grew } else { Change::Same }
+        let has_grown = fail - before >= grain && fail >= before * factor;
+        if has_grown && self.surpasses(unit) { Change::Grew } else { Change::Same }
+    }
+
+    /// Whether no load that passed had as much of it: users were served well with that much. What fills up may have been full
+    /// just before; errors must have become more.
+    pub(crate) fn surpasses(&self, unit: Unit) -> bool {
+        let (Some(most), Some(fail)) = (self.most, self.fail) else { return true };
+        match unit {
+            Unit::PerSecond => self.has_more_errors(),
+            _ => fail + steps(unit).0 >= most,
+        }
+    }
+
+    /// Whether there are clearly more of it than under any load that passed.
+    pub(crate) fn has_more_errors(&self) -> bool {
+        self.most.zip(self.fail).is_none_or(|(most, fail)| fail >= most * ERRORS_MORE)
     }
 
     /// Whether it is known to have been there before, as much as in the failing load.
@@ -71,8 +92,9 @@ impl Reading {
     }
 
     pub(crate) fn map(self, f: impl Fn(f64) -> f64) -> Self {
-        let [base, pass, fail] = [self.base, self.pass, self.fail].map(|value| value.map(&f));
-        Self { base, pass, fail }
+        let [base, pass, fail, most] =
+            [self.base, self.pass, self.fail, self.most].map(|value| value.map(&f));
+        Self { base, pass, fail, most }
     }
 
     /// Less another, where that is known; never below 0.
@@ -82,6 +104,7 @@ impl Reading {
             base: less(self.base, other.base),
             pass: less(self.pass, other.pass),
             fail: less(self.fail, other.fail),
+            most: less(self.most, other.most),
         }
     }
 
@@ -91,6 +114,7 @@ impl Reading {
             base: both(self.base, other.base),
             pass: both(self.pass, other.pass),
             fail: both(self.fail, other.fail),
+            most: both(self.most, other.most),
         }
     }
 }
@@ -115,8 +139,15 @@ mod tests {
             (Unit::PerSecond, Some(5.0), None, Some(5.6), Same),
             (Unit::Milliseconds, Some(2.0), None, Some(80.0), Grew),
         ] {
-            let reading = Reading { base, pass, fail };
+            let reading = Reading { base, pass, fail, most: None };
             assert_eq!(reading.change(unit), expect, "{reading:?} {unit:?}");
         }
+        let after = |unit, most: f64| {
+            let (base, pass, fail) = (Some(0.0), None, Some(0.95));
+            Reading { base, pass, fail, most: Some(most) }.change(unit)
+        };
+        assert_eq!(after(Unit::Ratio, 0.94), Grew, "nearly full before");
+        assert_eq!(after(Unit::Ratio, 0.99), Same, "fuller, and users were well");
+        assert_eq!((after(Unit::PerSecond, 0.5), after(Unit::PerSecond, 0.9)), (Grew, Same));
     }
 }

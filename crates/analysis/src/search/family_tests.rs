@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use throng_observation::{Goal, HoldRow, Passed, RunTime};
 
-use super::simulated_tests::Dice;
+use super::dice::Dice;
 use super::*;
 use crate::capacity::{Capacity, Conclusion};
 
@@ -205,7 +205,7 @@ fn played(model: &mut Model, pace: Pace, minutes: i64) -> (Vec<HoldRow>, i64) {
         let second = Second {
             at: RunTime(at * 1_000_000),
             users,
-            bad,
+            bad: f64::from(bad),
             delay_ms: Some(delay_ms),
             is_limited: false,
             is_complete: complete_for >= 3,

@@ -52,6 +52,7 @@ pub(crate) struct Holding {
     /// Judged seconds in a row that were bad, and that were good since the last bad one.
     bad_s: u32,
     good_s: u32,
+    bad_user_seconds: f64,
     /// It failed so clearly that no more seconds are needed.
     is_lost: bool,
 }
@@ -70,6 +71,7 @@ impl Holding {
             hard_limited_s: 0,
             bad_s: 0,
             good_s: 0,
+            bad_user_seconds: 0.0,
             is_lost: false,
         }
     }
@@ -88,7 +90,7 @@ impl Holding {
     }
 
     pub(crate) fn second(&mut self, second: &Second) -> Verdict {
-        let is_hard = f64::from(second.bad) > HARD_RATIO * f64::from(second.users.max(1));
+        let is_hard = second.bad > HARD_RATIO * f64::from(second.users.max(1));
         if is_hard {
             self.hard_s += 1;
             self.hard_limited_s += u32::from(second.is_limited);
@@ -178,7 +180,8 @@ impl Holding {
     fn judge(&mut self, second: &Second) {
         self.row.seconds += 1;
         self.row.user_seconds += u64::from(second.users);
-        self.row.bad_user_seconds += u64::from(second.bad);
+        self.bad_user_seconds += second.bad;
+        self.row.bad_user_seconds = self.bad_user_seconds.round() as u64;
         if second.is_limited {
             // Whatever it was like, it says nothing of the server.
             self.row.limited_seconds += 1;

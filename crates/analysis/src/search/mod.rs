@@ -33,6 +33,8 @@ pub(crate) use recovery::NEVER as NEVER_BACK;
 use recovery::{Recovered, Recovery};
 
 #[cfg(test)]
+pub(crate) mod dice;
+#[cfg(test)]
 mod family_tests;
 #[cfg(test)]
 mod simulated_tests;
@@ -69,8 +71,8 @@ pub struct Second {
     pub at: RunTime,
     /// Participants who should have been served.
     pub users: u32,
-    /// Those for whom it was a bad second.
-    pub bad: u32,
+    /// For how many of them it was a bad second, each by the share of the people whom it received badly.
+    pub bad: f64,
     /// Median of the relative delay of frames, milliseconds; tells when queues have settled.
     pub delay_ms: Option<f64>,
     /// Whether the generator was past its own limits.

@@ -40,7 +40,7 @@ impl Recovery {
     pub(crate) fn second(&mut self, second: &Second) -> Recovered {
         self.seconds += 1;
         let may_be_bad = self.settings.goal.bad_ratio_max() * f64::from(second.users);
-        let is_good = second.is_complete && second.users > 0 && f64::from(second.bad) <= may_be_bad;
+        let is_good = second.is_complete && second.users > 0 && second.bad <= may_be_bad;
         self.good = if is_good { self.good + 1 } else { 0 };
         if self.good >= GOOD_SECONDS {
             // The good seconds themselves were not needed.

@@ -2,26 +2,9 @@
 
 use throng_observation::{Goal, HoldRow, RunTime};
 
+use super::dice::Dice;
 use super::*;
 use crate::capacity::{Capacity, Conclusion};
-
-/// A small generator of numbers that are the same every time (SplitMix64).
-pub(super) struct Dice(pub(super) u64);
-
-impl Dice {
-    pub(super) fn roll(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    /// About normal, by the sum of twelve.
-    pub(super) fn normal(&mut self) -> f64 {
-        (0..12).map(|_| self.roll()).sum::<f64>() - 6.0
-    }
-}
 
 /// A server with a capacity, noise around it, and a queue.
 struct Server {
@@ -99,7 +82,7 @@ fn search(settings: Settings, server: &mut Server) -> (Search, Vec<HoldRow>, i64
         let second = Second {
             at: RunTime(at * 1_000_000),
             users,
-            bad,
+            bad: f64::from(bad),
             delay_ms: Some(delay_ms),
             is_limited: f64::from(users) > server.generator || server.disturbed.contains(&at),
             is_complete: complete_for >= 3,

@@ -21,7 +21,7 @@ impl Trials {
     }
 
     /// Counts a second in which `bad` of `users` fared badly; true when it was a bad one.
-    pub(crate) fn add(&mut self, users: u32, bad: u32) -> bool {
+    pub(crate) fn add(&mut self, users: u32, bad: f64) -> bool {
         let is_bad = self.is_bad(users, bad);
         if is_bad {
             self.bad += 1;
@@ -32,17 +32,17 @@ impl Trials {
     }
 
     /// One user in a hundred may fare badly, but of twenty there is no hundredth: of a small crowd a lone user's bad second
-    /// is excused, unless it and the one before are more than the goal allows of all user-seconds since then.
-    fn is_bad(&mut self, users: u32, bad: u32) -> bool {
+    /// is excused, as is one of many whom each of them sees, unless it and the one before are more than the goal allows of all user-seconds since then.
+    fn is_bad(&mut self, users: u32, bad: f64) -> bool {
         let allowed = self.goal.bad_ratio_max();
         let since = self.since_lone.map(|user_seconds| user_seconds + u64::from(users));
-        if f64::from(bad) <= allowed * f64::from(users) {
+        if bad <= allowed * f64::from(users) {
             self.since_lone = since;
             return false;
         }
         self.since_lone = Some(0);
         let is_repeated = since.is_some_and(|user_seconds| 2.0 / user_seconds as f64 > allowed);
-        bad > 1 || is_repeated
+        bad > 1.0 || is_repeated
     }
 
     /// Seconds that may be bad.
@@ -71,7 +71,7 @@ mod tests {
     fn after(goal: Goal, whole_s: u32, seconds: &[(u32, u32)]) -> Passed {
         let mut trials = Trials::new(goal, whole_s);
         for (users, bad) in seconds {
-            trials.add(*users, *bad);
+            trials.add(*users, f64::from(*bad));
         }
         trials.passed()
     }
@@ -99,7 +99,7 @@ mod tests {
     fn a_lone_users_bad_second_is_excused_in_a_small_crowd_and_a_steady_one_is_not() {
         let bad_of = |users: u32, seconds: &[u32]| {
             let mut trials = Trials::new(Goal::Acceptable, 60);
-            seconds.iter().filter(|bad| trials.add(users, **bad)).count()
+            seconds.iter().filter(|bad| trials.add(users, f64::from(**bad))).count()
         };
         assert_eq!(bad_of(20, &[0, 1, 0, 0, 0]), 0, "a hiccup of one of twenty");
         assert_eq!(bad_of(20, &[1; 10]), 9, "one who is served badly all the time");

@@ -178,7 +178,7 @@ impl Searching<'_> {
                 is_limited: seen.is_limited,
                 is_complete: self.crowd.was_complete(seen.ends_at()),
             };
-            let is_bad = seen.bad * 100 > seen.users;
+            let is_bad = seen.bad * 100.0 > f64::from(seen.users);
             self.moments.second(&self.search.progress(), second.is_complete, is_bad);
             for row in self.search.second(&second) {
                 self.ladder.step(&row, self.search.progress().passing);

@@ -14,7 +14,7 @@ const SECONDS_KEPT: i64 = 10;
 pub(super) struct Seen {
     pub(super) second: i64,
     pub(super) users: u32,
-    pub(super) bad: u32,
+    pub(super) bad: f64,
     pub(super) delay_ms: Option<f64>,
     pub(super) is_limited: bool,
 }
@@ -84,7 +84,7 @@ impl Heard {
                     self.open = Seen { second: row.second, ..Seen::default() };
                 }
                 self.open.users += row.users;
-                self.open.bad += row.bad;
+                self.open.bad += row.bad_users();
                 if row.cohort.0 + 1 == self.cohorts {
                     self.close();
                 }
@@ -151,7 +151,7 @@ mod tests {
         assert!(seconds.take().is_empty());
         seconds.hear(&experience(1, 5, 2));
         let seen = seconds.take();
-        assert_eq!((seen[0].users, seen[0].bad, seen[0].is_limited), (8, 3, true));
+        assert_eq!((seen[0].users, seen[0].bad, seen[0].is_limited), (8, 3.0, true));
         assert!(seen[0].delay_ms.is_some_and(|ms| (ms - 20.0).abs() < 0.5), "{seen:?}");
         assert_eq!(seen[0].ends_at(), RunTime(5_000_000));
     }

@@ -34,9 +34,6 @@ impl LossJudge {
 /// A shorter stretch says too little of a frame rate.
 const RATE_STRETCH_US_MIN: u64 = 500_000;
 
-/// Seconds of which something is remembered: intervals come at most two seconds after the second in which they lie.
-const SECONDS_KEPT: usize = 4;
-
 /// The clauses that a track's interval broke, as bits of [`Clause::bit`].
 pub(super) fn broken(interval: &TrackInterval, bad_if: &BadIf, loss: &mut LossJudge) -> u8 {
     let counters = &interval.counters;
@@ -71,33 +68,33 @@ pub(super) fn unheard(interval: &SentInterval, bad_if: &BadIf) -> u8 {
     if loss > bad_if.loss_ratio_max && lost >= LOST_MIN as f64 { Clause::Loss.bit() } else { 0 }
 }
 
-/// The broken clauses of a participant's last seconds.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct LastSeconds([(i64, u8); SECONDS_KEPT]);
-
-impl Default for LastSeconds {
-    fn default() -> Self {
-        Self([(i64::MIN, 0); SECONDS_KEPT])
-    }
+/// A participant's second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Fared {
+    /// What was bad about it, as bits of [`Clause::bit`].
+    pub(super) bits: u8,
+    /// The share of the people whom it should see that it received badly, thousandths.
+    pub(super) badly_milli: u32,
+    /// Streams that stood still because their senders paused: they are not counted.
+    pub(super) paused: u32,
 }
 
-impl LastSeconds {
-    pub(super) fn add(&mut self, second: i64, bits: u8) {
-        let place = &mut self.0[second.rem_euclid(SECONDS_KEPT as i64) as usize];
-        *place = (second, if place.0 == second { place.1 | bits } else { bits });
-    }
-
-    pub(super) fn of(&self, second: i64) -> u8 {
-        let (kept, bits) = self.0[second.rem_euclid(SECONDS_KEPT as i64) as usize];
-        if kept == second { bits } else { 0 }
+impl Fared {
+    /// Good where no bit is set, and bad as a whole where any is.
+    pub(super) fn whole(bits: u8) -> Self {
+        Self { bits, badly_milli: if bits == 0 { 0 } else { 1_000 }, paused: 0 }
     }
 }
 
 /// Adds a participant's second to its cohort's row.
-pub(super) fn count(rows: &mut [ExperienceRow], cohort: CohortId, bits: u8) {
+pub(super) fn count(rows: &mut [ExperienceRow], cohort: CohortId, fared: Fared) {
+    let bits = fared.bits;
     let Some(row) = rows.get_mut(usize::from(cohort.0)) else { return };
     row.users += 1;
-    row.bad += u32::from(bits != 0);
+    if bits != 0 {
+        row.bad += 1;
+        row.uncounted_milli += 1_000_u32.saturating_sub(fared.badly_milli);
+    }
     for (clause, count) in Clause::ALL.iter().zip(&mut row.clauses) {
         *count += u32::from(bits & clause.bit() != 0);
     }
@@ -186,6 +183,7 @@ mod tests {
                 round_trip_s: None,
                 remote_loss_ratio,
                 allowed_bps: 1e6,
+                wanted_bps: 1e6,
                 pause_us_max: 0,
                 held_us_max: 0,
             };
@@ -197,23 +195,12 @@ mod tests {
     }
 
     #[test]
-    fn a_second_keeps_what_any_of_its_intervals_broke_and_forgets_what_is_long_past() {
-        let mut seconds = LastSeconds::default();
-        seconds.add(7, Clause::Loss.bit());
-        seconds.add(7, Clause::Fps.bit());
-        assert_eq!(seconds.of(7), Clause::Loss.bit() | Clause::Fps.bit());
-        assert_eq!((seconds.of(3), seconds.of(11)), (0, 0));
-        seconds.add(11, 0);
-        assert_eq!(seconds.of(7), 0);
-    }
-
-    #[test]
     fn a_participant_in_two_clauses_is_one_bad_user() {
         let mut rows = [ExperienceRow::default()];
-        count(&mut rows, CohortId(0), Clause::Loss.bit() | Clause::Delay.bit());
-        count(&mut rows, CohortId(0), 0);
-        count(&mut rows, CohortId(9), 0);
-        assert_eq!((rows[0].users, rows[0].bad), (2, 1));
+        count(&mut rows, CohortId(0), Fared::whole(Clause::Loss.bit() | Clause::Delay.bit()));
+        count(&mut rows, CohortId(0), Fared::default());
+        count(&mut rows, CohortId(9), Fared::default());
+        assert_eq!((rows[0].users, rows[0].bad, rows[0].uncounted_milli), (2, 1, 0));
         assert_eq!(rows[0].clauses.iter().sum::<u32>(), 2);
     }
 }

@@ -9,8 +9,10 @@ use throng_observation::{
     RunTime, TrackCounters, TrackId, TrackInterval,
 };
 
-use super::experience::{LastSeconds, LossJudge, broken};
+use super::experience::{Fared, LossJudge, broken};
+use super::last_seconds::{LastSeconds, Noted};
 use super::missing::Silence;
+use super::pauses;
 use super::seconds::Seconds;
 use crate::config::Join;
 use crate::live::{ParticipantFigures, TrackFigures};
@@ -33,8 +35,10 @@ pub(super) struct Member {
     played: [i64; 4],
     /// Whether it ever received media.
     has_begun: bool,
-    /// What was bad about its last seconds.
-    fared: LastSeconds,
+    /// What its receiver said of its last seconds, of who only sends.
+    heard: LastSeconds,
+    /// How long its picture paused in its last seconds by its own doing.
+    pauses: LastSeconds,
     /// Whether it sends media; who only sends is not waiting for any.
     pub(super) sends: bool,
     /// When it was mute last, in sound and in picture.
@@ -72,6 +76,8 @@ struct Track {
     jitter_us: Option<u32>,
     oven_delay_us: Option<u32>,
     last: TrackCounters,
+    /// What was bad about its last seconds.
+    fared: LastSeconds,
     loss: LossJudge,
     last_delay_us_max: Option<u32>,
 }
@@ -87,7 +93,8 @@ impl Member {
             state: State::Awaited,
             played: [i64::MIN; 4],
             has_begun: false,
-            fared: LastSeconds::default(),
+            heard: LastSeconds::default(),
+            pauses: LastSeconds::default(),
             sends: false,
             silences: Default::default(),
             dismissed_at: None,
@@ -222,14 +229,57 @@ impl Member {
         self.tracks.is_empty()
     }
 
-    /// Notes what was bad about a second.
-    pub(super) fn fared(&mut self, second: i64, bits: u8) {
-        self.fared.add(second, bits);
+    /// Notes what its receiver said of a second.
+    pub(super) fn heard(&mut self, second: i64, bits: u8) {
+        self.heard.add(second, Noted::new(bits, 0));
     }
 
-    /// What was bad about `second`, as bits of [`Clause::bit`]; `None` if it was not to be served throughout it. Who has no
+    /// Notes that its picture paused in a second.
+    pub(super) fn paused(&mut self, second: i64, pause_us: u64) {
+        self.pauses.add(second, Noted::new(0, pause_us));
+    }
+
+    /// How long its picture paused in a second by its own doing, microseconds.
+    pub(super) fn pause_us(&self, second: i64) -> u64 {
+        self.pauses.of(second).map_or(0, Noted::still_us)
+    }
+
+    /// What its tracks say of a second. People whom it should see are told by who sends them; of whom nothing is known, as of
+    /// a stream that is watched, all are one.
+    fn received(&self, second: i64, pause_us: impl Fn(ParticipantId) -> u64) -> Fared {
+        let mut fared = Fared::default();
+        let (mut people, mut badly): (Vec<Option<ParticipantId>>, Vec<Option<ParticipantId>>) =
+            Default::default();
+        for track in &self.tracks {
+            let Some(noted) = track.fared.of(second) else { continue };
+            let mut bits = noted.bits;
+            let is_paused = bits & Clause::Freeze.bit() != 0
+                && track.sender.is_some_and(|sender| pauses::explains(pause_us(sender), noted.still_us()));
+            if is_paused {
+                bits &= !Clause::Freeze.bit();
+                fared.paused += 1;
+            }
+            fared.bits |= bits;
+            if !people.contains(&track.sender) {
+                people.push(track.sender);
+            }
+            if bits != 0 && !badly.contains(&track.sender) {
+                badly.push(track.sender);
+            }
+        }
+        fared.badly_milli = (badly.len() * 1_000 / people.len().max(1)) as u32;
+        fared
+    }
+
+    /// What `second` was like; `None` if it was not to be served throughout it. Who has no
     /// media yet is given `join_ms_max`; who failed is served badly until it was to leave, or somebody dismisses it.
-    pub(super) fn experience(&self, second: i64, bad_if: &BadIf) -> Option<u8> {
+    /// `pause_us` says how long somebody's picture paused in it.
+    pub(super) fn experience(
+        &self,
+        second: i64,
+        bad_if: &BadIf,
+        pause_us: impl Fn(ParticipantId) -> u64,
+    ) -> Option<Fared> {
         let end = RunTime((second + 1) * 1_000_000);
         let is_over = |at: &RunTime| *at < end;
         // The second is judged when it is over for a while: what became of somebody later says nothing of it.
@@ -248,16 +298,16 @@ impl Member {
         let patience = RunTime(self.join.at.0 + (bad_if.join_ms_max * 1e3) as i64);
         if has_played {
             // The second in which it joined is not a whole one.
-            return (self.join.at.second() < second).then(|| self.fared.of(second));
+            return (self.join.at.second() < second).then(|| self.received(second, pause_us));
         }
         if self.connected && self.sends && self.receives_nothing() {
-            return Some(self.fared.of(second));
+            return Some(Fared::whole(self.heard.of(second).map_or(0, |noted| noted.bits)));
         }
         let is_lost = has_failed || patience < RunTime(second * 1_000_000);
         // Who has left since is not connected any more, but was.
         let was_connected = self.connected || matches!(self.state, State::Ended(..)) && self.was_connected();
         let lacks = if was_connected && !has_failed { Clause::NoMedia } else { Clause::NotConnected };
-        is_lost.then(|| lacks.bit())
+        is_lost.then(|| Fared::whole(lacks.bit()))
     }
 
     /// Marks `second` as played; true the first time.
@@ -328,7 +378,7 @@ impl Member {
             is_first = track.counters.active_us == 0;
             track.add(interval);
             let bits = broken(interval, bad_if, &mut track.loss);
-            self.fared.add(second, bits);
+            track.fared.add(second, Noted::new(bits, interval.counters.freeze_us));
         }
         self.tracks_unwritten |= is_first;
     }
@@ -410,6 +460,7 @@ impl Track {
             jitter_us: None,
             oven_delay_us: None,
             last: TrackCounters::default(),
+            fared: LastSeconds::default(),
             loss: LossJudge::default(),
             last_delay_us_max: None,
         }

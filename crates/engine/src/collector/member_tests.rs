@@ -45,7 +45,7 @@ fn a_visit_that_ended_well_is_not_bad_in_the_second_in_which_it_still_joined() {
     member.plays_in(5);
     member.ended(RunTime(6_300_000), &Outcome::Completed, &mut seconds);
     // It is judged after the visit is over.
-    let of = |second| member.experience(second, &BadIf::default());
+    let of = |second| member.experience(second, &BadIf::default(), |_| 0).map(|fared| fared.bits);
     assert_eq!([3, 4, 5, 6, 7].map(of), [None, None, Some(0), None, None]);
 }
 
@@ -56,7 +56,8 @@ fn a_second_without_media_is_bad_of_what_was_due_in_it() {
     member.started(RunTime(0), &mut seconds);
     member.reached(Phase::DtlsConnected, RunTime(100_000), &mut seconds);
     let no_media = Clause::NoMedia.bit();
-    let of = |member: &Member, second| member.experience(second, &BadIf::default());
+    let of =
+        |member: &Member, second| member.experience(second, &BadIf::default(), |_| 0).map(|fared| fared.bits);
     assert_eq!([2, 3, 4].map(|second| of(&member, second)), [None, None, Some(no_media)], "it never began");
     member.plays_in(5);
     let missing = TrackCounters { active_us: 1_000_000, missing_us: 1_000_000, ..TrackCounters::default() };
@@ -73,7 +74,7 @@ fn who_failed_is_served_badly_from_then_until_it_was_to_leave() {
     member.reached(Phase::DtlsConnected, RunTime(4_600_000), &mut seconds);
     member.ended(RunTime(6_300_000), &failure(), &mut seconds);
     let bad = Some(Clause::NotConnected.bit());
-    let of = |second| member.experience(second, &BadIf::default());
+    let of = |second| member.experience(second, &BadIf::default(), |_| 0).map(|fared| fared.bits);
     // In the seventh it failed: from its end on it is nobody who joins.
     assert_eq!([4, 5, 6, 7, 8, 9, 10].map(of), [None, None, bad, bad, bad, None, None]);
 }
@@ -95,4 +96,49 @@ fn each_sender_of_a_track_that_changes_hands_has_a_row_of_its_own() {
     };
     let tracks: Vec<_> = rows.iter().filter_map(of).collect();
     assert_eq!(tracks, [(0, "a".into(), 7), (u16::MAX - 1, "b".into(), 10)]);
+}
+
+/// A participant of a conference who sees two others, each with sound and picture.
+fn sees_two() -> Member {
+    let mut member = Member::new(&joins_at(0.0, None));
+    for (track, sender) in [(0, 1), (1, 1), (2, 2), (3, 2)] {
+        member.track_opened(TrackId(track), MediaKind::Video, Codec::Vp8);
+        member.track_from(TrackId(track), Some(ParticipantId(sender).name()));
+    }
+    member.plays_in(5);
+    member
+}
+
+fn frozen(track: u16, freeze_us: u64) -> TrackInterval {
+    let counters = TrackCounters { freeze_us, ..interval(20).counters };
+    TrackInterval { track: TrackId(track), counters, ..interval(20) }
+}
+
+#[test]
+fn who_sees_one_of_two_stand_still_counts_for_a_half() {
+    let mut member = sees_two();
+    let bad_if = BadIf::default();
+    for (track, freeze_us) in [(0, 400_000), (1, 400_000), (2, 0), (3, 0)] {
+        member.interval(&frozen(track, freeze_us), 5, &bad_if);
+    }
+    let fared = member.experience(5, &bad_if, |_| 0).expect("a second");
+    assert_eq!((fared.bits, fared.badly_milli), (Clause::Freeze.bit(), 500));
+    member.interval(&frozen(3, 400_000), 5, &bad_if);
+    let fared = member.experience(5, &bad_if, |_| 0).expect("a second");
+    assert_eq!(fared.badly_milli, 1_000, "nobody was seen well");
+}
+
+#[test]
+fn a_picture_that_paused_in_its_sender_is_not_the_servers() {
+    let mut member = sees_two();
+    let bad_if = BadIf::default();
+    for (track, freeze_us) in [(0, 220_000), (1, 0), (2, 0), (3, 0)] {
+        member.interval(&frozen(track, freeze_us), 5, &bad_if);
+    }
+    let of = |pause_us: u64| {
+        let pause = move |sender: ParticipantId| if sender.0 == 1 { pause_us } else { 0 };
+        member.experience(5, &bad_if, pause).map(|fared| (fared.bits, fared.badly_milli, fared.paused))
+    };
+    assert_eq!(of(180_000), Some((0, 0, 1)));
+    assert_eq!(of(100_000), Some((Clause::Freeze.bit(), 500, 0)), "it stood still for much longer");
 }

@@ -3,8 +3,10 @@
 
 mod experience;
 mod generator;
+mod last_seconds;
 mod member;
 mod missing;
+mod pauses;
 mod picture;
 mod seconds;
 
@@ -13,7 +15,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use throng_observation::run::{CohortId, Ending, EventRow, LayerSwitchRow, Row};
+use throng_observation::run::{CohortId, Ending, EventRow, LayerSwitchRow, ParticipantId, Row};
 use throng_observation::{
     BadIf, Distribution, ExperienceRow, Failure, FailureReason, LayerSwitch, Observation, Outcome, Phase,
     Refused, RunTime, SentInterval, TrackInterval,
@@ -39,6 +41,9 @@ const TRACKS_WRITTEN_EVERY_S: i64 = 30;
 
 /// What is left of a track at its end that is shorter than twice this is no second of its own.
 const LEFTOVER_US: i64 = 125_000;
+
+/// A pause of a sender is felt by its receivers as long after it.
+const REACHES_US: i64 = 500_000;
 
 /// Event rows of one kind; a hostile server can make endless oddities. The rest is told in one row at the end.
 const EVENTS_OF_A_KIND_MAX: u32 = 1000;
@@ -278,8 +283,15 @@ impl Collector {
         // As what is received, or the two would be compared a second apart.
         let second = middle(ended_at, within_a_second(interval.length.as_micros())).max(self.open);
         self.seconds.sent(second, who, member.cohort(), interval);
+        if let Some(pause_us) = pauses::own_pause_us(interval) {
+            let began = RunTime(ended_at.0 - within_a_second(interval.length.as_micros()));
+            // Its receivers' seconds begin at other moments than its own.
+            for second in began.second()..=RunTime(ended_at.0 + REACHES_US).second() {
+                member.paused(second, pause_us);
+            }
+        }
         if member.receives_nothing() {
-            member.fared(second, experience::unheard(interval, &self.desk.bad_if));
+            member.heard(second, experience::unheard(interval, &self.desk.bad_if));
         }
     }
 
@@ -391,17 +403,33 @@ impl Collector {
     }
 
     /// How those fared who should have been served in `second`; nothing of the seconds after joins were offered.
-    fn experience(&self, second: i64) -> Vec<ExperienceRow> {
+    fn experience(&mut self, second: i64) -> Vec<ExperienceRow> {
         let end = RunTime((second + 1) * 1_000_000);
         if second < 0 || end > self.offered_until() {
             return Vec::new();
         }
         let row = |cohort| ExperienceRow { second, cohort: CohortId(cohort), ..ExperienceRow::default() };
         let mut rows: Vec<_> = (0..self.desk.cohorts.max(1)).map(row).collect();
+        let pause_us = |sender: ParticipantId| {
+            self.members.get(sender.0 as usize).map_or(0, |member| member.pause_us(second))
+        };
+        let mut paused = 0;
         for member in &self.members {
-            if let Some(bits) = member.experience(second, &self.desk.bad_if) {
-                experience::count(&mut rows, member.cohort(), bits);
+            if let Some(fared) = member.experience(second, &self.desk.bad_if, pause_us) {
+                paused += fared.paused;
+                experience::count(&mut rows, member.cohort(), fared);
             }
+        }
+        if paused > 0 {
+            self.event_row(EventRow {
+                at: RunTime(second * 1_000_000),
+                participant: None,
+                kind: "sender_paused".to_owned(),
+                count: paused,
+                detail: format!(
+                    "{paused} received pictures stood still because throng's own senders paused: not counted"
+                ),
+            });
         }
         rows
     }

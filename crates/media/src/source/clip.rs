@@ -60,6 +60,7 @@ pub struct Clip {
     ticks: u64,
     /// Frames of the file that are left out: before the first key frame, or incomplete in a recording.
     left_out: u32,
+    frame_bytes_max: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -135,6 +136,21 @@ impl Clip {
     #[must_use]
     pub fn bitrate_bps(&self) -> f64 {
         self.bytes.len() as f64 * 8.0 / self.duration_s()
+    }
+
+    fn largest_frame(&self) -> u32 {
+        let bytes = |frame: &Frame| {
+            let first = frame.first_packet as usize;
+            let packets = self.packets.get(first..first + usize::from(frame.packets)).unwrap_or_default();
+            packets.iter().map(|packet| u32::from(packet.len)).sum::<u32>()
+        };
+        self.frames.iter().map(bytes).max().unwrap_or(0)
+    }
+
+    /// Payload bytes of its largest frame.
+    #[must_use]
+    pub fn frame_bytes_max(&self) -> usize {
+        self.frame_bytes_max as usize
     }
 
     /// Length of the loop in units of the clock; at least 1.
@@ -284,7 +300,9 @@ pub(super) struct ClipBuilder {
 impl ClipBuilder {
     pub(super) fn new(codec: Codec, clock_rate: u32) -> Self {
         let (bytes, packets, frames) = (Vec::new(), Vec::new(), Vec::new());
-        Self { clip: Clip { codec, clock_rate, bytes, packets, frames, ticks: 0, left_out: 0 }, last: None }
+        let (ticks, left_out, frame_bytes_max) = (0, 0, 0);
+        let clip = Clip { codec, clock_rate, bytes, packets, frames, ticks, left_out, frame_bytes_max };
+        Self { clip, last: None }
     }
 
     /// Appends a frame that is due `at` units of the clock after some beginning; times only grow. What comes before the
@@ -347,6 +365,7 @@ impl ClipBuilder {
             .clamp(1, u64::from(PAUSE_MAX_S * self.clip.clock_rate));
         self.clip.ticks = frames.last().map_or(0, |frame| frame.at) + last;
         self.clip.bytes.shrink_to_fit();
+        self.clip.frame_bytes_max = self.clip.largest_frame();
         Ok(self.clip)
     }
 }

@@ -241,14 +241,30 @@ impl<'a> Measured<'a> {
         at.or(pieces.last()).map(|(value, _)| *value)
     }
 
-    /// Of the time that was read in pieces of at most `moment_us`, the share in which the value was `level` or more; `None` where
-    /// that was less than half of the window.
+    /// Of the time that was read in pieces of at most `moment_us`, the share in which the value was `level` (of 1) or more; `None`
+    /// where that was less than half of the window. A moment as short as a reading mostly lies in two of them: what both have
+    /// above the median reading is then one.
     #[must_use]
     pub fn share_of_moments(&self, window: Window, level: f64, moment_us: i64) -> Option<f64> {
-        let (mut known_us, mut reached_us) = (0, 0);
-        for (from, until, value) in self.pieces(window).filter(|(from, until, _)| until - from <= moment_us) {
-            known_us += until - from;
-            reached_us += if value >= level { until - from } else { 0 };
+        let pieces: Vec<_> =
+            self.pieces(window).filter(|(from, until, _)| until - from <= moment_us).collect();
+        let mut values: Vec<f64> = pieces.iter().map(|(.., value)| *value).collect();
+        values.sort_unstable_by(f64::total_cmp);
+        let usual = values.get(values.len() / 2).copied().unwrap_or(0.0).min(level);
+        let known_us: i64 = pieces.iter().map(|(from, until, _)| until - from).sum();
+        let is_one_moment = |a: f64, b: f64| {
+            a.min(b) > usual && a.max(b) < level && a + b - 2.0 * usual >= level * (1.0 - usual)
+        };
+        let (mut reached_us, mut at) = (0, 0);
+        while let Some((from, until, value)) = pieces.get(at) {
+            let next = pieces.get(at + 1).filter(|(next, ..)| next == until);
+            if *value >= level {
+                reached_us += until - from;
+            } else if next.is_some_and(|(.., next)| is_one_moment(*value, *next)) {
+                reached_us += until - from;
+                at += 1;
+            }
+            at += 1;
         }
         (known_us > 0 && known_us * 2 >= window.until_us - window.from_us)
             .then(|| reached_us as f64 / known_us as f64)

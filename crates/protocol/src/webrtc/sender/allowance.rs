@@ -46,6 +46,11 @@ impl Allowance {
         self.by_loss_bps = wanted_bps * share.min(1.0);
     }
 
+    /// What it would send if nobody said less, bits per second.
+    pub(super) fn wanted_bps(&self) -> f64 {
+        self.wanted_bps
+    }
+
     /// The receiver can take so much.
     pub(super) fn remb(&mut self, now: Instant, bits_per_second: f64) {
         self.remb = Some((bits_per_second, now));

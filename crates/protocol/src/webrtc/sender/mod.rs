@@ -240,7 +240,8 @@ impl Sender {
         self.is_unshared = self.options.adapts && !sharing::share(&mut self.streams, pictures_bps, now);
         // Never slower than what is sent comes, or it would queue up for good.
         let sent: f64 = self.streams.iter().map(Stream::bitrate_bps).sum();
-        self.pacer.set_path(self.allowance.path_bps(now).max(sent));
+        let frames: usize = self.streams.iter().map(Stream::frame_bytes_max).sum();
+        self.pacer.set_path(self.allowance.path_bps(now).max(sent), frames);
     }
 
     /// Who talks sends sound, who does not sends silence; without effect on pictures.
@@ -364,6 +365,7 @@ impl Sender {
     /// What each stream did since the last call. Tracks are numbered from `first_track`.
     pub fn take_intervals(&mut self, first_track: u16, now: Instant) -> Vec<SentInterval> {
         let allowed_bps = self.allowance.bps(now);
+        let wanted_bps = self.allowance.wanted_bps();
         let length = now.saturating_duration_since(std::mem::replace(&mut self.reported_at, now));
         let streams = self.streams.iter_mut().zip(&mut self.reported).zip(&self.remote_loss).enumerate();
         streams
@@ -381,6 +383,7 @@ impl Sender {
                     round_trip_s: self.round_trip_s,
                     remote_loss_ratio: *loss,
                     allowed_bps,
+                    wanted_bps,
                     pause_us_max,
                     held_us_max,
                 }

@@ -13,6 +13,10 @@ const BURST: Duration = Duration::from_millis(40);
 const BURST_BYTES_MAX: f64 = 63_000.0;
 /// A sender is never slower than this, or its first key frame would take seconds.
 const RATE_MIN_BPS: f64 = 300_000.0;
+/// No frame takes longer than this to leave. An encoder that is told of a lower rate makes smaller key frames from the next
+/// on (libvpx's `rc_max_intra_bitrate_pct`); a clip cannot, and the picture would stand still at all of its receivers
+/// because of its sender.
+const FRAME_S_MAX: f64 = 0.08;
 
 /// A bucket that leaks: what was sent too early is a debt in time.
 pub(super) struct Pacer {
@@ -27,13 +31,14 @@ impl Pacer {
     /// For a sender whose path is taken to carry `path_bps`.
     pub(super) fn new(path_bps: f64, now: Instant) -> Self {
         let mut pacer = Self { bytes_per_s: 0.0, paid_at: now, next_at: now };
-        pacer.set_path(path_bps);
+        pacer.set_path(path_bps, 0);
         pacer
     }
 
-    /// The path is taken to carry so much from here on.
-    pub(super) fn set_path(&mut self, path_bps: f64) {
-        self.bytes_per_s = path_bps.max(RATE_MIN_BPS) * FACTOR / 8.0;
+    /// The path is taken to carry so much from here on; the largest frame has so many bytes.
+    pub(super) fn set_path(&mut self, path_bps: f64, frame_bytes_max: usize) {
+        let by_path = path_bps.max(RATE_MIN_BPS) * FACTOR / 8.0;
+        self.bytes_per_s = by_path.max(frame_bytes_max as f64 / FRAME_S_MAX);
     }
 
     /// When the next packet may leave; now or earlier when it may at once.
@@ -86,6 +91,19 @@ mod tests {
             pacer.next_at() > now
         });
         assert_eq!(burst, Some(51));
+    }
+
+    #[test]
+    fn a_frame_leaves_in_time_however_little_the_path_is_taken_to_carry() {
+        let start = Instant::now();
+        let mut pacer = Pacer::new(100e3, start);
+        pacer.set_path(100e3, 12_500);
+        let mut now = start;
+        for _ in 0..10 {
+            now = now.max(pacer.next_at());
+            pacer.sent(now, 1_250);
+        }
+        assert!((now - start).as_millis() <= 80, "{} ms", (now - start).as_millis());
     }
 
     #[test]

@@ -136,6 +136,11 @@ impl Stream {
         if self.is_still() { 0.0 } else { self.player.clip().bitrate_bps() }
     }
 
+    /// Payload bytes of the largest frame of what is sent.
+    pub(super) fn frame_bytes_max(&self) -> usize {
+        if self.is_still() { 0 } else { self.player.clip().frame_bytes_max() }
+    }
+
     /// Mean rate of what it would send if it might, bits per second.
     pub(super) fn wanted_bps(&self) -> f64 {
         self.ladder.top().bitrate_bps()

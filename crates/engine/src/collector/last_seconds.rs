@@ -1,0 +1,77 @@
+//! What is remembered of the last seconds of a track or a participant.
+
+/// Seconds of which something is remembered: intervals come at most two seconds after the second in which they lie.
+const SECONDS_KEPT: usize = 4;
+
+/// A second: broken clauses, and how long a picture stood still or paused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Noted {
+    /// Bits of [`throng_observation::Clause::bit`].
+    pub(super) bits: u8,
+    /// In hundredths of a second; 255 is that long or longer.
+    still_cs: u8,
+}
+
+impl Noted {
+    pub(super) fn new(bits: u8, still_us: u64) -> Self {
+        Self { bits, still_cs: u8::try_from(still_us.div_ceil(10_000)).unwrap_or(u8::MAX) }
+    }
+
+    /// How long the picture stood still, microseconds.
+    pub(super) fn still_us(self) -> u64 {
+        u64::from(self.still_cs) * 10_000
+    }
+}
+
+/// The last seconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LastSeconds([(i32, Noted); SECONDS_KEPT]);
+
+impl Default for LastSeconds {
+    fn default() -> Self {
+        Self([(i32::MIN, Noted::default()); SECONDS_KEPT])
+    }
+}
+
+impl LastSeconds {
+    /// Notes something of a second, besides what was noted of it before.
+    pub(super) fn add(&mut self, second: i64, noted: Noted) {
+        let second = in_range(second);
+        let place = &mut self.0[second.rem_euclid(SECONDS_KEPT as i32) as usize];
+        let before = if place.0 == second { place.1 } else { Noted::default() };
+        let together =
+            Noted { bits: before.bits | noted.bits, still_cs: before.still_cs.max(noted.still_cs) };
+        *place = (second, together);
+    }
+
+    /// What was noted of it; `None` where nothing was.
+    pub(super) fn of(&self, second: i64) -> Option<Noted> {
+        let second = in_range(second);
+        let (kept, noted) = self.0[second.rem_euclid(SECONDS_KEPT as i32) as usize];
+        (kept == second).then_some(noted)
+    }
+}
+
+/// No run lasts 68 years.
+fn in_range(second: i64) -> i32 {
+    i32::try_from(second).unwrap_or(if second < 0 { i32::MIN + 1 } else { i32::MAX })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use throng_observation::Clause;
+
+    #[test]
+    fn a_second_keeps_what_any_of_its_intervals_broke_and_forgets_what_is_long_past() {
+        let mut seconds = LastSeconds::default();
+        seconds.add(7, Noted::new(Clause::Loss.bit(), 0));
+        seconds.add(7, Noted::new(Clause::Fps.bit(), 204_000));
+        let kept = seconds.of(7).expect("the second");
+        assert_eq!((kept.bits, kept.still_us()), (Clause::Loss.bit() | Clause::Fps.bit(), 210_000));
+        assert_eq!((seconds.of(3), seconds.of(11)), (None, None));
+        seconds.add(11, Noted::default());
+        assert_eq!((seconds.of(7), seconds.of(11)), (None, Some(Noted::default())));
+        assert_eq!(Noted::new(0, 9_000_000).still_us(), 2_550_000);
+    }
+}

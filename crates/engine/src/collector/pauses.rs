@@ -1,0 +1,71 @@
+//! Pictures that paused in their sender: what stands still at the receivers because of that is not the server's doing.
+
+use throng_observation::{MediaKind, SentInterval};
+
+/// A freeze is an interval between frames of at least `max(3 δ, δ + 150 ms)` (W3C webrtc-stats; `quality/freeze.rs`).
+const FREEZE_MEANS: u64 = 3;
+const FREEZE_EXTRA_US: u64 = 150_000;
+/// A pause of this share of that bound needs little else to become one, …
+const SHARE: (u64, u64) = (2, 3);
+/// … but a picture that stands still for longer than so many times the pause has another reason.
+const LONGER: (u64, u64) = (3, 2);
+
+/// How long the picture paused in its sender, microseconds, if that makes a freeze of it elsewhere and is the sender's own
+/// doing; `None` where it did not, or its receiver or the path made it send less.
+pub(super) fn own_pause_us(interval: &SentInterval) -> Option<u64> {
+    let frames = interval.counters.frames_sent;
+    let is_asked = interval.allowed_bps < interval.wanted_bps;
+    if interval.kind != MediaKind::Video || frames == 0 || is_asked {
+        return None;
+    }
+    let mean_us = u64::try_from(interval.length.as_micros()).unwrap_or(u64::MAX) / frames;
+    let bound_us = (FREEZE_MEANS * mean_us).max(mean_us + FREEZE_EXTRA_US);
+    let pause_us = u64::from(interval.pause_us_max);
+    (pause_us * SHARE.1 >= bound_us * SHARE.0).then_some(pause_us)
+}
+
+/// Whether a picture that stood still for so long did so because its sender paused.
+pub(super) fn explains(pause_us: u64, still_us: u64) -> bool {
+    still_us * LONGER.1 <= pause_us * LONGER.0
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use throng_observation::{Codec, SentCounters, TrackId};
+
+    use super::*;
+
+    fn sent(pause_us_max: u32, allowed_bps: f64) -> SentInterval {
+        SentInterval {
+            track: TrackId(0),
+            kind: MediaKind::Video,
+            codec: Codec::Vp8,
+            ended_at: Instant::now(),
+            length: Duration::from_secs(1),
+            counters: SentCounters { frames_sent: 20, ..SentCounters::default() },
+            round_trip_s: None,
+            remote_loss_ratio: None,
+            allowed_bps,
+            wanted_bps: 273e3,
+            pause_us_max,
+            held_us_max: 0,
+        }
+    }
+
+    #[test]
+    fn a_pause_that_comes_near_a_freeze_is_one_of_the_senders_unless_it_was_asked_for() {
+        assert_eq!(own_pause_us(&sent(50_000, 273e3)), None, "its own rhythm");
+        assert_eq!(own_pause_us(&sent(133_000, 273e3)), None);
+        assert_eq!(own_pause_us(&sent(134_000, 273e3)), Some(134_000), "of 200 ms");
+        assert_eq!(own_pause_us(&sent(300_000, 200e3)), None, "somebody said less");
+        let sound = SentInterval { kind: MediaKind::Audio, ..sent(300_000, 273e3) };
+        assert_eq!(own_pause_us(&sound), None);
+    }
+
+    #[test]
+    fn a_picture_that_stands_still_for_much_longer_has_another_reason() {
+        assert!(explains(140_000, 210_000) && !explains(140_000, 220_000));
+    }
+}
