@@ -92,6 +92,11 @@ impl Windows {
         }
     }
 
+    /// The loads that a search held and that passed.
+    pub(crate) fn holds_that_passed(&self) -> impl Iterator<Item = &Stretch> {
+        self.passed.iter().filter(|_| self.is_search)
+    }
+
     /// The crowd at the knee: the largest that was served well.
     #[must_use]
     pub fn users_at_knee(&self) -> Option<f64> {

@@ -38,13 +38,20 @@ fn owns(scene: &Scene<'_>) -> bool {
 /// Whether the server gets less CPU than it wants: its threads wait for one, more than they did, and have so much to do that
 /// they would use what they wait for. A thread that wakes now and then also waits now and then, on any busy host.
 fn is_short(scene: &Scene<'_>) -> bool {
+    short_thread(scene).is_some()
+}
+
+/// The thread that shows it, by the longest wait.
+fn short_thread<'b>(scene: &'b Scene<'_>) -> Option<&'b Thread<'b>> {
     let wanted = |thread: &Thread<'_>| thread.cpu.fail() + thread.wait.fail();
     let all: f64 = scene.threads.iter().map(wanted).sum();
     let wants_host = scene.cpus().is_some_and(|cpus| all >= USED_FROM * cpus);
-    scene.threads.iter().any(|thread| {
+    let is_short = |thread: &&Thread<'_>| {
         let waits = thread.wait.fail() >= WAIT_MIN && !thread.wait.is_constant(Unit::Ratio);
         waits && (wants_host || wanted(thread) >= USED_FROM)
-    })
+    };
+    let short = scene.threads.iter().filter(is_short);
+    short.max_by(|a, b| a.wait.fail().total_cmp(&b.wait.fail()))
 }
 
 /// Whether the server keeps as many threads busy as there are cores. Bursts of frames leave gaps in the seconds of each, but
@@ -66,7 +73,8 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         return Seen::Unseen("the CPUs of the host");
     };
     let own = scene.own_share();
-    let wait = scene.longest_wait();
+    // Another may wait longer, and did so at any load.
+    let wait = short_thread(scene).map(|thread| (thread, thread.wait)).or_else(|| scene.longest_wait());
     let waited = wait.as_ref().map_or_else(Reading::default, |(_, wait)| *wait);
     let low = scene.low_priority().map(|cores| cores / cpus);
     let made_way = if low.fail() >= LOW_MIN {

@@ -72,9 +72,10 @@ impl Evidence {
 
     /// Whether there was more of it in the failing load than before.
     pub(crate) fn change(&self) -> Change {
-        match self.reading().change(self.kind) {
-            Change::Grew if self.is_of_errors && !self.reading().has_more_errors() => Change::Same,
-            change => change,
+        if self.is_of_errors {
+            self.reading().change_of_errors(self.kind)
+        } else {
+            self.reading().change(self.kind)
         }
     }
 

@@ -72,7 +72,7 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         crossed_at_s: crossed,
         series: vec![line.series.id],
         evidence: vec![
-            Evidence::new("packets missing at first, of those expected", Unit::Ratio, loss).crossed(crossed),
+            Evidence::new("packets missing at first, of those expected", Unit::Ratio, loss).crossed(crossed).of_errors(),
             Evidence::new(format!("sent by {interface} and received by nobody, of what it sent"), Unit::Ratio, gap),
             Evidence::new("packets lost for good, of those expected", Unit::Ratio, scene.users.loss_ratio),
             Evidence::new(format!("sent by {interface}, without our own packets"), Unit::BytesPerSecond, sent),

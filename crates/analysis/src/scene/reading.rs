@@ -36,6 +36,10 @@ fn steps(unit: Unit) -> (f64, f64) {
     }
 }
 
+/// As good as nothing, and the factor, of a share of errors.
+const ERROR_STEPS: (f64, f64) = (0.003, 1.5);
+/// What is off by so much of itself is the same: levels of a second's median are steady within a few percent.
+const AS_GOOD_AS: f64 = 0.05;
 /// Errors are more than under the loads that passed when there are so many times as many.
 const ERRORS_MORE: f64 = 1.25;
 
@@ -52,8 +56,19 @@ impl Reading {
 
     /// Whether the failing load has more of it than there was before.
     pub(crate) fn change(&self, unit: Unit) -> Change {
+        self.change_by(unit, steps(unit))
+    }
+
+    /// The same of a share of errors, of which some in a thousand are something.
+    pub(crate) fn change_of_errors(&self, unit: Unit) -> Change {
+        match self.change_by(unit, ERROR_STEPS) {
+            Change::Grew if !self.has_more_errors() => Change::Same,
+            change => change,
+        }
+    }
+
+    fn change_by(&self, unit: Unit, (grain, factor): (f64, f64)) -> Change {
         let (Some(before), Some(fail)) = (self.before(), self.fail) else { return Change::Unknown };
-        let (grain, factor) = steps(unit);
         let before = before.max(0.0);
         let has_grown = fail - before >= grain && fail >= before * factor;
         if has_grown && self.surpasses(unit) { Change::Grew } else { Change::Same }
@@ -65,7 +80,7 @@ impl Reading {
         let (Some(most), Some(fail)) = (self.most, self.fail) else { return true };
         match unit {
             Unit::PerSecond => self.has_more_errors(),
-            _ => fail + steps(unit).0 >= most,
+            _ => fail + steps(unit).0.max(most * AS_GOOD_AS) >= most,
         }
     }
 
@@ -147,7 +162,7 @@ mod tests {
             Reading { base, pass, fail, most: Some(most) }.change(unit)
         };
         assert_eq!(after(Unit::Ratio, 0.94), Grew, "nearly full before");
-        assert_eq!(after(Unit::Ratio, 0.99), Same, "fuller, and users were well");
+        assert_eq!(after(Unit::Ratio, 1.05), Same, "fuller, and users were well");
         assert_eq!((after(Unit::PerSecond, 0.5), after(Unit::PerSecond, 0.9)), (Grew, Same));
     }
 }

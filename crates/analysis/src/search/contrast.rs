@@ -8,13 +8,15 @@
 //! - by the load: of the times, 95 % fall on the high one;
 //! - independent of it: they fall on either by the time that was spent there,
 //!
-//! as soon as one is [`LIKELIER`] times as likely as the other: then it takes one for the other in at most 1 of that many
-//! cases.
+//! as soon as one is so many times as likely as the other ([`LIKELIER`], [`LIKELIER_AT_ANY`]): then it takes one for the other
+//! in at most 1 of that many cases.
 
-use throng_observation::{HoldRow, Purpose};
+use throng_observation::{Goal, HoldRow, Passed, Purpose};
 
-/// How much likelier one hypothesis is than the other when it is taken.
+/// How much likelier it is that service goes bad by the load when that is taken: a limit is named by it.
 const LIKELIER: f64 = 99.0;
+/// How much likelier that it does at any load: the number is doubted by it, and what comes once in minutes takes minutes.
+const LIKELIER_AT_ANY: f64 = 20.0;
 /// Of the times that service goes bad by the load, those that fall on the high load.
 const BY_LOAD: f64 = 0.95;
 /// So many turns at most; what is not decided then stays so.
@@ -52,19 +54,29 @@ impl Contrast {
         Self { low, high, seconds: [0; 2], stretches: [0; 2], turns: 0 }
     }
 
-    /// The last one that `holds` tell of.
+    /// The one that `holds` tell of; while only one of its loads was held, both are that one.
     pub(crate) fn of<'a>(holds: impl Iterator<Item = &'a HoldRow> + Clone) -> Option<Self> {
-        let turns = holds.filter(|hold| hold.purpose == Purpose::Contrast && hold.until.is_some());
+        let is_turn = |hold: &&'a HoldRow| {
+            hold.purpose == Purpose::Contrast && hold.until.is_some() && is_decided(hold)
+        };
+        let turns = holds.filter(is_turn);
         let (low, high) =
             (turns.clone().map(|hold| hold.users).min()?, turns.clone().map(|hold| hold.users).max()?);
         let mut contrast = Self::new(low, high);
         for hold in turns {
             let side = usize::from(hold.users == high);
-            contrast.seconds[side] += hold.seconds;
+            // What was lost before it settled was at the load as well.
+            contrast.seconds[side] += hold.seconds.max(1);
             contrast.stretches[side] += hold.bad_stretches;
             contrast.turns += 1;
         }
         Some(contrast)
+    }
+
+    /// The same with the low load that is meant, where that was not held yet.
+    pub(crate) fn against(self, low: u32) -> Self {
+        let low = if self.low == self.high { low.min(self.high) } else { self.low };
+        Self { low, ..self }
     }
 
     /// How many times likelier it is that service goes bad by the load than that it does at any.
@@ -85,7 +97,7 @@ impl Contrast {
         let has_both = self.seconds.iter().all(|seconds| *seconds > 0);
         if has_both && ratio >= LIKELIER {
             Some(Dependence::OnLoad)
-        } else if has_both && ratio <= 1.0 / LIKELIER {
+        } else if has_both && ratio <= 1.0 / LIKELIER_AT_ANY {
             Some(Dependence::None)
         } else {
             (self.turns >= TURNS_MAX).then_some(Dependence::Unknown)
@@ -99,6 +111,11 @@ impl Contrast {
         let seconds = (f64::from(hold_s) * share).max(TURN_S_MIN * share).round() as u32;
         (if is_high { self.high } else { self.low }, seconds)
     }
+}
+
+/// A turn in which the generator was the limit says nothing.
+fn is_decided(hold: &HoldRow) -> bool {
+    hold.passed(Goal::Acceptable) != Passed::Undecided
 }
 
 #[cfg(test)]
@@ -115,7 +132,7 @@ mod tests {
         assert_eq!(contrast([50, 50], [0, 8]).dependence(), Some(OnLoad));
         assert_eq!(contrast([50, 50], [0, 7]).dependence(), None, "seven heads in a row may be chance");
         assert_eq!(contrast([50, 50], [3, 2]).dependence(), Some(Independent));
-        assert_eq!(contrast([50, 50], [1, 1]).dependence(), None);
+        assert_eq!(contrast([50, 50], [1, 1]).dependence(), None, "one at each may be chance");
         // Most of the time was spent at the high load: that it struck there says little.
         assert_eq!(contrast([10, 90], [0, 8]).dependence(), None);
         assert_eq!(contrast([0, 90], [0, 80]).dependence(), None);

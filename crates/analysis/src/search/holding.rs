@@ -209,6 +209,11 @@ impl Holding {
     fn end(&mut self, second: &Second, why: Option<&str>) {
         self.row.until = Some(second.at);
         self.row.bad_to_the_end = self.is_lost || self.bad_s > 0;
+        if self.is_lost {
+            // It may have been lost before it settled, and no second of it was judged.
+            self.row.bad_stretches = self.row.bad_stretches.max(1);
+            self.row.broke_at.get_or_insert(second.at);
+        }
         self.row.why = why.map(str::to_owned);
         if self.row.judged_from.is_none() {
             self.row.judged_from = Some(second.at);

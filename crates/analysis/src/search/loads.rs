@@ -115,7 +115,9 @@ impl Loads {
             } else {
                 load.passed += 1;
                 load.last_passed = Some(hold.number);
-                load.is_whole |= f64::from(hold.seconds) >= f64::from(whole_s) * (1.0 - goal.exceed_ratio());
+                // A hold that missed the goal, and is no overload, ended when that was known.
+                let is_whole = f64::from(hold.seconds) >= f64::from(whole_s) * (1.0 - goal.exceed_ratio());
+                load.is_whole |= is_whole || matches!(criterion, Criterion::Collapse(_));
             }
         }
         let mut loads: Vec<Load> = loads.into_values().collect();

@@ -111,6 +111,8 @@ pub struct Search {
     next_number: u32,
     /// How many holds in a row the generator limited.
     limited_holds: u32,
+    /// It was so often at some load that the search looks only below it.
+    is_below_generator: bool,
     /// Names of the loads from 1, where they are no numbers of participants.
     values: Vec<String>,
     now: Now,
@@ -179,6 +181,7 @@ impl Search {
             repeat: holds.iter().map(|hold| hold.repeat).max().unwrap_or(1).max(1),
             next_number: holds.iter().map(|hold| hold.number + 1).max().unwrap_or(0),
             limited_holds: 0,
+            is_below_generator: false,
             values: Vec::new(),
             now: Now::Over(End::TooNoisy, None),
         };
@@ -314,17 +317,32 @@ impl Search {
     /// The generator was the limit: the same load again once it keeps up, unless it was so often.
     fn pause(&mut self) {
         self.limited_holds += 1;
-        self.now = if self.limited_holds > pause::TRIES {
-            Now::Over(End::GeneratorLimited, None)
-        } else {
-            let half = self.loads().passing().map_or(0, |load| load.users / 2);
-            Now::Pausing(Pause::new(self.settings.nearest(f64::from(half)), &self.settings.pace))
-        };
+        if self.limited_holds > pause::TRIES && !self.look_below() {
+            self.now = Now::Over(End::GeneratorLimited, None);
+            return;
+        }
+        let half = self.loads().passing().map_or(0, |load| load.users / 2);
+        self.now = Now::Pausing(Pause::new(self.settings.nearest(f64::from(half)), &self.settings.pace));
+    }
+
+    /// The server's limit may lie below the load that the generator cannot offer: from here on no load is tried above the
+    /// middle between that and what passed. False where there is nothing between.
+    fn look_below(&mut self) -> bool {
+        let (limited, step) = (self.wants(), self.settings.step);
+        let Some(passing) = self.loads().passing() else { return false };
+        let apart = limited.saturating_sub(passing.users);
+        if apart < 2 * step || f64::from(apart) <= self.settings.pace.width_ratio * f64::from(limited) {
+            return false;
+        }
+        let middle = self.settings.nearest((f64::from(passing.users) * f64::from(limited)).sqrt());
+        self.settings.ceiling = middle.clamp(passing.users + step, limited - step);
+        (self.is_below_generator, self.limited_holds) = (true, pause::TRIES);
+        true
     }
 
     /// A hold has come to its end.
     fn ended(&mut self, row: HoldRow, has_calmed_down: bool, at: RunTime) {
-        self.limited_holds = 0;
+        self.limited_holds = if self.is_below_generator { pause::TRIES } else { 0 };
         self.holds.push(row.clone());
         let has_failed = row.passed(self.settings.goal) == Passed::No && !has_calmed_down;
         let is_last = row.purpose == Purpose::Soak;
@@ -344,6 +362,9 @@ impl Search {
             Next::Repeat(users) => {
                 self.repeat += 1;
                 self.hold(Purpose::Bisect, users, self.settings.pace.hold_s, at);
+            }
+            Next::Over(End::Ceiling) if self.is_below_generator => {
+                self.now = Now::Over(End::GeneratorLimited, None);
             }
             Next::Over(end) => self.now = Now::Over(end, None),
         }

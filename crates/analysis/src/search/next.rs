@@ -59,18 +59,18 @@ impl Known<'_> {
 
     /// What comes next.
     pub(super) fn next(&self) -> Next {
-        if let Some(soak) =
-            self.of_repeat().find(|hold| hold.purpose == Purpose::Soak && hold.until.is_some())
-        {
-            return Next::Over(if soak.passed(self.settings.goal) == Passed::No {
-                End::NotSustained
-            } else {
-                self.end()
-            });
+        let goal = self.settings.goal;
+        let soak = self.of_repeat().find(|hold| {
+            hold.purpose == Purpose::Soak && hold.until.is_some() && hold.passed(goal) != Passed::Undecided
+        });
+        match soak.map(|soak| soak.passed(goal)) {
+            Some(Passed::No) => return Next::Over(End::NotSustained),
+            Some(_) => return Next::Over(self.end()),
+            None => {}
         }
         let loads = self.loads();
         if loads.is_empty() {
-            return self.hold(Purpose::Baseline, self.settings.start);
+            return self.first();
         }
         if let Some(next) = self.noise() {
             return next;
@@ -90,6 +90,19 @@ impl Known<'_> {
             (None, Some(failing)) => self.nothing_passes(&failing),
             (None, None) => self.hold(Purpose::Baseline, self.settings.start),
         }
+    }
+
+    /// The first hold of a repeat.
+    fn first(&self) -> Next {
+        let before = Known { repeat: self.repeat.saturating_sub(1), ..*self };
+        match before.loads().passing().filter(|_| self.repeat > 1) {
+            Some(passing) => self.hold(Purpose::Bisect, before.near(&passing, REPEAT_FROM)),
+            None => self.hold(Purpose::Baseline, self.settings.start),
+        }
+    }
+
+    fn near(&self, passing: &Load, share: f64) -> u32 {
+        self.settings.nearest(f64::from(passing.users) * share)
     }
 
     fn hold(&self, purpose: Purpose, users: u32) -> Next {
@@ -146,6 +159,13 @@ impl Known<'_> {
     fn upwards(&self, loads: &Loads, passing: Load) -> Option<Next> {
         let Settings { step, ceiling, pace, .. } = self.settings;
         let largest = loads.largest()?;
+        if let Some(failing) = loads.failing()
+            && loads.collapsing().is_none()
+            && !is_near(failing.users, largest.users, *step)
+        {
+            // A larger crowd was not overloaded: before more is tried it has to be known what it was.
+            return self.contrast(&passing, &failing);
+        }
         if loads.collapsing().is_some() || largest.users >= *ceiling {
             let is_ceiling = loads.failing().is_none() && !passing.is_whole;
             return is_ceiling.then(|| self.hold(Purpose::Bisect, *ceiling));
@@ -214,10 +234,16 @@ impl Known<'_> {
         {
             return Some(next);
         }
-        let low = self.settings.nearest(f64::from(passing.users) * CONTRAST_LOW);
-        let contrast = Contrast::of(self.holds.iter()).unwrap_or(Contrast::new(low, failing.users));
+        self.contrast(passing, failing)
+    }
+
+    /// The next turn of a low and a high load, while it is not known whether service goes bad by the load.
+    fn contrast(&self, passing: &Load, failing: &Load) -> Option<Next> {
+        let low = self.near(passing, CONTRAST_LOW);
+        let contrast =
+            Contrast::of(self.holds.iter()).unwrap_or(Contrast::new(low, failing.users)).against(low);
         contrast.dependence().is_none().then(|| {
-            let (users, seconds) = contrast.turn(pace.hold_s);
+            let (users, seconds) = contrast.turn(self.settings.pace.hold_s);
             Next::Hold(Purpose::Contrast, users, seconds)
         })
     }
@@ -230,11 +256,10 @@ impl Known<'_> {
 
     /// The limit is known once more: again from near by, or a soak, or the end.
     fn known(&self, passing: &Load, failing: Option<&Load>) -> Next {
-        let of = |share: f64| self.settings.nearest(f64::from(passing.users) * share);
         if failing.is_some() && self.repeat < self.settings.pace.repeats {
-            Next::Repeat(of(REPEAT_FROM))
+            Next::Repeat(self.near(passing, REPEAT_FROM))
         } else if self.settings.pace.soak_s > 0 {
-            self.hold(Purpose::Soak, of(SOAK_AT))
+            self.hold(Purpose::Soak, self.near(passing, SOAK_AT))
         } else {
             Next::Over(self.end())
         }

@@ -208,11 +208,22 @@ fn a_generator_that_is_disturbed_for_a_while_holds_the_load_again() {
 
 #[test]
 fn users_who_fare_badly_while_the_generator_is_past_its_limits_say_nothing_of_the_server() {
-    let mut server = Server { generator: 100.0, ..Server::new(95.0, 0.0, 4) };
+    let mut server = Server { generator: 90.0, ..Server::new(95.0, 0.0, 4) };
     let (search_, holds, _) = search(settings(budget(5)), &mut server);
     assert_eq!(search_.end(), Some(&End::GeneratorLimited));
     let capacity = Capacity::of(&holds, Goal::Acceptable).unwrap();
     assert_eq!((capacity.conclusion, capacity.first_failing), (Conclusion::Invalid, None), "{capacity:?}");
+}
+
+#[test]
+fn a_servers_limit_is_found_below_what_the_generator_cannot_offer() {
+    let mut server = Server { generator: 100.0, ..Server::new(75.0, 0.0, 4) };
+    // Its first step beyond the server's limit is one beyond the generator's.
+    let wide = Settings { start: 70, ..settings(budget(5)) };
+    let (search_, holds, _) = search(wide, &mut server);
+    assert_eq!(search_.end(), Some(&End::Found));
+    let capacity = Capacity::of(&holds, Goal::Acceptable).unwrap();
+    assert!((72..=75).contains(&capacity.users.unwrap()), "{capacity:?}");
 }
 
 #[test]

@@ -287,6 +287,7 @@ pub(super) fn earlier(folder: &Path) -> Result<Vec<HoldRow>, Stop> {
             from: before(hold.from),
             judged_from: hold.judged_from.map(before),
             until: hold.until.map(before),
+            broke_at: hold.broke_at.map(before),
             ..hold
         })
         .collect())

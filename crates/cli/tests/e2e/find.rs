@@ -177,3 +177,45 @@ fn what_cannot_be_searched_is_said_before_anything_is_sent() {
         assert!(said.contains(says), "{arguments:?}: {said}");
     }
 }
+
+/// What `search::family_tests` simulates, on a server that really stands still.
+mod long {
+    use std::process::Command;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Duration;
+
+    use crate::throng::{Stage, run};
+
+    /// Stops a process for two and a half seconds of each twenty until it is told to end.
+    fn stands_still(pid: u32, is_over: &AtomicBool) {
+        let signal = |name: &str| drop(Command::new("kill").args([name, &pid.to_string()]).status());
+        while !is_over.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(17_500));
+            signal("-STOP");
+            std::thread::sleep(Duration::from_millis(2_500));
+            signal("-CONT");
+        }
+    }
+
+    #[test]
+    #[ignore = "make proof"]
+    fn a_server_that_stands_still_now_and_then_gets_no_limit_that_is_sure() {
+        let stage = Stage::start(None, "127.0.0.1:0", &[]);
+        let (pid, is_over) = (stage.pid(), AtomicBool::new(false));
+        let find = ["find", &stage.target(), "--start", "4", "--ceiling", "12", "--budget", "2m", "--quiet"];
+        let ran = std::thread::scope(|scope| {
+            scope.spawn(|| stands_still(pid, &is_over));
+            let ran = run(None, &find);
+            is_over.store(true, Ordering::Relaxed);
+            ran
+        });
+        let capacity = &ran.summary()["capacity"];
+        let doubts = capacity["doubts"].as_array().map_or(0, Vec::len);
+        assert!(doubts > 0 || capacity["verdict"] == "undecidable", "{ran}");
+        let notes = capacity["notes"].to_string() + &capacity["doubts"].to_string();
+        assert!(
+            notes.contains("service was bad") || notes.contains("went bad") || notes.contains("failed"),
+            "{ran}"
+        );
+    }
+}

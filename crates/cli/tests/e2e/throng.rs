@@ -247,6 +247,11 @@ impl Stage {
     pub(crate) fn target(&self) -> String {
         format!("whep+{}", self.whep)
     }
+
+    /// Its process id.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
 }
 
 impl Drop for Stage {

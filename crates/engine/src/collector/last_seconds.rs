@@ -13,6 +13,9 @@ pub(super) struct Noted {
 }
 
 impl Noted {
+    /// It stood still for so long, or longer: more is not remembered.
+    pub(super) const STILL_US_MAX: u64 = 2_550_000;
+
     pub(super) fn new(bits: u8, still_us: u64) -> Self {
         Self { bits, still_cs: u8::try_from(still_us.div_ceil(10_000)).unwrap_or(u8::MAX) }
     }

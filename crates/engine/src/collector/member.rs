@@ -33,8 +33,8 @@ pub(super) struct Member {
     state: State,
     /// The seconds, modulo four, in which it is known to have received media.
     played: [i64; 4],
-    /// Whether it ever received media.
-    has_begun: bool,
+    /// The first second in which it received media.
+    began_s: Option<i64>,
     /// What its receiver said of its last seconds, of who only sends.
     heard: LastSeconds,
     /// How long its picture paused in its last seconds by its own doing.
@@ -92,7 +92,7 @@ impl Member {
             connected: false,
             state: State::Awaited,
             played: [i64::MIN; 4],
-            has_begun: false,
+            began_s: None,
             heard: LastSeconds::default(),
             pauses: LastSeconds::default(),
             sends: false,
@@ -256,7 +256,8 @@ impl Member {
             let is_paused = bits & Clause::Freeze.bit() != 0
                 && track.sender.is_some_and(|sender| pauses::explains(pause_us(sender), noted.still_us()));
             if is_paused {
-                bits &= !Clause::Freeze.bit();
+                // Frames that were not there at the end of its second were not decoded in it either.
+                bits &= !(Clause::Freeze.bit() | Clause::Fps.bit());
                 fared.paused += 1;
             }
             fared.bits |= bits;
@@ -294,7 +295,8 @@ impl Member {
             return None;
         }
         // Of whom nothing came in the second his tracks say whether anything was due, once there are any.
-        let has_played = self.played.contains(&second) || (self.has_begun && !has_failed);
+        let has_played = self.played.contains(&second)
+            || (!has_failed && self.began_s.is_some_and(|began| began <= second));
         let patience = RunTime(self.join.at.0 + (bad_if.join_ms_max * 1e3) as i64);
         if has_played {
             // The second in which it joined is not a whole one.
@@ -312,7 +314,7 @@ impl Member {
 
     /// Marks `second` as played; true the first time.
     pub(super) fn plays_in(&mut self, second: i64) -> bool {
-        self.has_begun = true;
+        self.began_s = Some(self.began_s.map_or(second, |began| began.min(second)));
         let place = &mut self.played[second.rem_euclid(4) as usize];
         std::mem::replace(place, second) != second
     }

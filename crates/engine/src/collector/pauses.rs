@@ -2,6 +2,8 @@
 
 use throng_observation::{MediaKind, SentInterval};
 
+use super::last_seconds::Noted;
+
 /// A freeze is an interval between frames of at least `max(3 δ, δ + 150 ms)` (W3C webrtc-stats; `quality/freeze.rs`).
 const FREEZE_MEANS: u64 = 3;
 const FREEZE_EXTRA_US: u64 = 150_000;
@@ -18,15 +20,18 @@ pub(super) fn own_pause_us(interval: &SentInterval) -> Option<u64> {
     if interval.kind != MediaKind::Video || frames == 0 || is_asked {
         return None;
     }
-    let mean_us = u64::try_from(interval.length.as_micros()).unwrap_or(u64::MAX) / frames;
+    let length_us = u64::try_from(interval.length.as_micros()).unwrap_or(u64::MAX);
+    // The pause itself is no part of its rhythm.
+    let mean_us = length_us.saturating_sub(u64::from(interval.pause_us_max)) / (frames - 1).max(1);
     let bound_us = (FREEZE_MEANS * mean_us).max(mean_us + FREEZE_EXTRA_US);
     let pause_us = u64::from(interval.pause_us_max);
     (pause_us * SHARE.1 >= bound_us * SHARE.0).then_some(pause_us)
 }
 
-/// Whether a picture that stood still for so long did so because its sender paused.
+/// Whether a picture that stood still for so long did so because its sender paused. What stood still for longer than is
+/// remembered did not.
 pub(super) fn explains(pause_us: u64, still_us: u64) -> bool {
-    still_us * LONGER.1 <= pause_us * LONGER.0
+    still_us < Noted::STILL_US_MAX && still_us * LONGER.1 <= pause_us * LONGER.0
 }
 
 #[cfg(test)]
@@ -57,8 +62,11 @@ mod tests {
     #[test]
     fn a_pause_that_comes_near_a_freeze_is_one_of_the_senders_unless_it_was_asked_for() {
         assert_eq!(own_pause_us(&sent(50_000, 273e3)), None, "its own rhythm");
-        assert_eq!(own_pause_us(&sent(133_000, 273e3)), None);
-        assert_eq!(own_pause_us(&sent(134_000, 273e3)), Some(134_000), "of 200 ms");
+        assert_eq!(own_pause_us(&sent(120_000, 273e3)), None);
+        assert_eq!(own_pause_us(&sent(134_000, 273e3)), Some(134_000), "of 196 ms");
+        let mut long = sent(950_000, 273e3);
+        long.counters.frames_sent = 2;
+        assert_eq!(own_pause_us(&long), Some(950_000), "nearly all of the second");
         assert_eq!(own_pause_us(&sent(300_000, 200e3)), None, "somebody said less");
         let sound = SentInterval { kind: MediaKind::Audio, ..sent(300_000, 273e3) };
         assert_eq!(own_pause_us(&sound), None);
@@ -67,5 +75,6 @@ mod tests {
     #[test]
     fn a_picture_that_stands_still_for_much_longer_has_another_reason() {
         assert!(explains(140_000, 210_000) && !explains(140_000, 220_000));
+        assert!(!explains(1_900_000, Noted::STILL_US_MAX), "or for longer");
     }
 }
