@@ -34,7 +34,7 @@ pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
             "came to",
             "judged",
             "bad",
-            "times",
+            "stretches",
             "of user-seconds",
             "recovered after",
             "why it ended",
