@@ -72,6 +72,4 @@ pub struct SentInterval {
     /// The longest pause of a picture: from one frame's last packet to the next one's last, where the next left in the
     /// interval, microseconds. A freeze that was made here is not the server's.
     pub pause_us_max: u32,
-    /// The longest that a frame was kept here, from its capture until its last packet left, microseconds.
-    pub held_us_max: u32,
 }

@@ -185,7 +185,6 @@ mod tests {
                 allowed_bps: 1e6,
                 wanted_bps: 1e6,
                 pause_us_max: 0,
-                held_us_max: 0,
             };
             super::unheard(&interval, &BadIf::default())
         };

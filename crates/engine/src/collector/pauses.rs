@@ -55,7 +55,6 @@ mod tests {
             allowed_bps,
             wanted_bps: 273e3,
             pause_us_max,
-            held_us_max: 0,
         }
     }
 

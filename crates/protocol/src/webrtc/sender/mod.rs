@@ -372,7 +372,7 @@ impl Sender {
             .map(|(at, ((stream, reported), loss))| {
                 let counters = since(&stream.counters, reported);
                 *reported = stream.counters;
-                let (pause_us_max, held_us_max) = stream.take_pauses();
+                let pause_us_max = stream.take_pause_us();
                 SentInterval {
                     track: TrackId(first_track.saturating_add(at as u16)),
                     kind: stream.plan.kind,
@@ -385,7 +385,6 @@ impl Sender {
                     allowed_bps,
                     wanted_bps,
                     pause_us_max,
-                    held_us_max,
                 }
             })
             .collect()

@@ -76,25 +76,9 @@ pub(super) struct Stream {
     /// The sequence number of the last full intra request: one that is repeated is the same (RFC 5104 section 4.3.1).
     fir_sequence: Option<u8>,
     pub(super) counters: SentCounters,
-    pauses: Pauses,
-}
-
-/// How evenly frames left.
-#[derive(Clone, Copy, Debug, Default)]
-struct Pauses {
+    /// When the last packet of a frame left, and the longest pause between two such moments since it was asked for.
     left_at: Option<Instant>,
     pause_max: Duration,
-    held_max: Duration,
-}
-
-impl Pauses {
-    /// The last packet of a frame left.
-    fn frame(&mut self, captured_at: Instant, now: Instant) {
-        if let Some(before) = self.left_at.replace(now) {
-            self.pause_max = self.pause_max.max(now.saturating_duration_since(before));
-        }
-        self.held_max = self.held_max.max(now.saturating_duration_since(captured_at));
-    }
 }
 
 impl Stream {
@@ -127,7 +111,8 @@ impl Stream {
             key_frame_owed: false,
             fir_sequence: None,
             counters: SentCounters::default(),
-            pauses: Pauses::default(),
+            left_at: None,
+            pause_max: Duration::ZERO,
         }
     }
 
@@ -279,7 +264,7 @@ impl Stream {
             };
             if self.is_still() || sound == Sound::Nothing {
                 // Who is mute does not pause.
-                self.pauses.left_at = None;
+                self.left_at = None;
                 self.player.skip();
                 continue;
             }
@@ -346,7 +331,9 @@ impl Stream {
         self.gone += 1;
         if self.gone as u64 >= sent.packets() {
             self.gone = 0;
-            self.pauses.frame(sent.captured_at, now);
+            if let Some(before) = self.left_at.replace(now) {
+                self.pause_max = self.pause_max.max(now.saturating_duration_since(before));
+            }
             self.history.keep(sent);
         } else {
             self.waiting.push_front(sent);
@@ -430,10 +417,9 @@ impl Stream {
         Some((buffer, plain_len - header_len))
     }
 
-    /// The longest pause between two frames and the longest that one was kept, since the last call, microseconds.
-    pub(super) fn take_pauses(&mut self) -> (u32, u32) {
-        let us = |time: &mut Duration| u32::try_from(std::mem::take(time).as_micros()).unwrap_or(u32::MAX);
-        (us(&mut self.pauses.pause_max), us(&mut self.pauses.held_max))
+    /// The longest pause between two frames since the last call, microseconds.
+    pub(super) fn take_pause_us(&mut self) -> u32 {
+        u32::try_from(std::mem::take(&mut self.pause_max).as_micros()).unwrap_or(u32::MAX)
     }
 
     /// What a sender report says at `now`.

@@ -239,3 +239,26 @@ fn silence_is_rare_packets_and_mute_is_none() {
     assert_eq!(packets(&stand), before);
     assert_eq!(stand.received().packets_lost, 0, "silence is no loss");
 }
+
+#[test]
+fn a_sender_that_was_not_served_paused_and_one_that_was_mute_did_not() {
+    let mut stand = Stand::new(&[picture(1_000)]);
+    let pause_ms = |stand: &mut Stand| {
+        let intervals = stand.sender.take_intervals(0, stand.now);
+        intervals.iter().map(|interval| interval.pause_us_max / 1_000).max()
+    };
+    stand.run(1_000, |_| true);
+    let even = pause_ms(&mut stand);
+    assert!(even.is_some_and(|ms| (33..=40).contains(&ms)), "a frame every 33 ms: {even:?}");
+    // Its thread was busy with something else.
+    stand.now += Duration::from_millis(300);
+    stand.run(200, |_| true);
+    let late = pause_ms(&mut stand);
+    assert!(late.is_some_and(|ms| (300..=340).contains(&ms)), "{late:?}");
+    stand.sender.set_muted(MediaKind::Video, true);
+    stand.run(1_000, |_| true);
+    stand.sender.set_muted(MediaKind::Video, false);
+    stand.run(500, |_| true);
+    let muted = pause_ms(&mut stand);
+    assert!(muted.is_some_and(|ms| ms <= 70), "{muted:?}");
+}
