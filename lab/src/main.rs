@@ -14,6 +14,7 @@ use throng_sim::stolen::CpuTime;
 
 mod cgroup;
 mod lesson;
+mod pion;
 mod planted;
 mod search;
 mod stage;

@@ -291,6 +291,24 @@ mod tests {
     }
 
     #[test]
+    fn a_search_that_ended_before_it_looked_between_two_loads_says_so() {
+        use Passed::{No, Yes};
+        let search = |step| {
+            let held = [
+                hold(1, Purpose::Demand, 10, Yes),
+                hold(1, Purpose::Demand, 15, No),
+                hold(1, Purpose::Confirm, 15, No),
+            ];
+            let holds = held.map(|hold| HoldRow { step, ..hold });
+            Capacity::of(&holds, Goal::Acceptable).unwrap().doubts
+        };
+        let wide =
+            |doubts: &[String]| doubts.iter().any(|doubt| doubt == "nothing between 10 and 15 was decided");
+        assert!(wide(&search(1)), "{:?}", search(1));
+        assert!(!wide(&search(5)), "rooms of five: there is nothing between: {:?}", search(5));
+    }
+
+    #[test]
     fn a_load_that_failed_once_and_then_passed_for_longer_has_passed() {
         let holds = [
             hold(1, Purpose::Demand, 10, Passed::Yes),

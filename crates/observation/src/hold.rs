@@ -139,6 +139,8 @@ pub struct HoldRow {
     pub purpose: Purpose,
     /// The load: how many participants the search wanted; or, where it varied a value of the scenario, which of them, from 1.
     pub users: u32,
+    /// Loads that differ by less than this do not exist: 1, or the people of a room where rooms are varied.
+    pub step: u32,
     /// Where a value of the scenario is varied: the value, such as `crowd.publish.video = 360p`.
     pub value: Option<String>,
     /// Since when it wanted them.

@@ -28,7 +28,7 @@ pub(crate) const EXPERIENCE: [&str; 12] = [
 ];
 
 /// Columns of `hold`.
-pub(crate) const HOLD: [&str; 23] = [
+pub(crate) const HOLD: [&str; 24] = [
     "number",
     "repetition",
     "purpose",
@@ -52,6 +52,7 @@ pub(crate) const HOLD: [&str; 23] = [
     "bad_stretches",
     "broke_at_us",
     "bad_to_the_end",
+    "step",
 ];
 
 /// The statements that make the tables.
@@ -66,7 +67,7 @@ pub(crate) const CREATE: &str = "
              passed_broken TEXT NOT NULL, user_seconds INTEGER NOT NULL, bad_user_seconds INTEGER NOT NULL,
              limited_seconds INTEGER NOT NULL, recovery_ms INTEGER, why TEXT, value TEXT,
              bad_stretches INTEGER NOT NULL, broke_at_us INTEGER,
-             bad_to_the_end INTEGER NOT NULL);";
+             bad_to_the_end INTEGER NOT NULL, step INTEGER NOT NULL);";
 
 /// Writes what waits.
 pub(crate) fn put_all(db: &Transaction<'_>, waiting: &Waiting) -> rusqlite::Result<()> {
@@ -102,6 +103,7 @@ fn known<const N: usize>(
 fn absent(column: &str) -> &'static str {
     match column {
         "bad_stretches" | "uncounted_milli" => "0",
+        "step" => "1",
         // What failed there failed by the rule of then: for as long as it was looked at.
         "bad_to_the_end" => "passed_acceptable = 'no'",
         _ => "NULL",
@@ -142,6 +144,7 @@ fn hold(row: &HoldRow) -> Vec<Value> {
         i64::from(row.bad_stretches).into(),
         opt(row.broke_at.map(|at| at.0)),
         row.bad_to_the_end.into(),
+        i64::from(row.step).into(),
     ]);
     values
 }
@@ -190,6 +193,7 @@ fn read_hold(row: &Row<'_>) -> rusqlite::Result<HoldRow> {
     read.bad_stretches = c.take()?;
     read.broke_at = c.take::<Option<i64>>()?.map(RunTime);
     read.bad_to_the_end = c.take()?;
+    read.step = c.take()?;
     Ok(read)
 }
 
@@ -231,6 +235,7 @@ mod tests {
             repeat: 1,
             purpose: Purpose::Confirm,
             users: 27,
+            step: 9,
             from: RunTime(-1),
             judged_from: Some(RunTime(7)),
             seconds: 30,

@@ -13,6 +13,10 @@ mod crash;
 mod descriptors;
 mod disk_read;
 mod generator;
+mod go_bursts;
+mod go_parallelism;
+mod go_serial_join;
+mod go_silent_drop;
 mod hidden;
 mod lesson_line;
 mod lesson_quota;
@@ -64,6 +68,10 @@ pub(crate) const ALL: &[Planted] = &[
     ceiling::PLANTED,
     hidden::PLANTED,
     two_at_once::PLANTED,
+    go_parallelism::PLANTED,
+    go_silent_drop::PLANTED,
+    go_bursts::PLANTED,
+    go_serial_join::PLANTED,
     nothing::PLANTED,
     generator::PLANTED,
 ];

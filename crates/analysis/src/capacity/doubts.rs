@@ -28,9 +28,9 @@ pub(super) struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    /// The smallest step there is: a value next in the list, or a whole room more, however far it is.
+    /// The smallest step that the search could take: one user, a value next in the list, or a whole room.
     fn step(&self) -> u32 {
-        self.ended.iter().map(|hold| hold.users).reduce(common_divisor).unwrap_or(1)
+        self.ended.iter().map(|hold| hold.step).max().unwrap_or_default().max(1)
     }
 
     /// Why the number is not certain.
@@ -181,9 +181,4 @@ impl Seen<'_> {
         notes.extend(never_back.take(1).cloned());
         notes
     }
-}
-
-/// The largest number that divides both.
-fn common_divisor(a: u32, b: u32) -> u32 {
-    if b == 0 { a } else { common_divisor(b, a % b) }
 }

@@ -1,12 +1,15 @@
 //! A thread is full for moments, again and again, though none of its seconds is: what all need at once (a key frame for every
 //! viewer) keeps whoever comes next waiting, and the second's mean does not show it.
 //!
+//! Of a runtime that moves its work from thread to thread (Go, Tokio, the JVM) all its threads are one.
+//!
 //! Told by what the watcher reads ten times a second. Other limits are told by more; this one is named where there is none.
 
-use throng_observation::host::Unit;
 use throng_observation::host::catalogue as metric;
+use throng_observation::host::{SeriesId, Unit};
 use throng_observation::units::percent;
 
+use super::runtime::{self, Bound};
 use super::{Candidate, Evidence, Seen, cpu_all, cpu_quota};
 use crate::scene::{Reading, Scene, Thread};
 
@@ -24,40 +27,113 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         return Seen::Unseen("the server's threads");
     }
     let is_elsewhere = cpu_all::is_full(scene) || scene.throttled().fail() >= cpu_quota::THROTTLED_MIN;
-    let has_room = |thread: &&Thread<'_>| thread.cpu.fail() < super::threads::FULL_MIN;
-    let of = |thread| (thread, bursts(scene, thread));
-    let worst =
-        scene.threads.iter().filter(has_room).map(of).max_by(|a, b| a.1.fail().total_cmp(&b.1.fail()));
-    let Some((thread, share)) = worst.filter(|(_, share)| !is_elsewhere && share.fail.is_some()) else {
+    let bound = runtime::bound(scene);
+    let is_of_its_own = |thread: &&Thread<'_>| bound.as_ref().is_none_or(|bound| !bound.pool.holds(thread));
+    let own = scene.threads.iter().filter(is_of_its_own).map(|thread| Bursty::of_thread(scene, thread));
+    let bursty = own.chain(bound.as_ref().map(|bound| Bursty::of_pool(scene, bound)));
+    let with_room = bursty.filter(|one| one.cpu.fail() < super::threads::FULL_MIN);
+    let worst = with_room.max_by(|a, b| a.share.fail().total_cmp(&b.share.fail()));
+    let Some(worst) = worst.filter(|one| !is_elsewhere && one.share.fail.is_some()) else {
         return Seen::Moot;
     };
-    if share.fail() < BURSTS_MIN {
+    if worst.share.fail() < BURSTS_MIN {
         return Seen::Fine(format!(
             "No thread is full for moments: {} of the time at most",
-            percent(share.fail())
+            percent(worst.share.fail())
         ));
     }
-    let label = thread.label();
-    Candidate {
-        used: (share.fail() / BURSTS_FULL).clamp(0.0, 1.0),
-        queue: scene.backlog(),
-        crossed_at_s: scene.windows.first_bad_s.map(|second| second as f64),
-        series: vec![thread.measured.series.id],
-        evidence: vec![
-            Evidence::new(format!("share of the time in which {label} was full, read each 100 ms"), Unit::Ratio, share)
-                .decides(),
-            Evidence::new(format!("thread.cpu of {label}, the median second"), Unit::Ratio, thread.cpu).limit(Some(1.0)),
-            Evidence::new("delay of the users' frames above their floor, median", Unit::Milliseconds, scene.users.delay_ms),
-        ],
-        change: "Spread what comes at once: key frames of different streams at different moments, packets of a key frame paced over the frames after it; or more threads, or a faster core".into(),
-        pool: Some(thread.group.clone()),
-        ..Candidate::new(
-            KEY,
-            format!("Thread {label} is full for moments: {} of the time, though its seconds have room", percent(share.fail())),
-            format!("thread {label}"),
-        )
+    worst.candidate(scene).seen()
+}
+
+/// What may be full for moments: a thread, or all those among which a runtime moves its work.
+struct Bursty {
+    who: String,
+    /// The share of the time in which it was full, and what it used in the median second, of all that it can.
+    share: Reading,
+    cpu: Reading,
+    series: Vec<SeriesId>,
+    group: String,
+    change: String,
+}
+
+impl Bursty {
+    fn of_thread(scene: &Scene<'_>, thread: &Thread<'_>) -> Self {
+        Self {
+            who: format!("thread {}", thread.label()),
+            share: bursts(scene, thread),
+            cpu: thread.cpu,
+            series: vec![thread.measured.series.id],
+            group: thread.group.clone(),
+            change: "more threads, or a faster core".to_owned(),
+        }
     }
-    .seen()
+
+    /// Which of its threads has the work says nothing: while as many are full as the runtime runs at once, all of it is.
+    fn of_pool(scene: &Scene<'_>, bound: &Bound<'_, '_>) -> Self {
+        let shares: Vec<Reading> = bound.pool.threads.iter().map(|thread| bursts(scene, thread)).collect();
+        let sum = |of: fn(&Reading) -> Option<f64>| {
+            let known: Vec<f64> = shares.iter().filter_map(of).collect();
+            (!known.is_empty()).then(|| (known.iter().sum::<f64>() / bound.at()).min(1.0))
+        };
+        let of_all = |used: f64| used / bound.at();
+        Self {
+            who: format!("the {} threads {} of {}", shares.len(), bound.group, bound.process),
+            share: Reading {
+                base: sum(|share| share.base),
+                pass: sum(|share| share.pass),
+                most: sum(|share| share.most),
+                fail: sum(|share| share.fail),
+            },
+            cpu: Reading {
+                base: bound.cores.base.map(of_all),
+                pass: bound.cores.pass.map(of_all),
+                most: bound.cores.most.map(of_all),
+                fail: bound.cores.fail.map(of_all),
+            },
+            series: bound.pool.threads.iter().map(|thread| thread.measured.series.id).collect(),
+            group: bound.group.clone(),
+            change: bound.change(),
+        }
+    }
+
+    fn candidate(self, scene: &Scene<'_>) -> Candidate {
+        let Self { who, share, cpu, .. } = self;
+        let of_time = percent(share.fail());
+        let title = match who.strip_prefix("thread ") {
+            Some(thread) => format!(
+                "Thread {thread} is full for moments: {of_time} of the time, though its seconds have room"
+            ),
+            None => format!(
+                "All that {who} can do is used up for moments: {of_time} of the time, though their seconds have room"
+            ),
+        };
+        Candidate {
+            used: (share.fail() / BURSTS_FULL).clamp(0.0, 1.0),
+            queue: scene.backlog(),
+            crossed_at_s: scene.windows.first_bad_s.map(|second| second as f64),
+            series: self.series,
+            evidence: vec![
+                Evidence::new(
+                    format!("share of the time in which {who} had no room, read each 100 ms"),
+                    Unit::Ratio,
+                    share,
+                )
+                .decides(),
+                Evidence::new(format!("CPU of {who}, the median second"), Unit::Ratio, cpu).limit(Some(1.0)),
+                Evidence::new(
+                    "delay of the users' frames above their floor, median",
+                    Unit::Milliseconds,
+                    scene.users.delay_ms,
+                ),
+            ],
+            change: format!(
+                "Spread what comes at once: key frames of different streams at different moments, packets of a key frame paced over the frames after it; or {}",
+                self.change
+            ),
+            pool: Some(self.group),
+            ..Candidate::new(KEY, title, who)
+        }
+    }
 }
 
 /// In which share of the time a thread was full, of the time in which it was read often enough.

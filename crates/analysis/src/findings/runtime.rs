@@ -18,18 +18,18 @@ const FULL_MIN: f64 = 0.85;
 const FULL_MAX: f64 = 1.15;
 
 /// Threads whose work goes from one to the other, and how many of them work at once.
-struct Bound<'a, 'b> {
-    pool: Pool<'a, 'b>,
-    process: &'a str,
-    group: String,
+pub(super) struct Bound<'a, 'b> {
+    pub(super) pool: Pool<'a, 'b>,
+    pub(super) process: &'a str,
+    pub(super) group: String,
     runtime: Option<Runtime>,
     /// On how many threads the runtime works at once, where its environment says so.
     set_to: Option<u32>,
-    cores: Reading,
+    pub(super) cores: Reading,
 }
 
 /// The busiest threads of which none has work of its own.
-fn bound<'a, 'b>(scene: &'b Scene<'a>) -> Option<Bound<'a, 'b>> {
+pub(super) fn bound<'a, 'b>(scene: &'b Scene<'a>) -> Option<Bound<'a, 'b>> {
     let set_to = |pool: &Pool<'a, 'b>| {
         let first = pool.threads.first()?;
         scene.knowledge.parallelism(first.process, scene.knowledge.runtime(first.process, first.name)?)
@@ -49,7 +49,7 @@ fn bound<'a, 'b>(scene: &'b Scene<'a>) -> Option<Bound<'a, 'b>> {
 
 impl Bound<'_, '_> {
     /// The cores that it works on at once: what it is set to, or one where nothing is known and it uses one.
-    fn at(&self) -> f64 {
+    pub(super) fn at(&self) -> f64 {
         f64::from(self.set_to.unwrap_or(1))
     }
 
@@ -76,7 +76,7 @@ impl Bound<'_, '_> {
         }
     }
 
-    fn change(&self) -> String {
+    pub(super) fn change(&self) -> String {
         match (self.runtime, self.set_to) {
             (Some(runtime), Some(_)) => runtime.change().to_owned(),
             (Some(runtime), None) => format!(

@@ -49,7 +49,8 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
     let joins = joins(scene);
     let near: Vec<Join> = joins.iter().filter(|join| scene.is_near_failure(join.began)).copied().collect();
     let most = near.iter().map(|join| join.before).max().unwrap_or(0);
-    let law = law(&near).filter(|_| near.len() >= JOINS_MIN && most >= WAITING_MIN);
+    let shown = shown_by(&near, &joins);
+    let law = law(shown).filter(|_| shown.len() >= JOINS_MIN && most >= WAITING_MIN);
     let p95 = at_share(near.iter().map(|join| join.took_ms).collect(), 0.95);
     let Some(law) =
         law.filter(|law| law.explained >= EXPLAINED_MIN && law.each_ms * most as f64 >= WAIT_MS_MIN)
@@ -88,7 +89,7 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
                 .decides(),
             Evidence::new("joins that waited for an answer at once, the most", Unit::Count, waiting),
             Evidence::new(
-                format!("of what differs between {} joins, explained by how many were before them", near.len()),
+                format!("of what differs between {} joins, explained by how many were before them", shown.len()),
                 Unit::Ratio,
                 Reading { fail: Some(law.explained), ..Reading::default() },
             ),
@@ -103,6 +104,11 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         ..Candidate::new(KEY, format!("Signalling is serialised: joins are answered {how}"), "signalling of the server")
     }
     .seen()
+}
+
+/// The joins that the law is read off: those near the failure; where a search adds too few at a time, those of the whole run.
+fn shown_by<'a>(near: &'a [Join], all: &'a [Join]) -> &'a [Join] {
+    if near.len() < JOINS_MIN { all } else { near }
 }
 
 /// The seconds in which a load's users came: those of its hold before it was settled.
@@ -173,6 +179,11 @@ mod tests {
         let parallel: Vec<Join> =
             (0..8).map(|before| join(before, 300.0 + 7.0 * (before % 3) as f64)).collect();
         assert!(law(&parallel).is_none_or(|law| law.explained < EXPLAINED_MIN));
+        // A search that adds four: too few to tell by, and yet the law of all.
+        let all = [&serial[..5], &serial[..1], &serial[..2], &serial[..4]].concat();
+        assert_eq!(law_of(shown_by(&serial[..4], &all)), Some((2_000.0, true)));
+        assert_eq!(shown_by(&serial[..4], &all).len(), all.len());
+        assert_eq!(shown_by(&serial[..6], &all).len(), 6);
         assert_eq!(law_of(&[join(3, 5.0), join(3, 9.0)]), None, "all met as many");
     }
 }

@@ -247,6 +247,33 @@ fn moments_in_which_a_thread_is_full_are_named_last() {
     });
 }
 
+/// In Go the bursts are those of the program, whichever of its threads has them.
+#[test]
+fn moments_in_which_a_go_program_is_full_are_the_programs() {
+    let mut world = World::new();
+    world.facts.insert("sfu.runtime".into(), "go".into());
+    world.facts.insert("sfu.environment.GOMAXPROCS".into(), "1".into());
+    world.without("thread.cpu").without("thread.run_queue_wait");
+    for (tid, turn) in [(11, 0), (12, 1), (13, 2)] {
+        world.bursty_thread("sfu", "sfu", tid, move |m| {
+            let has_work = (m.second / 5) % 3 == turn;
+            match (m.over, m.tenth) {
+                _ if !has_work => 0.0,
+                (true, 0 | 1) => 0.99,
+                (false, 0) => 0.015 * m.users,
+                _ => 0.008 * m.users,
+            }
+        });
+    }
+    world.process("sfu", |m| 0.01 * m.users);
+    let found = explained(&mut world).bottleneck;
+    assert_eq!(found.finding.as_deref(), Some("cpu_bursts"), "{found:#?}");
+    assert!(found.title.starts_with("All that the 3 threads sfu of sfu can do"), "{}", found.title);
+    assert!(found.change.is_some_and(|change| change.contains("GOMAXPROCS")));
+    let share = &found.evidence[0];
+    assert!(share.fail.is_some_and(|fail| (0.15..0.25).contains(&fail)), "{share:?}");
+}
+
 #[test]
 fn a_moment_that_lies_in_two_readings_is_one() {
     check("cpu_bursts", |world| {

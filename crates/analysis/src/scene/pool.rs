@@ -37,6 +37,11 @@ impl<'a, 'b> Pool<'a, 'b> {
         pools.into_values().map(|threads| Self { threads }).collect()
     }
 
+    /// Whether the thread is one of it.
+    pub(crate) fn holds(&self, thread: &Thread<'_>) -> bool {
+        self.threads.iter().any(|one| one.measured.series.id == thread.measured.series.id)
+    }
+
     /// Cores that all its threads used together, the median second; also those that are too idle to be looked at one by one.
     pub(crate) fn cores(&self, scene: &Scene<'_>) -> Reading {
         let Some(first) = self.threads.first() else { return Reading::default() };

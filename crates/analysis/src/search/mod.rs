@@ -306,6 +306,7 @@ impl Search {
             repeat: self.repeat,
             purpose,
             users,
+            step: self.settings.step,
             value: value(&self.values, users),
             from: at,
             ..HoldRow::default()

@@ -36,12 +36,16 @@ pub(super) struct Assignments {
 impl Assignments {
     pub(super) fn of(negotiated: &Negotiated) -> Self {
         let mut all = Self::default();
+        // A section that is to be sent in and for which there is no track: some servers say `sendonly` of it all the same, and
+        // name no track there though they do elsewhere.
+        let any_named = negotiated.remote.sections.iter().any(|remote| remote.names_track);
         for (index, section) in negotiated.answer.sections.iter().enumerate() {
             let index = index as u16; // at most 256 sections are kept
             all.mids.push(section.mid.clone());
             let Some(kind) = section.kind.filter(|_| !section.rejected) else { continue };
             let remote = negotiated.remote.sections.get(usize::from(index));
-            let sends = remote.is_some_and(|remote| remote.direction.sends());
+            let sends =
+                remote.is_some_and(|remote| remote.direction.sends() && (remote.names_track || !any_named));
             all.expects_video |= kind == MediaKind::Video && sends;
             let begin = all.list.len();
             all.reduced_size_rtcp |= section.reduced_size_rtcp;

@@ -40,6 +40,8 @@ pub struct MediaSection {
     pub ssrcs: Vec<u32>,
     /// Pairs of (media, retransmission) SSRCs from `a=ssrc-group:FID`.
     pub retransmissions: Vec<(u32, u32)>,
+    /// Whether the writer names what it sends, by `a=msid` or `a=ssrc`. JSEP has each track named (RFC 8829 section 5.3.1).
+    pub names_track: bool,
     /// RTCP packets need no report in front (`a=rtcp-rsize`, RFC 5506).
     pub reduced_size_rtcp: bool,
 }
@@ -182,12 +184,14 @@ impl MediaSection {
             extensions: Vec::new(),
             ssrcs: Vec::new(),
             retransmissions: Vec::new(),
+            names_track: false,
             reduced_size_rtcp: false,
         }
     }
 
     fn attribute(&mut self, attribute: &str) {
         let (name, value) = attribute.split_once(':').unwrap_or((attribute, ""));
+        self.names_track |= matches!(name, "msid" | "ssrc");
         match name {
             "mid" => self.mid = value.chars().take(64).collect(),
             "rtpmap" => self.rtpmap(value),

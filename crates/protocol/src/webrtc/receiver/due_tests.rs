@@ -147,6 +147,10 @@ fn what_nobody_sends_is_not_due() {
             "inactive",
         ),
         (SDP.replace("m=video 9", "m=video 0"), "rejected"),
+        (
+            SDP.replacen("a=sendonly\r\n", "a=sendonly\r\na=msid:stream sound\r\n", 1),
+            "no track, where tracks are named",
+        ),
         (SDP.split_inclusive("a=sendonly\r\n").next().unwrap().to_owned(), "no such section"),
     ] {
         let mut stand = Stand::new(&sdp, false);
