@@ -452,6 +452,7 @@ mod tests {
         assert!(video.formats[1].is_retransmission() && video.formats[1].repeats == Some(96));
         assert_eq!((video.ssrcs.as_slice(), video.retransmissions.as_slice()), (&[7, 8][..], &[(7, 8)][..]));
         assert!(video.reduced_size_rtcp && !audio.reduced_size_rtcp);
+        assert!(video.names_track && !audio.names_track);
         assert!(description.has_transport_sequence());
         assert_eq!(description.candidates.len(), 1);
         assert_eq!(Description::candidates_of(OFFER), description.candidates);
@@ -459,7 +460,7 @@ mod tests {
         assert!(!bare.contains("candidate") && !bare.contains("ssrc"));
         let mut sections = description.sections;
         for section in &mut sections {
-            (section.ssrcs, section.retransmissions) = Default::default();
+            (section.ssrcs, section.retransmissions, section.names_track) = Default::default();
         }
         assert_eq!(Description::parse(&bare).sections, sections);
     }
