@@ -69,7 +69,11 @@ pub fn summary(summary: &Summary) -> String {
         }
     }
     if let Some(pairs) = &summary.pairs {
-        line(&mut out, "pairs", &pairs_line(pairs));
+        let said = pairs_line(pairs);
+        // Who only sends is in no pair.
+        if !said.is_empty() {
+            line(&mut out, "pairs", &said);
+        }
         if let Some(note) = &pairs.flow.note {
             line(&mut out, "", note);
         }
