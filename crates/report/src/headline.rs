@@ -113,8 +113,9 @@ fn played(summary: &Summary) -> String {
         return published(crowd, &bit_rate(sent.bps), &duration);
     }
     let loss = summary.video.loss_ratio.unwrap_or(0.0).max(summary.audio.loss_ratio.unwrap_or(0.0));
-    // Of what never came all is lost.
+    // Of what never came all is lost; and seconds whose badness is explained below were not clean.
     let clean = crowd.failed == 0
+        && summary.bottleneck.is_none()
         && crowd.playing > 0
         && loss < 0.001
         && summary.video.freeze_ratio.unwrap_or(0.0) < 0.001;
