@@ -193,6 +193,9 @@ pub struct GoalBracket {
     pub passing: Option<u32>,
     /// The smallest that did not.
     pub failing: Option<u32>,
+    /// Both in words, with the loads whose holds do not agree and one that was not decided. `null` where nothing is known.
+    #[serde(default)]
+    pub statement: Option<String>,
 }
 
 /// The crowd, over the whole run.
@@ -208,6 +211,9 @@ pub struct Participants {
     pub failed: u64,
     /// The most that played within one second.
     pub playing_max: u64,
+    /// The most that were connected at once: of a search, whose joins are many more, the largest crowd there was.
+    #[serde(default)]
+    pub connected_max: u64,
 }
 
 /// What the tracks of one kind did, warm-up left out. Percentiles are of all samples of all tracks.
