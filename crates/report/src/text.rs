@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use throng_observation::SENDER_CLOCK_EVENT;
 use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
 
 use crate::cause;
@@ -9,7 +10,7 @@ use crate::headline::only_sends;
 use crate::health::{self, Share};
 use crate::pairs::Pairs;
 use crate::sent::{LayerSwitches, Sent};
-use crate::summary::{CapacitySummary, ClockSummary, Media, Server, Summary, TimeTo, one_way_basis};
+use crate::summary::{CapacitySummary, Media, Server, Summary, TimeTo, one_way_basis};
 use crate::{canary, decoded};
 
 /// About fifteen lines: the answer, the objectives, the figures that matter. Plain text, newline at the end.
@@ -70,7 +71,7 @@ pub fn summary(summary: &Summary) -> String {
             line(&mut out, "", note);
         }
     }
-    if let Some(one_way) = one_way_line(&summary.video, &summary.clock_error) {
+    if let Some(one_way) = one_way_line(summary) {
         line(&mut out, "one-way", &one_way);
     }
     for server in &summary.server {
@@ -244,9 +245,13 @@ fn media_line(media: &Media) -> String {
     parts.join(", ")
 }
 
-/// The absolute delay with its basis and error; `None` when no frame carried a capture time.
-fn one_way_line(media: &Media, clock: &ClockSummary) -> Option<String> {
-    let basis = one_way_basis(media)?;
+/// The absolute delay with its basis and error; `None` when no frame carried a capture time, and nobody claimed to tell one.
+fn one_way_line(summary: &Summary) -> Option<String> {
+    let (media, clock) = (&summary.video, &summary.clock_error);
+    let Some(basis) = one_way_basis(media) else {
+        let has_none = summary.events.contains_key(SENDER_CLOCK_EVENT);
+        return has_none.then(|| "not known: sender reports have no wall clock".to_owned());
+    };
     let mut line = match (media.one_way_delay_ms_p50, media.one_way_delay_ms_p95) {
         (Some(p50), Some(p95)) => format!("p50 {}, p95 {}", duration_ms(p50), duration_ms(p95)),
         (None, Some(p95)) => format!("p50 below zero, p95 {}", duration_ms(p95)),
@@ -432,6 +437,21 @@ mod tests {
         assert!(text.contains("hottest thread hloop 1 (tid 4012)"), "{text}");
         assert!(text.contains("to give it room: event_loops"), "{text}");
         assert!(text.contains("168 UDP receive buffer errors"), "{text}");
+    }
+
+    #[test]
+    fn reports_without_a_wall_clock_are_called_so_and_no_clock_is_said_to_disagree() {
+        use throng_observation::run::EventRow;
+        use throng_observation::{OneWayDelay, RunTime, SENDER_CLOCK_EVENT};
+        let mut run = example::healthy(10, 20);
+        run.series.iter_mut().for_each(|row| row.absolute_delay = OneWayDelay::default());
+        let said = |run| super::summary(&summarise(run, &[], Duration::ZERO));
+        assert!(!said(&run).contains("one-way"), "{}", said(&run));
+        let (at, kind) = (RunTime(1), SENDER_CLOCK_EVENT.to_owned());
+        run.events.push(EventRow { at, participant: None, kind, count: 10, detail: String::new() });
+        let text = said(&run);
+        assert!(text.contains("one-way      not known: sender reports have no wall clock"), "{text}");
+        assert!(!text.contains("disagree"), "{text}");
     }
 
     #[test]

@@ -179,11 +179,16 @@ impl TrackMeter {
     }
 
     /// Takes in the sender's RTCP report: its NTP time as nanoseconds since the Unix epoch, and the RTP timestamp
-    /// of the same moment.
-    pub fn sender_report(&mut self, ntp_unix_ns: u64, rtp_timestamp: u32, arrived_at: Instant) {
-        self.playout.capture.sender_report(ntp_unix_ns, rtp_timestamp);
-        self.playout.delay.sender_report(ntp_unix_ns, rtp_timestamp);
+    /// of the same moment. False where that is no wall clock: then neither the one-way delay nor the media clock's rate is
+    /// told by it, for it may be the media clock itself.
+    pub fn sender_report(&mut self, ntp_unix_ns: u64, rtp_timestamp: u32, arrived_at: Instant) -> bool {
+        let arrived_unix_ns = self.clock.unix_ns(arrived_at);
+        let is_wall_clock = self.playout.capture.sender_report(ntp_unix_ns, rtp_timestamp, arrived_unix_ns);
+        if is_wall_clock {
+            self.playout.delay.sender_report(ntp_unix_ns, rtp_timestamp);
+        }
         self.sender_report = Some((ntp_unix_ns, arrived_at));
+        is_wall_clock
     }
 
     /// The last sender report of this source, as NTP time in nanoseconds since the Unix epoch, and its arrival: for
