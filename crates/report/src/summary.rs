@@ -76,7 +76,7 @@ pub struct Summary {
     pub failure_examples: Vec<FailureExample>,
     /// What else happened and how often, by the stable key of the event: `refused_ice_candidate`, `refused_redirect`,
     /// `refused_send`, `unreachable_send`, `odd_rtcp`, `goodbye_unanswered`, `abort`, `host_drops`, `host_buffers_full`,
-    /// `generator_memory`, …
+    /// `burst_drops`, `odd_sender_clock`, `generator_memory`, …
     pub events: BTreeMap<String, u64>,
     /// The watched hosts, in the order of the scenario; empty when nothing was watched.
     #[serde(default)]
