@@ -391,7 +391,7 @@ pub struct Server {
     pub cpus: Option<f64>,
     /// CPU of the whole host, cores: median over the run.
     pub cpu_p50: Option<f64>,
-    /// The most of the same.
+    /// The most of the same in any second.
     pub cpu_max: Option<f64>,
     /// The watched processes, by what they used; at most 20.
     pub processes: Vec<ServerProcess>,
@@ -421,9 +421,9 @@ pub struct Server {
     pub open_fds_limit: Option<f64>,
     /// The longest mean time of disk requests, milliseconds.
     pub disk_await_ms_max: Option<f64>,
-    /// Most cores idle while a task waited for I/O.
+    /// Most cores idle in any second while a task waited for I/O.
     pub iowait_max: Option<f64>,
-    /// Most cores wanted and not given by the hypervisor.
+    /// Most cores wanted in any second and not given by the hypervisor.
     pub steal_max: Option<f64>,
     /// Largest share of the periods of its quota in which the control group was held back.
     pub throttled_ratio_max: Option<f64>,
@@ -494,11 +494,14 @@ pub struct HottestThread {
 pub struct NetworkInterface {
     /// Its name.
     pub name: String,
-    /// Most sent.
+    /// Most sent in any second.
     pub tx_bps_max: f64,
+    /// Most sent in any reading: 100 ms, where nothing made the watcher read less often.
+    #[serde(default)]
+    pub tx_bps_peak: Option<f64>,
     /// Mean sent.
     pub tx_bps_mean: f64,
-    /// Most received.
+    /// Most received in any second.
     pub rx_bps_max: f64,
     /// Mean received.
     pub rx_bps_mean: f64,

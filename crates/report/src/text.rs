@@ -308,7 +308,9 @@ fn server_lines(out: &mut String, server: &Server, is_one_of_several: bool) {
     if let Some(busiest) = server.network.first() {
         let rate = busiest.line_rate_bps.map_or_else(String::new, |rate| format!(" of {}", bit_rate(rate)));
         let (tx, rx) = (bit_rate(busiest.tx_bps_max), bit_rate(busiest.rx_bps_max));
-        network.push(format!("{} sent at most {tx}{rate}, received {rx}", busiest.name));
+        let peak = busiest.tx_bps_peak.filter(|peak| *peak > PEAK_MIN * busiest.tx_bps_max);
+        let peak = peak.map_or_else(String::new, |peak| format!(" ({} for 100 ms)", bit_rate(peak)));
+        network.push(format!("{} sent at most {tx}{rate}{peak}, received {rx}", busiest.name));
     }
     let dropped = [
         ("packets dropped", server.nic_drops),
@@ -327,6 +329,9 @@ fn server_lines(out: &mut String, server: &Server, is_one_of_several: bool) {
         line(out, "", &format!("not seen: {why}{more}"));
     }
 }
+
+/// A peak of a reading is told beside the second's most when it is so many times that.
+const PEAK_MIN: f64 = 1.1;
 
 /// From here on a thread is as good as full.
 const FULL_THREAD_RATIO: f64 = 0.8;
