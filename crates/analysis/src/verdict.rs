@@ -11,8 +11,8 @@ use crate::demand::{self, Demand, JoinCost, joins};
 use crate::findings::gate::{Gate, gate};
 use crate::findings::score::{AHEAD_MIN, BOTTLENECK_MIN, CAP_COMPANY, SUSPECT_MIN, score};
 use crate::findings::{
-    Candidate, Evidence, Finding, GENERATOR, NEVER_CONNECTED, OF_THE_CROWD, RULES, SERVER_CRASHED, Seen,
-    Standing,
+    Candidate, Evidence, Finding, GENERATOR, NEVER_CONNECTED, OF_THE_CROWD, PROCESS_STOPPED, RULES,
+    SERVER_CRASHED, Seen, Standing,
 };
 use crate::knowledge::Knowledge;
 use crate::scene::Scene;
@@ -288,7 +288,7 @@ impl<'a> Looked<'a> {
     /// asked for anything, and none is suspected.
     fn settle(&mut self) {
         let is = |key: &str| self.scored.iter().any(|s| s.candidate.key == key && s.score >= BOTTLENECK_MIN);
-        if is(NEVER_CONNECTED) && !is(GENERATOR) && !is(SERVER_CRASHED) {
+        if is(NEVER_CONNECTED) && ![GENERATOR, SERVER_CRASHED, PROCESS_STOPPED].into_iter().any(is) {
             self.scored.retain(|scored| scored.candidate.key == NEVER_CONNECTED);
         }
         chain::settle(&mut self.scored);

@@ -136,7 +136,8 @@ pub struct RunConfig {
     pub grace: Duration,
     /// Name resolution, TCP and TLS together may take this long.
     pub connect_timeout: Duration,
-    /// Receive buffer asked of the kernel for each datagram socket, bytes.
+    /// Receive buffer asked of the kernel for each datagram socket, bytes; it takes memory only while packets wait. Without
+    /// privilege the kernel gives net.core.rmem_max at most.
     pub receive_buffer_bytes: usize,
     /// Response bodies beyond this are an error, bytes.
     pub body_bytes_max: usize,
@@ -170,7 +171,8 @@ impl RunConfig {
             lead: Duration::from_millis(200),
             grace: Duration::from_secs(5),
             connect_timeout: Duration::from_secs(10),
-            receive_buffer_bytes: 1 << 20,
+            // Some seconds of a picture: what a server that stood still sends at once.
+            receive_buffer_bytes: 4 << 20,
             body_bytes_max: 1 << 20,
             live_participants: 10,
             guards: Guards::default(),

@@ -11,7 +11,7 @@ mod life;
 pub use life::{Failure, FailureReason, IceState, Life, Outcome, Phase};
 
 mod capture;
-pub use capture::{CaptureBasis, OneWayDelay};
+pub use capture::{CaptureBasis, OneWayDelay, SENDER_CLOCK_EVENT, SENDER_CLOCK_PLACE};
 
 mod track;
 pub use track::{Codec, MediaKind, TrackCounters, TrackId, TrackInterval, TrackTotals};

@@ -25,6 +25,10 @@ pub const HOST_DROP_RATIO_MAX: f64 = 0.001;
 /// The event of a second past [`HOST_DROP_RATIO_MAX`].
 pub const HOST_DROPS_EVENT: &str = "host_drops";
 
+/// The event of datagrams that came at once after their sender had been silent for a second and more, and found our receive
+/// buffers full: a server that stood still sends what gathered in it faster than anybody reads. Its count is how many.
+pub const BURST_DROPS_EVENT: &str = "burst_drops";
+
 /// Share of a run's seconds that must pass a limit of CPU, lag, steal or the host for the run to be invalid: the exceed ratio that
 /// a capacity trial allows the server (RFC 9971 with trials of 1 s), so that both sides are held to one rule.
 pub const BAD_SECONDS_RATIO_MIN: f64 = 0.05;
@@ -48,7 +52,8 @@ pub enum Limit {
     Lag,
     /// [`STEAL_RATIO_MAX`].
     Steal,
-    /// No datagram may be dropped for want of room in our own receive buffers: the meters would blame the server.
+    /// No datagram may be dropped for want of room in our own receive buffers: the meters would blame the server. What comes
+    /// at once after a silence is the server's doing ([`BURST_DROPS_EVENT`]).
     ReceiveDrops,
     /// Nor for want of room in our own send buffers: it is feedback, or media, that the server waits for.
     SendDrops,

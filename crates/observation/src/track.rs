@@ -211,6 +211,12 @@ pub struct TrackInterval {
     pub oven_delay_us: Option<u32>,
     /// The frame rate that the RTP timestamps of the source say, frames per second; `None` for audio or unknown.
     pub source_fps: Option<f32>,
+    /// Time of this stretch in which frames were due, microseconds: of a picture from the first one that could be decoded
+    /// after it began, or began again; the wait for that one is a part of joining, which has its own measure. Of sound all.
+    pub frames_due_us: u64,
+    /// Since when the first frame that can be decoded is waited for; `None` once it came, and of sound. How long that may
+    /// take is for the reader to say.
+    pub first_frame_awaited_since: Option<Instant>,
     /// Where nothing came in the interval though it was due: since when it is. Due is what was agreed on (RFC 8829: a section
     /// that the peer sends in) and, in a conference, what somebody sends who is not mute, in a layer that was not switched
     /// off. How long it may take to begin is for the reader to say.

@@ -1,6 +1,6 @@
 //! The answer of a search, in the summary's shape.
 
-use throng_analysis::capacity::{Bracket, Capacity, Conclusion, Soak};
+use throng_analysis::capacity::{Capacity, Conclusion, GoalLoads, Soak};
 use throng_analysis::disturbance::Disturbances;
 use throng_observation::run::RunData;
 use throng_observation::{Goal, HoldRow, Passed};
@@ -8,16 +8,21 @@ use throng_scenario::Scenario;
 
 use crate::summary::{CapacitySummary, GoalBracket, RunOutcome, SoakSummary};
 
-/// What the holds of a run came to; `None` for a plain run.
-pub(crate) fn summarise(run: &RunData) -> Option<CapacitySummary> {
+/// What the holds of a run came to; `None` for a plain run. `was_generator`: what made the failing load fail was the
+/// generator, so that it did not.
+pub(crate) fn summarise(run: &RunData, was_generator: bool) -> Option<CapacitySummary> {
     let mut capacity = Capacity::of(&run.holds, Goal::Acceptable)?;
+    if was_generator {
+        capacity = capacity.spoiled();
+    }
     capacity.doubts.extend(throng_analysis::late_joins(run, &capacity));
     let noun = noun(run);
-    let bracket = |(goal, bracket): (Goal, &Bracket)| GoalBracket {
+    let bracket = |(goal, loads): (Goal, &GoalLoads)| GoalBracket {
         goal: goal.key().to_owned(),
         bad_users_ratio_max: goal.bad_ratio_max(),
-        passing: bracket.passing,
-        failing: bracket.failing,
+        passing: loads.passing,
+        failing: loads.failing,
+        statement: loads.statement(|load| capacity.load(load)),
     };
     let disturbances = Disturbances::of(run, &capacity).map(|times| times.sentence());
     Some(CapacitySummary {

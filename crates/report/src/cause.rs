@@ -1,17 +1,14 @@
 //! The cause of a run's limit in the summary, and its sentences.
 
 use throng_analysis::demand::{Demand, Prediction, Resource};
-use throng_analysis::verdict::{Bottleneck, Certainty, explain as explained};
-use throng_observation::Goal;
-use throng_observation::run::RunData;
+use throng_analysis::verdict::{Bottleneck, Certainty, Explained};
 use throng_observation::units::{bit_rate, bytes};
 
 use crate::health::{self, Share};
 use crate::summary::Summary;
 
 /// Fills in what stopped the server and what a user costs.
-pub(crate) fn explain(run: &RunData, summary: &mut Summary) {
-    let told = explained(run, Goal::Acceptable);
+pub(crate) fn explain(told: Explained, summary: &mut Summary) {
     (summary.demand, summary.join_cost) = (told.demand, told.joins);
     summary.others_cpu = told.others_cpu;
     let found = told.bottleneck;

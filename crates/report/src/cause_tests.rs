@@ -2,6 +2,7 @@ use super::*;
 use crate::server::tests::{searched, watched};
 use crate::{example, html, summarise, text};
 use std::time::Duration;
+use throng_observation::run::RunData;
 use throng_analysis::demand::EXTRAPOLATED_BELOW;
 
 fn summary(run: &RunData) -> Summary {

@@ -108,13 +108,14 @@ fn missed(summary: &Summary) -> String {
 
 fn played(summary: &Summary) -> String {
     let crowd = &summary.participants;
-    let duration = seconds(summary.duration_s);
+    let duration = duration(summary);
     if let Some(sent) = summary.sent.as_ref().filter(|_| only_sends(summary)) {
         return published(crowd, &bit_rate(sent.bps), &duration);
     }
     let loss = summary.video.loss_ratio.unwrap_or(0.0).max(summary.audio.loss_ratio.unwrap_or(0.0));
-    // Of what never came all is lost.
+    // Of what never came all is lost; and seconds whose badness is explained below were not clean.
     let clean = crowd.failed == 0
+        && summary.bottleneck.is_none()
         && crowd.playing > 0
         && loss < 0.001
         && summary.video.freeze_ratio.unwrap_or(0.0) < 0.001;
@@ -160,6 +161,23 @@ fn published(crowd: &Participants, rate: &str, duration: &str) -> String {
     format!("{} of {} {noun} sent {rate} in {duration}{failed}", crowd.connected, crowd.intended)
 }
 
+/// How long the crowd was there. Waiting for servers that do not answer a goodbye is no playing.
+fn duration(summary: &Summary) -> String {
+    let (lasted_s, planned_s) = (summary.duration_s, summary.planned_duration_s);
+    if planned_s <= 0.0 || lasted_s <= planned_s {
+        return seconds(lasted_s);
+    }
+    let waited_s = (lasted_s - planned_s).round();
+    let is_unanswered = summary.events.contains_key("goodbye_unanswered");
+    match is_unanswered && waited_s >= 1.0 {
+        true => format!(
+            "{}, and {waited_s:.0} s waited for goodbyes that were not answered",
+            seconds(planned_s)
+        ),
+        false => seconds(planned_s),
+    }
+}
+
 fn viewers(count: u64) -> String {
     format!("{count} {}", if count == 1 { "viewer" } else { "viewers" })
 }
@@ -169,5 +187,31 @@ fn seconds(seconds: f64) -> String {
         format!("{} min {:02} s", (seconds / 60.0) as u64, seconds as u64 % 60)
     } else {
         format!("{seconds:.0} s")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use throng_observation::RunTime;
+    use throng_observation::run::EventRow;
+
+    use crate::{example, summarise};
+
+    #[test]
+    fn waiting_for_goodbyes_is_no_playing() {
+        let mut run = example::healthy(10, 20);
+        run.ended_at = Some(RunTime(22_100_000));
+        let said = |run: &_| summarise(run, &[], Duration::ZERO).headline;
+        assert_eq!(said(&run), "10 viewers played cleanly for 20 s");
+        let (at, kind) = (RunTime(20_000_000), "goodbye_unanswered".to_owned());
+        run.events.push(EventRow { at, participant: None, kind, count: 1, detail: String::new() });
+        assert_eq!(
+            said(&run),
+            "10 viewers played cleanly for 20 s, and 2 s waited for goodbyes that were not answered"
+        );
+        run.ended_at = Some(RunTime(8_000_000));
+        assert_eq!(said(&run), "10 viewers played cleanly for 8 s", "it was ended before its time");
     }
 }

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use throng_analysis::verdict::{Certainty, explain};
 use throng_observation::run::{Ending, ParticipantRow, RunData};
-use throng_observation::{Distribution, MediaKind, Outcome, Phase};
+use throng_observation::{Distribution, Goal, MediaKind, Outcome, Phase};
 use throng_scenario::Objective;
 
 use crate::figures::{CONNECTED, Figures, KindFigures, PLAYING, never_came};
@@ -24,6 +25,9 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
     let partial_because = partial_because(run);
     let (received_bps, received_bps_max) = received_bps(run, warm_up_s);
     let waits = (figures.connect.summary(), figures.first_frame.summary());
+    let explained = explain(run, Goal::Acceptable);
+    // What made a load fail, and how many are served well, are never said of different ones.
+    let was_generator = explained.bottleneck.verdict == Certainty::GeneratorLimited;
     let mut summary = Summary {
         summary_version: SUMMARY_VERSION,
         outcome: RunOutcome::Error,
@@ -42,6 +46,7 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
             playing: figures.reached(&PLAYING),
             failed: figures.failed(),
             playing_max: by_second.playing_max,
+            connected_max: by_second.connected_max,
         },
         video: media(run, MediaKind::Video, &figures.video),
         audio: media(run, MediaKind::Audio, &figures.audio),
@@ -61,7 +66,7 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
         canary: canary::summarise(run, warm_up_s),
         failures: failures.iter().map(|(reason, example)| (reason.clone(), example.count)).collect(),
         failure_examples: failures.into_values().collect(),
-        capacity: capacity::summarise(run),
+        capacity: capacity::summarise(run, was_generator),
         bottleneck: None,
         demand: Vec::new(),
         join_cost: None,
@@ -76,7 +81,7 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
         throng_version: run.info.throng_version.clone(),
         run_format: run.info.format,
     };
-    cause::explain(run, &mut summary);
+    cause::explain(explained, &mut summary);
     summary.pairs = pairs::summarise(run, line_rate_bps(&summary));
     summary.outcome = headline::outcome(&summary, run.ending);
     summary.headline = headline::headline(&summary);

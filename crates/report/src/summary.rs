@@ -76,7 +76,7 @@ pub struct Summary {
     pub failure_examples: Vec<FailureExample>,
     /// What else happened and how often, by the stable key of the event: `refused_ice_candidate`, `refused_redirect`,
     /// `refused_send`, `unreachable_send`, `odd_rtcp`, `goodbye_unanswered`, `abort`, `host_drops`, `host_buffers_full`,
-    /// `generator_memory`, …
+    /// `burst_drops`, `odd_sender_clock`, `generator_memory`, …
     pub events: BTreeMap<String, u64>,
     /// The watched hosts, in the order of the scenario; empty when nothing was watched.
     #[serde(default)]
@@ -193,6 +193,9 @@ pub struct GoalBracket {
     pub passing: Option<u32>,
     /// The smallest that did not.
     pub failing: Option<u32>,
+    /// Both in words, with the loads whose holds do not agree and one that was not decided. `null` where nothing is known.
+    #[serde(default)]
+    pub statement: Option<String>,
 }
 
 /// The crowd, over the whole run.
@@ -208,6 +211,9 @@ pub struct Participants {
     pub failed: u64,
     /// The most that played within one second.
     pub playing_max: u64,
+    /// The most that were connected at once: of a search, whose joins are many more, the largest crowd there was.
+    #[serde(default)]
+    pub connected_max: u64,
 }
 
 /// What the tracks of one kind did, warm-up left out. Percentiles are of all samples of all tracks.
@@ -385,7 +391,7 @@ pub struct Server {
     pub cpus: Option<f64>,
     /// CPU of the whole host, cores: median over the run.
     pub cpu_p50: Option<f64>,
-    /// The most of the same.
+    /// The most of the same in any second.
     pub cpu_max: Option<f64>,
     /// The watched processes, by what they used; at most 20.
     pub processes: Vec<ServerProcess>,
@@ -415,9 +421,9 @@ pub struct Server {
     pub open_fds_limit: Option<f64>,
     /// The longest mean time of disk requests, milliseconds.
     pub disk_await_ms_max: Option<f64>,
-    /// Most cores idle while a task waited for I/O.
+    /// Most cores idle in any second while a task waited for I/O.
     pub iowait_max: Option<f64>,
-    /// Most cores wanted and not given by the hypervisor.
+    /// Most cores wanted in any second and not given by the hypervisor.
     pub steal_max: Option<f64>,
     /// Largest share of the periods of its quota in which the control group was held back.
     pub throttled_ratio_max: Option<f64>,
@@ -488,11 +494,14 @@ pub struct HottestThread {
 pub struct NetworkInterface {
     /// Its name.
     pub name: String,
-    /// Most sent.
+    /// Most sent in any second.
     pub tx_bps_max: f64,
+    /// Most sent in any reading: 100 ms, where nothing made the watcher read less often.
+    #[serde(default)]
+    pub tx_bps_peak: Option<f64>,
     /// Mean sent.
     pub tx_bps_mean: f64,
-    /// Most received.
+    /// Most received in any second.
     pub rx_bps_max: f64,
     /// Mean received.
     pub rx_bps_mean: f64,

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use throng_observation::SENDER_CLOCK_EVENT;
 use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
 
 use crate::cause;
@@ -9,7 +10,7 @@ use crate::headline::only_sends;
 use crate::health::{self, Share};
 use crate::pairs::Pairs;
 use crate::sent::{LayerSwitches, Sent};
-use crate::summary::{CapacitySummary, ClockSummary, Media, Server, Summary, TimeTo, one_way_basis};
+use crate::summary::{CapacitySummary, Media, Server, Summary, TimeTo, one_way_basis};
 use crate::{canary, decoded};
 
 /// About fifteen lines: the answer, the objectives, the figures that matter. Plain text, newline at the end.
@@ -31,16 +32,8 @@ pub fn summary(summary: &Summary) -> String {
         out.push('\n');
     }
     cause_lines(&mut out, summary);
-    let crowd = &summary.participants;
     line(&mut out, "target", &summary.target);
-    line(
-        &mut out,
-        "viewers",
-        &format!(
-            "{} intended, {} connected, {} playing, {} failed",
-            crowd.intended, crowd.connected, crowd.playing, crowd.failed
-        ),
-    );
+    line(&mut out, "viewers", &crowd_line(summary));
     if !summary.failures.is_empty() {
         let failures: Vec<_> =
             summary.failures.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
@@ -69,12 +62,16 @@ pub fn summary(summary: &Summary) -> String {
         }
     }
     if let Some(pairs) = &summary.pairs {
-        line(&mut out, "pairs", &pairs_line(pairs));
+        let said = pairs_line(pairs);
+        // Who only sends is in no pair.
+        if !said.is_empty() {
+            line(&mut out, "pairs", &said);
+        }
         if let Some(note) = &pairs.flow.note {
             line(&mut out, "", note);
         }
     }
-    if let Some(one_way) = one_way_line(&summary.video, &summary.clock_error) {
+    if let Some(one_way) = one_way_line(summary) {
         line(&mut out, "one-way", &one_way);
     }
     for server in &summary.server {
@@ -98,6 +95,16 @@ pub fn summary(summary: &Summary) -> String {
         line(&mut out, "warning", warning);
     }
     out
+}
+
+/// Who was there. A search calls and dismisses: it has many more joins than there are ever people at once.
+fn crowd_line(summary: &Summary) -> String {
+    let crowd = &summary.participants;
+    let all = format!("{} connected, {} playing, {} failed", crowd.connected, crowd.playing, crowd.failed);
+    match summary.capacity {
+        Some(_) => format!("at most {} at once; {} joins in all: {all}", crowd.connected_max, crowd.intended),
+        None => format!("{} intended, {all}", crowd.intended),
+    }
 }
 
 /// What stopped the server, by what it is told, what to change and what that would give: at most nine lines.
@@ -130,21 +137,9 @@ fn cause_lines(out: &mut String, summary: &Summary) {
 /// Between which loads each goal's limit lies, and what else the search says.
 fn capacity_lines(out: &mut String, capacity: &CapacitySummary) {
     for goal in &capacity.goals {
-        let (passing, failing) = match (goal.passing, goal.failing) {
-            (None, None) => continue,
-            (passing, failing) => (
-                passing.map_or_else(
-                    || "none passed".to_owned(),
-                    |load| format!("{} passed", capacity.load(load)),
-                ),
-                failing.map_or_else(
-                    || "none failed".to_owned(),
-                    |load| format!("{} failed", capacity.load(load)),
-                ),
-            ),
-        };
+        let Some(said) = &goal.statement else { continue };
         let ratio = percent(goal.bad_users_ratio_max);
-        line(out, &goal.goal, &format!("{passing}, {failing} (at most {ratio} of users with a bad second)"));
+        line(out, &goal.goal, &format!("{said} (at most {ratio} of users with a bad second)"));
     }
     if let Some(ms) = capacity.recovery_ms {
         line(out, "recovery", &format!("{} after too large a crowd", duration_ms(ms as f64)));
@@ -250,9 +245,13 @@ fn media_line(media: &Media) -> String {
     parts.join(", ")
 }
 
-/// The absolute delay with its basis and error; `None` when no frame carried a capture time.
-fn one_way_line(media: &Media, clock: &ClockSummary) -> Option<String> {
-    let basis = one_way_basis(media)?;
+/// The absolute delay with its basis and error; `None` when no frame carried a capture time, and nobody claimed to tell one.
+fn one_way_line(summary: &Summary) -> Option<String> {
+    let (media, clock) = (&summary.video, &summary.clock_error);
+    let Some(basis) = one_way_basis(media) else {
+        let has_none = summary.events.contains_key(SENDER_CLOCK_EVENT);
+        return has_none.then(|| "not known: sender reports have no wall clock".to_owned());
+    };
     let mut line = match (media.one_way_delay_ms_p50, media.one_way_delay_ms_p95) {
         (Some(p50), Some(p95)) => format!("p50 {}, p95 {}", duration_ms(p50), duration_ms(p95)),
         (None, Some(p95)) => format!("p50 below zero, p95 {}", duration_ms(p95)),
@@ -309,7 +308,9 @@ fn server_lines(out: &mut String, server: &Server, is_one_of_several: bool) {
     if let Some(busiest) = server.network.first() {
         let rate = busiest.line_rate_bps.map_or_else(String::new, |rate| format!(" of {}", bit_rate(rate)));
         let (tx, rx) = (bit_rate(busiest.tx_bps_max), bit_rate(busiest.rx_bps_max));
-        network.push(format!("{} sent at most {tx}{rate}, received {rx}", busiest.name));
+        let peak = busiest.tx_bps_peak.filter(|peak| *peak > PEAK_MIN * busiest.tx_bps_max);
+        let peak = peak.map_or_else(String::new, |peak| format!(" ({} for 100 ms)", bit_rate(peak)));
+        network.push(format!("{} sent at most {tx}{rate}{peak}, received {rx}", busiest.name));
     }
     let dropped = [
         ("packets dropped", server.nic_drops),
@@ -328,6 +329,9 @@ fn server_lines(out: &mut String, server: &Server, is_one_of_several: bool) {
         line(out, "", &format!("not seen: {why}{more}"));
     }
 }
+
+/// A peak of a reading is told beside the second's most when it is so many times that.
+const PEAK_MIN: f64 = 1.1;
 
 /// From here on a thread is as good as full.
 const FULL_THREAD_RATIO: f64 = 0.8;
@@ -364,6 +368,18 @@ mod tests {
     }
 
     #[test]
+    fn a_search_tells_joins_from_the_people_who_were_there_at_once() {
+        let mut search = example::searched();
+        search.participants = example::healthy(58, 10).participants;
+        let summary = summarise(&search, &[], Duration::ZERO);
+        let text = super::summary(&summary);
+        let expect = "viewers      at most 48 at once; 58 joins in all: 58 connected, 58 playing, 0 failed";
+        assert!(text.contains(expect), "{text}");
+        let page = crate::html::render(&search, &summary);
+        assert!(page.contains("at most 48 at once") && !page.contains("58 of 58"));
+    }
+
+    #[test]
     fn a_search_that_left_seconds_out_says_so_and_does_not_take_its_answer_back() {
         let line = |run| {
             let text = super::summary(&summarise(&run, &[], Duration::ZERO));
@@ -371,7 +387,8 @@ mod tests {
         };
         let mut search = example::searched();
         assert!(line(search.clone()).contains("generator    was not the limit; "));
-        search.generator.iter_mut().step_by(4).for_each(|row| row.cpu_us = 930_000);
+        // Seldom enough that bad seconds are left in which it had no part.
+        search.generator.iter_mut().step_by(8).for_each(|row| row.cpu_us = 930_000);
         let said = line(search.clone());
         assert!(said.contains("was the limit at times, which were not judged: a worker used"), "{said}");
         assert!(line(example::limited()).contains("generator    WAS THE LIMIT; "));
@@ -380,6 +397,21 @@ mod tests {
             .iter_mut()
             .for_each(|hold| (hold.passed, hold.limited_seconds) = (Default::default(), 9));
         assert!(line(search).contains("generator    WAS THE LIMIT; "), "no load came through");
+    }
+
+    #[test]
+    fn a_load_that_failed_beside_the_generators_limits_did_not_fail() {
+        let mut search = example::searched();
+        search.generator.iter_mut().filter(|row| row.cpu_us >= 160_000).for_each(|row| row.cpu_us = 930_000);
+        let summary = summarise(&search, &[], Duration::ZERO);
+        let verdict = summary.bottleneck.as_ref().map(|found| found.verdict);
+        assert_eq!(verdict, Some(throng_analysis::verdict::Certainty::GeneratorLimited));
+        assert_eq!(summary.outcome, crate::summary::RunOutcome::Invalid, "{}", summary.headline);
+        let capacity = summary.capacity.as_ref().expect("a search");
+        assert_eq!((capacity.verdict.as_str(), capacity.first_failing), ("invalid", None));
+        let text = super::summary(&summary);
+        assert!(text.starts_with("Invalid: the generator was the limit above 40 viewers"), "{text}");
+        assert!(!text.contains(" failed (at most") && text.contains("40 passed, 42 not decided"), "{text}");
     }
 
     #[test]
@@ -410,6 +442,21 @@ mod tests {
         assert!(text.contains("hottest thread hloop 1 (tid 4012)"), "{text}");
         assert!(text.contains("to give it room: event_loops"), "{text}");
         assert!(text.contains("168 UDP receive buffer errors"), "{text}");
+    }
+
+    #[test]
+    fn reports_without_a_wall_clock_are_called_so_and_no_clock_is_said_to_disagree() {
+        use throng_observation::run::EventRow;
+        use throng_observation::{OneWayDelay, RunTime, SENDER_CLOCK_EVENT};
+        let mut run = example::healthy(10, 20);
+        run.series.iter_mut().for_each(|row| row.absolute_delay = OneWayDelay::default());
+        let said = |run| super::summary(&summarise(run, &[], Duration::ZERO));
+        assert!(!said(&run).contains("one-way"), "{}", said(&run));
+        let (at, kind) = (RunTime(1), SENDER_CLOCK_EVENT.to_owned());
+        run.events.push(EventRow { at, participant: None, kind, count: 10, detail: String::new() });
+        let text = said(&run);
+        assert!(text.contains("one-way      not known: sender reports have no wall clock"), "{text}");
+        assert!(!text.contains("disagree"), "{text}");
     }
 
     #[test]

@@ -5,6 +5,35 @@ use std::fmt;
 /// What stands in the place of a secret wherever one would be shown.
 pub(crate) const HIDDEN: &str = "…";
 
+/// Names of URL parameters with one of these in them may sign or authorise.
+const SECRET_NAMES: [&str; 17] = [
+    "token", "key", "secret", "pass", "pwd", "pin", "sig", "auth", "jwt", "policy", "cred", "hash", "hmac", "session",
+    "ticket", "code", "access",
+];
+
+/// A name of a stream or a room is no longer.
+const SHOWN_BYTES_MAX: usize = 64;
+
+/// So many letters and digits on end, with both among them, are no word.
+const WORD_BYTES_MIN: usize = 20;
+
+/// Whether a parameter of a URL may be shown with its value: its name is none of a secret, and its value looks like a name.
+/// Two streams whose names stand in the query are told apart by them.
+pub(crate) fn may_be_shown(name: &str, value: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.~/:".contains(c);
+    let is_random = |word: &str| {
+        let has = |is: fn(char) -> bool| word.contains(is);
+        word.len() >= WORD_BYTES_MIN
+            && has(|c| c.is_ascii_digit())
+            && has(|c| c.is_ascii_alphabetic())
+    };
+    SECRET_NAMES.iter().all(|secret| !name.contains(secret))
+        && value.len() <= SHOWN_BYTES_MAX
+        && value.chars().all(is_plain)
+        && !value.split(|c: char| !c.is_ascii_alphanumeric()).any(is_random)
+}
+
 /// A token, PIN or password. `Debug` and `Display` print `…`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
@@ -31,5 +60,31 @@ impl fmt::Debug for Secret {
 impl fmt::Display for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(HIDDEN)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_shown_and_what_may_be_a_secret_is_not() {
+        for (name, value, is_shown) in [
+            ("app", "live", true),
+            ("stream", "lesson-12", true),
+            ("room", "3fa85f64-5717-4562-b3fc-2c963f66afa6", true),
+            ("transport", "tcp", true),
+            ("accessToken", "a", false),
+            ("X-Amz-Signature", "a", false),
+            ("authKey", "a", false),
+            ("PIN", "12", false),
+            // Whatever it is called, it looks like a key.
+            ("t", "9f86d081884c7d659a2feaa0c55ad015", false),
+            ("t", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln", false),
+            ("v", "a&token=b", false),
+            ("v", "\u{1b}[31m", false),
+        ] {
+            assert_eq!(may_be_shown(name, value), is_shown, "{name}={value}");
+        }
     }
 }

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use url::{Host, Url};
 
 use crate::network::Network;
-use crate::secret::{HIDDEN, Secret};
+use crate::secret::{HIDDEN, Secret, may_be_shown};
 
 /// The server under load.
 #[derive(Clone, Debug, PartialEq)]
@@ -268,7 +268,7 @@ impl Target {
     }
 
     /// The URL as the scenario writes it, without secrets: user names, passwords, PINs and the values of query
-    /// parameters that may sign or authorise are shown as `…`.
+    /// parameters that may sign or authorise are shown as `…`. Names, of streams say, are shown.
     #[must_use]
     pub fn display(&self) -> String {
         match &self.endpoint {
@@ -321,10 +321,7 @@ fn livekit_url(url: &Url, room: &str) -> String {
     }
 }
 
-/// Query parameters that carry no secret: OvenMediaEngine's choice of transport.
-const HARMLESS_PARAMETERS: [&str; 1] = ["transport"];
-
-/// `url` as text, with user info and the values of query parameters hidden.
+/// `url` as text, with user info and the values of query parameters hidden that may be secrets.
 fn without_secrets(url: &Url) -> String {
     let mut shown = url.clone();
     // Neither fails: hosts of these schemes may have user info.
@@ -334,7 +331,7 @@ fn without_secrets(url: &Url) -> String {
     shown.set_fragment(None);
     let queries: Vec<String> = url
         .query_pairs()
-        .map(|(key, value)| match HARMLESS_PARAMETERS.contains(&key.as_ref()) {
+        .map(|(key, value)| match may_be_shown(&key, &value) {
             true => format!("{key}={value}"),
             false => format!("{key}={HIDDEN}"),
         })

@@ -128,8 +128,9 @@ impl Seen<'_> {
 
     fn unconfirmed(&self) -> Option<String> {
         let failing = self.loads.failing()?;
-        let is_alone = self.loads.passing().is_some() && failing.failed < 2;
-        is_alone.then(|| "the failing load was not held a second time: the search ended before".to_owned())
+        (failing.failed < 2).then(|| {
+            "unconfirmed: the failing load was not held a second time, the search ended before".to_owned()
+        })
     }
 
     /// Holds of the passing or of the failing load that disagree with the others.

@@ -1,12 +1,15 @@
 //! Was it us? A load that the generator could not offer says nothing about the server.
 
-use throng_observation::FailureReason;
+use std::collections::BTreeSet;
+
 use throng_observation::host::Unit;
+use throng_observation::{FailureReason, Goal};
 use throng_observation::limits::{BAD_SECONDS_MIN, BAD_SECONDS_RATIO_MIN, Limit};
 use throng_observation::run::GeneratorRow;
 
 use super::{Candidate, Evidence, Seen};
 use crate::scene::{Reading, Scene};
+use crate::windows::fares;
 
 pub(super) const KEY: &str = "generator_limited";
 
@@ -41,7 +44,11 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         .filter(|row| row.failure() == Some(&FailureReason::Generator))
         .filter(|row| row.ended_at.is_some_and(|at| scene.is_near_failure(at)))
         .count();
-    let is_limited = (bad.len() as f64) >= too_many || drops.fail() > 0.0 || refused > 0;
+    let is_limited = if scene.windows.is_search {
+        !was_sure(scene)
+    } else {
+        (bad.len() as f64) >= too_many || drops.fail() > 0.0 || refused > 0
+    };
     if !is_limited {
         let (cpu, lag) = (cpu.fail() * 100.0, lag.fail());
         return Seen::Fine(format!(
@@ -66,4 +73,32 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         ..Candidate::new(KEY, "The generator was the limit, not the server", "generator")
     }
     .seen()
+}
+
+/// Bad seconds this near one in which the generator was past its limits are taken for its doing (`search/holding.rs`).
+const BESIDE_S: std::ops::RangeInclusive<i64> = -2..=1;
+
+/// Of the failing load of a search: whether some of its seconds were bad that the generator has no part in. The search lets no
+/// load fail without any; who failed for want of our own resources is a bad user from then on.
+fn was_sure(scene: &Scene<'_>) -> bool {
+    let window = scene.fail.window;
+    let (from, until) = (window.from_us.div_euclid(1_000_000), window.until_us.div_euclid(1_000_000));
+    let is_past = |row: &&GeneratorRow| {
+        (from..until).contains(&row.second) && Limit::ALL.iter().any(|limit| limit.is_passed(row))
+    };
+    let limited: BTreeSet<i64> = scene.run.generator.iter().filter(is_past).map(|row| row.second).collect();
+    let own = scene.run.participants.iter().filter(|row| row.failure() == Some(&FailureReason::Generator));
+    let refused = own.filter_map(|row| row.ended_at).filter(|at| scene.is_near_failure(*at)).min();
+    let ours_from = refused.map_or(i64::MAX, |at| at.second());
+    if limited.is_empty() && refused.is_none() {
+        return true;
+    }
+    let is_bad = |fare: &crate::windows::Fare| fare.bad_ratio() > Goal::Acceptable.bad_ratio_max();
+    let fares = fares(scene.run);
+    let mut bad = fares.range(from..until.max(from)).filter(|(_, fare)| is_bad(fare)).map(|(second, _)| *second);
+    let is_sure = |second: i64| {
+        let beside = second + BESIDE_S.start()..=second + BESIDE_S.end();
+        second < ours_from && limited.range(beside).next().is_none()
+    };
+    bad.any(is_sure)
 }

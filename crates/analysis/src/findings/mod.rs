@@ -14,6 +14,7 @@ pub mod score;
 
 mod generator;
 mod never_connected;
+mod process_stopped;
 mod server_crashed;
 mod signalling;
 
@@ -156,6 +157,9 @@ pub enum Standing {
 /// The finding that the server is gone.
 pub(crate) const SERVER_CRASHED: &str = server_crashed::KEY;
 
+/// The finding that somebody stopped the server.
+pub(crate) const PROCESS_STOPPED: &str = process_stopped::KEY;
+
 /// The finding that nobody was ever connected: no resource is suspected then.
 pub(crate) const NEVER_CONNECTED: &str = never_connected::KEY;
 
@@ -172,6 +176,7 @@ pub(crate) const GENERATOR: &str = generator::KEY;
 pub(crate) const RULES: &[Rule] = &[
     (generator::KEY, generator::check),
     (server_crashed::KEY, server_crashed::check),
+    (process_stopped::KEY, process_stopped::check),
     (never_connected::KEY, never_connected::check),
     ("one_thread_full", threads::full::check),
     ("single_threaded", threads::single::check),

@@ -2,6 +2,7 @@
 
 use throng_observation::host::Unit;
 use throng_observation::host::catalogue as metric;
+use throng_observation::limits::BURST_DROPS_EVENT;
 use throng_observation::units::bytes;
 
 use super::{Candidate, Evidence, Seen};
@@ -25,7 +26,12 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
             .generator
             .iter()
             .filter(|row| row.worker.is_some() && (from..until).contains(&row.second));
-        Some(rows.map(|row| row.socket_drops as f64).sum::<f64>() / window.seconds().max(1.0))
+        let bursts = scene.run.events.iter().filter(|event| {
+            event.kind == BURST_DROPS_EVENT && (from..until).contains(&event.at.second())
+        });
+        let own = rows.map(|row| row.socket_drops as f64).sum::<f64>()
+            + bursts.map(|event| f64::from(event.count)).sum::<f64>();
+        Some(own / window.seconds().max(1.0))
     });
     let drops = if of_sockets.fail() > 0.0 {
         of_sockets

@@ -41,6 +41,7 @@ pub(super) const PLANTS: &[(&str, Plant)] = &[
     ("accept_queue", accept_queue),
     ("conntrack", conntrack),
     ("server_crashed", crash),
+    ("process_stopped", stopped),
     ("signalling_serialised", serial_joins),
     ("configured_ceiling", refusals),
 ];
@@ -52,6 +53,12 @@ pub(super) fn hot_worker(world: &mut World) {
     world.without("thread.cpu").without("thread.run_queue_wait");
     world.thread("media", "worker-0", 11, full, |_| 0.01);
     world.process("media", |m| full(m) + 0.05);
+}
+
+fn stopped(world: &mut World) {
+    world.put("process.stopped", &PROCESS, Unit::Ratio, None, |m| if m.over { 1.0 } else { 0.0 });
+    // What was to be sent stays where it is.
+    slow_reader(world);
 }
 
 fn single(world: &mut World) {

@@ -105,6 +105,7 @@ impl World {
         world.put("process.fds", &process, Unit::Count, Some(1_024.0), |m| 20.0 + 2.0 * m.users);
         world.put("process.read_bytes", &process, Unit::BytesPerSecond, None, |_| 1e3);
         world.put("process.threads_blocked", &process, Unit::Count, None, |_| 0.0);
+        world.put("process.stopped", &process, Unit::Ratio, None, |_| 0.0);
         world.put("disk.read_bytes", &[("device", "vda")], Unit::BytesPerSecond, None, |_| 1e3);
         world.put("disk.read_await", &[("device", "vda")], Unit::Milliseconds, None, |_| 0.4);
         world.put("core.softirq", &[("cpu", "0")], Unit::Ratio, None, |m| 0.002 * m.users);

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use throng_observation::{Goal, HoldRow, Passed, Purpose};
+use throng_observation::{Goal, HoldRow, Passed, Purpose, RunTime};
 
 use super::trial::Trials;
 use super::{Second, Settings};
@@ -21,6 +21,9 @@ const SETTLED_OVER: usize = 5;
 const LIMITED_RATIO_MAX: f64 = 0.05;
 /// … but a hiccup shorter than this is none.
 const LIMITED_MIN: u32 = 3;
+/// What the generator held up is felt for so many seconds after one in which it was past its limits: bad ones among them
+/// say as little as that one.
+const BESIDE_S: u32 = 2;
 /// A crowd that never gets complete is judged as it is after so many seconds beyond [`super::Pace::settle_max_s`].
 const INCOMPLETE_MAX_S: u32 = 120;
 
@@ -41,20 +44,34 @@ pub(crate) enum Verdict {
 pub(crate) struct Holding {
     pub(crate) row: HoldRow,
     settings: Settings,
-    trials: [Trials; 3],
     /// Seconds since the crowd was complete; and since the hold began.
     complete_s: u32,
     waited_s: u32,
     delays_ms: VecDeque<f64>,
-    /// Seconds in a row in which many were badly served, and in how many of them the generator was past its limits.
+    /// Seconds in a row in which many were badly served; in how many of them the generator was past its limits, and how many
+    /// there were since that could be felt.
     hard_s: u32,
     hard_limited_s: u32,
-    /// Judged seconds in a row that were bad, and that were good since the last bad one.
-    bad_s: u32,
-    good_s: u32,
+    hard_sure_s: u32,
+    /// Seconds since the generator was past its limits.
+    since_limited_s: u32,
+    counted: Counted,
+    /// What was counted before the last judged second, if that was a bad one.
+    before_bad: Option<Counted>,
     bad_user_seconds: f64,
     /// It failed so clearly that no more seconds are needed.
     is_lost: bool,
+}
+
+/// What the judged seconds came to.
+#[derive(Clone, Copy, Debug)]
+struct Counted {
+    trials: [Trials; 3],
+    /// Judged seconds in a row that were bad, and that were good since the last bad one.
+    bad_s: u32,
+    good_s: u32,
+    stretches: u32,
+    broke_at: Option<RunTime>,
 }
 
 impl Holding {
@@ -63,14 +80,15 @@ impl Holding {
         Self {
             row,
             settings,
-            trials,
+            counted: Counted { trials, bad_s: 0, good_s: 0, stretches: 0, broke_at: None },
+            before_bad: None,
             complete_s: 0,
             waited_s: 0,
             delays_ms: VecDeque::with_capacity(SETTLED_OVER),
             hard_s: 0,
             hard_limited_s: 0,
-            bad_s: 0,
-            good_s: 0,
+            hard_sure_s: 0,
+            since_limited_s: u32::MAX,
             bad_user_seconds: 0.0,
             is_lost: false,
         }
@@ -81,7 +99,7 @@ impl Holding {
     }
 
     pub(crate) fn whole_s(&self) -> u32 {
-        self.trials[0].whole_s
+        self.counted.trials[0].whole_s
     }
 
     /// How long a load is bad on end that is not just disturbed: in a short search no longer than it looks at a load.
@@ -90,21 +108,19 @@ impl Holding {
     }
 
     pub(crate) fn second(&mut self, second: &Second) -> Verdict {
-        let is_hard = second.bad > HARD_RATIO * f64::from(second.users.max(1));
-        if is_hard {
-            self.hard_s += 1;
-            self.hard_limited_s += u32::from(second.is_limited);
-        } else {
-            (self.hard_s, self.hard_limited_s) = (0, 0);
-        }
+        self.since_limited_s = if second.is_limited { 0 } else { self.since_limited_s.saturating_add(1) };
+        self.hard(second);
         if self.is_settling() {
             self.settle(second);
         } else {
             self.judge(second);
         }
         // While the crowd grows to its size, joins may hurt; once it is complete, they are no excuse.
-        let is_hard = self.hard_s >= self.lasting_s() && (second.is_complete || !self.is_settling());
-        if self.is_generator_limited() || (is_hard && self.hard_limited_s >= LIMITED_MIN) {
+        let is_due = second.is_complete || !self.is_settling();
+        let is_hard = is_due && self.hard_sure_s >= self.lasting_s();
+        let is_ours =
+            is_due && self.hard_s >= self.lasting_s() && self.hard_limited_s >= LIMITED_MIN && !is_hard;
+        if self.is_generator_limited() || is_ours {
             self.row.limited_seconds = self.row.limited_seconds.max(self.hard_limited_s);
             self.end(second, Some("the generator was the limit"));
             return Verdict::Limited;
@@ -115,10 +131,13 @@ impl Holding {
         self.is_lost |= is_hard;
         let is_seen =
             self.row.purpose != Purpose::Confirm || self.row.seconds >= CONFIRM_MIN_S.min(self.whole_s());
-        self.row.passed = self.trials.map(|trials| trials.passed());
+        self.row.passed = self.counted.trials.map(|trials| trials.passed());
         if self.is_lost && is_seen {
-            for goal in [Goal::Clean, Goal::Acceptable, self.settings.goal] {
-                self.row.passed[goal as usize] = Passed::No;
+            let is_broken = self.row.is_mostly_bad(Goal::Broken);
+            for goal in Goal::ALL {
+                if goal != Goal::Broken || goal == self.settings.goal || is_broken {
+                    self.row.passed[goal as usize] = Passed::No;
+                }
             }
             let why = format!(
                 "more than {:.0} % of the users were badly served for {} s",
@@ -146,14 +165,25 @@ impl Holding {
             Passed::Yes => true,
             // A moment, or as long as the load lasts?
             Passed::No => {
-                self.bad_s >= self.lasting_s() || (is_whole && self.row.seconds >= self.lasting_s())
+                self.counted.bad_s >= self.lasting_s() || (is_whole && self.row.seconds >= self.lasting_s())
             }
         }
     }
 
     /// Whether users were served well again while the load lasted.
     pub(crate) fn has_calmed_down(&self) -> bool {
-        !self.is_lost && self.good_s >= STRETCHES_APART_S
+        !self.is_lost && self.counted.good_s >= STRETCHES_APART_S
+    }
+
+    /// Counts seconds in a row in which many were badly served.
+    fn hard(&mut self, second: &Second) {
+        if second.bad <= HARD_RATIO * f64::from(second.users.max(1)) {
+            (self.hard_s, self.hard_limited_s, self.hard_sure_s) = (0, 0, 0);
+            return;
+        }
+        self.hard_s += 1;
+        self.hard_limited_s += u32::from(second.is_limited);
+        self.hard_sure_s = if self.since_limited_s <= BESIDE_S { 0 } else { self.hard_sure_s + 1 };
     }
 
     fn settle(&mut self, second: &Second) {
@@ -173,7 +203,7 @@ impl Holding {
             self.complete_s >= pace.settle_max_s || self.waited_s >= pace.settle_max_s + INCOMPLETE_MAX_S;
         if has_settled || is_long_enough {
             self.row.judged_from = Some(second.at);
-            (self.hard_s, self.hard_limited_s) = (0, 0);
+            (self.hard_s, self.hard_limited_s, self.hard_sure_s) = (0, 0, 0);
         }
     }
 
@@ -182,22 +212,32 @@ impl Holding {
         self.row.user_seconds += u64::from(second.users);
         self.bad_user_seconds += second.bad;
         self.row.bad_user_seconds = self.bad_user_seconds.round() as u64;
+        let before = self.counted;
         if second.is_limited {
-            // Whatever it was like, it says nothing of the server.
+            // Whatever it was like, it says nothing of the server, and what began just before is taken for its beginning.
             self.row.limited_seconds += 1;
+            self.before_bad.take().into_iter().for_each(|before| self.leave_out(before));
             return;
         }
-        let are_bad = Goal::ALL.map(|goal| self.trials[goal as usize].add(second.users, second.bad));
-        self.row.bad_seconds = self.trials.map(|trials| trials.bad);
-        if !are_bad[Goal::Acceptable as usize] {
-            (self.bad_s, self.good_s) = (0, self.good_s + 1);
-            return;
+        let is_bad = self.counted.add(second);
+        self.before_bad = is_bad.then_some(before);
+        if is_bad && self.since_limited_s <= BESIDE_S {
+            self.before_bad = None;
+            self.leave_out(before);
         }
-        if self.row.bad_stretches == 0 || self.good_s >= STRETCHES_APART_S {
-            self.row.bad_stretches += 1;
-        }
-        self.row.broke_at.get_or_insert(second.at);
-        (self.bad_s, self.good_s) = (self.bad_s + 1, 0);
+        self.tell_counted();
+    }
+
+    /// A bad second beside one in which the generator was past its limits is one of those.
+    fn leave_out(&mut self, before: Counted) {
+        self.counted = before;
+        self.row.limited_seconds += 1;
+        self.tell_counted();
+    }
+
+    fn tell_counted(&mut self) {
+        self.row.bad_seconds = self.counted.trials.map(|trials| trials.bad);
+        (self.row.bad_stretches, self.row.broke_at) = (self.counted.stretches, self.counted.broke_at);
     }
 
     fn is_generator_limited(&self) -> bool {
@@ -208,7 +248,7 @@ impl Holding {
 
     fn end(&mut self, second: &Second, why: Option<&str>) {
         self.row.until = Some(second.at);
-        self.row.bad_to_the_end = self.is_lost || self.bad_s > 0;
+        self.row.bad_to_the_end = self.is_lost || self.counted.bad_s > 0;
         if self.is_lost {
             // It may have been lost before it settled, and no second of it was judged.
             self.row.bad_stretches = self.row.bad_stretches.max(1);
@@ -217,6 +257,85 @@ impl Holding {
         self.row.why = why.map(str::to_owned);
         if self.row.judged_from.is_none() {
             self.row.judged_from = Some(second.at);
+        }
+    }
+}
+
+impl Counted {
+    /// Counts a second; true when it was bad for any goal.
+    fn add(&mut self, second: &Second) -> bool {
+        let are_bad = Goal::ALL.map(|goal| self.trials[goal as usize].add(second.users, second.bad));
+        if are_bad[Goal::Acceptable as usize] {
+            if self.stretches == 0 || self.good_s >= STRETCHES_APART_S {
+                self.stretches += 1;
+            }
+            self.broke_at.get_or_insert(second.at);
+            (self.bad_s, self.good_s) = (self.bad_s + 1, 0);
+        } else {
+            (self.bad_s, self.good_s) = (0, self.good_s + 1);
+        }
+        are_bad.contains(&true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Pace;
+    use super::*;
+
+    /// A hold of a demand step of 8 s whose seconds are `.` good, `b`ad for all, `L`imited and bad, or `l`imited and good;
+    /// the first `settle_s` settle it.
+    fn held(seconds: &str, settle_s: u32) -> (Option<Verdict>, HoldRow) {
+        let pace = Pace { hold_s: 8, settle_min_s: settle_s, ..Pace::default() };
+        let settings = Settings { goal: Goal::Acceptable, start: 5, floor: 1, step: 1, ceiling: 100, pace };
+        let row = HoldRow { users: 50, purpose: Purpose::Demand, ..HoldRow::default() };
+        let mut holding = Holding::new(row, settings, 8);
+        for (at, kind) in (1..).zip(seconds.chars()) {
+            let verdict = holding.second(&Second {
+                at: RunTime(at * 1_000_000),
+                users: 50,
+                bad: if matches!(kind, 'b' | 'L') { 50.0 } else { 0.0 },
+                delay_ms: Some(5.0),
+                is_limited: matches!(kind, 'L' | 'l'),
+                is_complete: true,
+            });
+            if verdict != Verdict::GoesOn {
+                return (Some(verdict), holding.row);
+            }
+        }
+        (None, holding.row)
+    }
+
+    #[test]
+    fn no_load_fails_beside_seconds_in_which_the_generator_was_the_limit() {
+        for (seconds, expect) in [
+            ("...........", Some((Verdict::Ended, Passed::Yes))),
+            ("...bbbbbbbb", Some((Verdict::Ended, Passed::No))),
+            // Two bad seconds, one of them past the generator's limits, or just after it, or just before.
+            ("....LL......", None),
+            ("....Lb......", None),
+            ("....bl.........", Some((Verdict::Ended, Passed::Yes))),
+            ("....lbb.....", Some((Verdict::Limited, Passed::Undecided))),
+            // It was overloaded while it settled, in seconds half of which were the generator's.
+            ("bLbLbLbLbLbL", Some((Verdict::Limited, Passed::Undecided))),
+            // What it held up once, long before, is over.
+            ("l..bbbbbbbbb", Some((Verdict::Ended, Passed::No))),
+        ] {
+            let (verdict, row) = held(seconds, 3);
+            let came_to = verdict.map(|verdict| (verdict, row.passed(Goal::Acceptable)));
+            match expect {
+                Some(expect) => assert_eq!(came_to, Some(expect), "{seconds}: {row:?}"),
+                None => assert_ne!(row.passed(Goal::Acceptable), Passed::No, "{seconds}: {row:?}"),
+            }
+            assert!(row.bad_seconds[Goal::Acceptable as usize] + row.limited_seconds <= row.seconds, "{row:?}");
+        }
+    }
+
+    #[test]
+    fn a_load_that_is_lost_while_most_are_badly_served_is_lost_for_every_goal() {
+        for settle_s in [3, 30] {
+            let (verdict, row) = held("bbbbbbbbbbb", settle_s);
+            assert_eq!((verdict, row.passed), (Some(Verdict::Ended), [Passed::No; 3]), "{row:?}");
         }
     }
 }

@@ -29,7 +29,8 @@ pub(crate) enum Criterion {
 }
 
 impl Criterion {
-    fn failed(self, hold: &HoldRow) -> Option<bool> {
+    /// Whether a hold failed; `None` where it says nothing.
+    pub(crate) fn failed(self, hold: &HoldRow) -> Option<bool> {
         match self {
             Self::Goal(goal) => match hold.passed(goal) {
                 Passed::Undecided => None,
@@ -42,9 +43,17 @@ impl Criterion {
         }
     }
 
-    fn goal(self) -> Goal {
+    pub(crate) fn goal(self) -> Goal {
         match self {
             Self::Goal(goal) | Self::Collapse(goal) => goal,
+        }
+    }
+
+    /// The same for another goal.
+    pub(crate) fn of(self, goal: Goal) -> Self {
+        match self {
+            Self::Goal(_) => Self::Goal(goal),
+            Self::Collapse(_) => Self::Collapse(goal),
         }
     }
 }

@@ -25,6 +25,9 @@ use next::{Known, Next};
 mod holding;
 use holding::{Holding, Verdict};
 
+mod estimate;
+pub use estimate::Estimate;
+
 mod pause;
 use pause::{Pause, Paused};
 

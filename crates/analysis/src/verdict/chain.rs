@@ -2,7 +2,7 @@
 
 use super::Scored;
 use crate::findings::score::{AHEAD_MIN, BOTTLENECK_MIN, SUSPECT_MIN};
-use crate::findings::{GENERATOR, Standing};
+use crate::findings::{GENERATOR, PROCESS_STOPPED, SERVER_CRASHED, Standing};
 
 /// Limits of how fast the server works. What queues or is refused behind them is their doing.
 const RATES: &[&str] = &[
@@ -101,12 +101,15 @@ pub(super) fn settle(scored: &mut [Scored<'_>]) {
         scored.standing = Standing::Explains;
         scored.score = if cpu >= SUSPECT_MIN { scored.score } else { 0.0 };
     }
-    // A crash that nothing explains is its own cause, and what stood still with it follows.
-    if score_of(scored, "server_crashed") >= BOTTLENECK_MIN && score_of(scored, "memory") < SUSPECT_MIN {
-        for other in scored.iter_mut().filter(|other| other.candidate.key != "server_crashed") {
-            other.standing = Standing::Symptom;
+    // A crash that nothing explains is its own cause, and so is a stop; what stood still with it follows.
+    let is_alone = score_of(scored, "memory") < SUSPECT_MIN;
+    for cause in [SERVER_CRASHED, PROCESS_STOPPED] {
+        if is_alone && score_of(scored, cause) >= BOTTLENECK_MIN {
+            for other in scored.iter_mut().filter(|other| other.candidate.key != cause) {
+                other.standing = Standing::Symptom;
+            }
+            return;
         }
-        return;
     }
     for (symptom, causes) in FOLLOWS {
         let best = causes

@@ -8,6 +8,8 @@ use std::time::Duration;
 use throng_observation::RunTime;
 use throng_observation::run::{CohortId, ParticipantId};
 
+use super::seconds::Failed;
+
 /// Who is there under a load.
 #[derive(Clone, Debug)]
 pub(super) enum Who {
@@ -53,6 +55,8 @@ pub(super) struct Crowd {
     seats: Vec<Option<ParticipantId>>,
     /// Who failed, and still counts.
     failed: BTreeSet<ParticipantId>,
+    /// Those of them who failed for want of this host's own resources.
+    failed_by_us: BTreeSet<ParticipantId>,
     called: u64,
     next_at: RunTime,
     /// Since when the crowd has the size that is wanted.
@@ -74,6 +78,7 @@ impl Crowd {
             owners,
             seats: Vec::new(),
             failed: BTreeSet::new(),
+            failed_by_us: BTreeSet::new(),
             called: 0,
             next_at: RunTime(0),
             right_since: None,
@@ -91,8 +96,14 @@ impl Crowd {
     }
 
     /// Notes who failed: they are the first to go.
-    pub(super) fn note_failed(&mut self, failed: BTreeSet<ParticipantId>) {
-        self.failed.extend(failed);
+    pub(super) fn note_failed(&mut self, failed: Failed) {
+        self.failed.extend(failed.all);
+        self.failed_by_us.extend(failed.ours);
+    }
+
+    /// Whether somebody counts as badly served for whom this host had no room.
+    pub(super) fn has_failed_by_us(&self) -> bool {
+        !self.failed_by_us.is_empty()
     }
 
     /// Whether the crowd had the wanted size, and everybody the time to join, throughout the second that ends at `end`.
@@ -138,6 +149,7 @@ impl Crowd {
 
     fn replace_failed(&mut self, did: &mut impl FnMut(Step) -> Option<ParticipantId>) {
         let failed = std::mem::take(&mut self.failed);
+        self.failed_by_us.clear();
         for seat in &mut self.seats {
             if let Some(participant) = seat.take_if(|participant| failed.contains(participant)) {
                 did(Step::Dismiss(participant));
@@ -211,6 +223,10 @@ mod tests {
         })
     }
 
+    fn failed(who: u32) -> Failed {
+        Failed { all: [ParticipantId(who)].into(), ours: [ParticipantId(who)].into() }
+    }
+
     fn present(crowd: &Crowd) -> Vec<u32> {
         crowd.seats.iter().flatten().map(|participant| participant.0).collect()
     }
@@ -250,9 +266,11 @@ mod tests {
         aim(&mut crowd, 5, 0, &mut next);
         aim(&mut crowd, 5, 1000, &mut next);
         assert_eq!(present(&crowd).len(), 5);
-        crowd.note_failed([ParticipantId(1)].into());
+        crowd.note_failed(failed(1));
+        assert!(crowd.has_failed_by_us());
         let (_, dismissed) = aim(&mut crowd, 3, 1000, &mut next);
         assert_eq!(dismissed, [1, 4]);
+        assert!(!crowd.has_failed_by_us(), "under another load it is forgotten");
         assert_eq!(present(&crowd), [0, 2, 3]);
         // The same size again calls nobody.
         assert_eq!(aim(&mut crowd, 3, 2000, &mut next), (vec![], vec![]));
@@ -263,7 +281,7 @@ mod tests {
         let (mut crowd, mut next) = (crowd(0), 0);
         aim(&mut crowd, 2, 0, &mut next);
         aim(&mut crowd, 2, 1000, &mut next);
-        crowd.note_failed([ParticipantId(0)].into());
+        crowd.note_failed(failed(0));
         let (called, dismissed) = aim(&mut crowd, 3, 5000, &mut next);
         assert_eq!((called.len(), dismissed), (1, vec![0]));
         aim(&mut crowd, 3, 5100, &mut next);
@@ -295,7 +313,7 @@ mod tests {
         assert_eq!(called.iter().map(|(cohort, _)| *cohort).collect::<Vec<_>>(), [0]);
         let (called, _) = aim(&mut crowd, 6, 20_000, &mut next);
         assert_eq!(called.iter().map(|(cohort, _)| *cohort).collect::<Vec<_>>(), [1, 1, 2, 3, 3]);
-        crowd.note_failed([ParticipantId(3)].into());
+        crowd.note_failed(failed(3));
         aim(&mut crowd, 9, 30_000, &mut next);
         let (called, dismissed) = aim(&mut crowd, 9, 40_000, &mut next);
         assert_eq!((called.len(), dismissed.len()), (3, 0));

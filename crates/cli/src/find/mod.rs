@@ -175,7 +175,7 @@ impl Searching<'_> {
                 users: seen.users,
                 bad: seen.bad,
                 delay_ms: seen.delay_ms,
-                is_limited: seen.is_limited,
+                is_limited: seen.is_limited || self.crowd.has_failed_by_us(),
                 is_complete: self.crowd.was_complete(seen.ends_at()),
             };
             let is_bad = seen.bad * 100.0 > f64::from(seen.users);

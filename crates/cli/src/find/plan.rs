@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use throng_analysis::search::{Pace, Settings};
+use throng_analysis::search::{Estimate, Pace, Settings};
 use throng_observation::run::CohortId;
 use throng_observation::{BadIf, Goal, HoldRow, RunTime};
 use throng_scenario::{
@@ -115,11 +115,39 @@ impl Searched {
             "searching for {what}, {joins_per_s:.0} joins/s, each load judged for {} s",
             pace.hold_s
         ));
+        say(&self.takes());
         if let Some(budget) = self.budget {
             let budget = throng_scenario::units::write_duration(budget);
             say(&format!("a budget of {budget} costs precision:"));
             pace.costs().iter().for_each(|cost| say(&format!("  {cost}")));
         }
+    }
+}
+
+impl Searched {
+    /// How long it will take, and when it is ended at the latest.
+    fn takes(&self) -> String {
+        let written = |seconds: f64| {
+            let seconds = seconds.round() as u64;
+            match (seconds / 60, seconds % 60) {
+                (0, seconds) => format!("{seconds} s"),
+                (minutes, 0) => format!("{minutes} min"),
+                (minutes, seconds) => format!("{minutes} min {seconds:02} s"),
+            }
+        };
+        let ended = format!("it is ended after {} with what it knows", written(self.deadline.as_secs_f64()));
+        // Of values nobody knows how many users come and go with each.
+        if let Who::Valued(_) = self.make_up.who {
+            return ended;
+        }
+        let estimate =
+            Estimate::of(self.settings, self.make_up.joins_per_s, self.make_up.patience.as_secs_f64());
+        let [typical, shortest, longest] =
+            [estimate.typical_s, estimate.shortest_s, estimate.longest_s].map(|s| written(f64::from(s)));
+        format!(
+            "this takes about {typical} ({shortest} to {longest}, by where the limit lies), longer where loads have to be held \
+             again; {ended}"
+        )
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use throng_observation::run::{ParticipantId, Row};
-use throng_observation::{MediaKind, Outcome, RunTime};
+use throng_observation::{FailureReason, MediaKind, Outcome, RunTime};
 
 /// A second is forgotten when the collector has long closed it.
 const SECONDS_KEPT: i64 = 10;
@@ -30,7 +30,15 @@ struct Heard {
     limited: BTreeSet<i64>,
     open: Seen,
     closed: VecDeque<Seen>,
-    failed: BTreeSet<ParticipantId>,
+    failed: Failed,
+}
+
+/// Who failed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Failed {
+    pub(super) all: BTreeSet<ParticipantId>,
+    /// Those of them for whom this host had no descriptors, ports or memory: their seconds say nothing of the server.
+    pub(super) ours: BTreeSet<ParticipantId>,
 }
 
 impl Seconds {
@@ -41,7 +49,7 @@ impl Seconds {
             limited: BTreeSet::new(),
             open: Seen::default(),
             closed: VecDeque::new(),
-            failed: BTreeSet::new(),
+            failed: Failed::default(),
         })))
     }
 
@@ -56,7 +64,7 @@ impl Seconds {
     }
 
     /// Who failed since.
-    pub(super) fn take_failed(&self) -> BTreeSet<ParticipantId> {
+    pub(super) fn take_failed(&self) -> Failed {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner).failed)
     }
 }
@@ -75,8 +83,12 @@ impl Heard {
             Row::Event(event) if event.kind == "generator_limited" => {
                 self.limited.insert(event.at.second());
             }
-            Row::Participant(row) if matches!(row.outcome, Some(Outcome::Failed(_))) => {
-                self.failed.insert(row.participant);
+            Row::Participant(row) => {
+                let Some(Outcome::Failed(failure)) = &row.outcome else { return };
+                self.failed.all.insert(row.participant);
+                if failure.reason == FailureReason::Generator {
+                    self.failed.ours.insert(row.participant);
+                }
             }
             // The last rows of a second: one for each cohort, in order.
             Row::Experience(row) => {

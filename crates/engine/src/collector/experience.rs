@@ -51,11 +51,12 @@ pub(super) fn broken(interval: &TrackInterval, bad_if: &BadIf, loss: &mut LossJu
     hold(Clause::Jitter, jitter_ms > bad_if.jitter_ms_max);
     if interval.kind == MediaKind::Video {
         hold(Clause::Freeze, counters.freeze_us > 0);
-        if let Some(source) = interval.source_fps.map(f64::from)
-            && counters.active_us >= RATE_STRETCH_US_MIN
-        {
-            let fps = counters.frames_decodable as f64 * 1e6 / counters.active_us as f64;
-            hold(Clause::Fps, fps < bad_if.fps_ratio_min * source);
+        // The wait for the first frame is judged by the time to join.
+        if interval.frames_due_us >= RATE_STRETCH_US_MIN {
+            let fps = counters.frames_decodable as f64 * 1e6 / interval.frames_due_us as f64;
+            let source = interval.source_fps.map(f64::from);
+            let never_began = interval.first_frame_awaited_since.is_some();
+            hold(Clause::Fps, source.map_or(never_began, |source| fps < bad_if.fps_ratio_min * source));
         }
     }
     bits
@@ -123,6 +124,8 @@ mod tests {
             capture_basis: None,
             oven_delay_us: None,
             source_fps: Some(30.0),
+            frames_due_us: 1_000_000,
+            first_frame_awaited_since: None,
             missing_since: None,
         };
         change(&mut interval);
@@ -132,14 +135,35 @@ mod tests {
     #[test]
     fn each_clause_is_broken_by_its_own_figure_alone() {
         type Change = fn(&mut TrackInterval);
-        let cases: [(&str, Change, Option<Clause>); 10] = [
+        let cases: [(&str, Change, Option<Clause>); 13] = [
             ("a good second", |_| {}, None),
             ("one packet lost", |i| i.counters.packets_lost = 1, None),
             ("two packets lost", |i| i.counters.packets_lost = 2, Some(Clause::Loss)),
             ("some frames late", |i| i.relative_delay_us[..15].fill(200_000), None),
             ("most frames late", |i| i.relative_delay_us[..16].fill(200_000), Some(Clause::Delay)),
             ("few frames", |i| i.counters.frames_decodable = 23, Some(Clause::Fps)),
-            ("a short stretch", |i| (i.counters.active_us, i.counters.frames_decodable) = (400_000, 1), None),
+            ("a short stretch", |i| (i.frames_due_us, i.counters.frames_decodable) = (400_000, 1), None),
+            (
+                "joined a while before the first key frame",
+                |i| (i.frames_due_us, i.counters.frames_decodable) = (600_000, 18),
+                None,
+            ),
+            (
+                "still waits for the first key frame",
+                |i| {
+                    (i.frames_due_us, i.counters.frames_decodable) = (0, 0);
+                    i.first_frame_awaited_since = Some(i.ended_at);
+                },
+                None,
+            ),
+            (
+                "has waited too long for it",
+                |i| {
+                    (i.source_fps, i.counters.frames_decodable) = (None, 0);
+                    i.first_frame_awaited_since = Some(i.ended_at);
+                },
+                Some(Clause::Fps),
+            ),
             ("a still picture", |i| i.counters.freeze_us = 1, Some(Clause::Freeze)),
             ("nothing came", |i| i.counters.missing_us = 1_000_000, Some(Clause::NoMedia)),
             ("uneven", |i| i.jitter_us = Some(101_000), Some(Clause::Jitter)),

@@ -1,9 +1,10 @@
 //! The generator's own health: rows of its workers and of the process, the limits that they pass, and what the host lost.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use throng_observation::RunTime;
-use throng_observation::limits::{HOST_DROPS_EVENT, MEMORY_EVENT};
+use throng_observation::limits::{BURST_DROPS_EVENT, HOST_DROPS_EVENT, MEMORY_EVENT};
 use throng_observation::run::{EventRow, GeneratorRow};
 
 use super::Collector;
@@ -85,6 +86,19 @@ impl Collector {
             let kind = "host_buffers_full".to_owned();
             self.event_row(EventRow { at, participant: None, kind, count: 1, detail });
         }
+    }
+
+    /// No reader takes in at once what a server sends at once after it stood still: that says nothing of the generator.
+    pub(super) fn burst(&mut self, second: i64, worker: u16, dropped: u64, silent: Duration) {
+        self.health.own_drops += dropped;
+        let detail = format!(
+            "{dropped} datagrams that came at once, after their sender had been silent for {:.1} s, found full receive buffers \
+             of worker {worker}: the server's doing, and not counted as drops of the generator",
+            silent.as_secs_f64()
+        );
+        let (at, kind) = (RunTime(second.saturating_mul(1_000_000)), BURST_DROPS_EVENT.to_owned());
+        let count = u32::try_from(dropped).unwrap_or(u32::MAX);
+        self.event_row(EventRow { at, participant: None, kind, count, detail });
     }
 
     fn event_of_second(&mut self, second: i64, kind: &str, detail: String) {

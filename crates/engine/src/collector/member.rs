@@ -71,11 +71,14 @@ struct Track {
     sender: Option<ParticipantId>,
     first_frame_at: Option<RunTime>,
     counters: TrackCounters,
+    /// Time in which frames were due, microseconds.
+    frames_due_us: u64,
     relative_delay_us: Option<Box<Distribution>>,
     absolute_delay: Option<Box<OneWayDelay>>,
     jitter_us: Option<u32>,
     oven_delay_us: Option<u32>,
     last: TrackCounters,
+    last_frames_due_us: u64,
     /// What was bad about its last seconds.
     fared: LastSeconds,
     loss: LossJudge,
@@ -441,9 +444,9 @@ pub(super) fn loss_ratio(counters: &TrackCounters) -> f64 {
     counters.loss_ratio().unwrap_or(0.0)
 }
 
-/// Decodable frames per second of active time.
-pub(super) fn fps(counters: &TrackCounters) -> Option<f64> {
-    (counters.active_us > 0).then(|| counters.frames_decodable as f64 * 1e6 / counters.active_us as f64)
+/// Decodable frames per second of the time in which frames were due.
+fn fps(counters: &TrackCounters, frames_due_us: u64) -> Option<f64> {
+    (frames_due_us > 0).then(|| counters.frames_decodable as f64 * 1e6 / frames_due_us as f64)
 }
 
 impl Track {
@@ -457,11 +460,13 @@ impl Track {
             sender: None,
             first_frame_at: None,
             counters: TrackCounters::default(),
+            frames_due_us: 0,
             relative_delay_us: None,
             absolute_delay: None,
             jitter_us: None,
             oven_delay_us: None,
             last: TrackCounters::default(),
+            last_frames_due_us: 0,
             fared: LastSeconds::default(),
             loss: LossJudge::default(),
             last_delay_us_max: None,
@@ -471,6 +476,8 @@ impl Track {
     fn add(&mut self, interval: &TrackInterval) {
         self.counters += interval.counters;
         self.last = interval.counters;
+        self.frames_due_us += interval.frames_due_us;
+        self.last_frames_due_us = interval.frames_due_us;
         self.last_delay_us_max = interval.relative_delay_us.iter().copied().max();
         self.jitter_us = interval.jitter_us.or(self.jitter_us);
         self.oven_delay_us = interval.oven_delay_us.or(self.oven_delay_us);
@@ -495,7 +502,7 @@ impl Track {
             counters: self.counters,
             relative_delay_us: self.relative_delay_us.as_deref().cloned().unwrap_or_default(),
             absolute_delay: self.absolute_delay.as_deref().cloned().unwrap_or_default(),
-            fps: fps(&self.counters),
+            fps: fps(&self.counters, self.frames_due_us),
             jitter_us: self.jitter_us,
             oven_delay_us: self.oven_delay_us,
         }))
@@ -519,7 +526,7 @@ impl Track {
                 0.0
             },
             loss_ratio: loss_ratio(&self.last),
-            fps: fps(&self.last).unwrap_or(0.0),
+            fps: fps(&self.last, self.last_frames_due_us).unwrap_or(0.0),
             delay_ms_max: self.last_delay_us_max.map(|us| f64::from(us) / 1e3),
             oven_delay_ms: self.oven_delay_us.map(|us| f64::from(us) / 1e3),
             packets_received: self.counters.packets_received,

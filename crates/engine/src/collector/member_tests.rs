@@ -16,6 +16,8 @@ fn interval(packets_received: u64) -> TrackInterval {
         capture_basis: None::<CaptureBasis>,
         oven_delay_us: None,
         source_fps: None,
+        frames_due_us: 0,
+        first_frame_awaited_since: None,
         missing_since: None,
     }
 }

@@ -3,6 +3,8 @@
 //! A participant says what is due by offer, answer and signalling. How long it may take to begin is the time to join, and who
 //! of the run's own participants is mute, or left, no server needs to say: they say so themselves.
 
+use std::time::Instant;
+
 use throng_observation::{MediaKind, RunTime, TrackInterval};
 
 use super::Collector;
@@ -28,10 +30,12 @@ impl Silence {
 }
 
 /// The interval as it counts; `None` where it says nothing yet. Where nothing came, `due_for_us` is how long something was due
-/// when the interval began; `is_meant` says that in some of its time its sender meant to send nothing.
+/// when the interval began, and `awaited_for_us` how long the first frame was waited for; `is_meant` says that in some of its
+/// time its sender meant to send nothing.
 fn judge(
     mut interval: TrackInterval,
     due_for_us: Option<i64>,
+    awaited_for_us: Option<i64>,
     patience_us: i64,
     is_meant: bool,
 ) -> Option<TrackInterval> {
@@ -40,13 +44,21 @@ fn judge(
         Some(us) if is_meant || us < patience_us => return None,
         Some(_) => {
             counters.missing_us = counters.active_us;
+            interval.frames_due_us = counters.active_us;
             if interval.kind == MediaKind::Video {
                 // A picture that is not there stands still.
                 counters.freeze_us = counters.active_us;
             }
         }
         // It came for a part of the time: that says nothing of a rate or a freeze.
-        None if is_meant => (counters.active_us, counters.freeze_us, counters.freeze_count) = (0, 0, 0),
+        None if is_meant => {
+            (counters.active_us, counters.freeze_us, counters.freeze_count) = (0, 0, 0);
+            interval.frames_due_us = 0;
+        }
+        // Packets come, and no frame of them for longer than it may take to join.
+        None if awaited_for_us.is_some_and(|us| us >= patience_us) => {
+            interval.frames_due_us = counters.active_us;
+        }
         None => {}
     }
     Some(interval)
@@ -59,21 +71,21 @@ impl Collector {
         let active_us = i64::try_from(interval.counters.active_us).unwrap_or(i64::MAX);
         let began = RunTime(ended.0.saturating_sub(active_us));
         let patience_us = (self.desk.bad_if.join_ms_max * 1e3) as i64;
-        let due_for_us = interval.missing_since.map(|since| began.0 - self.desk.clock.run_time(since).0);
+        let for_us = |since: Instant| began.0 - self.desk.clock.run_time(since).0;
+        let due_for_us = interval.missing_since.map(for_us);
+        let awaited_for_us = interval.first_frame_awaited_since.map(for_us);
         let receiver = self.members.get(who as usize);
         let sender = receiver.and_then(|receiver| receiver.sender_of(interval.track));
         let sender = sender.and_then(|sender| self.members.get(sender.0 as usize));
         let is_meant = sender.is_some_and(|sender| {
             sender.ended_before(ended) || sender.silence(interval.kind).covers(began, ended, patience_us)
         });
-        judge(interval, due_for_us, patience_us, is_meant)
+        judge(interval, due_for_us, awaited_for_us, patience_us, is_meant)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
-
     use throng_observation::{TrackCounters, TrackId};
 
     use super::*;
@@ -93,6 +105,8 @@ mod tests {
             capture_basis: None,
             oven_delay_us: None,
             source_fps: None,
+            frames_due_us: 1_000_000,
+            first_frame_awaited_since: None,
             missing_since: None,
         }
     }
@@ -112,10 +126,22 @@ mod tests {
             ("who is mute is not waited for", MediaKind::Video, Some(S), true, None),
         ];
         for (what, kind, due_for_us, is_meant, expect) in cases {
-            let judged = judge(interval(kind), due_for_us, 3 * S, is_meant);
+            let judged = judge(interval(kind), due_for_us, None, 3 * S, is_meant);
             let told = judged.map(|i| (i.counters.active_us, i.counters.freeze_us, i.counters.missing_us));
             assert_eq!(told, expect, "{what}");
         }
+    }
+
+    #[test]
+    fn the_first_frame_is_given_time_to_come_and_then_frames_are_due() {
+        let waiting = || TrackInterval { frames_due_us: 0, ..interval(MediaKind::Video) };
+        let due = |awaited_for_us, is_meant| {
+            let judged = judge(waiting(), None, awaited_for_us, 3 * S, is_meant);
+            judged.map(|interval| interval.frames_due_us)
+        };
+        assert_eq!(due(Some(2 * S), false), Some(0), "it still joins");
+        assert_eq!(due(Some(3 * S), false), Some(1_000_000), "packets come, and no picture");
+        assert_eq!((due(Some(9 * S), true), due(None, false)), (Some(0), Some(0)));
     }
 
     #[test]

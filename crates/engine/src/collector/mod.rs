@@ -189,6 +189,7 @@ impl Collector {
             }
             Seen::Ended { who, at, outcome } => self.ended(who, at, &outcome),
             Seen::Health(row) => self.health.add(row),
+            Seen::Burst { second, worker, dropped, silent } => self.burst(second, worker, dropped, silent),
             Seen::Observed { who, at, observation } => self.observed(who, at, observation),
         }
     }

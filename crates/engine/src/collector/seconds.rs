@@ -46,6 +46,7 @@ struct Sums {
 #[derive(Default)]
 struct Stretch {
     counters: TrackCounters,
+    frames_due_us: u64,
     jitter_us: Option<u32>,
     oven_delay_us: Option<u32>,
     source_fps: Option<f32>,
@@ -146,6 +147,7 @@ impl Seconds {
 impl Stretch {
     fn add(&mut self, interval: &TrackInterval) {
         self.counters += interval.counters;
+        self.frames_due_us += interval.frames_due_us;
         self.jitter_us = interval.jitter_us.or(self.jitter_us);
         self.oven_delay_us = interval.oven_delay_us.or(self.oven_delay_us);
         self.source_fps = interval.source_fps.filter(|fps| fps.is_finite() && *fps > 0.0).or(self.source_fps);
@@ -166,10 +168,11 @@ impl Sums {
             if let Some(ratio) = track.counters.undelivered_ratio() {
                 row.loss_ppm.record((ratio * 1e6) as u64);
             }
-            if kind != MediaKind::Video {
+            // The wait for the first frame is a part of joining.
+            if kind != MediaKind::Video || track.frames_due_us < RATE_STRETCH_US_MIN {
                 continue;
             }
-            let fps = track.counters.frames_decodable as f64 * 1e6 / track.counters.active_us as f64;
+            let fps = track.counters.frames_decodable as f64 * 1e6 / track.frames_due_us as f64;
             row.fps_milli.record((fps * 1e3) as u64);
             if track.counters.missing_us > 0 {
                 row.tracks_below_source_fps += 1;
@@ -225,6 +228,8 @@ mod tests {
             capture_basis: Some(CaptureBasis::Mark),
             oven_delay_us: None,
             source_fps: Some(30.0),
+            frames_due_us: active_ms * 1000,
+            first_frame_awaited_since: None,
             missing_since: None,
         }
     }
@@ -267,6 +272,18 @@ mod tests {
         assert_eq!((row.tracks, row.counters.packets_lost, row.counters.frames_decodable), (1, 5, 1));
         assert!(row.fps_milli.is_empty() && row.loss_ppm.is_empty() && row.source_fps_milli.is_none());
         assert_eq!(row.tracks_below_source_fps, 0);
+    }
+
+    #[test]
+    fn the_wait_for_the_first_key_frame_is_no_bad_frame_rate() {
+        let mut seconds = Seconds::new(1);
+        let joins = |frames, frames_due_us| TrackInterval { frames_due_us, ..interval(100, 0, frames, 1000) };
+        seconds.interval(0, 0, CohortId(0), &joins(18, 600_000));
+        seconds.interval(0, 1, CohortId(0), &joins(0, 0));
+        seconds.interval(0, 2, CohortId(0), &joins(0, 1_000_000));
+        let row = &seconds.close(0, |_| 3).series[0];
+        assert_eq!((row.tracks, row.fps_milli.count(), row.tracks_below_source_fps), (3, 2, 1));
+        assert_eq!(row.loss_ppm.count(), 3);
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::clock::Clocks;
 use crate::config::Reach;
 use crate::control::Waker;
 use crate::signalling::{Switchboard, Told, Want};
-use crate::sockets::{DatagramSocket, ReceiveBatch, Sources, watched};
+use crate::sockets::{DatagramSocket, Lost, ReceiveBatch, Sources, watched};
 use crate::tap::TapLine;
 
 /// Tidings taken before others are served.
@@ -79,8 +79,23 @@ pub(crate) struct Hub {
 pub(super) struct Drops {
     /// Datagrams that our sockets had no room for, or that were too long.
     pub(super) received: u64,
+    /// Datagrams that came at once after their sender had been silent, and found no room; and how long it had been.
+    pub(super) burst: u64,
+    pub(super) silent: Duration,
     /// Datagrams that the kernel had no room for.
     pub(super) sent: u64,
+}
+
+impl Drops {
+    pub(super) fn note(&mut self, lost: Lost) {
+        match lost.after_silence {
+            None => self.received += u64::from(lost.count),
+            Some(silent) => {
+                self.burst += u64::from(lost.count);
+                self.silent = self.silent.max(silent);
+            }
+        }
+    }
 }
 
 /// Bytes of UDP and IP header that each datagram to `to` has on the wire (RFC 768, RFC 791, RFC 8200).

@@ -8,6 +8,7 @@ use throng_observation::Distribution;
 use throng_observation::run::GeneratorRow;
 
 use super::hub::Hub;
+use super::reports::Seen;
 use crate::clock::RunClock;
 use crate::health::parse_schedstat;
 
@@ -49,6 +50,10 @@ impl Pulse {
         let cpu = thread_cpu();
         let queue_wait = queue_wait_ns(self.schedstat.as_ref());
         let drops = std::mem::take(&mut hub.drops);
+        if drops.burst > 0 {
+            let (worker, dropped, silent) = (hub.worker, drops.burst, drops.silent);
+            hub.reports.push(Seen::Burst { second: ended, worker, dropped, silent });
+        }
         let row = GeneratorRow {
             second: ended,
             worker: Some(hub.worker),

@@ -18,6 +18,8 @@ pub(crate) enum Seen {
     UnreachableSend { who: u32, at: Instant, to: SocketAddr, why: ErrorKind },
     Ended { who: u32, at: Instant, outcome: Outcome },
     Health(GeneratorRow),
+    /// What came at once after its sender had been silent, and found full receive buffers.
+    Burst { second: i64, worker: u16, dropped: u64, silent: Duration },
 }
 
 /// Batches that may wait for the collector, of all workers together.
@@ -91,7 +93,8 @@ impl Reports {
 
 fn must_not_be_lost(seen: &Seen) -> bool {
     match seen {
-        Seen::Started { .. } | Seen::Ended { .. } | Seen::LocalAddress { .. } | Seen::Health(_) => true,
+        Seen::Started { .. } | Seen::Ended { .. } | Seen::LocalAddress { .. } => true,
+        Seen::Health(_) | Seen::Burst { .. } => true,
         Seen::Observed { observation, .. } => {
             matches!(
                 observation,

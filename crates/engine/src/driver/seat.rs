@@ -167,8 +167,9 @@ impl Seat {
             let clocks = hub.clocks.read();
             for index in 0..received {
                 let Some(datagram) = hub.batch.get(index) else { continue };
-                if let Some(so_far) = datagram.dropped_so_far {
-                    hub.drops.received += u64::from(line.socket.note_drops(so_far));
+                let arrived_at = clocks.arrival(datagram.arrived_unix);
+                if let Some(lost) = line.socket.note(arrived_at, datagram.dropped_so_far) {
+                    hub.drops.note(lost);
                 }
                 if datagram.truncated {
                     hub.drops.received += 1;
@@ -177,7 +178,7 @@ impl Seat {
                 let input = Input::Datagram {
                     channel,
                     source: datagram.source,
-                    arrived_at: clocks.arrival(datagram.arrived_unix),
+                    arrived_at,
                     bytes: datagram.bytes,
                 };
                 self.participant.handle(clocks.now, input);

@@ -7,7 +7,7 @@ mod watched;
 pub(crate) use watched::watched;
 
 mod udp;
-pub(crate) use udp::{DatagramSocket, Sending, Sources};
+pub(crate) use udp::{DatagramSocket, Lost, Sending, Sources};
 
 mod resolve;
 pub(crate) use resolve::Names;

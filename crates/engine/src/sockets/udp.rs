@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
 
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
@@ -19,6 +20,23 @@ pub(crate) struct DatagramSocket {
     /// The destination that was allowed last; nearly every datagram goes where the one before went.
     allowed: Option<IpAddr>,
     dropped_so_far: u32,
+    /// When the last datagram came, and when the first came after a silence: how long that had been.
+    arrived_at: Option<Instant>,
+    resumed: Option<(Instant, Duration)>,
+}
+
+/// A peer that sends nothing for so long is silent: media has a packet in 400 ms at least, even where nobody speaks (RFC 7587 3.1.3).
+const SILENT: Duration = Duration::from_secs(1);
+
+/// What gathered in a peer that stood still comes at once, within this time after its silence.
+const BURST: Duration = Duration::from_secs(1);
+
+/// Datagrams that found the socket's receive buffer full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lost {
+    pub(crate) count: u32,
+    /// How long the peer had been silent, where they came at once after that: no reader is so fast that it matters.
+    pub(crate) after_silence: Option<Duration>,
 }
 
 /// What became of a datagram to send.
@@ -51,13 +69,14 @@ impl DatagramSocket {
             Socket::new(Domain::for_address(SocketAddr::new(local_ip, 0)), Type::DGRAM, Some(Protocol::UDP))?;
         socket.set_nonblocking(true)?;
         if batch::force_receive_buffer(socket.as_fd(), receive_buffer_bytes).is_err() {
-            // Without privilege the kernel caps this at net.core.rmem_max; preflight says so beforehand.
+            // Without privilege the kernel caps this at net.core.rmem_max; preflight says beforehand when that is too little.
             socket.set_recv_buffer_size(receive_buffer_bytes)?;
         }
         batch::ask_for_arrivals_and_drops(socket.as_fd())?;
         socket.bind(&SocketAddr::new(local_ip, 0).into())?;
         let socket = UdpSocket::from(socket);
-        Ok(Self { local: socket.local_addr()?, socket, allowed: None, dropped_so_far: 0 })
+        let local = socket.local_addr()?;
+        Ok(Self { local, socket, allowed: None, dropped_so_far: 0, arrived_at: None, resumed: None })
     }
 
     pub(crate) fn local(&self) -> SocketAddr {
@@ -107,11 +126,18 @@ impl DatagramSocket {
         }
     }
 
-    /// Takes the kernel's count of drops so far; how many are new.
-    pub(crate) fn note_drops(&mut self, dropped_so_far: u32) -> u32 {
-        let new = dropped_so_far.wrapping_sub(self.dropped_so_far);
-        self.dropped_so_far = dropped_so_far;
-        new
+    /// Notes that a datagram came, and the kernel's count of drops so far beside it; what was lost since the one before.
+    pub(crate) fn note(&mut self, arrived_at: Instant, dropped_so_far: Option<u32>) -> Option<Lost> {
+        let before = self.arrived_at.replace(arrived_at).unwrap_or(arrived_at);
+        let silent = arrived_at.saturating_duration_since(before);
+        if silent >= SILENT {
+            self.resumed = Some((arrived_at, silent));
+        }
+        let so_far = dropped_so_far?;
+        let count = so_far.wrapping_sub(std::mem::replace(&mut self.dropped_so_far, so_far));
+        let is_burst = |at: Instant| arrived_at.saturating_duration_since(at) <= BURST;
+        let after_silence = self.resumed.filter(|(at, _)| is_burst(*at)).map(|(_, silent)| silent);
+        (count > 0).then_some(Lost { count, after_silence })
     }
 }
 
@@ -267,8 +293,28 @@ mod tests {
     #[test]
     fn drops_are_counted_once_even_when_the_kernels_counter_wraps() {
         let mut socket = DatagramSocket::bind([127, 0, 0, 1].into(), 1 << 16).unwrap();
-        assert_eq!([5, 5, 9].map(|so_far| socket.note_drops(so_far)), [5, 0, 4]);
-        socket.note_drops(u32::MAX);
-        assert_eq!(socket.note_drops(2), 3);
+        let now = Instant::now();
+        let mut counts =
+            |so_far: u32| socket.note(now, Some(so_far)).map_or(0, |lost| lost.count);
+        assert_eq!([5, 5, 9].map(&mut counts), [5, 0, 4]);
+        counts(u32::MAX);
+        assert_eq!(counts(2), 3);
+    }
+
+    #[test]
+    fn what_a_silent_peer_sends_at_once_is_told_from_what_a_slow_reader_loses() {
+        let mut socket = DatagramSocket::bind([127, 0, 0, 1].into(), 1 << 16).unwrap();
+        let start = Instant::now();
+        let mut lost = |at_ms: u64, so_far: u32| socket.note(start + Duration::from_millis(at_ms), Some(so_far));
+        assert_eq!(lost(0, 0), None);
+        // It kept sending, and we did not keep reading.
+        assert_eq!(lost(20, 3), Some(Lost { count: 3, after_silence: None }));
+        assert_eq!(lost(1_000, 3), None);
+        // It stood still for 8 s, and sent all of that at once. The count comes with the next datagram that fits.
+        assert_eq!(lost(9_000, 3), None);
+        let burst = Some(Duration::from_secs(8));
+        assert_eq!(lost(9_030, 903), Some(Lost { count: 900, after_silence: burst }));
+        assert_eq!(lost(9_900, 904), Some(Lost { count: 1, after_silence: burst }));
+        assert_eq!(lost(10_100, 905), Some(Lost { count: 1, after_silence: None }));
     }
 }

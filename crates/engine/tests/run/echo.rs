@@ -96,6 +96,8 @@ impl Echo {
             capture_basis: None,
             oven_delay_us: None,
             source_fps: None,
+            frames_due_us: 1_000_000,
+            first_frame_awaited_since: None,
             missing_since: None,
         }))));
     }

@@ -4,15 +4,31 @@
 //! carried one, the sender report's mapping gives it: `capture = NTP + (timestamp − RTP timestamp) / f` (RFC 3550 §6.4.1).
 //! The figure contains the difference between the two clocks whole; it is negative when ours is behind by more than
 //! the path takes.
+//!
+//! A sender without a wall clock may put another one into its reports (RFC 3550 §6.4.1: time since it began, say);
+//! OvenMediaEngine puts media time. Nothing is told by those.
 
 use super::packet::Captured;
 use throng_observation::CaptureBasis;
+
+/// Clocks that are set at all are not a day apart.
+const APART_NS_MAX: u64 = 86_400 * 1_000_000_000;
+
+/// Over so long a wall clock advances as ours does, …
+const RATE_OVER_NS: u64 = 30 * 1_000_000_000;
+
+/// … within this share of it: a report may have waited some seconds with a server that stood still.
+const RATE_OFF_MAX: (u64, u64) = (1, 3);
 
 /// Capture times of one track.
 #[derive(Clone, Copy, Debug)]
 pub struct CaptureMeter {
     clock_hz: i64,
     report: Option<(u64, u32)>,
+    /// The first report's NTP time, and when it came.
+    first: Option<(u64, u64)>,
+    /// Reports were seen whose NTP time is no wall clock's.
+    is_other_clock: bool,
     basis: Option<CaptureBasis>,
 }
 
@@ -20,17 +36,27 @@ impl CaptureMeter {
     /// A meter for an RTP clock of `clock_rate_hz`.
     #[must_use]
     pub fn new(clock_rate_hz: u32) -> Self {
-        Self { clock_hz: i64::from(clock_rate_hz.max(1)), report: None, basis: None }
+        let clock_hz = i64::from(clock_rate_hz.max(1));
+        Self { clock_hz, report: None, first: None, is_other_clock: false, basis: None }
     }
 
-    /// A sender report maps `rtp_timestamp` to `ntp_unix_ns`.
-    pub fn sender_report(&mut self, ntp_unix_ns: u64, rtp_timestamp: u32) {
-        self.report = Some((ntp_unix_ns, rtp_timestamp));
+    /// A sender report that arrived at `arrived_unix_ns` maps `rtp_timestamp` to `ntp_unix_ns`. False where that is no wall
+    /// clock: then nothing is told by reports until the source changes.
+    pub fn sender_report(&mut self, ntp_unix_ns: u64, rtp_timestamp: u32, arrived_unix_ns: u64) -> bool {
+        let (first_ntp_ns, first_arrived_ns) = *self.first.get_or_insert((ntp_unix_ns, arrived_unix_ns));
+        let (clock_ns, ours_ns) =
+            (ntp_unix_ns.abs_diff(first_ntp_ns), arrived_unix_ns.saturating_sub(first_arrived_ns));
+        let is_other_pace = ours_ns >= RATE_OVER_NS
+            && u128::from(clock_ns.abs_diff(ours_ns)) * u128::from(RATE_OFF_MAX.1)
+                > u128::from(ours_ns) * u128::from(RATE_OFF_MAX.0);
+        self.is_other_clock |= is_other_pace || ntp_unix_ns.abs_diff(arrived_unix_ns) > APART_NS_MAX;
+        self.report = (!self.is_other_clock).then_some((ntp_unix_ns, rtp_timestamp));
+        !self.is_other_clock
     }
 
     /// The mapping of the last report is of another timeline.
     pub fn restart(&mut self) {
-        self.report = None;
+        (self.report, self.first, self.is_other_clock) = (None, None, false);
     }
 
     /// A frame arrived at `arrived_unix_ns`: its delay in microseconds, negative when the clocks disagree; `None` when
@@ -90,7 +116,7 @@ mod tests {
     #[test]
     fn a_sender_report_serves_until_something_better_comes() {
         let mut meter = CaptureMeter::new(90_000);
-        meter.sender_report(NOW, u32::MAX - 899);
+        assert!(meter.sender_report(NOW, u32::MAX - 899, NOW));
         // 1800 ticks, over the wrap, are 20 ms.
         assert_eq!(meter.frame(NOW + 50_000_000, 900, None), Some(30_000));
         // Ten milliseconds before the report.
@@ -104,8 +130,33 @@ mod tests {
     #[test]
     fn a_report_of_another_timeline_is_not_used() {
         let mut meter = CaptureMeter::new(90_000);
-        meter.sender_report(NOW, 0);
+        meter.sender_report(NOW, 0, NOW);
         meter.restart();
         assert_eq!(meter.frame(NOW, 0, None), None);
+    }
+
+    #[test]
+    fn a_report_of_media_time_is_no_wall_clock() {
+        const S: u64 = 1_000_000_000;
+        // OvenMediaEngine counts from the stream's beginning; read as NTP time that is 2036, or 1900.
+        for media_time in [2_085_978_496 * S, 0, NOW - 2 * 86_400 * S] {
+            let mut meter = CaptureMeter::new(90_000);
+            assert!(!meter.sender_report(media_time + 12 * S, 0, NOW));
+            assert_eq!((meter.frame(NOW, 0, None), meter.basis()), (None, None));
+            // A mark in the media still tells.
+            let captured = Captured { unix_ns: NOW - S, basis: CaptureBasis::Mark };
+            assert_eq!(meter.frame(NOW, 0, Some(captured)), Some(1_000_000));
+        }
+        // A clock that is a minute off is one, if it runs as ours does; a report may come late.
+        let mut meter = CaptureMeter::new(90_000);
+        for (clock_s, ours_s) in [(0, 0), (5, 5), (35, 43), (60, 60)] {
+            assert!(meter.sender_report(NOW + (60 + clock_s) * S, 0, NOW + ours_s * S), "{ours_s} s");
+        }
+        // One that stands still with its media is none.
+        assert!(!meter.sender_report(NOW + (60 + 61) * S, 0, NOW + 120 * S));
+        assert!(!meter.sender_report(NOW + (60 + 121) * S, 0, NOW + 121 * S), "and what was seen stays");
+        assert_eq!(meter.frame(NOW, 0, None), None);
+        meter.restart();
+        assert!(meter.sender_report(NOW, 0, NOW));
     }
 }

@@ -53,6 +53,7 @@ pub struct TrackMeter {
     interval_began: Instant,
     first_packet_at: Option<Instant>,
     first_frame_at: Option<Instant>,
+    frames_due: FramesDue,
     /// Of the last decodable key frame: RTP timestamp, and when its last packet came.
     key_frame: Option<(u32, Instant)>,
     counters: TrackCounters,
@@ -67,6 +68,15 @@ pub struct TrackMeter {
     playout: Playout,
     /// `None` for audio, where every packet is a frame.
     pictures: Option<Box<Pictures>>,
+}
+
+/// From when on the frames of a picture are judged.
+#[derive(Clone, Copy, Debug)]
+enum FramesDue {
+    /// The first one that can be decoded is waited for since then.
+    Awaited(Instant),
+    /// It came then.
+    Since(Instant),
 }
 
 /// What is measured on every complete frame.
@@ -106,6 +116,7 @@ impl TrackMeter {
             interval_began: now,
             first_packet_at: None,
             first_frame_at: None,
+            frames_due: FramesDue::Awaited(now),
             key_frame: None,
             counters: TrackCounters::default(),
             sequence: SequenceMeter::new(window, holes, patience_ms),
@@ -168,11 +179,16 @@ impl TrackMeter {
     }
 
     /// Takes in the sender's RTCP report: its NTP time as nanoseconds since the Unix epoch, and the RTP timestamp
-    /// of the same moment.
-    pub fn sender_report(&mut self, ntp_unix_ns: u64, rtp_timestamp: u32, arrived_at: Instant) {
-        self.playout.capture.sender_report(ntp_unix_ns, rtp_timestamp);
-        self.playout.delay.sender_report(ntp_unix_ns, rtp_timestamp);
+    /// of the same moment. False where that is no wall clock: then neither the one-way delay nor the media clock's rate is
+    /// told by it, for it may be the media clock itself.
+    pub fn sender_report(&mut self, ntp_unix_ns: u64, rtp_timestamp: u32, arrived_at: Instant) -> bool {
+        let arrived_unix_ns = self.clock.unix_ns(arrived_at);
+        let is_wall_clock = self.playout.capture.sender_report(ntp_unix_ns, rtp_timestamp, arrived_unix_ns);
+        if is_wall_clock {
+            self.playout.delay.sender_report(ntp_unix_ns, rtp_timestamp);
+        }
         self.sender_report = Some((ntp_unix_ns, arrived_at));
+        is_wall_clock
     }
 
     /// The last sender report of this source, as NTP time in nanoseconds since the Unix epoch, and its arrival: for
@@ -261,8 +277,13 @@ impl TrackMeter {
     pub fn take_interval(&mut self, now: Instant) -> TrackInterval {
         self.timeout(now);
         self.count_losses();
-        let active = now.saturating_duration_since(self.interval_began);
-        self.interval_began = now;
+        let began = std::mem::replace(&mut self.interval_began, now);
+        let active = now.saturating_duration_since(began);
+        let (frames_due, first_frame_awaited_since) = match self.frames_due {
+            _ if self.pictures.is_none() => (active, None),
+            FramesDue::Awaited(since) => (Duration::ZERO, Some(since)),
+            FramesDue::Since(at) => (now.saturating_duration_since(at.max(began)), None),
+        };
         let mut counters = std::mem::take(&mut self.counters);
         counters.active_us = micros(active);
         if let Some(pictures) = &mut self.pictures {
@@ -281,6 +302,8 @@ impl TrackMeter {
             absolute_delay_us: self.playout.absolute_us.take(),
             oven_delay_us: self.oven.delay_us(),
             source_fps: self.pictures.as_ref().and_then(|pictures| pictures.source_rate.frames_per_second()),
+            frames_due_us: micros(frames_due),
+            first_frame_awaited_since,
             missing_since: None,
         }
     }
@@ -303,9 +326,10 @@ impl TrackMeter {
         }
     }
 
-    /// It is to go on from `now` on; the time since the previous interval was no playing time.
+    /// It is to go on from `now` on; the time since the previous interval was no playing time, and a picture begins anew.
     pub fn resume(&mut self, now: Instant) {
         self.interval_began = now;
+        self.frames_due = FramesDue::Awaited(now);
     }
 
     /// The last interval: what has not come by now counts as lost, so that the intervals of a life add up to
@@ -442,6 +466,9 @@ impl TrackMeter {
         }
         if settled.decoded {
             self.first_frame_at.get_or_insert(now);
+            if let FramesDue::Awaited(_) = self.frames_due {
+                self.frames_due = FramesDue::Since(now);
+            }
         }
         if self.nacks.take_overflow() {
             pictures.need.broken(now);

@@ -113,6 +113,34 @@ fn a_clean_second_of_video() {
 }
 
 #[test]
+fn frames_are_due_from_the_first_that_can_be_decoded() {
+    // It joined in the tenth of fifty frames: the key frame comes 1.6 s later.
+    let due = |interval: &TrackInterval| (interval.counters.frames_decodable, interval.frames_due_us / 1_000);
+    let mut viewer = Viewer::of(MediaKind::Video, false);
+    let mut told = Vec::new();
+    for i in 20..200 {
+        if (i - 20) % 50 == 0 && i > 20 {
+            let interval = viewer.meter.take_interval(viewer.at(sent_ms(i - 20)));
+            told.push((due(&interval), interval.first_frame_awaited_since.is_some()));
+        }
+        viewer.packet(sent_ms(i - 20), video(i));
+    }
+    // Seconds of 25 frames: the first 40 could not be decoded, and none is missed of them.
+    assert_eq!(told, [((0, 0), true), ((10, 399), false), ((25, 1_000), false)]);
+    // It is switched off for a while: the picture begins anew, and so does the wait.
+    viewer.meter.pause();
+    viewer.meter.resume(viewer.at(4_000));
+    let interval = viewer.meter.take_interval(viewer.at(4_500));
+    let since = interval.first_frame_awaited_since.map(|at| at - viewer.start);
+    assert_eq!((interval.frames_due_us, since), (0, Some(Duration::from_secs(4))));
+    // Of sound each packet is a frame.
+    let mut voice = Viewer::of(MediaKind::Audio, false);
+    (0..10).for_each(|i| voice.packet(u64::from(i) * 20, audio(i)));
+    let interval = voice.meter.take_interval(voice.at(200));
+    assert_eq!((interval.frames_due_us, interval.first_frame_awaited_since), (200_000, None));
+}
+
+#[test]
 fn a_lost_packet_is_asked_for_and_its_retransmission_mends_the_frame() {
     let mut viewer = Viewer::of(MediaKind::Video, true);
     (0..10).filter(|&i| i != 4).for_each(|i| viewer.packet(sent_ms(i), video(i)));

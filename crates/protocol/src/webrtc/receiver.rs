@@ -308,7 +308,7 @@ impl Receiver {
             self.odd(Oddity::Undecryptable, "srtcp", "a packet was not authentic");
             return false;
         };
-        let mut bad = false;
+        let (mut bad, mut other_clock) = (false, false);
         for packet in Compound::new(&datagram[..len]) {
             match packet {
                 Ok(Rtcp::SenderReport(report)) => {
@@ -316,17 +316,17 @@ impl Receiver {
                     if let Some(track) = self.tracks.iter_mut().find(|track| track.ssrc == sender.ssrc) {
                         track.duty.sender_report(sender.ntp, arrived_at);
                         if !sender.ntp.is_unknown() {
-                            track.meter.sender_report(
-                                sender.ntp.to_unix_ns(),
-                                sender.rtp_timestamp,
-                                arrived_at,
-                            );
+                            let (ntp_unix_ns, timestamp) = (sender.ntp.to_unix_ns(), sender.rtp_timestamp);
+                            other_clock |= !track.meter.sender_report(ntp_unix_ns, timestamp, arrived_at);
                         }
                     }
                 }
                 Ok(_) => {}
                 Err(_) => bad = true,
             }
+        }
+        if other_clock {
+            self.odd_sender_clock();
         }
         if bad {
             self.odd(Oddity::BadRtcp, "rtcp", "a control packet is malformed");

@@ -70,11 +70,19 @@ fn figures(summary: &Summary) -> String {
     let media = if video.packets_received > 0 { video } else { &summary.audio };
     let ms = |value: Option<f64>| value.map_or_else(|| "–".into(), duration_ms);
     let mut list: Vec<(&str, String, String)> = vec![
-        (
-            "viewers playing",
-            format!("{} of {}", crowd.playing, crowd.intended),
-            format!("{} connected, {} failed", crowd.connected, crowd.failed),
-        ),
+        match summary.capacity {
+            // A search has many more joins than there are ever people at once.
+            Some(_) => (
+                "viewers",
+                format!("at most {} at once", crowd.connected_max),
+                format!("{} joins in all, {} failed", crowd.intended, crowd.failed),
+            ),
+            None => (
+                "viewers playing",
+                format!("{} of {}", crowd.playing, crowd.intended),
+                format!("{} connected, {} failed", crowd.connected, crowd.failed),
+            ),
+        },
         (
             "received",
             bit_rate(summary.received_bps),

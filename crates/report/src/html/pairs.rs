@@ -58,6 +58,11 @@ const MEASURES: [Measure; 4] = [
 /// The section; nothing for a run that was no conference.
 pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
     let (Some(pairs), Some(matrix)) = (&summary.pairs, Matrix::of(run)) else { return String::new() };
+    let flow = Flow::of(run);
+    if !flow.has_receivers && matrix.cells.is_empty() {
+        let charts = flow_chart(run, &flow, pairs);
+        return format!("<h2>Into the server</h2><div class=\"charts\">{charts}</div>");
+    }
     let heats = [(MediaKind::Video, "Video", &MEASURES[..]), (MediaKind::Audio, "Audio", &MEASURES[..2])]
         .into_iter()
         .flat_map(|(kind, name, measures)| measures.iter().map(move |measure| (kind, name, measure)))
@@ -71,7 +76,7 @@ pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
     format!(
         "<h2>Who received whom</h2>{}<div class=\"charts\">{}{heats}</div><h3>The worst streams</h3>{}",
         told.into_iter().flatten().collect::<String>(),
-        flow(run, pairs),
+        flow_chart(run, &flow, pairs),
         worst(&pairs.worst),
     )
 }
@@ -118,9 +123,8 @@ fn heat(matrix: &Matrix<'_>, kind: MediaKind, name: &str, measure: &Measure) -> 
         .render()
 }
 
-/// In, out and what was due to come out, over time.
-fn flow(run: &RunData, pairs: &Pairs) -> String {
-    let flow = Flow::of(run);
+/// In, out and what was due to come out, over time; of what comes out nothing where nobody was to receive it.
+fn flow_chart(run: &RunData, flow: &Flow, pairs: &Pairs) -> String {
     let width = flow.seconds.len().div_ceil(POINTS_MAX).max(1);
     let points: Vec<_> = flow.seconds.chunks(width).collect();
     let starts: Vec<i64> = points.iter().filter_map(|seconds| seconds.first()).map(|s| s.second).collect();
@@ -131,18 +135,22 @@ fn flow(run: &RunData, pairs: &Pairs) -> String {
         };
         points.iter().map(mean).collect()
     };
-    let mut lines = vec![
-        Line::dashed("due: N × (N − 1) × b", 6, each(&|s| s.due_bps)),
-        Line::solid("out of the server", 1, each(&|s| Some(s.out_bps))),
-        Line::solid("into the server", 2, each(&|s| Some(s.in_bps))),
-    ];
+    let mut lines = vec![Line::solid("into the server", 2, each(&|s| Some(s.in_bps)))];
+    if flow.has_receivers {
+        lines.insert(0, Line::solid("out of the server", 1, each(&|s| Some(s.out_bps))));
+        lines.insert(0, Line::dashed("due: N × (N − 1) × b", 6, each(&|s| s.due_bps)));
+    }
     if let Some(planned) = planned_in_bps(run, &starts) {
         let planned = planned.into_iter().map(|bps| Some(bps / 1e6));
         lines.push(Line::dashed("plan: N × b in", 3, planned.collect()));
     }
-    let mut note = String::from(
-        "Due: every stream that came in, as often as there was somebody to receive it. Who has just come is still subscribing.",
-    );
+    let (title, note) = if flow.has_receivers {
+        let due = "Due: every stream that came in, as often as there was somebody to receive it. Who has just come is still subscribing.";
+        ("Into the server and out of it", due)
+    } else {
+        ("Into the server", "Nobody was there to receive it.")
+    };
+    let mut note = note.to_owned();
     if let Some(rate) = pairs.flow.line_rate_bps {
         note += &format!(" The server's line carries {}.", bit_rate(rate));
         let largest = pairs.flow.due_bps_max.unwrap_or(0.0).max(pairs.flow.out_bps_max.unwrap_or(0.0));
@@ -153,7 +161,7 @@ fn flow(run: &RunData, pairs: &Pairs) -> String {
     }
     let unit = "Mbit/s on the wire";
     Chart {
-        title: "Into the server and out of it",
+        title,
         unit,
         note: &note,
         scale: Scale::Plain,

@@ -39,6 +39,9 @@ pub(crate) struct FlowSecond {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Flow {
     pub(crate) seconds: Vec<FlowSecond>,
+    /// In some second somebody was there to receive what somebody else sent, or something came out: where nobody was, as
+    /// beside a lone publisher, nothing can be said of what comes out.
+    pub(crate) has_receivers: bool,
     /// Stretches of them in which nobody came or went, as indices; without the seconds in which things settled.
     standstills: Vec<Range<usize>>,
 }
@@ -96,7 +99,12 @@ impl Flow {
             sums.crowd.insert(row.cohort, [row.connected, row.left, row.failed]);
         }
         let has_layers = |role: &Role| role.publish.as_ref().is_some_and(|sent| !sent.simulcast.is_empty());
-        let roles = roles(run).filter(|roles| !roles.iter().any(has_layers));
+        let roles = roles(run);
+        let has_receiver = |sums: &Sums| {
+            sums.out_bytes > 0 || roles.as_ref().is_some_and(|roles| sums.has_receiver(roles))
+        };
+        let has_receivers = seconds.values().any(has_receiver);
+        let roles = roles.filter(|roles| !roles.iter().any(has_layers));
         let standstills = standstills(&seconds);
         let wire = |kind| wire_per_payload(run, kind);
         let wires = [(MediaKind::Video, wire(MediaKind::Video)), (MediaKind::Audio, wire(MediaKind::Audio))];
@@ -111,7 +119,7 @@ impl Flow {
                 }),
             })
             .collect();
-        Self { seconds, standstills }
+        Self { seconds, has_receivers, standstills }
     }
 
     /// Where more came in than before and less went out, although no less was due, and it stayed so: while many join, what
@@ -119,7 +127,9 @@ impl Flow {
     pub(crate) fn fall(&self) -> Option<Fall> {
         let stretches: Vec<FlowSecond> = self.seconds.windows(WINDOW).map(mean).collect();
         let is_below = |peak: &FlowSecond, stretch: &FlowSecond| {
-            stretch.due_bps.is_none_or(|due| due >= peak.due_bps.unwrap_or(0.0))
+            // Of nothing there is no less: a lone publisher's server sends nothing, before and after.
+            peak.out_bps > 0.0
+                && stretch.due_bps.is_none_or(|due| due > 0.0 && due >= peak.due_bps.unwrap_or(0.0))
                 && stretch.in_bps >= peak.in_bps * RISES
                 && stretch.out_bps <= peak.out_bps * FALLS
         };
@@ -136,11 +146,11 @@ impl Flow {
         None
     }
 
-    /// The largest rates of a stretch, in and out.
-    pub(crate) fn largest(&self) -> Option<(f64, f64)> {
+    /// The largest rates of a stretch, in and out; out is `None` where nobody was to receive anything.
+    pub(crate) fn largest(&self) -> (Option<f64>, Option<f64>) {
         let stretches = || self.seconds.windows(WINDOW).map(mean);
         let most = |rate: fn(&FlowSecond) -> f64| stretches().map(|s| rate(&s)).reduce(f64::max);
-        Some((most(|s| s.in_bps)?, most(|s| s.out_bps)?))
+        (most(|s| s.in_bps), most(|s| s.out_bps).filter(|_| self.has_receivers))
     }
 
     /// What came out against what was due, over the whole of the standstill in which most was due: a stretch of a few
@@ -184,6 +194,22 @@ fn mean(seconds: &[FlowSecond]) -> FlowSecond {
 }
 
 impl Sums {
+    /// Whether somebody is there to receive what somebody else in the room sends.
+    fn has_receiver(&self, roles: &[Role]) -> bool {
+        let there = || {
+            let present = self.connected.iter().filter(|(_, count)| **count > 0);
+            present.filter_map(|(cohort, count)| Some((cohort, count, roles.get(usize::from(cohort.0))?)))
+        };
+        let senders_beside = |to: &CohortId, room: u32| {
+            let senders = there().filter(|(.., from)| from.room == room && from.publish.is_some());
+            senders.map(|(from, count, _)| count - u32::from(from == to)).sum::<u32>()
+        };
+        there().any(|(to, _, role)| {
+            let wants = role.video != Subscribe::Nobody || role.audio != Subscribe::Nobody;
+            wants && senders_beside(to, role.room) > 0
+        })
+    }
+
     /// What the payload of this second comes to when everybody gets what they want. A room's streams stay in it.
     fn due_payload_bps(&self, roles: &[Role], kind: MediaKind) -> f64 {
         let whom = |role: &Role| if kind == MediaKind::Video { role.video } else { role.audio };

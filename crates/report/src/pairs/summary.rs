@@ -73,7 +73,7 @@ pub struct PairMedia {
 pub struct FlowSummary {
     /// The most that was sent into the server, bits per second (N × b).
     pub in_bps_max: Option<f64>,
-    /// The most that came out of it.
+    /// The most that came out of it; `null` where nobody was there to receive what somebody else sent.
     pub out_bps_max: Option<f64>,
     /// What was due to come out (N × (N − 1) × b): the mean of that stretch without anybody who came, left or failed in
     /// which most was due. Due is each stream's payload as often as there was somebody to receive it, times the bytes on the wire that
@@ -189,7 +189,7 @@ fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
 }
 
 fn flow(flow: &Flow, line_rate_bps: Option<f64>) -> FlowSummary {
-    let largest = flow.largest();
+    let (in_bps_max, out_bps_max) = flow.largest();
     let delivered = flow.delivered();
     let fall = flow.fall();
     let note = fall.map(|fall| {
@@ -204,8 +204,8 @@ fn flow(flow: &Flow, line_rate_bps: Option<f64>) -> FlowSummary {
         )
     });
     FlowSummary {
-        in_bps_max: largest.map(|(into, _)| into),
-        out_bps_max: largest.map(|(_, out)| out),
+        in_bps_max,
+        out_bps_max,
         due_bps_max: delivered.map(|delivered| delivered.due_bps),
         delivered_ratio: delivered.map(|delivered| delivered.ratio),
         line_rate_bps,

@@ -237,6 +237,37 @@ fn in_that_rises_while_out_falls_is_seen_and_a_crowd_that_leaves_is_not() {
 }
 
 #[test]
+fn of_what_comes_out_nothing_is_said_where_nobody_was_to_receive_it() {
+    // A lone publisher, whose rate grows as rates do.
+    let mut alone = lesson(1, 30, |_| 1.0);
+    alone.tracks.clear();
+    for (second, row) in (0..).zip(&mut alone.sent) {
+        (row.counters.wire_bytes, row.counters.payload_bytes) = (1_000 + 10 * second, 1_000 + 10 * second);
+    }
+    for subscribe in ["", "subscribe = \"none\"\n", "publish = { simulcast = [\"144p\", \"240p\"] }\n"] {
+        let mut run = alone.clone();
+        run.info.scenario = run.info.scenario.replace("[crowd]\n", &format!("[crowd]\n{subscribe}"));
+        let summary = crate::summarise(&run, &[], std::time::Duration::ZERO);
+        let flow = &summary.pairs.as_ref().unwrap().flow;
+        assert!(flow.in_bps_max.is_some_and(|bps| bps > 0.0), "{flow:?}");
+        assert_eq!((flow.out_bps_max, flow.falls_at_s, &flow.note), (None, None, &None), "{subscribe}");
+        let text = crate::text::summary(&summary);
+        assert!(!text.contains("pairs  ") && !text.contains(", out "), "{text}");
+        let page = crate::html::render(&run, &summary);
+        assert!(!page.contains("out of the server") && !page.contains("Every stream played"), "{subscribe}");
+        assert!(page.contains("Into the server"));
+    }
+    // Publishers who want nothing of each other are no receivers either; a lesson that gets nothing at all has them.
+    let mut publishers = lesson(5, 30, |_| 0.0);
+    publishers.tracks.clear();
+    assert_eq!(summarise(&publishers, None).unwrap().flow.out_bps_max, Some(0.0));
+    publishers.info.scenario =
+        publishers.info.scenario.replace("[crowd]\n", "[crowd]\nsubscribe = \"none\"\n");
+    let flow = summarise(&publishers, None).unwrap().flow;
+    assert_eq!((flow.out_bps_max, flow.note), (None, None));
+}
+
+#[test]
 fn a_run_of_viewers_is_no_conference() {
     assert!(summarise(&example::healthy(10, 20), None).is_none());
     assert!(summarise(&RunData::default(), None).is_none());

@@ -86,6 +86,11 @@ fn nothing_shown_holds_a_secret() {
         target("wss://h/app/stream?signature=x&transport=tcp").display(),
         "wss://h/app/stream?signature=…&transport=tcp"
     );
+    // Streams that are named in the query are told apart.
+    assert_eq!(
+        target("whep+http://h/rtc/v1/whep/?app=live&stream=lesson-2&token=x").display(),
+        "whep+http://h/rtc/v1/whep/?app=live&stream=lesson-2&token=…"
+    );
 }
 
 #[test]

@@ -50,6 +50,7 @@ struct Meters {
     cpu: [Rate; 3],
     threads: Meter,
     blocked: Meter,
+    stopped: Meter,
     rss: Meter,
     faults: [Rate; 2],
     blkio: Rate,
@@ -153,6 +154,9 @@ impl Process {
         major.put(out, now, stat.faults_major, 1.0, &of(&metric::PROCESS_FAULTS_MAJOR));
         meters.blkio.put(out, now, stat.blkio_ticks, tick, &of(&metric::PROCESS_BLKIO_WAIT));
         meters.threads.put(out, now, stat.threads as f64, &of(&metric::PROCESS_THREADS));
+        // SIGSTOP and job control (T), or a debugger (t): it does not run, whatever it has to do.
+        let is_stopped = matches!(stat.state, b'T' | b't');
+        meters.stopped.put(out, now, f64::from(u8::from(is_stopped)), &of(&metric::PROCESS_STOPPED));
         Ok(stat.threads)
     }
 
@@ -196,9 +200,9 @@ impl Process {
     /// Ends every series of the process; tells how many threads were read.
     pub(crate) fn end(&mut self, out: &Out) -> usize {
         let now = Instant::now();
-        let Meters { cpu, threads, blocked, rss, faults, blkio, io, fds } = &mut *self.meters;
+        let Meters { cpu, threads, blocked, stopped, rss, faults, blkio, io, fds } = &mut *self.meters;
         cpu.iter_mut().chain(faults).chain(io).chain([blkio]).for_each(|rate| rate.end(out, now));
-        [threads, blocked, rss, fds].into_iter().for_each(|meter| meter.end(out, now));
+        [threads, blocked, stopped, rss, fds].into_iter().for_each(|meter| meter.end(out, now));
         self.threads.end(out)
     }
 }

@@ -25,6 +25,8 @@ groups! {
             "/proc/P/stat num_threads";
         PROCESS_THREADS_BLOCKED = "process.threads_blocked", Count, "Threads in uninterruptible (disk) sleep when they were looked at, each within the last 10 s",
             "/proc/P/task/T/stat state D";
+        PROCESS_STOPPED = "process.stopped", Ratio, "1 when it was found stopped by a signal or a debugger, 0 when not",
+            "/proc/P/stat state T or t";
         PROCESS_RSS = "process.rss", Bytes, "Resident memory",
             "/proc/P/statm resident";
         PROCESS_FAULTS_MINOR = "process.faults_minor", PerSecond, "Page faults that needed no I/O",

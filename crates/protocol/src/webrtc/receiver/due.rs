@@ -127,6 +127,7 @@ impl Receiver {
                 }
                 // What was on its way. No time of playing passed.
                 (interval.counters.active_us, interval.counters.freeze_us) = (0, 0);
+                interval.frames_due_us = 0;
             }
             let at = missing.iter().position(|(section, _)| *section == track.section);
             interval.missing_since = at.map(|at| missing.swap_remove(at).1);

@@ -1,6 +1,6 @@
 //! What can be odd about what the peer sends; each kind is told once, or a hostile server would fill the run with it.
 
-use throng_observation::Observation;
+use throng_observation::{Observation, SENDER_CLOCK_PLACE};
 
 use super::Receiver;
 
@@ -13,6 +13,7 @@ pub(super) enum Oddity {
     Stranger = 16,
     TooManySources = 32,
     BadPayload = 64,
+    SenderClock = 128,
 }
 
 /// Which kinds were told, and what was told last.
@@ -39,6 +40,17 @@ impl Receiver {
             let detail = detail.to_string();
             self.oddities.last = Some(detail.clone());
             self.observed.push(Observation::Odd { place, detail });
+        }
+    }
+
+    /// The sender's reports carry another clock than wall time. That keeps nothing from playing, so that it is no answer to
+    /// why nothing plays.
+    pub(super) fn odd_sender_clock(&mut self) {
+        if self.oddities.told & Oddity::SenderClock as u8 == 0 {
+            self.oddities.told |= Oddity::SenderClock as u8;
+            let detail = "sender reports have no wall clock: their NTP time is more than a day from this host's, or runs at \
+                          another pace; the one-way delay is not told by them";
+            self.observed.push(Observation::Odd { place: SENDER_CLOCK_PLACE, detail: detail.into() });
         }
     }
 }

@@ -1,0 +1,75 @@
+//! A server that somebody stops: its freeze has a cause, what it sends at once afterwards is no fault of the generator's, and
+//! waiting for its goodbye is no playing.
+
+use std::process::Command;
+use std::time::Duration;
+
+use throng_observation::limits::BURST_DROPS_EVENT;
+
+use crate::throng::{Running, Stage, valid};
+
+/// Stops the stage for a while.
+fn stop(stage: &Stage, time: Duration) {
+    let signal = |name: &str| {
+        let sent = Command::new("kill").args([name, &stage.pid().to_string()]).status();
+        assert!(sent.unwrap().success());
+    };
+    signal("-STOP");
+    std::thread::sleep(time);
+    signal("-CONT");
+}
+
+fn port(stage: &Stage) -> String {
+    let authority = stage.whep.split('/').nth(2).unwrap_or_default();
+    format!("port={}", authority.rsplit(':').next().unwrap_or_default())
+}
+
+#[test]
+fn a_server_that_was_stopped_is_told_by_name_and_the_run_is_valid() {
+    let (ran, ()) = valid(|| {
+        let stage = Stage::start(None, "127.0.0.1:0", &[]);
+        let watch = port(&stage);
+        let view = ["view", &stage.target(), "-n", "6", "--for", "20s", "--watch", &watch];
+        let mut running = Running::start(None, &view);
+        running.when_playing(6);
+        std::thread::sleep(Duration::from_secs(3));
+        stop(&stage, Duration::from_secs(6));
+        (running.wait(), ())
+    });
+    let summary = ran.summary();
+    let found = &summary["bottleneck"];
+    assert_eq!(found["finding"], "process_stopped", "{found:#}\n{ran}");
+    assert!(found["title"].as_str().is_some_and(|title| title.contains("was stopped for")), "{found:#}");
+    assert_eq!(summary["generator"]["limited"], false, "{ran}");
+    // Whatever found no room in our buffers came at once after the silence.
+    let run = throng_store::RunFolder::read(ran.folder()).unwrap();
+    assert_eq!(run.generator.iter().map(|row| row.socket_drops).sum::<u64>(), 0, "{ran}");
+    let bursts = run.events.iter().filter(|event| event.kind == BURST_DROPS_EVENT);
+    assert!(bursts.clone().all(|event| event.detail.contains("had been silent for")), "{ran}");
+}
+
+#[test]
+fn waiting_for_a_goodbye_that_is_not_answered_is_no_playing() {
+    let stage = Stage::start(None, "127.0.0.1:0", &[]);
+    let mut running = Running::start(None, &["view", &stage.target(), "-n", "1", "--for", "8s"]);
+    running.when_playing(1);
+    std::thread::sleep(Duration::from_secs(3));
+    // It is asleep when the run ends.
+    stop(&stage, Duration::from_secs(9));
+    let ran = running.wait();
+    let headline = ran.summary()["headline"].as_str().unwrap_or_default().to_owned();
+    assert!(headline.contains("for 8 s, and ") && headline.contains("waited for goodbyes"), "{ran}");
+}
+
+#[test]
+fn a_clean_run_explains_nothing() {
+    // A key frame each second: who joins waits for one for up to a second.
+    let (ran, ()) = valid(|| {
+        let stage = Stage::start(None, "127.0.0.1:0", &[]);
+        let view = ["view", &stage.target(), "-n", "6", "--every", "700ms", "--for", "12s"];
+        (Running::start(None, &view).wait(), ())
+    });
+    let ran = ran.expect_code(0);
+    assert!(ran.summary()["bottleneck"].is_null(), "{ran}");
+    assert!(ran.stdout.starts_with("6 viewers played cleanly for 12 s"), "{ran}");
+}
