@@ -333,6 +333,7 @@ fn casting(plan: &Plan, permission: &Permission) -> Result<Arc<dyn Casting>, Sto
         tapped: plan.tap.as_ref().map(|tap| tap.tapped.clone()).unwrap_or_default(),
         conference: conference(plan, unix_ns)?,
         mark: mark(),
+        transport: plan.target.transport,
     };
     let roles = plan.roles.clone();
     Ok(Arc::new(move |join: &Join| {

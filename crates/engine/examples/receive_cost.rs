@@ -27,7 +27,10 @@ impl Participant for Counter {
     fn handle(&mut self, now: Instant, input: Input<'_>) {
         match input {
             Input::Start { .. } => {
-                self.outputs.push(Output::Open(Channel(0), Open::Datagrams { toward: vec![self.server] }));
+                self.outputs.push(Output::Open(
+                    Channel(0),
+                    Open::Datagrams { toward: vec![self.server], otherwise: None, gathers: false },
+                ));
             }
             Input::Opened { opening, .. } => {
                 self.known.lock().expect("not poisoned").extend(opening.local);

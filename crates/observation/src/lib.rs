@@ -29,7 +29,7 @@ mod layer;
 pub use layer::{Layer, LayerSwitch};
 
 mod seen;
-pub use seen::{CodedFrame, Observation, Refused, of_tap_kind, tap_kind};
+pub use seen::{CodedFrame, MediaPath, Observation, Refused, of_tap_kind, tap_kind};
 
 pub mod canary;
 pub mod host;

@@ -13,6 +13,8 @@ pub enum Observation {
     Reached(Phase, Instant),
     /// The state of its ICE transport changed.
     Ice(IceState),
+    /// Its media transport is up, and goes this way.
+    Path(MediaPath),
     /// A track was announced; its id is used from here on.
     TrackOpened {
         /// Id within the participant.
@@ -113,6 +115,38 @@ pub fn of_tap_kind(kind: u16) -> (Codec, Option<CaptureBasis>) {
     let codec = CODECS.get(usize::from(kind & 0xff)).copied().unwrap_or(Codec::Other);
     let basis = usize::from(kind >> 8).checked_sub(1).and_then(|at| CaptureBasis::ALL.get(at));
     (codec, basis.copied())
+}
+
+/// The way between a participant and its server, by the local candidate of the pair that ICE chose (RFC 8445 section 5.1.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum MediaPath {
+    /// From an address of this host, as the server sees it.
+    Host,
+    /// From an address of this host, which the server sees as another: a NAT is between.
+    Reflexive,
+    /// Through a relay (TURN) that is spoken to over UDP.
+    RelayUdp,
+    /// Through a relay over TCP.
+    RelayTcp,
+    /// Through a relay over TLS.
+    RelayTls,
+}
+
+impl MediaPath {
+    /// Its stable key.
+    #[must_use]
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Host => "host",
+            Self::Reflexive => "srflx",
+            Self::RelayUdp => "relay_udp",
+            Self::RelayTcp => "relay_tcp",
+            Self::RelayTls => "relay_tls",
+        }
+    }
+
+    /// What begins the kind of the event that counts participants of a path.
+    pub const EVENT: &'static str = "path_";
 }
 
 /// What was refused by the consent guard.

@@ -10,7 +10,9 @@ use throng_media::quality::WallClock;
 use throng_media::source::Clip;
 use throng_observation::run::ParticipantId;
 use throng_observation::{Codec, Layer, MediaKind};
-use throng_scenario::{Act, Endpoint, JanusId, MediaFile, Publish, Role, Secret, Subscribe, Talk, Tapped};
+use throng_scenario::{
+    Act, Endpoint, JanusId, MediaFile, Publish, Role, Secret, Subscribe, Talk, Tapped, Transport,
+};
 use url::{Host, Url};
 
 use crate::participant::Participant;
@@ -49,6 +51,8 @@ pub struct Casting {
     pub conference: Conference,
     /// What tells the run's names from those of other runs in the same room.
     pub mark: RunMark,
+    /// Over which ways media may come.
+    pub transport: Transport,
 }
 
 /// What the participants of a conference share.
@@ -109,6 +113,7 @@ impl Casting {
             seed: self.seed.wrapping_add(u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
             patience: self.patience,
             is_tapped: self.tapped.holds(number),
+            relay_only: self.transport == Transport::Relay,
         }
     }
 
@@ -211,7 +216,12 @@ impl Casting {
     }
 
     fn ome(&self, url: &Url) -> Box<dyn Signalling> {
-        let mut config = ome::Config::new(url.clone());
+        let mut url = url.clone();
+        if self.transport == Transport::Relay && !url.query_pairs().any(|(key, _)| key == "transport") {
+            // Without it the server does not announce its relay.
+            url.query_pairs_mut().append_pair("transport", "tcp");
+        }
+        let mut config = ome::Config::new(url);
         config.answer_within = self.patience.signalling;
         let bearer = |token: &String| ("Authorization".to_owned(), format!("Bearer {token}"));
         config.headers.extend(self.token.as_ref().map(bearer));
@@ -422,6 +432,7 @@ mod tests {
                 tapped: Tapped::default(),
                 conference: Conference::default(),
                 mark: RunMark::default(),
+                transport: Transport::default(),
             };
             let mut viewer = casting.participant(4, Duration::ZERO, &Role::default());
             viewer.handle(now, Input::Start { intended_at: now });
@@ -437,7 +448,7 @@ mod tests {
             let expect = if opens { "WebSocket" } else { "Datagrams" };
             let [open] = opened.as_slice() else { panic!("{opened:?}") };
             assert!(format!("{open:?}").starts_with(expect), "{open:?}");
-            if let Open::Datagrams { toward } = open {
+            if let Open::Datagrams { toward, .. } = open {
                 let ips: Vec<_> = toward.iter().map(SocketAddr::ip).collect();
                 assert_eq!(ips, [IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1))]);
             }

@@ -13,7 +13,7 @@
 //! Several inputs may be handled before the outputs are drained: the driver hands over a whole batch of datagrams
 //! and drains once.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use throng_observation::{Observation, Outcome};
@@ -66,6 +66,8 @@ pub enum Input<'a> {
         channel: Channel,
         /// From where.
         source: SocketAddr,
+        /// To which address of ours, where the channel has several.
+        local: Option<IpAddr>,
         /// When the kernel received it, on the clock of `now` (never later than it).
         arrived_at: Instant,
         /// The datagram's payload.
@@ -135,11 +137,16 @@ pub type Why = &'static str;
 /// What kind of channel to open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Open {
-    /// A UDP socket of its own, bound to the local address from which the peer is reached.
+    /// A UDP socket of its own, on the local addresses from which the peer may be reached. They choose interfaces, not the
+    /// peer.
     Datagrams {
-        /// Addresses that it may have, the likeliest first. The first that this host has a way to chooses the interface,
-        /// not the peer.
+        /// Addresses that the peer may have, the likeliest first.
         toward: Vec<SocketAddr>,
+        /// Where to look when there is a way to none of them.
+        otherwise: Option<SocketAddr>,
+        /// The peer may be elsewhere: the socket is on every address of this host that can be of use, as a browser gathers
+        /// host candidates (RFC 8445 section 5.1.1.1). Loopback is one when the peer may be there.
+        gathers: bool,
     },
     /// A TCP connection.
     Stream {
@@ -165,6 +172,8 @@ pub enum Open {
 pub struct Opening {
     /// Our address.
     pub local: Option<SocketAddr>,
+    /// All addresses of a datagram channel that has several, [`Self::local`] among them as the first.
+    pub locals: Vec<SocketAddr>,
     /// The peer's address, as pinned for this run.
     pub remote: Option<SocketAddr>,
     /// The name was resolved.
@@ -177,11 +186,21 @@ pub struct Opening {
     pub subprotocol: Option<String>,
 }
 
+impl Opening {
+    /// Every address of ours; none when the driver named none.
+    #[must_use]
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        if self.locals.is_empty() { self.local.into_iter().collect() } else { self.locals.clone() }
+    }
+}
+
 /// Bytes to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transmit {
     /// The peer; on a stream channel it is ignored.
     pub to: SocketAddr,
+    /// From which address of ours, where the channel has several; `None` leaves it to the route.
+    pub from: Option<IpAddr>,
     /// One datagram, or the next bytes of the stream.
     pub bytes: Vec<u8>,
 }

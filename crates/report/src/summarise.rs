@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use throng_analysis::verdict::{Certainty, explain};
-use throng_observation::run::{Ending, ParticipantRow, RunData};
-use throng_observation::{Distribution, Goal, MediaKind, Outcome, Phase};
+use throng_observation::run::{Ending, EventRow, ParticipantRow, RunData};
+use throng_observation::{Distribution, Goal, MediaKind, MediaPath, Outcome, Phase};
 use throng_scenario::Objective;
 
 use crate::figures::{CONNECTED, Figures, KindFigures, PLAYING, never_came};
@@ -60,6 +60,7 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
         sent: sent::sent(run, warm_up_s),
         layer_switches: sent::layer_switches(run),
         generator: health::examine(run, by_second.connected_seconds, by_second.connected_max),
+        paths: paths(run),
         events: events(run),
         server: server::summarise(run),
         decoded: decoded::summarise(run),
@@ -172,9 +173,21 @@ fn failures(figures: &Figures<'_>) -> BTreeMap<String, FailureExample> {
 }
 
 /// How often what has no series happened. Failures have their own table.
+/// Participants by the way of their media.
+fn paths(run: &RunData) -> BTreeMap<String, u64> {
+    let mut paths = BTreeMap::new();
+    for event in &run.events {
+        if let Some(path) = event.kind.strip_prefix(MediaPath::EVENT) {
+            *paths.entry(path.to_owned()).or_default() += u64::from(event.count);
+        }
+    }
+    paths
+}
+
 fn events(run: &RunData) -> BTreeMap<String, u64> {
     let mut events = BTreeMap::new();
-    for event in run.events.iter().filter(|event| event.kind != "failed") {
+    let is_told = |event: &&EventRow| event.kind != "failed" && !event.kind.starts_with(MediaPath::EVENT);
+    for event in run.events.iter().filter(is_told) {
         *events.entry(event.kind.clone()).or_default() += u64::from(event.count);
     }
     events

@@ -74,6 +74,10 @@ pub struct Summary {
     pub failures: BTreeMap<String, u64>,
     /// One example of each kind of failure.
     pub failure_examples: Vec<FailureExample>,
+    /// Participants whose transport came up, by the way that their media went: `host`, `srflx` (a NAT is between),
+    /// `relay_udp`, `relay_tcp`, `relay_tls`. Empty in runs of a throng that did not tell, and in unfinished ones.
+    #[serde(default)]
+    pub paths: BTreeMap<String, u64>,
     /// What else happened and how often, by the stable key of the event: `refused_ice_candidate`, `refused_redirect`,
     /// `refused_send`, `unreachable_send`, `odd_rtcp`, `goodbye_unanswered`, `abort`, `host_drops`, `host_buffers_full`,
     /// `burst_drops`, `odd_sender_clock`, `generator_memory`, …

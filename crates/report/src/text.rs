@@ -1,5 +1,6 @@
 //! The summary that a terminal shows when a run is over.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use throng_observation::SENDER_CLOCK_EVENT;
@@ -44,6 +45,9 @@ pub fn summary(summary: &Summary) -> String {
         line(&mut out, "", &format!("{}: viewer {who}: {detail}", example.reason));
     }
     line(&mut out, "connect", &time_to(&summary.connect));
+    if !summary.paths.is_empty() {
+        line(&mut out, "path", &paths_line(&summary.paths));
+    }
     // Who only sends waits for no frame.
     if !only_sends(summary) {
         line(&mut out, "first frame", &time_to(&summary.first_frame));
@@ -105,6 +109,24 @@ fn crowd_line(summary: &Summary) -> String {
         Some(_) => format!("at most {} at once; {} joins in all: {all}", crowd.connected_max, crowd.intended),
         None => format!("{} intended, {all}", crowd.intended),
     }
+}
+
+/// How many participants' media went which way, the commonest first.
+fn paths_line(paths: &BTreeMap<String, u64>) -> String {
+    let mut paths: Vec<_> = paths.iter().collect();
+    paths.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    let told = |(path, count): (&String, &u64)| {
+        let way = match path.as_str() {
+            "host" => "directly (host)",
+            "srflx" => "directly through a NAT (srflx)",
+            "relay_udp" => "through a relay over UDP",
+            "relay_tcp" => "through a relay over TCP",
+            "relay_tls" => "through a relay over TLS",
+            other => other,
+        };
+        format!("{count} {way}")
+    };
+    paths.into_iter().map(told).collect::<Vec<_>>().join(", ")
 }
 
 /// What stopped the server, by what it is told, what to change and what that would give: at most nine lines.
@@ -358,6 +380,8 @@ fn generator(summary: &Summary) -> String {
 mod tests {
     use crate::{example, summarise};
     use std::time::Duration;
+    use throng_observation::run::EventRow;
+    use throng_observation::{MediaPath, RunTime};
 
     #[test]
     fn the_terminal_shows_the_answer_first_and_about_fifteen_lines() {
@@ -427,6 +451,21 @@ mod tests {
         assert!(short.contains(expect), "{short}");
         let full = said(crate::pairs::tests::lesson(30, 60, |second| if second < 25 { 1.0 } else { 0.5 }));
         assert!(full.contains("in rises, out falls"), "{full}");
+    }
+
+    #[test]
+    fn the_way_of_the_media_is_told_with_how_many_went_it() {
+        let mut run = example::healthy(10, 20);
+        assert!(!super::summary(&summarise(&run, &[], Duration::ZERO)).contains("  path "));
+        for (path, count) in [(MediaPath::Host, 3), (MediaPath::RelayTcp, 7)] {
+            let kind = format!("{}{}", MediaPath::EVENT, path.key());
+            let (at, detail) = (RunTime(20_000_000), String::new());
+            run.events.push(EventRow { at, participant: None, kind, count, detail });
+        }
+        let summary = summarise(&run, &[], Duration::ZERO);
+        assert!(summary.events.is_empty(), "{:?}", summary.events);
+        let text = super::summary(&summary);
+        assert!(text.contains("path         7 through a relay over TCP, 3 directly (host)"), "{text}");
     }
 
     #[test]

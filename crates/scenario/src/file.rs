@@ -88,6 +88,11 @@ struct TargetFile {
     /// Accept any TLS certificate.
     #[schemars(default)]
     tls_insecure: bool,
+    /// Over which ways media may come: `any`, or `relay` for nothing but a relay (TURN) that the server announces; `any` when
+    /// left out, but `relay` where the URL asks OvenMediaEngine for it (`?transport=tcp`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^(any|relay)$"))]
+    transport: Option<String>,
 }
 
 /// Participants who are alike and arrive together.

@@ -9,7 +9,7 @@ mod problem;
 pub use problem::{Origin, Place, Problem, ScenarioError};
 
 mod target;
-pub use target::{ApiKey, Endpoint, JanusId, Protocol, Target, TargetError, TokenSource};
+pub use target::{ApiKey, Endpoint, JanusId, Protocol, Target, TargetError, TokenSource, Transport};
 
 mod secret;
 pub use secret::Secret;

@@ -23,6 +23,36 @@ pub struct Target {
     pub allow: Vec<Network>,
     /// Accept any TLS certificate (self-signed test servers).
     pub tls_insecure: bool,
+    /// Over which ways media may come.
+    pub transport: Transport,
+}
+
+/// Over which ways media may come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Transport {
+    /// Directly, or through a relay that the server announces: ICE chooses, as in a browser.
+    #[default]
+    Any,
+    /// Only through a relay (TURN), as in a browser with `iceTransportPolicy: "relay"`.
+    Relay,
+}
+
+impl Transport {
+    /// What a scenario may write.
+    pub(crate) const NAMES: [&'static str; 2] = ["any", "relay"];
+
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        [Self::Any, Self::Relay].into_iter().find(|transport| transport.name() == name)
+    }
+
+    /// What a scenario writes.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Any => "any",
+            Self::Relay => "relay",
+        }
+    }
 }
 
 /// A key of a LiveKit server: who has it makes tokens for participants.
@@ -211,7 +241,17 @@ impl Target {
     /// When the URL is none, its scheme names no protocol, or its path lacks what the protocol needs.
     pub fn parse(text: &str) -> Result<Self, TargetError> {
         let endpoint = Endpoint::parse(text)?;
-        Ok(Self { endpoint, token: None, api_key: None, rooms: 1, allow: Vec::new(), tls_insecure: false })
+        // Who asks OvenMediaEngine for its relay means to use it, as OvenPlayer and OvenRtcTester do.
+        let transport = if endpoint.asks_for_relay() { Transport::Relay } else { Transport::Any };
+        Ok(Self {
+            endpoint,
+            token: None,
+            api_key: None,
+            rooms: 1,
+            allow: Vec::new(),
+            tls_insecure: false,
+            transport,
+        })
     }
 
     /// The protocol of the endpoint.
@@ -238,6 +278,12 @@ impl Target {
             | Endpoint::Whep { url }
             | Endpoint::Whip { url } => url,
         }
+    }
+
+    /// Whether servers of this protocol announce relays that participants can use.
+    #[must_use]
+    pub fn may_have_relay(&self) -> bool {
+        matches!(self.endpoint, Endpoint::OvenMediaEngine { .. } | Endpoint::Whep { .. })
     }
 
     /// Host and port of the signalling server, the port filled in from the scheme.
@@ -342,6 +388,12 @@ fn without_secrets(url: &Url) -> String {
 }
 
 impl Endpoint {
+    /// Whether the URL asks OvenMediaEngine for its relay, which is TURN over TCP.
+    pub(crate) fn asks_for_relay(&self) -> bool {
+        let Self::OvenMediaEngine { url } = self else { return false };
+        url.query_pairs().any(|(key, value)| key == "transport" && value.eq_ignore_ascii_case("tcp"))
+    }
+
     fn parse(text: &str) -> Result<Self, TargetError> {
         let text = text.trim();
         let Some((scheme, _)) = text.split_once("://") else {

@@ -59,7 +59,7 @@ impl<'a> LiveKit<'a> {
         is_installed
     }
 
-    /// Starts it with signalling and media on `address`, an address of the namespace.
+    /// Starts it with media on `address`, an address of the namespace, and signalling there and on 127.0.0.1.
     ///
     /// # Errors
     /// When it is not installed or does not come up; its log is part of the error.
@@ -67,7 +67,7 @@ impl<'a> LiveKit<'a> {
         let program = program().ok_or_else(|| StandError::Said("livekit-server is not installed".into()))?;
         let folder = tempfile::tempdir()?;
         let config = format!(
-            "port: {PORT}\nbind_addresses: [ \"{address}\" ]\nkeys: {{ {KEY}: {SECRET} }}\nlogging: {{ level: info }}\n\
+            "port: {PORT}\nbind_addresses: [ \"{address}\", \"127.0.0.1\" ]\nkeys: {{ {KEY}: {SECRET} }}\nlogging: {{ level: info }}\n\
              rtc: {{ node_ip: {address}, use_external_ip: false, udp_port: 7882, tcp_port: 0 }}\n\
              room: {{ auto_create: true, empty_timeout: 20 }}\nturn: {{ enabled: false }}\n\
              prometheus: {{ port: {METRICS_PORT} }}\n"

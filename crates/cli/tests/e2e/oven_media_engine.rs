@@ -2,18 +2,18 @@
 //! against the real coturn.
 
 use std::net::Ipv4Addr;
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use serde_json::json;
 use throng_sim::coturn::{self, Coturn};
 use throng_sim::ome::{Behaviour, Server};
 
 use crate::throng::{Ran, Running, figure, run};
 
 mod peer;
-use peer::{FPS, Peer};
+use peer::{FPS, Manner, Peer};
 
 const STREAM: &str = "/app/stream";
 
@@ -21,23 +21,24 @@ fn speaking() -> Behaviour {
     Behaviour { stream: STREAM.into(), ..Behaviour::default() }
 }
 
-/// A server whose senders listen only to `ports`, and the count of datagrams from elsewhere.
-fn start(behaviour: Behaviour, ports: Option<RangeInclusive<u16>>) -> (Server, Arc<AtomicU64>) {
+/// A server whose senders have this manner, and the count of datagrams that came from where they do not listen.
+fn start(behaviour: Behaviour, manner: Manner) -> (Server, Arc<AtomicU64>) {
     let heard_elsewhere = Arc::new(AtomicU64::new(0));
     let count = heard_elsewhere.clone();
     let peers = Arc::new(move || -> Box<dyn throng_sim::ome::MediaPeer> {
-        Box::new(Peer::new(ports.clone(), count.clone()))
+        Box::new(Peer::new(manner.clone(), count.clone()))
     });
     (Server::start(Ipv4Addr::LOCALHOST, behaviour, peers).unwrap(), heard_elsewhere)
 }
 
-fn start_viewing(server: &Server, path: &str) -> Running {
+fn start_viewing(server: &Server, path: &str, more: &[&str]) -> Running {
     let url = format!("ws://{}{path}", server.address());
-    Running::start(None, &["view", &url, "-n", "5", "--every", "100ms", "--for", "6s", "--warm-up", "2s"])
+    let view = ["view", &url, "-n", "5", "--every", "100ms", "--for", "6s", "--warm-up", "2s"];
+    Running::start(None, &[&view[..], more].concat())
 }
 
 fn view(server: &Server, path: &str) -> Ran {
-    start_viewing(server, path).wait()
+    start_viewing(server, path, &[]).wait()
 }
 
 /// Five viewers played, and said what the protocol wants said; at most `loss_max` of the packets was lost.
@@ -56,28 +57,38 @@ fn expect_play(server: &Server, ran: &Ran, loss_max: f64) {
 #[test]
 fn viewers_play_and_keep_to_the_protocol() {
     for chatter in [false, true] {
-        let (server, _) = start(Behaviour { chatter, ..speaking() }, None);
+        let (server, _) = start(Behaviour { chatter, ..speaking() }, Manner::default());
         let ran = view(&server, STREAM).expect_code(0);
         expect_play(&server, &ran, 0.0);
     }
 }
 
+/// The server announces coturn, with this password.
+fn with_relay(coturn: &Coturn, transport: &str, password: &str) -> Behaviour {
+    let relay = (coturn.uri(transport), coturn::USER.to_owned(), password.to_owned());
+    Behaviour { relay: Some(relay), ..speaking() }
+}
+
 #[test]
-fn media_comes_through_the_relay_when_nothing_else_works() {
-    for transport in ["tcp", "udp"] {
+fn who_asks_for_the_relay_has_all_media_through_it() {
+    // The URL asks for it as OvenPlayer does, or the scenario does.
+    for (transport, query, more) in
+        [("tcp", "?transport=tcp", &[][..]), ("udp", "", &["--set", "target.transport=relay"])]
+    {
         let coturn = Coturn::start().unwrap();
-        let relay = (coturn.uri(transport), coturn::USER.to_owned(), coturn::PASSWORD.to_owned());
-        let behaviour = Behaviour { relay: Some(relay), ..speaking() };
-        let (server, heard_elsewhere) = start(behaviour, Some(coturn::RELAYED_PORTS));
-        let mut running = start_viewing(&server, &format!("{STREAM}?transport=tcp"));
+        let manner = Manner { listens_to: Some(coturn::RELAYED_PORTS), ..Manner::default() };
+        let (server, heard_elsewhere) = start(with_relay(&coturn, transport, coturn::PASSWORD), manner);
+        let mut running = start_viewing(&server, &format!("{STREAM}{query}"), more);
         running.when_playing(5);
         let while_playing = coturn.allocations().unwrap();
         let ran = running.wait().expect_code(0);
         assert_eq!(while_playing, 5, "one allocation a viewer\n{ran}");
         // coturn's sockets have the kernel's usual buffers: when it waits long for a CPU, they overflow.
         expect_play(&server, &ran, 0.02);
-        let direct = heard_elsewhere.load(Ordering::Relaxed);
-        assert!(direct > 0, "viewers try the direct way too\n{ran}");
+        assert_eq!(heard_elsewhere.load(Ordering::Relaxed), 0, "nothing goes the direct way\n{ran}");
+        assert_eq!(ran.summary()["paths"], json!({ format!("relay_{transport}"): 5 }), "{ran}");
+        let told = format!("path         5 through a relay over {}", transport.to_uppercase());
+        assert!(ran.stdout.contains(&told), "{ran}");
         let given_up_at = Instant::now() + Duration::from_secs(3);
         while coturn.allocations().unwrap() > 0 {
             assert!(Instant::now() < given_up_at, "{transport}: allocations are not given back\n{ran}");
@@ -87,17 +98,72 @@ fn media_comes_through_the_relay_when_nothing_else_works() {
 }
 
 #[test]
-fn a_relay_that_refuses_does_not_keep_viewers_from_the_direct_way() {
+fn a_relay_that_nobody_asked_for_is_one_way_of_two() {
     let coturn = Coturn::start().unwrap();
-    let relay = (coturn.uri("tcp"), coturn::USER.to_owned(), "wrong".to_owned());
-    let (server, _) = start(Behaviour { relay: Some(relay), ..speaking() }, None);
-    let ran = view(&server, &format!("{STREAM}?transport=tcp")).expect_code(0);
+    // One that works beside the direct way, which ICE prefers; one that refuses; one without which nothing would work.
+    let only_relayed = Manner { listens_to: Some(coturn::RELAYED_PORTS), ..Manner::default() };
+    for (password, manner, path, loss_max) in [
+        (coturn::PASSWORD, Manner::default(), "host", 0.0),
+        ("wrong", Manner::default(), "host", 0.0),
+        (coturn::PASSWORD, only_relayed, "relay_tcp", 0.02),
+    ] {
+        let (server, _) = start(with_relay(&coturn, "tcp", password), manner);
+        let ran = view(&server, STREAM).expect_code(0);
+        expect_play(&server, &ran, loss_max);
+        assert_eq!(ran.summary()["paths"], json!({ path: 5 }), "{ran}");
+    }
+}
+
+#[test]
+fn without_the_relay_that_was_asked_for_nobody_plays() {
+    let coturn = Coturn::start().unwrap();
+    for (behaviour, why) in [
+        (with_relay(&coturn, "tcp", "wrong"), "the relay, the only way allowed: no allocation: 401"),
+        (speaking(), "the server announced none that could be"),
+    ] {
+        let (server, _) = start(behaviour, Manner::default());
+        let url = format!("ws://{}{STREAM}?transport=tcp", server.address());
+        let ran = run(None, &["view", &url, "-n", "3", "--every", "50ms", "--for", "14s"]).expect_code(3);
+        expect_failure(&ran, "ice", why);
+    }
+}
+
+/// All three viewers failed for this reason, told with these words.
+fn expect_failure(ran: &Ran, reason: &str, words: &str) {
+    let summary = ran.summary();
+    assert_eq!(figure(&summary, "participants.failed"), 3.0, "{ran}");
+    assert_eq!(summary["failures"][reason], 3, "{ran}");
+    let detail = summary["failure_examples"][0]["detail"].as_str().unwrap();
+    assert!(detail.contains(words), "{detail}\n{ran}");
+}
+
+#[test]
+fn a_server_that_answers_from_another_address_plays_to_nobody() {
+    // As in browsers (RFC 8445 section 7.2.5.2.1).
+    let manner = Manner { sends_from: Some(Ipv4Addr::new(127, 0, 0, 2)), ..Manner::default() };
+    let (server, _) = start(speaking(), manner);
+    let url = format!("ws://{}{STREAM}", server.address());
+    let ran = run(None, &["view", &url, "-n", "3", "--every", "50ms", "--for", "14s"]).expect_code(3);
+    expect_failure(&ran, "ice", "answered from another address, 127.0.0.2:");
+}
+
+#[test]
+fn a_server_that_is_ready_late_is_found_within_a_twentieth_of_a_second() {
+    let ready_after = Duration::from_millis(120);
+    let (server, _) = start(speaking(), Manner { ready_after, ..Manner::default() });
+    let ran = view(&server, STREAM).expect_code(0);
     expect_play(&server, &ran, 0.0);
+    let summary = ran.summary();
+    let phases = summary["phases"].as_array().unwrap();
+    let ice = phases.iter().find(|phase| phase["phase"] == "ice_connected").unwrap();
+    let ms = ice["ms_p50"].as_f64().unwrap();
+    // Checks go out each 50 ms; a first repetition after 250 ms would be found here.
+    assert!((100.0..220.0).contains(&ms), "{ms} ms\n{ran}");
 }
 
 fn check(behaviour: Behaviour, path: &str, reason: &str) {
     let said = format!("{behaviour:?}");
-    let (server, _) = start(behaviour, None);
+    let (server, _) = start(behaviour, Manner::default());
     let url = format!("ws://{}{path}", server.address());
     let ran = run(None, &["view", &url, "-n", "3", "--every", "50ms", "--for", "15s"]).expect_code(3);
     let summary = ran.summary();

@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 
 use throng_observation::run::{CohortId, Ending, EventRow, LayerSwitchRow, ParticipantId, Row};
 use throng_observation::{
-    BadIf, Distribution, ExperienceRow, Failure, FailureReason, LayerSwitch, Observation, Outcome, Phase,
-    Refused, RunTime, SentInterval, TrackInterval,
+    BadIf, Distribution, ExperienceRow, Failure, FailureReason, LayerSwitch, MediaPath, Observation, Outcome,
+    Phase, Refused, RunTime, SentInterval, TrackInterval,
 };
 
 use crate::clock::RunClock;
@@ -78,6 +78,8 @@ pub(crate) struct Collector {
     connect_us: Distribution,
     first_frame_us: Distribution,
     events: BTreeMap<String, u32>,
+    /// How many participants' media goes which way.
+    paths: BTreeMap<MediaPath, u32>,
 }
 
 impl Collector {
@@ -100,6 +102,7 @@ impl Collector {
             connect_us: Distribution::new(),
             first_frame_us: Distribution::new(),
             events: BTreeMap::new(),
+            paths: BTreeMap::new(),
         }
     }
 
@@ -218,6 +221,7 @@ impl Collector {
                     member.ice(state, clock.run_time(at), &mut self.seconds);
                 }
             }
+            Observation::Path(path) => *self.paths.entry(path).or_default() += 1,
             Observation::TrackOpened { track, kind, codec } => {
                 if let Some(member) = self.members.get_mut(who as usize) {
                     member.track_opened(track, kind, codec);
@@ -452,6 +456,15 @@ impl Collector {
         }
     }
 
+    /// One row for each way that media came, with how many participants it came so.
+    fn tell_paths(&mut self, at: RunTime) {
+        for (path, count) in std::mem::take(&mut self.paths) {
+            let kind = format!("{}{}", MediaPath::EVENT, path.key());
+            let detail = format!("media of {count} participants went this way");
+            self.write(Row::Event(EventRow { at, participant: None, kind, count, detail }));
+        }
+    }
+
     fn finish(mut self) -> RunEnd {
         let (ended_at, offered_until) = (self.now(), self.offered_until());
         self.tell_stop();
@@ -471,6 +484,7 @@ impl Collector {
         }
         self.tell_losses_of_others(ended_at);
         self.tell_unwritten_events(ended_at);
+        self.tell_paths(ended_at);
         let stop = self.desk.control.stopped();
         self.picture.stage = Stage::Finished;
         self.picture.at = ended_at;

@@ -4,7 +4,6 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use socket2::SockAddr;
 use throng_observation::{Failure, FailureReason, Observation, Outcome, Phase};
 use throng_protocol::participant::{
     Channel, ChannelError, Input, Open, Opening, Output, Participant, Transmit,
@@ -15,7 +14,7 @@ use super::reports::Seen;
 use super::timers::Deadline;
 use crate::config::Join;
 use crate::signalling::{Outgoing, Tidings, Want};
-use crate::sockets::{DatagramSocket, RECEIVE_BATCH, SEND_BATCH, Sending};
+use crate::sockets::{DatagramSocket, RECEIVE_BATCH, SEND_BATCH, Sending, Toward};
 
 /// Outputs of one drain beyond which a participant is broken: it would hold up everybody else for ever.
 const OUTPUTS_MAX: usize = 100_000;
@@ -178,6 +177,7 @@ impl Seat {
                 let input = Input::Datagram {
                     channel,
                     source: datagram.source,
+                    local: datagram.local,
                     arrived_at,
                     bytes: datagram.bytes,
                 };
@@ -222,7 +222,9 @@ impl Seat {
                 Output::Signal(channel, message) => {
                     hub.ask(self.number, self.source_ip, Want::Send(channel, Outgoing::Message(message)));
                 }
-                Output::Open(channel, Open::Datagrams { toward }) => self.open(now, channel, &toward, hub),
+                Output::Open(channel, Open::Datagrams { toward, otherwise, gathers }) => {
+                    self.open(now, channel, &Toward { peers: toward, otherwise, gathers }, hub);
+                }
                 Output::Open(channel, open) => {
                     hub.ask(self.number, self.source_ip, Want::Open(channel, Box::new(open)));
                 }
@@ -274,11 +276,14 @@ impl Seat {
         }
     }
 
-    fn open(&mut self, now: Instant, channel: Channel, toward: &[SocketAddr], hub: &mut Hub) {
+    fn open(&mut self, now: Instant, channel: Channel, toward: &Toward, hub: &mut Hub) {
         let input = match self.bind(channel, toward, hub) {
-            Ok(local) => {
-                hub.reports.push(Seen::LocalAddress { who: self.who, address: local });
-                Input::Opened { channel, opening: Opening { local: Some(local), ..Opening::default() } }
+            Ok(locals) => {
+                let local = locals.first().copied();
+                if let Some(address) = local {
+                    hub.reports.push(Seen::LocalAddress { who: self.who, address });
+                }
+                Input::Opened { channel, opening: Opening { local, locals, ..Opening::default() } }
             }
             Err(why) => Input::Closed { channel, why },
         };
@@ -288,22 +293,25 @@ impl Seat {
     fn bind(
         &mut self,
         channel: Channel,
-        toward: &[SocketAddr],
+        toward: &Toward,
         hub: &mut Hub,
-    ) -> Result<SocketAddr, ChannelError> {
+    ) -> Result<Vec<SocketAddr>, ChannelError> {
         if self.sockets.len() >= SOCKETS_MAX || self.sockets.iter().any(|line| line.channel == channel) {
             return Err(ChannelError::Generator(format!(
                 "channel {} is taken, or too many are open",
                 channel.0
             )));
         }
-        let local = hub.sources.toward_first(self.source_ip, toward, &hub.reach)?;
-        let ours = |e: std::io::Error| ChannelError::Generator(format!("datagram socket at {local}: {e}"));
-        let socket = DatagramSocket::bind(local, hub.receive_buffer_bytes).map_err(ours)?;
+        let locals = hub.sources.locals(self.source_ip, toward, &hub.reach)?;
+        let ours = |e: std::io::Error| {
+            let locals: Vec<_> = locals.iter().map(ToString::to_string).collect();
+            ChannelError::Generator(format!("datagram socket at {}: {e}", locals.join(", ")))
+        };
+        let socket = DatagramSocket::bind(&locals, hub.receive_buffer_bytes).map_err(ours)?;
         hub.watch(&socket, self.number, channel, self.pace).map_err(ours)?;
-        let local = socket.local();
+        let locals = socket.locals().to_vec();
         self.sockets.push(Line { channel, socket });
-        Ok(local)
+        Ok(locals)
     }
 
     fn close(&mut self, channel: Channel, now: Instant, hub: &mut Hub) {
@@ -337,9 +345,10 @@ impl Seat {
         let (who, at) = (self.who, now);
         if let [(_, only)] = hub.outgoing.as_slice() {
             let to = only.to;
-            match line.socket.send(to, &only.bytes, &hub.reach) {
+            match line.socket.send(to, only.from, &only.bytes, &hub.reach) {
                 Sending::Sent => hub.sent_bytes += only.bytes.len() as u64 + header_bytes(to),
                 Sending::NoRoom => hub.drops.sent += 1,
+                Sending::NoPair => {}
                 Sending::NoWay(why) => hub.reports.push(Seen::UnreachableSend { who, at, to, why }),
                 Sending::Refused => hub.reports.push(Seen::RefusedSend { who, at, to }),
             }
@@ -348,15 +357,15 @@ impl Seat {
             for (_, transmit) in &hub.outgoing {
                 if line.socket.permits(transmit.to, &hub.reach) {
                     hub.sent_bytes += transmit.bytes.len() as u64 + header_bytes(transmit.to);
-                    datagrams.push((SockAddr::from(transmit.to), transmit.bytes.as_slice()));
+                    datagrams.push(line.socket.outgoing(transmit.to, transmit.from, &transmit.bytes));
                 } else {
                     hub.reports.push(Seen::RefusedSend { who, at, to: transmit.to });
                 }
             }
             line.socket.send_all(&datagrams, |to, bytes, why| {
-                let Some(to) = to.as_socket() else { return };
                 hub.sent_bytes = hub.sent_bytes.saturating_sub(bytes.len() as u64 + header_bytes(to));
                 match why {
+                    Sending::NoPair => {}
                     Sending::NoWay(why) => hub.reports.push(Seen::UnreachableSend { who, at, to, why }),
                     _ => hub.drops.sent += 1,
                 }

@@ -3,7 +3,7 @@
 
 use std::io;
 use std::mem::{self, MaybeUninit};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 use std::time::Duration;
@@ -20,8 +20,12 @@ pub(crate) const DATAGRAM_BYTES_MAX: usize = 2048;
 /// Datagrams a send may carry.
 pub(crate) const SEND_BATCH: usize = 32;
 
-/// Room for `SCM_TIMESTAMPNS` (32 bytes with its header) and `SO_RXQ_OVFL` (24 bytes).
-type Control = [u64; 8];
+/// Room for `SCM_TIMESTAMPNS` (32 bytes with its header), `SO_RXQ_OVFL` (24 bytes) and `IPV6_PKTINFO` (40 bytes; that of
+/// IPv4 is shorter).
+type Control = [u64; 12];
+
+/// Room for `IPV6_PKTINFO` or `IP_PKTINFO`.
+type SendControl = [u64; 5];
 
 /// Room for a `sockaddr_in` or `sockaddr_in6`: no other family reaches an IP socket.
 type Source = [u32; 7];
@@ -45,6 +49,8 @@ unsafe impl Send for ReceiveBatch {}
 pub(crate) struct Received<'a> {
     /// From where.
     pub(crate) source: SocketAddr,
+    /// To which address of ours, where the socket was asked to say so.
+    pub(crate) local: Option<IpAddr>,
     /// When the kernel received it, since the Unix epoch.
     pub(crate) arrived_unix: Option<Duration>,
     /// How many datagrams this socket dropped since it was opened, where the kernel says so.
@@ -63,7 +69,7 @@ impl ReceiveBatch {
         let mut batch = Self {
             bytes: vec![0; RECEIVE_BATCH * DATAGRAM_BYTES_MAX].into_boxed_slice(),
             sources: vec![[0; 7]; RECEIVE_BATCH].into_boxed_slice(),
-            controls: vec![[0; 8]; RECEIVE_BATCH].into_boxed_slice(),
+            controls: vec![[0; 12]; RECEIVE_BATCH].into_boxed_slice(),
             vectors: vec![empty; RECEIVE_BATCH].into_boxed_slice(),
             headers: vec![header; RECEIVE_BATCH].into_boxed_slice(),
             received: 0,
@@ -128,12 +134,13 @@ impl ReceiveBatch {
     pub(crate) fn get(&mut self, index: usize) -> Option<Received<'_>> {
         let header = self.headers.get(index).filter(|_| index < self.received)?;
         let message = &header.msg_hdr;
-        let (arrived_unix, dropped_so_far) = ancillary(message);
+        let Beside { arrived_unix, dropped_so_far, local } = ancillary(message);
         let source = address(self.sources.get(index)?)?;
         let start = index * DATAGRAM_BYTES_MAX;
         let length = (header.msg_len as usize).min(DATAGRAM_BYTES_MAX);
         Some(Received {
             source,
+            local,
             arrived_unix,
             dropped_so_far,
             truncated: message.msg_flags & libc::MSG_TRUNC != 0,
@@ -143,7 +150,8 @@ impl ReceiveBatch {
 }
 
 /// Reads a `sockaddr_in` or `sockaddr_in6` as the kernel writes them (ip(7), ipv6(7)): family in the byte order of the
-/// machine, port and address in that of the network.
+/// machine, port and address in that of the network. An IPv4 address that a socket of both families tells as IPv6 is told
+/// as what it is.
 fn address(source: &Source) -> Option<SocketAddr> {
     let [family_and_port, second, words @ .., scope] = source;
     let [f0, f1, p0, p1] = family_and_port.to_ne_bytes();
@@ -155,15 +163,28 @@ fn address(source: &Source) -> Option<SocketAddr> {
             let low = u128::from(u32::from_be(*c)) << 32 | u128::from(u32::from_be(*d));
             let high = u128::from(u32::from_be(*a)) << 32 | u128::from(u32::from_be(*b));
             let ip = Ipv6Addr::from(high << 64 | low);
-            Some(SocketAddrV6::new(ip, port, u32::from_be(*second), *scope).into())
+            Some(match ip.to_ipv4_mapped() {
+                Some(ip) => (ip, port).into(),
+                None => SocketAddrV6::new(ip, port, u32::from_be(*second), *scope).into(),
+            })
         }
         _ => None,
     }
 }
 
-/// What the kernel says beside a datagram: arrival since the Unix epoch, and drops of the socket so far.
-fn ancillary(message: &libc::msghdr) -> (Option<Duration>, Option<u32>) {
-    let (mut arrived, mut dropped) = (None, None);
+/// What the kernel says beside a datagram.
+#[derive(Default)]
+struct Beside {
+    /// Arrival since the Unix epoch.
+    arrived_unix: Option<Duration>,
+    /// Drops of the socket so far.
+    dropped_so_far: Option<u32>,
+    /// The address of ours that it was sent to.
+    local: Option<IpAddr>,
+}
+
+fn ancillary(message: &libc::msghdr) -> Beside {
+    let mut beside = Beside::default();
     // SAFETY: the kernel filled `msg_control` up to `msg_controllen`; the CMSG functions stay within it.
     let mut control = unsafe { libc::CMSG_FIRSTHDR(message) };
     while !control.is_null() {
@@ -174,39 +195,110 @@ fn ancillary(message: &libc::msghdr) -> (Option<Duration>, Option<u32>) {
             (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
                 // SAFETY: this kind carries one timespec; unaligned reads are allowed for.
                 let time = unsafe { ptr::read_unaligned(data.cast::<libc::timespec>()) };
-                arrived = u64::try_from(time.tv_sec)
+                beside.arrived_unix = u64::try_from(time.tv_sec)
                     .ok()
                     .zip(u32::try_from(time.tv_nsec).ok())
                     .map(|(seconds, nanos)| Duration::new(seconds, nanos.min(999_999_999)));
             }
             (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => {
                 // SAFETY: this kind carries one u32; unaligned reads are allowed for.
-                dropped = Some(unsafe { ptr::read_unaligned(data.cast::<u32>()) });
+                beside.dropped_so_far = Some(unsafe { ptr::read_unaligned(data.cast::<u32>()) });
+            }
+            (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
+                // SAFETY: this kind carries one in_pktinfo; unaligned reads are allowed for.
+                let info = unsafe { ptr::read_unaligned(data.cast::<libc::in_pktinfo>()) };
+                beside.local = Some(Ipv4Addr::from(info.ipi_addr.s_addr.to_ne_bytes()).into());
+            }
+            (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
+                // SAFETY: this kind carries one in6_pktinfo; unaligned reads are allowed for.
+                let info = unsafe { ptr::read_unaligned(data.cast::<libc::in6_pktinfo>()) };
+                beside.local = Some(IpAddr::from(info.ipi6_addr.s6_addr).to_canonical());
             }
             _ => {}
         }
         // SAFETY: `control` is a header of this message, as above.
         control = unsafe { libc::CMSG_NXTHDR(message, control) };
     }
-    (arrived, dropped)
+    beside
+}
+
+/// A datagram to send.
+pub(crate) struct Outgoing<'a> {
+    /// The peer; of the family of the socket.
+    pub(crate) to: SockAddr,
+    /// The address of ours to send it from; `None` leaves it to the route.
+    pub(crate) from: Option<IpAddr>,
+    /// The payload.
+    pub(crate) bytes: &'a [u8],
+}
+
+impl Outgoing<'_> {
+    /// Writes the address of ours beside the message, if one is named.
+    fn name_source(&self, message: &mut libc::msghdr, control: &mut SendControl) {
+        let Some(from) = self.from else { return };
+        message.msg_control = control.as_mut_ptr().cast();
+        // A socket of both families takes IPv4 addresses as mapped ones (ip(7), ipv6(7), RFC 3542 section 6.2).
+        match from {
+            IpAddr::V4(v4) if self.to.is_ipv4() => {
+                let spec = libc::in_addr { s_addr: u32::from_ne_bytes(v4.octets()) };
+                let info = libc::in_pktinfo {
+                    ipi_ifindex: 0,
+                    ipi_spec_dst: spec,
+                    ipi_addr: libc::in_addr { s_addr: 0 },
+                };
+                write_control(message, libc::IPPROTO_IP, libc::IP_PKTINFO, info);
+            }
+            from => {
+                let s6_addr = match from {
+                    IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
+                    IpAddr::V6(v6) => v6.octets(),
+                };
+                let info = libc::in6_pktinfo { ipi6_addr: libc::in6_addr { s6_addr }, ipi6_ifindex: 0 };
+                write_control(message, libc::IPPROTO_IPV6, libc::IPV6_PKTINFO, info);
+            }
+        }
+    }
+}
+
+/// Writes the only control message of `message`, whose `msg_control` leads to a [`SendControl`].
+fn write_control<T>(message: &mut libc::msghdr, level: i32, kind: i32, value: T) {
+    const { assert!(mem::size_of::<T>() <= mem::size_of::<libc::in6_pktinfo>()) };
+    let length = mem::size_of::<T>() as libc::c_uint;
+    // SAFETY: CMSG_SPACE and CMSG_LEN only compute; CMSG_SPACE of the longest value is the size of a `SendControl`.
+    message.msg_controllen = unsafe { libc::CMSG_SPACE(length) } as _;
+    // SAFETY: `msg_control` has room and alignment for one header and the value, so CMSG_FIRSTHDR is not null and
+    // CMSG_DATA lies within it.
+    unsafe {
+        let head = libc::CMSG_FIRSTHDR(message);
+        (*head).cmsg_level = level;
+        (*head).cmsg_type = kind;
+        (*head).cmsg_len = libc::CMSG_LEN(length) as _;
+        libc::CMSG_DATA(head).cast::<T>().write_unaligned(value);
+    }
 }
 
 /// Sends up to [`SEND_BATCH`] datagrams on one socket; how many the kernel took (the rest was not sent).
-pub(crate) fn send(socket: BorrowedFd<'_>, datagrams: &[(SockAddr, &[u8])]) -> io::Result<usize> {
+pub(crate) fn send(socket: BorrowedFd<'_>, datagrams: &[Outgoing<'_>]) -> io::Result<usize> {
     let mut vectors = [const { MaybeUninit::<libc::iovec>::uninit() }; SEND_BATCH];
     let mut headers = [const { MaybeUninit::<libc::mmsghdr>::zeroed() }; SEND_BATCH];
+    let mut controls = [const { MaybeUninit::<SendControl>::zeroed() }; SEND_BATCH];
     let count = datagrams.len().min(SEND_BATCH);
-    for ((vector, header), (to, bytes)) in vectors.iter_mut().zip(&mut headers).zip(datagrams) {
+    for (((vector, header), control), datagram) in
+        vectors.iter_mut().zip(&mut headers).zip(&mut controls).zip(datagrams)
+    {
+        let (to, bytes) = (&datagram.to, datagram.bytes);
         let vector =
             vector.write(libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() });
-        // SAFETY: all zeroes is a valid mmsghdr.
-        let message = unsafe { &mut header.assume_init_mut().msg_hdr };
+        // SAFETY: all zeroes is a valid mmsghdr, and a valid array of integers.
+        let (message, control) =
+            unsafe { (&mut header.assume_init_mut().msg_hdr, control.assume_init_mut()) };
         message.msg_iov = vector;
         message.msg_iovlen = 1;
         message.msg_name = to.as_ptr().cast_mut().cast();
         message.msg_namelen = to.len();
+        datagram.name_source(message, control);
     }
-    // SAFETY: the first `count` headers point to vectors, addresses and bytes that live until the call returns; the
+    // SAFETY: the first `count` headers point to vectors, addresses, controls and bytes that live until the call returns; the
     // kernel only reads them (the pointers are mutable because the C struct serves both directions).
     let sent = unsafe {
         libc::sendmmsg(
@@ -223,6 +315,16 @@ pub(crate) fn send(socket: BorrowedFd<'_>, datagrams: &[(SockAddr, &[u8])]) -> i
 pub(crate) fn ask_for_arrivals_and_drops(socket: BorrowedFd<'_>) -> io::Result<()> {
     set(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
     set(socket, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1)
+}
+
+/// Asks for the address of ours that each datagram was sent to: for a socket on several (ip(7) `IP_PKTINFO`, RFC 3542
+/// section 6.1).
+pub(crate) fn ask_for_locals(socket: BorrowedFd<'_>, is_ipv4: bool) -> io::Result<()> {
+    if is_ipv4 {
+        set(socket, libc::IPPROTO_IP, libc::IP_PKTINFO, 1)
+    } else {
+        set(socket, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1)
+    }
 }
 
 /// Sets the receive buffer beyond `net.core.rmem_max`; needs CAP_NET_ADMIN.
@@ -272,7 +374,8 @@ mod tests {
         let to = SockAddr::from(b.local_addr().unwrap());
         let payloads: Vec<Vec<u8>> = (0..20u8).map(|n| vec![n; usize::from(n) + 1]).collect();
         let before = SystemTime::UNIX_EPOCH.elapsed().unwrap();
-        let datagrams: Vec<(SockAddr, &[u8])> = payloads.iter().map(|p| (to.clone(), p.as_slice())).collect();
+        let datagrams: Vec<_> =
+            payloads.iter().map(|bytes| Outgoing { to: to.clone(), from: None, bytes }).collect();
         assert_eq!(send(a.as_fd(), &datagrams).unwrap(), 20);
         let mut batch = ReceiveBatch::new();
         assert_eq!(batch.receive(b.as_fd()).unwrap(), 20);

@@ -1,13 +1,15 @@
 //! Sockets: datagrams in batches on the workers; TCP, TLS, HTTP and WebSocket for signalling.
 
 mod batch;
-pub(crate) use batch::{RECEIVE_BATCH, ReceiveBatch, SEND_BATCH, force_receive_buffer};
+pub(crate) use batch::{Outgoing, RECEIVE_BATCH, ReceiveBatch, SEND_BATCH, force_receive_buffer};
 
 mod watched;
 pub(crate) use watched::watched;
 
+mod gathering;
+
 mod udp;
-pub(crate) use udp::{DatagramSocket, Lost, Sending, Sources};
+pub(crate) use udp::{DatagramSocket, Lost, Sending, Sources, Toward};
 
 mod resolve;
 pub(crate) use resolve::Names;

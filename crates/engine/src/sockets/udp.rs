@@ -10,13 +10,18 @@ use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use throng_protocol::participant::ChannelError;
 
-use super::batch;
+use super::batch::{self, Outgoing};
+use super::gathering;
 use crate::config::Reach;
+use crate::preflight;
 
 /// A datagram socket of one participant.
 pub(crate) struct DatagramSocket {
     socket: UdpSocket,
-    local: SocketAddr,
+    /// Its addresses, all with the same port; the likeliest first.
+    locals: Box<[SocketAddr]>,
+    /// It carries both families, and so takes IPv4 addresses as IPv6 ones (RFC 3493 section 3.7).
+    is_dual: bool,
     /// The destination that was allowed last; nearly every datagram goes where the one before went.
     allowed: Option<IpAddr>,
     dropped_so_far: u32,
@@ -48,39 +53,73 @@ pub(crate) enum Sending {
     NoRoom,
     /// It cannot go there (no route, a firewall): a server may well name such a candidate, whatever our load.
     NoWay(io::ErrorKind),
+    /// It cannot go there from the address of ours that was named: a loopback address leads to this host alone. ICE asks over
+    /// every pair, and another one may well work.
+    NoPair,
     /// Its destination is not allowed.
     Refused,
 }
 
 impl Sending {
     /// What it means that the kernel did not take a datagram (sendto(2)).
-    fn not_taken(error: &io::Error) -> Self {
+    fn not_taken(error: &io::Error, from: Option<IpAddr>) -> Self {
         match error.raw_os_error() {
             Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM) => Self::NoRoom,
+            _ if from.is_some_and(|from| from.is_loopback()) => Self::NoPair,
             _ => Self::NoWay(error.kind()),
         }
     }
 }
 
 impl DatagramSocket {
-    /// A socket on `local_ip` with a port of the kernel's choice.
-    pub(crate) fn bind(local_ip: IpAddr, receive_buffer_bytes: usize) -> io::Result<Self> {
-        let socket =
-            Socket::new(Domain::for_address(SocketAddr::new(local_ip, 0)), Type::DGRAM, Some(Protocol::UDP))?;
+    /// A socket on `ips` with a port of the kernel's choice. On several it is one all the same, which is told to which of
+    /// them each datagram came.
+    pub(crate) fn bind(ips: &[IpAddr], receive_buffer_bytes: usize) -> io::Result<Self> {
+        let first = *ips.first().ok_or(io::ErrorKind::AddrNotAvailable)?;
+        let is_dual = ips.iter().any(|ip| ip.is_ipv4() != first.is_ipv4());
+        let bound: IpAddr = match ips {
+            [only] => *only,
+            _ if first.is_ipv4() && !is_dual => Ipv4Addr::UNSPECIFIED.into(),
+            _ => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        let bound = SocketAddr::new(bound, 0);
+        let socket = Socket::new(Domain::for_address(bound), Type::DGRAM, Some(Protocol::UDP))?;
         socket.set_nonblocking(true)?;
         if batch::force_receive_buffer(socket.as_fd(), receive_buffer_bytes).is_err() {
             // Without privilege the kernel caps this at net.core.rmem_max; preflight says beforehand when that is too little.
             socket.set_recv_buffer_size(receive_buffer_bytes)?;
         }
         batch::ask_for_arrivals_and_drops(socket.as_fd())?;
-        socket.bind(&SocketAddr::new(local_ip, 0).into())?;
+        if bound.ip().is_unspecified() {
+            batch::ask_for_locals(socket.as_fd(), bound.is_ipv4())?;
+            if bound.is_ipv6() {
+                socket.set_only_v6(!is_dual)?;
+            }
+        }
+        socket.bind(&bound.into())?;
         let socket = UdpSocket::from(socket);
-        let local = socket.local_addr()?;
-        Ok(Self { local, socket, allowed: None, dropped_so_far: 0, arrived_at: None, resumed: None })
+        let port = socket.local_addr()?.port();
+        let locals = ips.iter().map(|ip| SocketAddr::new(*ip, port)).collect();
+        Ok(Self { socket, locals, is_dual, allowed: None, dropped_so_far: 0, arrived_at: None, resumed: None })
     }
 
-    pub(crate) fn local(&self) -> SocketAddr {
-        self.local
+    /// Its addresses, the likeliest first.
+    pub(crate) fn locals(&self) -> &[SocketAddr] {
+        &self.locals
+    }
+
+    /// Whether it has several addresses, of which each datagram that comes names one.
+    pub(crate) fn has_several(&self) -> bool {
+        self.locals.len() > 1
+    }
+
+    /// A datagram as the kernel takes it from this socket.
+    pub(crate) fn outgoing<'a>(&self, to: SocketAddr, from: Option<IpAddr>, bytes: &'a [u8]) -> Outgoing<'a> {
+        let to = match to {
+            SocketAddr::V4(v4) if self.is_dual => (v4.ip().to_ipv6_mapped(), v4.port()).into(),
+            to => to,
+        };
+        Outgoing { to: SockAddr::from(to), from: from.filter(|_| self.has_several()), bytes }
     }
 
     /// Whether datagrams may go to `to`, with the last verdict kept.
@@ -95,30 +134,44 @@ impl DatagramSocket {
     }
 
     /// Sends one datagram.
-    pub(crate) fn send(&mut self, to: SocketAddr, bytes: &[u8], reach: &Reach) -> Sending {
+    pub(crate) fn send(
+        &mut self,
+        to: SocketAddr,
+        from: Option<IpAddr>,
+        bytes: &[u8],
+        reach: &Reach,
+    ) -> Sending {
         if !self.permits(to, reach) {
             return Sending::Refused;
         }
-        match self.socket.send_to(bytes, to) {
+        let sent = if self.has_several() {
+            batch::send(self.socket.as_fd(), &[self.outgoing(to, from, bytes)])
+        } else {
+            self.socket.send_to(bytes, to)
+        };
+        match sent {
             Ok(_) => Sending::Sent,
-            Err(error) => Sending::not_taken(&error),
+            Err(error) => Sending::not_taken(&error, from.filter(|_| self.has_several())),
         }
     }
 
     /// Sends datagrams whose destinations are permitted; tells which of them the kernel did not take, and why.
     pub(crate) fn send_all(
         &self,
-        datagrams: &[(SockAddr, &[u8])],
-        mut not_taken: impl FnMut(&SockAddr, &[u8], Sending),
+        datagrams: &[Outgoing<'_>],
+        mut not_taken: impl FnMut(SocketAddr, &[u8], Sending),
     ) {
         let mut rest = datagrams;
-        while let Some((to, bytes)) = rest.first() {
+        while let Some(first) = rest.first() {
             // An error concerns the first datagram of the call only; the ones after it have their own chance.
             let step = match batch::send(self.socket.as_fd(), rest) {
                 Ok(sent) if sent > 0 => sent,
                 Ok(_) => 1,
                 Err(error) => {
-                    not_taken(to, bytes, Sending::not_taken(&error));
+                    if let Some(to) = first.to.as_socket() {
+                        let to = SocketAddr::new(to.ip().to_canonical(), to.port());
+                        not_taken(to, first.bytes, Sending::not_taken(&error, first.from));
+                    }
                     1
                 }
             };
@@ -147,36 +200,72 @@ impl AsFd for DatagramSocket {
     }
 }
 
-/// Which local address a route chooses toward a target.
+/// Which local addresses lead toward a target.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
     routes: HashMap<IpAddr, IpAddr>,
+    /// The addresses of this host, once asked for.
+    own: Option<Vec<IpAddr>>,
+}
+
+/// Where a datagram socket is to lead: see [`Open::Datagrams`].
+///
+/// [`Open::Datagrams`]: throng_protocol::participant::Open::Datagrams
+#[derive(Clone, Debug)]
+pub(crate) struct Toward {
+    pub(crate) peers: Vec<SocketAddr>,
+    pub(crate) otherwise: Option<SocketAddr>,
+    pub(crate) gathers: bool,
 }
 
 /// Routes remembered; a crowd talks to a handful of servers, and a hostile one cannot make this grow.
 const ROUTES_MAX: usize = 1024;
 
 impl Sources {
-    /// The local address toward the first of `peers` that may be reached and that this host has a way to.
+    /// The local addresses that lead to those of the peers that may be reached, the likeliest first. Who was `dealt` an
+    /// address has that one toward peers of its family.
     ///
     /// # Errors
     /// None may be reached, there is a way to none of those that may, or this host has no descriptor left to ask.
-    pub(crate) fn toward_first(
+    pub(crate) fn locals(
+        &mut self,
+        dealt: Option<IpAddr>,
+        toward: &Toward,
+        reach: &Reach,
+    ) -> Result<Vec<IpAddr>, ChannelError> {
+        let locals = match (self.toward_each(dealt, &toward.peers, reach), toward.otherwise) {
+            (Err(_), Some(otherwise)) => self.toward_each(dealt, &[otherwise], reach)?,
+            (locals, _) => locals?,
+        };
+        Ok(match locals.first() {
+            Some(first) if toward.gathers && dealt.is_none() => {
+                gathering::usable(*first, self.own.get_or_insert_with(preflight::own_addresses))
+            }
+            _ => locals,
+        })
+    }
+
+    /// The local addresses toward each of `peers` that may be reached and that this host has a way to.
+    fn toward_each(
         &mut self,
         dealt: Option<IpAddr>,
         peers: &[SocketAddr],
         reach: &Reach,
-    ) -> Result<IpAddr, ChannelError> {
+    ) -> Result<Vec<IpAddr>, ChannelError> {
         let (allowed, refused): (Vec<SocketAddr>, Vec<_>) = peers.iter().partition(|peer| reach(peer.ip()));
-        let mut no_way = Vec::new();
+        let (mut locals, mut no_way) = (Vec::new(), Vec::new());
         for peer in allowed {
             match self.toward(dealt, peer) {
-                Ok(local) => return Ok(local),
+                Ok(local) if locals.contains(&local) => {}
+                Ok(local) => locals.push(local),
                 Err(error) if is_no_way(&error) => no_way.push(format!("{peer} ({error})")),
                 Err(error) => {
                     return Err(ChannelError::Generator(format!("datagram socket toward {peer}: {error}")));
                 }
             }
+        }
+        if !locals.is_empty() {
+            return Ok(locals);
         }
         if no_way.is_empty() {
             let refused: Vec<_> = refused.iter().map(ToString::to_string).collect();
@@ -187,7 +276,7 @@ impl Sources {
 
     /// The local address toward `toward`: the one that the participant was `dealt` if it is of the same family, else
     /// what the route chooses.
-    pub(crate) fn toward(&mut self, dealt: Option<IpAddr>, toward: SocketAddr) -> io::Result<IpAddr> {
+    fn toward(&mut self, dealt: Option<IpAddr>, toward: SocketAddr) -> io::Result<IpAddr> {
         if let Some(dealt) = dealt.filter(|dealt| dealt.is_ipv4() == toward.is_ipv4()) {
             return Ok(dealt);
         }
@@ -243,25 +332,65 @@ mod tests {
     #[test]
     fn an_address_without_a_way_to_it_leaves_the_choice_to_the_next() {
         let reach: Reach = Arc::new(|ip: IpAddr| ip != IpAddr::from([127, 0, 0, 9]));
-        let first = |peers: &[&str]| {
-            let peers: Vec<SocketAddr> = peers.iter().map(|peer| peer.parse().unwrap()).collect();
-            Sources::default().toward_first(None, &peers, &reach)
+        let locals = |peers: &[&str], otherwise: Option<&str>| {
+            let peers = peers.iter().map(|peer| peer.parse().unwrap()).collect();
+            let otherwise = otherwise.map(|peer| peer.parse().unwrap());
+            Sources::default().locals(None, &Toward { peers, otherwise, gathers: false }, &reach)
         };
+        let loopback = Ok(vec![IpAddr::from([127, 0, 0, 1])]);
         // Only broadcasts live there: the kernel lets nobody connect.
         let nowhere = "255.255.255.255:9";
-        assert_eq!(first(&[nowhere, "127.0.0.9:1", "127.0.0.1:1"]).unwrap().to_string(), "127.0.0.1");
-        assert!(matches!(first(&[nowhere]), Err(ChannelError::NoRoute(_))));
-        assert!(matches!(first(&["127.0.0.9:1"]), Err(ChannelError::NotAllowed(_))));
+        assert_eq!(locals(&[nowhere, "127.0.0.9:1", "127.0.0.1:1"], None), loopback);
+        assert_eq!(locals(&[nowhere, "127.0.0.9:1"], Some("127.0.0.1:1")), loopback);
+        assert!(matches!(locals(&[nowhere], None), Err(ChannelError::NoRoute(_))));
+        assert!(matches!(locals(&["127.0.0.9:1"], None), Err(ChannelError::NotAllowed(_))));
+        // Each way that leads somewhere is one; who was dealt an address has no other.
+        let both = locals(&["127.0.0.1:1", "127.0.0.1:2", "[::1]:1"], None).unwrap();
+        assert_eq!(both.iter().map(ToString::to_string).collect::<Vec<_>>(), ["127.0.0.1", "::1"]);
+        let peers = vec!["127.0.0.1:1".parse().unwrap()];
+        let toward = Toward { peers, otherwise: None, gathers: true };
+        let dealt = IpAddr::from([127, 0, 0, 7]);
+        assert_eq!(Sources::default().locals(Some(dealt), &toward, &reach), Ok(vec![dealt]));
+    }
+
+    #[test]
+    fn one_socket_on_several_addresses_answers_from_the_one_that_was_asked() {
+        let reach: Reach = Arc::new(|_| true);
+        let loopback = |n: u8| IpAddr::from([127, 0, 0, n]);
+        for ips in
+            [vec![loopback(1), loopback(2)], vec![loopback(1), loopback(2), Ipv6Addr::LOCALHOST.into()]]
+        {
+            let mut socket = DatagramSocket::bind(&ips, 1 << 16).unwrap();
+            assert!(socket.locals().iter().map(SocketAddr::ip).eq(ips.iter().copied()));
+            let mut batch = batch::ReceiveBatch::new();
+            for local in socket.locals().to_vec() {
+                let peer =
+                    UdpSocket::bind((if local.is_ipv4() { loopback(1) } else { local.ip() }, 0)).unwrap();
+                let to = peer.local_addr().unwrap();
+                peer.send_to(b"asks", local).unwrap();
+                assert_eq!(batch.receive(socket.as_fd()).unwrap(), 1);
+                let asked = batch.get(0).unwrap();
+                assert_eq!((asked.local, asked.source), (Some(local.ip()), to));
+                let mut bytes = [0; 8];
+                assert_eq!(socket.send(to, Some(local.ip()), b"one", &reach), Sending::Sent);
+                assert_eq!(peer.recv_from(&mut bytes).unwrap(), (3, local));
+                let two =
+                    [socket.outgoing(to, Some(local.ip()), b"two"), socket.outgoing(to, None, b"three")];
+                socket.send_all(&two, |to, _, why| panic!("{to}: {why:?}"));
+                assert_eq!(peer.recv_from(&mut bytes).unwrap(), (3, local));
+                assert_eq!(peer.recv_from(&mut bytes).unwrap().0, 5);
+            }
+        }
     }
 
     #[test]
     fn nothing_is_sent_where_the_guard_says_no() {
         let reach: Reach = Arc::new(|ip: IpAddr| ip == IpAddr::from([127, 0, 0, 1]));
         let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let mut socket = DatagramSocket::bind([127, 0, 0, 1].into(), 1 << 16).unwrap();
-        assert_eq!(socket.send("127.0.0.9:9".parse().unwrap(), b"no", &reach), Sending::Refused);
-        assert_eq!(socket.send(receiver.local_addr().unwrap(), b"yes", &reach), Sending::Sent);
-        assert_eq!(socket.send("127.0.0.9:9".parse().unwrap(), b"no", &reach), Sending::Refused);
+        let mut socket = DatagramSocket::bind(&[[127, 0, 0, 1].into()], 1 << 16).unwrap();
+        assert_eq!(socket.send("127.0.0.9:9".parse().unwrap(), None, b"no", &reach), Sending::Refused);
+        assert_eq!(socket.send(receiver.local_addr().unwrap(), None, b"yes", &reach), Sending::Sent);
+        assert_eq!(socket.send("127.0.0.9:9".parse().unwrap(), None, b"no", &reach), Sending::Refused);
         let mut bytes = [0; 8];
         assert_eq!(receiver.recv(&mut bytes).unwrap(), 3);
     }
@@ -270,21 +399,23 @@ mod tests {
     fn what_finds_no_way_is_told_from_what_finds_no_room() {
         let error = io::Error::from_raw_os_error;
         for full in [libc::EAGAIN, libc::ENOBUFS, libc::ENOMEM] {
-            assert_eq!(Sending::not_taken(&error(full)), Sending::NoRoom);
+            assert_eq!(Sending::not_taken(&error(full), None), Sending::NoRoom);
         }
         for astray in [libc::ENETUNREACH, libc::EHOSTUNREACH, libc::EPERM, libc::EINVAL, libc::EMSGSIZE] {
-            assert!(matches!(Sending::not_taken(&error(astray)), Sending::NoWay(_)));
+            assert!(matches!(Sending::not_taken(&error(astray), None), Sending::NoWay(_)));
+            let from = Some(IpAddr::from([127, 0, 0, 1]));
+            assert_eq!(Sending::not_taken(&error(astray), from), Sending::NoPair);
         }
         let (reach, receiver): (Reach, _) = (Arc::new(|_| true), UdpSocket::bind("127.0.0.1:0").unwrap());
         // A source address of loopback reaches nothing beyond it.
         let (near, far) = (receiver.local_addr().unwrap(), "192.0.2.1:9".parse().unwrap());
-        let mut socket = DatagramSocket::bind([127, 0, 0, 1].into(), 1 << 16).unwrap();
-        assert!(matches!(socket.send(far, b"far", &reach), Sending::NoWay(_)));
-        let batch: Vec<(SockAddr, &[u8])> =
-            vec![(far.into(), b"far"), (near.into(), b"near"), (far.into(), b"far"), (near.into(), b"near")];
+        let mut socket = DatagramSocket::bind(&[[127, 0, 0, 1].into()], 1 << 16).unwrap();
+        assert!(matches!(socket.send(far, None, b"far", &reach), Sending::NoWay(_)));
+        let both = [(far, &b"far"[..]), (near, b"near"), (far, b"far"), (near, b"near")];
+        let batch = both.map(|(to, bytes)| socket.outgoing(to, None, bytes));
         let mut lost = Vec::new();
-        socket.send_all(&batch, |to, bytes, why| lost.push((to.as_socket(), bytes.len(), why)));
-        assert!(lost.len() == 2 && lost.iter().all(|(to, length, _)| (*to, *length) == (Some(far), 3)));
+        socket.send_all(&batch, |to, bytes, why| lost.push((to, bytes.len(), why)));
+        assert!(lost.len() == 2 && lost.iter().all(|(to, length, _)| (*to, *length) == (far, 3)));
         assert!(lost.iter().all(|(.., why)| matches!(why, Sending::NoWay(_))), "{lost:?}");
         let mut bytes = [0; 8];
         assert_eq!([receiver.recv(&mut bytes).unwrap(), receiver.recv(&mut bytes).unwrap()], [4, 4]);
@@ -292,7 +423,7 @@ mod tests {
 
     #[test]
     fn drops_are_counted_once_even_when_the_kernels_counter_wraps() {
-        let mut socket = DatagramSocket::bind([127, 0, 0, 1].into(), 1 << 16).unwrap();
+        let mut socket = DatagramSocket::bind(&[[127, 0, 0, 1].into()], 1 << 16).unwrap();
         let now = Instant::now();
         let mut counts =
             |so_far: u32| socket.note(now, Some(so_far)).map_or(0, |lost| lost.count);
@@ -303,7 +434,7 @@ mod tests {
 
     #[test]
     fn what_a_silent_peer_sends_at_once_is_told_from_what_a_slow_reader_loses() {
-        let mut socket = DatagramSocket::bind([127, 0, 0, 1].into(), 1 << 16).unwrap();
+        let mut socket = DatagramSocket::bind(&[[127, 0, 0, 1].into()], 1 << 16).unwrap();
         let start = Instant::now();
         let mut lost = |at_ms: u64, so_far: u32| socket.note(start + Duration::from_millis(at_ms), Some(so_far));
         assert_eq!(lost(0, 0), None);

@@ -73,7 +73,7 @@ impl Echo {
         };
         self.sent.get_or_insert(now);
         self.next = now + Duration::from_millis(10);
-        self.outputs.push_back(Output::Send(CHANNEL, Transmit { to, bytes: b"ping".to_vec() }));
+        self.outputs.push_back(Output::Send(CHANNEL, Transmit { to, from: None, bytes: b"ping".to_vec() }));
     }
 
     fn close_interval(&mut self, now: Instant) {
@@ -109,9 +109,10 @@ impl Participant for Echo {
             Input::Start { intended_at } => {
                 assert!(intended_at <= now);
                 self.outputs.push_back(match self.ask.clone() {
-                    Ask::Datagrams(toward) | Ask::Mute(toward) | Ask::Astray(toward, _) => {
-                        Output::Open(CHANNEL, Open::Datagrams { toward: vec![toward] })
-                    }
+                    Ask::Datagrams(toward) | Ask::Mute(toward) | Ask::Astray(toward, _) => Output::Open(
+                        CHANNEL,
+                        Open::Datagrams { toward: vec![toward], otherwise: None, gathers: false },
+                    ),
                     Ask::WebSocket(url) => {
                         let url = url.parse().unwrap();
                         Output::Open(CHANNEL, Open::WebSocket { url, protocols: vec![], headers: vec![] })
@@ -128,7 +129,7 @@ impl Participant for Echo {
                 if let Ask::Astray(_, to) = self.ask {
                     let named = Observation::Refused(Refused::IceCandidate, to);
                     self.outputs.push_back(Output::Observed(named));
-                    let lost = || Output::Send(CHANNEL, Transmit { to, bytes: b"lost".to_vec() });
+                    let lost = || Output::Send(CHANNEL, Transmit { to, from: None, bytes: b"lost".to_vec() });
                     self.outputs.extend((0..ASTRAY).map(|_| lost()));
                 }
                 if let Ask::WebSocket(_) = self.ask {

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use super::sdp::Description;
 use super::session::RemoteCandidate;
 use super::viewer::MayReach;
+use crate::participant::Open;
 
 /// TEST-NET-1 (RFC 5737): nothing is sent there, it only names the default route.
 const ANYWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 9);
@@ -19,11 +20,41 @@ pub(super) fn offered_addresses(sdp: &str, may_reach: &MayReach) -> Vec<SocketAd
     addresses.filter(|address| may_reach(address.ip())).take(ADDRESSES_MAX).collect()
 }
 
-/// What is `named`, then the signalling's address, else anywhere.
-pub(super) fn first_of(mut named: Vec<SocketAddr>, signalling: Option<SocketAddr>) -> Vec<SocketAddr> {
-    named.extend(signalling);
+/// The socket toward a peer whose candidates are `named`. Where none is, as when we offer first or the peer trickles all of
+/// its own, media may be elsewhere than `signalling`: on another address of the same host, or behind another door than a
+/// proxy's.
+pub(super) fn socket_toward(named: Vec<SocketAddr>, signalling: Option<SocketAddr>) -> Open {
     if named.is_empty() {
-        named.push(ANYWHERE);
+        let toward = vec![signalling.unwrap_or(ANYWHERE)];
+        return Open::Datagrams { toward, otherwise: None, gathers: true };
     }
-    named
+    Open::Datagrams { toward: named, otherwise: signalling, gathers: false }
+}
+
+/// A candidate of an offer came beside it, before its socket was opened: then it is known where to look.
+pub(super) fn named_late(open: &mut Open, candidate: SocketAddr) {
+    let Open::Datagrams { toward, otherwise, gathers } = open else { return };
+    if std::mem::replace(gathers, false) {
+        *otherwise = toward.pop();
+        toward.clear();
+    }
+    if toward.len() < ADDRESSES_MAX {
+        toward.push(candidate);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interfaces_are_gathered_until_a_candidate_says_where_to_look() {
+        let address = |n: u8| SocketAddr::from(([10, 0, 0, n], 5_000));
+        let mut open = socket_toward(Vec::new(), Some(address(1)));
+        assert_eq!(open, Open::Datagrams { toward: vec![address(1)], otherwise: None, gathers: true });
+        for n in [2, 3] {
+            named_late(&mut open, address(n));
+        }
+        assert_eq!(open, socket_toward(vec![address(2), address(3)], Some(address(1))));
+    }
 }

@@ -2,18 +2,21 @@
 //! both. It opens one socket and knows nothing of signalling.
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use throng_media::quality::WallClock;
 use throng_media::rtp::{PacketKind, classify};
-use throng_observation::{Failure, FailureReason, IceState, Layer, MediaKind, Observation, TrackId};
+use throng_observation::{
+    Failure, FailureReason, IceState, Layer, MediaKind, MediaPath, Observation, TrackId,
+};
 
+use super::home::Home;
 use super::receiver::{Receiver, next_second};
 use super::sender::{Ladder, Sender};
 use super::session::{MediaToSend, Negotiated, Session, SessionError, SessionOutput};
 use super::viewer::{MayReach, Patience};
-use crate::participant::Why;
+use crate::participant::{Open, Transmit, Why};
 use crate::signalling::room::RoomStream;
 
 mod agreeing;
@@ -50,11 +53,11 @@ pub struct Outgoing {
 /// What a connection wants or tells.
 #[derive(Debug)]
 pub(super) enum ConnectionOutput {
-    /// Open its socket; it will send to this address.
-    Open { toward: Vec<SocketAddr> },
+    /// Open its socket.
+    Open(Open),
     /// Send a datagram.
-    Send { to: SocketAddr, bytes: Vec<u8> },
-    /// Our offer, with the one candidate that we have.
+    Send(Transmit),
+    /// Our offer, with the candidates that we have.
     Offer(String),
     /// Our answer, likewise.
     Answer(String),
@@ -62,8 +65,8 @@ pub(super) enum ConnectionOutput {
     Negotiated,
     /// ICE works.
     IceConnected,
-    /// The keys are there; media may flow.
-    Connected,
+    /// The keys are there; media may flow, this way.
+    Connected(MediaPath),
     /// Something was seen.
     Observed(Observation),
     /// It cannot be, or no longer.
@@ -82,8 +85,8 @@ pub(super) struct Connection {
     /// Nothing is expected to arrive but control.
     sends_only: bool,
     state: State,
-    /// Where our packets go: from where authentic packets or DTLS come.
-    remote: Option<SocketAddr>,
+    /// Where our packets go, and from which address of ours: as authentic packets or DTLS come.
+    remote: Option<Way>,
     outputs: VecDeque<ConnectionOutput>,
 }
 
@@ -120,9 +123,23 @@ enum Step {
     Dtls,
 }
 
+/// The way to the peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Way {
+    /// Which address of ours, where the socket has several.
+    local: Option<IpAddr>,
+    remote: SocketAddr,
+}
+
+impl Way {
+    fn send(self, bytes: Vec<u8>) -> ConnectionOutput {
+        ConnectionOutput::Send(Transmit { to: self.remote, from: self.local, bytes })
+    }
+}
+
 struct Peer {
     session: Session,
-    local: SocketAddr,
+    home: Home,
     negotiated: Option<Negotiated>,
     timeout_at: Instant,
     /// The session is to be told the time at once: a new pair has checks to send, and the deadline that the session gave
@@ -247,11 +264,12 @@ impl Connection {
             };
             match peer.session.poll_output() {
                 Ok(SessionOutput::Timeout(at)) => return peer.timeout_at = at,
-                Ok(SessionOutput::Transmit { to, bytes, .. }) => {
+                Ok(SessionOutput::Transmit { source, to, bytes }) => {
+                    let way = Way { local: peer.home.leaves_from(source), remote: to };
                     if classify(&bytes) == PacketKind::Dtls {
-                        self.remote = Some(to);
+                        self.remote = Some(way);
                     }
-                    self.outputs.push_back(ConnectionOutput::Send { to, bytes });
+                    self.outputs.push_back(way.send(bytes));
                 }
                 Ok(SessionOutput::Ice(state)) => self.ice_changed(now, state),
                 Ok(SessionOutput::Connected(keys)) => self.play(now, &keys),
@@ -281,15 +299,25 @@ impl Connection {
     pub(super) fn datagram(
         &mut self,
         now: Instant,
-        source: SocketAddr,
+        (source, local): (SocketAddr, Option<IpAddr>),
         arrived_at: Instant,
         bytes: &mut [u8],
     ) {
+        let way = Way { local, remote: source };
+        // Nearly each comes from where the one before came from.
+        let is_known = self.remote == Some(way);
         match (classify(bytes), &mut self.state) {
+            (PacketKind::Rtp | PacketKind::Rtcp, State::Playing { peer, .. })
+                if !is_known && !peer.session.hears(source) =>
+            {
+                if let Some(detail) = peer.session.drop_strange(source) {
+                    self.observe(Observation::Odd { place: "source", detail });
+                }
+            }
             (PacketKind::Rtp, State::Playing { receiver, .. }) => {
                 let ip_udp_bytes = if source.is_ipv4() { 28 } else { 48 };
                 if receiver.rtp(arrived_at, ip_udp_bytes, bytes) {
-                    self.remote = Some(source);
+                    self.remote = Some(way);
                 }
                 if self.shared.is_tapped && receiver.has_observed() {
                     self.take_observed(); // frames are worth little when they come late
@@ -305,7 +333,8 @@ impl Connection {
                 PacketKind::Stun | PacketKind::Dtls,
                 State::Connecting { peer, .. } | State::Playing { peer, .. },
             ) if (self.shared.may_reach)(source.ip()) => {
-                match peer.session.datagram(now, source, peer.local, bytes) {
+                let Some(own) = peer.home.received_at(local) else { return };
+                match peer.session.datagram(now, source, own, bytes) {
                     Ok(()) => self.drain(now),
                     Err(error) => self.fail_session(&error),
                 }
@@ -336,10 +365,14 @@ impl Connection {
             }
         }
         self.tick_media(now);
-        if let Some((at, reason, detail)) = self.own_deadline()
+        if let Some((at, reason, what)) = self.own_deadline()
             && now >= at
         {
-            self.fail(reason, detail);
+            let detail = match &self.state {
+                State::Connecting { peer, .. } | State::Playing { peer, .. } => peer.session.explain(what),
+                _ => what.to_owned(),
+            };
+            self.fail(reason, &detail);
         }
     }
 
@@ -351,12 +384,12 @@ impl Connection {
                 self.outputs.extend(sent(sender, now));
             }
             sender.timeout(now);
-            while let Some((bytes, to)) = self.remote.and_then(|to| Some((sender.poll_packet(now)?, to))) {
-                self.outputs.push_back(ConnectionOutput::Send { to, bytes });
+            while let Some((bytes, way)) = self.remote.and_then(|way| Some((sender.poll_packet(now)?, way))) {
+                self.outputs.push_back(way.send(bytes));
             }
         } else if now >= receiver.next_timeout() {
-            while let Some((bytes, to)) = receiver.poll_feedback(now).zip(self.remote) {
-                self.outputs.push_back(ConnectionOutput::Send { to, bytes });
+            while let Some((bytes, way)) = receiver.poll_feedback(now).zip(self.remote) {
+                self.outputs.push_back(way.send(bytes));
             }
             receiver.timeout(now);
         }
@@ -433,8 +466,8 @@ impl Connection {
                     }
                     None => receiver.goodbye(),
                 };
-                if let Some((bytes, to)) = goodbye.zip(self.remote) {
-                    self.outputs.push_back(ConnectionOutput::Send { to, bytes });
+                if let Some((bytes, way)) = goodbye.zip(self.remote) {
+                    self.outputs.push_back(way.send(bytes));
                 }
                 receiver.finish(now);
                 self.outputs.extend(receiver.take_observed().map(ConnectionOutput::Observed));
@@ -444,8 +477,9 @@ impl Connection {
             _ => return,
         };
         peer.session.close();
-        while let Ok(SessionOutput::Transmit { to, bytes, .. }) = peer.session.poll_output() {
-            self.outputs.push_back(ConnectionOutput::Send { to, bytes });
+        while let Ok(SessionOutput::Transmit { source, to, bytes }) = peer.session.poll_output() {
+            let way = Way { local: peer.home.leaves_from(source), remote: to };
+            self.outputs.push_back(way.send(bytes));
         }
     }
 

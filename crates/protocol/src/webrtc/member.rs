@@ -10,11 +10,10 @@ use throng_media::quality::WallClock;
 use throng_observation::{Failure, FailureReason, Observation, Outcome, Phase};
 use throng_scenario::LayerWish;
 
-use super::candidates::first_of;
 use super::connection::{Connection, ConnectionOutput, Outgoing, Shared};
 use super::meeting::{Change, Conduct, Meeting};
 use super::viewer::{MayReach, Patience};
-use crate::participant::{Channel, Input, Open, Opening, Output, Participant, Transmit, Why};
+use crate::participant::{Channel, Input, Opening, Output, Participant, Why};
 use crate::signalling::SIGNALLING;
 use crate::signalling::room::{PeerId, RoomInput, RoomOutput, RoomSignalling};
 
@@ -149,16 +148,16 @@ impl Member {
                 }
             }
             RoomOutput::WantOffer(id) => {
-                let toward = self.toward();
+                let signalling = self.server.or(self.options.toward);
                 if let Some(connection) = self.connection(now, id) {
-                    connection.offer(now, toward);
+                    connection.offer(now, signalling);
                 }
                 self.drain(now, id);
             }
             RoomOutput::RemoteOffer(id, sdp) => {
-                let toward = self.toward();
+                let signalling = self.server.or(self.options.toward);
                 if let Some(connection) = self.connection(now, id) {
-                    connection.remote_offer(now, sdp, toward);
+                    connection.remote_offer(now, sdp, signalling);
                 }
                 self.drain(now, id);
             }
@@ -260,10 +259,6 @@ impl Member {
         }
     }
 
-    fn toward(&self) -> Vec<SocketAddr> {
-        first_of(Vec::new(), self.server.or(self.options.toward))
-    }
-
     /// The connection of that number, made if it is not there.
     fn connection(&mut self, now: Instant, id: PeerId) -> Option<&mut Connection> {
         if !self.peers.contains_key(&id) {
@@ -290,11 +285,9 @@ impl Member {
     fn drain(&mut self, now: Instant, id: PeerId) {
         while let Some(output) = self.peers.get_mut(&id).and_then(Connection::poll_output) {
             match output {
-                ConnectionOutput::Open { toward } => {
-                    self.outputs.push_back(Output::Open(channel(id), Open::Datagrams { toward }));
-                }
-                ConnectionOutput::Send { to, bytes } => {
-                    self.outputs.push_back(Output::Send(channel(id), Transmit { to, bytes }));
+                ConnectionOutput::Open(open) => self.outputs.push_back(Output::Open(channel(id), open)),
+                ConnectionOutput::Send(transmit) => {
+                    self.outputs.push_back(Output::Send(channel(id), transmit));
                 }
                 ConnectionOutput::Offer(sdp) => self.tell(now, RoomInput::Offer(id, sdp)),
                 ConnectionOutput::Answer(sdp) => self.tell(now, RoomInput::Answer(id, sdp)),
@@ -302,7 +295,11 @@ impl Member {
                 ConnectionOutput::IceConnected => {
                     self.observe(Observation::Reached(Phase::IceConnected, now));
                 }
-                ConnectionOutput::Connected => {
+                ConnectionOutput::Connected(path) => {
+                    // Of several connections the first stands for all: each of them is to the same server.
+                    if !self.reached.contains(&Phase::DtlsConnected) {
+                        self.observe(Observation::Path(path));
+                    }
                     self.observe(Observation::Reached(Phase::DtlsConnected, now));
                     self.tell(now, RoomInput::Connected(id));
                     if id == PeerId::PUBLISHER {
@@ -450,10 +447,10 @@ impl Participant for Member {
             return;
         }
         match input {
-            Input::Datagram { channel, source, arrived_at, bytes } => {
+            Input::Datagram { channel, source, local, arrived_at, bytes } => {
                 let Some(id) = peer(channel) else { return };
                 if let Some(connection) = self.peers.get_mut(&id) {
-                    connection.datagram(now, source, arrived_at, bytes);
+                    connection.datagram(now, (source, local), arrived_at, bytes);
                     if connection.has_output() {
                         self.drain(now, id);
                     }
@@ -473,7 +470,7 @@ impl Participant for Member {
             Input::Opened { channel, opening } => {
                 let Some(id) = peer(channel) else { return };
                 if let Some(connection) = self.peers.get_mut(&id) {
-                    connection.opened(now, opening.local);
+                    connection.opened(now, opening.addresses());
                 }
                 self.drain(now, id);
             }

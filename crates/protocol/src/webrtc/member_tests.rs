@@ -163,8 +163,13 @@ impl World {
                 Ok(SessionOutput::Timeout(_)) | Err(_) => return,
                 Ok(SessionOutput::Transmit { mut bytes, .. }) => {
                     let (source, arrived_at) = (address(SERVER), self.now);
-                    let input =
-                        Input::Datagram { channel: Channel(1), source, arrived_at, bytes: &mut bytes };
+                    let input = Input::Datagram {
+                        channel: Channel(1),
+                        source,
+                        local: None,
+                        arrived_at,
+                        bytes: &mut bytes,
+                    };
                     self.member.handle(self.now, input);
                 }
                 Ok(_) => {}

@@ -7,7 +7,11 @@ pub mod session;
 
 mod candidates;
 
+mod home;
+
 mod checks;
+
+mod peers;
 
 pub mod relay;
 

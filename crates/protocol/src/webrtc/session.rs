@@ -13,10 +13,11 @@ use str0m::net::{Protocol, Receive};
 use str0m::rtp::Extension;
 use str0m::{Candidate, Event, IceConnectionState, Input, Output, Rtc, RtcConfig};
 use throng_media::rtp::{PacketKind, classify};
-use throng_observation::{Codec, IceState, MediaKind};
+use throng_observation::{Codec, IceState, MediaKind, MediaPath};
 
-use super::checks::Checks;
+use super::checks::{Arrival, Checks, is_answer};
 use super::crypto::{self, CryptoSetupError, KeySlot};
+use super::peers::Peers;
 use super::sdp::{Description, SDP_BYTES_MAX, to_negotiate};
 use super::srtp::SessionKeys;
 
@@ -95,6 +96,7 @@ pub struct Session {
     /// The keys were handed out.
     keyed: bool,
     checks: Checks,
+    peers: Peers,
     /// The time as it was told last.
     now: Instant,
 }
@@ -118,8 +120,16 @@ impl Session {
 
     fn build(configuration: RtcConfig, now: Instant) -> Result<Self, SessionError> {
         let (rtc, keys) = crypto::with_key_slot(|| Box::new(configuration.build(now)));
-        let (pending, offered, checks) = (None, Description::default(), Checks::default());
-        Ok(Self { rtc, keys, pending, offered, keyed: false, checks, now })
+        Ok(Self {
+            rtc,
+            keys,
+            pending: None,
+            offered: Description::default(),
+            keyed: false,
+            checks: Checks::default(),
+            peers: Peers::default(),
+            now,
+        })
     }
 
     /// A session that sends, in the one codec of each kind that its media has.
@@ -263,10 +273,41 @@ impl Session {
     /// Adds a candidate of the peer.
     pub fn add_remote_candidate(&mut self, candidate: RemoteCandidate) {
         self.checks.begin_anew();
+        self.peers.add(candidate.address());
         self.rtc.add_remote_candidate(candidate.0);
     }
 
-    /// Takes in a STUN or DTLS datagram. Others, and what cannot be read, are ignored.
+    /// Whether media from `source` is the peer's. What is not is to be dropped, as browsers do.
+    #[must_use]
+    pub fn hears(&self, source: SocketAddr) -> bool {
+        self.peers.has(source)
+    }
+
+    /// Media came from `source`, which is not the peer's. When it is the first: what is to be told of it.
+    pub fn drop_strange(&mut self, source: SocketAddr) -> Option<String> {
+        self.peers.strange(source).then(|| self.explain("dropped"))
+    }
+
+    /// The way of media that leaves directly.
+    #[must_use]
+    pub fn direct_path(&self) -> MediaPath {
+        if self.checks.is_translated() { MediaPath::Reflexive } else { MediaPath::Host }
+    }
+
+    /// A candidate of the peer that this run may not send to.
+    pub fn refuse_candidate(&mut self, address: SocketAddr) {
+        self.peers.refuse(address);
+    }
+
+    /// `what` went wrong, and what is known of why: answers and media that came from other addresses than the peer's
+    /// candidates, and candidates that may not be sent to.
+    #[must_use]
+    pub fn explain(&self, what: &str) -> String {
+        self.peers.told().map_or_else(|| what.to_owned(), |why| format!("{what}: {why}"))
+    }
+
+    /// Takes in a STUN or DTLS datagram. Others, what cannot be read, answers from another address than the one that was
+    /// asked (RFC 8445 section 7.2.5.2.1) and DTLS from one that is none of the peer's are ignored.
     ///
     /// # Errors
     /// [`SessionError::Transport`] when DTLS cannot go on.
@@ -277,12 +318,27 @@ impl Session {
         local: SocketAddr,
         bytes: &[u8],
     ) -> Result<(), SessionError> {
-        if !matches!(classify(bytes), PacketKind::Stun | PacketKind::Dtls) {
+        let is_for_us = match classify(bytes) {
+            PacketKind::Stun => match self.checks.received(local, source, bytes) {
+                Arrival::Taken => true,
+                Arrival::Elsewhere { asked } => {
+                    self.peers.answered_elsewhere(asked, source);
+                    false
+                }
+                Arrival::Unasked => false,
+            },
+            PacketKind::Dtls if self.peers.has(source) => true,
+            PacketKind::Dtls => {
+                self.peers.strange(source);
+                false
+            }
+            _ => false,
+        };
+        if !is_for_us {
             return Ok(());
         }
         let Ok(received) = Receive::new(Protocol::Udp, source, local, bytes) else { return Ok(()) };
         self.now = now;
-        self.checks.received(bytes);
         self.rtc.handle_input(Input::Receive(now, received)).map_err(transport)
     }
 
@@ -303,13 +359,23 @@ impl Session {
         loop {
             match self.rtc.poll_output().map_err(transport)? {
                 Output::Timeout(at) => {
+                    if let Some(((source, to), bytes)) = self.checks.repeat(self.now) {
+                        return Ok(SessionOutput::Transmit { source, to, bytes });
+                    }
                     // DTLS is done when there are keys; what is left to wait for is ICE's.
-                    let at = if self.keyed { self.checks.due(at) } else { at };
-                    return Ok(SessionOutput::Timeout(at));
+                    return Ok(SessionOutput::Timeout(self.checks.due(at, self.keyed)));
                 }
                 Output::Transmit(transmit) => {
                     if matches!(classify(&transmit.contents), PacketKind::Stun | PacketKind::Dtls) {
-                        self.checks.sent(self.now, &transmit.contents);
+                        self.checks.sent(
+                            self.now,
+                            (transmit.source, transmit.destination),
+                            &transmit.contents,
+                        );
+                        if is_answer(&transmit.contents) {
+                            // Only a check that shows our password is answered: whoever sent it is the peer.
+                            self.peers.add(transmit.destination);
+                        }
                         return Ok(SessionOutput::Transmit {
                             source: transmit.source,
                             to: transmit.destination,

@@ -10,6 +10,7 @@ use throng_media::rtp::{PacketKind, classify};
 use throng_observation::{Failure, FailureReason, IceState, Observation, Outcome, Phase};
 
 use self::relaying::Relaying;
+use super::home::Home;
 use super::receiver::{Receiver, ReceiverOptions};
 use super::session::{Negotiated, Session, SessionOutput};
 use super::srtp::SessionKeys;
@@ -52,6 +53,8 @@ pub struct ViewerOptions {
     pub patience: Patience,
     /// It tells the coded frames that it receives.
     pub is_tapped: bool,
+    /// Media comes through a relay or not at all: no other candidate is gathered (RFC 8829 section 3.5.3).
+    pub relay_only: bool,
 }
 
 /// How long a viewer waits for what.
@@ -165,8 +168,8 @@ impl Step {
 /// How datagrams travel between us and the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Via {
-    /// Over a socket of our own.
-    Socket,
+    /// Over a socket of our own, from the address named when it has several.
+    Socket(Option<IpAddr>),
     /// Through the relay.
     Relay,
 }
@@ -174,13 +177,20 @@ enum Via {
 /// The transport of one peer connection.
 struct Peer {
     session: Session,
-    local: SocketAddr,
+    home: Home,
     negotiated: Option<Negotiated>,
     timeout_at: Instant,
     /// The session is to be told the time at once: a new pair has checks to send, and the deadline that the session gave
     /// before says nothing of them.
     has_new_candidate: bool,
     consent_lost_at: Option<Instant>,
+}
+
+impl Peer {
+    /// The way of what leaves from `source`, a local candidate.
+    fn leaves(&self, source: SocketAddr) -> Via {
+        if self.home.has(source) { Via::Socket(self.home.leaves_from(source)) } else { Via::Relay }
+    }
 }
 
 impl Viewer {
@@ -222,7 +232,7 @@ impl Viewer {
                 SignalOutput::Close => self.outputs.push_back(Output::Close(SIGNALLING)),
                 SignalOutput::Fetch(id, request) => self.outputs.push_back(Output::Fetch(id, request)),
                 SignalOutput::Reached(opening) => self.reached(&opening),
-                SignalOutput::WantOffer => self.open_media(Wanted::Offer),
+                SignalOutput::WantOffer => self.open_media(now, Wanted::Offer),
                 SignalOutput::RemoteOffer(sdp) => self.remote_offer(now, sdp),
                 SignalOutput::RemoteAnswer(sdp) => self.remote_answer(now, &sdp),
                 SignalOutput::RemoteCandidate(candidate) => self.remote_candidate(now, candidate),
@@ -267,7 +277,7 @@ impl Viewer {
                     return;
                 }
                 Ok(SessionOutput::Transmit { source, to, bytes }) => {
-                    let via = if source == peer.local { Via::Socket } else { Via::Relay };
+                    let via = peer.leaves(source);
                     if classify(&bytes) == PacketKind::Dtls {
                         self.remote = Some((via, to));
                     }
@@ -321,7 +331,13 @@ impl Viewer {
         match Receiver::new(keys, &negotiated, options, now) {
             Ok(receiver) => {
                 let first_media_by = now + self.options.patience.first_media;
+                let direct = peer.session.direct_path();
                 self.state = State::Playing { peer, receiver: Box::new(receiver), first_media_by };
+                let path = match self.remote {
+                    Some((Via::Relay, _)) => self.relaying.path().unwrap_or(direct),
+                    _ => direct,
+                };
+                self.observe(Observation::Path(path));
                 self.observe(Observation::Reached(Phase::DtlsConnected, now));
                 self.tell(now, SignalInput::Connected);
             }
@@ -335,22 +351,32 @@ impl Viewer {
     /// Sends a datagram to the peer.
     fn send(&mut self, now: Instant, via: Via, to: SocketAddr, bytes: Vec<u8>) {
         match via {
-            Via::Socket => self.outputs.push_back(Output::Send(MEDIA, Transmit { to, bytes })),
+            Via::Socket(from) => self.outputs.push_back(Output::Send(MEDIA, Transmit { to, from, bytes })),
             Via::Relay => self.send_relayed(now, to, &bytes),
         }
     }
 
-    /// Takes in a datagram that `source` sent to `local`, a candidate of ours; the media path of every packet.
+    /// Takes in a datagram that `source` sent to us, to the address `relayed` if by a relay; the media path of every packet.
     #[inline]
     fn datagram(
         &mut self,
         now: Instant,
-        (via, local): (Via, Option<SocketAddr>),
+        (via, relayed): (Via, Option<SocketAddr>),
         source: SocketAddr,
         arrived_at: Instant,
         bytes: &mut [u8],
     ) {
+        // Nearly each comes from where the one before came from.
+        let is_known = self.remote == Some((via, source));
         match (classify(bytes), &mut self.state) {
+            (PacketKind::Rtp | PacketKind::Rtcp, State::Playing { peer, .. })
+                if !is_known && !peer.session.hears(source) =>
+            {
+                if let Some(told) = peer.session.drop_strange(source) {
+                    self.quiet_until = None;
+                    self.odd("source", told);
+                }
+            }
             (PacketKind::Rtp, State::Playing { receiver, .. }) => {
                 // What a relay adds is not counted: it is no rate that the media server chose.
                 let ip_udp_bytes = if source.is_ipv4() { 28 } else { 48 };
@@ -366,7 +392,12 @@ impl Viewer {
                 State::Connecting { peer, .. } | State::Playing { peer, .. },
             ) if (self.options.may_reach)(source.ip()) => {
                 self.quiet_until = None;
-                match peer.session.datagram(now, source, local.unwrap_or(peer.local), bytes) {
+                let own = match via {
+                    Via::Socket(local) => peer.home.received_at(local),
+                    Via::Relay => relayed,
+                };
+                let Some(own) = own else { return };
+                match peer.session.datagram(now, source, own, bytes) {
                     Ok(()) => self.drain_session(now),
                     Err(error) => self.fail_session(now, &error),
                 }
@@ -393,12 +424,12 @@ impl Participant for Viewer {
         if matches!(self.state, State::Over) {
             return;
         }
-        if let Input::Datagram { channel: MEDIA, source, arrived_at, bytes } = input {
-            return self.datagram(now, (Via::Socket, None), source, arrived_at, bytes);
+        if let Input::Datagram { channel: MEDIA, source, local, arrived_at, bytes } = input {
+            return self.datagram(now, (Via::Socket(local), None), source, arrived_at, bytes);
         }
         self.quiet_until = None;
         match input {
-            Input::Datagram { channel: RELAY, arrived_at, bytes, source } => {
+            Input::Datagram { channel: RELAY, arrived_at, bytes, source, .. } => {
                 self.relay_datagram(now, source, arrived_at, bytes);
             }
             Input::Bytes { channel: RELAY, bytes } => self.relay_bytes(now, bytes),

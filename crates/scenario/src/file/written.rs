@@ -11,6 +11,7 @@ use crate::churn::StayTime;
 use crate::role::{Role, Subscribe};
 use crate::scenario::{Caps, Cohort, Scenario};
 use crate::tap::Tapped;
+use crate::target::Transport;
 use crate::units::{write_bit_rate, write_duration};
 use crate::watch::{Moment, ProfileWish, Watch, Watched};
 
@@ -29,6 +30,8 @@ pub(crate) fn to_toml(scenario: &Scenario) -> String {
             rooms: (target.rooms > 1).then_some(target.rooms),
             allow: target.allow.iter().map(ToString::to_string).collect(),
             tls_insecure: target.tls_insecure,
+            transport: (target.transport != Transport::Any || target.endpoint.asks_for_relay())
+                .then(|| target.transport.name().to_owned()),
         },
         crowd: match crowd.as_slice() {
             [only] => OneOrMany::One(cohort(only)),

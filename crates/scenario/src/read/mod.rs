@@ -6,7 +6,7 @@ use crate::problem::{Origin, Place, Problem, ScenarioError};
 use crate::room::ROOMS_MAX;
 use crate::scenario::{Caps, OutputTo, Override, RunTimes, Scenario, Stream};
 use crate::secret::HIDDEN;
-use crate::target::{ApiKey, Protocol, Target, TokenSource};
+use crate::target::{ApiKey, Protocol, Target, TokenSource, Transport};
 use crate::units;
 
 mod tree;
@@ -134,6 +134,9 @@ fn target(reader: &mut Reader, top: &mut Fields<'_>, written_for: Option<&str>) 
     let rooms = rooms.and_then(|rooms| u32::try_from(rooms).ok()).unwrap_or(1);
     let allow = networks(reader, &mut fields);
     let tls_insecure = reader.boolean(&mut fields, "tls_insecure").unwrap_or(false);
+    let transport_node = fields.get("transport");
+    let transport = role::word(reader, &mut fields, "transport", &Transport::NAMES)
+        .and_then(|name| Transport::from_name(&name));
     reader.finish(&fields);
     let node = url?;
     let text = reader.text(node, "target.url", "a URL such as \"janus+ws://127.0.0.1:8188/streaming/1\"")?;
@@ -165,7 +168,14 @@ fn target(reader: &mut Reader, top: &mut Fields<'_>, written_for: Option<&str>) 
                     "remove it, or aim at a conference: janus+ws://HOST:8188/videoroom/ROOM, livekit+ws://…";
                 reader.fail(rooms_node.map(|node| node.span), message, mend);
             }
-            Some(Target { token, api_key, rooms, allow, tls_insecure, ..target })
+            let transport = transport.unwrap_or(target.transport);
+            if transport == Transport::Relay && !target.may_have_relay() {
+                let message =
+                    format!("`target.transport`: participants on {} use no relay", target.protocol().name());
+                let mend = "remove it: relays are used on OvenMediaEngine and by WHEP";
+                reader.fail(transport_node.map(|node| node.span), message, mend);
+            }
+            Some(Target { token, api_key, rooms, allow, tls_insecure, transport, ..target })
         }
         Err(error) => {
             let error = error.to_string();

@@ -264,7 +264,12 @@ fn cue(reader: &mut Reader, node: &Node, path: &str) -> Option<Cue> {
 }
 
 /// One of a few words.
-fn word(reader: &mut Reader, fields: &mut Fields<'_>, key: &'static str, words: &[&str]) -> Option<String> {
+pub(super) fn word(
+    reader: &mut Reader,
+    fields: &mut Fields<'_>,
+    key: &'static str,
+    words: &[&str],
+) -> Option<String> {
     let path = fields.path_of(key);
     let node = fields.get(key)?;
     let expected = format!("one of \"{}\"", words.join("\", \""));

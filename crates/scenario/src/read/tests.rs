@@ -187,6 +187,30 @@ fn overrides_replace_add_and_choose() {
 }
 
 #[test]
+fn a_relay_is_used_where_there_can_be_one_and_the_scenario_or_the_url_asks_for_it() {
+    let ome = SMALL.replace("whep+http://127.0.0.1:7080/whep", "ws://127.0.0.1:3333/app/stream");
+    let asked = ome.replace("/stream", "/stream?transport=tcp");
+    for (text, settings, expect) in [
+        (&ome, &[][..], Transport::Any),
+        (&ome, &["target.transport=relay"], Transport::Relay),
+        (&asked, &[], Transport::Relay),
+        (&asked, &["target.transport=any"], Transport::Any),
+    ] {
+        let scenario = set(text, settings).unwrap();
+        assert_eq!(scenario.target.transport, expect, "{text} {settings:?}");
+        assert_eq!(read(&scenario.to_toml()).target.transport, expect, "{text} {settings:?}");
+    }
+    let janus = SMALL.replace("whep+http://127.0.0.1:7080/whep", "janus+ws://127.0.0.1:8188/streaming/1");
+    for (text, setting, mend) in [
+        (&ome, "target.transport=relais", "did you mean \"relay\"?"),
+        (&janus, "target.transport=relay", "relays are used on OvenMediaEngine and by WHEP"),
+    ] {
+        let error = set(text, &[setting]).unwrap_err().to_string();
+        assert!(error.contains(mend), "{error}");
+    }
+}
+
+#[test]
 fn a_cohort_is_named_by_an_override_when_there_are_several() {
     let ome = &example("ome-viewers.toml");
     let scenario = set(ome, &["crowd.posted-link.size=100", "crowd.0.size=10"]).unwrap();

@@ -122,3 +122,16 @@ fn loopback_is_told_by_name() {
         assert_eq!(target(text).is_loopback(), expect, "{text}");
     }
 }
+
+#[test]
+fn who_asks_ovenmediaengine_for_its_relay_means_to_use_it() {
+    for (text, transport) in [
+        ("ws://h:3333/app/stream", Transport::Any),
+        ("ws://h:3333/app/stream?transport=tcp", Transport::Relay),
+        ("ws://h:3333/app/stream?policy=x&transport=TCP", Transport::Relay),
+        ("ws://h:3333/app/stream?transport=udp", Transport::Any),
+        ("whep+http://h/x?transport=tcp", Transport::Any),
+    ] {
+        assert_eq!(target(text).transport, transport, "{text}");
+    }
+}

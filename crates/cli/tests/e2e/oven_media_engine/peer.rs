@@ -39,23 +39,33 @@ fn clips() -> [Clip; 2] {
     [video, Clip { frames: packets.collect(), rate: 50, clock_hz: 48_000 }]
 }
 
+/// How a sender behaves.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Manner {
+    /// It is deaf to every other port of its peer, and counts what it did not listen to.
+    pub(crate) listens_to: Option<RangeInclusive<u16>>,
+    /// It is deaf for so long after the answer, as a server that is not ready yet.
+    pub(crate) ready_after: Duration,
+    /// It sends from this address of loopback, and not from the one that it named.
+    pub(crate) sends_from: Option<Ipv4Addr>,
+}
+
 /// A sender that has offered.
 pub(crate) struct Peer {
     socket: UdpSocket,
     offered: Option<(Rtc, SdpPendingOffer, [Mid; 2])>,
-    listens_to: Option<RangeInclusive<u16>>,
+    manner: Manner,
     trickled: Option<Sender<String>>,
     gone: Arc<AtomicBool>,
     heard_elsewhere: Arc<AtomicU64>,
 }
 
 impl Peer {
-    /// One on a free port of loopback. With `listens_to` it is deaf to every other port of its peer, and counts what
-    /// it did not listen to.
-    pub(crate) fn new(listens_to: Option<RangeInclusive<u16>>, heard_elsewhere: Arc<AtomicU64>) -> Self {
+    /// One on a free port of loopback.
+    pub(crate) fn new(manner: Manner, heard_elsewhere: Arc<AtomicU64>) -> Self {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let gone = Arc::default();
-        Self { socket, offered: None, listens_to, trickled: None, gone, heard_elsewhere }
+        Self { socket, offered: None, manner, trickled: None, gone, heard_elsewhere }
     }
 
     fn address(&self) -> SocketAddr {
@@ -88,12 +98,18 @@ impl MediaPeer for Peer {
         rtc.sdp_api().accept_answer(pending, SdpAnswer::from_sdp_string(sdp).unwrap()).unwrap();
         let (trickled, candidates) = channel();
         self.trickled = Some(trickled);
+        let mouth = match self.manner.sends_from {
+            Some(ip) => UdpSocket::bind((ip, self.address().port())).unwrap(),
+            None => self.socket.try_clone().unwrap(),
+        };
         let show = Show {
             rtc,
             mids,
             candidates,
             socket: self.socket.try_clone().unwrap(),
-            listens_to: self.listens_to.clone(),
+            mouth,
+            ready_at: Instant::now() + self.manner.ready_after,
+            listens_to: self.manner.listens_to.clone(),
             gone: self.gone.clone(),
             heard_elsewhere: self.heard_elsewhere.clone(),
         };
@@ -119,6 +135,9 @@ struct Show {
     mids: [Mid; 2],
     candidates: Receiver<String>,
     socket: UdpSocket,
+    /// What it sends with.
+    mouth: UdpSocket,
+    ready_at: Instant,
     listens_to: Option<RangeInclusive<u16>>,
     gone: Arc<AtomicBool>,
     heard_elsewhere: Arc<AtomicU64>,
@@ -157,7 +176,7 @@ impl Show {
             match self.rtc.poll_output().unwrap() {
                 Output::Timeout(at) => return at,
                 Output::Transmit(transmit) => {
-                    let _ = self.socket.send_to(&transmit.contents, transmit.destination);
+                    let _ = self.mouth.send_to(&transmit.contents, transmit.destination);
                 }
                 Output::Event(Event::Connected) => *began_at = Some(Instant::now()),
                 Output::Event(_) => {}
@@ -181,7 +200,7 @@ impl Show {
         if let Ok((len, source)) = self.socket.recv_from(buffer) {
             if self.listens_to.as_ref().is_some_and(|ports| !ports.contains(&source.port())) {
                 self.heard_elsewhere.fetch_add(1, Ordering::Relaxed);
-            } else {
+            } else if Instant::now() >= self.ready_at {
                 let local = self.socket.local_addr().unwrap();
                 if let Ok(received) = Receive::new(Protocol::Udp, source, local, &buffer[..len]) {
                     self.rtc.handle_input(Input::Receive(Instant::now(), received)).unwrap();

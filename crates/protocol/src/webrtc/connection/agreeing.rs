@@ -6,25 +6,31 @@ use std::time::Instant;
 use throng_observation::{FailureReason, Layer, Observation, Refused};
 
 use super::{Connection, ConnectionOutput, EARLY_CANDIDATES_MAX, Peer, State, Step, Wanted};
+use crate::participant::Open;
 use crate::webrtc::agreed;
-use crate::webrtc::candidates::offered_addresses;
+use crate::webrtc::candidates::{offered_addresses, socket_toward};
+use crate::webrtc::home::Home;
 use crate::webrtc::receiver::{Receiver, ReceiverOptions, next_second};
 use crate::webrtc::sender::{Sender, SenderOptions, SentTrack};
 use crate::webrtc::session::{Negotiated, RemoteCandidate, Session, SessionError};
 use crate::webrtc::srtp::SessionKeys;
 
 impl Connection {
-    /// Makes an offer, once the socket toward the server is open.
-    pub(in crate::webrtc) fn offer(&mut self, now: Instant, toward: Vec<SocketAddr>) {
-        self.open(now, Wanted::Offer, toward);
+    /// Makes an offer, once its socket is open. `signalling` is where the server was asked.
+    pub(in crate::webrtc) fn offer(&mut self, now: Instant, signalling: Option<SocketAddr>) {
+        self.open(now, Wanted::Offer, socket_toward(Vec::new(), signalling));
     }
 
     /// The peer offers, for the first time or again.
-    pub(in crate::webrtc) fn remote_offer(&mut self, now: Instant, sdp: String, toward: Vec<SocketAddr>) {
+    pub(in crate::webrtc) fn remote_offer(
+        &mut self,
+        now: Instant,
+        sdp: String,
+        signalling: Option<SocketAddr>,
+    ) {
         let (State::Connecting { peer, .. } | State::Playing { peer, .. }) = &mut self.state else {
-            let mut named = offered_addresses(&sdp, &self.shared.may_reach);
-            named.extend(toward);
-            return self.open(now, Wanted::AnswerTo(sdp), named);
+            let named = offered_addresses(&sdp, &self.shared.may_reach);
+            return self.open(now, Wanted::AnswerTo(sdp), socket_toward(named, signalling));
         };
         match peer.session.accept_offer(&sdp) {
             Ok((answer, negotiated)) => {
@@ -66,26 +72,29 @@ impl Connection {
                 peer.session.add_remote_candidate(candidate);
                 peer.check_at = Some(now);
             }
-            Ok(candidate) => self.observe(Observation::Refused(Refused::IceCandidate, candidate.address())),
+            Ok(candidate) => {
+                peer.session.refuse_candidate(candidate.address());
+                self.observe(Observation::Refused(Refused::IceCandidate, candidate.address()));
+            }
         }
     }
 
-    fn open(&mut self, now: Instant, wanted: Wanted, toward: Vec<SocketAddr>) {
+    fn open(&mut self, now: Instant, wanted: Wanted, open: Open) {
         let by = now + self.shared.patience.signalling;
         self.state = State::Opening { by, wanted, candidates: Vec::new() };
-        self.outputs.push_back(ConnectionOutput::Open { toward });
+        self.outputs.push_back(ConnectionOutput::Open(open));
     }
 
-    /// Its socket is open.
-    pub(in crate::webrtc) fn opened(&mut self, now: Instant, local: Option<SocketAddr>) {
+    /// Its socket is open, at these addresses.
+    pub(in crate::webrtc) fn opened(&mut self, now: Instant, locals: Vec<SocketAddr>) {
         let State::Opening { by, wanted, candidates } = std::mem::replace(&mut self.state, State::Over)
         else {
             return;
         };
-        let Some(local) = local else {
+        if locals.is_empty() {
             return self.fail(FailureReason::Generator, "the media socket has no local address");
-        };
-        match self.begin(now, local, by, wanted) {
+        }
+        match self.begin(now, locals, by, wanted) {
             Ok(()) => {
                 candidates.into_iter().for_each(|candidate| self.remote_candidate(now, candidate));
                 self.drain(now);
@@ -97,7 +106,7 @@ impl Connection {
     fn begin(
         &mut self,
         now: Instant,
-        local: SocketAddr,
+        locals: Vec<SocketAddr>,
         by: Instant,
         wanted: Wanted,
     ) -> Result<(), SessionError> {
@@ -105,7 +114,9 @@ impl Connection {
             self.outgoing.iter().flat_map(|out| &out.ladders).map(|ladder| ladder.top().codec()).collect();
         let mut session =
             if self.sends_only { Session::publisher(now, &codecs)? } else { Session::viewer(now)? };
-        session.add_local_candidate(local)?;
+        for local in &locals {
+            session.add_local_candidate(*local)?;
+        }
         let mut negotiated = None;
         let output = match wanted {
             Wanted::Offer => {
@@ -123,8 +134,14 @@ impl Connection {
                 ConnectionOutput::Answer(answer)
             }
         };
-        let peer =
-            Peer { session, local, negotiated: None, timeout_at: now, check_at: None, consent_lost_at: None };
+        let peer = Peer {
+            session,
+            home: Home::new(locals),
+            negotiated: None,
+            timeout_at: now,
+            check_at: None,
+            consent_lost_at: None,
+        };
         self.state = State::Connecting { peer: Box::new(peer), by, step: Step::Answer };
         self.outputs.push_back(output);
         if let Some(negotiated) = negotiated {
@@ -176,8 +193,9 @@ impl Connection {
                         format!("the server takes none of what we would send: {}", self.sent_codecs());
                     return self.fail(FailureReason::CodecRefused, &detail);
                 }
+                let path = peer.session.direct_path();
                 self.state = State::Playing { peer, receiver, sender, next_interval_at };
-                self.outputs.push_back(ConnectionOutput::Connected);
+                self.outputs.push_back(ConnectionOutput::Connected(path));
             }
             (Err(error), _) | (_, Err(error)) => self.fail(FailureReason::Dtls, &error.to_string()),
         }

@@ -27,6 +27,7 @@ mod failing;
 mod playing;
 mod relayed;
 mod renegotiating;
+mod strangers;
 
 const SERVER: &str = "10.0.0.1:5000";
 const VIEWER: &str = "10.0.0.2:6000";
@@ -147,6 +148,8 @@ struct World {
     dtls_lost: usize,
     /// What to change in the server's answer.
     mend: fn(String) -> String,
+    /// Where what the server sends comes from.
+    sends_from: &'static str,
 }
 
 impl World {
@@ -161,6 +164,7 @@ impl World {
             seed: 3,
             patience: Patience::default(),
             is_tapped: true,
+            relay_only: false,
         };
         Self {
             now,
@@ -188,6 +192,7 @@ impl World {
             answers_media: true,
             dtls_lost: 0,
             mend: |answer| answer,
+            sends_from: SERVER,
         }
     }
 
@@ -230,12 +235,18 @@ impl World {
             let due = self.delayed.iter().take_while(|(at, _)| *at <= self.now).count();
             self.to_viewer.extend(self.delayed.drain(..due).map(|(_, bytes)| bytes));
             for mut bytes in std::mem::take(&mut self.to_viewer) {
-                let (source, arrived_at) = (address(SERVER), self.now);
+                let (source, arrived_at) = (address(self.sends_from), self.now);
                 if let Some(relay) = &mut self.relay {
                     relay.hear_peer(self.now, source, &bytes);
                     continue;
                 }
-                let input = Input::Datagram { channel: Channel(1), source, arrived_at, bytes: &mut bytes };
+                let input = Input::Datagram {
+                    channel: Channel(1),
+                    source,
+                    local: None,
+                    arrived_at,
+                    bytes: &mut bytes,
+                };
                 self.viewer.handle(self.now, input);
             }
             self.turn_relay();

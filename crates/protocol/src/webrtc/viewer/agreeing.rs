@@ -6,28 +6,32 @@ use std::time::Instant;
 use throng_observation::{FailureReason, Observation, Phase, Refused};
 
 use super::{EARLY_CANDIDATES_MAX, MEDIA, Peer, State, Step, Viewer, Wanted};
-use crate::participant::{Open, Opening, Output};
+use crate::participant::{Opening, Output};
 use crate::signalling::SignalInput;
-use crate::webrtc::candidates::{first_of, offered_addresses};
+use crate::webrtc::candidates::{named_late, offered_addresses, socket_toward};
+use crate::webrtc::home::Home;
 use crate::webrtc::session::{Negotiated, RemoteCandidate, Session, SessionError};
 
 impl Viewer {
-    pub(super) fn open_media(&mut self, wanted: Wanted) {
+    pub(super) fn open_media(&mut self, now: Instant, wanted: Wanted) {
         let State::Joining { by } = self.state else {
             return self.odd("signalling", "an offer was wanted twice");
         };
+        if self.options.relay_only {
+            return self.open_session(now, by, Vec::new(), wanted, Vec::new());
+        }
         let named = match &wanted {
             Wanted::Offer => Vec::new(),
             Wanted::AnswerTo(sdp) => offered_addresses(sdp, &self.options.may_reach),
         };
-        let toward = first_of(named, self.server.or(self.options.toward));
+        let open = socket_toward(named, self.server.or(self.options.toward));
         self.state = State::Opening { by, wanted, candidates: Vec::new() };
-        self.outputs.push_back(Output::Open(MEDIA, Open::Datagrams { toward }));
+        self.outputs.push_back(Output::Open(MEDIA, open));
     }
 
     pub(super) fn remote_offer(&mut self, now: Instant, sdp: String) {
         let (State::Connecting { peer, .. } | State::Playing { peer, .. }) = &mut self.state else {
-            return self.open_media(Wanted::AnswerTo(sdp));
+            return self.open_media(now, Wanted::AnswerTo(sdp));
         };
         match peer.session.accept_offer(&sdp) {
             Ok((answer, negotiated)) => {
@@ -73,7 +77,18 @@ impl Viewer {
     }
 
     pub(super) fn remote_candidate(&mut self, now: Instant, text: String) {
-        if let State::Opening { candidates, .. } = &mut self.state {
+        if let State::Opening { candidates, wanted, .. } = &mut self.state {
+            let socket = self.outputs.iter_mut().find_map(|output| match output {
+                Output::Open(MEDIA, open) if matches!(wanted, Wanted::AnswerTo(_)) => Some(open),
+                _ => None,
+            });
+            let candidate = RemoteCandidate::parse(&text).ok().filter(RemoteCandidate::is_udp);
+            let address = candidate.map(|candidate| candidate.address());
+            if let Some((open, address)) =
+                socket.zip(address.filter(|address| (self.options.may_reach)(address.ip())))
+            {
+                named_late(open, address);
+            }
             if candidates.len() < EARLY_CANDIDATES_MAX {
                 candidates.push(text);
             }
@@ -93,6 +108,7 @@ impl Viewer {
             peer.has_new_candidate = true;
             self.relay_toward(now, address);
         } else {
+            peer.session.refuse_candidate(address);
             self.observe(Observation::Refused(Refused::IceCandidate, address));
         }
     }
@@ -102,11 +118,24 @@ impl Viewer {
         else {
             return;
         };
-        let Some(local) = opening.local else {
+        let locals = opening.addresses();
+        if locals.is_empty() {
             self.state = State::Joining { by };
             return self.fail(now, FailureReason::Generator, "the media socket has no local address");
-        };
-        match self.begin_session(now, local, by, wanted) {
+        }
+        self.open_session(now, by, locals, wanted, candidates);
+    }
+
+    /// Does what signalling wanted, with a session on `locals`; `candidates` of the peer came before it.
+    fn open_session(
+        &mut self,
+        now: Instant,
+        by: Instant,
+        locals: Vec<SocketAddr>,
+        wanted: Wanted,
+        candidates: Vec<String>,
+    ) {
+        match self.begin_session(now, locals, by, wanted) {
             Ok(input) => {
                 candidates.into_iter().for_each(|candidate| self.remote_candidate(now, candidate));
                 self.tell(now, input);
@@ -123,12 +152,14 @@ impl Viewer {
     pub(super) fn begin_session(
         &mut self,
         now: Instant,
-        local: SocketAddr,
+        locals: Vec<SocketAddr>,
         by: Instant,
         wanted: Wanted,
     ) -> Result<SignalInput<'static>, SessionError> {
         let mut session = Session::viewer(now)?;
-        session.add_local_candidate(local)?;
+        for local in &locals {
+            session.add_local_candidate(*local)?;
+        }
         if let Some((relayed, from)) = self.relaying.allocated() {
             session.add_relayed_candidate(relayed, from)?;
         }
@@ -141,7 +172,7 @@ impl Viewer {
         };
         let peer = Peer {
             session,
-            local,
+            home: Home::new(locals),
             negotiated: None,
             timeout_at: now,
             has_new_candidate: false,

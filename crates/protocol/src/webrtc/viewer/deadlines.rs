@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use throng_observation::{FailureReason, Observation, Outcome};
 
+use super::relaying::Relaying;
 use super::{NEVER, State, Step, Viewer};
 use crate::participant::{Output, Why};
 use crate::signalling::SignalInput;
@@ -53,18 +54,34 @@ impl Viewer {
             State::Connecting { why: Step::Answer, .. } => {
                 self.fail(now, FailureReason::SignallingTimeout, "no answer to our offer in time");
             }
-            State::Connecting { why: Step::Ice, .. } => {
-                self.fail(now, FailureReason::Ice, "no candidate pair worked in time");
+            State::Connecting { why: Step::Ice, peer, .. } => {
+                let has_relay = !matches!(self.relaying, Relaying::None);
+                let what = match (self.options.relay_only, has_relay) {
+                    (false, _) => "no candidate pair worked in time",
+                    (true, true) => {
+                        "no candidate pair worked in time through the relay, the only way allowed"
+                    }
+                    (true, false) => {
+                        "only a relay is to be used (target.transport), and the server announced none that could be"
+                    }
+                };
+                let detail = peer.session.explain(what);
+                self.fail(now, FailureReason::Ice, &detail);
             }
-            State::Connecting { why: Step::Dtls, .. } => {
-                self.fail(now, FailureReason::Dtls, "no DTLS handshake in time");
+            State::Connecting { why: Step::Dtls, peer, .. } => {
+                let detail = peer.session.explain("no DTLS handshake in time");
+                self.fail(now, FailureReason::Dtls, &detail);
             }
-            State::Playing { receiver, .. } if receiver.last_media_at().is_none() => {
+            State::Playing { peer, receiver, .. } if receiver.last_media_at().is_none() => {
                 let odd = receiver.last_oddity().map(|odd| format!(": {odd}"));
-                let detail = format!("connected, and no media came{}", odd.unwrap_or_default());
+                let detail =
+                    peer.session.explain(&format!("connected, and no media came{}", odd.unwrap_or_default()));
                 self.fail(now, FailureReason::NoMedia, &detail);
             }
-            State::Playing { .. } => self.fail(now, FailureReason::MediaLost, why),
+            State::Playing { peer, .. } => {
+                let detail = peer.session.explain(why);
+                self.fail(now, FailureReason::MediaLost, &detail);
+            }
             State::Leaving { outcome, .. } => {
                 if *outcome == Outcome::Completed {
                     self.observe(Observation::GoodbyeUnanswered);

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use throng_observation::{Failure, FailureReason, Outcome};
 
-use super::{State, Via, Viewer};
+use super::{State, Viewer};
 use crate::participant::Output;
 use crate::signalling::SignalInput;
 use crate::webrtc::session::{SessionError, SessionOutput};
@@ -55,10 +55,9 @@ impl Viewer {
             return self.leave_relay(now);
         };
         peer.session.close();
-        let local = peer.local;
         let mut closing = Vec::new();
         while let Ok(SessionOutput::Transmit { source, to, bytes }) = peer.session.poll_output() {
-            closing.push((if source == local { Via::Socket } else { Via::Relay }, to, bytes));
+            closing.push((peer.leaves(source), to, bytes));
         }
         if let State::Playing { receiver, .. } = &mut self.state {
             if let (Some(bytes), Some((via, to))) = (receiver.goodbye(), self.remote) {

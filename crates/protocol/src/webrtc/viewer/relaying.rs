@@ -1,9 +1,10 @@
-//! How a viewer uses the relay that its server announced: beside the direct way, as browsers do. ICE chooses.
+//! How a viewer uses the relay that its server announced: beside the direct way, as browsers do, and ICE chooses; or alone,
+//! as a browser does that is told `iceTransportPolicy: "relay"`.
 
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use throng_observation::{FailureReason, Observation, Refused};
+use throng_observation::{FailureReason, MediaPath, Observation, Refused};
 
 use super::{RELAY, State, Via, Viewer};
 use crate::participant::{Open, Opening, Output, Transmit};
@@ -22,7 +23,7 @@ pub(super) enum Relaying {
     /// The channel to it is being opened.
     Opening { account: RelayAccount, peers: Vec<SocketAddr> },
     /// TURN is spoken.
-    Open { relay: Box<Relay>, frames: Frames },
+    Open { relay: Box<Relay>, frames: Frames, path: MediaPath },
     /// It failed, or was given back.
     Over,
 }
@@ -32,6 +33,14 @@ impl Relaying {
     pub(super) fn allocated(&self) -> Option<(SocketAddr, SocketAddr)> {
         match self {
             Self::Open { relay, .. } => Some((relay.relayed()?, relay.local())),
+            _ => None,
+        }
+    }
+
+    /// The way of media through it.
+    pub(super) fn path(&self) -> Option<MediaPath> {
+        match self {
+            Self::Open { path, .. } => Some(*path),
             _ => None,
         }
     }
@@ -73,7 +82,7 @@ impl Viewer {
             return self.odd("relay", format!("{} is not used: one relay is enough", excerpt(&server.url)));
         }
         let open = match &place.carrier {
-            Carrier::Udp => Open::Datagrams { toward: vec![address] },
+            Carrier::Udp => Open::Datagrams { toward: vec![address], otherwise: None, gathers: false },
             Carrier::Tcp => Open::Stream { to: address, tls: None },
             Carrier::Tls(name) => Open::Stream { to: address, tls: Some(name.clone()) },
         };
@@ -88,9 +97,14 @@ impl Viewer {
         let Some(local) = opening.local else {
             return self.relay_closed(now, "its channel has no local address");
         };
+        let path = match account.carrier {
+            Carrier::Udp => MediaPath::RelayUdp,
+            Carrier::Tcp => MediaPath::RelayTcp,
+            Carrier::Tls(_) => MediaPath::RelayTls,
+        };
         let mut relay = Relay::new(now, local, account);
         peers.iter().for_each(|peer| relay.permit(now, *peer));
-        self.relaying = Relaying::Open { relay: Box::new(relay), frames: Frames::default() };
+        self.relaying = Relaying::Open { relay: Box::new(relay), frames: Frames::default(), path };
         self.drain_relay(now);
     }
 
@@ -151,7 +165,7 @@ impl Viewer {
         let server = relay.server();
         // Until the relay lets the peer through, ICE repeats what is dropped here.
         if let Some(bytes) = relay.wrap(now, to, bytes) {
-            self.outputs.push_back(Output::Send(RELAY, Transmit { to: server, bytes }));
+            self.outputs.push_back(Output::Send(RELAY, Transmit { to: server, from: None, bytes }));
         }
     }
 
@@ -170,7 +184,7 @@ impl Viewer {
             match relay.poll_output() {
                 None => return,
                 Some(RelayOutput::Send(bytes)) => {
-                    self.outputs.push_back(Output::Send(RELAY, Transmit { to: server, bytes }));
+                    self.outputs.push_back(Output::Send(RELAY, Transmit { to: server, from: None, bytes }));
                 }
                 Some(RelayOutput::Allocated(relayed)) => self.relay_allocated(now, relayed, local),
                 Some(RelayOutput::Odd(detail)) => self.odd("relay", detail),
@@ -213,6 +227,9 @@ impl Viewer {
         if matches!(self.state, State::Playing { .. }) && matches!(self.remote, Some((Via::Relay, _))) {
             return self.fail(now, FailureReason::MediaLost, &format!("the relay is gone: {why}"));
         }
+        if self.options.relay_only {
+            return self.fail(now, FailureReason::Ice, &format!("the relay, the only way allowed: {why}"));
+        }
         self.odd("relay", why);
         self.no_more_candidates(now);
     }
@@ -225,7 +242,7 @@ impl Viewer {
             let to = relay.server();
             while let Some(output) = relay.poll_output() {
                 if let RelayOutput::Send(bytes) = output {
-                    self.outputs.push_back(Output::Send(RELAY, Transmit { to, bytes }));
+                    self.outputs.push_back(Output::Send(RELAY, Transmit { to, from: None, bytes }));
                 }
             }
             self.outputs.push_back(Output::Close(RELAY));
