@@ -10,7 +10,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use throng_ring::{Event, LaneFds, LaneId, RingOptions};
 
-use crate::raised;
+use crate::{Holder, raised};
 
 /// What a consumer and its frames share. Frames keep the memory mapped for as long as they are held.
 type Shared = Arc<Mutex<throng_ring::Consumer>>;
@@ -114,7 +114,8 @@ impl Consumer {
         let start = Start(consumer.payload(frame.id).map_err(raised)?.as_ptr());
         drop(consumer);
         let hold = Mutex::new(Hold { views: 0, released: false, given_back: false });
-        Ok(Some(Frame { shared: Arc::clone(&self.shared), frame, start, hold }))
+        let holder = Holder::this_process();
+        Ok(Some(Frame { shared: Arc::clone(&self.shared), frame, start, hold, holder }))
     }
 
     /// What happened beside frames, oldest first, as a dict with "event" and "lane"; None if nothing did.
@@ -211,6 +212,7 @@ pub(crate) struct Frame {
     frame: throng_ring::Frame,
     start: Start,
     hold: Mutex<Hold>,
+    holder: Holder,
 }
 
 impl Frame {
@@ -219,7 +221,7 @@ impl Frame {
     }
 
     fn settle(&self, hold: &mut Hold) {
-        if hold.released && hold.views == 0 && !hold.given_back {
+        if hold.released && hold.views == 0 && !hold.given_back && self.holder.is_this_process() {
             hold.given_back = true;
             // Cannot be unknown: it was peeked, and is given back once.
             let _ = lock(&self.shared).release(self.frame.id);
@@ -229,6 +231,10 @@ impl Frame {
 
 impl Drop for Frame {
     fn drop(&mut self) {
+        // Before any lock: a thread that the fork left behind may have held it.
+        if !self.holder.is_this_process() {
+            return;
+        }
         let mut hold = self.hold();
         hold.released = true;
         self.settle(&mut hold);
@@ -289,7 +295,8 @@ impl Frame {
         pyo3::types::PyMemoryView::from(slf.as_any())
     }
 
-    /// Says that the frame is done with. No new views can be made; its room goes back with the last that is open.
+    /// Says that the frame is done with. No new views can be made; its room goes back with the last that is open. In a child
+    /// that inherited the frame through fork() its room stays the parent's.
     fn release(&self) {
         let mut hold = self.hold();
         hold.released = true;

@@ -17,6 +17,21 @@ fn raised(error: throng_ring::RingError) -> PyErr {
     RingError::new_err(error.to_string())
 }
 
+/// The process that holds a frame or a claim. A child that was forked meanwhile has a copy of the object, and drops it at
+/// the latest as it exits: what is shared stays as it is then, for it is the parent's.
+#[derive(Clone, Copy)]
+struct Holder(u32);
+
+impl Holder {
+    fn this_process() -> Self {
+        Self(std::process::id())
+    }
+
+    fn is_this_process(self) -> bool {
+        self.0 == std::process::id()
+    }
+}
+
 /// The compiled part of the package `throng_ring`.
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use throng_ring::{ClaimToken, Flags, FrameInfo, Policy, RingError};
 
 use crate::consumer::{adopt, fill, sleep_on};
-use crate::raised;
+use crate::{Holder, RingError as Raised, raised};
 
 /// A claim that waits for room looks this often for signals (Ctrl-C) and for a consumer that has gone.
 const SLICE: Duration = Duration::from_millis(50);
@@ -138,6 +138,7 @@ impl Producer {
         let info = FrameInfo { stream, kind, flags: Flags(flags), timestamp_ns, user_data };
         let open = |token| Claim {
             shared: Arc::clone(&self.shared),
+            holder: Holder::this_process(),
             len,
             open: Mutex::new(Open { token: Some(token), views: 0, given_up: false }),
         };
@@ -174,6 +175,7 @@ struct Open {
 #[pyclass(frozen, module = "throng_ring")]
 pub(crate) struct Claim {
     shared: Shared,
+    holder: Holder,
     len: usize,
     open: Mutex<Open>,
 }
@@ -185,6 +187,10 @@ impl Claim {
 
     /// Aborts the claim, or leaves that to the last view.
     fn give_up(&self) {
+        // Before any lock: a thread that a fork left behind may have held it.
+        if !self.holder.is_this_process() {
+            return;
+        }
         let mut open = self.open();
         open.given_up = true;
         let token = if open.views == 0 { open.token.take() } else { None };
@@ -219,6 +225,11 @@ impl Claim {
     /// would write into what the consumer reads.
     #[pyo3(signature = (len=None))]
     fn commit(&self, py: Python<'_>, len: Option<usize>) -> PyResult<()> {
+        if !self.holder.is_this_process() {
+            return Err(Raised::new_err(
+                "the claim is of the process that forked this one: claim in a producer that was made here",
+            ));
+        }
         let mut open = self.open();
         if open.views > 0 {
             return Err(PyBufferError::new_err(

@@ -43,6 +43,71 @@ def send(producer, data, **info):
         claim.data[:] = data
 
 
+# A program that forks with a frame or a claim in its hands. The child ends as programs do: what it inherited is dropped.
+FORKS = """
+import os, sys
+from throng_ring import Consumer, Producer, RingError
+
+def child(act=lambda: None):
+    if (pid := os.fork()) == 0:
+        act()
+        sys.exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+consumer = Consumer()
+lane, fd = consumer.add_lane(frame_bytes=1000, frames=4)
+producer = Producer.join(fd)
+producer.set_policy("drop_newest")
+
+def fill(byte):
+    sent = 0
+    while claim := producer.claim(1000):
+        with claim:
+            claim.data[:] = bytes([byte]) * 1000
+        sent += 1
+    return sent
+
+def refused():
+    try:
+        claim.commit()
+    except RingError as error:
+        assert "forked" in str(error), error
+    else:
+        raise AssertionError("a child committed its parent's claim")
+"""
+
+
+class Forks(unittest.TestCase):
+    def run_program(self, text):
+        subprocess.run([sys.executable, "-W", "error", "-c", FORKS + text], check=True, timeout=60)
+
+    def test_a_childs_exit_leaves_the_parent_its_frames(self):
+        self.run_program("""
+count = fill(1)
+frames = [consumer.peek() for _ in range(count)]
+views = [memoryview(frame) for frame in frames]
+give_back = lambda: [held.release() for held in views + frames]
+child()
+child(give_back)
+assert fill(2) == 0, "there is room where the parent reads"
+assert consumer.held == count and all(bytes(view) == bytes([1]) * 1000 for view in views)
+give_back()
+assert consumer.held == 0 and fill(3) == count
+assert bytes(consumer.peek()) == bytes([3]) * 1000
+""")
+
+    def test_a_childs_exit_leaves_the_parent_its_claim(self):
+        self.run_program("""
+claim = producer.claim(5)
+child()
+child(lambda: claim.abort())
+child(refused)
+claim.data[:] = b"whole"
+claim.commit()
+assert bytes(consumer.peek()) == b"whole"
+""")
+
+
 class Views(unittest.TestCase):
     def test_a_frame_arrives_as_it_was_written(self):
         consumer, producer = pair()

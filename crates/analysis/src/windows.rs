@@ -1,12 +1,13 @@
 //! Which stretches of a run are compared: the floor, the largest load that passed, the first that failed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use throng_observation::host::measured::Window;
 use throng_observation::run::RunData;
 use throng_observation::{Clause, Goal, HoldRow, Passed, Purpose, RunTime};
 
 use crate::capacity::Capacity;
+use crate::scene::whole_seconds;
 
 /// Shorter stretches are a moment, not a state.
 const SECONDS_MIN: i64 = 3;
@@ -102,6 +103,22 @@ impl Windows {
     pub fn users_at_knee(&self) -> Option<f64> {
         self.pass.or(self.fail).map(|stretch| stretch.users).filter(|users| *users > 0.0)
     }
+}
+
+/// The seconds at which the stretches that are compared begin and end, for any goal: what is added up across them can be
+/// compared no more.
+#[must_use]
+pub fn edges(run: &RunData) -> BTreeSet<i64> {
+    let mut edges = BTreeSet::new();
+    for goal in Goal::ALL {
+        let windows = Windows::of(run, goal);
+        let compared = [windows.base, windows.pass, windows.fail].into_iter().flatten();
+        for stretch in compared.chain(windows.holds_that_passed().copied()) {
+            let whole = whole_seconds(stretch.window);
+            edges.extend([whole.from_us, whole.until_us].map(|us| RunTime(us).second()));
+        }
+    }
+    edges
 }
 
 /// Whether people were to be served, and nobody was connected in any second of the run.

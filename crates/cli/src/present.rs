@@ -1,7 +1,8 @@
-//! What the objectives come to at present: the last seconds of media, everybody's joins so far. Kept beside the run
+//! What the objectives come to at present: the last seconds of media, the joins of those who came last. Kept beside the run
 //! folder, because reading that back would cost the more the longer the run is.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use throng_observation::run::{ParticipantId, Row, RunData, RunInfo, TrackRow};
@@ -12,8 +13,8 @@ use crate::report;
 
 /// How much of the run the present is, seconds.
 const SECONDS: i64 = 10;
-/// Participants beyond which a run of comers and goers is judged by those who came first.
-const PARTICIPANTS_MAX: usize = 100_000;
+/// Participants, and tracks, by which a run of comers and goers is judged: the last that came, or changed.
+const KEPT_MAX: usize = 20_000;
 
 /// The present of a run; clones share it.
 #[derive(Clone, Debug)]
@@ -22,14 +23,23 @@ pub(crate) struct Present(Arc<Mutex<Kept>>);
 #[derive(Debug)]
 struct Kept {
     run: RunData,
-    participants: HashMap<ParticipantId, usize>,
-    tracks: HashMap<(ParticipantId, TrackId), usize>,
+    participants: Places<ParticipantId>,
+    tracks: Places<(ParticipantId, TrackId)>,
+}
+
+/// Where the row of a key stands in its list.
+#[derive(Debug)]
+struct Places<K> {
+    by_key: HashMap<K, usize>,
+    keys: Vec<K>,
+    /// The place that is given away next when the list is full.
+    next: usize,
 }
 
 impl Present {
     pub(crate) fn new(info: RunInfo) -> Self {
         let run = RunData { info, ..RunData::default() };
-        Self(Arc::new(Mutex::new(Kept { run, participants: HashMap::new(), tracks: HashMap::new() })))
+        Self(Arc::new(Mutex::new(Kept { run, participants: Places::new(), tracks: Places::new() })))
     }
 
     /// Takes in a row on its way to the run folder.
@@ -56,7 +66,7 @@ impl Kept {
                 run.series.push((**row).clone());
             }
             Row::Participant(row) => {
-                put(&mut run.participants, &mut self.participants, row.participant, (**row).clone());
+                self.participants.put(&mut run.participants, row.participant, (**row).clone());
             }
             Row::Track(row) => {
                 // Objectives ask a track for its sums only.
@@ -65,20 +75,32 @@ impl Kept {
                     absolute_delay: OneWayDelay::default(),
                     ..(**row).clone()
                 };
-                put(&mut run.tracks, &mut self.tracks, (row.participant, row.track), sums);
+                self.tracks.put(&mut run.tracks, (row.participant, row.track), sums);
             }
             _ => {}
         }
     }
 }
 
-/// Puts `row` in the place of the one with the same key.
-fn put<K: Eq + std::hash::Hash, R>(rows: &mut Vec<R>, places: &mut HashMap<K, usize>, key: K, row: R) {
-    if let Some(kept) = places.get(&key).and_then(|at| rows.get_mut(*at)) {
-        *kept = row;
-    } else if rows.len() < PARTICIPANTS_MAX {
-        places.insert(key, rows.len());
-        rows.push(row);
+impl<K: Copy + Eq + Hash> Places<K> {
+    fn new() -> Self {
+        Self { by_key: HashMap::new(), keys: Vec::new(), next: 0 }
+    }
+
+    /// Puts `row` in the place of the one with the same key, or else of the one that has stood longest.
+    fn put<R>(&mut self, rows: &mut Vec<R>, key: K, row: R) {
+        if let Some(kept) = self.by_key.get(&key).and_then(|at| rows.get_mut(*at)) {
+            *kept = row;
+        } else if rows.len() < KEPT_MAX {
+            self.by_key.insert(key, rows.len());
+            self.keys.push(key);
+            rows.push(row);
+        } else if let (Some(given_up), Some(kept)) = (self.keys.get_mut(self.next), rows.get_mut(self.next)) {
+            self.by_key.remove(given_up);
+            self.by_key.insert(key, self.next);
+            (*given_up, *kept) = (key, row);
+            self.next = (self.next + 1) % KEPT_MAX;
+        }
     }
 }
 
@@ -87,6 +109,17 @@ mod tests {
     use super::*;
     use throng_observation::run::SeriesRow;
     use throng_observation::{MediaKind, TrackCounters};
+
+    #[test]
+    fn of_a_day_of_comers_and_goers_the_last_are_kept() {
+        let (mut places, mut rows) = (Places::new(), Vec::new());
+        for key in 0..3 * KEPT_MAX {
+            places.put(&mut rows, key, (key, false));
+            places.put(&mut rows, key, (key, true));
+        }
+        assert_eq!((rows.len(), places.by_key.len(), places.keys.len()), (KEPT_MAX, KEPT_MAX, KEPT_MAX));
+        assert!(rows.iter().all(|(key, is_new)| *is_new && *key >= 2 * KEPT_MAX));
+    }
 
     #[test]
     fn the_present_forgets_what_is_past() {

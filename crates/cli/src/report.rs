@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use throng_observation::run::{Ending, RunData};
-use throng_report::{RunOutcome, Summary};
+use throng_observation::run::{Ending, Row, RunData};
+use throng_report::{RunOutcome, Shown, Summary, csv, oven};
 use throng_scenario::Scenario;
-use throng_store::{RunFolder, StoreError};
+use throng_store::{RunFolder, StoreError, Table};
 
 use crate::args;
 use crate::exit::Exit;
@@ -35,7 +35,7 @@ pub(crate) fn remake(command: &args::Report) -> Result<Exit, Stop> {
 
 /// Reads the folder at `path`, writes the report's files into it, prints what is wanted, and says how it ends.
 pub(crate) fn make(path: &Path, wanted: &Wanted) -> Result<Exit, StoreError> {
-    let run = RunFolder::read(path)?;
+    let run = RunFolder::read_for(path, &mut Shown::default())?;
     let summary = summary(&run);
     let folder = RunFolder::open(path)?;
     let json = summary.to_json();
@@ -45,7 +45,8 @@ pub(crate) fn make(path: &Path, wanted: &Wanted) -> Result<Exit, StoreError> {
     } else {
         print(&throng_report::text::summary(&summary));
         if wanted.details {
-            print(&throng_report::oven::report(&run));
+            print(&oven::summary(&run));
+            details(path, &run)?;
         }
         if let Ok(page) = &written {
             print(&format!("\nreport  {}\n", page.display()));
@@ -56,20 +57,60 @@ pub(crate) fn make(path: &Path, wanted: &Wanted) -> Result<Exit, StoreError> {
 }
 
 /// Writes the report's files; the path of the page.
-fn put_all(folder: &RunFolder, run: &RunData, summary: &Summary, csv: bool) -> Result<PathBuf, StoreError> {
+fn put_all(folder: &RunFolder, run: &RunData, summary: &Summary, with_csv: bool) -> Result<PathBuf, StoreError> {
     folder.put("summary.json", summary.to_json())?;
     let page = folder.put("report.html", throng_report::html::render(run, summary))?;
-    if csv {
-        folder.put("series.csv", throng_report::csv::series(run))?;
-        folder.put("participants.csv", throng_report::csv::participants(run))?;
-        if let Some(pairs) = throng_report::csv::pairs(run) {
+    if with_csv {
+        put_table(folder, "series.csv", &csv::SERIES_COLUMNS, Table::Series, |row| match row {
+            Row::Series(row) => csv::series_line(run, row),
+            _ => String::new(),
+        })?;
+        put_table(folder, "participants.csv", &csv::PARTICIPANT_COLUMNS, Table::Participants, |row| match row {
+            Row::Participant(row) => csv::participant_line(run, row),
+            _ => String::new(),
+        })?;
+        if let Some(pairs) = csv::pairs(run) {
             folder.put("pairs.csv", pairs)?;
         }
         if !run.host.samples.is_empty() {
-            folder.put("server.csv", throng_report::csv::server(run))?;
+            folder.put("server.csv", csv::server(run))?;
         }
     }
     Ok(page)
+}
+
+/// Writes a table line by line as its rows are read: all of a day's would be hundreds of megabytes.
+fn put_table(
+    folder: &RunFolder,
+    name: &str,
+    columns: &[&str],
+    table: Table,
+    line: impl Fn(&Row) -> String,
+) -> Result<PathBuf, StoreError> {
+    folder.put_with(name, |file| {
+        let mut written = file.write_all(csv::header(columns).as_bytes());
+        RunFolder::each(folder.path(), table, |row| {
+            if written.is_ok() {
+                written = file.write_all(line(&row).as_bytes());
+            }
+            written.is_ok()
+        })?;
+        written.map_err(|error| StoreError::Io { path: folder.path().join(name), error })
+    })
+}
+
+/// Prints the paragraphs of all participants, each as its tracks are read.
+fn details(path: &Path, run: &RunData) -> Result<(), StoreError> {
+    let (mut details, begin) = oven::Details::of(run);
+    print(begin);
+    RunFolder::each(path, Table::Tracks, |row| {
+        if let Row::Track(track) = row {
+            print(&details.up_to(&track));
+        }
+        true
+    })?;
+    print(&details.rest());
+    Ok(())
 }
 
 /// The summary of a run, judged by the scenario stored with it.

@@ -29,7 +29,7 @@ const ENDING: Duration = Duration::from_secs(10);
 pub(crate) fn tap(command: &args::Tap) -> Result<Exit, Stop> {
     let interrupt = Interrupt::listen().map_err(|error| Stop::new(Exit::Invalid, error))?;
     // One that has ended will not begin to listen.
-    let is_over = RunFolder::read(&command.run).is_ok_and(|run| run.ending != Ending::Unfinished);
+    let is_over = RunFolder::outline(&command.run).is_ok_and(|run| run.ending != Ending::Unfinished);
     let program = Program { ffmpeg: command.ffmpeg.clone(), decoder: command.decoder.clone() };
     let options = TapOptions {
         decode: (command.decode || !command.keep).then_some(program),
@@ -52,7 +52,7 @@ pub(crate) fn tap(command: &args::Tap) -> Result<Exit, Stop> {
 
 /// The rows by the run's own seconds.
 fn of_run(folder: &Path, tapped: &Tapped) -> Result<Vec<DecodedRow>, StoreError> {
-    let started_at_unix_us = RunFolder::read(folder)?.info.started_at_unix_us;
+    let started_at_unix_us = RunFolder::outline(folder)?.info.started_at_unix_us;
     let second = |began_unix_us: i64| (began_unix_us - started_at_unix_us).div_euclid(1_000_000);
     Ok(tapped.rows.iter().map(|(began, row)| DecodedRow { second: second(*began), ..row.clone() }).collect())
 }
@@ -74,7 +74,7 @@ fn tell(tapped: &Tapped) {
 /// Makes the report again once the run has written its end.
 fn remake(folder: &Path) -> Result<(), StoreError> {
     let given_up_at = Instant::now() + PATIENCE;
-    while RunFolder::read(folder)?.ending == Ending::Unfinished && Instant::now() < given_up_at {
+    while RunFolder::outline(folder)?.ending == Ending::Unfinished && Instant::now() < given_up_at {
         std::thread::sleep(Duration::from_millis(200));
     }
     report::make(folder, &Wanted { json: false, csv: false, details: false }).map(drop)
@@ -174,7 +174,7 @@ fn keep_lost(folder: &Path, counts: &TapCounts) -> Result<(), StoreError> {
     if counts.lost.is_empty() {
         return Ok(());
     }
-    let known = RunFolder::read(folder)?.decoded;
+    let known = RunFolder::decoded(folder)?;
     let rows: Vec<DecodedRow> = counts
         .lost
         .iter()

@@ -13,7 +13,7 @@ use crate::collector::{Collector, Desk};
 use crate::config::{Casting, Join, RunConfig, Visit};
 use crate::consent;
 use crate::control::{Control, Waker};
-use crate::driver::{BATCHES_MAX, Duty, Hub, HubConfig, Reports, Worker};
+use crate::driver::{BATCHES_MAX, Duty, Hub, HubConfig, Joins, Reports, Worker, hush};
 use crate::live::Live;
 use crate::memory;
 use crate::signalling::Switchboard;
@@ -65,15 +65,18 @@ pub struct RunHandle {
 /// When the machine does not give what the threads need, or the plan contradicts itself.
 #[expect(clippy::needless_pass_by_value, reason = "the run keeps it: the caller gives it away")]
 pub fn run(
-    config: RunConfig,
+    mut config: RunConfig,
     casting: Arc<dyn Casting>,
     rows: SyncSender<Row>,
 ) -> Result<RunHandle, EngineError> {
     check(&config)?;
     let workers = workers(&config);
     memory::share_arenas(workers);
+    hush();
     let wakers = (0..workers).map(|_| Waker::new().map(Arc::new)).collect::<Result<Vec<_>, _>>()?;
     let planned = u32::try_from(config.joins.len()).unwrap_or(u32::MAX);
+    // A day of comers and goers is some hundred thousand joins: all threads look into the same plan.
+    let plan: Arc<[Join]> = std::mem::take(&mut config.joins).into();
     let control = Arc::new(Control::new(wakers.clone(), planned));
     let dialler = Arc::new(dialler(&config)?);
     let clock = RunClock { start: Instant::now() + config.lead };
@@ -93,7 +96,7 @@ pub fn run(
         clock,
         ends_at: config.ends_at,
         cohorts: config.cohorts,
-        joins: config.joins.clone(),
+        plan: Arc::clone(&plan),
         worst: config.live_participants,
         guards: config.guards,
         bad_if: config.bad_if,
@@ -116,14 +119,13 @@ pub fn run(
             reports: Reports::new(seen.clone()),
             tap: config.tap.clone().map(TapLine::new),
         };
-        let joins = (0..).zip(config.joins.iter().copied()).skip(number).step_by(workers).collect();
         let duty = Duty {
             clock,
             tick: config.tick,
             number,
             is_open: config.called_max > 0,
             ends_at: clock.instant(config.ends_at),
-            joins,
+            joins: Joins::new(Arc::clone(&plan), number, workers),
             casting: Arc::clone(&casting),
             control: Arc::clone(&control),
             inbox,

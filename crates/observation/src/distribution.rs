@@ -26,9 +26,13 @@ const COUNT_BITS: u32 = 20;
 /// An HDR histogram of non-negative microsecond (or unit-less) values, 2 significant digits, growing as needed.
 ///
 /// Two significant digits bound the error of any quantile to 1 % of its value. There are several of these a track, and
-/// most hold some dozens or hundreds of different values: until they are many, they are kept in a list.
-#[derive(Clone, Debug)]
-pub struct Distribution {
+/// most hold some dozens or hundreds of different values: until they are many, they are kept in a list. Rows of a run have
+/// half a dozen of which most are empty: an empty one is a word.
+#[derive(Clone, Debug, Default)]
+pub struct Distribution(Option<Box<Samples>>);
+
+#[derive(Clone, Debug, Default)]
+struct Samples {
     /// Which values were seen how often, ascending; empty when there is a histogram.
     cells: Vec<Cell>,
     histogram: Option<Box<Histogram<u32>>>,
@@ -54,17 +58,11 @@ pub struct Quantiles {
     pub max: f64,
 }
 
-impl Default for Distribution {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Distribution {
     /// An empty distribution.
     #[must_use]
     pub fn new() -> Self {
-        Self { cells: Vec::new(), histogram: None }
+        Self(None)
     }
 
     /// Adds one sample; the histogram grows to hold it.
@@ -81,19 +79,20 @@ impl Distribution {
 
     /// Adds to the list, if there is one that has room for it.
     fn list(&mut self, value: u64, count: u32) -> bool {
-        let Some(number) = Cell::number_of(value).filter(|_| self.histogram.is_none()) else { return false };
-        match self.cells.binary_search_by_key(&number, |cell| cell.number()) {
+        let Some(number) = Cell::number_of(value) else { return false };
+        let Samples { cells, histogram: None } = &mut **self.0.get_or_insert_default() else { return false };
+        match cells.binary_search_by_key(&number, |cell| cell.number()) {
             Ok(at) => {
-                let more = self.cells.get(at).and_then(|cell| cell.more(count));
-                let place = self.cells.get_mut(at).zip(more);
+                let more = cells.get(at).and_then(|cell| cell.more(count));
+                let place = cells.get_mut(at).zip(more);
                 place.map(|(cell, more)| *cell = more).is_some()
             }
-            Err(at) if self.cells.len() < CELLS_MAX => {
+            Err(at) if cells.len() < CELLS_MAX => {
                 let Some(cell) = Cell::new(number, count) else { return false };
-                if self.cells.len() == self.cells.capacity() {
-                    self.cells.reserve_exact((self.cells.len() / GROWTH).max(GROWTH));
+                if cells.len() == cells.capacity() {
+                    cells.reserve_exact((cells.len() / GROWTH).max(GROWTH));
                 }
-                self.cells.insert(at, cell);
+                cells.insert(at, cell);
                 true
             }
             Err(_) => false,
@@ -102,6 +101,7 @@ impl Distribution {
 
     /// Adds all samples of `other`.
     pub fn merge(&mut self, other: &Self) {
+        let Some(other) = other.0.as_deref() else { return };
         if let Some(histogram) = &other.histogram {
             // Both grow automatically, so adding cannot fail.
             let _ = self.laid_out().add(&**histogram);
@@ -112,8 +112,9 @@ impl Distribution {
     /// How many samples were recorded.
     #[must_use]
     pub fn count(&self) -> u64 {
-        let listed: u64 = self.cells.iter().map(|cell| u64::from(cell.count())).sum();
-        listed + self.histogram.as_ref().map_or(0, |histogram| histogram.len())
+        let Some(samples) = self.0.as_deref() else { return 0 };
+        let listed: u64 = samples.cells.iter().map(|cell| u64::from(cell.count())).sum();
+        listed + samples.histogram.as_ref().map_or(0, |histogram| histogram.len())
     }
 
     /// Whether nothing was recorded.
@@ -153,24 +154,26 @@ impl Distribution {
 
     /// Forgets all samples and keeps the memory.
     pub fn clear(&mut self) {
-        self.cells.clear();
-        if let Some(histogram) = &mut self.histogram {
+        let Some(samples) = self.0.as_deref_mut() else { return };
+        samples.cells.clear();
+        if let Some(histogram) = &mut samples.histogram {
             histogram.reset();
         }
     }
 
     /// The same as a histogram.
     fn histogram(&self) -> Cow<'_, Histogram<u32>> {
-        match &self.histogram {
-            Some(histogram) => Cow::Borrowed(histogram),
-            None => Cow::Owned(lay_out(&self.cells)),
+        match self.0.as_deref() {
+            Some(Samples { histogram: Some(histogram), .. }) => Cow::Borrowed(histogram),
+            Some(Samples { cells, histogram: None }) => Cow::Owned(lay_out(cells)),
+            None => Cow::Owned(lay_out(&[])),
         }
     }
 
     /// The histogram, which takes all samples from here on.
     fn laid_out(&mut self) -> &mut Histogram<u32> {
-        let cells = &mut self.cells;
-        self.histogram.get_or_insert_with(|| Box::new(lay_out(&std::mem::take(cells))))
+        let Samples { cells, histogram } = &mut **self.0.get_or_insert_default();
+        histogram.get_or_insert_with(|| Box::new(lay_out(&std::mem::take(cells))))
     }
 
     /// The HDR "V2" encoding, uncompressed; readable by every HdrHistogram library.
@@ -190,7 +193,17 @@ impl Distribution {
         let mut histogram: Histogram<u32> =
             Deserializer::new().deserialize(&mut bytes).map_err(|e| DistributionError(format!("{e:?}")))?;
         histogram.auto(true);
-        Ok(Self { cells: Vec::new(), histogram: Some(Box::new(histogram)) })
+        let mut few = Self::new();
+        let listed = histogram.iter_recorded().all(|seen| {
+            // Several values share a count there; the lowest of them is the one that a list keeps.
+            let lowest = histogram.lowest_equivalent(seen.value_iterated_to());
+            few.list(lowest, seen.count_at_value())
+        });
+        Ok(if listed { few } else { Self::of(histogram) })
+    }
+
+    fn of(histogram: Histogram<u32>) -> Self {
+        Self(Some(Box::new(Samples { cells: Vec::new(), histogram: Some(Box::new(histogram)) })))
     }
 }
 
@@ -282,13 +295,15 @@ mod tests {
             for quantile in (0..=1000).map(|n| f64::from(n) / 1000.0).filter(|_| samples > 0) {
                 assert_eq!(distribution.quantile(quantile), Some(histogram.value_at_quantile(quantile)));
             }
-            let whole = Distribution { cells: Vec::new(), histogram: Some(Box::new(histogram)) };
+            let whole = Distribution::of(histogram);
             assert_eq!(distribution.quantiles(1.0), whole.quantiles(1.0), "{samples}");
             assert_eq!(distribution.mean(), whole.mean());
             for (mut a, b) in [(distribution.clone(), &whole), (whole.clone(), &distribution)] {
                 a.merge(b);
                 assert_eq!(a.count(), 2 * u64::from(samples));
                 assert_eq!(a.quantile(0.5), whole.quantile(0.5));
+                let back = Distribution::from_bytes(&a.to_bytes()).unwrap();
+                assert_eq!((back.quantiles(1.0), back.mean()), (a.quantiles(1.0), a.mean()));
                 a.clear();
                 assert!(a.is_empty());
             }
@@ -299,11 +314,19 @@ mod tests {
     fn few_values_take_little_memory() {
         let mut d = Distribution::new();
         (0..1_000_000).for_each(|n| d.record(20_000 + n % 5_000));
-        assert!(d.histogram.is_none() && d.cells.len() <= 5_000 / 128 + 1);
+        assert!(listed(&d).is_some_and(|cells| cells <= 5_000 / 128 + 1));
         // Delays of anything up to a second, as on a machine that is too busy.
         let mut wide = Distribution::new();
         (0..1_000_000).for_each(|n| wide.record(10_000 + n));
-        assert!(wide.histogram.is_none() && wide.cells.len() * size_of::<Cell>() <= 4096);
+        assert!(listed(&wide).is_some_and(|cells| cells * size_of::<Cell>() <= 4096));
+        // What is read back from a run takes as little.
+        let back = Distribution::from_bytes(&wide.to_bytes()).unwrap();
+        assert_eq!((listed(&back), size_of::<Distribution>()), (listed(&wide), size_of::<usize>()));
+    }
+
+    /// The length of its list, while it is one.
+    fn listed(distribution: &Distribution) -> Option<usize> {
+        distribution.0.as_deref().filter(|samples| samples.histogram.is_none()).map(|samples| samples.cells.len())
     }
 
     #[test]

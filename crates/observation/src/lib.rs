@@ -16,6 +16,9 @@ pub use capture::{CaptureBasis, OneWayDelay, SENDER_CLOCK_EVENT, SENDER_CLOCK_PL
 mod track;
 pub use track::{Codec, MediaKind, TrackCounters, TrackId, TrackInterval, TrackTotals};
 
+mod folded;
+pub use folded::{FoldedKind, FoldedTracks, Sieve};
+
 mod sent;
 pub use sent::{SentCounters, SentInterval};
 

@@ -124,6 +124,9 @@ pub enum FailureReason {
     NotAllowed,
     /// This generator could not: no file descriptor, port or memory. Counts against us, never against the server.
     Generator,
+    /// A defect in throng, or in a library that it uses, ended this participant: it panicked. Counts against us, never
+    /// against the server.
+    Defect,
     /// The run ended before this participant had joined.
     NotStarted,
 }
@@ -153,6 +156,7 @@ impl FailureReason {
             Self::MediaLost => "media_lost".into(),
             Self::NotAllowed => "not_allowed".into(),
             Self::Generator => "generator".into(),
+            Self::Defect => "defect".into(),
             Self::NotStarted => "not_started".into(),
         }
     }
@@ -180,9 +184,16 @@ impl FailureReason {
             "media_lost" => Self::MediaLost,
             "not_allowed" => Self::NotAllowed,
             "generator" => Self::Generator,
+            "defect" => Self::Defect,
             "not_started" => Self::NotStarted,
             _ => Self::HttpStatus(key.strip_prefix("http_")?.parse().ok()?),
         })
+    }
+
+    /// Whether it is our own doing, of which nothing follows about the server.
+    #[must_use]
+    pub fn is_ours(&self) -> bool {
+        matches!(self, Self::Generator | Self::Defect)
     }
 }
 
@@ -264,6 +275,7 @@ mod tests {
             F::MediaLost,
             F::NotAllowed,
             F::Generator,
+            F::Defect,
             F::NotStarted,
         ] {
             assert_eq!(FailureReason::from_key(&reason.key()), Some(reason));

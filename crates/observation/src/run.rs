@@ -5,8 +5,8 @@
 use crate::canary::{CanaryData, CanaryRow};
 use crate::host::{HostData, HostRow};
 use crate::{
-    Codec, Distribution, ExperienceRow, FailureReason, HoldRow, IceState, Layer, MediaKind, OneWayDelay,
-    Outcome, Phase, RunTime, SentCounters, TrackCounters, TrackId,
+    Codec, Distribution, ExperienceRow, FailureReason, FoldedTracks, HoldRow, IceState, Layer, MediaKind,
+    OneWayDelay, Outcome, Phase, RunTime, SentCounters, TrackCounters, TrackId,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -403,8 +403,10 @@ pub struct RunData {
     pub holds: Vec<HoldRow>,
     /// Every participant.
     pub participants: Vec<ParticipantRow>,
-    /// Every track.
+    /// Every track but those of [`Self::folded`].
     pub tracks: Vec<TrackRow>,
+    /// Tracks that are known by what they come to together; none, unless whoever read the run wanted it so.
+    pub folded: FoldedTracks,
     /// Changes of layers in the order of their requests.
     pub layer_switches: Vec<LayerSwitchRow>,
     /// The generator's health.

@@ -159,6 +159,31 @@ impl TrackCounters {
             (lost, missing) => lost.or(missing),
         }
     }
+
+    /// Whether something of the track was due and nothing ever came.
+    #[must_use]
+    pub fn never_came(&self) -> bool {
+        self.missing_us > 0 && self.packets_received + self.packets_recovered == 0
+    }
+
+    /// Frozen ÷ active time; `None` when never active.
+    #[must_use]
+    pub fn freeze_ratio(&self) -> Option<f64> {
+        (self.active_us > 0).then(|| (self.freeze_us as f64 / self.active_us as f64).min(1.0))
+    }
+
+    /// Payload bits per second of active time; 0 when never active.
+    #[must_use]
+    pub fn payload_bps(&self) -> f64 {
+        if self.active_us == 0 { 0.0 } else { self.payload_bytes as f64 * 8e6 / self.active_us as f64 }
+    }
+
+    /// Adds another track of the same participant: they ran side by side, so their times do not add up.
+    pub fn add_beside(&mut self, other: &Self) {
+        let active_us = self.active_us.max(other.active_us);
+        *self += *other;
+        self.active_us = active_us;
+    }
 }
 
 impl AddAssign for TrackCounters {

@@ -134,13 +134,8 @@ pub(crate) fn summarise(run: &RunData, warm_up_s: f64) -> Option<CanarySummary> 
     if run.canary.browsers.is_empty() {
         return None;
     }
-    let from_second = warm_up_s.ceil() as i64;
-    let plays = |row: &&CanarySecondRow| row.video_active_us > 0 && row.second >= from_second;
-    let seen: Vec<&CanarySecondRow> = run.canary.seconds.iter().filter(plays).collect();
-    let is_video = |row: &&SeriesRow| row.kind == Some(MediaKind::Video) && row.counters.active_us > 0;
-    let of_browsers: BTreeSet<i64> = seen.iter().map(|row| row.second).collect();
-    let of_virtual: BTreeSet<i64> = run.series.iter().filter(is_video).map(|row| row.second).collect();
-    let seconds: BTreeSet<i64> = of_browsers.intersection(&of_virtual).copied().collect();
+    let seen: Vec<&CanarySecondRow> = playing(run, warm_up_s).collect();
+    let seconds = compared(run, warm_up_s);
     let (mut browser, mut virtual_) = (Side::default(), Side::default());
     seen.iter().filter(|row| seconds.contains(&row.second)).for_each(|row| browser.add_browser(row));
     let series = run.series.iter().filter(is_video).filter(|row| seconds.contains(&row.second));
@@ -160,6 +155,30 @@ pub(crate) fn summarise(run: &RunData, warm_up_s: f64) -> Option<CanarySummary> 
         decode_ms: ratio(sum(|row| row.decode_us) / 1e3, decoded),
         agreement: agreement(run, &browser, &virtual_),
     })
+}
+
+fn is_video(row: &&SeriesRow) -> bool {
+    row.kind == Some(MediaKind::Video) && row.counters.active_us > 0
+}
+
+/// What browsers that played saw, after the warm-up.
+fn playing(run: &RunData, warm_up_s: f64) -> impl Iterator<Item = &CanarySecondRow> {
+    let from_second = warm_up_s.ceil() as i64;
+    run.canary.seconds.iter().filter(move |row| row.video_active_us > 0 && row.second >= from_second)
+}
+
+/// The seconds in which browsers and virtual viewers both played: by these they are compared.
+fn compared(run: &RunData, warm_up_s: f64) -> BTreeSet<i64> {
+    let of_browsers: BTreeSet<i64> = playing(run, warm_up_s).map(|row| row.second).collect();
+    let of_virtual: BTreeSet<i64> = run.series.iter().filter(is_video).map(|row| row.second).collect();
+    of_browsers.intersection(&of_virtual).copied().collect()
+}
+
+/// Where stretches of compared seconds begin and end.
+pub(crate) fn edges(run: &RunData, warm_up_s: f64) -> Vec<i64> {
+    let seconds = compared(run, warm_up_s);
+    let begins = seconds.iter().filter(|second| !seconds.contains(&(*second - 1))).copied();
+    begins.chain(seconds.iter().map(|second| second + 1).filter(|next| !seconds.contains(next))).collect()
 }
 
 fn one(row: &CanaryBrowserRow) -> CanaryBrowser {

@@ -10,7 +10,7 @@ use throng_observation::{Distribution, Outcome, Phase, RunTime};
 use crate::figures::loss_ratio;
 use crate::pairs::Matrix;
 
-/// The columns of [`series`]; units stand in the names, delays are relative unless they say `one_way`.
+/// The columns of [`series_line`]; units stand in the names, delays are relative unless they say `one_way`.
 pub const SERIES_COLUMNS: [&str; 22] = [
     "second",
     "cohort",
@@ -36,7 +36,7 @@ pub const SERIES_COLUMNS: [&str; 22] = [
     "nack_sent",
 ];
 
-/// The columns of [`participants`]; every `_s` is seconds since the run's first intended join.
+/// The columns of [`participant_line`]; every `_s` is seconds since the run's first intended join.
 pub const PARTICIPANT_COLUMNS: [&str; 17] = [
     "participant",
     "cohort",
@@ -57,18 +57,22 @@ pub const PARTICIPANT_COLUMNS: [&str; 17] = [
     "local_address",
 ];
 
-/// A line for every second, cohort and kind; see [`SERIES_COLUMNS`].
+/// The first line of a table.
 #[must_use]
-pub fn series(run: &RunData) -> String {
-    let rows = run.series.iter().map(|row| series_row(run, row));
-    table(&SERIES_COLUMNS, rows)
+pub fn header(columns: &[&str]) -> String {
+    table(columns, std::iter::empty())
 }
 
-/// A line for every participant; see [`PARTICIPANT_COLUMNS`].
+/// A line of `series.csv`: a second, cohort and kind; see [`SERIES_COLUMNS`].
 #[must_use]
-pub fn participants(run: &RunData) -> String {
-    let rows = run.participants.iter().map(|row| participant_row(run, row));
-    table(&PARTICIPANT_COLUMNS, rows)
+pub fn series_line(run: &RunData, row: &SeriesRow) -> String {
+    line(&series_row(run, row))
+}
+
+/// A line of `participants.csv`; see [`PARTICIPANT_COLUMNS`].
+#[must_use]
+pub fn participant_line(run: &RunData, row: &ParticipantRow) -> String {
+    line(&participant_row(run, row))
 }
 
 /// The columns of [`server`]; labels are `name=value` with `;` between them.
@@ -81,7 +85,7 @@ pub fn server(run: &RunData) -> String {
         run.host.hosts.iter().map(|info| (info.host, info.name.as_str())).collect();
     let series: HashMap<SeriesId, &HostSeries> =
         run.host.series.iter().map(|series| (series.id, series)).collect();
-    let mut out = table(&SERVER_COLUMNS, std::iter::empty());
+    let mut out = header(&SERVER_COLUMNS);
     // What a series is stays the same over all its samples, which may be millions.
     for samples in run.host.samples.chunk_by(|a, b| a.series == b.series) {
         let Some(of) = samples.first().and_then(|first| series.get(&first.series)) else { continue };
@@ -212,12 +216,13 @@ fn number(value: Option<f64>) -> String {
 fn table(columns: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     let mut out = columns.join(",");
     out.push_str("\r\n");
-    for row in rows {
-        let cells: Vec<_> = row.iter().map(|cell| quoted(cell)).collect();
-        out.push_str(&cells.join(","));
-        out.push_str("\r\n");
-    }
+    rows.for_each(|row| out.push_str(&line(&row)));
     out
+}
+
+fn line(cells: &[String]) -> String {
+    let cells: Vec<_> = cells.iter().map(|cell| quoted(cell)).collect();
+    cells.join(",") + "\r\n"
 }
 
 /// Quotes what RFC 4180 wants quoted; a text that a spreadsheet would run as a formula gets an apostrophe, because
@@ -267,8 +272,10 @@ mod tests {
     #[test]
     fn every_line_has_every_column() {
         let run = crate::example::degraded();
-        let first_lines = |csv: String| csv.lines().take(2).map(|l| l.split(',').count()).collect::<Vec<_>>();
-        assert_eq!(first_lines(series(&run)), [SERIES_COLUMNS.len(); 2]);
-        assert_eq!(first_lines(participants(&run)), [PARTICIPANT_COLUMNS.len(); 2]);
+        let cells = |line: String| line.strip_suffix("\r\n").map(|line| line.split(',').count());
+        let (series, participants) = (Some(SERIES_COLUMNS.len()), Some(PARTICIPANT_COLUMNS.len()));
+        assert_eq!([header(&SERIES_COLUMNS), series_line(&run, &run.series[0])].map(cells), [series; 2]);
+        let first = participant_line(&run, &run.participants[0]);
+        assert_eq!([header(&PARTICIPANT_COLUMNS), first].map(cells), [participants; 2]);
     }
 }

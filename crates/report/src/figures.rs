@@ -1,7 +1,9 @@
 //! The run's rows added up once: what the summary, the objectives and the page are all made from.
 
 use throng_observation::run::{ParticipantRow, RunData, TrackRow};
-use throng_observation::{Distribution, MediaKind, OneWayDelay, Phase, RunTime, TrackCounters};
+use throng_observation::{
+    Distribution, FoldedTracks, MediaKind, OneWayDelay, Phase, RunTime, TrackCounters,
+};
 
 use crate::waits::Waits;
 
@@ -79,12 +81,12 @@ pub(crate) fn loss_ratio(counters: &TrackCounters) -> Option<f64> {
 
 /// Whether something of a track was due and nothing ever came.
 pub(crate) fn never_came(counters: &TrackCounters) -> bool {
-    counters.missing_us > 0 && counters.packets_received + counters.packets_recovered == 0
+    counters.never_came()
 }
 
 /// Frozen ÷ active time, of any counters; `None` when never active.
 pub(crate) fn freeze_ratio(counters: &TrackCounters) -> Option<f64> {
-    (counters.active_us > 0).then(|| (counters.freeze_us as f64 / counters.active_us as f64).min(1.0))
+    counters.freeze_ratio()
 }
 
 /// Everything that is added up from the rows.
@@ -96,6 +98,7 @@ pub(crate) struct Figures<'a> {
     pub(crate) connect: Waits,
     pub(crate) first_frame: Waits,
     pub(crate) tracks: &'a [TrackRow],
+    pub(crate) folded: &'a FoldedTracks,
     pub(crate) duration_s: f64,
 }
 
@@ -118,6 +121,7 @@ impl<'a> Figures<'a> {
             first_frame: Waits::of(intended.iter().copied(), &[Phase::FirstFrame], ended_ms),
             intended,
             tracks: &run.tracks,
+            folded: &run.folded,
             duration_s,
         }
     }
@@ -135,7 +139,7 @@ impl<'a> Figures<'a> {
 }
 
 /// How long the run lasted: as its ending says, or else to the last second that was written.
-fn duration_s(run: &RunData) -> f64 {
+pub(crate) fn duration_s(run: &RunData) -> f64 {
     let written = || {
         let seconds = run.crowd.iter().map(|row| row.second).chain(run.series.iter().map(|row| row.second));
         seconds.max().map_or(0.0, |second| (second + 1) as f64)

@@ -3,7 +3,7 @@
 //! The limits, and which of them a brief passing does not break, are [`throng_observation::limits`].
 
 use throng_analysis::capacity::Conclusion;
-use throng_observation::FailureReason;
+use throng_observation::{FailureReason, Outcome};
 use throng_observation::limits::{
     BAD_SECONDS_MIN, BAD_SECONDS_RATIO_MIN, HOST_DROPS_EVENT, Limit, MEMORY_EVENT,
 };
@@ -111,6 +111,7 @@ fn reasons(run: &RunData, health: &Generator) -> Vec<String> {
         reasons
             .push(format!("{failed} participants failed for want of our own descriptors, ports or memory"));
     }
+    reasons.extend(defects(run));
     reasons
 }
 
@@ -136,6 +137,17 @@ fn counted(limit: Limit, health: &Generator) -> Option<(u64, &'static str)> {
         }
         Limit::WorkerCpu | Limit::Lag | Limit::Steal => None,
     }
+}
+
+/// How many panicked, and what the first of them met.
+fn defects(run: &RunData) -> Option<String> {
+    let broken = run.participants.iter().filter_map(|row| match &row.outcome {
+        Some(Outcome::Failed(failure)) if failure.reason == FailureReason::Defect => Some(failure.detail.as_str()),
+        _ => None,
+    });
+    let (count, first) = broken.fold((0, None), |(count, first), detail| (count + 1, first.or(Some(detail))));
+    let people = if count == 1 { "1 participant" } else { &format!("{count} participants") };
+    first.map(|detail| format!("{people} ended by our own doing: {detail}"))
 }
 
 /// Each such event is a second in which the host threw frames away.
@@ -175,7 +187,7 @@ fn sustained_seconds(run: &RunData, limit: Limit) -> Option<(f64, usize, usize)>
 mod tests {
     use std::time::Duration;
 
-    use throng_observation::RunTime;
+    use throng_observation::{Failure, RunTime};
     use throng_observation::run::{Ending, EventRow};
 
     use super::*;
@@ -239,6 +251,17 @@ mod tests {
                 summary.headline
             );
         }
+    }
+
+    #[test]
+    fn who_met_a_defect_of_ours_says_nothing_about_the_server() {
+        let mut run = crate::example::healthy(10, 30);
+        let defect = Failure::new(FailureReason::Defect, "a defect in throng, at rtp.rs:7: no words");
+        run.participants[3].outcome = Some(Outcome::Failed(defect));
+        let summary = crate::summarise(&run, &[], Duration::ZERO);
+        assert_eq!(summary.outcome, RunOutcome::Invalid);
+        assert!(summary.headline.contains("1 participant ended by our own doing"), "{}", summary.headline);
+        assert!(summary.headline.contains("at rtp.rs:7"), "{}", summary.headline);
     }
 
     #[test]

@@ -81,9 +81,12 @@ fn freeze_quantile(figures: &Figures<'_>, quantile: f64) -> Option<f64> {
     let mut ratios: Vec<f64> = figures
         .intended
         .iter()
-        .filter_map(|row| match by_participant.get(&row.participant).and_then(freeze_ratio) {
-            None if row.failure().is_some() => Some(1.0),
-            ratio => ratio,
+        .filter_map(|row| {
+            let of_tracks = by_participant.get(&row.participant).and_then(freeze_ratio);
+            match of_tracks.or_else(|| figures.folded.freeze_ratio(row.participant)) {
+                None if row.failure().is_some() => Some(1.0),
+                ratio => ratio,
+            }
         })
         .collect();
     ratios.sort_by(f64::total_cmp);

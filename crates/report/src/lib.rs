@@ -41,6 +41,9 @@ pub use pairs::{FlowSummary, Pair, PairMedia, Pairs};
 
 mod server;
 
+mod shown;
+pub use shown::Shown;
+
 pub mod text;
 
 pub mod oven;

@@ -5,18 +5,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::slice::Iter;
 
-use throng_observation::run::{ParticipantId, RunData, TrackRow};
+use throng_observation::run::{ParticipantId, ParticipantRow, RunData, TrackRow};
 use throng_observation::units::{bit_rate, bytes, duration_ms};
 use throng_observation::{Distribution, MediaKind, Outcome, RunTime, TrackCounters};
 
-use crate::figures::Figures;
-
-/// The `<Summary>` of the whole run, then a paragraph for every participant.
-#[must_use]
-pub fn report(run: &RunData) -> String {
-    format!("{}{}", summary(run), details(run))
-}
+use crate::figures::{Figures, duration_s};
 
 /// The `<Summary>` block.
 #[must_use]
@@ -50,8 +45,8 @@ pub fn summary(run: &RunData) -> String {
     let fps = |milli: f64| format!("{:.2}", milli / 1e3);
     let _ = writeln!(out, "{}", spread("FPS", "", &figures.video.fps_milli, &fps));
     let (by_client, all) = by_client(run);
-    let mut bps = Distribution::new();
-    by_client.values().for_each(|sum| bps.record(rate_bps(sum) as u64));
+    let mut bps = run.folded.payload_bps().clone();
+    by_client.values().for_each(|sum| bps.record(sum.payload_bps() as u64));
     let _ = writeln!(out, "{}", spread("BPS", "", &bps, &bit_rate));
     let each = |total: f64| if clients == 0 { 0.0 } else { total / clients as f64 };
     let total_bytes = all.payload_bytes as f64;
@@ -63,29 +58,48 @@ pub fn summary(run: &RunData) -> String {
     out
 }
 
-/// The `<Details>` of every participant.
-#[must_use]
-pub fn details(run: &RunData) -> String {
-    let ended_s = Figures::of(run, 0.0).duration_s;
-    let mut tracks: BTreeMap<ParticipantId, Vec<&TrackRow>> = BTreeMap::new();
-    for track in &run.tracks {
-        tracks.entry(track.participant).or_default().push(track);
+/// The `<Details>` of every participant, told piece by piece: a day of comers and goers fills hundreds of megabytes.
+pub struct Details<'a> {
+    rest: Iter<'a, ParticipantRow>,
+    ended_s: f64,
+}
+
+impl<'a> Details<'a> {
+    /// The details of a run, and how they begin.
+    #[must_use]
+    pub fn of(run: &'a RunData) -> (Self, &'static str) {
+        (Self { rest: run.participants.iter(), ended_s: duration_s(run) }, "<Details>\n")
     }
-    let mut out = String::from("<Details>\n");
-    for row in &run.participants {
-        let state = match &row.outcome {
-            None => "unfinished".into(),
-            Some(Outcome::Completed) => "completed".into(),
-            Some(Outcome::Failed(failure)) => format!("failed, {failure}"),
-        };
-        let ran_s = row.ended_at.map_or(ended_s, RunTime::as_secs_f64) - row.intended_at.as_secs_f64();
-        let _ =
-            writeln!(out, "[client_{}]\n\trunning_time({:.0}s) {state}", row.participant.0, ran_s.max(0.0));
-        for track in tracks.get(&row.participant).into_iter().flatten() {
-            let _ = writeln!(out, "\t{}", track_line(track));
+
+    /// What comes next up to this track; tracks come in the order of their participants.
+    #[must_use]
+    pub fn up_to(&mut self, track: &TrackRow) -> String {
+        let mut out = self.people(|row| row.participant <= track.participant);
+        let _ = writeln!(out, "\t{}", track_line(track));
+        out
+    }
+
+    /// What is left when all tracks were told.
+    #[must_use]
+    pub fn rest(mut self) -> String {
+        self.people(|_| true)
+    }
+
+    fn people(&mut self, are_told: impl Fn(&ParticipantRow) -> bool) -> String {
+        let mut out = String::new();
+        while let Some(row) = self.rest.as_slice().first().filter(|row| are_told(row)) {
+            let state = match &row.outcome {
+                None => "unfinished".into(),
+                Some(Outcome::Completed) => "completed".into(),
+                Some(Outcome::Failed(failure)) => format!("failed, {failure}"),
+            };
+            let ended_s = row.ended_at.map_or(self.ended_s, RunTime::as_secs_f64);
+            let ran_s = (ended_s - row.intended_at.as_secs_f64()).max(0.0);
+            let _ = writeln!(out, "[client_{}]\n\trunning_time({ran_s:.0}s) {state}", row.participant.0);
+            self.rest.next();
         }
+        out
     }
-    out
 }
 
 fn track_line(track: &TrackRow) -> String {
@@ -104,26 +118,18 @@ fn track_line(track: &TrackRow) -> String {
         c.packets_received,
         c.packets_lost.max(0),
         bytes(c.payload_bytes as f64),
-        bit_rate(rate_bps(c)),
+        bit_rate(c.payload_bps()),
     )
 }
 
 fn by_client(run: &RunData) -> (BTreeMap<ParticipantId, TrackCounters>, TrackCounters) {
     let mut by_client: BTreeMap<_, TrackCounters> = BTreeMap::new();
-    let mut all = TrackCounters::default();
+    let mut all = *run.folded.counters();
     for track in &run.tracks {
-        let sum = by_client.entry(track.participant).or_default();
-        let active_us = sum.active_us.max(track.counters.active_us);
-        *sum += track.counters;
-        // Tracks of one client run side by side: their times do not add up.
-        sum.active_us = active_us;
+        by_client.entry(track.participant).or_default().add_beside(&track.counters);
         all += track.counters;
     }
     (by_client, all)
-}
-
-fn rate_bps(c: &TrackCounters) -> f64 {
-    if c.active_us == 0 { 0.0 } else { c.payload_bytes as f64 * 8e6 / c.active_us as f64 }
 }
 
 fn delay(us: f64) -> String {
@@ -146,7 +152,14 @@ mod tests {
 
     #[test]
     fn every_figure_of_the_old_tester_is_there() {
-        let text = report(&crate::example::degraded());
+        let run = crate::example::degraded();
+        let (mut details, begin) = Details::of(&run);
+        let mut text = summary(&run) + begin;
+        run.tracks.iter().for_each(|track| text.push_str(&details.up_to(track)));
+        text.push_str(&details.rest());
+        assert_eq!(text.matches("[client_").count(), run.participants.len());
+        let first = text.split("[client_1]").next().unwrap_or_default();
+        assert_eq!(first.matches("total_packets(").count(), 2, "{first}");
         for figure in [
             "Running time : 60s",
             "Number of clients : 100",

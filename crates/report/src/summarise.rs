@@ -219,16 +219,19 @@ fn phases(intended: &[&ParticipantRow]) -> Vec<PhaseTime> {
 
 fn media(run: &RunData, kind: MediaKind, figures: &KindFigures) -> Media {
     let tracks: Vec<_> = run.tracks.iter().filter(|track| track.kind == kind).collect();
-    let codecs: BTreeSet<_> = tracks.iter().map(|track| track.codec.name().to_owned()).collect();
+    let folded = run.folded.of(kind);
+    let mut codecs: BTreeSet<_> = tracks.iter().map(|track| track.codec.name()).collect();
+    codecs.extend(folded.codecs);
     let at = |distribution: &Distribution, q, scale: f64| {
         distribution.quantile(q).map(|value| value as f64 / scale)
     };
     let one_way = |q| figures.absolute_delay.quantile_us(q).map(|us| us as f64 / 1e3);
     let c = figures.counters;
     Media {
-        tracks: tracks.len() as u64,
-        codecs: codecs.into_iter().collect(),
-        tracks_missing: tracks.iter().filter(|track| never_came(&track.counters)).count() as u64,
+        tracks: tracks.len() as u64 + folded.tracks,
+        codecs: codecs.into_iter().map(str::to_owned).collect(),
+        tracks_missing: tracks.iter().filter(|track| never_came(&track.counters)).count() as u64
+            + folded.never_came,
         missing_ratio: c.missing_ratio(),
         loss_ratio: figures.loss_ratio(),
         loss_ratio_p95: at(&figures.loss_ppm, 0.95, 1e6),

@@ -7,8 +7,7 @@ use rusqlite::{Connection, OpenFlags, Row, TransactionBehavior};
 use throng_observation::run::{DecodedRow, ParticipantId};
 use throng_observation::{Codec, TrackId};
 
-use crate::StoreError;
-use crate::reader::list;
+use crate::{StoreError, schema};
 use crate::rows::{Cells, blob, int, opt, put};
 
 /// Columns of `decoded`.
@@ -89,11 +88,22 @@ fn values(row: &DecodedRow) -> Vec<Value> {
 }
 
 pub(crate) fn read_all(db: &Connection) -> rusqlite::Result<Vec<DecodedRow>> {
+    let mut all = Vec::new();
+    each(db, |row| all.push(row))?;
+    Ok(all)
+}
+
+/// Shows `each` every row, by second, participant and track.
+pub(crate) fn each(db: &Connection, mut each: impl FnMut(DecodedRow)) -> rusqlite::Result<()> {
     let has_table = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'decoded'";
     if db.query_row(has_table, [], |row| row.get::<_, i64>(0))? == 0 {
-        return Ok(Vec::new());
+        return Ok(());
     }
-    list(db, "decoded", &DECODED, "second, participant, track", read)
+    let mut statement = db.prepare(&schema::select("decoded", &DECODED, "second, participant, track"))?;
+    for row in statement.query_map([], read)? {
+        each(row?);
+    }
+    Ok(())
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<DecodedRow> {

@@ -1,17 +1,28 @@
 //! The folder itself: making one, reading one, and putting the report's files into it.
 
 use std::fs;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use throng_observation::run::{DecodedRow, RunData, RunInfo};
+use throng_observation::Sieve;
+use throng_observation::run::{DecodedRow, Row, RunData, RunInfo};
 
-use crate::{RunWriter, StoreError, decoded, reader};
+use crate::{RunWriter, StoreError, Table, decoded, reader, sieved};
 
 /// The format of `run.db` that this throng writes, and the newest that it reads.
 pub const FORMAT: u32 = 1;
 
 /// The database's name inside a run folder.
 pub(crate) const DATABASE: &str = "run.db";
+
+/// The database of the run at `path`.
+fn database(path: &Path) -> Result<PathBuf, StoreError> {
+    if !path.is_dir() {
+        return Err(StoreError::NoFolder(path.to_owned()));
+    }
+    let database = path.join(DATABASE);
+    if database.is_file() { Ok(database) } else { Err(StoreError::NoRun(path.to_owned())) }
+}
 
 /// Makes the empty file, so that two writers told to use one name do not share it.
 fn claim(database: &Path, taken: impl FnOnce() -> StoreError) -> Result<(), StoreError> {
@@ -85,15 +96,44 @@ impl RunFolder {
     /// # Errors
     /// See the variants of [`StoreError`]: no such folder, no run in it, not a run, a newer format, damaged.
     pub fn read(path: impl AsRef<Path>) -> Result<RunData, StoreError> {
-        let path = path.as_ref();
-        if !path.is_dir() {
-            return Err(StoreError::NoFolder(path.to_owned()));
-        }
-        let database = path.join(DATABASE);
-        if !database.is_file() {
-            return Err(StoreError::NoRun(path.to_owned()));
-        }
-        reader::read(&database)
+        reader::read(&database(path.as_ref())?)
+    }
+
+    /// Reads a run for a report, in the memory of what that shows: what `sieve` does not want one by one is added up as it is
+    /// read. The addresses of participants are left out.
+    ///
+    /// # Errors
+    /// As [`RunFolder::read`].
+    pub fn read_for(path: impl AsRef<Path>, sieve: &mut dyn Sieve) -> Result<RunData, StoreError> {
+        sieved::read(&database(path.as_ref())?, sieve)
+    }
+
+    /// Reads what is known of a run as a whole, and the steps of its search, and none of its other rows.
+    ///
+    /// # Errors
+    /// As [`RunFolder::read`].
+    pub fn outline(path: impl AsRef<Path>) -> Result<RunData, StoreError> {
+        reader::outline(&database(path.as_ref())?)
+    }
+
+    /// What decoders made of the tapped tracks of a run.
+    ///
+    /// # Errors
+    /// As [`RunFolder::read`].
+    pub fn decoded(path: impl AsRef<Path>) -> Result<Vec<DecodedRow>, StoreError> {
+        reader::at_one_moment(&database(path.as_ref())?, decoded::read_all)
+    }
+
+    /// Shows `each` the rows of a table, one after the other, until it answers that it has enough.
+    ///
+    /// # Errors
+    /// As [`RunFolder::read`].
+    pub fn each(
+        path: impl AsRef<Path>,
+        table: Table,
+        mut each: impl FnMut(Row) -> bool,
+    ) -> Result<(), StoreError> {
+        sieved::each(&database(path.as_ref())?, table, &mut each)
     }
 
     /// Adds what decoders made of tapped tracks to the run at `path`, while it goes on or after it; rows of the same
@@ -130,15 +170,33 @@ impl RunFolder {
     /// # Errors
     /// [`StoreError::Io`] when it could not be written.
     pub fn put(&self, name: &str, contents: impl AsRef<[u8]>) -> Result<PathBuf, StoreError> {
+        self.put_with(name, |file| {
+            file.write_all(contents.as_ref()).map_err(|error| StoreError::Io { path: self.path.join(name), error })
+        })
+    }
+
+    /// The same of a file that `write` writes piece by piece.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] when it could not be written, and what `write` fails with.
+    pub fn put_with(
+        &self,
+        name: &str,
+        write: impl FnOnce(&mut dyn Write) -> Result<(), StoreError>,
+    ) -> Result<PathBuf, StoreError> {
         let target = self.path.join(name);
         let unfinished = self.path.join(format!(".{name}.unfinished"));
-        fs::write(&unfinished, contents).and_then(|()| fs::rename(&unfinished, &target)).map_err(
-            |error| {
-                // What could be written is of no use, and would hold the room that the next try needs.
-                let _ = fs::remove_file(&unfinished);
-                StoreError::Io { path: target.clone(), error }
-            },
-        )?;
-        Ok(target)
+        let named = |error| StoreError::Io { path: target.clone(), error };
+        let written = (|| {
+            let mut file = BufWriter::new(fs::File::create(&unfinished).map_err(named)?);
+            write(&mut file)?;
+            file.flush().map_err(named)?;
+            fs::rename(&unfinished, &target).map_err(named)
+        })();
+        if written.is_err() {
+            // What could be written is of no use, and would hold the room that the next try needs.
+            let _ = fs::remove_file(&unfinished);
+        }
+        written.map(|()| target)
     }
 }

@@ -26,3 +26,6 @@ mod host;
 mod search;
 
 mod reader;
+
+mod sieved;
+pub use sieved::Table;

@@ -11,6 +11,27 @@ use crate::{FORMAT, StoreError, canary, decoded, host, rows, schema, search};
 
 /// Reads the run at `path`.
 pub(crate) fn read(path: &Path) -> Result<RunData, StoreError> {
+    at_one_moment(path, |db| {
+        let mut run = read_most(db)?;
+        let (participants, series, tracks) = (Participants::All.columns(), series(db)?, tracks(db)?);
+        run.participants = list(db, "participant", &participants, "participant", rows::read_participant)?;
+        run.series = list(db, "series", &series, "second, cohort, kind DESC", rows::read_series)?;
+        run.tracks = list(db, "track", &tracks, "participant, track", rows::read_track)?;
+        run.decoded = decoded::read_all(db)?;
+        Ok(run)
+    })
+}
+
+/// Reads what is known of a run as a whole, and the steps of its search; its rows stay where they are.
+pub(crate) fn outline(path: &Path) -> Result<RunData, StoreError> {
+    at_one_moment(path, |db| Ok(RunData { holds: search::read_all(db)?.1, ..whole(&facts(db)?)? }))
+}
+
+/// Reads with `act`, whoever closed the run and however it was cut off.
+pub(crate) fn at_one_moment<T>(
+    path: &Path,
+    act: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+) -> Result<T, StoreError> {
     let named = |error| match StoreError::from_sql(path, error) {
         // A table or column that is not there, a cell of another type: someone's hands or a bad disk.
         StoreError::Sql { path, error } if !is_access(&error) => {
@@ -25,9 +46,9 @@ pub(crate) fn read(path: &Path) -> Result<RunData, StoreError> {
     check_identity(&db, path)?;
     // One transaction, so that a run which is still going on is read at one moment.
     let moment = db.transaction().map_err(named)?;
-    let data = read_all(&moment).map_err(named)?;
+    let read = act(&moment).map_err(named)?;
     moment.finish().map_err(named)?;
-    Ok(data)
+    Ok(read)
 }
 
 fn is_access(error: &rusqlite::Error) -> bool {
@@ -61,11 +82,10 @@ pub(crate) fn check_identity(db: &Connection, path: &Path) -> Result<(), StoreEr
     }
 }
 
-fn read_all(db: &Connection) -> rusqlite::Result<RunData> {
-    let facts = facts(db)?;
-    let (experience, holds) = search::read_all(db)?;
+/// What is known of the run as a whole.
+fn whole(facts: &Facts) -> rusqlite::Result<RunData> {
     Ok(RunData {
-        info: info(&facts)?,
+        info: info(facts)?,
         ending: match facts.text("ending").as_str() {
             "complete" => Ending::Complete,
             "interrupted" => Ending::Interrupted,
@@ -74,32 +94,53 @@ fn read_all(db: &Connection) -> rusqlite::Result<RunData> {
         },
         ended_at: facts.number("ended_at_us").map(RunTime),
         rows_lost: facts.number("rows_lost").and_then(|lost| u64::try_from(lost).ok()).unwrap_or(0),
+        ..RunData::default()
+    })
+}
+
+/// All but participants, series, tracks and what decoders made of them, of which a long run has very many.
+pub(crate) fn read_most(db: &Connection) -> rusqlite::Result<RunData> {
+    let (experience, holds) = search::read_all(db)?;
+    Ok(RunData {
         crowd: list(db, "crowd", &schema::CROWD, "second, cohort", rows::read_crowd)?,
-        series: list(
-            db,
-            "series",
-            &with_known_counters(db, "series", &schema::SERIES)?,
-            "second, cohort, kind DESC",
-            rows::read_series,
-        )?,
         sent: list(db, "sent", &schema::SENT, "second, cohort, kind DESC", rows::read_sent)?,
-        participants: list(db, "participant", &schema::PARTICIPANT, "participant", rows::read_participant)?,
-        tracks: list(
-            db,
-            "track",
-            &with_known_counters(db, "track", &schema::TRACK)?,
-            "participant, track",
-            rows::read_track,
-        )?,
         layer_switches: layer_switches(db)?,
         generator: list(db, "generator", &schema::GENERATOR, "second, worker", rows::read_generator)?,
         events: list(db, "event", &schema::EVENT, "at_us, rowid", rows::read_event)?,
         experience,
         holds,
-        decoded: decoded::read_all(db)?,
         canary: canary::read_all(db)?,
         host: host::read_all(db)?,
+        ..whole(&facts(db)?)?
     })
+}
+
+/// The columns of `series` that this run has.
+pub(crate) fn series(db: &Connection) -> rusqlite::Result<Vec<&'static str>> {
+    with_known_counters(db, "series", &schema::SERIES)
+}
+
+/// The columns of `track` that this run has.
+pub(crate) fn tracks(db: &Connection) -> rusqlite::Result<Vec<&'static str>> {
+    with_known_counters(db, "track", &schema::TRACK)
+}
+
+/// What is wanted of participants.
+pub(crate) enum Participants {
+    All,
+    /// Not their addresses, which only a table of them has.
+    WithoutAddresses,
+}
+
+impl Participants {
+    pub(crate) fn columns(&self) -> [&'static str; schema::PARTICIPANT.len()] {
+        match self {
+            Self::All => schema::PARTICIPANT,
+            Self::WithoutAddresses => {
+                schema::PARTICIPANT.map(|column| if column == "local_address" { "NULL" } else { column })
+            }
+        }
+    }
 }
 
 /// `columns` and then those of the counters; nothing was missing where the folder is older than that column.

@@ -70,7 +70,7 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         .seen();
     }
     // Nobody said no. Who fails all the same at the same number may have met a ceiling that is silent.
-    let (others, said) = failed(scene, |reason| !matches!(reason, FailureReason::Generator));
+    let (others, said) = failed(scene, |reason| !reason.is_ours());
     if others.fail() == 0.0 {
         return Seen::Fine("Refusals: the server refused nobody".into());
     }

@@ -78,7 +78,8 @@ fn by_reason<'a>(all: &[&'a ParticipantRow]) -> Vec<(FailureReason, Vec<&'a Fail
     let mut reasons: BTreeMap<String, (FailureReason, Vec<&Failure>)> = BTreeMap::new();
     for row in all {
         if let Some(Outcome::Failed(failure)) = &row.outcome
-            && !matches!(failure.reason, FailureReason::Generator | FailureReason::NotStarted)
+            && !failure.reason.is_ours()
+            && failure.reason != FailureReason::NotStarted
         {
             let of =
                 reasons.entry(failure.reason.key()).or_insert_with(|| (failure.reason.clone(), Vec::new()));
@@ -116,7 +117,9 @@ fn what(reason: &FailureReason) -> &'static str {
         FailureReason::Dtls => "DTLS did not complete",
         FailureReason::NoMedia | FailureReason::MediaLost => "no media came",
         FailureReason::NotAllowed => "the target is not allowed",
-        FailureReason::Generator | FailureReason::NotStarted => "the generator could not",
+        FailureReason::Generator | FailureReason::Defect | FailureReason::NotStarted => {
+            "the generator could not"
+        }
     }
 }
 

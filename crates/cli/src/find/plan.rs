@@ -303,7 +303,7 @@ pub(super) fn bad_if(scenario: &Scenario) -> BadIf {
 
 /// The holds of a search that was cut off, as of before this run.
 pub(super) fn earlier(folder: &Path) -> Result<Vec<HoldRow>, Stop> {
-    let run = RunFolder::read(folder).map_err(Stop::usage)?;
+    let run = RunFolder::outline(folder).map_err(Stop::usage)?;
     let ended: Vec<_> = run.holds.into_iter().filter(|hold| hold.until.is_some()).collect();
     let Some(end) = ended.iter().filter_map(|hold| hold.until).max() else {
         return Err(Stop::usage(format!("{} holds no search that could go on", folder.display())));

@@ -19,6 +19,7 @@ mod layers;
 mod lesson;
 mod link;
 mod livekit;
+mod long_run;
 mod media_address;
 mod missing;
 mod oven_media_engine;

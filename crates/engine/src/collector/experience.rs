@@ -101,6 +101,15 @@ pub(super) fn count(rows: &mut [ExperienceRow], cohort: CohortId, fared: Fared) 
     }
 }
 
+/// Adds those of a cohort who failed long ago, and should be served still, to its row.
+pub(super) fn count_lost(row: &mut ExperienceRow, lost: u32) {
+    row.users += lost;
+    row.bad += lost;
+    if let Some(count) = row.clauses.get_mut(Clause::NotConnected as usize) {
+        *count += lost;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

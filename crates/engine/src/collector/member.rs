@@ -73,7 +73,7 @@ struct Track {
     counters: TrackCounters,
     /// Time in which frames were due, microseconds.
     frames_due_us: u64,
-    relative_delay_us: Option<Box<Distribution>>,
+    relative_delay_us: Distribution,
     absolute_delay: Option<Box<OneWayDelay>>,
     jitter_us: Option<u32>,
     oven_delay_us: Option<u32>,
@@ -215,6 +215,16 @@ impl Member {
     /// When it was mute last.
     pub(super) fn silence(&self, kind: MediaKind) -> Silence {
         self.silences[kind as usize]
+    }
+
+    /// Whether it failed.
+    pub(super) fn has_failed(&self) -> bool {
+        matches!(self.state, State::Ended(_, Outcome::Failed(_)))
+    }
+
+    /// Until when it was to be served; `None`: to the end of the run.
+    pub(super) fn served_until(&self) -> Option<RunTime> {
+        [self.join.leave_at, self.dismissed_at].into_iter().flatten().min()
     }
 
     /// Whether it was gone by then.
@@ -461,7 +471,7 @@ impl Track {
             first_frame_at: None,
             counters: TrackCounters::default(),
             frames_due_us: 0,
-            relative_delay_us: None,
+            relative_delay_us: Distribution::new(),
             absolute_delay: None,
             jitter_us: None,
             oven_delay_us: None,
@@ -481,10 +491,8 @@ impl Track {
         self.last_delay_us_max = interval.relative_delay_us.iter().copied().max();
         self.jitter_us = interval.jitter_us.or(self.jitter_us);
         self.oven_delay_us = interval.oven_delay_us.or(self.oven_delay_us);
-        // Most servers give no capture time; a histogram that stays empty would only cost memory.
-        for delay in &interval.relative_delay_us {
-            self.relative_delay_us.get_or_insert_default().record(u64::from(*delay));
-        }
+        interval.relative_delay_us.iter().for_each(|us| self.relative_delay_us.record(u64::from(*us)));
+        // Most servers give no capture time.
         if let Some(basis) = interval.capture_basis {
             let absolute = self.absolute_delay.get_or_insert_default();
             interval.absolute_delay_us.iter().for_each(|us| absolute.record(basis, *us));
@@ -500,7 +508,7 @@ impl Track {
             from: self.from.as_deref().map(str::to_owned),
             first_frame_at: self.first_frame_at,
             counters: self.counters,
-            relative_delay_us: self.relative_delay_us.as_deref().cloned().unwrap_or_default(),
+            relative_delay_us: self.relative_delay_us.clone(),
             absolute_delay: self.absolute_delay.as_deref().cloned().unwrap_or_default(),
             fps: fps(&self.counters, self.frames_due_us),
             jitter_us: self.jitter_us,

@@ -8,6 +8,7 @@ use std::time::Instant;
 use throng_observation::{MediaKind, RunTime, TrackInterval};
 
 use super::Collector;
+use super::members::Sender;
 
 /// When a participant last meant to send nothing of a kind.
 #[derive(Clone, Copy, Debug, Default)]
@@ -74,12 +75,15 @@ impl Collector {
         let for_us = |since: Instant| began.0 - self.desk.clock.run_time(since).0;
         let due_for_us = interval.missing_since.map(for_us);
         let awaited_for_us = interval.first_frame_awaited_since.map(for_us);
-        let receiver = self.members.get(who as usize);
+        let receiver = self.members.get(who);
         let sender = receiver.and_then(|receiver| receiver.sender_of(interval.track));
-        let sender = sender.and_then(|sender| self.members.get(sender.0 as usize));
-        let is_meant = sender.is_some_and(|sender| {
-            sender.ended_before(ended) || sender.silence(interval.kind).covers(began, ended, patience_us)
-        });
+        let is_meant = match sender.map_or(Sender::Unknown, |sender| self.members.sender(sender)) {
+            Sender::Here(sender) => {
+                sender.ended_before(ended) || sender.silence(interval.kind).covers(began, ended, patience_us)
+            }
+            Sender::Gone => true,
+            Sender::Unknown => false,
+        };
         judge(interval, due_for_us, awaited_for_us, patience_us, is_meant)
     }
 }

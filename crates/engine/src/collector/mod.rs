@@ -3,8 +3,10 @@
 
 mod experience;
 mod generator;
+mod gone;
 mod last_seconds;
 mod member;
+mod members;
 mod missing;
 mod pauses;
 mod picture;
@@ -17,8 +19,8 @@ use std::time::{Duration, Instant};
 
 use throng_observation::run::{CohortId, Ending, EventRow, LayerSwitchRow, ParticipantId, Row};
 use throng_observation::{
-    BadIf, Distribution, ExperienceRow, Failure, FailureReason, LayerSwitch, MediaPath, Observation, Outcome,
-    Phase, Refused, RunTime, SentInterval, TrackInterval,
+    BadIf, Distribution, ExperienceRow, FailureReason, LayerSwitch, MediaPath, Observation, Outcome, Phase,
+    Refused, RunTime, SentInterval, TrackInterval,
 };
 
 use crate::clock::RunClock;
@@ -30,7 +32,7 @@ use crate::guards::{JoinWatch, LoadWatch};
 use crate::live::{Live, Stage};
 use crate::run::RunEnd;
 use generator::Health;
-use member::Member;
+use members::Members;
 use seconds::Seconds;
 
 /// How long after its end a second is closed.
@@ -53,7 +55,8 @@ pub(crate) struct Desk {
     pub(crate) clock: RunClock,
     pub(crate) ends_at: RunTime,
     pub(crate) cohorts: u16,
-    pub(crate) joins: Vec<Join>,
+    /// The joins of the plan, in order of time.
+    pub(crate) plan: Arc<[Join]>,
     pub(crate) worst: usize,
     pub(crate) guards: Guards,
     pub(crate) bad_if: BadIf,
@@ -65,7 +68,7 @@ pub(crate) struct Desk {
 /// The collector's books.
 pub(crate) struct Collector {
     desk: Desk,
-    members: Vec<Member>,
+    members: Members,
     seconds: Seconds,
     /// The next second to close.
     open: i64,
@@ -84,10 +87,10 @@ pub(crate) struct Collector {
 
 impl Collector {
     pub(crate) fn new(desk: Desk) -> Self {
-        let members = desk.joins.iter().map(Member::new).collect();
+        let members = Members::new(Arc::clone(&desk.plan), desk.cohorts);
         let seconds = Seconds::new(desk.cohorts);
         let mut picture = Live { ends_at: desk.ends_at, ..Live::default() };
-        picture.crowd.planned = u32::try_from(desk.joins.len()).unwrap_or(u32::MAX);
+        picture.crowd.planned = u32::try_from(members.planned()).unwrap_or(u32::MAX);
         let (joins, load) = (JoinWatch::new(desk.guards), LoadWatch::new(desk.guards));
         Self {
             desk,
@@ -156,16 +159,13 @@ impl Collector {
     fn take_news(&mut self) {
         for order in self.desk.control.crowd.news() {
             match order {
-                Order::Join(_, join) => {
-                    self.members.push(Member::new(&join));
-                    self.desk.joins.push(join);
+                Order::Join(who, join) => {
+                    self.members.called(who, &join);
                     self.picture.crowd.planned = self.picture.crowd.planned.saturating_add(1);
                 }
                 Order::Dismiss(who) => {
                     let now = self.now();
-                    if let Some(member) = self.members.get_mut(who as usize) {
-                        member.dismissed(now);
-                    }
+                    self.members.dismissed(who, now);
                 }
             }
         }
@@ -175,12 +175,12 @@ impl Collector {
         match seen {
             Seen::Started { who, at } => {
                 let at = self.desk.clock.run_time(at);
-                if let Some(member) = self.members.get_mut(who as usize) {
+                if let Some(member) = self.members.begins(who) {
                     member.started(at, &mut self.seconds);
                 }
             }
             Seen::LocalAddress { who, address } => {
-                if let Some(member) = self.members.get_mut(who as usize) {
+                if let Some(member) = self.members.get_mut(who) {
                     member.local_address.get_or_insert(address);
                 }
             }
@@ -202,7 +202,7 @@ impl Collector {
         match observation {
             Observation::Reached(phase, moment) => {
                 let moment = clock.run_time(moment);
-                let Some(member) = self.members.get_mut(who as usize) else { return };
+                let Some(member) = self.members.get_mut(who) else { return };
                 let was_connected = member.was_connected();
                 let Some(since_intended_us) = member.reached(phase, moment, &mut self.seconds) else {
                     return;
@@ -217,29 +217,29 @@ impl Collector {
                 }
             }
             Observation::Ice(state) => {
-                if let Some(member) = self.members.get_mut(who as usize) {
+                if let Some(member) = self.members.get_mut(who) {
                     member.ice(state, clock.run_time(at), &mut self.seconds);
                 }
             }
             Observation::Path(path) => *self.paths.entry(path).or_default() += 1,
             Observation::TrackOpened { track, kind, codec } => {
-                if let Some(member) = self.members.get_mut(who as usize) {
+                if let Some(member) = self.members.get_mut(who) {
                     member.track_opened(track, kind, codec);
                 }
             }
             Observation::Interval(interval) => self.interval(who, *interval),
             Observation::Mutes { kind, is_muted, at } => {
-                if let Some(member) = self.members.get_mut(who as usize) {
+                if let Some(member) = self.members.get_mut(who) {
                     member.mutes(kind, is_muted, clock.run_time(at));
                 }
             }
             Observation::TrackFrom { track, from } => {
-                if let Some(member) = self.members.get_mut(who as usize) {
+                if let Some(member) = self.members.get_mut(who) {
                     member.track_from(track, from);
                 }
             }
             Observation::TrackFirstFrame { track, at } => {
-                if let Some(member) = self.members.get_mut(who as usize) {
+                if let Some(member) = self.members.get_mut(who) {
                     member.track_first_frame(track, clock.run_time(at));
                 }
             }
@@ -264,7 +264,7 @@ impl Collector {
 
     fn interval(&mut self, who: u32, interval: TrackInterval) {
         let Some(interval) = self.judged(who, interval) else { return };
-        let Some(member) = self.members.get_mut(who as usize) else { return };
+        let Some(member) = self.members.get_mut(who) else { return };
         let ended_at = self.desk.clock.run_time(interval.ended_at);
         let length_us = within_a_second(interval.counters.active_us.into());
         let middle = middle(ended_at, length_us).max(self.open);
@@ -282,7 +282,7 @@ impl Collector {
     }
 
     fn sent(&mut self, who: u32, interval: &SentInterval) {
-        let Some(member) = self.members.get_mut(who as usize) else { return };
+        let Some(member) = self.members.get_mut(who) else { return };
         member.sends = true;
         let ended_at = self.desk.clock.run_time(interval.ended_at);
         // As what is received, or the two would be compared a second apart.
@@ -301,7 +301,7 @@ impl Collector {
     }
 
     fn layer_switched(&mut self, who: u32, switch: &LayerSwitch) {
-        let Some(member) = self.members.get(who as usize) else { return };
+        let Some(member) = self.members.get(who) else { return };
         let (width, height) = switch.shown.map_or((0, 0), |(_, width, height)| (width, height));
         self.write(Row::LayerSwitch(LayerSwitchRow {
             participant: member.participant(),
@@ -316,12 +316,13 @@ impl Collector {
 
     fn ended(&mut self, who: u32, at: Instant, outcome: &Outcome) {
         let ended_at = self.desk.clock.run_time(at);
-        let Some(member) = self.members.get_mut(who as usize) else { return };
+        let Some(member) = self.members.get_mut(who) else { return };
         if !member.ended(ended_at, outcome, &mut self.seconds) {
             return;
         }
         let (participant, connected) = (member.participant(), member.was_connected());
         let rows = member.rows(true);
+        self.members.ended(who, ended_at.second().max(self.open));
         // Whom the end met while joining did not fail.
         if let Outcome::Failed(failure) = outcome
             && failure.reason != FailureReason::NotStarted
@@ -337,8 +338,7 @@ impl Collector {
     }
 
     fn event(&mut self, who: u32, at: Instant, kind: &str, detail: String) {
-        let participant = self.members.get(who as usize).map(Member::participant);
-        let at = self.desk.clock.run_time(at);
+        let (participant, at) = (Some(ParticipantId(who)), self.desk.clock.run_time(at));
         self.event_row(EventRow { at, participant, kind: kind.to_owned(), count: 1, detail });
     }
 
@@ -367,11 +367,11 @@ impl Collector {
         self.open += 1;
         let (health, limits) = self.take_health(second);
         let end = RunTime((second + 1) * 1_000_000).min(self.offered_until());
-        let intended = |cohort: u16| {
-            self.desk.joins.iter().take_while(|j| j.at < end).filter(|j| j.cohort.0 == cohort).count() as u32
-        };
+        self.members.come(end);
+        let intended = self.members.intended(end);
+        let intended = |cohort: u16| intended.get(usize::from(cohort)).copied().unwrap_or(0);
         let closed = self.seconds.close(second, intended);
-        for member in &mut self.members {
+        for member in self.members.iter_mut() {
             let with_tracks = member.is_alive()
                 && (second + i64::from(member.participant().0)) % TRACKS_WRITTEN_EVERY_S == 0;
             let with_tracks = with_tracks || member.has_unwritten_tracks();
@@ -404,6 +404,7 @@ impl Collector {
         health.into_iter().for_each(|row| self.write(Row::Generator(row)));
         // Last, so that who sees it knows the rest of the second.
         experience.into_iter().for_each(|row| self.write(Row::Experience(row)));
+        self.members.forget(second);
         self.publish();
     }
 
@@ -415,11 +416,14 @@ impl Collector {
         }
         let row = |cohort| ExperienceRow { second, cohort: CohortId(cohort), ..ExperienceRow::default() };
         let mut rows: Vec<_> = (0..self.desk.cohorts.max(1)).map(row).collect();
+        for (row, lost) in rows.iter_mut().zip(self.members.lost(end)) {
+            experience::count_lost(row, *lost);
+        }
         let pause_us = |sender: ParticipantId| {
-            self.members.get(sender.0 as usize).map_or(0, |member| member.pause_us(second))
+            self.members.get(sender.0).map_or(0, |member| member.pause_us(second))
         };
         let mut paused = 0;
-        for member in &self.members {
+        for member in self.members.iter() {
             if let Some(fared) = member.experience(second, &self.desk.bad_if, pause_us) {
                 paused += fared.paused;
                 experience::count(&mut rows, member.cohort(), fared);
@@ -468,16 +472,8 @@ impl Collector {
     fn finish(mut self) -> RunEnd {
         let (ended_at, offered_until) = (self.now(), self.offered_until());
         self.tell_stop();
-        for who in 0..self.members.len() {
-            let Some(member) = self.members.get(who) else { continue };
-            let failure = if member.is_overdue(offered_until) {
-                Failure::new(FailureReason::NotStarted, "the run ended before this participant had joined")
-            } else if member.is_alive() {
-                Failure::new(FailureReason::Generator, "its worker thread died")
-            } else {
-                continue;
-            };
-            self.ended(who as u32, self.desk.clock.instant(ended_at), &Outcome::Failed(failure));
+        for (who, failure) in self.members.left_over(offered_until) {
+            self.ended(who, self.desk.clock.instant(ended_at), &Outcome::Failed(failure));
         }
         while self.open <= ended_at.second() {
             self.close_second(ended_at);
@@ -508,3 +504,6 @@ fn within_a_second(us: u128) -> i64 {
 fn middle(ended_at: RunTime, length_us: i64) -> i64 {
     RunTime(ended_at.0 - (length_us / 2).max(LEFTOVER_US)).second()
 }
+
+#[cfg(test)]
+mod day_tests;

@@ -4,6 +4,7 @@ use throng_observation::run::{EventRow, GeneratorRow, SeriesRow};
 use throng_observation::{Distribution, MediaKind, OneWayDelay, TrackCounters};
 
 use super::member::{Member, loss_ratio};
+use super::members::Members;
 use super::seconds::Closed;
 use crate::live::{CrowdFigures, HISTORY_SECONDS, KindFigures, Live, Point, RECENT_EVENTS, Spread};
 
@@ -85,14 +86,12 @@ fn kind(series: &[SeriesRow], kind: MediaKind) -> KindFigures {
 }
 
 /// Puts the rates of all who received anything into the picture.
-pub(super) fn clients(picture: &mut Live, members: &[Member]) {
-    let mut bps = Distribution::new();
-    members.iter().filter_map(Member::payload_bps).for_each(|rate| bps.record(rate as u64));
-    picture.client_bps = Spread::of(&bps, 1.0);
+pub(super) fn clients(picture: &mut Live, members: &Members) {
+    picture.client_bps = Spread::of(&members.payload_bps(), 1.0);
 }
 
 /// Puts the worst `count` of those who play into the picture.
-pub(super) fn worst(picture: &mut Live, members: &[Member], count: usize) {
+pub(super) fn worst(picture: &mut Live, members: &Members, count: usize) {
     let mut alive: Vec<&Member> = members.iter().filter(|member| member.is_alive()).collect();
     alive.sort_by(|a, b| b.badness().total_cmp(&a.badness()));
     picture.worst = alive.into_iter().take(count).map(Member::figures).collect();

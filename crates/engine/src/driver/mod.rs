@@ -10,7 +10,15 @@ mod alarm;
 mod hub;
 pub(crate) use hub::{Hub, HubConfig};
 
+mod guard;
+pub(crate) use guard::hush;
+
+mod joins;
+pub(crate) use joins::Joins;
+
 mod seat;
+
+mod seats;
 
 mod worker;
 pub(crate) use worker::{Duty, Worker};

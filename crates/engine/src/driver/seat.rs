@@ -9,6 +9,7 @@ use throng_protocol::participant::{
     Channel, ChannelError, Input, Open, Opening, Output, Participant, Transmit,
 };
 
+use super::guard::Guarded;
 use super::hub::{Hub, Pace, header_bytes};
 use super::reports::Seen;
 use super::timers::Deadline;
@@ -34,8 +35,7 @@ pub(super) struct Seat {
     number: u32,
     /// Its place in the plan.
     who: u32,
-    participant: Box<dyn Participant>,
-    pub(super) started_at: Instant,
+    participant: Guarded,
     pub(super) deadline: Deadline,
     wants: Option<Instant>,
     stay: Stay,
@@ -68,15 +68,13 @@ impl Seat {
         number: u32,
         who: u32,
         participant: Box<dyn Participant>,
-        now: Instant,
         join: &Join,
         leave_at: Option<Instant>,
     ) -> Self {
         Self {
             number,
             who,
-            participant,
-            started_at: now,
+            participant: Guarded::new(participant),
             deadline: Deadline::default(),
             wants: None,
             stay: leave_at.map_or(Stay::UntilTheEnd, Stay::Until),
@@ -89,6 +87,11 @@ impl Seat {
         }
     }
 
+    /// Its place in the plan.
+    pub(super) fn who(&self) -> u32 {
+        self.who
+    }
+
     /// See [`Participant::warm`].
     pub(super) fn warm(&self) -> u64 {
         self.participant.warm() ^ self.sockets.len() as u64
@@ -97,10 +100,6 @@ impl Seat {
     /// How it ended, once it has.
     pub(super) fn ended(&self) -> Option<&Outcome> {
         self.ended.as_ref()
-    }
-
-    pub(super) fn is_joining(&self) -> bool {
-        self.pace == Pace::Eager
     }
 
     pub(super) fn start(&mut self, now: Instant, intended_at: Instant, hub: &mut Hub) {

@@ -1,19 +1,24 @@
 //! The loop of one worker thread: wait, serve those who join, and each tick serve those who play, whose time has come,
 //! and who is to join.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::epoll;
+use throng_observation::Outcome;
 use throng_protocol::participant::Channel;
 use tokio::sync::mpsc;
 
+use super::guard::guarded;
 use super::hub::{Hub, WAKE};
+use super::joins::Joins;
 use super::pulse::Pulse;
 use super::reports::Seen;
 use super::seat::Seat;
+use super::seats::Seats;
 use crate::clock::RunClock;
-use crate::config::{Casting, Join};
+use crate::config::Casting;
 use crate::control::Control;
 use crate::crowd::Order;
 use crate::signalling::Told;
@@ -46,8 +51,7 @@ pub(crate) struct Duty {
     /// Whether more may be called: then it does not end for want of participants.
     pub(crate) is_open: bool,
     pub(crate) ends_at: Instant,
-    /// Its joins in order of time, with their place in the plan. Who is called comes to the end.
-    pub(crate) joins: Vec<(u32, Join)>,
+    pub(crate) joins: Joins,
     pub(crate) casting: Arc<dyn Casting>,
     pub(crate) control: Arc<Control>,
     pub(crate) inbox: mpsc::Receiver<Told>,
@@ -57,10 +61,9 @@ pub(crate) struct Duty {
 pub(crate) struct Worker {
     duty: Duty,
     hub: Hub,
-    /// By the index of their join.
-    seats: Vec<Option<Box<Seat>>>,
-    living: usize,
-    next_join: usize,
+    seats: Seats,
+    /// Who joined lately and when, in order: the slow among them are served by tick in the end.
+    lately: VecDeque<(Instant, u32)>,
     leaving: bool,
     /// Sockets that were not emptied: others had their turn first.
     unfinished: Vec<(u32, Channel)>,
@@ -68,7 +71,8 @@ pub(crate) struct Worker {
 
 impl Worker {
     pub(crate) fn new(duty: Duty, hub: Hub) -> Self {
-        Self { duty, hub, seats: Vec::new(), living: 0, next_join: 0, leaving: false, unfinished: Vec::new() }
+        let (seats, lately) = (Seats::default(), VecDeque::new());
+        Self { duty, hub, seats, lately, leaving: false, unfinished: Vec::new() }
     }
 
     /// Runs until its participants are gone and no more join. Only the wait is asynchronous: signalling runs in it, and
@@ -110,7 +114,8 @@ impl Worker {
     }
 
     fn is_done(&self) -> bool {
-        self.living == 0 && (self.leaving || (!self.duty.is_open && self.next_join >= self.duty.joins.len()))
+        let no_more_join = || !self.duty.is_open && self.duty.joins.next().is_none();
+        self.seats.taken() == 0 && (self.leaving || no_more_join())
     }
 
     fn wakes_at(&self, tick: Instant, now: Instant) -> Instant {
@@ -129,7 +134,7 @@ impl Worker {
     }
 
     fn next_join_at(&self) -> Option<Instant> {
-        let (_, join) = self.duty.joins.get(self.next_join).filter(|_| !self.leaving)?;
+        let (_, join) = self.duty.joins.next().filter(|_| !self.leaving)?;
         Some(self.duty.clock.instant(join.at))
     }
 
@@ -163,7 +168,7 @@ impl Worker {
 
     /// Reads ahead what those who are served next will need.
     fn warm(&self, numbers: impl Iterator<Item = u32>) {
-        let seats = numbers.filter_map(|number| self.seats.get(number as usize)).flatten();
+        let seats = numbers.filter_map(|number| self.seats.get(number));
         std::hint::black_box(seats.fold(0, |sum, seat| sum ^ seat.warm()));
     }
 
@@ -202,19 +207,16 @@ impl Worker {
         }
         for order in self.duty.control.crowd.orders_of(self.duty.number) {
             match order {
-                Order::Join(who, join) => self.duty.joins.push((who, join)),
+                Order::Join(who, join) => self.duty.joins.call(who, join),
                 Order::Dismiss(who) => self.dismiss(who, now),
             }
         }
     }
 
     fn dismiss(&mut self, who: u32, now: Instant) {
-        // Joins and seats are in the same order, and seats are taken in the order of joins.
-        let Some(place) = self.duty.joins.iter().position(|(number, _)| *number == who) else { return };
-        if place >= self.next_join {
-            self.duty.joins.remove(place);
-        } else {
-            self.with(place as u32, |seat, hub| seat.dismiss(now, hub));
+        match self.seats.number_of(who) {
+            Some(number) => self.with(number, |seat, hub| seat.dismiss(now, hub)),
+            None => self.duty.joins.dismiss(who),
         }
     }
 
@@ -224,15 +226,21 @@ impl Worker {
             if self.duty.control.stopped().is_some() {
                 return;
             }
-            let Some((who, join)) = self.duty.joins.get(self.next_join).copied() else { return };
-            let number = self.next_join as u32;
-            self.next_join += 1;
-            let participant = self.duty.casting.participant(&join);
+            let Some((who, join)) = self.duty.joins.take() else { return };
+            let made = guarded(|| self.duty.casting.participant(&join));
             let now = Instant::now();
-            let leave_at = join.leave_at.map(|at| self.duty.clock.instant(at));
             self.hub.reports.push(Seen::Started { who, at: now });
-            self.seats.push(Some(Box::new(Seat::new(number, who, participant, now, &join, leave_at))));
-            self.living += 1;
+            let participant = match made {
+                Ok(participant) => participant,
+                Err(defect) => {
+                    self.hub.reports.push(Seen::Ended { who, at: now, outcome: Outcome::Failed(defect) });
+                    continue;
+                }
+            };
+            let leave_at = join.leave_at.map(|at| self.duty.clock.instant(at));
+            let seat = |number| Seat::new(number, who, participant, &join, leave_at);
+            let number = self.seats.take(who, seat);
+            self.lately.push_back((now, number));
             self.with(number, |seat, hub| seat.start(now, intended_at, hub));
         }
     }
@@ -258,8 +266,8 @@ impl Worker {
     fn housekeep(&mut self, now: Instant, pulse: &mut Pulse) {
         if !self.leaving && (now >= self.duty.ends_at || self.duty.control.stopped().is_some()) {
             self.leaving = true;
-            for number in 0..self.seats.len() {
-                self.with(number as u32, |seat, hub| seat.dismiss(now, hub));
+            for number in self.seats.numbers() {
+                self.with(number, |seat, hub| seat.dismiss(now, hub));
             }
         }
         if let Some(row) = pulse.turn(self.duty.clock, now, &mut self.hub) {
@@ -270,24 +278,21 @@ impl Worker {
     }
 
     fn settle_the_slow(&mut self, now: Instant) {
-        let slow =
-            |seat: &Seat| seat.is_joining() && now.saturating_duration_since(seat.started_at) > JOINING_MAX;
-        for number in 0..self.seats.len() {
-            if self.seats.get(number).and_then(Option::as_deref).is_some_and(slow) {
-                self.with(number as u32, Seat::settle);
-            }
+        let is_over = |(at, _): &(Instant, u32)| now.saturating_duration_since(*at) > JOINING_MAX;
+        while self.lately.front().is_some_and(is_over) {
+            let slow = self.lately.pop_front();
+            // Who plays by now is served so already.
+            slow.into_iter().for_each(|(_, number)| self.with(number, Seat::settle));
         }
     }
 
     /// Does something with a seat, if it is taken, and clears it when that ended it.
     fn with(&mut self, number: u32, act: impl FnOnce(&mut Seat, &mut Hub)) {
-        let Some(place) = self.seats.get_mut(number as usize) else { return };
-        let Some(seat) = place.as_deref_mut() else { return };
+        let Some(seat) = self.seats.get_mut(number) else { return };
         act(seat, &mut self.hub);
         if seat.ended().is_some()
-            && let Some(seat) = place.take()
+            && let Some(seat) = self.seats.clear(number)
         {
-            self.living -= 1;
             seat.vacate(Instant::now(), &mut self.hub);
         }
     }

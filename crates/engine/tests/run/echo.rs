@@ -23,10 +23,19 @@ pub(crate) enum Ask {
     Astray(SocketAddr, SocketAddr),
     /// As `Datagrams`, and never say goodbye.
     Mute(SocketAddr),
+    /// As `Datagrams`, and panic on the nth that comes back: as it is handed over, or as outputs are drained after it.
+    Panic(SocketAddr, u64, Panics),
     /// Open it, send a text, expect it back.
     WebSocket(String),
     /// Fetch it.
     Fetch(String),
+}
+
+/// Where a participant panics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Panics {
+    Handling,
+    Polling,
 }
 
 pub(crate) struct Echo {
@@ -60,6 +69,12 @@ impl Echo {
         }
     }
 
+    fn panics(&self, here: Panics) {
+        if let Ask::Panic(_, nth, place) = self.ask {
+            assert!(self.received < nth || place != here, "packet {} was one too many", self.received);
+        }
+    }
+
     fn end(&mut self, outcome: Outcome) {
         if !std::mem::replace(&mut self.over, true) {
             self.outputs.push_back(Output::Ended(outcome));
@@ -68,7 +83,7 @@ impl Echo {
 
     fn ping(&mut self, now: Instant) {
         let to = match self.ask {
-            Ask::Datagrams(to) | Ask::Mute(to) | Ask::Astray(to, _) => to,
+            Ask::Datagrams(to) | Ask::Mute(to) | Ask::Astray(to, _) | Ask::Panic(to, ..) => to,
             _ => return,
         };
         self.sent.get_or_insert(now);
@@ -109,7 +124,10 @@ impl Participant for Echo {
             Input::Start { intended_at } => {
                 assert!(intended_at <= now);
                 self.outputs.push_back(match self.ask.clone() {
-                    Ask::Datagrams(toward) | Ask::Mute(toward) | Ask::Astray(toward, _) => Output::Open(
+                    Ask::Datagrams(toward)
+                    | Ask::Mute(toward)
+                    | Ask::Astray(toward, _)
+                    | Ask::Panic(toward, ..) => Output::Open(
                         CHANNEL,
                         Open::Datagrams { toward: vec![toward], otherwise: None, gathers: false },
                     ),
@@ -149,6 +167,7 @@ impl Participant for Echo {
                 }
                 self.received += 1;
                 self.interval += 1;
+                self.panics(Panics::Handling);
             }
             Input::Message { message, .. } => {
                 assert_eq!(message, Message::Text("hello".into()));
@@ -180,6 +199,7 @@ impl Participant for Echo {
     }
 
     fn poll_output(&mut self, _now: Instant) -> Output {
+        self.panics(Panics::Polling);
         let next = self.closes.map_or(self.next, |closes| closes.min(self.next));
         self.outputs.pop_front().unwrap_or(Output::Timeout(next, "next ping"))
     }

@@ -7,7 +7,7 @@ mod ways;
 
 use std::time::Duration;
 
-use echo::{Ask, http_server, silent_server, tls_server, udp_echo, ws_server};
+use echo::{Ask, Panics, http_server, silent_server, tls_server, udp_echo, ws_server};
 use play::{play, reason, times};
 use throng_observation::run::Ending;
 use throng_observation::{FailureReason, Outcome, Phase, RunTime};
@@ -113,4 +113,59 @@ fn one_that_played_and_hears_no_goodbye_has_stayed_as_long_as_it_was_meant_to() 
         assert_eq!(row.outcome, Some(Outcome::Completed));
     }
     assert_eq!((times(&seen, "goodbye_unanswered"), times(&seen, "failed")), (2, 0));
+}
+
+#[test]
+fn one_that_panics_ends_alone_and_says_where() {
+    let server = udp_echo();
+    for place in [Panics::Handling, Panics::Polling] {
+        let mut asks = vec![Ask::Datagrams(server); 10];
+        asks[4] = Ask::Panic(server, 30, place);
+        let seen = play(asks, 10, 2500, |config| config.workers = Some(1));
+        assert_eq!((seen.end.ending, &seen.end.why), (Ending::Complete, &None));
+        for (who, row) in &seen.participants {
+            assert_eq!(row.outcome == Some(Outcome::Completed), *who != 4, "{who}: {:?}", row.outcome);
+        }
+        let Some(Outcome::Failed(failure)) = &seen.participants[&4].outcome else { panic!("it went on") };
+        assert_eq!(failure.reason, FailureReason::Defect);
+        for words in ["a defect in throng", "tests/run/echo.rs:", "packet 30 was one too many"] {
+            assert!(failure.detail.contains(words), "{}", failure.detail);
+        }
+        assert_eq!(times(&seen, "failed"), 1, "{:?}", seen.events);
+        // The nine others play on.
+        let last = seen.crowd.iter().rfind(|row| row.second == 1).unwrap();
+        assert_eq!((last.playing, last.connected, last.failed), (9, 9, 1), "{:?}", seen.crowd);
+    }
+}
+
+#[test]
+fn one_that_cannot_be_made_for_a_panic_fails_alone() {
+    let joins = (0..4)
+        .map(|n| throng_engine::Join {
+            participant: throng_observation::run::ParticipantId(n),
+            cohort: throng_observation::run::CohortId(0),
+            at: RunTime(0),
+            leave_at: None,
+            others_follow: false,
+            source_ip: None,
+        })
+        .collect();
+    let reach = std::sync::Arc::new(|ip: std::net::IpAddr| ip.is_loopback());
+    let config = throng_engine::RunConfig::new(joins, RunTime(700_000), reach);
+    let server = udp_echo();
+    let casting = move |join: &throng_engine::Join| -> Box<dyn throng_protocol::participant::Participant> {
+        assert!(join.participant.0 != 2, "nobody can be number two");
+        Box::new(echo::Echo::new(Ask::Datagrams(server)))
+    };
+    let (rows, written) = std::sync::mpsc::sync_channel(10_000);
+    let end = throng_engine::run(config, std::sync::Arc::new(casting), rows).unwrap().wait();
+    assert_eq!(end.ending, Ending::Complete);
+    let mut outcomes = std::collections::BTreeMap::new();
+    for row in written {
+        if let throng_observation::run::Row::Participant(row) = row {
+            outcomes.insert(row.participant.0, row.failure().cloned());
+        }
+    }
+    let failed = Some(FailureReason::Defect);
+    assert_eq!(outcomes.into_values().collect::<Vec<_>>(), [None, None, failed, None]);
 }

@@ -26,6 +26,8 @@ mod timeline;
 
 pub use flame_page::page as profile_page;
 use markup::escape;
+pub(crate) use tables::{WORST_MAX, trouble};
+pub(crate) use timeline::Timeline;
 
 /// The whole page.
 #[must_use]

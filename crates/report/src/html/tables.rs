@@ -12,7 +12,7 @@ use crate::figures::loss_ratio;
 use crate::summary::{Media, Summary};
 
 /// How many of the worst participants are listed.
-const WORST_MAX: usize = 10;
+pub(crate) const WORST_MAX: usize = 10;
 
 pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
     [joins(summary), failures(summary), events(run, summary), media(summary), worst(run), about(run, summary)]
@@ -156,16 +156,19 @@ fn media(summary: &Summary) -> String {
     format!("<h2>Media in figures</h2>{}", table(&["", "video", "audio"], &rows))
 }
 
+/// How bad a track was, of which a person would notice something; `None` of the others.
+pub(crate) fn trouble(track: &TrackRow) -> Option<f64> {
+    let frozen = track.counters.freeze_us as f64 / track.counters.active_us.max(1) as f64;
+    let delay_ms = track.relative_delay_us.quantile(0.95).unwrap_or(0) as f64 / 1e3;
+    // One scale: 1 % of loss, 1 % frozen and 100 ms of delay weigh the same.
+    let bad = loss_ratio(&track.counters).unwrap_or(1.0) * 100.0 + frozen * 100.0 + delay_ms / 100.0;
+    is_troubled(track).then_some(bad)
+}
+
 fn worst(run: &RunData) -> String {
-    let badness = |track: &TrackRow| {
-        let frozen = track.counters.freeze_us as f64 / track.counters.active_us.max(1) as f64;
-        let delay_ms = track.relative_delay_us.quantile(0.95).unwrap_or(0) as f64 / 1e3;
-        // One scale: 1 % of loss, 1 % frozen and 100 ms of delay weigh the same.
-        loss_ratio(&track.counters).unwrap_or(1.0) * 100.0 + frozen * 100.0 + delay_ms / 100.0
-    };
     let mut by_participant: BTreeMap<_, (f64, &TrackRow)> = BTreeMap::new();
-    for track in run.tracks.iter().filter(|track| is_troubled(track)) {
-        let bad = badness(track);
+    for track in &run.tracks {
+        let Some(bad) = trouble(track) else { continue };
         let entry = by_participant.entry(track.participant).or_insert((bad, track));
         if bad > entry.0 {
             *entry = (bad, track);
@@ -175,7 +178,7 @@ fn worst(run: &RunData) -> String {
     list.sort_by(|a, b| b.0.total_cmp(&a.0));
     list.truncate(WORST_MAX);
     if list.is_empty() {
-        let all_well = if run.tracks.is_empty() {
+        let all_well = if run.tracks.is_empty() && run.folded.is_empty() {
             ""
         } else {
             "<h2>Worst viewers</h2><p>No viewer had trouble worth a line.</p>"

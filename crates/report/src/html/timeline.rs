@@ -57,13 +57,25 @@ pub(crate) struct Timeline {
 }
 
 impl Timeline {
-    pub(crate) fn of(run: &RunData) -> Self {
+    /// The first and the last second of a run, and how many seconds a point has.
+    fn span(run: &RunData) -> (i64, i64, i64) {
         let seconds = || run.crowd.iter().map(|r| r.second).chain(run.series.iter().map(|r| r.second));
         let (first, last) = (seconds().min().unwrap_or(0), seconds().max().unwrap_or(-1));
         // Watched hosts are seen from before the crowd comes: all charts of a page share that axis.
         let first = server::first_second(run).map_or(first, |second| first.min(second));
-        let width = ((last - first) / POINTS_MAX + 1).max(1);
-        let count = if last < first { 0 } else { ((last - first) / width + 1) as usize };
+        (first, last, ((last - first) / POINTS_MAX + 1).max(1))
+    }
+
+    /// The seconds at which points begin.
+    pub(crate) fn starts_of(run: &RunData) -> Vec<i64> {
+        let (first, last, width) = Self::span(run);
+        (first..=last).step_by(usize::try_from(width).unwrap_or(1)).collect()
+    }
+
+    pub(crate) fn of(run: &RunData) -> Self {
+        let (first, last, width) = Self::span(run);
+        let starts = Self::starts_of(run);
+        let count = starts.len();
         let mut points: Vec<Point> = (0..count).map(|_| Point::default()).collect();
         let place = |second: i64| usize::try_from((second - first).div_euclid(width)).unwrap_or(usize::MAX);
         for (index, point) in points.iter_mut().enumerate() {
@@ -92,7 +104,7 @@ impl Timeline {
                 None => point.rss_bytes = most(point.rss_bytes, row.rss_bytes as f64),
             }
         }
-        Self { starts: (0..count as i64).map(|index| first + index * width).collect(), points }
+        Self { starts, points }
     }
 
     /// The state at the last second of each point, all cohorts together.

@@ -1,0 +1,202 @@
+//! Who is there now. Of who has gone only what still counts is kept: a day of comers and goers is some hundred thousand
+//! visits, and neither memory nor the cost of a second may grow with them.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use throng_observation::run::{CohortId, ParticipantId};
+use throng_observation::{Distribution, Failure, FailureReason, RunTime};
+
+use super::gone::Gone;
+use super::member::Member;
+use crate::config::Join;
+
+/// Who ended is kept until so many seconds after that one are closed: intervals of others, and of its own senders and
+/// receivers, come at most two seconds after the second in which they lie.
+const KEPT_S: i64 = 5;
+
+/// The participants of the run: those to come, those who are there, and what is left of those who have gone.
+pub(super) struct Members {
+    plan: Arc<[Join]>,
+    /// Who of the plan has come, or should have: all before this one.
+    come: usize,
+    /// The number of the next who is called.
+    next_called: u32,
+    here: BTreeMap<u32, Member>,
+    /// Who ended, and in which second.
+    ended: VecDeque<(i64, u32)>,
+    gone: Gone,
+    intended: Intended,
+}
+
+/// How many joins of each cohort have come, by their intended times.
+struct Intended {
+    counts: Vec<u32>,
+    /// Who of the plan is counted: all before this one.
+    next: usize,
+    /// Those who were called and are not counted yet, in order.
+    called: VecDeque<(RunTime, CohortId)>,
+}
+
+/// What is known of who sends something.
+pub(super) enum Sender<'a> {
+    /// It is there, or was until a moment ago.
+    Here(&'a Member),
+    /// It has gone.
+    Gone,
+    /// It has not come yet, or is nobody of this run.
+    Unknown,
+}
+
+impl Members {
+    pub(super) fn new(plan: Arc<[Join]>, cohorts: u16) -> Self {
+        let cohorts = usize::from(cohorts.max(1));
+        Self {
+            come: 0,
+            next_called: u32::try_from(plan.len()).unwrap_or(u32::MAX),
+            here: BTreeMap::new(),
+            ended: VecDeque::new(),
+            gone: Gone::new(cohorts),
+            intended: Intended { counts: vec![0; cohorts], next: 0, called: VecDeque::new() },
+            plan,
+        }
+    }
+
+    /// Whom the run was to have, so far as is known.
+    pub(super) fn planned(&self) -> usize {
+        self.plan.len()
+    }
+
+    /// Somebody was called; they are numbered in order.
+    pub(super) fn called(&mut self, who: u32, join: &Join) {
+        self.next_called = who.saturating_add(1);
+        self.here.insert(who, Member::new(join));
+        self.intended.called.push_back((join.at, join.cohort));
+    }
+
+    /// Nobody wants `who` any more.
+    pub(super) fn dismissed(&mut self, who: u32, at: RunTime) {
+        let to_come = self.plan.get(who as usize).filter(|_| who as usize >= self.come);
+        if let Some(join) = to_come {
+            self.here.entry(who).or_insert_with(|| Member::new(join));
+        }
+        match self.here.get_mut(&who) {
+            Some(member) => member.dismissed(at),
+            None => self.gone.dismissed(who, at),
+        }
+    }
+
+    /// Lets those of the plan come whose time was before `at`, whether they began or not.
+    pub(super) fn come(&mut self, at: RunTime) {
+        while let Some(join) = self.plan.get(self.come).filter(|join| join.at < at) {
+            self.here.entry(self.come as u32).or_insert_with(|| Member::new(join));
+            self.come += 1;
+        }
+    }
+
+    /// Somebody begins; a worker may be ahead of the second that is closed.
+    pub(super) fn begins(&mut self, who: u32) -> Option<&mut Member> {
+        while self.come <= who as usize
+            && let Some(join) = self.plan.get(self.come)
+        {
+            self.here.entry(self.come as u32).or_insert_with(|| Member::new(join));
+            self.come += 1;
+        }
+        self.here.get_mut(&who)
+    }
+
+    pub(super) fn get(&self, who: u32) -> Option<&Member> {
+        self.here.get(&who)
+    }
+
+    pub(super) fn get_mut(&mut self, who: u32) -> Option<&mut Member> {
+        self.here.get_mut(&who)
+    }
+
+    /// What is known of a participant of whom others receive something.
+    pub(super) fn sender(&self, who: ParticipantId) -> Sender<'_> {
+        let was_here = || {
+            let is_planned = (who.0 as usize) < self.plan.len();
+            if is_planned { (who.0 as usize) < self.come } else { who.0 < self.next_called }
+        };
+        match self.here.get(&who.0) {
+            Some(member) => Sender::Here(member),
+            None if was_here() => Sender::Gone,
+            None => Sender::Unknown,
+        }
+    }
+
+    /// Everybody who is there, who is awaited, and who ended a moment ago; in the order of their numbers.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Member> {
+        self.here.values()
+    }
+
+    /// The same, to be changed.
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Member> {
+        self.here.values_mut()
+    }
+
+    /// Who ended in `second`: it is forgotten when nothing can be said of it any more.
+    pub(super) fn ended(&mut self, who: u32, second: i64) {
+        self.ended.push_back((second, who));
+    }
+
+    /// Forgets whom nothing can be said of any more once `second` is closed.
+    pub(super) fn forget(&mut self, second: i64) {
+        while let Some((_, who)) = self.ended.pop_front_if(|(ended, _)| *ended + KEPT_S <= second) {
+            if let Some(member) = self.here.remove(&who) {
+                self.gone.take(&member);
+            }
+        }
+    }
+
+    /// How many of each cohort were to be served in the second that ends at `end`, and failed before.
+    pub(super) fn lost(&mut self, end: RunTime) -> &[u32] {
+        self.gone.lost(end)
+    }
+
+    /// Payload bits per second of everybody who received any, over its life so far.
+    pub(super) fn payload_bps(&self) -> Distribution {
+        let mut bps = self.gone.payload_bps().clone();
+        self.iter().filter_map(Member::payload_bps).for_each(|rate| bps.record(rate as u64));
+        bps
+    }
+
+    /// How many joins of each cohort were intended before `end`; never fewer than when it was asked before.
+    pub(super) fn intended(&mut self, end: RunTime) -> &[u32] {
+        let Intended { counts, next, called } = &mut self.intended;
+        let mut count = |cohort: CohortId| {
+            if let Some(count) = counts.get_mut(usize::from(cohort.0)) {
+                *count += 1;
+            }
+        };
+        while let Some(join) = self.plan.get(*next).filter(|join| join.at < end) {
+            count(join.cohort);
+            *next += 1;
+        }
+        if *next == self.plan.len() {
+            while let Some((_, cohort)) = called.pop_front_if(|(at, _)| *at < end) {
+                count(cohort);
+            }
+        }
+        counts
+    }
+
+    /// Who has not ended when the run does: what its end means for them, by their numbers. Joins were offered until
+    /// `offered_until`.
+    pub(super) fn left_over(&mut self, offered_until: RunTime) -> Vec<(u32, Failure)> {
+        self.come(offered_until);
+        let fate = |(who, member): (&u32, &Member)| {
+            let failure = if member.is_overdue(offered_until) {
+                let why = "the run ended before this participant had joined";
+                Failure::new(FailureReason::NotStarted, why)
+            } else if member.is_alive() {
+                Failure::new(FailureReason::Generator, "its worker thread died")
+            } else {
+                return None;
+            };
+            Some((*who, failure))
+        };
+        self.here.iter().filter_map(fate).collect()
+    }
+}

@@ -1,0 +1,95 @@
+//! Rows that are known by what they come to together. A day of comers and goers has a million tracks, of which a report
+//! shows ten: who reads a run for a report says which rows it wants one by one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::run::{ParticipantId, RunData, TrackRow};
+use crate::{Distribution, MediaKind, TrackCounters};
+
+/// What whoever reads a run wants of it one by one.
+pub trait Sieve {
+    /// The seconds at which a new stretch of samples begins, ascending: samples of a stretch, a cohort and a kind are added
+    /// up into the first row of the series that they have there. Asked once, when all of `run` is read but the samples of
+    /// its series and its tracks.
+    fn stretches(&mut self, run: &RunData) -> Vec<i64>;
+
+    /// Takes in the tracks of a participant: some go to `run.tracks`, the others into `run.folded`. Participants come in
+    /// the order of their numbers.
+    fn tracks(&mut self, tracks: Vec<TrackRow>, run: &mut RunData);
+
+    /// There are no more tracks.
+    fn finish(&mut self, run: &mut RunData);
+}
+
+/// Tracks that are not in [`RunData::tracks`]: always all tracks of a participant.
+#[derive(Clone, Debug, Default)]
+pub struct FoldedTracks {
+    kinds: BTreeMap<MediaKind, FoldedKind>,
+    /// The share of time frozen of each participant who had a picture.
+    frozen: BTreeMap<ParticipantId, f64>,
+    /// Payload bits per second of each participant.
+    payload_bps: Distribution,
+    counters: TrackCounters,
+}
+
+/// Such tracks of one kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FoldedKind {
+    /// How many they are.
+    pub tracks: u64,
+    /// What they are coded with, by encoding names.
+    pub codecs: BTreeSet<&'static str>,
+    /// How many of them were due and never came.
+    pub never_came: u64,
+}
+
+impl FoldedTracks {
+    /// Adds all tracks of a participant.
+    pub fn add(&mut self, tracks: &[TrackRow]) {
+        let Some(participant) = tracks.first().map(|track| track.participant) else { return };
+        let (mut sum, mut video) = (TrackCounters::default(), TrackCounters::default());
+        for track in tracks {
+            let kind = self.kinds.entry(track.kind).or_default();
+            kind.tracks += 1;
+            kind.codecs.insert(track.codec.name());
+            kind.never_came += u64::from(track.counters.never_came());
+            sum.add_beside(&track.counters);
+            if track.kind == MediaKind::Video {
+                video += track.counters;
+            }
+            self.counters += track.counters;
+        }
+        self.payload_bps.record(sum.payload_bps() as u64);
+        self.frozen.extend(video.freeze_ratio().map(|ratio| (participant, ratio)));
+    }
+
+    /// Those of one kind.
+    #[must_use]
+    pub fn of(&self, kind: MediaKind) -> FoldedKind {
+        self.kinds.get(&kind).cloned().unwrap_or_default()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.kinds.is_empty()
+    }
+
+    /// The share of its time for which a participant's picture was frozen; `None` of one who had none, or who is not here.
+    #[must_use]
+    pub fn freeze_ratio(&self, of: ParticipantId) -> Option<f64> {
+        self.frozen.get(&of).copied()
+    }
+
+    /// Payload bits per second of each participant, over its life.
+    #[must_use]
+    pub fn payload_bps(&self) -> &Distribution {
+        &self.payload_bps
+    }
+
+    /// Sums over all of them.
+    #[must_use]
+    pub fn counters(&self) -> &TrackCounters {
+        &self.counters
+    }
+}
