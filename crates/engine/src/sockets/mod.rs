@@ -1,7 +1,7 @@
 //! Sockets: datagrams in batches on the workers; TCP, TLS, HTTP and WebSocket for signalling.
 
 mod batch;
-pub(crate) use batch::{Outgoing, RECEIVE_BATCH, ReceiveBatch, SEND_BATCH, force_receive_buffer};
+pub(crate) use batch::{RECEIVE_BATCH, ReceiveBatch, SEND_BATCH, force_receive_buffer};
 
 mod watched;
 pub(crate) use watched::watched;

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use crate::arrival::{ArrivalKind, Burst, Every, Poisson, Ramp};
-use crate::{Caps, Origin, Override, QuickForm, Scenario, ScenarioError, Stay, StayTime, TokenSource};
+use crate::{
+    Caps, Origin, Override, QuickForm, Scenario, ScenarioError, Stay, StayTime, TokenSource, Transport,
+};
 
 const FULL: &str = r#"objectives = ["video.loss p95 < 1%", "fps min > 0.9 of source"]
 
