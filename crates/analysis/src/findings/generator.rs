@@ -89,7 +89,7 @@ fn was_sure(scene: &Scene<'_>) -> bool {
     let limited: BTreeSet<i64> = scene.run.generator.iter().filter(is_past).map(|row| row.second).collect();
     let own = scene.run.participants.iter().filter(|row| row.failure() == Some(&FailureReason::Generator));
     let refused = own.filter_map(|row| row.ended_at).filter(|at| scene.is_near_failure(*at)).min();
-    let ours_from = refused.map_or(i64::MAX, |at| at.second());
+    let ours_from = refused.map_or(i64::MAX, throng_observation::RunTime::second);
     if limited.is_empty() && refused.is_none() {
         return true;
     }

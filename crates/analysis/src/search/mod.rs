@@ -123,7 +123,7 @@ pub struct Search {
 
 #[derive(Clone, Debug)]
 enum Now {
-    Holding(Holding),
+    Holding(Box<Holding>),
     Recovering(Recovery, HoldRow),
     Pausing(Pause),
     Over(End, Option<HoldRow>),
@@ -315,7 +315,7 @@ impl Search {
             ..HoldRow::default()
         };
         self.next_number += 1;
-        self.now = Now::Holding(Holding::new(row, self.settings, whole_s));
+        self.now = Now::Holding(Box::new(Holding::new(row, self.settings, whole_s)));
     }
 
     /// The generator was the limit: the same load again once it keeps up, unless it was so often.
