@@ -450,7 +450,7 @@ mod tests {
         use throng_observation::{OneWayDelay, RunTime, SENDER_CLOCK_EVENT};
         let mut run = example::healthy(10, 20);
         run.series.iter_mut().for_each(|row| row.absolute_delay = OneWayDelay::default());
-        let said = |run| super::summary(&summarise(run, &[], Duration::ZERO));
+        let said = |run: &_| super::summary(&summarise(run, &[], Duration::ZERO));
         assert!(!said(&run).contains("one-way"), "{}", said(&run));
         let (at, kind) = (RunTime(1), SENDER_CLOCK_EVENT.to_owned());
         run.events.push(EventRow { at, participant: None, kind, count: 10, detail: String::new() });
