@@ -7,8 +7,8 @@ pub(crate) const HIDDEN: &str = "…";
 
 /// Names of URL parameters with one of these in them may sign or authorise.
 const SECRET_NAMES: [&str; 17] = [
-    "token", "key", "secret", "pass", "pwd", "pin", "sig", "auth", "jwt", "policy", "cred", "hash", "hmac", "session",
-    "ticket", "code", "access",
+    "token", "key", "secret", "pass", "pwd", "pin", "sig", "auth", "jwt", "policy", "cred", "hash", "hmac",
+    "session", "ticket", "code", "access",
 ];
 
 /// A name of a stream or a room is no longer.
@@ -25,9 +25,7 @@ pub(crate) fn may_be_shown(pair: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.~/:".contains(c);
     let is_random = |word: &str| {
         let has = |is: fn(char) -> bool| word.contains(is);
-        word.len() >= WORD_BYTES_MIN
-            && has(|c| c.is_ascii_digit())
-            && has(|c| c.is_ascii_alphabetic())
+        word.len() >= WORD_BYTES_MIN && has(|c| c.is_ascii_digit()) && has(|c| c.is_ascii_alphabetic())
     };
     SECRET_NAMES.iter().all(|secret| !name.contains(secret))
         && (1..=SHOWN_BYTES_MAX).contains(&value.len())

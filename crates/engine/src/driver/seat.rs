@@ -175,12 +175,8 @@ impl Seat {
                     hub.drops.received += 1;
                     continue;
                 }
-                let input = Input::Datagram {
-                    channel,
-                    source: datagram.source,
-                    arrived_at,
-                    bytes: datagram.bytes,
-                };
+                let input =
+                    Input::Datagram { channel, source: datagram.source, arrived_at, bytes: datagram.bytes };
                 self.participant.handle(clocks.now, input);
             }
             self.drain(clocks.now, hub);
