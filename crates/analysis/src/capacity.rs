@@ -178,7 +178,9 @@ impl Capacity {
                 format!("{users} ({}first failing load {})", self.runs(), self.load(failing))
             }
             (Conclusion::NotSustained, _) => format!("{users}, not sustained: {}", self.soaked(noun)),
-            (Conclusion::AtLeast, _) if self.doubts.is_empty() && self.goals[self.goal as usize].none_failed() => {
+            (Conclusion::AtLeast, _)
+                if self.doubts.is_empty() && self.goals[self.goal as usize].none_failed() =>
+            {
                 format!("at least {users} (no load that was tried failed)")
             }
             (Conclusion::AtLeast, _) => format!("at least {users}"),

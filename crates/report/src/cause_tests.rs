@@ -2,8 +2,8 @@ use super::*;
 use crate::server::tests::{searched, watched};
 use crate::{example, html, summarise, text};
 use std::time::Duration;
-use throng_observation::run::RunData;
 use throng_analysis::demand::EXTRAPOLATED_BELOW;
+use throng_observation::run::RunData;
 
 fn summary(run: &RunData) -> Summary {
     summarise(run, &[], Duration::ZERO)

@@ -170,10 +170,9 @@ fn duration(summary: &Summary) -> String {
     let waited_s = (lasted_s - planned_s).round();
     let is_unanswered = summary.events.contains_key("goodbye_unanswered");
     match is_unanswered && waited_s >= 1.0 {
-        true => format!(
-            "{}, and {waited_s:.0} s waited for goodbyes that were not answered",
-            seconds(planned_s)
-        ),
+        true => {
+            format!("{}, and {waited_s:.0} s waited for goodbyes that were not answered", seconds(planned_s))
+        }
         false => seconds(planned_s),
     }
 }

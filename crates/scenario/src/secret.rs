@@ -7,8 +7,8 @@ pub(crate) const HIDDEN: &str = "…";
 
 /// Names of URL parameters with one of these in them may sign or authorise.
 const SECRET_NAMES: [&str; 17] = [
-    "token", "key", "secret", "pass", "pwd", "pin", "sig", "auth", "jwt", "policy", "cred", "hash", "hmac", "session",
-    "ticket", "code", "access",
+    "token", "key", "secret", "pass", "pwd", "pin", "sig", "auth", "jwt", "policy", "cred", "hash", "hmac",
+    "session", "ticket", "code", "access",
 ];
 
 /// A name of a stream or a room is no longer.
@@ -17,20 +17,19 @@ const SHOWN_BYTES_MAX: usize = 64;
 /// So many letters and digits on end, with both among them, are no word.
 const WORD_BYTES_MIN: usize = 20;
 
-/// Whether a parameter of a URL may be shown with its value: its name is none of a secret, and its value looks like a name.
-/// Two streams whose names stand in the query are told apart by them.
-pub(crate) fn may_be_shown(name: &str, value: &str) -> bool {
+/// Whether a parameter of a URL's query may be shown with its value, as it is written there: its name is none of a secret, and
+/// its value looks like a name. Two streams whose names stand in the query are told apart by them.
+pub(crate) fn may_be_shown(pair: &str) -> bool {
+    let Some((name, value)) = pair.split_once('=') else { return false };
     let name = name.to_ascii_lowercase();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.~/:".contains(c);
     let is_random = |word: &str| {
         let has = |is: fn(char) -> bool| word.contains(is);
-        word.len() >= WORD_BYTES_MIN
-            && has(|c| c.is_ascii_digit())
-            && has(|c| c.is_ascii_alphabetic())
+        word.len() >= WORD_BYTES_MIN && has(|c| c.is_ascii_digit()) && has(|c| c.is_ascii_alphabetic())
     };
     SECRET_NAMES.iter().all(|secret| !name.contains(secret))
-        && value.len() <= SHOWN_BYTES_MAX
-        && value.chars().all(is_plain)
+        && (1..=SHOWN_BYTES_MAX).contains(&value.len())
+        && name.chars().chain(value.chars()).all(is_plain)
         && !value.split(|c: char| !c.is_ascii_alphanumeric()).any(is_random)
 }
 
@@ -81,10 +80,12 @@ mod tests {
             // Whatever it is called, it looks like a key.
             ("t", "9f86d081884c7d659a2feaa0c55ad015", false),
             ("t", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln", false),
-            ("v", "a&token=b", false),
-            ("v", "\u{1b}[31m", false),
+            ("v", "a%20b", false),
+            ("v", "", false),
+            ("\u{1b}[31m", "a", false),
         ] {
-            assert_eq!(may_be_shown(name, value), is_shown, "{name}={value}");
+            assert_eq!(may_be_shown(&format!("{name}={value}")), is_shown, "{name}={value}");
         }
+        assert!(!may_be_shown("hunter2"), "a value without a name");
     }
 }

@@ -367,6 +367,16 @@ fn livekit_url(url: &Url, room: &str) -> String {
     }
 }
 
+/// A parameter of a query, its value hidden if that may be a secret.
+fn shown_pair(pair: &str) -> String {
+    match pair.split_once('=') {
+        Some(_) if may_be_shown(pair) => pair.to_owned(),
+        Some((name, _)) => format!("{name}={HIDDEN}"),
+        // A value without a name.
+        None => HIDDEN.to_owned(),
+    }
+}
+
 /// `url` as text, with user info and the values of query parameters hidden that may be secrets.
 fn without_secrets(url: &Url) -> String {
     let mut shown = url.clone();
@@ -375,13 +385,12 @@ fn without_secrets(url: &Url) -> String {
     let _ = shown.set_password(None);
     shown.set_query(None);
     shown.set_fragment(None);
-    let queries: Vec<String> = url
-        .query_pairs()
-        .map(|(key, value)| match may_be_shown(&key, &value) {
-            true => format!("{key}={value}"),
-            false => format!("{key}={HIDDEN}"),
-        })
-        .collect();
+    let queries = match url.query() {
+        // As it is written, so that it reads back as the same.
+        Some(query) if query.split('&').all(may_be_shown) => vec![query.to_owned()],
+        Some(query) => query.split('&').filter(|pair| !pair.is_empty()).map(shown_pair).collect(),
+        None => Vec::new(),
+    };
     let user = if url.username().is_empty() && url.password().is_none() { "" } else { "…@" };
     let text = shown.as_str().replacen("://", &format!("://{user}"), 1);
     if queries.is_empty() { text } else { format!("{text}?{}", queries.join("&")) }

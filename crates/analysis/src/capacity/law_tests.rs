@@ -33,7 +33,8 @@ impl World {
     fn second(&mut self, at: i64, users: u32, is_complete: bool) -> Second {
         let capacity = self.capacity * (1.0 + self.wander * self.dice.normal() / 3.0);
         let lasts = |left: &mut u32, chance: f64, dice: &mut Dice| {
-            *left = if dice.roll() < chance { 1 + (dice.roll() * 4.0) as u32 } else { left.saturating_sub(1) };
+            *left =
+                if dice.roll() < chance { 1 + (dice.roll() * 4.0) as u32 } else { left.saturating_sub(1) };
             *left > 0
         };
         let is_struck = lasts(&mut self.struck_for, self.strike, &mut self.dice);

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use throng_observation::host::Unit;
-use throng_observation::{FailureReason, Goal};
 use throng_observation::limits::{BAD_SECONDS_MIN, BAD_SECONDS_RATIO_MIN, Limit};
 use throng_observation::run::GeneratorRow;
+use throng_observation::{FailureReason, Goal};
 
 use super::{Candidate, Evidence, Seen};
 use crate::scene::{Reading, Scene};
@@ -95,7 +95,8 @@ fn was_sure(scene: &Scene<'_>) -> bool {
     }
     let is_bad = |fare: &crate::windows::Fare| fare.bad_ratio() > Goal::Acceptable.bad_ratio_max();
     let fares = fares(scene.run);
-    let mut bad = fares.range(from..until.max(from)).filter(|(_, fare)| is_bad(fare)).map(|(second, _)| *second);
+    let mut bad =
+        fares.range(from..until.max(from)).filter(|(_, fare)| is_bad(fare)).map(|(second, _)| *second);
     let is_sure = |second: i64| {
         let beside = second + BESIDE_S.start()..=second + BESIDE_S.end();
         second < ours_from && limited.range(beside).next().is_none()

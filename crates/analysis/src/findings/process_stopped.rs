@@ -32,7 +32,10 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
     let stops = |series: &Measured<'_>| -> BTreeSet<i64> {
         let first = span.from_us.div_euclid(1_000_000);
         let values = series.on(seconds(span)).into_iter().zip(first..);
-        values.filter(|(value, _)| value.is_some_and(|v| v >= STOPPED_MIN)).map(|(_, second)| second).collect()
+        values
+            .filter(|(value, _)| value.is_some_and(|v| v >= STOPPED_MIN))
+            .map(|(_, second)| second)
+            .collect()
     };
     let stopped = list.iter().map(|series| (series, stops(series))).max_by_key(|(_, stops)| stops.len());
     let Some((series, stops)) = stopped.filter(|(_, stops)| !stops.is_empty()) else {

@@ -26,9 +26,10 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
             .generator
             .iter()
             .filter(|row| row.worker.is_some() && (from..until).contains(&row.second));
-        let bursts = scene.run.events.iter().filter(|event| {
-            event.kind == BURST_DROPS_EVENT && (from..until).contains(&event.at.second())
-        });
+        let bursts =
+            scene.run.events.iter().filter(|event| {
+                event.kind == BURST_DROPS_EVENT && (from..until).contains(&event.at.second())
+            });
         let own = rows.map(|row| row.socket_drops as f64).sum::<f64>()
             + bursts.map(|event| f64::from(event.count)).sum::<f64>();
         Some(own / window.seconds().max(1.0))

@@ -327,7 +327,10 @@ mod tests {
                 Some(expect) => assert_eq!(came_to, Some(expect), "{seconds}: {row:?}"),
                 None => assert_ne!(row.passed(Goal::Acceptable), Passed::No, "{seconds}: {row:?}"),
             }
-            assert!(row.bad_seconds[Goal::Acceptable as usize] + row.limited_seconds <= row.seconds, "{row:?}");
+            assert!(
+                row.bad_seconds[Goal::Acceptable as usize] + row.limited_seconds <= row.seconds,
+                "{row:?}"
+            );
         }
     }
 

@@ -11,15 +11,43 @@ use throng_observation::{Observation, Outcome};
 /// Something seen of the participant at this place of the plan, or of the worker itself.
 #[derive(Debug)]
 pub(crate) enum Seen {
-    Started { who: u32, at: Instant },
-    Observed { who: u32, at: Instant, observation: Observation },
-    LocalAddress { who: u32, address: SocketAddr },
-    RefusedSend { who: u32, at: Instant, to: SocketAddr },
-    UnreachableSend { who: u32, at: Instant, to: SocketAddr, why: ErrorKind },
-    Ended { who: u32, at: Instant, outcome: Outcome },
+    Started {
+        who: u32,
+        at: Instant,
+    },
+    Observed {
+        who: u32,
+        at: Instant,
+        observation: Observation,
+    },
+    LocalAddress {
+        who: u32,
+        address: SocketAddr,
+    },
+    RefusedSend {
+        who: u32,
+        at: Instant,
+        to: SocketAddr,
+    },
+    UnreachableSend {
+        who: u32,
+        at: Instant,
+        to: SocketAddr,
+        why: ErrorKind,
+    },
+    Ended {
+        who: u32,
+        at: Instant,
+        outcome: Outcome,
+    },
     Health(GeneratorRow),
     /// What came at once after its sender had been silent, and found full receive buffers.
-    Burst { second: i64, worker: u16, dropped: u64, silent: Duration },
+    Burst {
+        second: i64,
+        worker: u16,
+        dropped: u64,
+        silent: Duration,
+    },
 }
 
 /// Batches that may wait for the collector, of all workers together.

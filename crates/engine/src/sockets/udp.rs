@@ -425,8 +425,7 @@ mod tests {
     fn drops_are_counted_once_even_when_the_kernels_counter_wraps() {
         let mut socket = DatagramSocket::bind(&[[127, 0, 0, 1].into()], 1 << 16).unwrap();
         let now = Instant::now();
-        let mut counts =
-            |so_far: u32| socket.note(now, Some(so_far)).map_or(0, |lost| lost.count);
+        let mut counts = |so_far: u32| socket.note(now, Some(so_far)).map_or(0, |lost| lost.count);
         assert_eq!([5, 5, 9].map(&mut counts), [5, 0, 4]);
         counts(u32::MAX);
         assert_eq!(counts(2), 3);
@@ -436,7 +435,8 @@ mod tests {
     fn what_a_silent_peer_sends_at_once_is_told_from_what_a_slow_reader_loses() {
         let mut socket = DatagramSocket::bind(&[[127, 0, 0, 1].into()], 1 << 16).unwrap();
         let start = Instant::now();
-        let mut lost = |at_ms: u64, so_far: u32| socket.note(start + Duration::from_millis(at_ms), Some(so_far));
+        let mut lost =
+            |at_ms: u64, so_far: u32| socket.note(start + Duration::from_millis(at_ms), Some(so_far));
         assert_eq!(lost(0, 0), None);
         // It kept sending, and we did not keep reading.
         assert_eq!(lost(20, 3), Some(Lost { count: 3, after_silence: None }));

@@ -160,15 +160,7 @@ fn flow_chart(run: &RunData, flow: &Flow, pairs: &Pairs) -> String {
         }
     }
     let unit = "Mbit/s on the wire";
-    Chart {
-        title,
-        unit,
-        note: &note,
-        scale: Scale::Plain,
-        seconds: &starts,
-        lines,
-    }
-    .render()
+    Chart { title, unit, note: &note, scale: Scale::Plain, seconds: &starts, lines }.render()
 }
 
 fn worst(pairs: &[Pair]) -> String {

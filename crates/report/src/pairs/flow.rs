@@ -100,9 +100,8 @@ impl Flow {
         }
         let has_layers = |role: &Role| role.publish.as_ref().is_some_and(|sent| !sent.simulcast.is_empty());
         let roles = roles(run);
-        let has_receiver = |sums: &Sums| {
-            sums.out_bytes > 0 || roles.as_ref().is_some_and(|roles| sums.has_receiver(roles))
-        };
+        let has_receiver =
+            |sums: &Sums| sums.out_bytes > 0 || roles.as_ref().is_some_and(|roles| sums.has_receiver(roles));
         let has_receivers = seconds.values().any(has_receiver);
         let roles = roles.filter(|roles| !roles.iter().any(has_layers));
         let standstills = standstills(&seconds);
