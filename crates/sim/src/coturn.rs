@@ -21,7 +21,7 @@ pub const PASSWORD: &str = "sesame";
 #[derive(Debug)]
 pub struct Coturn {
     address: SocketAddr,
-    _process: Guarded,
+    process: Guarded,
     folder: TempDir,
 }
 
@@ -48,7 +48,7 @@ impl Coturn {
         command.arg("-c").arg(folder.path().join("configuration"));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let process = Guarded::start(&mut command)?;
-        let coturn = Self { address, _process: process, folder };
+        let coturn = Self { address, process, folder };
         match wait_for_port("coturn", address, Duration::from_secs(10)) {
             Ok(_) => Ok(coturn),
             Err(error) => Err(StandError::Said(format!("{error}; its log:\n{}", coturn.log()))),
@@ -61,12 +61,20 @@ impl Coturn {
         format!("turn:{}?transport={transport}", self.address)
     }
 
-    /// How many allocations it holds: relayed sockets that are open.
+    /// How many allocations it holds: relayed sockets that it has open. Other tests may have a coturn of their own.
     ///
     /// # Errors
-    /// When the kernel's table cannot be read.
+    /// When the kernel's tables cannot be read.
     pub fn allocations(&self) -> Result<usize, StandError> {
-        Ok(relayed_sockets(&fs::read_to_string("/proc/net/udp")?))
+        let relayed = relayed_sockets(&fs::read_to_string("/proc/net/udp")?);
+        let mut held = 0;
+        for descriptor in fs::read_dir(format!("/proc/{}/fd", self.process.id()))? {
+            // One that was closed meanwhile holds nothing.
+            let Ok(leads_to) = fs::read_link(descriptor?.path()) else { continue };
+            let inode = leads_to.to_str().and_then(|name| name.strip_prefix("socket:[")?.strip_suffix(']'));
+            held += usize::from(inode.is_some_and(|inode| relayed.iter().any(|socket| socket == inode)));
+        }
+        Ok(held)
     }
 
     fn log(&self) -> String {
@@ -74,13 +82,16 @@ impl Coturn {
     }
 }
 
-/// Sockets of `/proc/net/udp` on relayed ports: `sl: local_address ...` with the address as `0100007F:4E20`.
-fn relayed_sockets(table: &str) -> usize {
-    let ports = table.lines().skip(1).filter_map(|line| {
-        let (_, port) = line.split_whitespace().nth(1)?.split_once(':')?;
-        u16::from_str_radix(port, 16).ok()
+/// The inodes of the sockets of `/proc/net/udp` on relayed ports: `sl: local_address ...` with the address as
+/// `0100007F:4E20`, the inode in the tenth column.
+fn relayed_sockets(table: &str) -> Vec<String> {
+    let sockets = table.lines().skip(1).filter_map(|line| {
+        let mut columns = line.split_whitespace();
+        let (_, port) = columns.nth(1)?.split_once(':')?;
+        let port = u16::from_str_radix(port, 16).ok()?;
+        Some(columns.nth(7)?.to_owned()).filter(|_| RELAYED_PORTS.contains(&port))
     });
-    ports.filter(|port| RELAYED_PORTS.contains(port)).count()
+    sockets.collect()
 }
 
 #[cfg(test)]
@@ -89,11 +100,11 @@ mod tests {
 
     #[test]
     fn relayed_sockets_are_found_in_the_kernels_table() {
-        let table = "   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid\n\
-            1: 0100007F:4E20 00000000:0000 07 00000000:00000000 00:00000000 00000000     0\n\
-            2: 0100007F:5208 00000000:0000 07 00000000:00000000 00:00000000 00000000     0\n\
-            3: 00000000:0D96 00000000:0000 07 00000000:00000000 00:00000000 00000000     0\n";
-        assert_eq!(relayed_sockets(table), 1);
-        assert_eq!(relayed_sockets(""), 0);
+        let table = "   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n\
+            1: 0100007F:4E20 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 31 2 0 0\n\
+            2: 0100007F:5208 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 32 2 0 0\n\
+            3: 00000000:0D96 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 33 2 0 0\n";
+        assert_eq!(relayed_sockets(table), ["31"]);
+        assert!(relayed_sockets("").is_empty());
     }
 }

@@ -79,10 +79,15 @@ impl<'a> LiveKit<'a> {
         command.stdout(log.try_clone()?).stderr(log);
         let process = Guarded::start(&mut command)?;
         let server = Self { namespace, address, process, folder };
-        let to = SocketAddr::from((address, PORT));
-        let ready = namespace.enter(|| wait_for_port("LiveKit", to, Duration::from_secs(15)))?;
+        // Each port is opened after the one before.
+        let ready = namespace.enter(|| {
+            [PORT, METRICS_PORT].into_iter().try_for_each(|port| {
+                let to = SocketAddr::from((address, port));
+                wait_for_port("LiveKit", to, Duration::from_secs(15)).map(drop)
+            })
+        })?;
         match ready {
-            Ok(_) => Ok(server),
+            Ok(()) => Ok(server),
             Err(error) => Err(StandError::Said(format!("{error}; its log:\n{}", server.log()))),
         }
     }
