@@ -204,6 +204,7 @@ fn report(folder: &Path, further: &[&str]) -> Took {
 }
 
 /// The report of a day: no figure is another than that of all rows together, where these can be held.
+#[expect(clippy::print_stdout, reason = "the figures of docs/performance.md")]
 fn told(day: &Day, peak_mb_max: u64, is_compared: bool) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run");

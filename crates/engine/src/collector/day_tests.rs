@@ -214,6 +214,7 @@ fn rss_kib(name: &str) -> u64 {
 }
 
 /// Plays a day in a process of its own, so that nothing else is in its memory, and judges it there.
+#[expect(clippy::print_stdout, reason = "the figures of docs/performance.md")]
 fn in_a_process_of_its_own(test: &str, day: &Day, grows_kib_max: u64) {
     if std::env::var_os(CHILD).is_none() {
         let path = format!("collector::day_tests::{test}");
