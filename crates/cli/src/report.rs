@@ -57,7 +57,12 @@ pub(crate) fn make(path: &Path, wanted: &Wanted) -> Result<Exit, StoreError> {
 }
 
 /// Writes the report's files; the path of the page.
-fn put_all(folder: &RunFolder, run: &RunData, summary: &Summary, with_csv: bool) -> Result<PathBuf, StoreError> {
+fn put_all(
+    folder: &RunFolder,
+    run: &RunData,
+    summary: &Summary,
+    with_csv: bool,
+) -> Result<PathBuf, StoreError> {
     folder.put("summary.json", summary.to_json())?;
     let page = folder.put("report.html", throng_report::html::render(run, summary))?;
     if with_csv {
@@ -65,10 +70,16 @@ fn put_all(folder: &RunFolder, run: &RunData, summary: &Summary, with_csv: bool)
             Row::Series(row) => csv::series_line(run, row),
             _ => String::new(),
         })?;
-        put_table(folder, "participants.csv", &csv::PARTICIPANT_COLUMNS, Table::Participants, |row| match row {
-            Row::Participant(row) => csv::participant_line(run, row),
-            _ => String::new(),
-        })?;
+        put_table(
+            folder,
+            "participants.csv",
+            &csv::PARTICIPANT_COLUMNS,
+            Table::Participants,
+            |row| match row {
+                Row::Participant(row) => csv::participant_line(run, row),
+                _ => String::new(),
+            },
+        )?;
         if let Some(pairs) = csv::pairs(run) {
             folder.put("pairs.csv", pairs)?;
         }

@@ -106,6 +106,9 @@ fn a_panic_unwinds_so_that_it_can_end_one_participant_alone() {
     let manifest: toml::Table = std::fs::read_to_string(root().join("Cargo.toml")).unwrap().parse().unwrap();
     for (name, profile) in manifest["profile"].as_table().unwrap() {
         let strategy = profile.get("panic").and_then(toml::Value::as_str);
-        assert!(strategy.is_none_or(|strategy| strategy == "unwind"), "profile {name}: driver/guard.rs catches panics");
+        assert!(
+            strategy.is_none_or(|strategy| strategy == "unwind"),
+            "profile {name}: driver/guard.rs catches panics"
+        );
     }
 }

@@ -326,7 +326,11 @@ mod tests {
 
     /// The length of its list, while it is one.
     fn listed(distribution: &Distribution) -> Option<usize> {
-        distribution.0.as_deref().filter(|samples| samples.histogram.is_none()).map(|samples| samples.cells.len())
+        distribution
+            .0
+            .as_deref()
+            .filter(|samples| samples.histogram.is_none())
+            .map(|samples| samples.cells.len())
     }
 
     #[test]

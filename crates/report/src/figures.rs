@@ -1,9 +1,7 @@
 //! The run's rows added up once: what the summary, the objectives and the page are all made from.
 
 use throng_observation::run::{ParticipantRow, RunData, TrackRow};
-use throng_observation::{
-    Distribution, FoldedTracks, MediaKind, OneWayDelay, Phase, RunTime, TrackCounters,
-};
+use throng_observation::{Distribution, FoldedTracks, MediaKind, OneWayDelay, Phase, RunTime, TrackCounters};
 
 use crate::waits::Waits;
 

@@ -3,11 +3,11 @@
 //! The limits, and which of them a brief passing does not break, are [`throng_observation::limits`].
 
 use throng_analysis::capacity::Conclusion;
-use throng_observation::{FailureReason, Outcome};
 use throng_observation::limits::{
     BAD_SECONDS_MIN, BAD_SECONDS_RATIO_MIN, HOST_DROPS_EVENT, Limit, MEMORY_EVENT,
 };
 use throng_observation::run::{GeneratorRow, RunData};
+use throng_observation::{FailureReason, Outcome};
 
 use crate::summary::{Generator, Summary};
 
@@ -142,7 +142,9 @@ fn counted(limit: Limit, health: &Generator) -> Option<(u64, &'static str)> {
 /// How many panicked, and what the first of them met.
 fn defects(run: &RunData) -> Option<String> {
     let broken = run.participants.iter().filter_map(|row| match &row.outcome {
-        Some(Outcome::Failed(failure)) if failure.reason == FailureReason::Defect => Some(failure.detail.as_str()),
+        Some(Outcome::Failed(failure)) if failure.reason == FailureReason::Defect => {
+            Some(failure.detail.as_str())
+        }
         _ => None,
     });
     let (count, first) = broken.fold((0, None), |(count, first), detail| (count + 1, first.or(Some(detail))));
@@ -187,8 +189,8 @@ fn sustained_seconds(run: &RunData, limit: Limit) -> Option<(f64, usize, usize)>
 mod tests {
     use std::time::Duration;
 
-    use throng_observation::{Failure, RunTime};
     use throng_observation::run::{Ending, EventRow};
+    use throng_observation::{Failure, RunTime};
 
     use super::*;
     use crate::summary::RunOutcome;

@@ -124,14 +124,22 @@ mod tests {
             track.counters.freeze_us = u64::from(track.participant.0 % 2) * 1_000_000;
         }
         let mut long = example::healthy(5, 1_900);
-        long.info.scenario = "[target]\nurl = \"whep+http://127.0.0.1/whep\"\n[crowd]\nsize = 5\n[run]\nwarm_up = \"7s\"\n".into();
+        long.info.scenario =
+            "[target]\nurl = \"whep+http://127.0.0.1/whep\"\n[crowd]\nsize = 5\n[run]\nwarm_up = \"7s\"\n"
+                .into();
         let lesson = crate::pairs::tests::lesson(6, 40, |_| 1.0);
         let all = [many, long, lesson, example::degraded(), example::audio_only(), example::all_failed()];
         for (number, run) in all.iter().enumerate() {
             let left = sifted(run);
             assert_eq!(told(run), told(&left), "run {number}");
-            let held = |run: &RunData| run.series.iter().filter(|row| !row.relative_delay_us.is_empty()).count();
-            assert!(held(&left) <= 2 * 700, "run {number}: {} of {} rows hold samples", held(&left), held(run));
+            let held =
+                |run: &RunData| run.series.iter().filter(|row| !row.relative_delay_us.is_empty()).count();
+            assert!(
+                held(&left) <= 2 * 700,
+                "run {number}: {} of {} rows hold samples",
+                held(&left),
+                held(run)
+            );
         }
         assert!(sifted(&all[0]).tracks.len() <= 2 * WORST_MAX && all[0].tracks.len() == 400);
         assert_eq!(sifted(&all[0]).folded.of(MediaKind::Video).tracks, 190);

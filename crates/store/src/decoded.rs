@@ -7,8 +7,8 @@ use rusqlite::{Connection, OpenFlags, Row, TransactionBehavior};
 use throng_observation::run::{DecodedRow, ParticipantId};
 use throng_observation::{Codec, TrackId};
 
-use crate::{StoreError, schema};
 use crate::rows::{Cells, blob, int, opt, put};
+use crate::{StoreError, schema};
 
 /// Columns of `decoded`.
 const DECODED: [&str; 23] = [

@@ -171,7 +171,8 @@ impl RunFolder {
     /// [`StoreError::Io`] when it could not be written.
     pub fn put(&self, name: &str, contents: impl AsRef<[u8]>) -> Result<PathBuf, StoreError> {
         self.put_with(name, |file| {
-            file.write_all(contents.as_ref()).map_err(|error| StoreError::Io { path: self.path.join(name), error })
+            file.write_all(contents.as_ref())
+                .map_err(|error| StoreError::Io { path: self.path.join(name), error })
         })
     }
 

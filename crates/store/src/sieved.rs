@@ -50,11 +50,7 @@ pub(crate) fn read(path: &Path, sieve: &mut dyn Sieve) -> Result<RunData, StoreE
 }
 
 /// Shows `each` the rows of `table` until it has enough.
-pub(crate) fn each(
-    path: &Path,
-    table: Table,
-    each: &mut dyn FnMut(Row) -> bool,
-) -> Result<(), StoreError> {
+pub(crate) fn each(path: &Path, table: Table, each: &mut dyn FnMut(Row) -> bool) -> Result<(), StoreError> {
     at_one_moment(path, |db| {
         let (name, columns, order) = match table {
             Table::Series => ("series", reader::series(db)?, "second, cohort, kind DESC"),

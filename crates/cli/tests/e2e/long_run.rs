@@ -5,11 +5,12 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use throng_observation::run::{
-    CohortId, CrowdRow, Ending, GeneratorRow, ParticipantId, ParticipantRow, Row, RunInfo, SeriesRow, TrackRow,
+    CohortId, CrowdRow, Ending, GeneratorRow, ParticipantId, ParticipantRow, Row, RunInfo, SeriesRow,
+    TrackRow,
 };
 use throng_observation::{
-    Codec, Distribution, ExperienceRow, Failure, FailureReason, MediaKind, OneWayDelay, Outcome, Phase, RunTime,
-    TrackCounters, TrackId,
+    Codec, Distribution, ExperienceRow, Failure, FailureReason, MediaKind, OneWayDelay, Outcome, Phase,
+    RunTime, TrackCounters, TrackId,
 };
 use throng_scenario::Scenario;
 use throng_store::{RunFolder, RunWriter};
@@ -74,7 +75,12 @@ impl Day {
         let row = CrowdRow { second, intended, started, left, ..CrowdRow::default() };
         writer.write(Row::Crowd(CrowdRow { connected: there, playing: there, ..row }));
         let bad = u32::from(second % 600 == 300);
-        writer.write(Row::Experience(ExperienceRow { second, users: there, bad, ..ExperienceRow::default() }));
+        writer.write(Row::Experience(ExperienceRow {
+            second,
+            users: there,
+            bad,
+            ..ExperienceRow::default()
+        }));
         for kind in [MediaKind::Video, MediaKind::Audio] {
             let is_video = kind == MediaKind::Video;
             writer.write(Row::Series(Box::new(SeriesRow {
@@ -92,8 +98,14 @@ impl Day {
                 ..SeriesRow::default()
             })));
         }
-        let process = GeneratorRow { second, rss_bytes: 100_000_000, cpu_us: 400_000, ..GeneratorRow::default() };
-        let worker = |worker| GeneratorRow { second, worker: Some(worker), cpu_us: 200_000, ..GeneratorRow::default() };
+        let process =
+            GeneratorRow { second, rss_bytes: 100_000_000, cpu_us: 400_000, ..GeneratorRow::default() };
+        let worker = |worker| GeneratorRow {
+            second,
+            worker: Some(worker),
+            cpu_us: 200_000,
+            ..GeneratorRow::default()
+        };
         [process, worker(0), worker(1)].into_iter().for_each(|row| writer.write(Row::Generator(row)));
     }
 
@@ -101,7 +113,8 @@ impl Day {
         let who = second as u32 * self.joins_per_s + nth;
         let at = |ms: i64| RunTime(second * 1_000_000 + ms * 1_000);
         let fails = who % 1_000 == 77;
-        let reached = [(Phase::Started, 1), (Phase::Resolved, 2), (Phase::Connected, 3), (Phase::Negotiated, 40)];
+        let reached =
+            [(Phase::Started, 1), (Phase::Resolved, 2), (Phase::Connected, 3), (Phase::Negotiated, 40)];
         let came = [
             (Phase::IceConnected, 60),
             (Phase::DtlsConnected, 90),
@@ -177,7 +190,9 @@ fn report(folder: &Path, further: &[&str]) -> Took {
     let ended = loop {
         // The kernel forgets the memory of who has ended: what was seen last is the peak, but for some milliseconds.
         let seen = std::fs::read_to_string(&status).unwrap_or_default();
-        let peak = seen.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim_end_matches(" kB").trim().parse().ok());
+        let peak = seen
+            .lines()
+            .find_map(|line| line.strip_prefix("VmHWM:")?.trim_end_matches(" kB").trim().parse().ok());
         peak_kib = peak.unwrap_or(peak_kib).max(peak_kib);
         if let Some(ended) = child.try_wait().unwrap() {
             break ended;
@@ -189,6 +204,7 @@ fn report(folder: &Path, further: &[&str]) -> Took {
 }
 
 /// The report of a day: no figure is another than that of all rows together, where these can be held.
+#[expect(clippy::print_stdout, reason = "the figures of docs/performance.md")]
 fn told(day: &Day, peak_mb_max: u64, is_compared: bool) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run");

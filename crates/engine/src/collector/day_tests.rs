@@ -172,7 +172,10 @@ impl Day {
             assert!(kept <= there, "{kept} are remembered where {there} may be there");
             if (second + 1) % tenth == 0 {
                 let spent = cpu() - began;
-                costs.push(Cost { rss_kib: rss_kib("VmRSS"), cpu_us: spent.as_secs_f64() * 1e6 / tenth as f64 });
+                costs.push(Cost {
+                    rss_kib: rss_kib("VmRSS"),
+                    cpu_us: spent.as_secs_f64() * 1e6 / tenth as f64,
+                });
                 began = cpu();
             }
         }
@@ -186,7 +189,8 @@ impl Day {
         let gone = (self.seconds - self.stay_s) * RATE;
         let crowd = told.last_crowd;
         assert_eq!((i64::from(crowd.intended), i64::from(crowd.started)), (visits, visits));
-        let failed = (0..(self.seconds - self.stay_s / 2) * RATE).filter(|who| *who as u32 % FAILS == 7).count();
+        let failed =
+            (0..(self.seconds - self.stay_s / 2) * RATE).filter(|who| *who as u32 % FAILS == 7).count();
         assert_eq!(crowd.failed as usize, failed);
         let failed_and_gone = (0..gone).filter(|who| *who as u32 % FAILS == 7).count() as i64;
         assert_eq!(i64::from(crowd.left), gone - failed_and_gone);
@@ -212,6 +216,7 @@ fn rss_kib(name: &str) -> u64 {
 }
 
 /// Plays a day in a process of its own, so that nothing else is in its memory, and judges it there.
+#[expect(clippy::print_stdout, reason = "the figures of docs/performance.md")]
 fn in_a_process_of_its_own(test: &str, day: &Day, grows_kib_max: u64) {
     if std::env::var_os(CHILD).is_none() {
         let path = format!("collector::day_tests::{test}");
@@ -220,7 +225,8 @@ fn in_a_process_of_its_own(test: &str, day: &Day, grows_kib_max: u64) {
             .env(CHILD, "1")
             .output()
             .unwrap();
-        let said = format!("{}{}", String::from_utf8_lossy(&child.stdout), String::from_utf8_lossy(&child.stderr));
+        let said =
+            format!("{}{}", String::from_utf8_lossy(&child.stdout), String::from_utf8_lossy(&child.stderr));
         println!("{said}");
         assert!(child.status.success() && said.contains("peak RSS"), "{said}");
         return;

@@ -96,7 +96,9 @@ impl Members {
 
     /// Somebody begins; a worker may be ahead of the second that is closed.
     pub(super) fn begins(&mut self, who: u32) -> Option<&mut Member> {
-        while self.come <= who as usize
+        let is_planned = (who as usize) < self.plan.len();
+        while is_planned
+            && self.come <= who as usize
             && let Some(join) = self.plan.get(self.come)
         {
             self.here.entry(self.come as u32).or_insert_with(|| Member::new(join));
@@ -198,5 +200,87 @@ impl Members {
             Some((*who, failure))
         };
         self.here.iter().filter_map(fate).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use throng_observation::{BadIf, Outcome};
+
+    use super::super::seconds::Seconds;
+    use super::*;
+
+    const S: i64 = 1_000_000;
+
+    fn join(who: u32, at_s: i64) -> Join {
+        Join {
+            participant: ParticipantId(who),
+            cohort: CohortId(0),
+            at: RunTime(at_s * S),
+            leave_at: None,
+            others_follow: false,
+            source_ip: None,
+        }
+    }
+
+    /// Three planned, ten seconds apart.
+    fn planned() -> (Members, Seconds) {
+        (Members::new((0..3).map(|who| join(who, i64::from(who) * 10)).collect(), 1), Seconds::new(1))
+    }
+
+    fn fail(members: &mut Members, seconds: &mut Seconds, who: u32, at_s: i64) {
+        let outcome = Outcome::Failed(Failure::new(FailureReason::Ice, "no pair"));
+        members.begins(who).expect("it comes").started(RunTime(at_s * S), seconds);
+        assert!(members.get_mut(who).expect("it is here").ended(RunTime(at_s * S), &outcome, seconds));
+        members.ended(who, at_s);
+    }
+
+    #[test]
+    fn a_sender_is_unknown_before_it_comes_and_has_gone_once_it_is_forgotten() {
+        let (mut members, mut seconds) = planned();
+        let told = |members: &Members, who: u32| match members.sender(ParticipantId(who)) {
+            Sender::Here(_) => "here",
+            Sender::Gone => "gone",
+            Sender::Unknown => "unknown",
+        };
+        members.come(RunTime(5 * S));
+        assert_eq!([0, 1, 3].map(|who| told(&members, who)), ["here", "unknown", "unknown"]);
+        fail(&mut members, &mut seconds, 1, 10);
+        members.forget(10 + KEPT_S - 1);
+        assert_eq!(told(&members, 1), "here");
+        members.forget(10 + KEPT_S);
+        members.called(3, &join(3, 20));
+        assert_eq!(
+            [0, 1, 2, 3, 4].map(|who| told(&members, who)),
+            ["here", "gone", "unknown", "here", "unknown"]
+        );
+        assert!(members.begins(2).is_some());
+        assert_eq!(members.iter().count(), 3);
+    }
+
+    #[test]
+    fn who_failed_is_missed_however_long_ago_until_somebody_dismisses_it() {
+        let (mut members, mut seconds) = planned();
+        members.called(3, &join(3, 1));
+        fail(&mut members, &mut seconds, 3, 2);
+        let end = |second: i64| RunTime((second + 1) * S);
+        assert_eq!(members.lost(end(2)), [0], "it is here still");
+        members.forget(2 + KEPT_S);
+        assert_eq!([7, 5_000].map(|second| members.lost(end(second))[0]), [1, 1]);
+        members.dismissed(3, RunTime(5_001 * S + S / 2));
+        assert_eq!([5_000, 5_001].map(|second| members.lost(end(second))[0]), [1, 0]);
+        members.dismissed(3, RunTime(6_000 * S));
+        assert_eq!(members.lost(end(7_000)), [0]);
+    }
+
+    #[test]
+    fn who_is_dismissed_before_it_comes_is_nobody_who_should_be_served() {
+        let (mut members, _) = planned();
+        members.dismissed(2, RunTime(3 * S));
+        members.come(RunTime(60 * S));
+        let bad = |member: &Member| member.experience(50, &BadIf::default(), |_| 0).is_some();
+        assert_eq!(members.iter().map(bad).collect::<Vec<_>>(), [true, true, false]);
+        let left: Vec<u32> = members.left_over(RunTime(60 * S)).into_iter().map(|(who, _)| who).collect();
+        assert_eq!((left, members.intended(RunTime(11 * S))), (vec![0, 1, 2], &[2][..]));
     }
 }

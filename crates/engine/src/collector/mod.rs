@@ -419,9 +419,8 @@ impl Collector {
         for (row, lost) in rows.iter_mut().zip(self.members.lost(end)) {
             experience::count_lost(row, *lost);
         }
-        let pause_us = |sender: ParticipantId| {
-            self.members.get(sender.0).map_or(0, |member| member.pause_us(second))
-        };
+        let pause_us =
+            |sender: ParticipantId| self.members.get(sender.0).map_or(0, |member| member.pause_us(second));
         let mut paused = 0;
         for member in self.members.iter() {
             if let Some(fared) = member.experience(second, &self.desk.bad_if, pause_us) {

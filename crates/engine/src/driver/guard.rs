@@ -146,7 +146,10 @@ mod tests {
     #[test]
     fn places_are_the_same_on_every_machine() {
         for (file, expect) in [
-            ("/home/a/.cargo/registry/src/index.example-0a1b/str0m-0.25.0/src/rtp.rs", "str0m-0.25.0/src/rtp.rs"),
+            (
+                "/home/a/.cargo/registry/src/index.example-0a1b/str0m-0.25.0/src/rtp.rs",
+                "str0m-0.25.0/src/rtp.rs",
+            ),
             ("/rustc/0a1b/library/core/src/option.rs", "core/src/option.rs"),
             ("crates/protocol/src/webrtc/session.rs", "crates/protocol/src/webrtc/session.rs"),
         ] {

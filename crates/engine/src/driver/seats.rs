@@ -122,7 +122,9 @@ mod tests {
             assert_eq!(seats.clear(gone).map(|seat| seat.who()), Some(who - 10));
             // What comes late for who has gone finds nobody.
             there.push_back(sit(&mut seats, who));
-            assert!(seats.get(gone).is_none() && seats.get_mut(gone).is_none() && seats.clear(gone).is_none());
+            assert!(
+                seats.get(gone).is_none() && seats.get_mut(gone).is_none() && seats.clear(gone).is_none()
+            );
         }
         assert_eq!((seats.places.len(), seats.taken(), seats.numbers().len()), (10, 10, 10));
         assert!(seats.number_of(3).is_none());
