@@ -32,6 +32,7 @@ mod seen;
 pub use seen::{CodedFrame, Observation, Refused, of_tap_kind, tap_kind};
 
 pub mod canary;
+pub mod foreign;
 pub mod host;
 pub mod limits;
 pub mod pack;

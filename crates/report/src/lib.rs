@@ -53,3 +53,6 @@ pub mod profile;
 
 #[cfg(test)]
 mod example;
+
+#[cfg(test)]
+mod hostile_tests;

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use throng_observation::foreign;
 use throng_observation::run::{ParticipantId, RunData, TrackRow};
 use throng_observation::units::{bit_rate, bytes, duration_ms};
 use throng_observation::{Distribution, MediaKind, Outcome, RunTime, TrackCounters};
@@ -76,7 +77,9 @@ pub fn details(run: &RunData) -> String {
         let state = match &row.outcome {
             None => "unfinished".into(),
             Some(Outcome::Completed) => "completed".into(),
-            Some(Outcome::Failed(failure)) => format!("failed, {failure}"),
+            Some(Outcome::Failed(failure)) => {
+                format!("failed, {}", foreign::line(&failure.to_string()))
+            }
         };
         let ran_s = row.ended_at.map_or(ended_s, RunTime::as_secs_f64) - row.intended_at.as_secs_f64();
         let _ =
