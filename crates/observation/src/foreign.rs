@@ -39,11 +39,12 @@ pub fn shown(text: &str, chars_max: usize) -> Cow<'_, str> {
     for c in text.chars() {
         let before = out.len();
         if is_harmful(c) {
-            write_visibly(&mut out, c)
+            write_visibly(&mut out, c);
+            chars += out.len() - before;
         } else {
-            out.push(c)
+            out.push(c);
+            chars += 1;
         }
-        chars += if is_harmful(c) { out.len() - before } else { 1 };
         if chars > chars_max {
             out.truncate(before);
             out.push(CUT);
