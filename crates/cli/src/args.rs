@@ -46,6 +46,8 @@ pub(crate) enum Command {
     Ring(Ring),
     /// Sample where running programs spend their time: threads, functions, a flame graph
     Profile(Profile),
+    /// Make a consent proof: a secret for who tests, and the file that the owner of a public server publishes
+    Consent(Consent),
     /// Print the JSON Schema of a file format
     Schema(Schema),
 }
@@ -97,9 +99,10 @@ pub(crate) struct Common {
     /// Threads that drive participants [default: by the crowd and the cores]
     #[arg(long, value_name = "N", value_parser = count)]
     pub(crate) workers: Option<usize>,
-    /// The token of the target owner's consent proof, or env:NAME, or file:PATH; only public targets need one
-    #[arg(long, value_name = "TOKEN")]
-    pub(crate) consent_token: Option<String>,
+    /// The secret of the consent proof that the target's owner published, or env:NAME, or file:PATH, as `throng consent` made
+    /// it; only public targets need one
+    #[arg(long, alias = "consent-token", value_name = "SECRET")]
+    pub(crate) consent_secret: Option<String>,
     /// Trust these certificates (PEM) besides the system's
     #[arg(long, value_name = "FILE")]
     pub(crate) tls_ca: Option<PathBuf>,
@@ -280,6 +283,36 @@ pub(crate) struct Report {
     /// Print the figures of every participant
     #[arg(long)]
     pub(crate) details: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Consent {
+    /// The server: HOST:PORT of its signalling, or a target's URL
+    pub(crate) target: String,
+    /// Who tests, in words for the owner, such as "Load lab, ops@lab.example"
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tester: String,
+    /// When the consent ends: 2026-12-31 (its end, UTC) or 2026-12-31T18:00:00Z; at most a year ahead
+    #[arg(long, value_name = "WHEN")]
+    pub(crate) expires: String,
+    /// The most users that are agreed to
+    #[arg(long, value_name = "N", default_value_t = 500, value_parser = viewers)]
+    pub(crate) max_users: u32,
+    /// The highest rate that is agreed to, received and sent together
+    #[arg(long, value_name = "RATE", default_value = "1Gbit/s")]
+    pub(crate) max_bit_rate: String,
+    /// The most joins that are agreed to, such as 5/s
+    #[arg(long, value_name = "RATE")]
+    pub(crate) max_joins: Option<String>,
+    /// The longest run that is agreed to, such as 30m
+    #[arg(long, value_name = "TIME")]
+    pub(crate) max_duration: Option<String>,
+    /// Where the secret goes; a file that is there is kept, and that is an error
+    #[arg(long, value_name = "FILE", default_value = "throng-consent.secret")]
+    pub(crate) secret: PathBuf,
+    /// Where the file to publish goes [default: it is printed]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -20,7 +20,7 @@ use crate::args::{self, Common};
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::watchers::Agents;
-use crate::{Stop, print, run, say};
+use crate::{Stop, print, run, say_lines};
 
 /// One more viewer each so long: slow enough that joining costs little beside playing.
 const JOIN_EVERY: Duration = Duration::from_millis(50);
@@ -40,7 +40,7 @@ pub(crate) fn calibrate(command: &args::Calibrate) -> Result<Exit, Stop> {
     let scenario = scenario(command, &stage.url)?;
     let plan = scenario.plan();
     let common = Common::default();
-    run::warnings(&plan).iter().for_each(|warning| say(&format!("warning: {warning}")));
+    run::warnings(&plan).iter().for_each(|warning| say_lines(&format!("warning: {warning}")));
     let permission = run::permission(&plan, &common, &Agents::connect(&plan))?;
     let (handle, rows, _) = run::start(&scenario, &plan, &permission, &common, None)?;
     // Nothing is kept: what counts is in the live picture.

@@ -8,7 +8,7 @@ use throng_decode::capacity::{self, CapacityError, Conditions, Loop, Row, Video}
 use throng_decode::{Program, encode, kept};
 
 use crate::exit::Exit;
-use crate::{Stop, args, print, say};
+use crate::{Stop, args, print, print_json, say};
 
 /// How long a loop is that is encoded to be decoded.
 const LOOP_SECONDS: u32 = 4;
@@ -63,7 +63,7 @@ pub(crate) fn decode(command: &args::Decode) -> Result<Exit, Stop> {
             "decode_version": 1, "video": what, "ffmpeg": version, "decoder": command.decoder,
             "late_after_ms": late_after.as_secs_f64() * 1e3, "rows": rows, "streams_max": largest,
         });
-        print(&format!("{report:#}\n"));
+        print_json(&format!("{report:#}\n"));
     } else {
         print(&verdict(largest, is_search, command.up_to, &what));
     }

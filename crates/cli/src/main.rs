@@ -4,6 +4,7 @@ mod args;
 mod calibrate;
 mod canary;
 mod check;
+mod consent;
 mod decode;
 mod exit;
 mod find;
@@ -30,10 +31,11 @@ mod watchers;
 use std::process::ExitCode;
 
 use clap::Parser;
+use throng_observation::foreign;
 
 use crate::args::{Arguments, Command, Format};
 use crate::exit::Exit;
-pub(crate) use crate::person::say;
+pub(crate) use crate::person::{say, say_lines};
 
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse_from(oven::translate(std::env::args())) {
@@ -61,10 +63,11 @@ fn main() -> ExitCode {
         Command::Tap(command) => tap::tap(&command),
         Command::Ring(command) => ring::ring(&command),
         Command::Profile(command) => profile::profile(&command),
+        Command::Consent(command) => consent::make(&command),
         Command::Schema(command) => schema(command.format),
     };
     done.unwrap_or_else(|stop| {
-        say(&format!("throng: {:#}", stop.error));
+        say_lines(&format!("throng: {:#}", stop.error));
         stop.exit
     })
     .into()
@@ -87,17 +90,28 @@ impl Stop {
     }
 }
 
-/// Prints a result on the output stream; a reader that went away is not an error.
+/// Prints a result on the output stream; a reader that went away is not an error. The last gate before a terminal: what
+/// would do something to it is written out.
 pub(crate) fn print(text: &str) {
     use std::io::Write;
-    let _ = std::io::stdout().lock().write_all(text.as_bytes());
+    let _ = std::io::stdout().lock().write_all(foreign::lines(text).as_bytes());
+}
+
+/// Prints JSON: what a terminal would act on stands as escapes, which read as the same value.
+pub(crate) fn print_json(text: &str) {
+    print(&foreign::json(text));
 }
 
 /// Logs are for finding faults in throng itself: `RUST_LOG=throng=debug`.
 fn trace() {
     use tracing_subscriber::EnvFilter;
     if let Ok(filter) = EnvFilter::try_from_default_env() {
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+        // Its own colours would not pass the gate.
+        tracing_subscriber::fmt()
+            .with_env_filter(filter)
+            .with_ansi(false)
+            .with_writer(|| person::Gate)
+            .init();
     }
 }
 

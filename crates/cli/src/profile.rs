@@ -12,7 +12,7 @@ use throng_watch::profiler::{self, Options, ProfilerError};
 use crate::args;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
-use crate::{Stop, print, say};
+use crate::{Stop, print, print_json, say};
 
 /// The longest that is sampled at a time: stacks are kept until the end.
 const LONGEST: Duration = Duration::from_secs(3_600);
@@ -89,7 +89,7 @@ pub(crate) fn profile(command: &args::Profile) -> Result<Exit, Stop> {
             naming_cpu_ms: milliseconds(cost.naming_cpu),
         };
         let json = serde_json::to_string(&answer).map_err(|error| Stop::new(Exit::Invalid, error))?;
-        print(&format!("{json}\n"));
+        print_json(&format!("{json}\n"));
     } else {
         print(&words::text(&profile));
         if let Some(changes) = &changes {

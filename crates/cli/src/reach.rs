@@ -7,14 +7,16 @@ use std::time::Duration;
 use anyhow::anyhow;
 use throng_engine::{Consent, ConsentCheck, TlsOptions};
 use throng_observation::run::ClockError;
-use throng_scenario::{Caps, ExpectedLoad, Permit, Plan, Reach, Refusal, Secret, TokenSource};
+use throng_scenario::{
+    Caps, ConsentProof, ConsentSecret, ExpectedLoad, Permit, Plan, Reach, Refusal, Secret, TokenSource,
+};
 
-use crate::Stop;
 use crate::exit::Exit;
 use crate::watchers::{Agents, Agreement};
+use crate::{Stop, say};
 
 mod asking;
-use asking::Asked;
+use asking::{Asked, Question};
 
 /// A clock that serves both ends of a measurement is read at both: what is left is the reading itself.
 const SAME_CLOCK_ERROR_US: u64 = 100;
@@ -25,10 +27,15 @@ const PROOF_EVERY: Duration = Duration::from_secs(60);
 /// How often it is asked whether an agent is still there.
 const PRESENCE_EVERY: Duration = Duration::from_millis(500);
 
+/// How many addresses of one name are asked for a proof: whoever has a name may point it at many that are not his, and
+/// none of those should hear of it.
+const ADDRESSES_ASKED_MAX: usize = 8;
+
 /// The consent guard's verdict on a plan.
 pub(crate) struct Permission {
     reach: Arc<Reach>,
-    asked: Option<Asked>,
+    asked: Vec<Asked>,
+    question: Option<Question>,
     agreements: Vec<Agreement>,
     caps: Caps,
     server: SocketAddr,
@@ -43,52 +50,83 @@ struct Demand {
 }
 
 /// Judges every address of the target. An agent that agrees to load there opens its own address, within its limits and as
-/// long as it runs, wherever that address is: also where no consent was needed, its owner can end the run by it.
+/// long as it runs, wherever that address is: also where no consent was needed, its owner can end the run by it. A public
+/// address that gives out no proof is left alone, whatever another address of its name gives out.
 pub(crate) fn permission(
     plan: &Plan,
-    consent_token: Option<&str>,
+    consent_secret: Option<&str>,
     tls: &TlsOptions,
     agents: &Agents,
 ) -> Result<Permission, Stop> {
     let (host, port) = plan.target.host_and_port();
     let addresses = resolve(&host, port)?;
-    let first =
-        *addresses.first().ok_or_else(|| Stop::new(Exit::Target, anyhow!("{host} has no address")))?;
     let own = throng_engine::preflight::own_addresses();
     let mut reach = Reach::new(own, plan.target.allow.iter().copied());
     let covers = |agreement: &Agreement| addresses.iter().any(|address| agreement.covers(*address, port));
     let agreements: Vec<Agreement> = agents.agreements().into_iter().filter(covers).collect();
     let demand = Demand { expected: plan.expected, duration: plan.duration };
-    let (mut asked, mut caps) = (None, plan.caps.clone());
+    let (mut asked, mut question, mut caps) = (Vec::new(), None, plan.caps.clone());
     for agreement in &agreements {
         reach.prove_by_agent(&agreement.proof);
         caps = caps.lowered_by(&agreement.proof.caps);
         demand.within(&agreement.proof.caps).map_err(|why| Stop::new(Exit::Target, anyhow!(why)))?;
     }
-    let (mut is_own_host, mut unproven) = (true, Vec::new());
+    let mut unproven = Vec::new();
     for address in &addresses {
         match reach.permits(*address) {
-            Ok(permit) => is_own_host &= matches!(permit, Permit::Loopback | Permit::OwnAddress),
+            Ok(_) => {}
             Err(refusal @ Refusal::PublicNotProven(_)) => unproven.push(refusal),
             Err(refusal) => return Err(Stop::new(Exit::Target, refused(refusal, port, agents))),
         }
     }
     if let Some(refusal) = unproven.first() {
-        is_own_host = false;
-        let token = consent_token.ok_or_else(|| {
+        let secret = consent_secret.ok_or_else(|| {
             let refused = refused(*refusal, port, agents);
-            Stop::new(Exit::Target, anyhow!("{refused}; or give the token of its proof with --consent-token"))
+            Stop::new(Exit::Target, anyhow!("{refused}; give the secret of that proof with --consent-secret"))
         })?;
-        let asking = Asked::new(&plan.target, secret(token)?, tls.clone(), demand);
-        let (asking, proof) =
-            asking.find().map_err(|why| Stop::new(Exit::Target, anyhow!("{refusal}; {why}")))?;
-        caps = caps.lowered_by(&proof.caps);
+        let asking = Question::new(&plan.target, self::consent_secret(secret)?, tls.clone(), demand);
+        for (refusal, answer) in unproven.iter().zip(ask(&asking, &unproven)) {
+            match answer {
+                Ok((again, proof)) => {
+                    caps = caps.lowered_by(&proof.caps);
+                    reach.prove(&proof, again.address);
+                    asked.push(again);
+                }
+                Err(why) if unproven.len() == 1 && addresses.len() == 1 => {
+                    return Err(Stop::new(Exit::Target, anyhow!("{refusal}; {why}")));
+                }
+                Err(why) => say(&format!("warning: {} is left alone: {why}", refusal.address())),
+            }
+        }
+        caps = caps.lowered_by(&asking.ask_name().map_err(|why| Stop::new(Exit::Target, anyhow!(why)))?);
         asking.demand.within(&caps).map_err(|why| Stop::new(Exit::Target, anyhow!(why)))?;
-        reach.prove(&proof, addresses.iter().copied());
-        asked = Some(asking);
+        question = Some(asking);
     }
-    let server = SocketAddr::new(first, port);
-    Ok(Permission { reach: Arc::new(reach), asked, agreements, caps, server, is_own_host })
+    let permits: Vec<(IpAddr, Permit)> =
+        addresses.iter().filter_map(|address| Some((*address, reach.permits(*address).ok()?))).collect();
+    let Some((first, _)) = permits.first() else {
+        let none = unproven.first().map_or_else(|| "it has no address".to_owned(), ToString::to_string);
+        return Err(Stop::new(Exit::Target, anyhow!("{host}: no address agreed to load: {none}")));
+    };
+    let is_own_host =
+        permits.iter().all(|(_, permit)| matches!(permit, Permit::Loopback | Permit::OwnAddress));
+    let server = SocketAddr::new(*first, port);
+    Ok(Permission { reach: Arc::new(reach), asked, question, agreements, caps, server, is_own_host })
+}
+
+/// What an address said when it was asked.
+type Answer = Result<(Asked, ConsentProof), String>;
+
+/// Asks all addresses at once, so that those that do not answer cost one wait together.
+fn ask(question: &Question, unproven: &[Refusal]) -> Vec<Answer> {
+    std::thread::scope(|scope| {
+        let addresses = unproven.iter().take(ADDRESSES_ASKED_MAX).map(|refusal| refusal.address());
+        let asked: Vec<_> = addresses.map(|address| scope.spawn(move || question.ask(address))).collect();
+        let fault = |_| Err("a fault of this throng: its thread died".to_owned());
+        let answers = asked.into_iter().map(|asked| asked.join().unwrap_or_else(fault));
+        let too_many = || Err(format!("only {ADDRESSES_ASKED_MAX} addresses of a name are asked"));
+        answers.chain(std::iter::repeat_with(too_many)).take(unproven.len()).collect()
+    })
 }
 
 /// A refusal, with what the agents that might have agreed say.
@@ -119,21 +157,39 @@ impl Permission {
         Some(self.server)
     }
 
-    /// What the engine asks again during the run.
+    /// What the engine asks again during the run: each address, the name, and the agents.
     pub(crate) fn consents(&self) -> Vec<Consent> {
-        let published = self.asked.clone().map(|asked| {
-            let caps = self.caps.clone();
+        let published = self.asked.iter().cloned().map(|asked| {
+            let (caps, demand) =
+                (self.caps.clone(), self.question.as_ref().map(|asking| asking.demand.clone()));
             let check: ConsentCheck = Arc::new(move || {
-                let (asked, proof) = asked.clone().find()?;
-                asked.demand.within(&caps.lowered_by(&proof.caps))
+                let (_, proof) = asked.clone().again()?;
+                demand.iter().try_for_each(|demand| demand.within(&caps.lowered_by(&proof.caps)))
             });
+            Consent { check, interval: PROOF_EVERY }
+        });
+        let named = self.question.iter().cloned().map(|question| {
+            let check: ConsentCheck = Arc::new(move || question.demand.within(&question.ask_name()?));
             Consent { check, interval: PROOF_EVERY }
         });
         let present = self.agreements.iter().cloned().map(|agreement| {
             let check: ConsentCheck = Arc::new(move || agreement.check());
             Consent { check, interval: PRESENCE_EVERY }
         });
-        published.into_iter().chain(present).collect()
+        published.chain(named).chain(present).collect()
+    }
+
+    /// The same guard for where a server may lead a browser, which asks as any page would: this machine only where the target
+    /// is on it too, because its other services have not agreed to be asked from without.
+    pub(crate) fn may_lead_to(&self) -> Arc<dyn Fn(IpAddr) -> Result<(), String> + Send + Sync> {
+        let (reach, is_own_host) = (self.reach.clone(), self.is_own_host);
+        Arc::new(move |address| match reach.permits(address) {
+            Ok(Permit::Loopback | Permit::OwnAddress) if !is_own_host => {
+                Err(format!("{address} is this machine, and the target is not on it"))
+            }
+            Ok(_) => Ok(()),
+            Err(refusal) => Err(refusal.to_string()),
+        })
     }
 
     /// The rate that must not be exceeded, received and sent together.
@@ -156,9 +212,18 @@ impl Permission {
 
 fn resolve(host: &str, port: u16) -> Result<Vec<IpAddr>, Stop> {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
+    let each_once = |found: std::vec::IntoIter<SocketAddr>| {
+        let mut addresses = Vec::new();
+        for address in found.map(|address| address.ip().to_canonical()) {
+            if !addresses.contains(&address) {
+                addresses.push(address);
+            }
+        }
+        addresses
+    };
     (bare, port)
         .to_socket_addrs()
-        .map(|addresses| addresses.map(|address| address.ip()).collect())
+        .map(each_once)
         .map_err(|error| Stop::new(Exit::Target, anyhow!("cannot resolve {host}: {error}")))
 }
 
@@ -182,6 +247,12 @@ impl Demand {
             None => Ok(()),
         }
     }
+}
+
+/// Reads the secret of a consent proof, given as itself, `env:NAME` or `file:PATH`.
+fn consent_secret(text: &str) -> Result<ConsentSecret, Stop> {
+    let digits = secret(text)?;
+    digits.expose().trim().parse().map_err(|error| Stop::usage(format!("--consent-secret: {error}")))
 }
 
 /// Reads a token given as itself, `env:NAME` or `file:PATH`.

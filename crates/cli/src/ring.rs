@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
+use throng_observation::foreign;
 use throng_ring::{DropReason, LaneStats, ProducerStats};
 
 use crate::args::{Ring, RingCommand, RingStat};
@@ -36,7 +37,7 @@ fn of(command: &RingStat) -> Result<String, Stop> {
     Ok(if command.json {
         let rings: Vec<Value> =
             rings.iter().map(|(path, stats)| as_json(&path.to_string_lossy(), stats)).collect();
-        format!("{:#}\n", Value::from(rings))
+        foreign::json(&format!("{:#}\n", Value::from(rings))).into_owned()
     } else {
         rings.iter().map(|(path, stats)| as_text(&path.to_string_lossy(), stats)).collect()
     })

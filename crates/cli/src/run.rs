@@ -34,7 +34,7 @@ use crate::report::{self, Wanted};
 use crate::sink::Sink;
 use crate::tap::RunTap;
 use crate::watchers::{self, Agents, Watchers};
-use crate::{Stop, media, say};
+use crate::{Stop, media, say, say_lines};
 
 /// Rows that may wait for the store, which has memory laid out for them; a second of a thousand participants is a few.
 const ROWS_WAITING_MAX: usize = 16_384;
@@ -58,7 +58,7 @@ pub(crate) fn run(scenario: &Scenario, common: &Common) -> Result<Exit, Stop> {
     let browser = canary::program(&plan)?;
     let permission = permission(&plan, common, &agents)?;
     let warnings = warnings(&plan);
-    warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
+    warnings.iter().for_each(|warning| say_lines(&format!("warning: {warning}")));
 
     let path = folder(scenario, common);
     // The folder comes first: a run that cannot be kept is not begun.
@@ -119,7 +119,7 @@ pub(crate) fn run(scenario: &Scenario, common: &Common) -> Result<Exit, Stop> {
 pub(crate) fn permission(plan: &Plan, common: &Common, agents: &Agents) -> Result<Permission, Stop> {
     // A file that cannot be played ends it before anybody is asked and anything is made.
     media::clips(plan)?;
-    reach::permission(plan, common.consent_token.as_deref(), &tls(plan, common)?, agents)
+    reach::permission(plan, common.consent_secret.as_deref(), &tls(plan, common)?, agents)
 }
 
 /// Starts to play the plan; what it sees comes from the receiver, and what watchers see may be sent to it too.

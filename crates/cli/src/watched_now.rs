@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
+use throng_observation::foreign;
 use throng_observation::host::catalogue as metric;
 use throng_observation::host::{HostId, HostInfo, HostRow, HostSample, HostSeries, SeriesId};
 
@@ -87,7 +88,9 @@ impl WatchedNow {
     fn series(&mut self, series: &HostSeries) {
         self.of.insert(series.id, series.host);
         let seen = self.heard(series.host);
-        let label = |name| series.labels.get(name).cloned().unwrap_or_default();
+        // Programs choose the names of their threads.
+        let label =
+            |name| series.labels.get(name).map(|text| foreign::name(text).into_owned()).unwrap_or_default();
         let (what, name) = match series.metric.as_str() {
             name if name == metric::PROCESS_CPU.name => (What::ProcessCpu, label("process")),
             name if name == metric::THREAD_CPU.name => (What::ThreadCpu, label("thread")),
@@ -146,7 +149,7 @@ impl Seen {
         let most = |what| of(what).map(|shown| shown.value).reduce(f64::max);
         let hottest = of(What::ThreadCpu).max_by(|a, b| a.value.total_cmp(&b.value));
         ServerFigures {
-            name: self.info.as_ref().map(|info| info.name.clone()).unwrap_or_default(),
+            name: self.info.as_ref().map(|info| foreign::name(&info.name).into_owned()).unwrap_or_default(),
             cpu: sum(What::ProcessCpu),
             hottest: hottest.filter(|shown| shown.value > 0.0).map(|shown| (shown.name.clone(), shown.value)),
             rss_bytes: sum(What::Rss),

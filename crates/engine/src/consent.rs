@@ -1,4 +1,4 @@
-//! Consent of a public target: fetches its proof, and asks again while the run goes on.
+//! Consent of a public target: fetches its proof from each address itself, and asks again while the run goes on.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use throng_protocol::participant::ChannelError;
 use crate::config::{Consent, RunConfig, TlsOptions};
 use crate::control::Control;
 use crate::run::{EngineError, dialler};
+use crate::sockets::Names;
 use crate::sockets::http::get;
 
 /// Where the proof lies on the target's web server.
@@ -32,7 +33,7 @@ pub enum ConsentError {
     /// The well-known file could not be fetched.
     #[error("{place}: {error}")]
     Fetch {
-        /// Its URL.
+        /// Its URL and address.
         place: String,
         /// Why.
         error: ChannelError,
@@ -40,7 +41,7 @@ pub enum ConsentError {
     /// The server answered with another status than 200.
     #[error("{place}: HTTP status {status}")]
     Status {
-        /// Its URL.
+        /// Its URL and address.
         place: String,
         /// The status.
         status: u16,
@@ -55,17 +56,29 @@ pub enum ConsentError {
     },
 }
 
-/// The text of `http(s)://authority/.well-known/throng-consent`. One request; no redirect is followed.
+/// The text of `http(s)://authority/.well-known/throng-consent` as the server at `address` gives it, whatever else the
+/// name points to. One request; no redirect is followed.
 ///
 /// # Errors
 /// When it cannot be fetched.
-pub fn fetch_file(secure: bool, authority: &str, tls: &TlsOptions) -> Result<String, ConsentError> {
-    // Asking for permission is the one thing that needs none.
-    let mut config = RunConfig::new(Vec::new(), RunTime::default(), Arc::new(|_: IpAddr| true));
+pub fn fetch_file(
+    secure: bool,
+    authority: &str,
+    address: IpAddr,
+    tls: &TlsOptions,
+) -> Result<String, ConsentError> {
+    // Asking for permission is the one thing that needs none; it is asked where load would go, and nowhere else.
+    let mut config =
+        RunConfig::new(Vec::new(), RunTime::default(), Arc::new(move |asked: IpAddr| asked == address));
     config.tls = tls.clone();
     config.connect_timeout = TIMEOUT;
-    let (dialler, scheme) = (dialler(&config)?, if secure { Scheme::HTTPS } else { Scheme::HTTP });
-    let place = format!("{scheme}://{authority}{WELL_KNOWN_PATH}");
+    let (mut dialler, scheme) = (dialler(&config)?, if secure { Scheme::HTTPS } else { Scheme::HTTP });
+    let host = authority
+        .rsplit_once(':')
+        .filter(|(_, port)| !port.contains(']'))
+        .map_or(authority, |(host, _)| host);
+    dialler.names = Names::known(host, address);
+    let place = format!("{scheme}://{authority}{WELL_KNOWN_PATH} at {address}");
     let response = runtime()?
         .block_on(get(&dialler, scheme, authority, WELL_KNOWN_PATH, TIMEOUT, PROOF_BYTES_MAX))
         .map_err(|error| ConsentError::Fetch { place: place.clone(), error })?;

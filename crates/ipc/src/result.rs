@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use throng_observation::foreign;
 
 use crate::role::{LatencyNs, SideReport};
 use crate::{Plan, Reading, TimeSpent, Transport, cost};
@@ -318,7 +319,7 @@ impl IpcReport {
     pub fn to_json(&self) -> String {
         let mut json = serde_json::to_string_pretty(self).unwrap_or_default();
         json.push('\n');
-        json
+        foreign::json(&json).into_owned()
     }
 
     /// Reads `ipc.json`.

@@ -35,6 +35,7 @@ mod seen;
 pub use seen::{CodedFrame, MediaPath, Observation, Refused, of_tap_kind, tap_kind};
 
 pub mod canary;
+pub mod foreign;
 pub mod host;
 pub mod limits;
 pub mod pack;

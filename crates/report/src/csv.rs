@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 
+use throng_observation::foreign;
 use throng_observation::host::{HostId, HostSeries, SeriesId, Unit};
 use throng_observation::run::{ParticipantRow, RunData, SeriesRow};
 use throng_observation::{Distribution, Outcome, Phase, RunTime};
@@ -225,13 +226,16 @@ fn line(cells: &[String]) -> String {
     cells.join(",") + "\r\n"
 }
 
-/// Quotes what RFC 4180 wants quoted; a text that a spreadsheet would run as a formula gets an apostrophe, because
-/// failure details hold what a server said.
+/// Quotes what RFC 4180 wants quoted. Failure details hold what a server said, so a text that a spreadsheet would run as a
+/// formula gets an apostrophe (also behind blanks, and in the wide forms that some read as the same), and what would do
+/// something to a terminal is written out: a row is always one line.
 fn quoted(cell: &str) -> String {
-    let is_formula =
-        cell.starts_with(['=', '+', '@', '\t']) || cell.starts_with('-') && cell.parse::<f64>().is_err();
-    let cell = if is_formula { format!("'{cell}") } else { cell.to_owned() };
-    if cell.contains([',', '"', '\r', '\n']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell }
+    let cell = foreign::shown(cell, usize::MAX);
+    let begins = cell.trim_start();
+    let is_formula = begins.starts_with(['=', '+', '@', '＝', '＋', '＠', '－'])
+        || begins.starts_with('-') && begins.parse::<f64>().is_err();
+    let cell = if is_formula { format!("'{cell}") } else { cell.into_owned() };
+    if cell.contains([',', '"']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell }
 }
 
 #[cfg(test)]
@@ -247,6 +251,10 @@ mod tests {
             ("=1+1", "'=1+1"),
             ("-5", "-5"),
             ("-x", "'-x"),
+            (" =1", "' =1"),
+            ("＝1", "'＝1"),
+            ("=cmd|' /C calc'!A1", "'=cmd|' /C calc'!A1"),
+            ("\t=1\r\n\u{1b}[2J", "\\t=1\\r\\n\\u{1b}[2J"),
         ] {
             assert_eq!(quoted(cell), expect);
         }

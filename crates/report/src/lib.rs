@@ -56,3 +56,6 @@ pub mod profile;
 
 #[cfg(test)]
 mod example;
+
+#[cfg(test)]
+mod hostile_tests;

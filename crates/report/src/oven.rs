@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::slice::Iter;
 
+use throng_observation::foreign;
 use throng_observation::run::{ParticipantId, ParticipantRow, RunData, TrackRow};
 use throng_observation::units::{bit_rate, bytes, duration_ms};
 use throng_observation::{Distribution, MediaKind, Outcome, RunTime, TrackCounters};
@@ -91,7 +92,9 @@ impl<'a> Details<'a> {
             let state = match &row.outcome {
                 None => "unfinished".into(),
                 Some(Outcome::Completed) => "completed".into(),
-                Some(Outcome::Failed(failure)) => format!("failed, {failure}"),
+                Some(Outcome::Failed(failure)) => {
+                    format!("failed, {}", foreign::line(&failure.to_string()))
+                }
             };
             let ended_s = row.ended_at.map_or(self.ended_s, RunTime::as_secs_f64);
             let ran_s = (ended_s - row.intended_at.as_secs_f64()).max(0.0);

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use throng_observation::foreign;
 use throng_observation::host::{Change, Profile, ProfileMethod, SelfTime};
 
 /// Threads printed, and functions of each.
@@ -18,17 +19,20 @@ pub fn text(profile: &Profile) -> String {
     let time = SelfTime::of(profile);
     let mut out = format!("{}\n", how(profile, &time));
     for limit in &profile.limits {
-        let _ = writeln!(out, "  note: {}", clean(limit, usize::MAX));
+        let _ = writeln!(out, "  note: {}", foreign::line(limit));
     }
     for thread in time.threads.iter().take(THREADS) {
         let many =
             if thread.threads > 1 { format!(" (of {} threads)", thread.threads) } else { String::new() };
         let cores = thread.cores.map_or_else(String::new, |cores| format!("{cores:.2} cores, "));
-        let name = clean(&thread.thread, NAME_CHARS_MAX);
+        let name = foreign::shown(&thread.thread, NAME_CHARS_MAX);
         let _ = writeln!(out, "\n{name}{many}: {cores}{} of the samples", percent(thread.share));
         for symbol in thread.symbols.iter().take(FUNCTIONS).filter(|symbol| symbol.share >= SHARE_MIN) {
             let family = symbol.family.map_or_else(String::new, |family| format!("  {}", family.words()));
-            let (name, file) = (clean(&symbol.frame.symbol, NAME_CHARS_MAX), clean(&symbol.frame.module, 32));
+            let (name, file) = (
+                foreign::shown(&symbol.frame.symbol, NAME_CHARS_MAX),
+                foreign::shown(&symbol.frame.module, 32),
+            );
             let _ = writeln!(out, "  {:>7}  {name}  ({file}){family}", percent(symbol.share));
         }
     }
@@ -56,7 +60,8 @@ pub fn changes(changes: &[Change]) -> String {
     }
     let mut out = String::from("  before    after  function\n");
     for change in clear {
-        let (name, file) = (clean(&change.frame.symbol, NAME_CHARS_MAX), clean(&change.frame.module, 32));
+        let (name, file) =
+            (foreign::shown(&change.frame.symbol, NAME_CHARS_MAX), foreign::shown(&change.frame.module, 32));
         let _ =
             writeln!(out, " {:>7}  {:>7}  {name}  ({file})", percent(change.before), percent(change.after));
     }
@@ -87,19 +92,6 @@ pub(crate) fn how(profile: &Profile, time: &SelfTime) -> String {
 /// A share in percent.
 pub(crate) fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
-}
-
-/// Names come from the watched programs: no control characters reach a terminal, and no name fills the screen.
-fn clean(name: &str, chars_max: usize) -> String {
-    let is_bad = |c: char| {
-        c.is_control() || ('\u{202a}'..='\u{202e}').contains(&c) || ('\u{2066}'..='\u{2069}').contains(&c)
-    };
-    let mut out: String =
-        name.chars().take(chars_max).map(|c| if is_bad(c) { '\u{fffd}' } else { c }).collect();
-    if name.chars().nth(chars_max).is_some() {
-        out.push('…');
-    }
-    out
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throng_analysis::demand::{Demand, JoinCost};
 use throng_analysis::verdict::{Bottleneck, OthersCpu};
-use throng_observation::CaptureBasis;
+use throng_observation::{CaptureBasis, foreign};
 
 use crate::canary::CanarySummary;
 use crate::decoded::Decoded;
@@ -578,7 +578,7 @@ impl Summary {
     pub fn to_json(&self) -> String {
         let mut json = serde_json::to_string_pretty(self).expect("plain data");
         json.push('\n');
-        json
+        foreign::json(&json).into_owned()
     }
 }
 

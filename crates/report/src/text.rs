@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use throng_observation::SENDER_CLOCK_EVENT;
+use throng_observation::{SENDER_CLOCK_EVENT, foreign};
 use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
 
 use crate::cause;
@@ -17,10 +17,11 @@ use crate::{canary, decoded};
 /// About fifteen lines: the answer, the objectives, the figures that matter. Plain text, newline at the end.
 #[must_use]
 pub fn summary(summary: &Summary) -> String {
-    let mut out = format!("{}\n\n", summary.headline);
+    let mut out = format!("{}\n\n", foreign::line(&summary.headline));
     for objective in &summary.objectives {
         let sign = if objective.met { "met   " } else { "MISSED" };
-        let _ = writeln!(out, "  {sign}  {:<32} {}", objective.text, objective.measured_text);
+        let (text, measured) = (foreign::line(&objective.text), foreign::line(&objective.measured_text));
+        let _ = writeln!(out, "  {sign}  {text:<32} {measured}");
     }
     if !summary.objectives.is_empty() {
         out.push('\n');
@@ -196,8 +197,9 @@ fn pairs_line(pairs: &Pairs) -> String {
     parts.join("; ")
 }
 
+/// One line, whatever it quotes.
 fn line(out: &mut String, name: &str, what: &str) {
-    let _ = writeln!(out, "  {name:<12} {what}");
+    let _ = writeln!(out, "  {:<12} {}", foreign::name(name), foreign::line(what));
 }
 
 fn time_to(time: &TimeTo) -> String {
@@ -294,7 +296,7 @@ fn one_way_line(summary: &Summary) -> Option<String> {
 
 /// What a watched host did, 3 to 5 lines.
 fn server_lines(out: &mut String, server: &Server, is_one_of_several: bool) {
-    let name = if is_one_of_several { format!("{}: ", server.name) } else { String::new() };
+    let name = if is_one_of_several { format!("{}: ", foreign::name(&server.name)) } else { String::new() };
     let processes: Vec<_> = server
         .processes
         .iter()
@@ -303,7 +305,7 @@ fn server_lines(out: &mut String, server: &Server, is_one_of_several: bool) {
             let memory = process.rss_bytes_max.map_or_else(String::new, |rss| format!(", {}", bytes(rss)));
             format!(
                 "{} CPU p50 {}, max {}{memory}",
-                process.name,
+                foreign::name(&process.name),
                 percent(process.cpu_p50),
                 percent(process.cpu_max)
             )
@@ -319,7 +321,8 @@ fn server_lines(out: &mut String, server: &Server, is_one_of_several: bool) {
             "",
             &format!(
                 "hottest thread {} (tid {}): p50 {p50} of a core, max {max}{meaning}",
-                thread.name, thread.tid
+                foreign::name(&thread.name),
+                thread.tid
             ),
         );
         if let Some(mend) = thread.mend.as_ref().filter(|_| thread.cpu_max > FULL_THREAD_RATIO) {
@@ -332,7 +335,8 @@ fn server_lines(out: &mut String, server: &Server, is_one_of_several: bool) {
         let (tx, rx) = (bit_rate(busiest.tx_bps_max), bit_rate(busiest.rx_bps_max));
         let peak = busiest.tx_bps_peak.filter(|peak| *peak > PEAK_MIN * busiest.tx_bps_max);
         let peak = peak.map_or_else(String::new, |peak| format!(" ({} for 100 ms)", bit_rate(peak)));
-        network.push(format!("{} sent at most {tx}{rate}{peak}, received {rx}", busiest.name));
+        let name = foreign::name(&busiest.name);
+        network.push(format!("{name} sent at most {tx}{rate}{peak}, received {rx}"));
     }
     let dropped = [
         ("packets dropped", server.nic_drops),

@@ -58,7 +58,10 @@ mod share;
 pub use share::{Share, ShareError};
 
 pub mod consent;
-pub use consent::{AgentProof, AgentProofError, ConsentProof, ConsentProofError, Permit, Reach, Refusal};
+pub use consent::{
+    AgentProof, AgentProofError, ConsentProof, ConsentProofError, ConsentSecret, ConsentSecretError, Permit,
+    Reach, Refusal,
+};
 
 mod read;
 pub mod units;

@@ -11,6 +11,8 @@ pub use outcome::{not_tested, requires_root, skipped};
 
 pub mod namespace;
 
+pub mod capture;
+
 pub mod link;
 
 pub mod stolen;

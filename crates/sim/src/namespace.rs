@@ -6,6 +6,7 @@
 use std::fs::File;
 use std::net::Ipv4Addr;
 use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -59,6 +60,32 @@ impl Namespace {
             namespace.ip(&["link", "set", "v0", "up"])?;
         }
         Ok((first, second))
+    }
+
+    /// Gives one more `address`/24 to its interface `v0`.
+    ///
+    /// # Errors
+    /// When `ip` fails.
+    pub fn add_address(&self, address: Ipv4Addr) -> Result<(), StandError> {
+        self.ip(&["addr", "add", &format!("{address}/24"), "dev", "v0"])
+    }
+
+    /// What programs that [`Self::command`] starts resolve `name` to. Other names are asked of nobody: the only name server
+    /// is a closed port of the namespace's own loopback (ip-netns(8), `/etc/netns`).
+    ///
+    /// # Errors
+    /// When the files cannot be written.
+    pub fn resolve(&self, name: &str, addresses: &[Ipv4Addr]) -> Result<(), StandError> {
+        let folder = self.files();
+        std::fs::create_dir_all(&folder)?;
+        let lines = addresses.iter().map(|address| format!("{address} {name}\n"));
+        std::fs::write(folder.join("hosts"), format!("127.0.0.1 localhost\n{}", lines.collect::<String>()))?;
+        std::fs::write(folder.join("resolv.conf"), "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n")?;
+        Ok(())
+    }
+
+    fn files(&self) -> PathBuf {
+        Path::new("/etc/netns").join(&self.name)
     }
 
     /// Its name, as `ip netns` knows it.
@@ -142,6 +169,7 @@ impl Namespace {
 
 impl Drop for Namespace {
     fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(self.files());
         // Nothing more can be done about a namespace that does not go.
         let _ = run(Command::new("ip").args(["netns", "del", &self.name]));
     }

@@ -12,6 +12,7 @@ use throng_observation::RunTime;
 use throng_observation::canary::{BrowserId, CanaryBrowserRow, CanaryRow};
 use throng_observation::run::{EventRow, Row};
 
+use super::gate::Refusals;
 use super::reading::Reading;
 
 /// How long a reading of `getStats()` may take on a busy machine.
@@ -26,6 +27,7 @@ pub(super) struct Bird {
     pub(super) browser: BrowserId,
     pub(super) program: PathBuf,
     pub(super) flags: Vec<String>,
+    pub(super) refusals: Refusals,
     pub(super) page: String,
     pub(super) words: Value,
     pub(super) joins_at: Duration,
@@ -64,18 +66,18 @@ impl Bird {
         }
         row.ended_at = Some(now(begin.zero));
         begin.tell(CanaryRow::Browser(row.clone()));
+        self.tell_refusals(&begin);
         let failure = row.failure?;
         let detail = format!("browser {}: {failure}", self.browser.0);
-        let at = now(begin.zero);
-        let event = EventRow {
-            at,
-            participant: None,
-            kind: "canary_failed".into(),
-            count: 1,
-            detail: detail.clone(),
-        };
-        let _ = begin.rows.send(Row::Event(event));
+        begin.happened("canary_failed", detail.clone());
         Some(detail)
+    }
+
+    /// Tells what browsers were kept from since that was told last, by whichever of them looks first.
+    fn tell_refusals(&self, begin: &Begin) {
+        for what in self.refusals.take() {
+            begin.happened("canary_refused", format!("a browser was kept from {what}"));
+        }
     }
 
     fn launch(&self) -> Result<Chromium, BrowserError> {
@@ -113,6 +115,7 @@ impl Bird {
             seen.cpu_us = used_us.saturating_sub(cpu_us);
             cpu_us = used_us;
             begin.tell(CanaryRow::Second(Box::new(seen)));
+            self.tell_refusals(begin);
             if self.has_changed(row, &reading) {
                 begin.tell(CanaryRow::Browser(row.clone()));
             }
@@ -154,6 +157,12 @@ impl Begin {
     fn tell(&self, row: CanaryRow) {
         // Without a store there is nobody to be told.
         let _ = self.rows.send(Row::Canary(row));
+    }
+
+    fn happened(&self, kind: &str, detail: String) {
+        let at = now(self.zero);
+        let event = EventRow { at, participant: None, kind: kind.into(), count: 1, detail };
+        let _ = self.rows.send(Row::Event(event));
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a browser is told to join, and what its network stack is let near.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Instant;
 
 use serde_json::{Value, json};
@@ -87,24 +87,19 @@ fn livekit_token(
     }))
 }
 
-/// Flags that keep the browser's network stack at the target: every name but the target's resolves to nothing, and the
-/// target's to the address that the consent guard judged. The page is no part of the server's site, so the rules of
-/// origins, which a viewer of the crowd does not have either, are off.
-pub(super) fn flags(plan: &Plan, server: SocketAddr) -> Vec<String> {
-    let (host, _) = plan.target.host_and_port();
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    let rules = if bare.parse::<IpAddr>().is_ok() {
-        format!("MAP * ~NOTFOUND, EXCLUDE {bare}, EXCLUDE 127.0.0.1")
-    } else {
-        let address = match server.ip() {
-            IpAddr::V4(address) => address.to_string(),
-            IpAddr::V6(address) => format!("[{address}]"),
-        };
-        format!("MAP {bare} {address}, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
-    };
-    let mut flags = vec![format!("--host-resolver-rules={rules}"), "--disable-web-security".into()];
-    // Neither environment nor desktop may send it by way of somebody else.
-    flags.push("--no-proxy-server".into());
+/// Flags that leave the browser's network stack one way out, the gate, which it asks by name: it looks nothing up itself,
+/// and also asks for what is on loopback. The page is no part of the server's site, so the rules of origins, which a viewer
+/// of the crowd does not have either, are off.
+pub(super) fn flags(plan: &Plan, gate: SocketAddr) -> Vec<String> {
+    let mut flags = vec![
+        format!("--proxy-server=socks5://{gate}"),
+        "--proxy-bypass-list=<-loopback>".into(),
+        // Should it not ask the gate for something, it finds nothing.
+        format!("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE {}", gate.ip()),
+        // Over UDP it would pass by.
+        "--disable-quic".into(),
+        "--disable-web-security".into(),
+    ];
     if plan.target.tls_insecure {
         flags.push("--ignore-certificate-errors".into());
     }
@@ -144,14 +139,16 @@ mod tests {
     }
 
     #[test]
-    fn no_name_but_the_targets_leads_anywhere() {
-        let server = "10.1.2.3:443".parse().unwrap();
-        for (url, expect) in [
-            ("whep+http://127.0.0.2:1/x", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.2, EXCLUDE 127.0.0.1"),
-            ("whep+https://sfu.example/x", "MAP sfu.example 10.1.2.3, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
+    fn a_browser_asks_the_gate_for_everything() {
+        let gate = "127.0.0.1:4711".parse().unwrap();
+        let flags = flags(&plan("url = \"whep+https://sfu.example/x\"", ""), gate);
+        for expect in [
+            "--proxy-server=socks5://127.0.0.1:4711",
+            "--proxy-bypass-list=<-loopback>",
+            "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+            "--disable-quic",
         ] {
-            let flags = flags(&plan(&format!("url = \"{url}\""), ""), server);
-            assert_eq!(flags[0], format!("--host-resolver-rules={expect}"));
+            assert!(flags.iter().any(|flag| flag == expect), "{expect}: {flags:?}");
         }
     }
 }

@@ -2,6 +2,7 @@
 //! along, and ended with it.
 
 mod bird;
+mod gate;
 mod guard;
 mod joining;
 mod page;
@@ -20,6 +21,7 @@ use throng_scenario::{Canary, Plan};
 use crate::reach::Permission;
 use crate::{Stop, say};
 use bird::{Begin, Bird};
+use gate::{Gate, Refusals, Rules};
 use page::Page;
 
 /// How long all browsers together may take to stand on their page; who does not by then joins late or not at all.
@@ -56,9 +58,13 @@ fn mend() -> &'static str {
 /// The browsers of a run.
 pub(crate) struct Canaries {
     birds: Vec<(SyncSender<Begin>, JoinHandle<Option<String>>)>,
-    // Ends after the browsers, which ask it until the last.
-    _page: Option<Page>,
+    refusals: Refusals,
+    // They end after the browsers, which ask them until the last.
+    _ways: Option<(Page, Gate)>,
 }
+
+/// What browsers were kept from, of which so many are said; all are events of the run.
+const REFUSALS_SAID_MAX: usize = 5;
 
 impl Canaries {
     /// Starts the plan's browsers, if it has any, and waits until they stand on their page. One that does not is told of
@@ -71,7 +77,7 @@ impl Canaries {
         program: Option<PathBuf>,
         permission: &Permission,
     ) -> Result<Self, Stop> {
-        let mut canaries = Self { birds: Vec::new(), _page: None };
+        let mut canaries = Self { birds: Vec::new(), refusals: Refusals::default(), _ways: None };
         let (Some(canary), Some(program), Some(server)) = (&plan.canary, program, permission.server()) else {
             return Ok(canaries);
         };
@@ -80,7 +86,11 @@ impl Canaries {
             count => format!("starting {count} browsers ({})", program.display()),
         });
         let failed = |error: std::io::Error| Stop::usage(format!("[canary]: {error}"));
-        let page = Page::serve(permission.reach()).map_err(failed)?;
+        let (may_reach, refusals) = (permission.may_lead_to(), canaries.refusals.clone());
+        let page = Page::serve(may_reach.clone(), refusals.clone()).map_err(failed)?;
+        let (host, _) = plan.target.host_and_port();
+        let rules = Rules { page: page.address(), host, server: server.ip(), may_reach };
+        let gate = Gate::open(rules, refusals.clone()).map_err(failed)?;
         let unix_ns = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
         let clock = WallClock { at: Instant::now(), unix_ns: u64::try_from(unix_ns).unwrap_or(u64::MAX) };
         let (is_up, up) = mpsc::sync_channel(usize::from(canary.browsers));
@@ -89,7 +99,8 @@ impl Canaries {
             let bird = Bird {
                 browser,
                 program: program.clone(),
-                flags: joining::flags(plan, server),
+                flags: joining::flags(plan, gate.address()),
+                refusals: refusals.clone(),
                 page: page.url(),
                 words: joining::words(plan, browser, clock)?,
                 joins_at: canary.joins_at(number),
@@ -103,7 +114,7 @@ impl Canaries {
         }
         drop(is_up);
         wait_until_up(canary, &up);
-        canaries._page = Some(page);
+        canaries._ways = Some((page, gate));
         Ok(canaries)
     }
 
@@ -126,6 +137,13 @@ impl Canaries {
                 Ok(None) => {}
                 Err(panic) => std::panic::resume_unwind(panic),
             }
+        }
+        let refused = self.refusals.all();
+        for what in refused.iter().take(REFUSALS_SAID_MAX) {
+            say(&format!("warning: a browser was kept from {what}"));
+        }
+        if let Some(more @ 1..) = refused.len().checked_sub(REFUSALS_SAID_MAX) {
+            say(&format!("warning: and from {more} places more (events `canary_refused`)"));
         }
     }
 }

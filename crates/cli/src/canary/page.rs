@@ -2,13 +2,14 @@
 //! the page may have a camera. Beside the page there is only the consent guard's answer.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::guard::admitted;
+use super::gate::Refusals;
+use super::guard::{MayReach, admitted};
 
 /// The page with its script.
 const PAGE: &str = concat!(
@@ -27,9 +28,6 @@ const HEAD_BYTES_MAX: u64 = 64 << 10;
 /// A browser on this machine sends its request at once.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Whom a browser may reach.
-pub(super) type MayReach = Arc<dyn Fn(IpAddr) -> bool + Send + Sync>;
-
 /// The server; it ends when dropped.
 pub(super) struct Page {
     address: SocketAddr,
@@ -38,7 +36,7 @@ pub(super) struct Page {
 }
 
 impl Page {
-    pub(super) fn serve(may_reach: MayReach) -> std::io::Result<Self> {
+    pub(super) fn serve(may_reach: MayReach, refusals: Refusals) -> std::io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = listener.local_addr()?;
         let is_over = Arc::new(AtomicBool::new(false));
@@ -49,7 +47,7 @@ impl Page {
                     return;
                 }
                 // Whoever is not a browser of ours gets no answer, and nobody is told.
-                let _ = stream.and_then(|stream| answer(stream, address, &may_reach));
+                let _ = stream.and_then(|stream| answer(stream, address, &may_reach, &refusals));
             }
         })?;
         Ok(Self { address, is_over, thread: Some(thread) })
@@ -57,6 +55,10 @@ impl Page {
 
     pub(super) fn url(&self) -> String {
         format!("http://{}/", self.address)
+    }
+
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
     }
 }
 
@@ -72,16 +74,26 @@ impl Drop for Page {
 }
 
 /// One request a connection.
-fn answer(stream: TcpStream, address: SocketAddr, may_reach: &MayReach) -> std::io::Result<()> {
+fn answer(
+    stream: TcpStream,
+    address: SocketAddr,
+    may_reach: &MayReach,
+    refusals: &Refusals,
+) -> std::io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut writer = stream.try_clone()?;
-    let response = respond(&mut BufReader::new(stream), address, may_reach)?;
+    let response = respond(&mut BufReader::new(stream), address, may_reach, refusals)?;
     writer.write_all(response.as_bytes())
 }
 
 /// The response to the request that `reader` gives (RFC 9112).
-fn respond(reader: &mut impl BufRead, address: SocketAddr, may_reach: &MayReach) -> std::io::Result<String> {
+fn respond(
+    reader: &mut impl BufRead,
+    address: SocketAddr,
+    may_reach: &MayReach,
+    refusals: &Refusals,
+) -> std::io::Result<String> {
     let mut head = reader.take(HEAD_BYTES_MAX);
     let mut request = String::new();
     head.read_line(&mut request)?;
@@ -106,14 +118,16 @@ fn respond(reader: &mut impl BufRead, address: SocketAddr, may_reach: &MayReach)
             let mut body = Vec::new();
             reader.take(length).read_to_end(&mut body)?;
             let (kept, refused) = admitted(&String::from_utf8_lossy(&body), &**may_reach);
-            response("200 OK", "text/plain; charset=utf-8", refused, &kept)
+            let count = refused.len();
+            refused.iter().for_each(|what| refusals.add(what));
+            response("200 OK", "text/plain; charset=utf-8", count, &kept)
         }
         "POST /guard" => response("413 Content Too Large", "text/plain", 0, ""),
         _ => response("404 Not Found", "text/plain", 0, ""),
     })
 }
 
-fn response(status: &str, kind: &str, refused: u32, body: &str) -> String {
+fn response(status: &str, kind: &str, refused: usize, body: &str) -> String {
     format!(
         "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nX-Refused: {refused}\r\n\
          Cache-Control: no-store\r\nConnection: close\r\n\r\n{body}",
@@ -128,7 +142,9 @@ mod tests {
     #[test]
     fn a_browser_of_ours_gets_the_page_and_the_guards_answer_and_nobody_else_anything() {
         let address: SocketAddr = "127.0.0.1:9000".parse().unwrap();
-        let loopback: MayReach = Arc::new(|address| address.is_loopback());
+        let loopback: MayReach =
+            Arc::new(|address| if address.is_loopback() { Ok(()) } else { Err("has not agreed".into()) });
+        let refusals = Refusals::default();
         let guard = "POST /guard HTTP/1.1\r\nHost: 127.0.0.1:9000\r\nContent-Length: 37\r\n\r\n\
                      a=candidate:1 1 udp 1 192.0.2.1 9 typ";
         for (request, status, holds) in [
@@ -144,11 +160,12 @@ mod tests {
             ),
             ("", "403 Forbidden", ""),
         ] {
-            let said = respond(&mut request.as_bytes(), address, &loopback).unwrap();
+            let said = respond(&mut request.as_bytes(), address, &loopback, &refusals).unwrap();
             assert!(
                 said.starts_with(&format!("HTTP/1.1 {status}\r\n")) && said.contains(holds),
                 "{request}: {said}"
             );
         }
+        assert_eq!(refusals.all(), ["candidate 192.0.2.1:9: has not agreed"]);
     }
 }

@@ -25,7 +25,7 @@ use crate::live::Display;
 use crate::report::{self, Wanted};
 use crate::sink::Sink;
 use crate::watchers::{self, Agents, Watchers};
-use crate::{Stop, run, say};
+use crate::{Stop, run, say, say_lines};
 use crowd::{Crowd, Step};
 use ladder::Ladder;
 use moments::Moments;
@@ -46,7 +46,7 @@ pub(crate) fn find(command: &Find) -> Result<Exit, Stop> {
     let agents = Agents::connect(plan);
     let permission = run::permission(plan, common, &agents)?;
     let warnings = searched.warnings();
-    warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
+    warnings.iter().for_each(|warning| say_lines(&format!("warning: {warning}")));
     searched.introduce();
 
     let path = run::folder(&searched.scenario, common);

@@ -5,6 +5,8 @@ mod screen;
 mod terminal;
 
 pub(crate) use plain::Plain;
+#[cfg(test)]
+pub(crate) use screen::draw;
 pub(crate) use terminal::{Screen, Terminal};
 
 use throng_analysis::search::Progress;

@@ -7,6 +7,7 @@ use throng_analysis::search::Progress;
 use throng_engine::Live;
 use throng_engine::live::{KindFigures, Spread, Stage};
 use throng_observation::Quantiles;
+use throng_observation::foreign;
 use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
 use throng_report::ObjectiveResult;
 
@@ -44,7 +45,8 @@ impl<W: Write> Display for Plain<W> {
         if second >= self.next_s && live.stage != Stage::Finished {
             self.next_s = (second + 1) / self.every_s * self.every_s + self.every_s - 1;
             // A closed pipe must not end the run; the figures are in the run folder.
-            let _ = self.out.write_all(block(live, servers, second, &mut self.failed_shown).as_bytes());
+            let block = block(live, servers, second, &mut self.failed_shown);
+            let _ = self.out.write_all(foreign::lines(&block).as_bytes());
             let _ = self.out.flush();
         }
         false

@@ -9,6 +9,7 @@ use ratatui::widgets::{Block, Borders, Paragraph, Row, Sparkline, Table};
 use throng_analysis::search::Progress;
 use throng_engine::Live;
 use throng_engine::live::{KindFigures, Point, Stage, TrackFigures};
+use throng_observation::foreign;
 use throng_observation::units::{bit_rate, bytes, percent};
 use throng_observation::{MediaKind, Quantiles};
 use throng_report::ObjectiveResult;
@@ -27,7 +28,7 @@ const OBJECTIVES_MAX: usize = 8;
 /// With this many lines, charts get their full height.
 const ROOMY_LINES: u16 = 30;
 
-pub(super) fn draw(
+pub(crate) fn draw(
     frame: &mut Frame<'_>,
     title: &str,
     live: &Live,
@@ -126,7 +127,7 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, title: &str, live: &Live) {
     };
     let line = Line::from(vec![
         Span::styled("throng ", Style::new().add_modifier(Modifier::BOLD)),
-        Span::raw(title.to_owned()),
+        Span::raw(foreign::line(title)),
         Span::styled(format!("  {stage}  "), Style::new().fg(ACCENT)),
         Span::styled("q ends the run and reports", Style::new().fg(QUIET)),
     ]);
@@ -232,7 +233,7 @@ fn draw_objectives(frame: &mut Frame<'_>, area: Rect, objectives: &[ObjectiveRes
             };
             Line::from(vec![
                 Span::styled(sign, Style::new().fg(colour)),
-                Span::raw(format!("{:<34} ", objective.text)),
+                Span::raw(format!("{:<34} ", foreign::line(&objective.text))),
                 Span::styled(objective.measured_text.clone(), Style::new().fg(colour)),
             ])
         })

@@ -1,8 +1,10 @@
 //! Rows as figures: the latest of each series, its mean and its peak.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
+use throng_observation::foreign;
 use throng_observation::host::{HostEvent, HostEventKind, HostInfo, HostRow, HostSeries, SeriesId, Unit};
 use throng_observation::units::{bytes, percent};
 
@@ -74,6 +76,11 @@ impl Figure {
 
     pub(super) fn label(&self, name: &str) -> &str {
         self.of.labels.get(name).map_or("", String::as_str)
+    }
+
+    /// A label as a person may see it: programs choose the names of their threads.
+    pub(super) fn shown(&self, name: &str) -> Cow<'_, str> {
+        foreign::name(self.label(name))
     }
 }
 
@@ -174,7 +181,8 @@ impl Figures {
             self.ever(name).filter(|figure| figure.max > 0.0).map(move |figure| {
                 let labels: Vec<_> =
                     figure.of.labels.iter().map(|(name, value)| format!("{name} {value}")).collect();
-                (format!("{name} {}", labels.join(", ")).trim_end().to_owned(), figure.max)
+                let what = format!("{name} {}", labels.join(", "));
+                (foreign::line(what.trim_end()).into_owned(), figure.max)
             })
         };
         ERRORS.into_iter().flat_map(worst).collect()
@@ -186,7 +194,8 @@ impl Figures {
             self.ever(name).filter_map(move |figure| {
                 let limit = figure.of.limit.filter(|limit| figure.max > limit * 0.8)?;
                 let who = figure.of.labels.get("process").or_else(|| figure.of.labels.get("cgroup"));
-                Some(format!("{name} {}: {:.0} of {limit:.0}", who.map_or("", String::as_str), figure.max))
+                let who = foreign::name(who.map_or("", String::as_str));
+                Some(format!("{name} {who}: {:.0} of {limit:.0}", figure.max))
             })
         };
         LEVELS.into_iter().flat_map(near).collect()
@@ -208,8 +217,9 @@ impl Figures {
             let pid = process.label("pid");
             let its = |metric: &'static str| self.ever(metric).find(move |figure| figure.label("pid") == pid);
             text += &format!(
-                "  {:<12} PID {pid}: {:.3} cores, at most {:.3}; {:.0} threads, {}, {:.0} descriptors\n",
-                process.label("process"),
+                "  {:<12} PID {}: {:.3} cores, at most {:.3}; {:.0} threads, {}, {:.0} descriptors\n",
+                process.shown("process"),
+                process.shown("pid"),
                 process.mean(end_s),
                 process.max,
                 its("process.threads").map_or(0.0, |figure| figure.max),
@@ -223,9 +233,9 @@ impl Figures {
             text += "  thread                 tid       mean       max\n";
         }
         for thread in threads.iter().take(15) {
-            let name = thread.label("thread");
+            let name = thread.shown("thread");
             let (mean, max) = (percent(thread.mean(end_s)), percent(thread.max));
-            text += &format!("    {name:<16} {:>9} {mean:>10} {max:>9}\n", thread.label("tid"));
+            text += &format!("    {name:<16} {:>9} {mean:>10} {max:>9}\n", thread.shown("tid"));
         }
         for (what, worst) in self.errors() {
             text += &format!("  errors       {what}: at most {worst:.1}\n");
@@ -234,7 +244,7 @@ impl Figures {
             text += &format!("  near limit   {near}\n");
         }
         for event in self.events.iter().filter(|event| event.kind == HostEventKind::CannotSee) {
-            text += &format!("  not seen     {}\n", event.detail);
+            text += &format!("  not seen     {}\n", foreign::line(&event.detail));
         }
         if let Some(info) = &self.info {
             let cpu = info.watcher_cpu_us as f64 / 1e6 / end_s.max(1e-3);

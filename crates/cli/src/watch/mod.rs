@@ -6,6 +6,9 @@ mod figures;
 mod screen;
 mod view;
 
+#[cfg(test)]
+mod hostile_tests;
+
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 

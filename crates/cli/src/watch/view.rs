@@ -57,13 +57,13 @@ impl View {
     }
 }
 
-fn line(figures: &Figures, at: Duration) -> String {
+pub(super) fn line(figures: &Figures, at: Duration) -> String {
     let now = |metric: &str| figures.one(metric).map_or(0.0, |figure| figure.now);
     let hottest: Vec<_> = figures
         .threads()
         .into_iter()
         .take(3)
-        .map(|thread| format!("{} {}", thread.label("thread"), percent(thread.now)))
+        .map(|thread| format!("{} {}", thread.shown("thread"), percent(thread.now)))
         .collect();
     let host = figures.one("host.cpu.busy");
     format!(

@@ -10,6 +10,7 @@ mod browser;
 mod canary;
 mod command_line;
 mod conference;
+mod consent;
 mod cut_off;
 mod decode;
 mod find;

@@ -155,3 +155,20 @@ fn what_cannot_be_watched_is_said_before_anything_begins() {
         assert!(!said.status.success() && text.contains(word), "{args:?}: {text}");
     }
 }
+
+#[test]
+fn a_process_whose_name_is_a_command_of_the_terminal_is_shown_as_text() {
+    // Clears the screen, sets the clipboard (OSC 52), and begins a line of its own.
+    for name in [r"\033[2J\033[41m", r"\033]52;c;eA==\007", r"a\r\nFORGED"] {
+        let script = format!("printf '{name}' > /proc/$$/comm; while :; do :; done");
+        let watch = ["watch", "--plain", "--every", "500ms", "--for", "6s", "--", "/bin/sh", "-c", &script];
+        let watched = plain(&watch);
+        let said = [&watched.stdout[..], &watched.stderr[..]].concat();
+        let said = String::from_utf8(said).unwrap();
+        assert!(watched.status.success() && said.contains("PID"), "{said}");
+        let harmful = said.chars().find(|c| c.is_control() && !matches!(c, '\n' | '\t'));
+        assert_eq!(harmful, None, "{said:?}");
+        assert!(!said.lines().any(|line| line.starts_with("FORGED")), "{said}");
+        assert!(said.contains(r"\u{1b}") || said.contains(r"a\r\nFORGED"), "its name is shown:\n{said}");
+    }
+}

@@ -26,6 +26,12 @@ enum Entry {
 }
 
 impl Names {
+    /// Knows `host` already, and nothing else of it will be asked.
+    pub(crate) fn known(host: &str, address: IpAddr) -> Self {
+        let entry = Arc::new(tokio::sync::Mutex::new(Entry::Addresses(vec![address])));
+        Self { entries: Mutex::new([(host.to_ascii_lowercase(), entry)].into()) }
+    }
+
     /// The addresses of `host`, in the resolver's order.
     pub(crate) async fn resolve(&self, host: &str) -> Result<Vec<IpAddr>, ChannelError> {
         let entry = {
@@ -88,6 +94,13 @@ mod tests {
         assert!(first.iter().all(IpAddr::is_loopback) && !first.is_empty());
         names.pin("localhost", [127, 0, 0, 1].into()).await;
         assert!(names.resolve("localhost").await.unwrap().len() == 1);
+    }
+
+    #[tokio::test]
+    async fn a_name_that_is_known_is_not_asked_for() {
+        let address = IpAddr::from([192, 0, 2, 9]);
+        let names = Names::known("Localhost", address);
+        assert_eq!(names.resolve("localhost").await.unwrap(), [address]);
     }
 
     #[tokio::test]

@@ -303,7 +303,7 @@ pub(crate) fn consent_server(there: Arc<AtomicBool>) -> SocketAddr {
                 let is_asked = request.uri().path() == "/.well-known/throng-consent";
                 let is_there = is_asked && there.load(Ordering::SeqCst);
                 async move {
-                    let (status, body) = if is_there { (200, "token = 1\n") } else { (404, "") };
+                    let (status, body) = if is_there { (200, "proof = 1\n") } else { (404, "") };
                     let body = http_body_util::Full::new(bytes::Bytes::from(body));
                     hyper::Response::builder().status(status).body(body)
                 }

@@ -110,9 +110,10 @@ fn consent_withdrawn_ends_the_run_within_a_second() {
 #[test]
 fn a_consent_file_is_fetched_and_its_withdrawal_ends_the_run_within_a_second_of_the_look() {
     let there = Arc::new(AtomicBool::new(true));
-    let authority = consent_server(Arc::clone(&there)).to_string();
-    let fetch = move || fetch_file(false, &authority, &TlsOptions::default());
-    assert_eq!(fetch().unwrap(), "token = 1\n");
+    let server = consent_server(Arc::clone(&there));
+    let authority = server.to_string();
+    let fetch = move || fetch_file(false, &authority, server.ip(), &TlsOptions::default());
+    assert_eq!(fetch().unwrap(), "proof = 1\n");
     let withdrawn_at = Arc::new(std::sync::OnceLock::new());
     let (withdraw, told) = (Arc::clone(&there), Arc::clone(&withdrawn_at));
     std::thread::spawn(move || {
@@ -130,6 +131,23 @@ fn a_consent_file_is_fetched_and_its_withdrawal_ends_the_run_within_a_second_of_
     assert_eq!((seen.end.ending, times(&seen, "abort")), (Ending::Aborted, 1));
     assert!(seen.end.why.unwrap().contains("404"));
     assert!(matches!(fetch(), Err(ConsentError::Status { status: 404, .. })));
+}
+
+#[test]
+fn a_consent_file_comes_from_the_address_that_is_asked_and_from_no_other_of_its_name() {
+    let server = consent_server(Arc::new(AtomicBool::new(true)));
+    let port = server.port();
+    let fetch = |host: &str, address: &str| {
+        fetch_file(false, &format!("{host}:{port}"), address.parse().unwrap(), &TlsOptions::default())
+    };
+    // A name that no resolver knows: what it points to is said by whoever asks.
+    assert_eq!(fetch("media.invalid", "127.0.0.1").unwrap(), "proof = 1\n");
+    let elsewhere = fetch("localhost", "127.0.0.77");
+    assert!(
+        matches!(&elsewhere, Err(ConsentError::Fetch { place, .. }) if place.ends_with(" at 127.0.0.77"))
+    );
+    // An address in the place of the name does not lead elsewhere either.
+    assert!(fetch("127.0.0.1", "127.0.0.77").is_err());
 }
 
 #[test]

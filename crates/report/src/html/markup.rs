@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use throng_observation::foreign::is_harmful;
+
 #[must_use]
 /// `text` with every character that HTML or an attribute gives a meaning replaced.
 pub fn escape(text: &str) -> String {
@@ -14,9 +16,7 @@ pub fn escape(text: &str) -> String {
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
             // Control characters, and marks that turn the direction of the text around them.
-            c if c.is_control() && c != '\n' || ('\u{202a}'..='\u{202e}').contains(&c) => {
-                out.push('\u{fffd}');
-            }
+            c if is_harmful(c) && c != '\n' => out.push('\u{fffd}'),
             c => out.push(c),
         }
     }

@@ -9,8 +9,13 @@ use crate::network::Network;
 mod agent;
 pub use agent::{AgentProof, AgentProofError};
 
+mod expiry;
+
 mod proof;
 pub use proof::{ConsentProof, ConsentProofError, DNS_LABEL, WELL_KNOWN_PATH};
+
+mod secret;
+pub use secret::{ConsentSecret, ConsentSecretError};
 
 /// Which addresses a run may send to. Cheap to ask for every destination that a server names.
 #[derive(Clone, Debug, Default)]
@@ -29,7 +34,7 @@ pub enum Permit {
     OwnAddress,
     /// A private address within an allowed network.
     AllowedNetwork,
-    /// A public address whose owner has published a consent proof.
+    /// A public address that itself gave out a consent proof, or at which its owner's agent answers.
     Proven,
 }
 
@@ -76,7 +81,8 @@ impl fmt::Display for Refusal {
             ),
             Self::PublicNotProven(address) => write!(
                 f,
-                "{address} is public and has not agreed: publish a consent proof there (docs/consent.md)"
+                "{address} is public and has not agreed: a consent proof must be published at that very address \
+                 (docs/consent.md)"
             ),
         }
     }
@@ -98,10 +104,11 @@ impl Reach {
         }
     }
 
-    /// Adds the addresses that a proven host was resolved and pinned to. The caller has validated the proof
-    /// ([`ConsentProof::validate`]); it is named here so that nobody adds addresses without having one.
-    pub fn prove(&mut self, _proof: &ConsentProof, addresses: impl IntoIterator<Item = IpAddr>) {
-        self.proven.extend(addresses.into_iter().map(|address| address.to_canonical()));
+    /// Adds the one address from which a proof was fetched. A name says nothing of who owns the addresses that it points
+    /// to, so each answers for itself. The caller has validated the proof ([`ConsentProof::validate`]); it is named here
+    /// so that nobody adds an address without having one.
+    pub fn prove(&mut self, _proof: &ConsentProof, address: IpAddr) {
+        self.proven.insert(address.to_canonical());
     }
 
     /// Adds the address at which an agent of its owner answers; the caller has validated the proof

@@ -1,37 +1,48 @@
-//! The text by which the owner of a public server agrees to a load test: a few `key = value` lines in a file, or the
-//! same pairs in a DNS TXT record. Fetching it is the engine's; what it means is decided here.
+//! The text by which the owner of a public server agrees to a load test: a few `key = value` lines in a file that the
+//! server's own address gives out, or the same pairs in a DNS TXT record beside it. Fetching it is the engine's; what it
+//! means is decided here.
+//!
+//! Everybody may read it, so nothing in it is a password. It holds an HMAC-SHA-256 (RFC 2104) over its terms, keyed with a
+//! secret that the tester alone has: who has no secret cannot use it, and no term can be changed.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
+use throng_observation::foreign;
+
+use super::expiry::read_expiry;
+use super::secret::{self, ConsentSecret};
 use crate::scenario::Caps;
-use crate::secret::Secret;
 use crate::units;
 
 /// Where on the target's web server the proof lies.
 pub const WELL_KNOWN_PATH: &str = "/.well-known/throng-consent";
-/// What stands before the target's host name in DNS, for the TXT record that holds a proof.
+/// What stands before the target's host name in DNS, for the TXT record that may stand beside the file.
 pub const DNS_LABEL: &str = "_throng-consent";
 
 /// More than any honest proof needs; longer ones are not read.
 const PROOF_BYTES_MAX: usize = 4096;
-/// A token shorter than this could be guessed.
-const TOKEN_CHARACTERS_MIN: usize = 16;
 /// A proof is good for a test, not for ever.
 const LIFETIME_MAX: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+/// Of a tester's name.
+const TESTER_CHARS_MAX: usize = 100;
+/// What names the way in which the terms are sealed; another way gets another name.
+const SEAL: &str = "hmac-sha256:";
 
-/// What the owner of a host agrees to.
+/// What the owner of a host agrees to, and with whom.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConsentProof {
-    /// Known to the owner and to who runs the test; must equal the one that the tester was given.
-    pub token: Secret,
+    /// Whom it was made out to: a name for people.
+    pub tester: String,
     /// The host name or address that the proof is for, lower case.
     pub host: String,
     /// The signalling port that the proof is for.
     pub port: u16,
     /// When it ends, seconds since the Unix epoch.
     pub expires_unix_s: u64,
-    /// The owner's limits; each one given lowers ours.
+    /// The owner's limits; each one given lowers ours. Users and bit rate are always given.
     pub caps: Caps,
+    seal: [u8; 32],
 }
 
 /// Why a text is not a proof, or not one for this run.
@@ -40,12 +51,24 @@ pub enum ConsentProofError {
     /// Not the format.
     #[error("consent proof: {0}")]
     Malformed(String),
+    /// The format of before, whose password everybody could read.
+    #[error(
+        "consent proof: it publishes a token that whoever reads it could use, as earlier versions had it; take it away, \
+         and publish the file that `throng consent HOST:PORT` makes (docs/consent.md)"
+    )]
+    ClearToken,
     /// A field that every proof needs is missing.
-    #[error("consent proof: `{0}` is missing")]
+    #[error("consent proof: `{0}` is missing; `throng consent HOST:PORT` makes a whole one")]
     Missing(&'static str),
-    /// Its token is not the one that the tester was given.
-    #[error("consent proof: its token is not the one given with the run")]
-    WrongToken,
+    /// It was not sealed with the secret of this run.
+    #[error(
+        "consent proof: it is made out to `{tester}` and not sealed with the secret given with the run: it is another \
+         tester's, or was changed after `throng consent` made it"
+    )]
+    OtherSecret {
+        /// Whom it names.
+        tester: String,
+    },
     /// It is for another host or port.
     #[error("consent proof: it is for {proven}, the target is {target}")]
     OtherTarget {
@@ -69,75 +92,120 @@ impl ConsentProof {
     /// When it is not of the format, says a key twice, or lacks one that is needed. Unknown keys are errors: a limit
     /// with a typing error must not be no limit.
     pub fn parse(text: &str) -> Result<Self, ConsentProofError> {
-        use ConsentProofError::{Malformed, Missing};
+        let (proof, is_sealed) = Self::read(text)?;
+        if is_sealed { Ok(proof) } else { Err(ConsentProofError::Missing("proof")) }
+    }
+
+    /// Seals `terms`, the lines of a proof without `proof`, with the tester's secret: the text to be published.
+    ///
+    /// # Errors
+    /// When the terms are not those of a proof, or end before `now_unix_s` or more than a year after it.
+    pub fn sealed(terms: &str, secret: &ConsentSecret, now_unix_s: u64) -> Result<String, ConsentProofError> {
+        let (proof, is_sealed) = Self::read(terms)?;
+        if is_sealed {
+            return Err(ConsentProofError::Malformed("the terms hold a `proof` already".into()));
+        }
+        proof.is_of_today(now_unix_s)?;
+        let seal = secret::digits(&secret.seal(&proof.terms()));
+        Ok(format!("proof = {SEAL}{seal}\n{terms}"))
+    }
+
+    /// What the text says, and whether it holds a seal.
+    fn read(text: &str) -> Result<(Self, bool), ConsentProofError> {
+        use ConsentProofError::{ClearToken, Malformed, Missing};
         if text.len() > PROOF_BYTES_MAX {
             return Err(Malformed(format!("longer than {PROOF_BYTES_MAX} bytes")));
         }
-        let (mut token, mut target, mut expires_unix_s) = (None, None, None);
+        let (mut seal, mut tester, mut target, mut expires_unix_s) = (None, None, None, None);
         let mut caps = Caps::NONE;
-        for line in text.lines() {
-            let line = line.split('#').next().unwrap_or_default();
-            for pair in line.split(';').map(str::trim).filter(|pair| !pair.is_empty()) {
-                let (key, value) = pair
-                    .split_once('=')
-                    .ok_or_else(|| Malformed("a line is not `key = value`".to_owned()))?;
-                let (key, value) = (key.trim(), value.trim());
-                let unit = |error: units::UnitError| Malformed(format!("{key}: {error}"));
-                let is_new = match key {
-                    "token" => token.replace(read_token(value)?).is_none(),
-                    "target" => target.replace(read_target(value)?).is_none(),
-                    "expires" => expires_unix_s.replace(read_expiry(value)?).is_none(),
-                    "max_users" => caps.users.replace(number(key, value)?).is_none(),
-                    "max_joins" => {
-                        caps.joins_per_s.replace(units::rate_per_s(value).map_err(unit)?).is_none()
-                    }
-                    "max_bit_rate" => {
-                        caps.mbit_per_s.replace(units::bit_rate(value).map_err(unit)? / 1e6).is_none()
-                    }
-                    "max_duration" => caps.duration.replace(units::duration(value).map_err(unit)?).is_none(),
-                    _ => return Err(Malformed(format!("unknown key `{}`", cut(key)))),
-                };
-                if !is_new {
-                    return Err(Malformed(format!("`{key}` is there twice")));
+        for (key, value) in pairs(text) {
+            let value = value.ok_or_else(|| Malformed("a line is not `key = value`".to_owned()))?;
+            let unit = |error: units::UnitError| Malformed(foreign::line(&format!("{key}: {error}")).into());
+            let is_new = match key {
+                "token" => return Err(ClearToken),
+                "proof" => seal.replace(read_seal(value)?).is_none(),
+                "tester" => tester.replace(read_tester(value)?).is_none(),
+                "target" => target.replace(read_target(value)?).is_none(),
+                "expires" => expires_unix_s.replace(read_expiry(value)?).is_none(),
+                "max_users" => caps.users.replace(number(key, value)?).is_none(),
+                "max_joins" => caps.joins_per_s.replace(units::rate_per_s(value).map_err(unit)?).is_none(),
+                "max_bit_rate" => {
+                    caps.mbit_per_s.replace(units::bit_rate(value).map_err(unit)? / 1e6).is_none()
                 }
+                "max_duration" => caps.duration.replace(units::duration(value).map_err(unit)?).is_none(),
+                _ => return Err(Malformed(format!("unknown key `{}`", cut(key)))),
+            };
+            if !is_new {
+                return Err(Malformed(format!("`{key}` is there twice")));
             }
         }
         let (host, port) = target.ok_or(Missing("target"))?;
-        Ok(Self {
-            token: token.ok_or(Missing("token"))?,
+        caps.users.ok_or(Missing("max_users"))?;
+        caps.mbit_per_s.ok_or(Missing("max_bit_rate"))?;
+        let proof = Self {
+            tester: tester.ok_or(Missing("tester"))?,
             host,
             port,
             expires_unix_s: expires_unix_s.ok_or(Missing("expires"))?,
             caps,
-        })
+            seal: seal.unwrap_or_default(),
+        };
+        Ok((proof, seal.is_some()))
     }
 
-    /// Whether it is the proof for this run: our token, this host and port, not expired at `now_unix_s`. To be asked
-    /// again during the run.
+    /// Whether it is the proof for this run: sealed with our secret, this host and port, not expired at `now_unix_s`. To
+    /// be asked again during the run.
     ///
     /// # Errors
     /// With what does not fit.
     pub fn validate(
         &self,
-        token: &Secret,
+        secret: &ConsentSecret,
         host: &str,
         port: u16,
         now_unix_s: u64,
     ) -> Result<(), ConsentProofError> {
-        if self.token != *token {
-            return Err(ConsentProofError::WrongToken);
+        if !secret.has_sealed(&self.terms(), &self.seal) {
+            return Err(ConsentProofError::OtherSecret { tester: cut(&self.tester) });
         }
         let host = normal_host(host);
         if self.host != host || self.port != port {
-            let proven = format!("{}:{}", self.host, self.port);
+            let proven = format!("{}:{}", cut(&self.host), self.port);
             return Err(ConsentProofError::OtherTarget { proven, target: format!("{}:{port}", cut(&host)) });
         }
+        self.is_of_today(now_unix_s)
+    }
+
+    fn is_of_today(&self, now_unix_s: u64) -> Result<(), ConsentProofError> {
         match self.expires_unix_s.checked_sub(now_unix_s) {
             None | Some(0) => Err(ConsentProofError::Expired(now_unix_s.saturating_sub(self.expires_unix_s))),
             Some(left) if left > LIFETIME_MAX.as_secs() => Err(ConsentProofError::TooLong),
             Some(_) => Ok(()),
         }
     }
+
+    /// What is sealed: every term by its meaning, so that blanks, comments and the order of lines may differ.
+    fn terms(&self) -> String {
+        let Self { tester, host, port, expires_unix_s, caps, seal: _ } = self;
+        let mut terms =
+            format!("throng-consent 2\ntester={tester}\ntarget={host}:{port}\nexpires={expires_unix_s}\n");
+        // Writing to a String cannot fail.
+        let _ = caps.users.map(|users| writeln!(terms, "max_users={users}"));
+        let _ = caps.joins_per_s.map(|joins| writeln!(terms, "max_joins_per_s={joins}"));
+        let _ = caps.mbit_per_s.map(|mbit| writeln!(terms, "max_mbit_per_s={mbit}"));
+        let _ = caps.duration.map(|lasts| writeln!(terms, "max_duration_ns={}", lasts.as_nanos()));
+        terms
+    }
+}
+
+/// The pairs of a text; a value is missing where there is no `=`.
+fn pairs(text: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
+    let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default());
+    let pairs = lines.flat_map(|line| line.split(';')).map(str::trim).filter(|pair| !pair.is_empty());
+    pairs.map(|pair| match pair.split_once('=') {
+        Some((key, value)) => (key.trim(), Some(value.trim())),
+        None => (pair, None),
+    })
 }
 
 impl Caps {
@@ -160,11 +228,19 @@ fn lower<T: PartialOrd>(a: Option<T>, b: Option<T>) -> Option<T> {
     }
 }
 
-fn read_token(value: &str) -> Result<Secret, ConsentProofError> {
-    let fits = value.chars().count() >= TOKEN_CHARACTERS_MIN && value.chars().all(|c| c.is_ascii_graphic());
-    fits.then(|| Secret::new(value)).ok_or_else(|| {
-        let message = format!("the token needs at least {TOKEN_CHARACTERS_MIN} printable ASCII characters");
-        ConsentProofError::Malformed(message)
+fn read_seal(value: &str) -> Result<[u8; 32], ConsentProofError> {
+    value.strip_prefix(SEAL).and_then(secret::bytes).ok_or_else(|| {
+        ConsentProofError::Malformed(format!("proof is not `{SEAL}` and 64 hexadecimal digits"))
+    })
+}
+
+fn read_tester(value: &str) -> Result<String, ConsentProofError> {
+    let fits = !value.is_empty()
+        && value.chars().count() <= TESTER_CHARS_MAX
+        && !value.contains(foreign::is_harmful);
+    fits.then(|| value.to_owned()).ok_or_else(|| {
+        let what = format!("the tester is not 1 to {TESTER_CHARS_MAX} characters that can be seen");
+        ConsentProofError::Malformed(what)
     })
 }
 
@@ -172,7 +248,7 @@ fn read_target(value: &str) -> Result<(String, u16), ConsentProofError> {
     let wrong = || ConsentProofError::Malformed("the target is not `HOST:PORT`".into());
     let (host, port) = value.rsplit_once(':').ok_or_else(wrong)?;
     let port = port.parse().ok().filter(|port| *port > 0).ok_or_else(wrong)?;
-    if host.is_empty() || host.contains(['*', '/', '@', ' ']) {
+    if host.is_empty() || host.contains(['*', '/', '@', ' ']) || host.contains(foreign::is_harmful) {
         Err(wrong())
     } else {
         Ok((normal_host(host), port))
@@ -185,52 +261,6 @@ fn normal_host(host: &str) -> String {
     host.trim_end_matches('.').to_ascii_lowercase()
 }
 
-/// `2026-12-31` (its end, UTC) or `2026-12-31T18:00:00Z`, as seconds since the Unix epoch.
-fn read_expiry(value: &str) -> Result<u64, ConsentProofError> {
-    let wrong =
-        || ConsentProofError::Malformed("expires is not `2026-12-31` or `2026-12-31T18:00:00Z` (UTC)".into());
-    let (date, time) = match value.split_once('T') {
-        Some((date, time)) => (date, Some(time.strip_suffix('Z').ok_or_else(wrong)?)),
-        None => (value, None),
-    };
-    let [year, month, day] = fields(date, '-').ok_or_else(wrong)?;
-    let [hour, minute, second] = match time {
-        Some(time) => fields(time, ':').ok_or_else(wrong)?,
-        None => [24, 0, 0],
-    };
-    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let days_in_month = match month {
-        2 if leap => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        1..=12 => 31,
-        _ => return Err(wrong()),
-    };
-    let in_range = (1970..=9999).contains(&year) && (1..=days_in_month).contains(&day);
-    if !in_range || (time.is_some() && hour > 23) || minute > 59 || second > 59 {
-        return Err(wrong());
-    }
-    Ok(days_since_epoch(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second)
-}
-
-fn fields(text: &str, separator: char) -> Option<[u64; 3]> {
-    let mut parts = text.split(separator).map(|part| {
-        let digits = !part.is_empty() && part.len() <= 4 && part.bytes().all(|byte| byte.is_ascii_digit());
-        digits.then(|| part.parse().ok()).flatten()
-    });
-    let all = [parts.next()??, parts.next()??, parts.next()??];
-    parts.next().is_none().then_some(all)
-}
-
-/// Days from 1970-01-01 in the Gregorian calendar, counting years from March so that the leap day comes last.
-/// `year` is at least 1970.
-fn days_since_epoch(year: u64, month: u64, day: u64) -> u64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    // 719,468 days lie between 0000-03-01 and 1970-01-01.
-    year * 365 + year / 4 - year / 100 + year / 400 + day_of_year - 719_468
-}
-
 fn number(key: &str, value: &str) -> Result<u32, ConsentProofError> {
     value
         .parse()
@@ -238,7 +268,7 @@ fn number(key: &str, value: &str) -> Result<u32, ConsentProofError> {
 }
 
 fn cut(text: &str) -> String {
-    text.chars().take(60).collect()
+    foreign::name(text).into_owned()
 }
 
 #[cfg(test)]
@@ -246,15 +276,26 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const PROOF: &str = "# agreed with the network team\ntoken = 0123456789abcdef\ntarget = Media.Example.org:3333\n\
-                         expires = 2026-12-31\nmax_users = 200\nmax_joins = 5/s\nmax_bit_rate = 100Mbit/s\nmax_duration = 30m\n";
+    const TERMS: &str = "# agreed with the network team\ntester = Load lab, ops@lab.example\n\
+                         target = Media.Example.org:3333\nexpires = 2026-12-31\nmax_users = 200\nmax_joins = 5/s\n\
+                         max_bit_rate = 100Mbit/s\nmax_duration = 30m\n";
     /// 2026-12-31T24:00:00Z.
     const END: u64 = 1_798_761_600;
+    const DAY: u64 = 86_400;
+
+    fn secret() -> ConsentSecret {
+        ConsentSecret::new([7; 32])
+    }
+
+    fn published() -> String {
+        ConsentProof::sealed(TERMS, &secret(), END - DAY).unwrap()
+    }
 
     #[test]
     fn a_file_and_a_txt_record_say_the_same() {
-        let proof = ConsentProof::parse(PROOF).unwrap();
-        let record: Vec<&str> = PROOF.lines().skip(1).collect();
+        let proof = ConsentProof::parse(&published()).unwrap();
+        let record: Vec<String> =
+            published().lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect();
         assert_eq!(ConsentProof::parse(&record.join("; ")).unwrap(), proof);
         assert_eq!((proof.host.as_str(), proof.port, proof.expires_unix_s), ("media.example.org", 3333, END));
         let lowered = Caps::DEFAULT.lowered_by(&proof.caps);
@@ -271,30 +312,68 @@ mod tests {
     }
 
     #[test]
-    fn a_proof_is_for_one_token_host_port_and_time() {
-        let proof = ConsentProof::parse(PROOF).unwrap();
-        let token = Secret::new("0123456789abcdef");
-        assert_eq!(proof.validate(&token, "MEDIA.example.org.", 3333, END - 1), Ok(()));
+    fn a_proof_is_for_one_tester_host_port_and_time() {
+        let proof = ConsentProof::parse(&published()).unwrap();
+        let valid = |host: &str, port, now| proof.validate(&secret(), host, port, now);
+        assert_eq!(valid("MEDIA.example.org.", 3333, END - 1), Ok(()));
+        let stranger = ConsentSecret::new([8; 32]);
         for (result, expect) in [
-            (proof.validate(&Secret::new("0123456789abcdeX"), "media.example.org", 3333, 0), "token"),
-            (proof.validate(&token, "example.org", 3333, END - 1), "is for media.example.org:3333"),
-            (
-                proof.validate(&token, "media.example.org", 3334, END - 1),
-                "the target is media.example.org:3334",
-            ),
-            (proof.validate(&token, "media.example.org", 3333, END), "expired 0 s ago"),
-            (proof.validate(&token, "media.example.org", 3333, END + 9), "expired 9 s ago"),
-            (proof.validate(&token, "media.example.org", 3333, END - 367 * 86_400), "more than a year"),
+            (proof.validate(&stranger, "media.example.org", 3333, END - 1), "another tester's"),
+            (valid("example.org", 3333, END - 1), "is for media.example.org:3333"),
+            (valid("media.example.org", 3334, END - 1), "the target is media.example.org:3334"),
+            (valid("media.example.org", 3333, END), "expired 0 s ago"),
+            (valid("media.example.org", 3333, END + 9), "expired 9 s ago"),
+            (valid("media.example.org", 3333, END - 367 * DAY), "more than a year"),
         ] {
             assert!(result.as_ref().unwrap_err().to_string().contains(expect), "{result:?}");
         }
     }
 
     #[test]
+    fn what_is_published_is_useless_to_who_reads_it() {
+        let text = published();
+        assert!(!text.contains(&secret().expose()));
+        // Whatever stands in the file is tried as the secret.
+        let words = text.split(|c: char| !c.is_ascii_alphanumeric());
+        let found: Vec<ConsentSecret> = words.filter_map(|word| word.parse().ok()).collect();
+        assert_eq!(found.len(), 1, "the seal looks like a secret");
+        let proof = ConsentProof::parse(&text).unwrap();
+        let tried = proof.validate(&found[0], "media.example.org", 3333, END - 1);
+        assert!(matches!(tried, Err(ConsentProofError::OtherSecret { .. })), "{tried:?}");
+    }
+
+    #[test]
+    fn no_term_can_be_changed() {
+        for (from, to) in [
+            ("200", "201"),
+            ("5/s", "6/s"),
+            ("100Mbit/s", "1Gbit/s"),
+            ("30m", "31m"),
+            ("max_duration = 30m\n", ""),
+            ("2026-12-31", "2027-12-30"),
+            ("Load lab", "Another"),
+            (":3333", ":3334"),
+            ("Media.", "victim."),
+        ] {
+            let changed = ConsentProof::parse(&published().replace(from, to)).unwrap();
+            let (host, port) = (changed.host.clone(), changed.port);
+            let result = changed.validate(&secret(), &host, port, END - 1);
+            assert!(matches!(result, Err(ConsentProofError::OtherSecret { .. })), "{from} {to}: {result:?}");
+        }
+        let spaced = published().replace(" = ", "=").replace("2026-12-31", "2027-01-01T00:00:00Z # the same");
+        let same = ConsentProof::parse(&spaced).unwrap();
+        assert_eq!(same.validate(&secret(), "media.example.org", 3333, END - 1), Ok(()));
+    }
+
+    #[test]
     fn what_is_not_exactly_a_proof_is_none() {
         for (from, to, expect) in [
-            ("token = 0123456789abcdef", "", "`token` is missing"),
-            ("token = 0123456789abcdef", "token = short", "at least 16"),
+            ("proof = hmac", "# proof = hmac", "`proof` is missing"),
+            ("hmac-sha256:", "sha256:", "proof is not"),
+            ("hmac-sha256:", "hmac-sha256:0", "proof is not"),
+            ("proof = hmac", "token = 0123456789abcdef\nproof = hmac", "throng consent HOST:PORT"),
+            ("tester = Load lab, ops@lab.example", "", "`tester` is missing"),
+            ("Load lab", "Load\u{1b}[2J lab", "characters that can be seen"),
             ("target = Media.Example.org:3333", "", "`target` is missing"),
             ("Media.Example.org:3333", "Media.Example.org", "HOST:PORT"),
             ("Media.Example.org:3333", "*.Example.org:3333", "HOST:PORT"),
@@ -302,12 +381,15 @@ mod tests {
             ("2026-12-31", "2026-02-29", "expires is not"),
             ("2026-12-31", "2026-12-31T25:00:00Z", "expires is not"),
             ("2026-12-31", "0000-00-00", "expires is not"),
+            ("max_users = 200", "", "`max_users` is missing"),
+            ("max_bit_rate = 100Mbit/s", "", "`max_bit_rate` is missing"),
             ("max_users", "max_user", "unknown key `max_user`"),
+            ("max_users", "max\u{1b}_users", "unknown key `max\\u{1b}_users`"),
             ("max_users = 200", "max_users = many", "not a number"),
             ("max_users = 200", "max_users = 200\nmax_users = 300", "twice"),
             ("max_duration = 30m", "max_duration", "key = value"),
         ] {
-            let error = ConsentProof::parse(&PROOF.replace(from, to)).expect_err(to).to_string();
+            let error = ConsentProof::parse(&published().replace(from, to)).expect_err(to).to_string();
             assert!(error.contains(expect), "{to}: {error}");
             assert!(!error.contains("0123456789abcdef"), "{error}");
         }
@@ -315,23 +397,26 @@ mod tests {
     }
 
     #[test]
-    fn dates_are_counted_with_their_leap_days() {
-        for (text, expect) in [
-            ("1970-01-01T00:00:00Z", 0),
-            ("1970-01-01", 86_400),
-            ("2000-02-29T12:00:00Z", 951_825_600),
-            ("2024-12-31T23:59:59Z", 1_735_689_599),
-            ("2026-03-01T00:00:00Z", 1_772_323_200),
-        ] {
-            assert_eq!(read_expiry(text), Ok(expect), "{text}");
-        }
+    fn a_token_in_clear_is_refused_with_what_to_do() {
+        let old = "token = 0123456789abcdef\ntarget = media.example.org:3333\nexpires = 2026-12-31\nmax_users = 200\n";
+        assert_eq!(ConsentProof::parse(old), Err(ConsentProofError::ClearToken));
+        assert_eq!(ConsentProof::parse(&old.replace('\n', ";")), Err(ConsentProofError::ClearToken));
+    }
+
+    #[test]
+    fn only_whole_terms_that_hold_for_a_test_are_sealed() {
+        let sealed = |terms: &str, now| ConsentProof::sealed(terms, &secret(), now);
+        assert_eq!(sealed(TERMS, END), Err(ConsentProofError::Expired(0)));
+        assert_eq!(sealed(TERMS, END - 367 * DAY), Err(ConsentProofError::TooLong));
+        assert!(sealed(&published(), END - DAY).is_err());
+        assert!(sealed(&TERMS.replace("max_users = 200", ""), END - DAY).is_err());
     }
 
     proptest! {
         #[test]
-        fn nothing_panics(text in "(token|target|expires|max_users|=|;|\n|:|[0-9]{1,20}|-|T|Z|\\PC){0,24}") {
+        fn nothing_panics(text in "(proof|hmac-sha256:|tester|target|expires|max_users|=|;|\n|:|[0-9]{1,20}|-|T|Z|\\PC){0,24}") {
             let _ = ConsentProof::parse(&text);
-            let _ = read_expiry(&text);
+            let _ = ConsentProof::sealed(&text, &ConsentSecret::new([1; 32]), 0);
         }
     }
 }

@@ -5,7 +5,10 @@
 
 use std::time::Duration;
 
-use throng_scenario::{ConsentProof, Objective, Origin, Override, Scenario, Target};
+use throng_observation::foreign::is_harmful;
+use throng_scenario::{
+    ConsentProof, ConsentProofError, ConsentSecret, Objective, Origin, Override, Scenario, Target,
+};
 
 /// Users beyond which a plan is not made: a law has to be quick.
 const USERS_PLANNED_MAX: u64 = 10_000;
@@ -111,12 +114,17 @@ pub(crate) fn consent(bytes: &[u8]) {
             let lowered = throng_scenario::Caps::DEFAULT.lowered_by(&proof.caps);
             assert!(lowered.users <= throng_scenario::Caps::DEFAULT.users && lowered.users.is_some());
             assert!(lowered.duration <= throng_scenario::Caps::DEFAULT.duration);
-            assert!(!format!("{proof:?}").contains(proof.token.expose()), "a token is never shown");
-            let _ = proof.validate(&proof.token, &proof.host, proof.port, 1_700_000_000);
+            assert!(proof.caps.users.is_some() && proof.caps.mbit_per_s.is_some(), "consent has limits");
+            // Nobody has the secret of a proof that was found, so it is nobody's.
+            let stranger = ConsentSecret::new([1; 32]);
+            let used =
+                proof.validate(&stranger, &proof.host, proof.port, proof.expires_unix_s.saturating_sub(1));
+            assert!(matches!(used, Err(ConsentProofError::OtherSecret { .. })), "{used:?}");
         }
         Err(error) => {
             let said = error.to_string();
             assert!(said.starts_with("consent proof") && said.len() < 1_000, "{said}");
+            assert!(!said.contains(is_harmful), "{said:?}");
         }
     }
 }

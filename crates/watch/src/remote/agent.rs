@@ -263,6 +263,7 @@ async fn meet(stream: TcpStream, mut place: Place, shared: Arc<Shared>) {
             return;
         }
     };
+    place.showed_the_token();
     drop(place);
     let Some(_seat) = Seat::take(&shared.counts) else {
         refused();

@@ -1,7 +1,8 @@
 //! Connections that have not shown the token yet: bounded, and so that none of them can keep another out. When all places
-//! are taken, the address that has most gives up its oldest.
+//! are taken, the address that has most gives up its oldest. A flood from a few addresses uses up what is for all, but not
+//! what is kept for those who come for the first time in a second, and for addresses that showed the token before.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -10,11 +11,19 @@ use tokio::sync::oneshot;
 
 /// How many there may be at a time.
 pub(super) const STRANGERS_MAX: usize = 16;
+/// Places that addresses have among themselves which showed the token before.
+const KNOWN_PLACES_MAX: usize = 8;
 /// How many one address may send in a second. With this, who has just come keeps a place for most of a second even where
 /// all others come from the same address: time enough for TLS and a token.
 const PER_S_OF_ADDRESS_MAX: u32 = 20;
 /// How many may come in a second in all: each costs a TLS handshake.
 const PER_S_MAX: u32 = 60;
+/// How many more may come of addresses of which none came in that second: three that flood use up what is for all.
+const NEW_PER_S_MAX: u32 = 20;
+/// How many more may come of addresses that showed the token before.
+const KNOWN_PER_S_MAX: u32 = 40;
+/// How many addresses are remembered that showed the token.
+const KNOWN_MAX: usize = 64;
 
 /// Those that are there.
 #[derive(Clone, Debug, Default)]
@@ -23,12 +32,25 @@ pub(super) struct Strangers(Arc<Mutex<There>>);
 #[derive(Debug, Default)]
 struct There {
     /// The oldest first.
-    places: Vec<(u64, IpAddr, oneshot::Sender<()>)>,
+    places: Vec<Held>,
     next: u64,
+    /// Who showed the token, the latest last.
+    known: VecDeque<IpAddr>,
     second: Option<Instant>,
-    /// Who came how often in this second; at most [`PER_S_MAX`] addresses.
+    /// Who came how often in this second; at most as many addresses as were let in.
     came: HashMap<IpAddr, u32>,
-    in_second: u32,
+    of_all: u32,
+    of_new: u32,
+    of_known: u32,
+}
+
+#[derive(Debug)]
+struct Held {
+    number: u64,
+    from: IpAddr,
+    is_known: bool,
+    /// Dropping it takes the place away.
+    _stay: oneshot::Sender<()>,
 }
 
 /// A place, until it is dropped.
@@ -36,6 +58,7 @@ struct There {
 pub(super) struct Place {
     strangers: Strangers,
     number: u64,
+    from: IpAddr,
     taken: oneshot::Receiver<()>,
 }
 
@@ -44,17 +67,16 @@ impl Strangers {
     pub(super) fn admit(&self, from: IpAddr, now: Instant) -> Option<Place> {
         let from = network(from);
         let mut there = self.there();
-        if !there.is_in_time(from, now) {
+        let is_known = there.known.contains(&from);
+        if !there.is_in_time(from, is_known, now) {
             return None;
         }
-        if there.places.len() >= STRANGERS_MAX {
-            there.make_room();
-        }
+        there.make_room(is_known);
         let number = there.next;
         there.next += 1;
         let (stay, taken) = oneshot::channel();
-        there.places.push((number, from, stay));
-        Some(Place { strangers: self.clone(), number, taken })
+        there.places.push(Held { number, from, is_known, _stay: stay });
+        Some(Place { strangers: self.clone(), number, from, taken })
     }
 
     fn there(&self) -> MutexGuard<'_, There> {
@@ -63,31 +85,42 @@ impl Strangers {
 }
 
 impl There {
-    fn is_in_time(&mut self, from: IpAddr, now: Instant) -> bool {
+    fn is_in_time(&mut self, from: IpAddr, is_known: bool, now: Instant) -> bool {
         if self.second.is_none_or(|second| now.duration_since(second) >= Duration::from_secs(1)) {
-            (self.second, self.in_second) = (Some(now), 0);
+            self.second = Some(now);
+            (self.of_all, self.of_new, self.of_known) = (0, 0, 0);
             self.came.clear();
         }
-        if self.in_second >= PER_S_MAX {
-            return false;
-        }
-        let came = self.came.entry(from).or_default();
+        let came = self.came.get(&from).copied().unwrap_or(0);
         // One address does not use up what is for all.
-        if *came >= PER_S_OF_ADDRESS_MAX {
+        if came >= PER_S_OF_ADDRESS_MAX {
             return false;
         }
-        *came += 1;
-        self.in_second += 1;
+        let shares = [
+            (is_known, &mut self.of_known, KNOWN_PER_S_MAX),
+            (true, &mut self.of_all, PER_S_MAX),
+            (came == 0, &mut self.of_new, NEW_PER_S_MAX),
+        ];
+        let Some((_, count, _)) =
+            shares.into_iter().find(|(is_theirs, count, max)| *is_theirs && **count < *max)
+        else {
+            return false;
+        };
+        *count += 1;
+        self.came.insert(from, came + 1);
         true
     }
 
-    /// The oldest of the address that has most places loses its own.
-    fn make_room(&mut self) {
-        let held = |address: &IpAddr| self.places.iter().filter(|(_, other, _)| other == address).count();
-        let oldest = self.places.iter().enumerate().max_by_key(|(index, (_, address, _))| {
-            // The first of equals is the oldest.
-            (held(address), std::cmp::Reverse(*index))
-        });
+    /// Where no place is left of those that are known, or of the others, the oldest of the address that has most of them
+    /// loses its own.
+    fn make_room(&mut self, is_known: bool) {
+        let alike = || self.places.iter().enumerate().filter(|(_, place)| place.is_known == is_known);
+        if alike().count() < if is_known { KNOWN_PLACES_MAX } else { STRANGERS_MAX } {
+            return;
+        }
+        let held = |from: IpAddr| alike().filter(|(_, other)| other.from == from).count();
+        // The first of equals is the oldest.
+        let oldest = alike().max_by_key(|(index, place)| (held(place.from), std::cmp::Reverse(*index)));
         if let Some(index) = oldest.map(|(index, _)| index) {
             self.places.remove(index);
         }
@@ -99,11 +132,21 @@ impl Place {
     pub(super) async fn lost(&mut self) {
         let _ = (&mut self.taken).await;
     }
+
+    /// The token was right: whoever comes from there next is no stranger.
+    pub(super) fn showed_the_token(&self) {
+        let mut there = self.strangers.there();
+        there.known.retain(|known| *known != self.from);
+        there.known.push_back(self.from);
+        if there.known.len() > KNOWN_MAX {
+            there.known.pop_front();
+        }
+    }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.strangers.there().places.retain(|(number, _, _)| *number != self.number);
+        self.strangers.there().places.retain(|place| place.number != self.number);
     }
 }
 
@@ -150,9 +193,54 @@ mod tests {
         let admitted = |from: IpAddr, now| (0..200).filter(|_| strangers.admit(from, now).is_some()).count();
         assert_eq!(admitted(address(2), now), PER_S_OF_ADDRESS_MAX as usize);
         assert!(strangers.admit(address(3), now).is_some());
-        let all: usize = (4..20).map(|last| admitted(address(last), now)).sum();
-        assert_eq!(all, (PER_S_MAX - PER_S_OF_ADDRESS_MAX - 1) as usize);
+        let all: usize = (4..8).map(|last| admitted(address(last), now)).sum();
+        // What is for all, and one each of the two who came when that was used up.
+        assert_eq!(all, (PER_S_MAX - PER_S_OF_ADDRESS_MAX - 1) as usize + 2);
         assert!(strangers.admit(address(2), now + Duration::from_secs(1)).is_some());
+    }
+
+    #[test]
+    fn three_that_flood_keep_nobody_out_who_comes_for_the_first_time() {
+        let (strangers, now) = (Strangers::default(), Instant::now());
+        let mut flood = Vec::new();
+        for _ in 0..300 {
+            flood.extend((2..5).filter_map(|last| strangers.admit(address(last), now)));
+        }
+        assert_eq!(flood.len(), PER_S_MAX as usize);
+        let mut right = strangers.admit(address(1), now).expect("the first of its address");
+        assert!(strangers.admit(address(1), now).is_none(), "its second has to wait for the next second");
+        let new = (10..200).filter(|last| strangers.admit(address(*last), now).is_some()).count();
+        assert_eq!(new, NEW_PER_S_MAX as usize - 1, "a flood from many addresses ends too");
+        // All places are the flood's and those of the new ones, and the right one's is kept.
+        let later = now + Duration::from_secs(1);
+        flood.extend((0..60).filter_map(|n| strangers.admit(address(2 + n % 3), later)));
+        assert!(!has_lost(&mut right));
+    }
+
+    #[test]
+    fn who_showed_the_token_gets_in_however_many_strangers_come() {
+        let (strangers, now) = (Strangers::default(), Instant::now());
+        let known = strangers.admit(address(1), now).unwrap();
+        known.showed_the_token();
+        drop(known);
+        let _flood: Vec<_> = (2..=250).filter_map(|last| strangers.admit(address(last), now)).collect();
+        let mut right: Vec<_> = (0..4).map(|_| strangers.admit(address(1), now).unwrap()).collect();
+        // Strangers take no place of theirs, in whatever number they come.
+        let later = now + Duration::from_secs(1);
+        let _flood: Vec<_> = (2..=250).filter_map(|last| strangers.admit(address(last), later)).collect();
+        assert!(right.iter_mut().all(|place| !has_lost(place)));
+        let strange = strangers.there().places.iter().filter(|place| !place.is_known).count();
+        assert_eq!(strange, STRANGERS_MAX);
+        for last in 0..=255_u8 {
+            let there = Place {
+                strangers: strangers.clone(),
+                number: 0,
+                from: address(last),
+                taken: oneshot::channel().1,
+            };
+            there.showed_the_token();
+        }
+        assert_eq!(strangers.there().known.len(), KNOWN_MAX);
     }
 
     #[test]

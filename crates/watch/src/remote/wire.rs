@@ -119,6 +119,11 @@ impl FrameReader {
         Self { buffer: Vec::new(), bytes_max }
     }
 
+    /// Whether something was read that was no whole frame.
+    pub(crate) fn has_read(&self) -> bool {
+        !self.buffer.is_empty()
+    }
+
     /// The next frame; may be given up and called again, nothing is lost.
     pub(crate) async fn next<T>(&mut self, from: &mut (impl AsyncRead + Unpin)) -> io::Result<Frame<T>>
     where

@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use throng_observation::host::{HostEventKind, HostId};
@@ -162,6 +162,76 @@ fn a_flood_a_silent_client_and_rubbish_do_not_keep_the_right_one_out() {
     // On a busy machine one may be too slow for its place.
     assert!(met.iter().filter(|met| matches!(met, Ok(true))).count() >= 3, "{met:?}");
     assert!(agent.is_running());
+}
+
+/// Connects from `from` as fast as one after another goes, holds what it gets, and counts, until it is over.
+fn flood(from: Ipv4Addr, to: SocketAddr, is_over: &AtomicBool, connected: &AtomicUsize) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut held = std::collections::VecDeque::new();
+        while !is_over.load(Relaxed) {
+            let socket = tokio::net::TcpSocket::new_v4().unwrap();
+            socket.bind((from, 0).into()).unwrap();
+            if let Ok(stream) = socket.connect(to).await {
+                connected.fetch_add(1, Relaxed);
+                held.push_back(stream);
+            }
+            if held.len() > 40 {
+                held.pop_front();
+            }
+            tokio::time::sleep(Duration::from_millis(3)).await;
+        }
+    });
+}
+
+#[test]
+fn three_addresses_that_flood_keep_the_right_one_neither_out_nor_in_the_dark() {
+    let agent = Agent::start(config(LOOPBACK, true)).unwrap();
+    let (address, right) = (agent.address(), client(&agent));
+    let (is_over, connected) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let met = std::thread::scope(|scope| {
+        for last in 2..=4 {
+            let (is_over, connected) = (&is_over, &connected);
+            scope.spawn(move || flood(Ipv4Addr::new(127, 0, 0, last), address, is_over, connected));
+        }
+        std::thread::sleep(Duration::from_secs(2));
+        let before = connected.load(Relaxed);
+        // The first has never been there; the others come from an address that showed the token.
+        let met: Vec<_> = (0..5)
+            .map(|_| {
+                let began = Instant::now();
+                let met = Remote::connect(&right).map(|remote| remote.is_present());
+                (met, began.elapsed())
+            })
+            .collect();
+        let is_flood = before > 300;
+        is_over.store(true, Relaxed);
+        assert!(is_flood, "{before} connections in 2 s are no flood");
+        met
+    });
+    assert!(met.iter().all(|(met, _)| *met == Ok(true)), "{met:?}");
+    assert!(met.iter().skip(1).all(|(_, took)| *took < Duration::from_secs(2)), "{met:?}");
+    assert!(agent.refused() > 100 && agent.is_running(), "{}", agent.refused());
+}
+
+#[test]
+fn an_agent_that_closes_at_once_or_says_nothing_is_not_said_to_be_another() {
+    let listener = std::net::TcpListener::bind(LOOPBACK).unwrap();
+    let agent = Agent::start(config(LOOPBACK, true)).unwrap();
+    let there = RemoteConfig { address: listener.local_addr().unwrap().to_string(), ..client(&agent) };
+    std::thread::spawn(move || listener.incoming().for_each(drop));
+    let error = Remote::connect(&there).unwrap_err();
+    assert!(matches!(error, RemoteError::Closed { .. }), "{error}");
+    let said = error.to_string();
+    assert!(said.contains("busy refusing strangers") && !said.contains("fingerprint"), "{said}");
+    // What takes connections and never answers.
+    let listener = std::net::TcpListener::bind(LOOPBACK).unwrap();
+    let there = RemoteConfig { address: listener.local_addr().unwrap().to_string(), ..client(&agent) };
+    let error = Remote::connect(&there).unwrap_err();
+    assert!(
+        matches!(error, RemoteError::Silent { .. }) && !error.to_string().contains("fingerprint"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
 use rustls::pki_types::ServerName;
+use throng_observation::foreign;
 use tokio::io::{AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -41,21 +42,23 @@ pub(super) struct Connection {
 impl Connection {
     pub(super) async fn open(config: &RemoteConfig) -> Result<Self, RemoteError> {
         let address = || config.address.clone();
-        match tokio::time::timeout(WELCOME_WITHIN, Self::try_open(config)).await {
-            Ok(opened) => opened,
-            Err(_) => Err(RemoteError::Connect {
-                address: address(),
-                why: format!("nothing within {WELCOME_WITHIN:?}"),
-            }),
-        }
+        let no = |why: String| RemoteError::Connect { address: address(), why };
+        let dialled = tokio::time::timeout(WELCOME_WITHIN, Self::dial(&config.address)).await;
+        let stream = dialled.map_err(|_| no(format!("nothing within {WELCOME_WITHIN:?}")))?;
+        let stream = stream.map_err(|error| no(error.to_string()))?;
+        let within_s = WELCOME_WITHIN.as_secs();
+        let welcomed = tokio::time::timeout(WELCOME_WITHIN, Self::greet(config, stream)).await;
+        welcomed.unwrap_or_else(|_| Err(RemoteError::Silent { address: address(), within_s }))
     }
 
-    async fn try_open(config: &RemoteConfig) -> Result<Self, RemoteError> {
+    /// TLS, the token, and the welcome.
+    async fn greet(config: &RemoteConfig, stream: TcpStream) -> Result<Self, RemoteError> {
         let address = || config.address.clone();
         let no = |error: io::Error| RemoteError::Connect { address: address(), why: error.to_string() };
-        let stream = Self::dial(&config.address).await.map_err(no)?;
-        let peer = stream.peer_addr().map_err(no)?;
-        stream.set_nodelay(true).map_err(no)?;
+        // Where nothing was heard, nothing is known of who is there: neither its certificate nor that it is none.
+        let closed = |_: io::Error| RemoteError::Closed { address: address() };
+        let peer = stream.peer_addr().map_err(closed)?;
+        stream.set_nodelay(true).map_err(closed)?;
         let mut stream: AnyStream = match config.fingerprint {
             None if peer.ip().is_loopback() => Box::new(stream),
             None => return Err(RemoteError::Plain(address())),
@@ -63,27 +66,28 @@ impl Connection {
                 let failed = |why: String| RemoteError::Certificate { address: address(), expected, why };
                 let connector = TlsConnector::from(tls::client(expected).map_err(failed)?);
                 let name = ServerName::try_from("throng-watch").map_err(|e| failed(e.to_string()))?;
-                Box::new(connector.connect(name, stream).await.map_err(|e| failed(e.to_string()))?)
+                let secured = connector.connect(name, stream).await.map_err(|error| match error.kind() {
+                    // What came was judged by TLS.
+                    io::ErrorKind::InvalidData => failed(error.to_string()),
+                    _ => closed(error),
+                });
+                Box::new(secured?)
             }
         };
         let mut out = Vec::new();
         let hello = Request::Hello { version: VERSION, token: config.token.clone() };
         write_message(&mut out, &hello).map_err(no)?;
-        stream.write_all(&out).await.map_err(no)?;
+        stream.write_all(&out).await.map_err(closed)?;
         let mut frames = FrameReader::new(ANSWER_BYTES_MAX);
-        match frames.next(&mut stream).await.map_err(no)? {
+        let answer = frames.next(&mut stream).await;
+        match answer.map_err(|error| if frames.has_read() { no(error) } else { closed(error) })? {
             Frame::Message(Answer::Welcome { name, targets, consent, .. }) => {
                 let (reader, writer) = tokio::io::split(stream);
-                Ok(Self {
-                    peer,
-                    welcome: Welcome { name: cut(name), targets, consent },
-                    reader,
-                    writer,
-                    frames,
-                })
+                let welcome = Welcome { name: cut(&name), targets, consent };
+                Ok(Self { peer, welcome, reader, writer, frames })
             }
             Frame::Message(Answer::Refused { why }) => {
-                Err(RemoteError::Refused { address: address(), why: cut(why) })
+                Err(RemoteError::Refused { address: address(), why: cut(&why) })
             }
             _ => Err(no(io::Error::other("it does not speak this protocol"))),
         }
@@ -113,7 +117,7 @@ impl Connection {
     }
 }
 
-/// At most so many words of an agent.
-pub(super) fn cut(text: String) -> String {
-    if text.len() <= WORDS_MAX { text } else { text.chars().take(WORDS_MAX).collect() }
+/// At most so many words of an agent, and nothing that a terminal would act on.
+pub(super) fn cut(text: &str) -> String {
+    foreign::shown(text, WORDS_MAX).into_owned()
 }

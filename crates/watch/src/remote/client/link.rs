@@ -136,7 +136,7 @@ impl Link {
                             sink.dropped_before = rows_dropped;
                         }
                     }
-                    Ok(Frame::Message(Answer::Refused { why })) => return Over::Lost(cut(why)),
+                    Ok(Frame::Message(Answer::Refused { why })) => return Over::Lost(cut(&why)),
                     Ok(Frame::Message(Answer::Welcome { .. })) => return Over::Lost("it lost its place".into()),
                 },
             }

@@ -45,6 +45,25 @@ pub enum RemoteError {
         /// Why.
         why: String,
     },
+    /// Something takes connections there and says nothing.
+    #[error(
+        "the agent at {address} took the connection and did not answer within {within_s} s: it is too busy, or stopped"
+    )]
+    Silent {
+        /// Where.
+        address: String,
+        /// How long was waited, seconds.
+        within_s: u64,
+    },
+    /// It closes connections before it has said who it is.
+    #[error(
+        "the agent at {address} closed the connection before it said anything: it is busy refusing strangers, who come \
+         faster than it lets them in, or what listens there is no agent; try again, or keep the strangers from its port"
+    )]
+    Closed {
+        /// Where.
+        address: String,
+    },
     /// Somebody else answers there, or nobody who speaks TLS.
     #[error("the agent at {address} is not the one with fingerprint {expected}: {why}")]
     Certificate {
@@ -68,6 +87,10 @@ pub enum RemoteError {
 /// Without an answer for so long the agent is lost (docs/watch.md). A server at its limit may make it wait for a CPU for
 /// some of that.
 const LOST_AFTER: Duration = Duration::from_secs(5);
+
+/// An agent that others flood lets in who comes for the first time in a second: so often, and so long, it is tried.
+const TRIED_EVERY: Duration = Duration::from_millis(300);
+const TRIED_WITHIN: Duration = Duration::from_secs(5);
 
 /// Finding the names of a profile takes a while.
 const PROFILE_ENDS_WITHIN: Duration = Duration::from_secs(10);
@@ -112,7 +135,7 @@ impl Remote {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let no = |why: String| RemoteError::Connect { address: config.address.clone(), why };
         let runtime = runtime.map_err(|error| no(error.to_string()))?;
-        let connection = runtime.block_on(Connection::open(config))?;
+        let connection = runtime.block_on(Self::open(config))?;
         let (orders, receiver) = mpsc::channel(64);
         let shared = Arc::new(Shared {
             heard_at: Mutex::new(Instant::now()),
@@ -129,6 +152,19 @@ impl Remote {
             .map_err(|error| no(error.to_string()))?;
         let Welcome { name, targets, consent } = welcome;
         Ok(Self { peer, name, targets, consent, shared, orders, thread: Some(thread) })
+    }
+
+    /// Opens a connection, again where the agent has no time for who comes.
+    async fn open(config: &RemoteConfig) -> Result<Connection, RemoteError> {
+        let until = Instant::now() + TRIED_WITHIN;
+        loop {
+            match Connection::open(config).await {
+                Err(RemoteError::Closed { .. }) if Instant::now() < until => {
+                    tokio::time::sleep(TRIED_EVERY).await;
+                }
+                opened => return opened,
+            }
+        }
     }
 
     /// The address at which it answered: the one that its consent is for.

@@ -1,0 +1,110 @@
+//! `throng consent`: the two halves of an agreement. The secret stays with who tests; the file that is published holds its
+//! seal over what was agreed, and is good for nobody else.
+
+use std::fs::OpenOptions;
+use std::io::{Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use throng_scenario::consent::WELL_KNOWN_PATH;
+use throng_scenario::{ConsentProof, ConsentSecret, Target};
+
+use crate::args::Consent;
+use crate::exit::Exit;
+use crate::{Stop, print, say_lines};
+
+/// Makes both halves. Nothing is written unless both can be.
+pub(crate) fn make(command: &Consent) -> Result<Exit, Stop> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let secret = drawn()?;
+    let target = target(&command.target);
+    let published = ConsentProof::sealed(&terms(command, &target)?, &secret, now).map_err(Stop::usage)?;
+    keep(&command.secret, &secret)?;
+    if let Some(path) = &command.output {
+        std::fs::write(path, &published)
+            .map_err(|error| Stop::usage(format!("{}: {error}", path.display())))?;
+    } else {
+        print(&published);
+    }
+    let (file, host) = (command.secret.display(), target.rsplit_once(':').map_or(&*target, |(host, _)| host));
+    let what =
+        command.output.as_ref().map_or("what stands above".to_owned(), |path| path.display().to_string());
+    say_lines(&format!(
+        "the owner publishes {what}\n  as http(s)://{target}{WELL_KNOWN_PATH}, or at ports 443 or 80 of {host},\n  at each \
+         address that {host} points to; {file} is the secret: keep it, and never publish it.\n  \
+         The test then runs with --consent-secret file:{file}"
+    ));
+    Ok(Exit::Met)
+}
+
+/// Host and port of a target's URL; anything else as it stands.
+fn target(text: &str) -> String {
+    let parsed = text.contains("://").then(|| Target::parse(text).ok()).flatten();
+    parsed.map_or_else(
+        || text.to_owned(),
+        |target| {
+            let (host, port) = target.host_and_port();
+            format!("{host}:{port}")
+        },
+    )
+}
+
+/// What is agreed to, as it will be published.
+fn terms(command: &Consent, target: &str) -> Result<String, Stop> {
+    let Consent { tester, expires, max_users, max_bit_rate, max_joins, max_duration, .. } = command;
+    let (users, target) = (max_users.to_string(), target.to_owned());
+    let limits = [
+        ("max_users", Some(&users)),
+        ("max_bit_rate", Some(max_bit_rate)),
+        ("max_joins", max_joins.as_ref()),
+        ("max_duration", max_duration.as_ref()),
+    ];
+    let all = [("tester", Some(tester)), ("target", Some(&target)), ("expires", Some(expires))]
+        .into_iter()
+        .chain(limits)
+        .filter_map(|(key, value)| Some((key, value?)))
+        .map(|(key, value)| {
+            // These end a value in the file, so that what is sealed would not be what was typed.
+            if value.contains(['#', ';', '\n']) {
+                return Err(Stop::usage(format!("{key} must hold no `#`, no `;` and no line end")));
+            }
+            Ok(format!("{key} = {value}\n"))
+        });
+    all.collect()
+}
+
+/// A secret from the kernel.
+fn drawn() -> Result<ConsentSecret, Stop> {
+    let mut bytes = [0; 32];
+    std::fs::File::open("/dev/urandom")
+        .and_then(|mut random| random.read_exact(&mut bytes))
+        .map_err(|error| Stop::usage(format!("no secret can be made: /dev/urandom: {error}")))?;
+    Ok(ConsentSecret::new(bytes))
+}
+
+/// Writes the secret where nobody else can read it. One that is there may be of a proof that is published.
+fn keep(path: &Path, secret: &ConsentSecret) -> Result<(), Stop> {
+    let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    opened.and_then(|mut file| writeln!(file, "{}", secret.expose())).map_err(|error| {
+        let mend = "name another file with --secret, or remove that one if no test needs it";
+        Stop::usage(format!("the secret cannot be kept in {}: {error}; {mend}", path.display()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_targets_url_stands_for_its_host_and_port() {
+        for (text, expect) in [
+            ("media.example.org:3333", "media.example.org:3333"),
+            ("janus+ws://media.example.org:8188/streaming/1", "media.example.org:8188"),
+            ("whep+https://media.example.org/whep", "media.example.org:443"),
+            ("whep+http://[2001:db8::1]:7080/whep", "[2001:db8::1]:7080"),
+        ] {
+            assert_eq!(target(text), expect);
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! Consent that was not given is not taken: what leaves the machine of the crowd, packet by packet, where somebody tries.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use throng_sim::capture::{Capture, Packet, TCP, UDP};
+use throng_sim::namespace::Namespace;
+use throng_sim::requires_root;
+
+use crate::throng::{Ran, Running, Stage, figure, plain, valid};
+
+/// Public addresses (RFC 5737), inside of the test's namespaces alone.
+const CROWD: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 1);
+const AGREED: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 8);
+const VICTIM: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 9);
+const PORT: u16 = 7080;
+const NAME: &str = "media.example";
+const ASKING: &str = "GET /.well-known/throng-consent HTTP/1.1";
+
+/// The crowd's machine, and another with the server that agreed and one that did not.
+struct Stand {
+    crowd: Namespace,
+    servers: Namespace,
+    folder: tempfile::TempDir,
+}
+
+/// A server that notes the first line of every request. What it does not answer it leaves open.
+struct Web {
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Web {
+    /// Gives out `file` if there is one, and knows nothing else.
+    fn start(inside: &Namespace, address: Ipv4Addr, port: u16, file: Option<String>) -> Self {
+        Self::answering(inside, address, port, move |_| {
+            let (status, body) = file.as_ref().map_or(("404 Not Found", ""), |file| ("200 OK", file));
+            Some(response(status, "", body))
+        })
+    }
+
+    /// Answers by what the request's head says.
+    fn answering(
+        inside: &Namespace,
+        address: Ipv4Addr,
+        port: u16,
+        answer: impl Fn(&str) -> Option<String> + Send + 'static,
+    ) -> Self {
+        let asked: Arc<Mutex<Vec<String>>> = Arc::default();
+        let notes = Arc::clone(&asked);
+        let listener = inside.enter(|| TcpListener::bind((address, port)).unwrap()).unwrap();
+        std::thread::spawn(move || {
+            let mut open = Vec::new();
+            for mut stream in listener.incoming().flatten() {
+                let request = request(&mut stream);
+                notes.lock().unwrap().extend(request.lines().next().map(str::to_owned));
+                match answer(&request) {
+                    Some(response) => drop(stream.write_all(response.as_bytes())),
+                    None => open.push(stream),
+                }
+            }
+        });
+        Self { asked }
+    }
+
+    fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+/// A request with its body, as far as it comes.
+fn request(stream: &mut TcpStream) -> String {
+    stream.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+    let (mut text, mut chunk) = (String::new(), [0; 4096]);
+    let is_whole = |text: &str| {
+        let (head, body) = text.split_once("\r\n\r\n")?;
+        let length =
+            head.to_ascii_lowercase().split_once("content-length:")?.1.lines().next()?.trim().parse().ok()?;
+        (body.len() >= length).then_some(())
+    };
+    let has_no_body = |text: &str| text.starts_with("GET ") && text.contains("\r\n\r\n");
+    while is_whole(&text).is_none() && !has_no_body(&text) {
+        match stream.read(&mut chunk) {
+            Ok(0) | Err(_) => break,
+            Ok(length) => text.push_str(&String::from_utf8_lossy(&chunk[..length])),
+        }
+    }
+    text
+}
+
+fn response(status: &str, header: &str, body: &str) -> String {
+    let length = body.len();
+    format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n{header}\r\n{body}")
+}
+
+impl Stand {
+    fn new() -> Self {
+        let (crowd, servers) = Namespace::pair("consent", CROWD, AGREED).unwrap();
+        servers.add_address(VICTIM).unwrap();
+        Self { crowd, servers, folder: tempfile::tempdir().unwrap() }
+    }
+
+    /// Makes secret and file for `target`: the secret's path, and what is published.
+    fn agree(&self, target: &str, secret: &str) -> (PathBuf, String) {
+        let (path, end) = (self.folder.path().join(secret), in_a_month());
+        let args = ["consent", target, "--tester", "lab", "--expires", &end, "--max-users", "9", "--secret"];
+        let made = plain(&[&args[..], &[path.to_str().unwrap()]].concat());
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        (path, String::from_utf8(made.stdout).unwrap())
+    }
+
+    /// A short run against `url` with that secret, and the packets that left the crowd's machine meanwhile.
+    fn run(&self, url: &str, secret: &Path, more: &[&str]) -> (Ran, Vec<Packet>) {
+        let secret = format!("file:{}", secret.display());
+        let view = ["view", url, "--every", "50ms", "--consent-secret", &secret];
+        valid(|| {
+            let capture = Capture::start(&self.crowd).unwrap();
+            let ran = Running::start(Some(&self.crowd), &[&view[..], more].concat()).wait();
+            (ran, capture.stop())
+        })
+    }
+}
+
+/// A date a month ahead.
+fn in_a_month() -> String {
+    let said =
+        std::process::Command::new("date").args(["-u", "-d", "+31 days", "+%Y-%m-%d"]).output().unwrap();
+    String::from_utf8(said.stdout).unwrap().trim().to_owned()
+}
+
+fn to(packets: &[Packet], address: Ipv4Addr) -> Vec<Packet> {
+    packets.iter().filter(|packet| packet.from == CROWD && packet.to == address).copied().collect()
+}
+
+/// The victim was asked for its consent, where a proof may lie, and that is all that was sent to it.
+fn was_only_asked(victims: &[Web], packets: &[Packet], ran: &Ran) {
+    for victim in victims {
+        assert!(victim.asked().iter().all(|line| line == ASKING), "{:?}\n{ran}", victim.asked());
+    }
+    let sent = to(packets, VICTIM);
+    let is_asking = |p: &&Packet| p.protocol == TCP && [80, 443, PORT].contains(&p.port.unwrap_or(0));
+    assert_eq!(sent.iter().filter(is_asking).count(), sent.len(), "{sent:?}\n{ran}");
+    assert!(sent.len() < 30, "{} packets\n{ran}", sent.len());
+}
+
+#[test]
+fn a_name_that_points_to_somebody_else_as_well_sends_nobody_there() {
+    if !requires_root() {
+        return;
+    }
+    let stand = Stand::new();
+    let (secret, file) = stand.agree(&format!("{NAME}:{PORT}"), "secret");
+    let agreed = Web::start(&stand.servers, AGREED, 80, Some(file));
+    let victims = [80, PORT].map(|port| Web::start(&stand.servers, VICTIM, port, None));
+    let url = format!("whep+http://{NAME}:{PORT}/whep");
+
+    // Who lures gives out the proof, and takes nobody himself: all would go to the other address.
+    stand.crowd.resolve(NAME, &[AGREED, VICTIM]).unwrap();
+    let (ran, packets) = stand.run(&url, &secret, &["-n", "4", "--for", "3s"]);
+    let ran = ran.expect_code(3);
+    assert!(ran.stderr.contains(&format!("{VICTIM} is left alone")), "{ran}");
+    assert_eq!(agreed.asked(), [ASKING], "{ran}");
+    was_only_asked(&victims, &packets, &ran);
+
+    // With a server there, all are served by it, wherever it stands in the answer.
+    stand.crowd.resolve(NAME, &[VICTIM, AGREED]).unwrap();
+    let _stage = Stage::start(Some(&stand.servers), &format!("{AGREED}:{PORT}"), &["--listen-any"]);
+    let (ran, packets) = stand.run(&url, &secret, &["-n", "2", "--for", "4s"]);
+    let ran = ran.expect_code(0);
+    assert_eq!(figure(&ran.summary(), "participants.playing"), 2.0, "{ran}");
+    let media = to(&packets, AGREED).iter().filter(|packet| packet.protocol == UDP).count();
+    assert!(media > 20, "{media} datagrams\n{ran}");
+    was_only_asked(&victims, &packets, &ran);
+}
+
+#[test]
+fn a_proof_that_somebody_else_read_is_useless_to_him() {
+    if !requires_root() {
+        return;
+    }
+    let stand = Stand::new();
+    let target = format!("{AGREED}:{PORT}");
+    let _stage = Stage::start(Some(&stand.servers), &target, &["--listen-any"]);
+    let (secret, file) = stand.agree(&target, "secret");
+    let (stranger, _) = stand.agree(&target, "stranger");
+    let seal = file.lines().find_map(|line| line.strip_prefix("proof = hmac-sha256:")).unwrap().to_owned();
+    let web = Web::start(&stand.servers, AGREED, 80, Some(file));
+    // What the file holds, tried as the secret.
+    let captured = stand.folder.path().join("captured");
+    std::fs::write(&captured, seal).unwrap();
+
+    let url = format!("whep+http://{target}/whep");
+    for other in [&stranger, &captured] {
+        let (ran, packets) = stand.run(&url, other, &["-n", "2", "--for", "3s"]);
+        let ran = ran.expect_code(3);
+        assert!(ran.stderr.contains("another tester's") && !ran.folder().exists(), "{ran}");
+        assert!(to(&packets, AGREED).iter().all(|p| p.protocol == TCP), "{ran}");
+    }
+    assert_eq!(web.asked().len(), 2, "it was asked, and nothing came of it");
+    drop(stand.run(&url, &secret, &["-n", "2", "--for", "3s"]).0.expect_code(0));
+    // More than was agreed to is not done either.
+    let (ran, _) = stand.run(&url, &secret, &["-n", "10", "--for", "3s"]);
+    assert!(ran.expect_code(3).stderr.contains("does not cover 10 users"));
+}
+
+#[test]
+fn a_proof_with_a_token_is_refused_with_what_to_do() {
+    if !requires_root() {
+        return;
+    }
+    let stand = Stand::new();
+    let target = format!("{AGREED}:{PORT}");
+    let (secret, _) = stand.agree(&target, "secret");
+    let old =
+        format!("token = 3f0c4f6f1c9b4a5e8d2a7b6c5d4e3f2a\ntarget = {target}\nexpires = {}\n", in_a_month());
+    let web = Web::start(&stand.servers, AGREED, 80, Some(old));
+    let (ran, _) = stand.run(&format!("whep+http://{target}/whep"), &secret, &["-n", "2", "--for", "3s"]);
+    let ran = ran.expect_code(3);
+    assert!(ran.stderr.contains("publish the file that `throng consent HOST:PORT` makes"), "{ran}");
+    assert_eq!(web.asked().len(), 1);
+    let token =
+        plain(&["view", "whep+http://192.0.2.1/whep", "--consent-token", "3f0c4f6f1c9b4a5e8d2a7b6c5d4e3f2a"]);
+    let said = String::from_utf8_lossy(&token.stderr).into_owned();
+    assert!(token.status.code() == Some(2) && said.contains("`throng consent HOST:PORT`"), "{said}");
+}
+
+/// An answer for a browser that wants a picture and sound, with a candidate at each address.
+fn answer(addresses: &[Ipv4Addr]) -> String {
+    let candidates: String = addresses
+        .iter()
+        .map(|address| format!("a=candidate:1 1 udp 2130706431 {address} 5000 typ host\r\n"))
+        .collect();
+    let fingerprint = ["AB"; 32].join(":");
+    let section = |kind: &str, mid: u8, payload: u8, codec: &str| {
+        format!(
+            "m={kind} 9 UDP/TLS/RTP/SAVPF {payload}\r\nc=IN IP4 0.0.0.0\r\na=sendonly\r\na=mid:{mid}\r\na=rtcp-mux\r\n\
+             a=rtpmap:{payload} {codec}\r\na=setup:passive\r\na=ice-ufrag:abcd\r\na=ice-pwd:abcdefghijklmnopqrstuvwx\r\n\
+             a=fingerprint:sha-256 {fingerprint}\r\n{candidates}"
+        )
+    };
+    let (video, audio) = (section("video", 0, 96, "VP8/90000"), section("audio", 1, 111, "opus/48000/2"));
+    format!("v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\ns=-\r\nt=0 0\r\na=group:BUNDLE 0 1\r\n{video}{audio}")
+}
+
+/// A run with one browser, which is answered so; the crowd's one viewer waits meanwhile. The packets, and what the run says
+/// that the browser was kept from.
+fn browser_against(stand: &Stand, answer: &str) -> (Ran, Vec<Packet>, Vec<String>) {
+    let target = format!("{AGREED}:{PORT}");
+    let (secret, file) = stand.agree(&target, "secret");
+    let answer = answer.to_owned();
+    let server = Web::answering(&stand.servers, AGREED, PORT, move |request| {
+        if request.contains(".well-known") {
+            return Some(response("200 OK", "", &file));
+        }
+        request.contains("Mozilla").then(|| answer.clone())
+    });
+    let victim = Web::start(&stand.servers, VICTIM, PORT, None);
+    let url = format!("whep+http://{target}/whep");
+    let secret = format!("file:{}", secret.display());
+    let view =
+        ["view", &url, "-n", "1", "--for", "9s", "--consent-secret", &secret, "--set", "canary.browsers=1"];
+    // Whether the generator was quick enough does not matter here.
+    let capture = Capture::start(&stand.crowd).unwrap();
+    let ran = Running::start(Some(&stand.crowd), &view).wait();
+    let packets = capture.stop();
+    let posts = server.asked().iter().filter(|line| line.starts_with("POST /whep")).count();
+    assert_eq!(posts, 2, "the viewer and the browser\n{ran}");
+    assert_eq!(victim.asked(), [""; 0], "{ran}");
+    let run = throng_store::RunFolder::read(ran.folder()).unwrap();
+    let refused = run.events.into_iter().filter(|event| event.kind == "canary_refused");
+    (ran, packets, refused.map(|event| event.detail).collect())
+}
+
+#[test]
+fn a_browser_that_is_sent_elsewhere_does_not_go_there() {
+    if !requires_root() {
+        return;
+    }
+    let stand = Stand::new();
+    let redirect = response("307 Elsewhere", &format!("Location: http://{VICTIM}:{PORT}/whep\r\n"), "");
+    let (ran, packets, refused) = browser_against(&stand, &redirect);
+    assert_eq!(to(&packets, VICTIM), [], "{ran}");
+    let place = format!("{VICTIM}:{PORT}");
+    assert!(refused.iter().any(|detail| detail.contains(&place)), "{refused:?}\n{ran}");
+    assert!(ran.stderr.contains(&format!("a browser was kept from {place}")), "{ran}");
+    assert_eq!(refused.len(), 1, "nothing else was asked for: {refused:?}");
+}
+
+#[test]
+fn a_browser_is_not_sent_to_what_else_listens_on_its_own_machine() {
+    if !requires_root() {
+        return;
+    }
+    let stand = Stand::new();
+    let own = Web::start(&stand.crowd, Ipv4Addr::LOCALHOST, 9999, None);
+    let redirect = response("307 Elsewhere", "Location: http://127.0.0.1:9999/whep\r\n", "");
+    let (ran, _, refused) = browser_against(&stand, &redirect);
+    assert_eq!(own.asked(), [""; 0], "{ran}");
+    assert!(refused.iter().any(|detail| detail.contains("127.0.0.1:9999")), "{refused:?}\n{ran}");
+}
+
+#[test]
+fn a_browser_sends_no_check_to_a_candidate_where_nobody_agreed() {
+    if !requires_root() {
+        return;
+    }
+    let header = "Content-Type: application/sdp\r\nLocation: /session/1\r\n";
+    let created = response("201 Created", header, &answer(&[VICTIM, AGREED]));
+    let (ran, packets, refused) = browser_against(&Stand::new(), &created);
+    let checks = |address| to(&packets, address).iter().filter(|packet| packet.protocol == UDP).count();
+    assert!(checks(AGREED) > 0, "the candidate that is allowed is checked\n{ran}");
+    assert_eq!(to(&packets, VICTIM), [], "{ran}");
+    assert!(refused.iter().any(|detail| detail.contains(&VICTIM.to_string())), "{refused:?}\n{ran}");
+}
