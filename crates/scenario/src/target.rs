@@ -2,17 +2,22 @@
 
 use std::fmt;
 use std::net::IpAddr;
+use std::ops::Range;
 
+use url::form_urlencoded::byte_serialize;
 use url::{Host, Url};
 
+use crate::names::{Name, UrlNames, Whose};
 use crate::network::Network;
 use crate::secret::{HIDDEN, Secret};
 
 /// The server under load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
-    /// Where it is, and in which protocol it speaks.
+    /// Where it is, and in which protocol it speaks; where the URL has names, an example of it.
     pub endpoint: Endpoint,
+    /// The URL's names, such as `{n}`, by which each participant has a URL of its own.
+    pub names: Option<UrlNames>,
     /// Bearer token (WHEP and WHIP, sent as `Authorization: Bearer …`) or Janus `token`, if one is needed.
     pub token: Option<TokenSource>,
     /// LiveKit's API key, with which each participant is given a token of its own.
@@ -202,16 +207,66 @@ pub enum TargetError {
         /// A URL that would do.
         example: &'static str,
     },
+    /// What stands between braces is no name, or stands where none can.
+    #[error("{what}; {mend}")]
+    Names {
+        /// What is wrong.
+        what: String,
+        /// What to write.
+        mend: String,
+        /// Which part of the text.
+        at: Range<usize>,
+    },
 }
 
 impl Target {
     /// Reads a target URL; token, networks and TLS are at their defaults.
     ///
     /// # Errors
-    /// When the URL is none, its scheme names no protocol, or its path lacks what the protocol needs.
+    /// When the URL is none, its scheme names no protocol, its path lacks what the protocol needs, or a name in it is
+    /// none or stands in the wrong place.
     pub fn parse(text: &str) -> Result<Self, TargetError> {
-        let endpoint = Endpoint::parse(text)?;
-        Ok(Self { endpoint, token: None, api_key: None, rooms: 1, allow: Vec::new(), tls_insecure: false })
+        let names = UrlNames::read(text)?;
+        let endpoint = match &names {
+            None => Endpoint::parse(text)?,
+            Some(names) => {
+                let [one, other] = names.examples();
+                let (one, other) = (Endpoint::parse(&one)?, Endpoint::parse(&other)?);
+                if place(one.url()) != place(other.url()) {
+                    return Err(names.misplaced());
+                }
+                one
+            }
+        };
+        let allow = Vec::new();
+        Ok(Self { endpoint, names, token: None, api_key: None, rooms: 1, allow, tls_insecure: false })
+    }
+
+    /// Where somebody goes.
+    #[must_use]
+    pub fn endpoint_of(&self, whose: &Whose<'_>) -> Endpoint {
+        let Some(names) = &self.names else { return self.endpoint.in_room(whose.room) };
+        // Two examples were read; what names come to is digits and escaped text.
+        let endpoint = Endpoint::parse(&names.of(whose)).unwrap_or_else(|_| self.endpoint.clone());
+        if names.has(Name::Room) { endpoint } else { endpoint.in_room(whose.room) }
+    }
+
+    /// The URL of somebody as the scenario would write it, without secrets; `None` where all have the same.
+    #[must_use]
+    pub fn shown_of(&self, whose: &Whose<'_>) -> Option<String> {
+        self.names.as_ref().map(|names| names.shown_of(whose))
+    }
+
+    /// Whether its URL has this name.
+    #[must_use]
+    pub fn has_name(&self, name: Name) -> bool {
+        self.names.as_ref().is_some_and(|names| names.has(name))
+    }
+
+    /// Whether its participants can be in several rooms: those of a conference, or rooms that the URL numbers.
+    #[must_use]
+    pub fn has_rooms(&self) -> bool {
+        self.is_conference() || self.has_name(Name::Room)
     }
 
     /// The protocol of the endpoint.
@@ -230,21 +285,13 @@ impl Target {
     /// The URL that is connected to (`ws`, `wss`, `http`, `https`).
     #[must_use]
     pub fn url(&self) -> &Url {
-        match &self.endpoint {
-            Endpoint::OvenMediaEngine { url }
-            | Endpoint::Janus { url, .. }
-            | Endpoint::JanusVideoRoom { url, .. }
-            | Endpoint::LiveKit { url, .. }
-            | Endpoint::Whep { url }
-            | Endpoint::Whip { url } => url,
-        }
+        self.endpoint.url()
     }
 
     /// Host and port of the signalling server, the port filled in from the scheme.
     #[must_use]
     pub fn host_and_port(&self) -> (String, u16) {
-        let url = self.url();
-        (url.host_str().unwrap_or_default().to_owned(), url.port_or_known_default().unwrap_or(0))
+        place(self.url())
     }
 
     /// Whether participants send to each other there.
@@ -271,6 +318,9 @@ impl Target {
     /// parameters that may sign or authorise are shown as `…`.
     #[must_use]
     pub fn display(&self) -> String {
+        if let Some(names) = &self.names {
+            return names.shown().to_owned();
+        }
         match &self.endpoint {
             Endpoint::OvenMediaEngine { url } => without_secrets(url),
             Endpoint::Whep { url } => format!("whep+{}", without_secrets(url)),
@@ -321,8 +371,22 @@ fn livekit_url(url: &Url, room: &str) -> String {
     }
 }
 
-/// Query parameters that carry no secret: OvenMediaEngine's choice of transport.
-const HARMLESS_PARAMETERS: [&str; 1] = ["transport"];
+/// Host and port.
+fn place(url: &Url) -> (String, u16) {
+    (url.host_str().unwrap_or_default().to_owned(), url.port_or_known_default().unwrap_or(0))
+}
+
+/// Query parameters that carry no secret: OvenMediaEngine's choice of transport, SRS's names of a stream; and where the
+/// URL is made by our own rules, the path of the server.
+const HARMLESS_PARAMETERS: [&str; 4] = ["transport", "app", "stream", "path"];
+
+/// Those that carry none in a target's URL that begins so.
+pub(crate) fn harmless_parameters(target: &str) -> &'static [&'static str] {
+    let is_ours =
+        |scheme: &str| target.get(..scheme.len()).is_some_and(|begins| begins.eq_ignore_ascii_case(scheme));
+    let own = if is_ours("janus+") || is_ours("livekit+") { 4 } else { 3 };
+    HARMLESS_PARAMETERS.get(..own).unwrap_or_default()
+}
 
 /// `url` as text, with user info and the values of query parameters hidden.
 fn without_secrets(url: &Url) -> String {
@@ -332,11 +396,14 @@ fn without_secrets(url: &Url) -> String {
     let _ = shown.set_password(None);
     shown.set_query(None);
     shown.set_fragment(None);
+    let harmless = harmless_parameters(url.as_str());
+    // Escaped again, so that what is shown means the same when it is read.
+    let escaped = |text: &str| -> String { byte_serialize(text.as_bytes()).collect() };
     let queries: Vec<String> = url
         .query_pairs()
-        .map(|(key, value)| match HARMLESS_PARAMETERS.contains(&key.as_ref()) {
-            true => format!("{key}={value}"),
-            false => format!("{key}={HIDDEN}"),
+        .map(|(key, value)| match harmless.contains(&key.as_ref()) {
+            true => format!("{key}={}", escaped(&value)),
+            false => format!("{}={HIDDEN}", escaped(&key)),
         })
         .collect();
     let user = if url.username().is_empty() && url.password().is_none() { "" } else { "…@" };
@@ -345,7 +412,20 @@ fn without_secrets(url: &Url) -> String {
 }
 
 impl Endpoint {
-    fn parse(text: &str) -> Result<Self, TargetError> {
+    /// The URL that is connected to (`ws`, `wss`, `http`, `https`).
+    #[must_use]
+    pub fn url(&self) -> &Url {
+        match self {
+            Self::OvenMediaEngine { url }
+            | Self::Janus { url, .. }
+            | Self::JanusVideoRoom { url, .. }
+            | Self::LiveKit { url, .. }
+            | Self::Whep { url }
+            | Self::Whip { url } => url,
+        }
+    }
+
+    pub(crate) fn parse(text: &str) -> Result<Self, TargetError> {
         let text = text.trim();
         let Some((scheme, _)) = text.split_once("://") else {
             return Err(TargetError::NotUrl {
