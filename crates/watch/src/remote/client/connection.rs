@@ -5,6 +5,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
 use rustls::pki_types::ServerName;
+use throng_observation::units;
 use tokio::io::{AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -45,7 +46,7 @@ impl Connection {
             Ok(opened) => opened,
             Err(_) => Err(RemoteError::Connect {
                 address: address(),
-                why: format!("nothing within {WELCOME_WITHIN:?}"),
+                why: format!("nothing within {}", units::duration(WELCOME_WITHIN)),
             }),
         }
     }
