@@ -10,6 +10,7 @@ use crate::health::{self, Share};
 use crate::pairs::Pairs;
 use crate::sent::{LayerSwitches, Sent};
 use crate::summary::{CapacitySummary, ClockSummary, Media, Server, Summary, TimeTo, one_way_basis};
+use crate::who::Who;
 use crate::{canary, decoded};
 
 /// About fifteen lines: the answer, the objectives, the figures that matter. Plain text, newline at the end.
@@ -33,13 +34,16 @@ pub fn summary(summary: &Summary) -> String {
     cause_lines(&mut out, summary);
     let crowd = &summary.participants;
     line(&mut out, "target", &summary.target);
+    let who = Who::of(summary);
+    let intended = match who {
+        Who { publishers: 1.., viewers: 1.. } => who.all(),
+        _ => crowd.intended.to_string(),
+    };
+    let playing = if who.viewers > 0 { format!(" {} playing,", crowd.playing) } else { String::new() };
     line(
         &mut out,
-        "viewers",
-        &format!(
-            "{} intended, {} connected, {} playing, {} failed",
-            crowd.intended, crowd.connected, crowd.playing, crowd.failed
-        ),
+        who.many(),
+        &format!("{intended} intended, {} connected,{playing} {} failed", crowd.connected, crowd.failed),
     );
     if !summary.failures.is_empty() {
         let failures: Vec<_> =
@@ -47,8 +51,8 @@ pub fn summary(summary: &Summary) -> String {
         line(&mut out, "failures", &failures.join(", "));
     }
     for example in &summary.failure_examples {
-        let (who, detail) = (example.participant, &example.detail);
-        line(&mut out, "", &format!("{}: viewer {who}: {detail}", example.reason));
+        let (number, detail) = (example.participant, &example.detail);
+        line(&mut out, "", &format!("{}: {} {number}: {detail}", example.reason, who.one()));
     }
     line(&mut out, "connect", &time_to(&summary.connect));
     // Who only sends waits for no frame.

@@ -5,6 +5,7 @@ mod screen;
 mod terminal;
 
 pub(crate) use plain::Plain;
+pub(crate) use screen::Subject;
 pub(crate) use terminal::{Screen, Terminal};
 
 use throng_analysis::search::Progress;

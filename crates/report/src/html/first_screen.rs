@@ -8,6 +8,7 @@ use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
 use super::markup::escape;
 use crate::health::{self, Share};
 use crate::summary::{RunOutcome, Summary};
+use crate::who::Who;
 
 pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
     let key = match summary.outcome {
@@ -70,11 +71,22 @@ fn figures(summary: &Summary) -> String {
     let media = if video.packets_received > 0 { video } else { &summary.audio };
     let ms = |value: Option<f64>| value.map_or_else(|| "–".into(), duration_ms);
     let mut list: Vec<(&str, String, String)> = vec![
-        (
-            "viewers playing",
-            format!("{} of {}", crowd.playing, crowd.intended),
-            format!("{} connected, {} failed", crowd.connected, crowd.failed),
-        ),
+        match Who::of(summary) {
+            Who { viewers: 0, publishers: publishers @ 1.. } => (
+                "publishers connected",
+                format!("{} of {publishers}", crowd.connected),
+                format!("{} failed", crowd.failed),
+            ),
+            Who { viewers, publishers } => {
+                let beside =
+                    if publishers > 0 { format!(", beside {publishers} who publish") } else { String::new() };
+                (
+                    "viewers playing",
+                    format!("{} of {viewers}", crowd.playing),
+                    format!("{} connected, {} failed{beside}", crowd.connected, crowd.failed),
+                )
+            }
+        },
         (
             "received",
             bit_rate(summary.received_bps),
