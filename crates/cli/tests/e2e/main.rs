@@ -27,6 +27,7 @@ mod proxy;
 mod rate;
 mod remote_watch;
 mod stage;
+mod streams;
 mod tap;
 mod watch;
 mod watched_run;
