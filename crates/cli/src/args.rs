@@ -78,6 +78,10 @@ pub(crate) struct Common {
     /// Also know what the knowledge packs (*.toml) of this folder say of servers; docs/knowledge-packs.md
     #[arg(long, value_name = "DIR")]
     pub(crate) packs: Option<PathBuf>,
+    /// Spread participants over N streams: {stream} in the URL is then 0 to N-1, in turn; by Zipf's law with
+    /// --set 'crowd.streams={ count = 10, zipf = 1.0 }'
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) streams: Option<u32>,
     /// What must hold, such as "video.loss p95 < 1%"; repeatable
     #[arg(long, value_name = "OBJECTIVE")]
     pub(crate) objective: Vec<String>,
@@ -230,7 +234,8 @@ pub(crate) struct Find {
 
 #[derive(Debug, Args)]
 pub(crate) struct View {
-    /// ws://host:3333/app/stream (OvenMediaEngine), janus+ws://host:8188/streaming/1, whep+http://host/whep
+    /// ws://host:3333/app/stream (OvenMediaEngine), janus+ws://host:8188/streaming/1, whep+http://host/whep; in path and
+    /// query {n}, {stream}, {room}, {cohort} and {random} differ by participant
     #[arg(required_unless_present = "url")]
     pub(crate) target: Option<String>,
     /// The same as TARGET
@@ -346,6 +351,9 @@ pub(crate) struct Stage {
     /// Ask viewers and publishers for this bearer token
     #[arg(long, value_name = "TOKEN")]
     pub(crate) token: Option<String>,
+    /// Answer as another server does: srs (7.0.121 and later), srs-silent (before: a refusal closes the connection)
+    #[arg(long = "as", default_value = "stage", value_name = "SERVER")]
+    pub(crate) manner: String,
 }
 
 /// Limits of the stage that are planted on purpose.

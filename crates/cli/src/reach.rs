@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::anyhow;
 use throng_engine::{Consent, ConsentCheck, TlsOptions};
 use throng_observation::run::ClockError;
+use throng_observation::units;
 use throng_scenario::{
     Caps, ConsentProof, ConsentSecret, ExpectedLoad, Permit, Plan, Reach, Refusal, Secret, TokenSource,
 };
@@ -238,7 +239,7 @@ impl Demand {
                 .is_some_and(|max| f64::from(expected.joins_per_s) > max.max(1.0))
                 .then(|| format!("{} joins per second", expected.joins_per_s)),
             caps.mbit_per_s.is_some_and(|max| mbit_per_s > max).then(|| format!("{mbit_per_s:.0} Mbit/s")),
-            caps.duration.is_some_and(|max| duration > max).then(|| format!("{duration:?}")),
+            caps.duration.is_some_and(|max| duration > max).then(|| units::duration(duration)),
         ];
         match too_much.into_iter().flatten().next() {
             Some(what) => {

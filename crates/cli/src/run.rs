@@ -19,7 +19,7 @@ use throng_protocol::signalling::janus::NewRoom;
 use throng_protocol::webrtc::viewer::Patience;
 use throng_protocol::webrtc::{Weights, crypto};
 use throng_report::ObjectiveResult;
-use throng_scenario::{ApiKey, Plan, Scenario};
+use throng_scenario::{ApiKey, Plan, Scenario, Way};
 use throng_store::RunFolder;
 use throng_watch::Beside;
 
@@ -27,7 +27,7 @@ use crate::args::Common;
 use crate::canary::{self, Canaries};
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
-use crate::live::{Display, Plain, Quiet, Terminal};
+use crate::live::{Display, Plain, Quiet, Subject, Terminal};
 use crate::present::Present;
 use crate::reach::{self, Permission};
 use crate::report::{self, Wanted};
@@ -243,13 +243,14 @@ pub(crate) fn display(plan: &Plan, common: &Common) -> Box<dyn Display> {
     if common.quiet || (common.json && !std::io::stderr().is_terminal()) {
         return Box::new(Quiet);
     }
+    let only_sends = plan.ways.iter().all(Way::only_sends);
     if !common.plain && std::io::stdout().is_terminal() {
-        match Terminal::take(plan.target.display()) {
+        match Terminal::take(Subject { title: plan.target.display(), only_sends }) {
             Ok(terminal) => return Box::new(terminal),
             Err(error) => say(&format!("no full-screen view on this terminal: {error}")),
         }
     }
-    Box::new(Plain::new(std::io::stderr(), plan.summary_every))
+    Box::new(Plain::new(std::io::stderr(), plan.summary_every, only_sends))
 }
 
 /// What of the plan this machine will not allow, said before the run begins.
@@ -263,7 +264,30 @@ pub(crate) fn warnings(plan: &Plan) -> Vec<String> {
         receive_buffer_bytes: 1 << 20,
     };
     let limits = throng_engine::preflight::preflight(&needs);
-    limits.iter().map(ToString::to_string).chain(foreign_source(plan)).collect()
+    limits.iter().map(ToString::to_string).chain(foreign_source(plan)).chain(one_stream(plan)).collect()
+}
+
+/// Publishers of a cohort who would all publish the one stream that its URL names, of whom servers take the first.
+fn one_stream(plan: &Plan) -> Vec<String> {
+    let users = |cohort: usize| plan.joins.iter().filter(move |join| usize::from(join.cohort.0) == cohort);
+    plan.ways
+        .iter()
+        .enumerate()
+        .filter(|(_, way)| way.only_sends() && way.target.api_key.is_none())
+        .filter_map(|(cohort, way)| {
+            let mut joins = users(cohort).map(|join| join.place);
+            let (one, other) = (joins.next()?, joins.max()?);
+            let is_one = one != other && way.endpoint(one, random(one)) == way.endpoint(other, random(other));
+            let name = plan.cohorts.get(cohort)?;
+            is_one.then(|| {
+                format!(
+                    "all {name} go to {}, and servers take one publisher a stream (SRS, MediaMTX, OvenMediaEngine)\n  \
+                     mend: write {{n}} into the URL's path or query, such as …/live-{{n}}/whip or …&stream={{n}}",
+                    way.target.display()
+                )
+            })
+        })
+        .collect()
 }
 
 /// A source address that is not this host's: nobody who is dealt it could join.
@@ -291,6 +315,7 @@ fn config(
     let join = |join: &throng_scenario::Join| Join {
         participant: join.participant,
         cohort: join.cohort,
+        place: join.place,
         at: RunTime::after_start(join.at),
         leave_at: join.leave_at.map(RunTime::after_start),
         others_follow: join.others_follow,
@@ -335,23 +360,41 @@ fn casting(plan: &Plan, permission: &Permission) -> Result<Arc<dyn Casting>, Sto
         mark: mark(),
         transport: plan.target.transport,
     };
-    let roles = plan.roles.clone();
+    let (roles, ways) = (plan.roles.clone(), plan.ways.clone());
     Ok(Arc::new(move |join: &Join| {
-        let role = roles.get(usize::from(join.cohort.0)).cloned().unwrap_or_default();
+        let cohort = usize::from(join.cohort.0);
+        let role = roles.get(cohort).cloned().unwrap_or_default();
         let joins_at = Duration::from_micros(u64::try_from(join.at.0).unwrap_or(0));
-        casting.participant(join.participant.0, joins_at, &role)
+        let number = join.participant.0;
+        match ways.get(cohort) {
+            Some(way) => {
+                let endpoint = way.endpoint(join.place, random(number));
+                casting.participant_at(&endpoint, number, joins_at, &role)
+            }
+            None => casting.participant(number, joins_at, &role),
+        }
     }))
 }
 
 /// What tells the names of this process's participants from those of others: drawn once.
 pub(crate) fn mark() -> RunMark {
     static MARK: OnceLock<RunMark> = OnceLock::new();
-    MARK.get_or_init(|| {
-        // The standard library seeds each of these by chance.
-        let drawn = RandomState::new().build_hasher().finish();
-        RunMark::new(&format!("{:05x}", drawn & 0xf_ffff))
-    })
-    .clone()
+    MARK.get_or_init(|| RunMark::new(&format!("{:05x}", drawn() & 0xf_ffff))).clone()
+}
+
+/// A number that differs by process.
+fn drawn() -> u64 {
+    static DRAWN: OnceLock<u64> = OnceLock::new();
+    // The standard library seeds each of these by chance.
+    *DRAWN.get_or_init(|| RandomState::new().build_hasher().finish())
+}
+
+/// `{random}` of a participant: no two of a run have the same, because each step below can be taken back (SplitMix64).
+fn random(participant: u32) -> u64 {
+    let mut bits = drawn().wrapping_add(u64::from(participant).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
 }
 
 pub(crate) fn api_secret(api: &ApiKey) -> Result<casting::ApiSecret, Stop> {

@@ -69,6 +69,7 @@ fn overrides(common: &Common) -> Result<Vec<Override>, Stop> {
         objectives: common.objective.clone(),
         watch: common.watch.clone(),
         tap: common.tap,
+        streams: common.streams,
         folder: common.output.as_ref().map(|path| path.display().to_string()),
         csv: common.csv,
         set: parse_sets(&common.set)?,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use throng_engine::preflight::own_addresses;
 use throng_scenario::units;
-use throng_stage::{Card, Planted, Stage, StageConfig};
+use throng_stage::{Card, Manner, Planted, Stage, StageConfig};
 
 use crate::args;
 use crate::exit::Exit;
@@ -60,6 +60,8 @@ fn config(command: &args::Stage) -> Result<StageConfig, Stop> {
         planted: planted(&command.planted),
         bearer_token: command.token.clone(),
         card: card(&command.card)?,
+        manner: Manner::from_name(&command.manner)
+            .ok_or_else(|| Stop::usage(format!("--as {}: stage, srs or srs-silent", command.manner)))?,
     })
 }
 

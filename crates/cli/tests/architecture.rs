@@ -69,6 +69,26 @@ fn pure_crates_know_no_io() {
     }
 }
 
+/// What is said to people is written for them: `Some(1008)` or `None` is how we hold a thing, not what it means.
+#[test]
+fn nothing_that_is_said_shows_how_it_is_held() {
+    let crates = root().join("crates");
+    for file in rust_files(&crates) {
+        let path = file.strip_prefix(&crates).unwrap().to_string_lossy();
+        let is_said = path.contains("/src/") && !path.starts_with("sim/") && !path.contains("test");
+        if !is_said {
+            continue;
+        }
+        let text = std::fs::read_to_string(&file).unwrap();
+        let code = text.split("mod tests {").next().unwrap();
+        for (number, line) in code.lines().enumerate() {
+            let is_debug = line.contains(":?}") || line.contains(":#?}");
+            let is_checked = line.trim_start().starts_with("//") || line.contains("assert");
+            assert!(!is_debug || is_checked, "{path}:{}: {}", number + 1, line.trim());
+        }
+    }
+}
+
 /// The core is told the time: no pure crate reads a clock outside its tests.
 #[test]
 fn pure_crates_read_no_clock() {

@@ -60,6 +60,7 @@ fn main() {
     let join = |n| Join {
         participant: ParticipantId(n),
         cohort: CohortId(0),
+        place: n,
         at: RunTime(0),
         leave_at: None,
         others_follow: false,

@@ -33,6 +33,8 @@ pub struct Join {
     pub participant: ParticipantId,
     /// Of which cohort.
     pub cohort: CohortId,
+    /// The number within the cohort, from 0; who takes the place of somebody who left has that one's.
+    pub place: u32,
     /// When it is intended to join.
     pub at: RunTime,
     /// When it is told to leave; `None`: at the end of the run.
@@ -49,6 +51,8 @@ pub struct Join {
 pub struct Visit {
     /// Of which cohort.
     pub cohort: CohortId,
+    /// As [`Join::place`].
+    pub place: u32,
     /// When it is intended to join; not before anybody who was called earlier.
     pub at: RunTime,
     /// As [`Join::source_ip`].

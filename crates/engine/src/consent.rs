@@ -8,6 +8,7 @@ use hickory_resolver::TokioResolver;
 use http::uri::Scheme;
 use throng_observation::RunTime;
 use throng_observation::run::Ending;
+use throng_observation::units;
 use throng_protocol::participant::ChannelError;
 
 use crate::config::{Consent, RunConfig, TlsOptions};
@@ -99,7 +100,8 @@ pub fn fetch_txt(name: &str) -> Result<Vec<String>, ConsentError> {
             .and_then(hickory_resolver::ResolverBuilder::build)
             .map_err(|e| failed(e.to_string()))?;
         let asking = tokio::time::timeout(TIMEOUT, resolver.txt_lookup(name));
-        let answer = asking.await.map_err(|_| failed(format!("no answer within {TIMEOUT:?}")))?;
+        let answer =
+            asking.await.map_err(|_| failed(format!("no answer within {}", units::duration(TIMEOUT))))?;
         let answer = answer.map_err(|e| failed(e.to_string()))?;
         Ok(answer.answers().iter().map(|record| record.data.to_string()).collect())
     })

@@ -236,10 +236,11 @@ impl RunHandle {
     /// Calls somebody to a run whose [`RunConfig::called_max`] allows it, and tells who it will be. `at` may be now or
     /// soon; latencies count from it.
     pub fn call(&self, visit: Visit) -> ParticipantId {
-        let Visit { cohort, at, source_ip } = visit;
+        let Visit { cohort, place, at, source_ip } = visit;
         let join = |who| Join {
             participant: ParticipantId(who),
             cohort,
+            place,
             at,
             leave_at: None,
             others_follow: false,

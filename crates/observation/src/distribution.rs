@@ -191,7 +191,7 @@ impl Distribution {
     /// When the bytes are not a V2 histogram.
     pub fn from_bytes(mut bytes: &[u8]) -> Result<Self, DistributionError> {
         let mut histogram: Histogram<u32> =
-            Deserializer::new().deserialize(&mut bytes).map_err(|e| DistributionError(format!("{e:?}")))?;
+            Deserializer::new().deserialize(&mut bytes).map_err(|e| DistributionError(e.to_string()))?;
         histogram.auto(true);
         let mut few = Self::new();
         let listed = histogram.iter_recorded().all(|seen| {

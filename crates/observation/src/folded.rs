@@ -30,6 +30,31 @@ pub struct FoldedTracks {
     /// Payload bits per second of each participant.
     payload_bps: Distribution,
     counters: TrackCounters,
+    pictures: GroupOfPictures,
+}
+
+/// How many frames there are to a key frame: of all participants together, and of the one with the most and the fewest.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct GroupOfPictures {
+    /// Frames that could be decoded, and the key frames among them.
+    pub frames: u64,
+    /// Key frames.
+    pub key_frames: u64,
+    /// The most and the fewest frames to a key frame that a participant had; `None` where none had a key frame.
+    pub bounds: Option<(f64, f64)>,
+}
+
+impl GroupOfPictures {
+    /// Adds what a participant had.
+    pub fn add(&mut self, frames: u64, key_frames: u64) {
+        self.frames += frames;
+        self.key_frames += key_frames;
+        if key_frames > 0 {
+            let each = frames as f64 / key_frames as f64;
+            let (most, fewest) = self.bounds.unwrap_or((each, each));
+            self.bounds = Some((most.max(each), fewest.min(each)));
+        }
+    }
 }
 
 /// Such tracks of one kind.
@@ -59,6 +84,7 @@ impl FoldedTracks {
             }
             self.counters += track.counters;
         }
+        self.pictures.add(video.frames_decodable, video.key_frames);
         self.payload_bps.record(sum.payload_bps() as u64);
         self.frozen.extend(video.freeze_ratio().map(|ratio| (participant, ratio)));
     }
@@ -85,6 +111,12 @@ impl FoldedTracks {
     #[must_use]
     pub fn payload_bps(&self) -> &Distribution {
         &self.payload_bps
+    }
+
+    /// How many frames there are to a key frame.
+    #[must_use]
+    pub fn pictures(&self) -> GroupOfPictures {
+        self.pictures
     }
 
     /// Sums over all of them.

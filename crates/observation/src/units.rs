@@ -23,6 +23,12 @@ pub fn duration_ms(ms: f64) -> String {
     }
 }
 
+/// As [`duration_ms`].
+#[must_use]
+pub fn duration(duration: std::time::Duration) -> String {
+    duration_ms(duration.as_secs_f64() * 1e3)
+}
+
 /// `0.42 %` from a ratio.
 #[must_use]
 pub fn percent(ratio: f64) -> String {

@@ -84,7 +84,19 @@ impl Casting {
     /// run.
     #[must_use]
     pub fn participant(&self, number: u32, joins_at: Duration, role: &Role) -> Box<dyn Participant> {
-        match &self.endpoint.in_room(role.room) {
+        self.participant_at(&self.endpoint.in_room(role.room), number, joins_at, role)
+    }
+
+    /// The same at an endpoint of its own on the same host.
+    #[must_use]
+    pub fn participant_at(
+        &self,
+        endpoint: &Endpoint,
+        number: u32,
+        joins_at: Duration,
+        role: &Role,
+    ) -> Box<dyn Participant> {
+        match endpoint {
             Endpoint::JanusVideoRoom { url, room, pin } => self.member(number, joins_at, role, |attention| {
                 self.video_room(number, role, attention, (url, room, pin))
             }),
@@ -108,7 +120,7 @@ impl Casting {
         ViewerOptions {
             may_reach: Arc::clone(&self.may_reach),
             clock: self.clock,
-            toward: self.server.or_else(|| named_address(self.url())),
+            toward: self.server.or_else(|| named_address(self.endpoint.url())),
             // An odd multiplier spreads neighbouring numbers over all seeds.
             seed: self.seed.wrapping_add(u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
             patience: self.patience,
@@ -197,17 +209,6 @@ impl Casting {
             token: self.token.clone(),
             answer_within: self.patience.signalling,
             ..janus::SessionConfig::default()
-        }
-    }
-
-    fn url(&self) -> &Url {
-        match &self.endpoint {
-            Endpoint::OvenMediaEngine { url }
-            | Endpoint::Janus { url, .. }
-            | Endpoint::JanusVideoRoom { url, .. }
-            | Endpoint::LiveKit { url, .. }
-            | Endpoint::Whep { url }
-            | Endpoint::Whip { url } => url,
         }
     }
 

@@ -8,3 +8,5 @@ pub mod signalling;
 pub mod webrtc;
 
 pub mod casting;
+
+mod words;

@@ -13,11 +13,14 @@
 //! Several inputs may be handled before the outputs are drained: the driver hands over a whole batch of datagrams
 //! and drains once.
 
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
-use throng_observation::{Observation, Outcome};
+use throng_observation::{Observation, Outcome, units};
 use url::Url;
+
+use crate::words;
 
 /// One member of the crowd.
 pub trait Participant: Send {
@@ -256,24 +259,83 @@ pub enum ChannelError {
     /// TLS did not come up.
     #[error("TLS: {0}")]
     Tls(String),
-    /// The WebSocket upgrade was answered with another status than 101.
-    #[error("HTTP status {0}")]
-    Status(u16),
+    /// The WebSocket upgrade was answered with another status than 101, and perhaps with words.
+    #[error("HTTP status {}{}", status(.0), words::after_colon(.1))]
+    Status(u16, String),
     /// The peer broke HTTP or the WebSocket protocol.
     #[error("protocol: {0}")]
     Protocol(String),
     /// No answer in time.
-    #[error("no answer within {0:?}")]
+    #[error("no answer within {}", within(.0))]
     Timeout(Duration),
-    /// The peer closed in order (WebSocket close code, if any).
-    #[error("closed by the server ({0:?})")]
-    ClosedByPeer(Option<u16>),
+    /// The peer closed in order, a WebSocket perhaps with a reason.
+    #[error("closed by the server{}", why(.0))]
+    ClosedByPeer(Option<Close>),
+    /// The peer took an HTTP request and closed the connection without a word.
+    #[error("the server closed the connection without an answer")]
+    Unanswered,
     /// This host has no way to any of the addresses that the peer may have.
     #[error("no way to {0}")]
     NoRoute(String),
     /// This machine has no descriptor, port or memory left for it.
     #[error("generator: {0}")]
     Generator(String),
+}
+
+/// Why a peer closed a WebSocket, by its close frame (RFC 6455 section 5.5.1).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Close {
+    /// The status code.
+    pub code: u16,
+    /// The peer's own words; may be empty.
+    pub reason: String,
+}
+
+impl From<u16> for Close {
+    fn from(code: u16) -> Self {
+        Self { code, reason: String::new() }
+    }
+}
+
+impl fmt::Display for Close {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "code {}", self.code)?;
+        // RFC 6455 section 7.4.1, and what IANA registered since.
+        let name = match self.code {
+            1000 => "normal",
+            1001 => "going away",
+            1002 => "protocol error",
+            1003 => "unsupported data",
+            1007 => "data of another kind than announced",
+            1008 => "policy violation",
+            1009 => "message too big",
+            1011 => "internal error",
+            1012 => "service restart",
+            1013 => "try again later",
+            1014 => "bad gateway",
+            3000 => "unauthorized",
+            3003 => "forbidden",
+            _ => "",
+        };
+        if !name.is_empty() {
+            write!(f, " ({name})")?;
+        }
+        f.write_str(&words::after_colon(&self.reason))
+    }
+}
+
+fn why(close: &Option<Close>) -> String {
+    close.as_ref().map_or_else(String::new, |close| format!(", {close}"))
+}
+
+fn within(time: &Duration) -> String {
+    units::duration(*time)
+}
+
+/// A status with its usual words.
+fn status(status: &u16) -> String {
+    let words = http::StatusCode::from_u16(*status).ok().and_then(|status| status.canonical_reason());
+    words.map_or_else(|| status.to_string(), |words| format!("{status} {words}"))
 }
 
 impl ChannelError {
@@ -284,7 +346,7 @@ impl ChannelError {
     pub fn after_opening(self) -> throng_observation::Failure {
         use throng_observation::{Failure, FailureReason};
         match self {
-            Self::Tcp(_) | Self::Tls(_) | Self::Timeout(_) | Self::ClosedByPeer(_) => {
+            Self::Tcp(_) | Self::Tls(_) | Self::Timeout(_) | Self::ClosedByPeer(_) | Self::Unanswered => {
                 Failure::new(FailureReason::SignallingClosed, self.to_string())
             }
             other => other.into(),
@@ -300,13 +362,39 @@ impl From<ChannelError> for throng_observation::Failure {
             ChannelError::NotAllowed(_) => Reason::NotAllowed,
             ChannelError::Tcp(_) => Reason::Tcp,
             ChannelError::Tls(_) => Reason::Tls,
-            ChannelError::Status(status) => Reason::HttpStatus(*status),
+            ChannelError::Status(status, _) => Reason::HttpStatus(*status),
             ChannelError::Protocol(_) => Reason::Protocol,
             ChannelError::Timeout(_) => Reason::SignallingTimeout,
-            ChannelError::ClosedByPeer(_) => Reason::SignallingClosed,
+            ChannelError::ClosedByPeer(_) | ChannelError::Unanswered => Reason::SignallingClosed,
             ChannelError::NoRoute(_) => Reason::Ice,
             ChannelError::Generator(_) => Reason::Generator,
         };
         Self::new(reason, error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_say_what_the_server_said_and_nothing_of_how_we_hold_it() {
+        let close =
+            |code, reason: &str| ChannelError::ClosedByPeer(Some(Close { code, reason: reason.into() }));
+        for (error, expect) in [
+            (ChannelError::ClosedByPeer(None), "closed by the server"),
+            (close(1000, ""), "closed by the server, code 1000 (normal)"),
+            (
+                close(1008, "wrong\u{1b}[m PIN"),
+                "closed by the server, code 1008 (policy violation): wrong [m PIN",
+            ),
+            (close(4321, "bye"), "closed by the server, code 4321: bye"),
+            (ChannelError::Unanswered, "the server closed the connection without an answer"),
+            (ChannelError::Timeout(Duration::from_millis(10_000)), "no answer within 10.00 s"),
+            (ChannelError::Status(401, String::new()), "HTTP status 401 Unauthorized"),
+            (ChannelError::Status(799, "no\nroom".into()), "HTTP status 799: no room"),
+        ] {
+            assert_eq!(error.to_string(), expect);
+        }
     }
 }

@@ -4,7 +4,9 @@ use throng_observation::run::Ending;
 use throng_observation::units::{bit_rate, percent};
 
 use crate::capacity;
+use crate::sent::Sent;
 use crate::summary::{Media, Participants, RunOutcome, Summary};
+use crate::who::{self, Who};
 
 /// The verdict on a summary whose other figures are filled in.
 pub(crate) fn outcome(summary: &Summary, ending: Ending) -> RunOutcome {
@@ -85,9 +87,9 @@ fn failure(summary: &Summary) -> String {
     let most = summary.failures.iter().max_by_key(|(_, count)| **count);
     match (crowd.connected, most) {
         (0, Some((reason, count))) => {
-            format!("None of {} connected: {count} failed with {reason}", viewers(crowd.intended))
+            format!("None of {} connected: {count} failed with {reason}", Who::of(summary).all())
         }
-        (0, None) => format!("None of {} connected", viewers(crowd.intended)),
+        (0, None) => format!("None of {} connected", Who::of(summary).all()),
         _ => "The run was aborted by a guard".into(),
     }
 }
@@ -110,8 +112,15 @@ fn played(summary: &Summary) -> String {
     let crowd = &summary.participants;
     let duration = duration(summary);
     if let Some(sent) = summary.sent.as_ref().filter(|_| only_sends(summary)) {
-        return published(crowd, &bit_rate(sent.bps), &duration);
+        return published(crowd, sent, &duration);
     }
+    // Beside viewers in one run.
+    let who = Who::of(summary);
+    let publishers = match who.publishers {
+        0 => String::new(),
+        publishers => format!("{} sent, ", who::count(publishers, "publisher")),
+    };
+    let viewers = who::count(who.viewers, "viewer");
     let loss = summary.video.loss_ratio.unwrap_or(0.0).max(summary.audio.loss_ratio.unwrap_or(0.0));
     // Of what never came all is lost; and seconds whose badness is explained below were not clean.
     let clean = crowd.failed == 0
@@ -121,14 +130,14 @@ fn played(summary: &Summary) -> String {
         && summary.video.freeze_ratio.unwrap_or(0.0) < 0.001;
     let how = if clean { "cleanly " } else { "" };
     let missing: String = summary.media().iter().filter_map(|(name, media)| missing(name, media)).collect();
-    if crowd.playing == crowd.intended && crowd.failed == 0 {
-        return format!("{} played {how}for {duration}{missing}", viewers(crowd.intended));
+    if crowd.playing == who.viewers && crowd.connected == crowd.intended && crowd.failed == 0 {
+        return format!("{publishers}{viewers} played {how}for {duration}{missing}");
     }
     let failed = match crowd.failed {
         0 => String::new(),
         failed => format!("; {failed} failed"),
     };
-    format!("{} of {} played {how}in {duration}{failed}{missing}", crowd.playing, viewers(crowd.intended))
+    format!("{publishers}{} of {viewers} played {how}in {duration}{failed}{missing}", crowd.playing)
 }
 
 /// What did not come of what was due, for the end of a sentence.
@@ -149,16 +158,21 @@ pub(crate) fn only_sends(summary: &Summary) -> bool {
     summary.sent.is_some() && !is_there(&summary.video) && !is_there(&summary.audio)
 }
 
-fn published(crowd: &Participants, rate: &str, duration: &str) -> String {
-    let noun = if crowd.intended == 1 { "publisher" } else { "publishers" };
+/// Of packets, so many are asked for again on a path that loses nothing to speak of.
+const REPEATED_RATIO_MAX: f64 = 0.001;
+
+fn published(crowd: &Participants, sent: &Sent, duration: &str) -> String {
+    let (all, rate) = (who::count(crowd.intended, "publisher"), bit_rate(sent.bps));
     if crowd.connected == crowd.intended && crowd.failed == 0 {
-        return format!("{} {noun} sent {rate} for {duration}", crowd.intended);
+        let is_clean = sent.packets_repeated as f64 <= sent.packets as f64 * REPEATED_RATIO_MAX;
+        let how = if is_clean { "cleanly " } else { "" };
+        return format!("{all} sent {how}for {duration}, {rate}");
     }
     let failed = match crowd.failed {
         0 => String::new(),
         failed => format!("; {failed} failed"),
     };
-    format!("{} of {} {noun} sent {rate} in {duration}{failed}", crowd.connected, crowd.intended)
+    format!("{} of {all} sent in {duration}, {rate}{failed}", crowd.connected)
 }
 
 /// How long the crowd was there. Waiting for servers that do not answer a goodbye is no playing.
@@ -175,10 +189,6 @@ fn duration(summary: &Summary) -> String {
         }
         false => seconds(planned_s),
     }
-}
-
-fn viewers(count: u64) -> String {
-    format!("{count} {}", if count == 1 { "viewer" } else { "viewers" })
 }
 
 fn seconds(seconds: f64) -> String {

@@ -15,6 +15,8 @@ pub use summary::{
 mod summarise;
 pub use summarise::summarise;
 
+mod who;
+
 mod sent;
 pub use sent::{LayerSwitches, Sent};
 

@@ -22,17 +22,11 @@ pub fn summary(run: &RunData) -> String {
     let mut out = String::from("<Summary>\n");
     let _ = writeln!(out, "Running time : {:.0}s", figures.duration_s);
     let _ = writeln!(out, "Number of clients : {clients}");
-    let last = run.crowd.iter().map(|row| row.second).max();
-    let mut ice = [0; 6];
-    for row in run.crowd.iter().filter(|row| Some(row.second) == last) {
-        for (sum, count) in ice.iter_mut().zip(row.ice) {
-            *sum += u64::from(count);
-        }
-    }
-    let [new, checking, connected, disconnected, failed, closed] = ice;
+    let [new, checking, connected, disconnected, failed, closed] = ice_at_the_end(run, figures.duration_s);
+    // Libwebrtc's offerers are completed when all their checks are over; who answers is connected to the last.
     let _ = writeln!(
         out,
-        "ICE Connection State : New({new}), Checking({checking}) Connected({connected}) \
+        "ICE Connection State : New({new}), Checking({checking}) Connected({connected}) Completed(0) \
          Disconnected({disconnected}) Failed({failed}) Closed({closed})"
     );
     for (name, kind) in [("Video", &figures.video), ("Audio", &figures.audio)] {
@@ -43,6 +37,7 @@ pub fn summary(run: &RunData) -> String {
             spread(&format!("{name} Drift"), " (OvenRtcTester's \"delay\")", &kind.oven_delay_us, &delay)
         );
     }
+    let _ = writeln!(out, "{}", gop(run));
     let fps = |milli: f64| format!("{:.2}", milli / 1e3);
     let _ = writeln!(out, "{}", spread("FPS", "", &figures.video.fps_milli, &fps));
     let (by_client, all) = by_client(run);
@@ -57,6 +52,44 @@ pub fn summary(run: &RunData) -> String {
     let lost = all.packets_lost.max(0);
     let _ = writeln!(out, "Total Packet Losses({lost}) Avg Packet Losses({:.1})", each(lost as f64));
     out
+}
+
+/// Whose ICE was how when everybody was told to leave: at the end of the last second before it. A second later they are
+/// closed.
+fn ice_at_the_end(run: &RunData, ended_s: f64) -> [u64; 6] {
+    let mut by_second: BTreeMap<i64, [u64; 6]> = BTreeMap::new();
+    for row in run.crowd.iter().filter(|row| row.second < ended_s.ceil().max(1.0) as i64) {
+        let sums = by_second.entry(row.second).or_default();
+        for (sum, count) in sums.iter_mut().zip(row.ice) {
+            *sum += u64::from(count);
+        }
+    }
+    let connected = |ice: &[u64; 6]| ice.get(2).copied().unwrap_or(0);
+    let mut last = by_second.into_values().rev().take(2);
+    match (last.next(), last.next()) {
+        // The second in which the end fell may have been looked at after it.
+        (Some(last), Some(before)) if connected(&before) > connected(&last) => before,
+        (last, _) => last.unwrap_or_default(),
+    }
+}
+
+/// How many frames there are to a key frame: of all clients together, and of the one with the most and the fewest.
+fn gop(run: &RunData) -> String {
+    let mut by_client: BTreeMap<ParticipantId, (u64, u64)> = BTreeMap::new();
+    for track in run.tracks.iter().filter(|track| track.kind == MediaKind::Video) {
+        let (frames, keys) = by_client.entry(track.participant).or_default();
+        *frames += track.counters.frames_decodable;
+        *keys += track.counters.key_frames;
+    }
+    let mut pictures = run.folded.pictures();
+    by_client.values().for_each(|(frames, keys)| pictures.add(*frames, *keys));
+    match pictures.bounds {
+        Some((most, fewest)) => {
+            let all = pictures.frames as f64 / pictures.key_frames as f64;
+            format!("Avg GOP({all:.2}) Max GOP({most:.2}) Min GOP({fewest:.2})")
+        }
+        None => "Avg GOP(none) Max GOP(none) Min GOP(none)".into(),
+    }
 }
 
 /// The `<Details>` of every participant, told piece by piece: a day of comers and goers fills hundreds of megabytes.
@@ -108,7 +141,17 @@ impl<'a> Details<'a> {
 fn track_line(track: &TrackRow) -> String {
     let c = &track.counters;
     let fps = match (track.kind, track.fps) {
-        (MediaKind::Video, Some(fps)) => format!(" frames({}) avg_fps({fps:.2})", c.frames_decodable),
+        (MediaKind::Video, Some(fps)) => {
+            let gop = if c.key_frames > 0 {
+                format!("{:.2}", c.frames_decodable as f64 / c.key_frames as f64)
+            } else {
+                "none".into()
+            };
+            format!(
+                " frames({}) keyframes({}) avg_gop({gop}) avg_fps({fps:.2})",
+                c.frames_decodable, c.key_frames
+            )
+        }
         _ => String::new(),
     };
     let delay_p95 =
@@ -152,6 +195,46 @@ fn spread(name: &str, note: &str, values: &Distribution, show: &dyn Fn(f64) -> S
 #[cfg(test)]
 mod tests {
     use super::*;
+    use throng_observation::run::{CohortId, CrowdRow};
+
+    fn line<'t>(text: &'t str, begins: &str) -> &'t str {
+        text.lines().find(|line| line.starts_with(begins)).unwrap_or_default()
+    }
+
+    #[test]
+    fn the_last_ice_line_is_of_who_was_there_when_all_were_told_to_leave() {
+        let mut run = crate::example::healthy(3, 4);
+        run.ended_at = Some(RunTime(4_000_000));
+        let row = |second, ice| CrowdRow { second, ice, ..run.crowd[0].clone() };
+        let beside = |second, ice| CrowdRow { cohort: CohortId(1), ..row(second, ice) };
+        let before =
+            vec![row(2, [1, 0, 2, 0, 0, 0]), beside(3, [0, 0, 1, 0, 0, 0]), row(3, [0, 0, 2, 0, 1, 0])];
+        let after = vec![row(4, [0, 0, 0, 0, 1, 2]), row(5, [0, 0, 0, 0, 1, 2])];
+        run.crowd = [before, after].concat();
+        let expect = "ICE Connection State : New(0), Checking(0) Connected(3) Completed(0) Disconnected(0) Failed(1) Closed(0)";
+        assert_eq!(line(&summary(&run), "ICE"), expect);
+        // Looked at just after the end.
+        run.crowd.retain(|row| row.second != 3);
+        run.crowd.push(CrowdRow { second: 3, ice: [0, 0, 0, 0, 0, 3], ..run.crowd[0].clone() });
+        let expect = "ICE Connection State : New(1), Checking(0) Connected(2) Completed(0) Disconnected(0) Failed(0) Closed(0)";
+        assert_eq!(line(&summary(&run), "ICE"), expect);
+        run.crowd.clear();
+        assert!(line(&summary(&run), "ICE").contains("Connected(0)"));
+    }
+
+    #[test]
+    fn a_gop_is_the_frames_to_a_key_frame() {
+        let mut run = crate::example::healthy(2, 4);
+        for (track, (frames, keys)) in
+            run.tracks.iter_mut().filter(|track| track.kind == MediaKind::Video).zip([(120, 4), (60, 1)])
+        {
+            (track.counters.frames_decodable, track.counters.key_frames) = (frames, keys);
+        }
+        assert_eq!(line(&summary(&run), "Avg GOP"), "Avg GOP(36.00) Max GOP(60.00) Min GOP(30.00)");
+        assert!(details(&run).contains("frames(120) keyframes(4) avg_gop(30.00)"), "{}", details(&run));
+        run.tracks.clear();
+        assert_eq!(line(&summary(&run), "Avg GOP"), "Avg GOP(none) Max GOP(none) Min GOP(none)");
+    }
 
     #[test]
     fn every_figure_of_the_old_tester_is_there() {
@@ -166,7 +249,10 @@ mod tests {
         for figure in [
             "Running time : 60s",
             "Number of clients : 100",
-            "ICE Connection State",
+            "ICE Connection State : New(",
+            " Completed(0) Disconnected(",
+            "Avg GOP(",
+            "keyframes(",
             "Avg Video Delay",
             "Min Video Delay",
             "Max Audio Delay",

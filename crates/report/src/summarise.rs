@@ -12,7 +12,7 @@ use crate::figures::{CONNECTED, Figures, KindFigures, PLAYING, never_came};
 use crate::summary::{
     ClockSummary, FailureExample, Media, Participants, PhaseTime, RunOutcome, SUMMARY_VERSION, Summary,
 };
-use crate::{canary, capacity, cause, decoded, headline, health, judge, pairs, sent, server};
+use crate::{canary, capacity, cause, decoded, headline, health, judge, pairs, sent, server, who};
 
 /// What `run` comes to, held against `objectives`; media figures leave the first `warm_up` out.
 #[must_use]
@@ -42,6 +42,7 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
         warm_up_s,
         participants: Participants {
             intended: figures.intended.len() as u64,
+            publishers: who::publishers(run, &figures.intended),
             connected: figures.reached(&CONNECTED),
             playing: figures.reached(&PLAYING),
             failed: figures.failed(),
@@ -316,11 +317,14 @@ mod tests {
         assert_eq!(summary.outcome, RunOutcome::Met);
         let intended = summary.participants.intended;
         assert!(
-            summary.headline.starts_with(&format!("{intended} publishers sent 1.00 Mbit/s for")),
+            summary.headline.starts_with(&format!("{intended} publishers sent cleanly for")),
             "{}",
             summary.headline
         );
+        assert!(summary.headline.ends_with(", 1.00 Mbit/s"), "{}", summary.headline);
         let text = crate::text::summary(&summary);
+        assert!(text.contains(&format!("publishers   {intended} intended, ")), "{text}");
+        assert!(!text.contains("viewers") && !text.contains("playing"), "{text}");
         assert!(text.contains("as 5 streams of video and 0 of audio"), "{text}");
         assert!(!text.contains("first frame"), "{text}");
     }

@@ -207,6 +207,9 @@ pub struct GoalBracket {
 pub struct Participants {
     /// Participants whose intended join came.
     pub intended: u64,
+    /// Of those, how many only send, as by WHIP: they play nothing.
+    #[serde(default)]
+    pub publishers: u64,
     /// Of those, how many ever had their transport up.
     pub connected: u64,
     /// Of those, how many ever received media.

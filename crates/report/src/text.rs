@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use throng_observation::{SENDER_CLOCK_EVENT, foreign};
 use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
+use throng_observation::{SENDER_CLOCK_EVENT, foreign};
 
 use crate::cause;
 use crate::headline::only_sends;
@@ -12,6 +12,7 @@ use crate::health::{self, Share};
 use crate::pairs::Pairs;
 use crate::sent::{LayerSwitches, Sent};
 use crate::summary::{CapacitySummary, Media, Server, Summary, TimeTo, one_way_basis};
+use crate::who::Who;
 use crate::{canary, decoded};
 
 /// About fifteen lines: the answer, the objectives, the figures that matter. Plain text, newline at the end.
@@ -35,15 +36,16 @@ pub fn summary(summary: &Summary) -> String {
     }
     cause_lines(&mut out, summary);
     line(&mut out, "target", &summary.target);
-    line(&mut out, "viewers", &crowd_line(summary));
+    let who = Who::of(summary);
+    line(&mut out, who.many(), &crowd_line(summary));
     if !summary.failures.is_empty() {
         let failures: Vec<_> =
             summary.failures.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
         line(&mut out, "failures", &failures.join(", "));
     }
     for example in &summary.failure_examples {
-        let (who, detail) = (example.participant, &example.detail);
-        line(&mut out, "", &format!("{}: viewer {who}: {detail}", example.reason));
+        let (number, detail) = (example.participant, &example.detail);
+        line(&mut out, "", &format!("{}: {} {number}: {detail}", example.reason, who.one()));
     }
     line(&mut out, "connect", &time_to(&summary.connect));
     if !summary.paths.is_empty() {
@@ -104,11 +106,15 @@ pub fn summary(summary: &Summary) -> String {
 
 /// Who was there. A search calls and dismisses: it has many more joins than there are ever people at once.
 fn crowd_line(summary: &Summary) -> String {
-    let crowd = &summary.participants;
-    let all = format!("{} connected, {} playing, {} failed", crowd.connected, crowd.playing, crowd.failed);
-    match summary.capacity {
-        Some(_) => format!("at most {} at once; {} joins in all: {all}", crowd.connected_max, crowd.intended),
-        None => format!("{} intended, {all}", crowd.intended),
+    let (crowd, who) = (&summary.participants, Who::of(summary));
+    let playing = if who.viewers > 0 { format!(" {} playing,", crowd.playing) } else { String::new() };
+    let all = format!("{} connected,{playing} {} failed", crowd.connected, crowd.failed);
+    match (summary.capacity.is_some(), who) {
+        (true, _) => {
+            format!("at most {} at once; {} joins in all: {all}", crowd.connected_max, crowd.intended)
+        }
+        (false, Who { publishers: 1.., viewers: 1.. }) => format!("{} intended, {all}", who.all()),
+        (false, _) => format!("{} intended, {all}", crowd.intended),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The plan for a person: what `throng check` prints.
 
+use std::collections::HashSet;
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -10,6 +11,11 @@ use crate::churn::StayTime;
 use crate::plan::Plan;
 use crate::scenario::{Caps, Cohort};
 use crate::share::Share;
+
+/// Of so many URLs a person sees the pattern.
+const URLS_SHOWN_MAX: usize = 3;
+/// And among so many joins they are looked for.
+const JOINS_LOOKED_AT_MAX: usize = 10_000;
 
 impl Plan {
     /// When, who, how much, what must hold and what it needs, a few lines, without secrets.
@@ -26,6 +32,9 @@ impl Plan {
         writeln!(f, "target      {} ({})", self.target.display(), self.target.protocol().name())?;
         for line in &self.arrivals {
             writeln!(f, "who         {line}")?;
+        }
+        for line in self.urls() {
+            writeln!(f, "url         {line}")?;
         }
         if self.share != Share::ALL {
             writeln!(f, "share       {} of that", self.share)?;
@@ -72,6 +81,31 @@ impl Plan {
         }
     }
 
+    /// The first few URLs of each cohort of the file whose URL has names, and how many different ones follow.
+    fn urls(&self) -> Vec<String> {
+        let cohorts = self.arrivals.len().max(1);
+        let mut lines = Vec::new();
+        for cohort in 0..cohorts {
+            let mut of_cohort =
+                self.joins.iter().filter(|join| usize::from(join.cohort.0) % cohorts == cohort);
+            let mut seen = HashSet::new();
+            let mut urls: Vec<String> = of_cohort
+                .by_ref()
+                .take(JOINS_LOOKED_AT_MAX)
+                .filter_map(|join| self.ways.get(usize::from(join.cohort.0))?.shown(join.place))
+                .filter(|url| seen.insert(url.clone()))
+                .collect();
+            let more = urls.len().saturating_sub(URLS_SHOWN_MAX);
+            urls.truncate(URLS_SHOWN_MAX);
+            if let Some(last) = urls.last_mut().filter(|_| more > 0) {
+                let at_least = if of_cohort.next().is_some() { "at least " } else { "" };
+                let _ = write!(last, " and {at_least}{more} more");
+            }
+            lines.extend(urls);
+        }
+        lines
+    }
+
     fn when(&self) -> String {
         let mut text = match (self.joins.first(), self.joins.last()) {
             (Some(first), Some(last)) => {
@@ -100,6 +134,12 @@ pub(crate) fn cohort(cohort: &Cohort, rooms: u32) -> String {
             }
         };
         line.push_str(if stay.rejoin { " and is replaced" } else { "" });
+    }
+    if let Some(streams) = &cohort.streams {
+        let _ = write!(line, ", {}", streams.describe());
+    }
+    if let Some(own) = &cohort.target {
+        let _ = write!(line, ", at {} ({})", own.display(), own.protocol().name());
     }
     line
 }

@@ -4,9 +4,11 @@ use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
 
 mod conference;
+mod streams;
 mod written;
 
 use conference::{CueFile, ReconnectFile, RoomFile, TalkFile};
+use streams::StreamsFile;
 pub(crate) use written::to_toml;
 
 /// A throng scenario: which server, which crowd, for how long, and what must hold.
@@ -60,7 +62,8 @@ enum OneOrMany<T> {
 #[schemars(deny_unknown_fields)]
 struct TargetFile {
     /// `ws(s)://HOST:3333/APP/STREAM` (OvenMediaEngine), `janus+ws(s)://HOST:8188/streaming/ID` or
-    /// `…/videoroom/ID`, `livekit+ws(s)://HOST:7880/ROOM`, `whep+http(s)://…`, `whip+http(s)://…`.
+    /// `…/videoroom/ID`, `livekit+ws(s)://HOST:7880/ROOM`, `whep+http(s)://…`, `whip+http(s)://…`. In path and query
+    /// `{n}`, `{stream}`, `{room}`, `{cohort}` and `{random}` differ by participant.
     #[schemars(regex(
         pattern = r"^(([Jj][Aa][Nn][Uu][Ss]\+|[Ll][Ii][Vv][Ee][Kk][Ii][Tt]\+)?[Ww][Ss][Ss]?|[Ww][Hh][EeIi][Pp]\+[Hh][Tt][Tt][Pp][Ss]?)://"
     ))]
@@ -115,6 +118,12 @@ struct CohortFile {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default, with = "OneOrMany<String>")]
     source_ips: Vec<String>,
+    /// Where they go, where that is not `target.url`: another URL on the same host and port.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
+    /// Over how many streams they are spread, for `{stream}` in the URL.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    streams: Option<StreamsFile>,
     /// What participants of a conference send: `"none"` or a table; a 240p picture and sound when left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     publish: Option<PublishFile>,

@@ -11,6 +11,9 @@ pub use problem::{Origin, Place, Problem, ScenarioError};
 mod target;
 pub use target::{ApiKey, Endpoint, JanusId, Protocol, Target, TargetError, TokenSource, Transport};
 
+mod names;
+pub use names::{Name, UrlNames, Whose};
+
 mod secret;
 pub use secret::Secret;
 
@@ -48,6 +51,12 @@ pub use churn::{Reconnect, Stay, StayTime};
 
 pub mod objective;
 pub use objective::{Metric, Objective, ObjectiveError, Statistic, Threshold, Verdict, bad_if};
+
+mod streams;
+pub use streams::{Spread, Streams};
+
+mod way;
+pub use way::Way;
 
 mod plan;
 pub use plan::{ExpectedLoad, Join, Needs, Plan};

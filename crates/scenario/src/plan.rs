@@ -17,8 +17,9 @@ use crate::scenario::{Caps, Cohort, RunTimes, Scenario, Stream};
 use crate::share::Share;
 use crate::talk::Talk;
 use crate::tap::Tap;
-use crate::target::Target;
+use crate::target::{Endpoint, Target};
 use crate::watch::Watch;
+use crate::way::Way;
 
 /// Every join of a run, and what they add up to. Two plans of one scenario are equal.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,6 +30,8 @@ pub struct Plan {
     pub cohorts: Vec<String>,
     /// What the participants of each cohort do in a conference, by `CohortId`.
     pub roles: Vec<Role>,
+    /// Where the participants of each cohort go, by `CohortId`.
+    pub ways: Vec<Way>,
     /// Who speaks when; `None` for everybody all the time.
     pub talk: Option<Talk>,
     /// The room that the run makes, if it does.
@@ -69,6 +72,8 @@ pub struct Join {
     pub participant: ParticipantId,
     /// Of which cohort.
     pub cohort: CohortId,
+    /// The number within the cohort, from 0; who takes the place of somebody who left has that one's.
+    pub place: u32,
     /// The intended moment, since the start of the run.
     pub at: Duration,
     /// When to leave, if that is before the run's end; since the start of the run.
@@ -181,6 +186,7 @@ impl Plan {
             target: scenario.target.clone(),
             cohorts,
             roles,
+            ways: Way::all_of(scenario),
             talk: scenario.talk,
             room: scenario.room.clone(),
             joins,
@@ -212,6 +218,13 @@ impl Plan {
         part
     }
 
+    /// Where a browser goes: with the participant of its number in the first cohort that receives.
+    #[must_use]
+    pub fn endpoint_of_browser(&self, number: u32) -> Endpoint {
+        let way = self.ways.iter().find(|way| !way.only_sends());
+        way.map_or_else(|| self.target.endpoint.clone(), |way| way.endpoint(number, number.into()))
+    }
+
     fn add_up(&mut self) {
         // Browsers are users too, and join with the first share.
         let canaries =
@@ -227,6 +240,8 @@ impl Plan {
         };
         if self.target.is_conference() {
             self.add_up_conference();
+        } else if self.ways.iter().any(Way::only_sends) {
+            self.add_up_publishers();
         }
         // A datagram socket and a signalling connection each. WHEP's connection is short, but in the worst case all
         // of a ramp's are open at once.
@@ -236,20 +251,45 @@ impl Plan {
 }
 
 impl Plan {
+    /// Of all visits, how many are of each cohort, brought to the number of users at a time.
+    fn users_by_cohort(&self) -> Vec<f64> {
+        let mut visits = vec![0_u64; self.roles.len()];
+        for join in &self.joins {
+            if let Some(count) = visits.get_mut(usize::from(join.cohort.0)) {
+                *count += 1;
+            }
+        }
+        let part = f64::from(self.expected.users) / visits.iter().sum::<u64>().max(1) as f64;
+        visits.into_iter().map(|count| count as f64 * part).collect()
+    }
+
+    /// Who publishes sends into the server and receives little more than reports; the others are viewers.
+    fn add_up_publishers(&mut self) {
+        let mut load = self.expected;
+        let (wire_bits_per_s, assumed) = self.stream.wire_bits_per_s();
+        (load.server_in_mbit_per_s, load.server_out_mbit_per_s, load.assumed) = (0.0, 0.0, false);
+        for ((way, role), users) in self.ways.iter().zip(&self.roles).zip(self.users_by_cohort()) {
+            if !way.only_sends() {
+                load.server_in_mbit_per_s += users * FEEDBACK_BITS_PER_S / 1e6;
+                load.server_out_mbit_per_s += users * wire_bits_per_s / 1e6;
+                load.assumed |= assumed;
+                continue;
+            }
+            for is_video in [true, false] {
+                let (bits_per_s, assumed) = self.stream.sent_bits_per_s(role, is_video);
+                load.server_in_mbit_per_s += users * bits_per_s / 1e6;
+                load.assumed |= assumed;
+            }
+            load.server_out_mbit_per_s += users * FEEDBACK_BITS_PER_S / 1e6;
+        }
+        self.expected = load;
+    }
+
     /// In a conference everybody's stream goes to all others of the room who want it: N × b into the server,
     /// N × (N − 1) × b out of it.
     fn add_up_conference(&mut self) {
-        let mut sizes = vec![0_u64; self.roles.len()];
-        for join in &self.joins {
-            if let Some(size) = sizes.get_mut(usize::from(join.cohort.0)) {
-                *size += 1;
-            }
-        }
         // Cohorts in proportion to their visits, as many as are there at a time.
-        let visits: u64 = sizes.iter().sum();
-        let part = f64::from(self.expected.users) / visits.max(1) as f64;
-        let crowd: Vec<(&Role, f64)> =
-            self.roles.iter().zip(sizes.iter().map(|n| *n as f64 * part)).collect();
+        let crowd: Vec<(&Role, f64)> = self.roles.iter().zip(self.users_by_cohort()).collect();
         let mut load = self.expected;
         (load.server_in_mbit_per_s, load.server_out_mbit_per_s, load.assumed) = (0.0, 0.0, false);
         let rooms = crowd.chunk_by(|(one, _), (other, _)| one.room == other.room);
@@ -281,13 +321,15 @@ fn joins_of(
     joins: &mut Vec<Join>,
 ) {
     let first = joins.len();
+    let size = cohort.size.max(1);
     for (member, arrives_at) in (0_u32..).zip(cohort.arrival.offsets(cohort.size.saturating_mul(rooms))) {
-        let cohort_id = of_room(member / cohort.size.max(1));
+        let cohort_id = of_room(member / size);
         let mut visit = |at: Duration, stay: Option<Duration>| {
             let leave_at = stay.and_then(|stay| at.checked_add(stay)).filter(|leave_at| *leave_at < duration);
             joins.push(Join {
                 participant: ParticipantId(0),
                 cohort: cohort_id,
+                place: member % size,
                 at,
                 leave_at,
                 others_follow: false,

@@ -13,10 +13,12 @@ use crate::problem::ScenarioError;
 use crate::read;
 use crate::role::Role;
 use crate::room::NewRoom;
+use crate::streams::Streams;
 use crate::talk::Talk;
 use crate::tap::Tap;
 use crate::target::Target;
 use crate::watch::{self, Watch};
+use crate::way::Way;
 
 /// What a run is asked to do. Made by [`Scenario::parse_with`] or [`Scenario::quick`], which checked it.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,6 +62,10 @@ pub struct Cohort {
     pub stay: Option<Stay>,
     /// Local addresses that participants are dealt in turn; empty lets the kernel choose.
     pub source_ips: Vec<AddressRange>,
+    /// Over how many streams they are spread, for `{stream}` in the URL.
+    pub streams: Option<Streams>,
+    /// Where they go, where that is not the scenario's target: another URL on the same host and port.
+    pub target: Option<Target>,
     /// What its participants do in a conference; `None` where the file says nothing of it.
     pub role: Option<Role>,
     /// When they all leave and join anew.
@@ -177,6 +183,8 @@ pub struct QuickForm {
     pub warm_up: Option<String>,
     /// `--token`: the token, `env:NAME` or `file:PATH`.
     pub token: Option<String>,
+    /// `--streams`: over how many streams viewers are spread, for `{stream}` in the URL.
+    pub streams: Option<u32>,
     /// `--allow-target`: networks that may be reached.
     pub allow: Vec<String>,
     /// `--source-ip`: local addresses or ranges.
@@ -243,6 +251,12 @@ impl Scenario {
         Plan::of(self)
     }
 
+    /// Where the participants of each cohort of a run go, by `CohortId`.
+    #[must_use]
+    pub fn ways(&self) -> Vec<Way> {
+        Way::all_of(self)
+    }
+
     /// Participants of all cohorts together, in all rooms.
     #[must_use]
     pub fn users(&self) -> u64 {
@@ -298,6 +312,9 @@ impl QuickForm {
             let tables: Vec<String> = self.watch.iter().map(|text| watch::inline_table(text)).collect();
             all.push(Override::flag_toml("--watch", "watch", &format!("[{}]", tables.join(", "))));
         }
+        all.extend(
+            self.streams.map(|count| Override::flag_toml("--streams", "crowd.streams", &count.to_string())),
+        );
         all.extend(
             self.tap.map(|count| Override::flag_toml("--tap", "tap.participants", &count.to_string())),
         );

@@ -2,17 +2,21 @@
 
 use std::fmt;
 use std::net::IpAddr;
+use std::ops::Range;
 
 use url::{Host, Url};
 
+use crate::names::{Name, UrlNames, Whose};
 use crate::network::Network;
 use crate::secret::{HIDDEN, Secret, may_be_shown};
 
 /// The server under load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
-    /// Where it is, and in which protocol it speaks.
+    /// Where it is, and in which protocol it speaks; where the URL has names, an example of it.
     pub endpoint: Endpoint,
+    /// The URL's names, such as `{n}`, by which each participant has a URL of its own.
+    pub names: Option<UrlNames>,
     /// Bearer token (WHEP and WHIP, sent as `Authorization: Bearer …`) or Janus `token`, if one is needed.
     pub token: Option<TokenSource>,
     /// LiveKit's API key, with which each participant is given a token of its own.
@@ -28,7 +32,7 @@ pub struct Target {
 }
 
 /// Over which ways media may come.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Transport {
     /// Directly, or through a relay that the server announces: ICE chooses, as in a browser.
     #[default]
@@ -232,19 +236,42 @@ pub enum TargetError {
         /// A URL that would do.
         example: &'static str,
     },
+    /// What stands between braces is no name, or stands where none can.
+    #[error("{what}; {mend}")]
+    Names {
+        /// What is wrong.
+        what: String,
+        /// What to write.
+        mend: String,
+        /// Which part of the text.
+        at: Range<usize>,
+    },
 }
 
 impl Target {
     /// Reads a target URL; token, networks and TLS are at their defaults.
     ///
     /// # Errors
-    /// When the URL is none, its scheme names no protocol, or its path lacks what the protocol needs.
+    /// When the URL is none, its scheme names no protocol, its path lacks what the protocol needs, or a name in it is
+    /// none or stands in the wrong place.
     pub fn parse(text: &str) -> Result<Self, TargetError> {
-        let endpoint = Endpoint::parse(text)?;
+        let names = UrlNames::read(text)?;
+        let endpoint = match &names {
+            None => Endpoint::parse(text)?,
+            Some(names) => {
+                let [one, other] = names.examples();
+                let (one, other) = (Endpoint::parse(&one)?, Endpoint::parse(&other)?);
+                if place(one.url()) != place(other.url()) {
+                    return Err(names.misplaced());
+                }
+                one
+            }
+        };
         // Who asks OvenMediaEngine for its relay means to use it, as OvenPlayer and OvenRtcTester do.
         let transport = if endpoint.asks_for_relay() { Transport::Relay } else { Transport::Any };
         Ok(Self {
             endpoint,
+            names,
             token: None,
             api_key: None,
             rooms: 1,
@@ -252,6 +279,33 @@ impl Target {
             tls_insecure: false,
             transport,
         })
+    }
+
+    /// Where somebody goes.
+    #[must_use]
+    pub fn endpoint_of(&self, whose: &Whose<'_>) -> Endpoint {
+        let Some(names) = &self.names else { return self.endpoint.in_room(whose.room) };
+        // Two examples were read; what names come to is digits and escaped text.
+        let endpoint = Endpoint::parse(&names.of(whose)).unwrap_or_else(|_| self.endpoint.clone());
+        if names.has(Name::Room) { endpoint } else { endpoint.in_room(whose.room) }
+    }
+
+    /// The URL of somebody as the scenario would write it, without secrets; `None` where all have the same.
+    #[must_use]
+    pub fn shown_of(&self, whose: &Whose<'_>) -> Option<String> {
+        self.names.as_ref().map(|names| names.shown_of(whose))
+    }
+
+    /// Whether its URL has this name.
+    #[must_use]
+    pub fn has_name(&self, name: Name) -> bool {
+        self.names.as_ref().is_some_and(|names| names.has(name))
+    }
+
+    /// Whether its participants can be in several rooms: those of a conference, or rooms that the URL numbers.
+    #[must_use]
+    pub fn has_rooms(&self) -> bool {
+        self.is_conference() || self.has_name(Name::Room)
     }
 
     /// The protocol of the endpoint.
@@ -270,14 +324,7 @@ impl Target {
     /// The URL that is connected to (`ws`, `wss`, `http`, `https`).
     #[must_use]
     pub fn url(&self) -> &Url {
-        match &self.endpoint {
-            Endpoint::OvenMediaEngine { url }
-            | Endpoint::Janus { url, .. }
-            | Endpoint::JanusVideoRoom { url, .. }
-            | Endpoint::LiveKit { url, .. }
-            | Endpoint::Whep { url }
-            | Endpoint::Whip { url } => url,
-        }
+        self.endpoint.url()
     }
 
     /// Whether servers of this protocol announce relays that participants can use.
@@ -289,8 +336,7 @@ impl Target {
     /// Host and port of the signalling server, the port filled in from the scheme.
     #[must_use]
     pub fn host_and_port(&self) -> (String, u16) {
-        let url = self.url();
-        (url.host_str().unwrap_or_default().to_owned(), url.port_or_known_default().unwrap_or(0))
+        place(self.url())
     }
 
     /// Whether participants send to each other there.
@@ -317,6 +363,9 @@ impl Target {
     /// parameters that may sign or authorise are shown as `…`. Names, of streams say, are shown.
     #[must_use]
     pub fn display(&self) -> String {
+        if let Some(names) = &self.names {
+            return names.shown().to_owned();
+        }
         match &self.endpoint {
             Endpoint::OvenMediaEngine { url } => without_secrets(url),
             Endpoint::Whep { url } => format!("whep+{}", without_secrets(url)),
@@ -377,6 +426,11 @@ fn shown_pair(pair: &str) -> String {
     }
 }
 
+/// Host and port.
+fn place(url: &Url) -> (String, u16) {
+    (url.host_str().unwrap_or_default().to_owned(), url.port_or_known_default().unwrap_or(0))
+}
+
 /// `url` as text, with user info and the values of query parameters hidden that may be secrets.
 fn without_secrets(url: &Url) -> String {
     let mut shown = url.clone();
@@ -403,7 +457,20 @@ impl Endpoint {
         url.query_pairs().any(|(key, value)| key == "transport" && value.eq_ignore_ascii_case("tcp"))
     }
 
-    fn parse(text: &str) -> Result<Self, TargetError> {
+    /// The URL that is connected to (`ws`, `wss`, `http`, `https`).
+    #[must_use]
+    pub fn url(&self) -> &Url {
+        match self {
+            Self::OvenMediaEngine { url }
+            | Self::Janus { url, .. }
+            | Self::JanusVideoRoom { url, .. }
+            | Self::LiveKit { url, .. }
+            | Self::Whep { url }
+            | Self::Whip { url } => url,
+        }
+    }
+
+    pub(crate) fn parse(text: &str) -> Result<Self, TargetError> {
         let text = text.trim();
         let Some((scheme, _)) = text.split_once("://") else {
             return Err(TargetError::NotUrl {

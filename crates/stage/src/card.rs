@@ -96,7 +96,7 @@ pub(crate) fn play(tracks: Vec<Track>, audience: &Audience, stop: &AtomicBool, d
         if !early.is_zero() {
             std::thread::sleep(early);
         }
-        if audience[next.source as usize].load(Relaxed) == 0 {
+        if audience[next.source.place()].load(Relaxed) == 0 {
             next.skip();
         } else {
             deliver(Arc::new(next.next_burst(Instant::now(), wall_clock_ns())));

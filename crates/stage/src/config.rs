@@ -29,6 +29,41 @@ pub struct StageConfig {
     pub bearer_token: Option<String>,
     /// Which size of the test card viewers get who do not ask (`/whep?card=low`).
     pub card: Card,
+    /// As which server it answers.
+    pub manner: Manner,
+}
+
+/// As which server a stage answers: what clients meet that were only tried with another one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Manner {
+    /// As itself: `/whep` and `/whip`, a test card where nobody publishes.
+    #[default]
+    Stage,
+    /// As SRS does since 7.0.121: `/rtc/v1/whip/?app=live&stream=NAME` and `/rtc/v1/whep/…`, H.264 alone, repeats on the
+    /// SSRC of what they repeat, no test card; a refusal has a status and a code with its name.
+    Srs,
+    /// As SRS did before: a refusal closes the connection without an answer.
+    SrsSilent,
+}
+
+impl Manner {
+    const ALL: [(Self, &'static str); 3] =
+        [(Self::Stage, "stage"), (Self::Srs, "srs"), (Self::SrsSilent, "srs-silent")];
+
+    /// The manner called so on the command line, if there is one.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|(_, known)| *known == name).map(|(manner, _)| manner)
+    }
+
+    pub(crate) fn is_srs(self) -> bool {
+        self != Self::Stage
+    }
+
+    /// Whether a stream that nobody publishes shows the test card.
+    pub(crate) fn has_card(self) -> bool {
+        !self.is_srs()
+    }
 }
 
 /// The sizes of the built-in test card.
@@ -71,6 +106,7 @@ impl Default for StageConfig {
             planted: Planted::default(),
             bearer_token: None,
             card: Card::Standard,
+            manner: Manner::Stage,
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::net::Bell;
 use crate::room::NewSession;
-use crate::source::{Burst, Codec};
+use crate::source::{Burst, Channel, Codec};
 
 /// How far a worker may lag behind the media clock before frames for it are dropped.
 const LAG_MAX: Duration = Duration::from_millis(500);
@@ -17,10 +17,10 @@ pub(crate) enum Order {
     Leave(String),
     /// A candidate of the session's peer.
     Candidate(String, String),
-    /// The publisher's video codec, and whether it has audio; `None` when it has gone.
-    Live(Option<Live>),
-    /// Ask the publisher, who is yours, for a key frame.
-    KeyFrame,
+    /// The video codec of a stream's publisher, and whether it has audio; `None` when it has gone.
+    Live(Channel, Option<Live>),
+    /// Ask the stream's publisher, who is yours, for a key frame.
+    KeyFrame(Channel),
     Stop,
 }
 

@@ -1,7 +1,8 @@
 //! The embedded media server that a demo, a calibration and a quick test fill.
 //!
-//! One room: `POST /whep` to view, `POST /whip` to publish; while nobody publishes it plays a test card. Its knobs
-//! ([`StageConfig`]) make it saturate as real servers do: few workers, a narrow link, costly packets.
+//! One room: `POST /whep` to view, `POST /whip` to publish; while nobody publishes it plays a test card. With
+//! `?stream=NAME` it has several streams, each with a publisher. Its knobs ([`StageConfig`]) make it saturate as real
+//! servers do: few workers, a narrow link, costly packets; or answer as another server does ([`Manner`]).
 //!
 //! ```text
 //! stage-clock ──bursts──> stage-worker-N ── number, seal, sendmmsg ──> viewers        (one UDP socket a worker)
@@ -10,7 +11,7 @@
 //! A viewer's picture begins with the next key frame; the test card has one each second.
 
 mod config;
-pub use config::{Card, StageConfig, StageError};
+pub use config::{Card, Manner, StageConfig, StageError};
 
 mod planted;
 pub use planted::Planted;
@@ -21,6 +22,8 @@ pub use stats::{StageStats, WorkerStats};
 mod room;
 
 mod http;
+
+mod srs;
 
 mod peer;
 
@@ -150,13 +153,13 @@ impl Stage {
     /// Where viewers `POST` their offers.
     #[must_use]
     pub fn whep_url(&self) -> Url {
-        self.url("/whep")
+        self.url(if self.room.config.manner.is_srs() { srs::WHEP } else { "/whep" })
     }
 
     /// Where a publisher `POST`s its offer.
     #[must_use]
     pub fn whip_url(&self) -> Url {
-        self.url("/whip")
+        self.url(if self.room.config.manner.is_srs() { srs::WHIP } else { "/whip" })
     }
 
     /// A page that plays the room in a browser.

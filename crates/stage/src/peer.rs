@@ -14,7 +14,9 @@ use throng_media::rtp::{ExtensionIds, PacketKind, classify};
 use throng_protocol::webrtc::crypto::{self, KeySlot, SharedCrypto};
 use throng_protocol::webrtc::srtp::SessionKeys;
 
+use crate::config::Manner;
 use crate::source::Codec;
+use crate::srs;
 
 /// Why an offer was not answered.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +27,9 @@ pub(crate) enum OfferError {
     /// It has nothing that the stage plays or takes.
     #[error("the offer has no media section with H.264, VP8 or Opus in the direction of this resource")]
     NoMedia,
+    /// It has a section of which nothing is taken, and the server is one that takes all or nothing.
+    #[error("a media section of the offer has no codec that is taken")]
+    Section,
 }
 
 /// What all sessions of a stage share: certificate and cryptography.
@@ -77,7 +82,7 @@ impl Identity {
         crypto::shared().map(Self).map_err(|error| error.to_string())
     }
 
-    fn config(&self) -> RtcConfig {
+    fn config(&self, manner: Manner) -> RtcConfig {
         let mut extensions = ExtensionMap::empty();
         extensions.set(3, StrExtension::TransportSequenceNumber);
         extensions.set(4, StrExtension::RtpMid);
@@ -86,7 +91,7 @@ impl Identity {
             .clear_codecs()
             .enable_opus(true, false)
             .enable_h264(true)
-            .enable_vp8(true)
+            .enable_vp8(!manner.is_srs())
             .set_extension_map(extensions)
             .set_rtp_mode(true)
             .set_ice_lite(true)
@@ -101,10 +106,12 @@ impl Identity {
         role: Role,
         local: SocketAddr,
         now: Instant,
+        manner: Manner,
     ) -> Result<Answered, OfferError> {
         let malformed = |error: &dyn std::fmt::Display| OfferError::Malformed(error.to_string());
-        let offer = SdpOffer::from_sdp_string(offer).map_err(|error| malformed(&error))?;
-        let (mut rtc, keys) = crypto::with_key_slot(|| self.config().build(now));
+        let offered = if manner.is_srs() { srs::without_rtx(offer) } else { offer.to_owned() };
+        let offer = SdpOffer::from_sdp_string(&offered).map_err(|error| malformed(&error))?;
+        let (mut rtc, keys) = crypto::with_key_slot(|| self.config(manner).build(now));
         let candidate = Candidate::host(local, "udp").map_err(|error| malformed(&error))?;
         rtc.add_local_candidate(candidate);
         let answer = rtc.sdp_api().accept_offer(offer).map_err(|error| malformed(&error))?;
@@ -113,9 +120,16 @@ impl Identity {
         let mut peer = Peer { rtc, local, remote: None, deadline: now, keys, ended: false };
         // str0m tells of media sections only once keys are there; their names are in the answer.
         let mids = sdp.lines().filter_map(|line| line.trim_end().strip_prefix("a=mid:")).map(Mid::from);
-        let agreed: Vec<Agreed> = mids.filter_map(|mid| agreed_on(&mut peer.rtc, mid, role)).collect();
+        let mut agreed: Vec<Agreed> = mids.filter_map(|mid| agreed_on(&mut peer.rtc, mid, role)).collect();
         if agreed.is_empty() {
-            return Err(OfferError::NoMedia);
+            return Err(if manner.is_srs() { OfferError::Section } else { OfferError::NoMedia });
+        }
+        if manner.is_srs() {
+            let sections = offered.lines().filter(|line| line.starts_with("m=")).count();
+            if agreed.len() < sections {
+                return Err(OfferError::Section);
+            }
+            agreed.iter_mut().for_each(|agreed| agreed.rtx = None);
         }
         Ok(Answered { peer, sdp, local_ufrag, agreed })
     }

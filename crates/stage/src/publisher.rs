@@ -7,7 +7,7 @@ use throng_media::rtp::{NtpTime, RtpHeader};
 use throng_protocol::webrtc::srtp::{IndexEstimator, Opener};
 
 use crate::peer::Agreed;
-use crate::source::{Burst, Codec, Source};
+use crate::source::{Burst, Channel, Codec, Source};
 
 /// What the publisher is told that it may send, bits per second: more than any test picture needs.
 const ALLOWED_BPS: u64 = 5_000_000;
@@ -17,6 +17,7 @@ const REPORTER_SSRC: u32 = 1;
 /// A track of a publisher.
 pub(crate) struct Published {
     agreed: Agreed,
+    channel: Channel,
     ssrc: Option<u32>,
     indexes: IndexEstimator,
     /// Number of the newest packet within the source.
@@ -27,10 +28,10 @@ pub(crate) struct Published {
 
 impl Published {
     /// The `generation`-th publisher of the room.
-    pub(crate) fn new(agreed: Agreed, generation: u32) -> Self {
+    pub(crate) fn new(agreed: Agreed, channel: Channel, generation: u32) -> Self {
         // SRTP indexes have 48 bits, and no publisher lives for 2^40 packets.
         let number_base = u64::from(generation) << 40;
-        Self { agreed, ssrc: None, indexes: IndexEstimator::default(), newest: None, number_base }
+        Self { agreed, channel, ssrc: None, indexes: IndexEstimator::default(), newest: None, number_base }
     }
 
     pub(crate) fn codec(&self) -> Codec {
@@ -73,7 +74,10 @@ impl Published {
         }
         self.newest = Some(number);
         Some(Burst {
-            source: if self.agreed.codec.is_audio() { Source::LiveAudio } else { Source::LiveVideo },
+            source: match self.agreed.codec.is_audio() {
+                true => Source::LiveAudio(self.channel),
+                false => Source::LiveVideo(self.channel),
+            },
             first_packet: number,
             timestamp: header.timestamp,
             key_frame: begins_key_frame(self.agreed.codec, payload),

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ use crate::config::{Card, StageConfig};
 use crate::inbox::{Inbox, Live, Order};
 use crate::peer::{Agreed, Identity, OfferError, Peer, Role};
 use crate::reel::Library;
-use crate::source::{Audience, Burst, Codec, Source};
+use crate::source::{Audience, Burst, Channel, Codec, Source};
 use crate::stats::{StageStats, WorkerCounters, add};
 
 /// What a worker gets of an answered offer.
@@ -18,6 +18,7 @@ pub(crate) struct NewSession {
     pub(crate) id: String,
     pub(crate) role: Role,
     pub(crate) card: Card,
+    pub(crate) channel: Channel,
     pub(crate) peer: Peer,
     pub(crate) local_ufrag: String,
     pub(crate) agreed: Vec<Agreed>,
@@ -42,6 +43,8 @@ pub(crate) enum Refusal {
     Full(usize),
     #[error("somebody publishes already")]
     Occupied,
+    #[error("no place for another stream: {} are known", Channel::COUNT)]
+    Streams,
 }
 
 /// Why a candidate was not taken.
@@ -81,12 +84,36 @@ pub(crate) struct Room {
 struct Sessions {
     by_id: HashMap<String, Entry>,
     viewers: usize,
+    /// Names of streams that were asked for, by channel; the first is the one without a name.
+    names: Vec<String>,
+    streams: HashMap<Channel, Stream>,
+}
+
+/// Who publishes a stream, and what.
+#[derive(Default)]
+struct Stream {
     publisher: Option<String>,
     live: Option<Live>,
 }
 
+impl Sessions {
+    /// The channel of the stream called `name`; a new one where nobody asked for it before.
+    fn channel(&mut self, name: &str) -> Result<Channel, Refusal> {
+        if self.names.is_empty() {
+            self.names.push(String::new());
+        }
+        let known = self.names.iter().position(|known| known == name);
+        let channel = Channel::new(known.unwrap_or(self.names.len())).ok_or(Refusal::Streams)?;
+        if known.is_none() {
+            self.names.push(name.to_owned());
+        }
+        Ok(channel)
+    }
+}
+
 struct Entry {
     worker: usize,
+    channel: Channel,
     role: Role,
     etag: String,
 }
@@ -100,7 +127,7 @@ impl Room {
     ) -> Self {
         Self {
             config,
-            audience: Audience::default(),
+            audience: std::array::from_fn(|_| AtomicU32::new(0)),
             workers,
             identity,
             turn: Mutex::default(),
@@ -116,23 +143,30 @@ impl Room {
     pub(crate) fn has_a_picture_left(&self) -> bool {
         let Some(max) = self.config.planted.pictures_max else { return true };
         let viewers =
-            |source: Source| self.audience.get(source as usize).map_or(0, |count| count.load(Relaxed));
-        Source::PICTURES.into_iter().map(viewers).sum::<u32>() < u32::try_from(max).unwrap_or(u32::MAX)
+            |source: Source| self.audience.get(source.place()).map_or(0, |count| count.load(Relaxed));
+        Source::pictures().map(viewers).sum::<u32>() < u32::try_from(max).unwrap_or(u32::MAX)
     }
 
-    /// Answers an offer and hands the session to the worker with the fewest viewers.
-    pub(crate) fn welcome(&self, role: Role, card: Card, offer: &str) -> Result<Welcome, Refusal> {
+    /// Answers an offer for the stream of that name and hands the session to the worker with the fewest viewers.
+    pub(crate) fn welcome(
+        &self,
+        role: Role,
+        card: Card,
+        stream: &str,
+        offer: &str,
+    ) -> Result<Welcome, Refusal> {
         let id = format!("{:032x}", fastrand::u128(..));
         let etag = format!("\"{:016x}\"", fastrand::u64(..));
-        let index = self.reserve(role, &id, &etag)?;
+        let (index, channel) = self.reserve(role, stream, &id, &etag)?;
         let worker = &self.workers[index];
-        let answered = match self.identity.answer(offer, role, worker.local, Instant::now()) {
-            Ok(answered) => answered,
-            Err(error) => {
-                self.forget(&id);
-                return Err(error.into());
-            }
-        };
+        let answered =
+            match self.identity.answer(offer, role, worker.local, Instant::now(), self.config.manner) {
+                Ok(answered) => answered,
+                Err(error) => {
+                    self.forget(&id);
+                    return Err(error.into());
+                }
+            };
         let ballast = match role {
             Role::Viewer => {
                 add(&self.viewers_total, 1);
@@ -144,6 +178,7 @@ impl Room {
             id: id.clone(),
             role,
             card,
+            channel,
             peer: answered.peer,
             local_ufrag: answered.local_ufrag,
             agreed: answered.agreed,
@@ -153,19 +188,24 @@ impl Room {
     }
 
     /// Takes a place in the room before the costly part, so that a rush cannot overfill it.
-    fn reserve(&self, role: Role, id: &str, etag: &str) -> Result<usize, Refusal> {
+    fn reserve(&self, role: Role, stream: &str, id: &str, etag: &str) -> Result<(usize, Channel), Refusal> {
         let mut sessions = self.sessions();
+        let channel = sessions.channel(stream)?;
         match role {
             Role::Viewer if sessions.viewers >= self.config.max_viewers => {
                 add(&self.viewers_refused, 1);
                 return Err(Refusal::Full(sessions.viewers));
             }
-            Role::Publisher if sessions.publisher.is_some() => return Err(Refusal::Occupied),
+            Role::Publisher
+                if sessions.streams.get(&channel).is_some_and(|stream| stream.publisher.is_some()) =>
+            {
+                return Err(Refusal::Occupied);
+            }
             Role::Viewer => {
                 sessions.viewers += 1;
                 self.config.planted.crash_if_due(sessions.viewers);
             }
-            Role::Publisher => sessions.publisher = Some(id.to_owned()),
+            Role::Publisher => sessions.streams.entry(channel).or_default().publisher = Some(id.to_owned()),
         }
         let mut load = vec![0_u32; self.workers.len()];
         for entry in sessions.by_id.values() {
@@ -174,8 +214,8 @@ impl Room {
             }
         }
         let worker = load.iter().enumerate().min_by_key(|(_, load)| **load).map_or(0, |(worker, _)| worker);
-        sessions.by_id.insert(id.to_owned(), Entry { worker, role, etag: etag.to_owned() });
-        Ok(worker)
+        sessions.by_id.insert(id.to_owned(), Entry { worker, channel, role, etag: etag.to_owned() });
+        Ok((worker, channel))
     }
 
     /// Ends a session of `role` on its peer's wish; false when there is none.
@@ -193,12 +233,12 @@ impl Room {
     /// Frees the place of a session that has ended.
     pub(crate) fn forget(&self, id: &str) {
         let mut sessions = self.sessions();
-        match sessions.by_id.remove(id).map(|entry| entry.role) {
-            Some(Role::Viewer) => sessions.viewers -= 1,
-            Some(Role::Publisher) => {
-                sessions.publisher = None;
+        match sessions.by_id.remove(id).map(|entry| (entry.role, entry.channel)) {
+            Some((Role::Viewer, _)) => sessions.viewers -= 1,
+            Some((Role::Publisher, channel)) => {
+                sessions.streams.remove(&channel);
                 drop(sessions);
-                self.go_live(None);
+                self.go_live(channel, None);
             }
             None => {}
         }
@@ -230,17 +270,19 @@ impl Room {
         Trickle::Taken
     }
 
-    /// Says to all workers who plays: the publisher, or the card.
-    pub(crate) fn go_live(&self, live: Option<Live>) {
-        self.sessions().live = live;
+    /// Says to all workers who plays on a stream: the publisher, or the card.
+    pub(crate) fn go_live(&self, channel: Channel, live: Option<Live>) {
+        if let Some(stream) = self.sessions().streams.get_mut(&channel) {
+            stream.live = live;
+        }
         for worker in &self.workers {
-            worker.inbox.order(Order::Live(live));
+            worker.inbox.order(Order::Live(channel, live));
         }
     }
 
-    /// What is live, if anything.
-    pub(crate) fn live(&self) -> Option<Live> {
-        self.sessions().live
+    /// What is live on a stream, if anything.
+    pub(crate) fn live(&self, channel: Channel) -> Option<Live> {
+        self.sessions().streams.get(&channel).and_then(|stream| stream.live)
     }
 
     /// Hands a burst to all workers.
@@ -253,12 +295,12 @@ impl Room {
         }
     }
 
-    /// Asks the publisher, wherever it is, for a key frame.
-    pub(crate) fn ask_key_frame(&self) {
+    /// Asks a stream's publisher, wherever it is, for a key frame.
+    pub(crate) fn ask_key_frame(&self, channel: Channel) {
         let sessions = self.sessions();
-        let publisher = sessions.publisher.as_ref().and_then(|id| sessions.by_id.get(id));
-        if let Some(entry) = publisher {
-            self.workers[entry.worker].inbox.order(Order::KeyFrame);
+        let publisher = sessions.streams.get(&channel).and_then(|stream| stream.publisher.as_ref());
+        if let Some(entry) = publisher.and_then(|id| sessions.by_id.get(id)) {
+            self.workers[entry.worker].inbox.order(Order::KeyFrame(channel));
         }
     }
 
@@ -270,7 +312,7 @@ impl Room {
                 viewers: sessions.viewers as u64,
                 viewers_total: self.viewers_total.load(Relaxed),
                 viewers_refused: self.viewers_refused.load(Relaxed),
-                publishing: sessions.live.is_some(),
+                publishing: sessions.streams.values().any(|stream| stream.live.is_some()),
                 ..StageStats::default()
             }
         };
@@ -285,26 +327,18 @@ impl Room {
     }
 }
 
-/// The source that a viewer who agreed on `codec` gets.
-pub(crate) fn source_for(codec: Codec, card: Card, live: Option<Live>) -> crate::source::Source {
-    use crate::source::Source;
-    match (codec, live) {
-        (Codec::Opus, Some(Live { audio: true, .. })) => Source::LiveAudio,
-        (Codec::Opus, _) => Source::CardOpus,
-        (_, Some(Live { video: Some(video), .. })) if video == codec => Source::LiveVideo,
-        (Codec::H264, _) => {
-            if card == Card::Low {
-                Source::CardLowH264
-            } else {
-                Source::CardH264
-            }
+/// The source that a viewer of a stream who agreed on `codec` gets; where there is no card it waits for a publisher.
+pub(crate) fn source_for(codec: Codec, channel: Channel, card: Option<Card>, live: Option<Live>) -> Source {
+    match (codec, live, card) {
+        (Codec::Opus, Some(Live { audio: true, .. }), _) | (Codec::Opus, _, None) => {
+            Source::LiveAudio(channel)
         }
-        (Codec::Vp8, _) => {
-            if card == Card::Low {
-                Source::CardLowVp8
-            } else {
-                Source::CardVp8
-            }
-        }
+        (Codec::Opus, _, Some(_)) => Source::CardOpus,
+        (_, Some(Live { video: Some(video), .. }), _) if video == codec => Source::LiveVideo(channel),
+        (_, _, None) => Source::LiveVideo(channel),
+        (Codec::H264, _, Some(Card::Low)) => Source::CardLowH264,
+        (Codec::H264, _, Some(Card::Standard)) => Source::CardH264,
+        (Codec::Vp8, _, Some(Card::Low)) => Source::CardLowVp8,
+        (Codec::Vp8, _, Some(Card::Standard)) => Source::CardVp8,
     }
 }

@@ -17,7 +17,7 @@ use crate::peer::{Agreed, Peer, Role};
 use crate::publisher::{self, Published};
 use crate::reel::Library;
 use crate::room::{NewSession, Room, source_for};
-use crate::source::{History, Source};
+use crate::source::{Channel, History, Source};
 use crate::stats::{WorkerCounters, add};
 use crate::viewer::{Outlet, Resend, Stream};
 use crate::worker::send_bytes;
@@ -42,6 +42,8 @@ pub(crate) struct Session {
     pub(crate) local_ufrag: String,
     pub(crate) peer: Peer,
     pub(crate) card: Card,
+    /// The stream that it views or publishes.
+    pub(crate) channel: Channel,
     pub(crate) media: Media,
     /// Where its datagrams come from.
     pub(crate) addresses: Vec<SocketAddr>,
@@ -89,6 +91,7 @@ impl Session {
             local_ufrag: new.local_ufrag,
             peer: new.peer,
             card: new.card,
+            channel: new.channel,
             media: Media::Connecting { role: new.role, agreed: new.agreed },
             addresses: Vec::new(),
             heard_at: now,
@@ -125,19 +128,20 @@ impl Session {
         let report_at = self.began_at + REPORT_EVERY.mul_f64(fastrand::f64());
         match role {
             Role::Viewer => {
-                let live = room.live();
+                let (channel, live) = (self.channel, room.live(self.channel));
+                let card = room.config.manner.has_card().then_some(self.card);
                 let has_picture = room.has_a_picture_left();
                 let streams: Vec<Stream> = agreed
                     .into_iter()
                     .filter(|agreed| has_picture || agreed.codec.is_audio())
                     .map(|agreed| {
-                        let source = source_for(agreed.codec, self.card, live);
+                        let source = source_for(agreed.codec, channel, card, live);
                         let ends_at = room.config.planted.ends_at(agreed.codec, Instant::now());
                         Stream::new(agreed, source, ends_at)
                     })
                     .collect();
                 if streams.iter().any(|stream| stream.source.is_live()) {
-                    room.ask_key_frame();
+                    room.ask_key_frame(self.channel);
                 }
                 let reel = room.library.as_ref().and_then(Library::deal);
                 let outlet = Outlet { sealer, to, transport_sequence: 0, reel };
@@ -146,12 +150,15 @@ impl Session {
             }
             Role::Publisher => {
                 let generation = PUBLISHERS.fetch_add(1, Relaxed).wrapping_add(1) & 0x00ff_ffff;
-                let tracks: Vec<Published> =
-                    agreed.into_iter().map(|agreed| Published::new(agreed, generation)).collect();
-                room.go_live(Some(Live {
+                let tracks: Vec<Published> = agreed
+                    .into_iter()
+                    .map(|agreed| Published::new(agreed, self.channel, generation))
+                    .collect();
+                let live = Some(Live {
                     video: tracks.iter().map(Published::codec).find(|codec| !codec.is_audio()),
                     audio: tracks.iter().any(|track| track.codec().is_audio()),
-                }));
+                });
+                room.go_live(self.channel, live);
                 self.media =
                     Media::Publishing { opener, sealer, to, tracks, report_at, key_frame_asked_at: None };
                 false
@@ -188,8 +195,8 @@ impl Session {
                 Ok(Rtcp::PictureLoss(_) | Rtcp::FullIntraRequest(_)) => {
                     add(&outside.counters.key_frame_requests, 1);
                     // The test card has a key frame each second and cannot make one sooner.
-                    if streams.iter().any(|stream| stream.source == Source::LiveVideo) {
-                        outside.room.ask_key_frame();
+                    if streams.iter().any(|stream| matches!(stream.source, Source::LiveVideo(_))) {
+                        outside.room.ask_key_frame(self.channel);
                     }
                 }
                 Ok(_) => {}
@@ -282,7 +289,7 @@ fn resend(
     sequences: impl Iterator<Item = u16>,
     outside: &mut Outside<'_>,
 ) {
-    let (history, to) = (&outside.history[stream.source as usize], outlet.to);
+    let (history, to) = (&outside.history[stream.source.place()], outlet.to);
     for (number, sequence) in sequences.enumerate() {
         add(&outside.counters.nacks_received, 1);
         let found = match stream.sent_as(sequence) {

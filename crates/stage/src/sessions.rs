@@ -7,11 +7,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use crate::inbox::Live;
 use crate::room::source_for;
 use crate::session::{Media, Session};
-use crate::source::{Audience, Source};
+use crate::source::{Audience, Channel, Source};
 use crate::stun::local_ufrag;
 use crate::viewer::{Outlet, Stream};
 
-#[derive(Default)]
 pub(crate) struct Sessions {
     slots: Vec<Option<Session>>,
     free: Vec<usize>,
@@ -20,6 +19,19 @@ pub(crate) struct Sessions {
     by_id: HashMap<String, usize>,
     /// Slot and stream of each that plays a source.
     subscribers: [Vec<(usize, usize)>; Source::COUNT],
+}
+
+impl Default for Sessions {
+    fn default() -> Self {
+        Self {
+            slots: Vec::new(),
+            free: Vec::new(),
+            by_address: HashMap::new(),
+            by_ufrag: HashMap::new(),
+            by_id: HashMap::new(),
+            subscribers: std::array::from_fn(|_| Vec::new()),
+        }
+    }
 }
 
 impl Sessions {
@@ -95,8 +107,8 @@ impl Sessions {
             return;
         };
         for (number, stream) in streams.iter().enumerate() {
-            self.subscribers[stream.source as usize].push((slot, number));
-            audience[stream.source as usize].fetch_add(1, Relaxed);
+            self.subscribers[stream.source.place()].push((slot, number));
+            audience[stream.source.place()].fetch_add(1, Relaxed);
         }
     }
 
@@ -108,15 +120,28 @@ impl Sessions {
         }
     }
 
-    /// Moves all viewers to what plays from now on.
-    pub(crate) fn switch(&mut self, live: Option<Live>, audience: &Audience) {
+    /// Moves all viewers of a stream to what plays from now on.
+    pub(crate) fn switch(
+        &mut self,
+        channel: Channel,
+        live: Option<Live>,
+        has_card: bool,
+        audience: &Audience,
+    ) {
         for slot in 0..self.slots.len() {
             let Some(Some(session)) = self.slots.get_mut(slot) else { continue };
-            let card = session.card;
+            if session.channel != channel {
+                continue;
+            }
+            let card = has_card.then_some(session.card);
             if let Media::Viewing { streams, .. } = &mut session.media {
-                streams
-                    .iter_mut()
-                    .for_each(|stream| stream.switch(source_for(stream.agreed.codec, card, live)));
+                for stream in streams {
+                    stream.switch(source_for(stream.agreed.codec, channel, card, live));
+                    if live.is_none() {
+                        // The next publisher's packets are numbered elsewhere.
+                        stream.pause();
+                    }
+                }
                 self.unsubscribe(slot, audience);
                 self.subscribe(slot, audience);
             }
@@ -126,7 +151,7 @@ impl Sessions {
     /// Calls `each` for every stream that carries `source`.
     #[inline]
     pub(crate) fn each_subscriber(&mut self, source: Source, mut each: impl FnMut(&mut Stream, &mut Outlet)) {
-        for (slot, number) in &self.subscribers[source as usize] {
+        for (slot, number) in &self.subscribers[source.place()] {
             if let Some(Some(session)) = self.slots.get_mut(*slot)
                 && let Media::Viewing { outlet, streams, .. } = &mut session.media
                 && let Some(stream) = streams.get_mut(*number)

@@ -26,6 +26,24 @@ impl Codec {
     }
 }
 
+/// A stream of the room, to which one publisher at a time publishes: by its place among the names that were asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Channel(u8);
+
+impl Channel {
+    /// How many streams a room has.
+    pub(crate) const COUNT: usize = 64;
+
+    /// The channel of that place.
+    pub(crate) fn new(place: usize) -> Option<Self> {
+        u8::try_from(place).ok().filter(|_| place < Self::COUNT).map(Self)
+    }
+
+    pub(crate) fn place(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
 /// A source of the room. The test card has one for each codec and size; a publisher's two are live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Source {
@@ -34,18 +52,38 @@ pub(crate) enum Source {
     CardLowH264,
     CardLowVp8,
     CardOpus,
-    LiveVideo,
-    LiveAudio,
+    LiveVideo(Channel),
+    LiveAudio(Channel),
 }
 
-impl Source {
-    pub(crate) const COUNT: usize = 7;
+/// Those of the test card.
+const CARDS: usize = 5;
 
-    pub(crate) const PICTURES: [Source; 5] =
-        [Self::CardH264, Self::CardVp8, Self::CardLowH264, Self::CardLowVp8, Self::LiveVideo];
+impl Source {
+    pub(crate) const COUNT: usize = CARDS + 2 * Channel::COUNT;
+
+    /// All that show a picture.
+    pub(crate) fn pictures() -> impl Iterator<Item = Self> {
+        let live = (0..Channel::COUNT).filter_map(Channel::new).map(Self::LiveVideo);
+        [Self::CardH264, Self::CardVp8, Self::CardLowH264, Self::CardLowVp8].into_iter().chain(live)
+    }
 
     pub(crate) fn is_live(self) -> bool {
-        matches!(self, Source::LiveVideo | Source::LiveAudio)
+        matches!(self, Source::LiveVideo(_) | Source::LiveAudio(_))
+    }
+
+    /// Its place in what is kept by source; below [`Self::COUNT`].
+    #[inline]
+    pub(crate) fn place(self) -> usize {
+        match self {
+            Self::CardH264 => 0,
+            Self::CardVp8 => 1,
+            Self::CardLowH264 => 2,
+            Self::CardLowVp8 => 3,
+            Self::CardOpus => 4,
+            Self::LiveVideo(channel) => CARDS + 2 * channel.place(),
+            Self::LiveAudio(channel) => CARDS + 2 * channel.place() + 1,
+        }
     }
 }
 

@@ -60,7 +60,7 @@ impl Worker {
             room,
             sessions: Sessions::default(),
             egress: Egress::new(socket, limit, now),
-            history: Default::default(),
+            history: std::array::from_fn(|_| History::default()),
             work,
             intake,
             scratch: Vec::with_capacity(2_048),
@@ -135,11 +135,14 @@ impl Worker {
                     session.peer.add_candidate(&candidate);
                 }
             }
-            Order::Live(live) => self.sessions.switch(live, &self.room.audience),
-            Order::KeyFrame => {
+            Order::Live(channel, live) => {
+                let has_card = self.room.config.manner.has_card();
+                self.sessions.switch(channel, live, has_card, &self.room.audience);
+            }
+            Order::KeyFrame(channel) => {
                 let now = Instant::now();
                 let egress = &mut self.egress;
-                for session in self.sessions.iter_mut() {
+                for session in self.sessions.iter_mut().filter(|session| session.channel == channel) {
                     session.request_key_frame(now, &mut self.scratch, egress);
                 }
             }
@@ -210,7 +213,7 @@ impl Worker {
                 egress.send(now, to, |out| stream.write(&burst, number, outlet, out));
             }
         });
-        self.history[burst.source as usize].keep(burst);
+        self.history[burst.source.place()].keep(burst);
     }
 
     fn tick(&mut self, now: Instant) {

@@ -4,8 +4,8 @@ mod client;
 
 use std::time::{Duration, Instant};
 
-use client::{Viewer, http, offer};
-use throng_stage::{Card, Stage, StageConfig};
+use client::{Viewer, http, offer, publishers_offer};
+use throng_stage::{Card, Manner, Stage, StageConfig};
 
 const SDP: &str = "Content-Type: application/sdp\r\n";
 
@@ -124,4 +124,40 @@ fn a_link_that_is_too_narrow_drops() {
     let stats = stage.stats();
     assert!(stats.link_drops > 0, "{stats:?}");
     assert_eq!(stats.send_errors, 0);
+}
+
+#[test]
+fn as_srs_it_takes_one_publisher_a_stream_and_h264_alone_and_says_so() {
+    let stage = stage(StageConfig { manner: Manner::Srs, ..StageConfig::default() });
+    let address = stage.http_addr();
+    let publish = |stream: &str, offer: &str| {
+        http(address, "POST", &format!("/rtc/v1/whip/?app=live&stream={stream}"), SDP, offer)
+    };
+    let made = publish("a", &publishers_offer("H264"));
+    assert_eq!(made.status, 201, "{}", made.body);
+    assert!(!made.body.contains("rtx/"), "{}", made.body);
+    let location = made.header("location").unwrap();
+    assert!(location.starts_with("/rtc/v1/whip/?action=delete&token="), "{location}");
+    let busy = publish("a", &publishers_offer("H264"));
+    assert_eq!((busy.status, busy.body.as_str()), (409, "1028: StreamBusy"));
+    assert_eq!(publish("b", &publishers_offer("H264")).status, 201);
+    let vp8 = publish("c", &publishers_offer("VP8"));
+    assert_eq!((vp8.status, vp8.body.as_str()), (400, "5018: RtcSdpExchange"));
+    assert_eq!(publish("c", "rubbish").body, "5012: RtcSdpDecode");
+    let played = http(address, "POST", "/rtc/v1/whep/?app=live&stream=nobody", SDP, &offer());
+    assert_eq!(played.status, 201, "{}", played.body);
+    // Its place is free again when it has gone.
+    assert_eq!(http(address, "DELETE", location, "", "").status, 200);
+    assert_eq!(publish("a", &publishers_offer("H264")).status, 201);
+}
+
+#[test]
+fn streams_of_a_stage_have_a_publisher_each() {
+    let stage = stage(StageConfig::default());
+    let publish = |path: &str| http(stage.http_addr(), "POST", path, SDP, &publishers_offer("VP8")).status;
+    assert_eq!((publish("/whip"), publish("/whip")), (201, 409));
+    assert_eq!(
+        (publish("/whip?stream=a"), publish("/whip?stream=b"), publish("/whip?stream=a")),
+        (201, 201, 409)
+    );
 }

@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use throng_observation::host::{HostEventKind, HostId};
+use throng_observation::units;
 
 use crate::commands::Commands;
 use crate::find::Finder;
@@ -66,7 +67,7 @@ pub enum WatchError {
     #[error("there is no process with PID {0}")]
     NoProcess(u32),
     /// A period of zero, or shorter than can be kept.
-    #[error("a watcher cannot read every {0:?}; 10 ms is the least")]
+    #[error("a watcher cannot read every {}; 10 ms is the least", every(.0))]
     Period(Duration),
     /// The machine did not give a thread, or has no `/proc`.
     #[error("cannot watch this host: {0}")]
@@ -231,4 +232,8 @@ impl Drop for Watching {
 /// This host's name.
 pub(crate) fn host_name() -> String {
     std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned()
+}
+
+fn every(period: &Duration) -> String {
+    units::duration(*period)
 }

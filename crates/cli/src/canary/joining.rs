@@ -24,13 +24,14 @@ pub(super) fn words(plan: &Plan, browser: BrowserId, clock: WallClock) -> Result
         JanusId::Number(number) => json!(number),
         JanusId::Text(text) => json!(text),
     };
+    let endpoint = plan.endpoint_of_browser(browser.0.into());
     let mut words = json!({
-        "url": target.url().as_str(),
+        "url": endpoint.url().as_str(),
         "token": token,
         "name": run::mark().put(&browser.name()),
         "camera": camera(plan),
     });
-    let (protocol, more) = match &target.endpoint {
+    let (protocol, more) = match &endpoint {
         Endpoint::Janus { mountpoint, pin, .. } => {
             ("janus_streaming", json!({ "id": id(mountpoint), "pin": pin.as_ref().map(Secret::expose) }))
         }

@@ -1,7 +1,7 @@
 //! Brings the crowd to the size that the search wants: calls who is missing at the rate of the scenario, dismisses who is
 //! too many.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ pub(super) struct MakeUp {
 /// What the crowd is to do now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    Call { cohort: CohortId, at: RunTime, source_ip: Option<IpAddr> },
+    Call { cohort: CohortId, place: u32, at: RunTime, source_ip: Option<IpAddr> },
     Dismiss(ParticipantId),
 }
 
@@ -53,6 +53,8 @@ pub(super) struct Crowd {
     owners: Vec<CohortId>,
     /// Who sits there, in the same order; `None` while nobody does.
     seats: Vec<Option<ParticipantId>>,
+    /// The number in its cohort of everybody who was called, by which URLs may differ.
+    places: BTreeMap<ParticipantId, (CohortId, u32)>,
     /// Who failed, and still counts.
     failed: BTreeSet<ParticipantId>,
     /// Those of them who failed for want of this host's own resources.
@@ -77,6 +79,7 @@ impl Crowd {
             make_up,
             owners,
             seats: Vec::new(),
+            places: BTreeMap::new(),
             failed: BTreeSet::new(),
             failed_by_us: BTreeSet::new(),
             called: 0,
@@ -127,17 +130,22 @@ impl Crowd {
             // A new load begins with a whole crowd: who failed under the old one makes room for somebody new.
             self.replace_failed(&mut did);
             self.seat_all(&mut did);
+            let seated: BTreeSet<ParticipantId> = self.seats.iter().flatten().copied().collect();
+            self.places.retain(|participant, _| seated.contains(participant));
             self.next_at = self.next_at.max(now);
         }
         let gap_us = (1e6 / self.make_up.joins_per_s.max(0.001)) as i64;
         while self.next_at <= now
             && let Some(seat) = self.seats.iter().position(Option::is_none)
         {
-            let step = Step::Call { cohort: self.owner(seat), at: self.next_at, source_ip: self.source_ip() };
+            let cohort = self.owner(seat);
+            let place = self.free_place(cohort);
+            let step = Step::Call { cohort, place, at: self.next_at, source_ip: self.source_ip() };
             self.called += 1;
             self.called_at = Some(now);
             self.next_at = RunTime(self.next_at.0 + gap_us);
             let called = did(step);
+            self.places.extend(called.map(|participant| (participant, (cohort, place))));
             if let Some(free) = self.seats.get_mut(seat) {
                 *free = called;
             }
@@ -192,6 +200,18 @@ impl Crowd {
             (None, Who::Sized { varying, .. }) => *varying,
             (None, _) => CohortId(0),
         }
+    }
+
+    /// The least number in the cohort that nobody has who is there.
+    fn free_place(&self, cohort: CohortId) -> u32 {
+        let of_cohort = |participant: &ParticipantId| {
+            self.places.get(participant).filter(|(of, _)| *of == cohort).map(|(_, place)| *place)
+        };
+        let taken: BTreeSet<u32> = self.seats.iter().flatten().filter_map(of_cohort).collect();
+        (0..)
+            .zip(&taken)
+            .find(|(place, taken)| place != *taken)
+            .map_or(taken.len() as u32, |(place, _)| place)
     }
 
     fn source_ip(&self) -> Option<IpAddr> {
@@ -274,6 +294,26 @@ mod tests {
         assert_eq!(present(&crowd), [0, 2, 3]);
         // The same size again calls nobody.
         assert_eq!(aim(&mut crowd, 3, 2000, &mut next), (vec![], vec![]));
+    }
+
+    #[test]
+    fn who_comes_has_the_least_number_that_is_free_in_its_cohort() {
+        let (mut crowd, mut next) = (crowd(1), 0);
+        let mut numbers = |crowd: &mut Crowd, wants: u32, at_ms: i64| {
+            let mut called = Vec::new();
+            crowd.aim(wants, RunTime(at_ms * 1000), |step| {
+                let Step::Call { cohort, place, .. } = step else { return None };
+                called.push((cohort.0, place));
+                next += 1;
+                Some(ParticipantId(next - 1))
+            });
+            called
+        };
+        numbers(&mut crowd, 5, 0);
+        assert_eq!(numbers(&mut crowd, 5, 1_000), [(0, 0), (0, 1), (0, 2), (0, 3)]);
+        crowd.note_failed([ParticipantId(0), ParticipantId(2)].into());
+        numbers(&mut crowd, 6, 1_000);
+        assert_eq!(numbers(&mut crowd, 6, 2_000), [(0, 1), (0, 4)]);
     }
 
     #[test]

@@ -198,7 +198,9 @@ impl Searching<'_> {
         }
         let wants = self.search.wants().max(self.crowd.fixed());
         self.crowd.aim(wants, now, |step| match step {
-            Step::Call { cohort, at, source_ip } => Some(handle.call(Visit { cohort, at, source_ip })),
+            Step::Call { cohort, place, at, source_ip } => {
+                Some(handle.call(Visit { cohort, place, at, source_ip }))
+            }
             Step::Dismiss(participant) => {
                 handle.dismiss(participant);
                 None

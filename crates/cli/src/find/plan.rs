@@ -220,9 +220,10 @@ impl Varies {
     /// How many rooms there are, each with the whole crowd of the file.
     fn rooms(command: &Find, time: Duration) -> Result<Self, Stop> {
         let asked = scenario::of_find(command, &[Override::flag_toml("--vary", ROOMS, "1")])?;
-        if !asked.target.is_conference() {
+        if !asked.target.has_rooms() {
             return Err(Stop::usage(format!(
-                "--vary {ROOMS}: {} has no rooms; those of Janus VideoRoom and LiveKit can vary",
+                "--vary {ROOMS}: {} has no rooms; those of Janus VideoRoom and LiveKit can vary, and those that {{room}} in \
+                 the URL numbers",
                 asked.target.protocol().name()
             )));
         }

@@ -53,13 +53,14 @@ impl Valued {
         }
         let mut plan = scenario.plan();
         let each = scenario.crowd.len();
-        (plan.cohorts, plan.roles) = (Vec::new(), Vec::new());
+        (plan.cohorts, plan.roles, plan.ways) = (Vec::new(), Vec::new(), Vec::new());
         let mut crowds = Vec::new();
         for (place, (scenario, value)) in scenarios.iter().zip(&values).enumerate() {
             let of_value = scenario.plan();
             plan.cohorts
                 .extend(of_value.cohorts.iter().map(|name| format!("{name} {}", value.trim_matches('"'))));
             plan.roles.extend(of_value.roles);
+            plan.ways.extend(of_value.ways);
             let moved =
                 |(cohort, size): (CohortId, u32)| (cohort_id(place * each + usize::from(cohort.0)), size);
             crowds.push(sizes(&scenario.crowd, None).into_iter().map(moved).collect());

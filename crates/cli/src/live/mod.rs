@@ -5,6 +5,7 @@ mod screen;
 mod terminal;
 
 pub(crate) use plain::Plain;
+pub(crate) use screen::Subject;
 #[cfg(test)]
 pub(crate) use screen::draw;
 pub(crate) use terminal::{Screen, Terminal};

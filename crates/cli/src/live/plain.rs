@@ -20,13 +20,15 @@ pub(crate) struct Plain<W: Write> {
     every_s: i64,
     next_s: i64,
     failed_shown: u32,
+    /// Nobody plays: all of them publish.
+    only_sends: bool,
 }
 
 impl<W: Write> Plain<W> {
-    /// Writes to `out`.
-    pub(crate) fn new(out: W, every: Duration) -> Self {
+    /// Writes to `out`, of publishers alone where `only_sends`.
+    pub(crate) fn new(out: W, every: Duration, only_sends: bool) -> Self {
         let every_s = i64::try_from(every.as_secs()).unwrap_or(i64::MAX).max(1);
-        Self { out, every_s, next_s: every_s - 1, failed_shown: 0 }
+        Self { out, every_s, next_s: every_s - 1, failed_shown: 0, only_sends }
     }
 }
 
@@ -45,7 +47,7 @@ impl<W: Write> Display for Plain<W> {
         if second >= self.next_s && live.stage != Stage::Finished {
             self.next_s = (second + 1) / self.every_s * self.every_s + self.every_s - 1;
             // A closed pipe must not end the run; the figures are in the run folder.
-            let block = block(live, servers, second, &mut self.failed_shown);
+            let block = block(live, servers, second, self.only_sends, &mut self.failed_shown);
             let _ = self.out.write_all(foreign::lines(&block).as_bytes());
             let _ = self.out.flush();
         }
@@ -53,17 +55,24 @@ impl<W: Write> Display for Plain<W> {
     }
 }
 
-fn block(live: &Live, servers: &[ServerFigures], second: i64, failed_shown: &mut u32) -> String {
+fn block(
+    live: &Live,
+    servers: &[ServerFigures],
+    second: i64,
+    only_sends: bool,
+    failed_shown: &mut u32,
+) -> String {
     let crowd = &live.crowd;
     let [new, checking, connected, disconnected, failed, closed] = crowd.ice;
+    let playing = if only_sends { String::new() } else { format!("{} playing, ", crowd.playing) };
     let mut text = format!(
-        "<Summary> {} s\n  clients    {} of {} intended, {} connected, {} playing, {} failed, {} left\n  \
-         ICE        new {new}, checking {checking}, connected {connected}, disconnected {disconnected}, failed {failed}, closed {closed}\n",
+        "<Summary> {} s\n  {} {} of {} intended, {} connected, {playing}{} failed, {} left\n  \
+         ICE        new {new}, checking {checking}, connected {connected}, completed 0, disconnected {disconnected}, failed {failed}, closed {closed}\n",
         second + 1,
+        if only_sends { "publishers" } else { "clients   " },
         crowd.intended,
         crowd.planned,
         crowd.connected,
-        crowd.playing,
         crowd.failed,
         crowd.left,
     );
@@ -144,6 +153,10 @@ fn kind_lines(name: &str, kind: &KindFigures, second: i64, clients: u32) -> Stri
         let all = spread(kind.fps_spread.as_ref(), |fps| format!("{fps:.1}"));
         text += &format!("             fps {:.1}{source} ({all}), {} freezes\n", fps.p50, kind.freezes);
     }
+    if so_far.key_frames > 0 {
+        let gop = so_far.frames_decodable as f64 / so_far.key_frames as f64;
+        text += &format!("             gop avg {gop:.1} frames\n");
+    }
     if let Some(oven) = &kind.oven_delay_ms {
         text += &format!(
             "             drift since the first packet (what OvenRtcTester calls delay): median {}, {}\n",
@@ -182,7 +195,7 @@ mod tests {
     #[test]
     fn a_block_comes_once_for_every_interval() {
         let mut out = Vec::new();
-        let mut plain = Plain::new(&mut out, Duration::from_secs(5));
+        let mut plain = Plain::new(&mut out, Duration::from_secs(5), false);
         for second in 0..=11 {
             plain.show(&at(second), &[], &[], None);
             plain.show(&at(second), &[], &[], None);
@@ -199,7 +212,7 @@ mod tests {
         live.video.tracks = 1;
         live.video.absolute_delay_basis = Some(CaptureBasis::SenderReport);
         live.video.clock_disagrees_ratio = Some(0.6);
-        let text = block(&live, &[], 0, &mut 0);
+        let text = block(&live, &[], 0, false, &mut 0);
         assert!(text.contains("one-way delay below zero, by RTCP SR (the server's own clock"), "{text}");
         assert!(text.contains("clocks disagree: 60"), "{text}");
     }
@@ -220,6 +233,8 @@ mod tests {
             wire_bytes: 4_000_000,
             packets_received: 4000,
             packets_lost: 10,
+            frames_decodable: 1_200,
+            key_frames: 40,
             ..TrackCounters::default()
         };
         live.video = KindFigures {
@@ -235,10 +250,11 @@ mod tests {
         };
         live.audio = KindFigures { tracks: 4, relative_delay_spread_ms, ..KindFigures::default() };
         live.client_bps = Some(Spread { mean: 1e6, min: 9e5, max: 1.1e6 });
-        let text = block(&live, &[], 59, &mut 0);
+        let text = block(&live, &[], 59, false, &mut 0);
         for figure in [
             "<Summary> 60 s",
-            "new 1, checking 2, connected 3, disconnected 4, failed 5, closed 6",
+            "new 1, checking 2, connected 3, completed 0, disconnected 4, failed 5, closed 6",
+            "gop avg 30.0 frames",
             "delay avg 18 ms max 24 ms min 10 ms",
             "drift since the first packet (what OvenRtcTester calls delay): median 20 ms, avg 20 ms max 30 ms min 10 ms",
             "fps 30.0 (avg 30.0 max 40.0 min 20.0)",
@@ -256,8 +272,18 @@ mod tests {
     #[test]
     fn a_watched_server_has_its_line() {
         let servers = [ServerFigures { name: "sfu".into(), cpu: Some(0.5), ..ServerFigures::default() }];
-        let text = block(&at(0), &servers, 0, &mut 0);
+        let text = block(&at(0), &servers, 0, false, &mut 0);
         assert!(text.contains("  server     CPU 50.0 % of a core, hottest thread –"), "{text}");
+    }
+
+    #[test]
+    fn publishers_are_called_so_and_play_nothing() {
+        let mut live = at(0);
+        (live.crowd.intended, live.crowd.planned, live.crowd.connected) = (3, 3, 2);
+        let text = block(&live, &[], 0, true, &mut 0);
+        assert!(text.contains("  publishers 3 of 3 intended, 2 connected, 0 failed, 0 left\n"), "{text}");
+        let text = block(&live, &[], 0, false, &mut 0);
+        assert!(text.contains("  clients    3 of 3 intended, 2 connected, 0 playing, 0 failed"), "{text}");
     }
 
     #[test]
@@ -266,7 +292,7 @@ mod tests {
         live.crowd.failed = 2;
         live.failures.insert("http_404".into(), 2);
         let mut shown = 0;
-        assert!(block(&live, &[], 0, &mut shown).contains("failures   http_404 2"));
-        assert!(!block(&live, &[], 1, &mut shown).contains("failures   http_404"));
+        assert!(block(&live, &[], 0, false, &mut shown).contains("failures   http_404 2"));
+        assert!(!block(&live, &[], 1, false, &mut shown).contains("failures   http_404"));
     }
 }

@@ -28,9 +28,15 @@ const OBJECTIVES_MAX: usize = 8;
 /// With this many lines, charts get their full height.
 const ROOMY_LINES: u16 = 30;
 
+/// What is shown: at which target, and whether all publish and nobody plays.
+pub(crate) struct Subject {
+    pub(crate) title: String,
+    pub(crate) only_sends: bool,
+}
+
 pub(crate) fn draw(
     frame: &mut Frame<'_>,
-    title: &str,
+    subject: &Subject,
     live: &Live,
     objectives: &[ObjectiveResult],
     servers: &[ServerFigures],
@@ -55,8 +61,8 @@ pub(crate) fn draw(
         Constraint::Length(4),
     ])
     .areas(frame.area());
-    draw_head(frame, head, title, live);
-    draw_crowd(frame, crowd, live);
+    draw_head(frame, head, &subject.title, live);
+    draw_crowd(frame, crowd, live, subject.only_sends);
     draw_charts(frame, charts, live);
     match search {
         Some(search) => draw_search(frame, judged, search),
@@ -144,14 +150,15 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, title: &str, live: &Live) {
     frame.render_widget(Paragraph::new(line), bar);
 }
 
-fn draw_crowd(frame: &mut Frame<'_>, area: Rect, live: &Live) {
+fn draw_crowd(frame: &mut Frame<'_>, area: Rect, live: &Live, only_sends: bool) {
     let crowd = &live.crowd;
     let [new, checking, connected, disconnected, failed, closed] = crowd.ice;
+    let playing = if only_sends { String::new() } else { format!("playing {:>4}  ", crowd.playing) };
     let lines = vec![
         Line::from(vec![
             Span::raw(format!("intended {:>4} of {:<4}  ", crowd.intended, crowd.planned)),
             Span::styled(format!("connected {:>4}  ", crowd.connected), Style::new().fg(ACCENT)),
-            Span::styled(format!("playing {:>4}  ", crowd.playing), Style::new().fg(GOOD)),
+            Span::styled(playing, Style::new().fg(GOOD)),
             figure_if(crowd.failed > 0, format!("failed {:>4}  ", crowd.failed)),
             Span::raw(format!("left {:>4}", crowd.left)),
         ]),
@@ -165,7 +172,10 @@ fn draw_crowd(frame: &mut Frame<'_>, area: Rect, live: &Live) {
             failures(live),
         )),
     ];
-    frame.render_widget(Paragraph::new(lines).block(titled("Crowd")), area);
+    frame.render_widget(
+        Paragraph::new(lines).block(titled(if only_sends { "Publishers" } else { "Crowd" })),
+        area,
+    );
 }
 
 fn failures(live: &Live) -> String {
@@ -362,8 +372,8 @@ mod tests {
 
     fn drawn_with(live: &Live, servers: &[ServerFigures], width: u16, height: u16) -> String {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-        let title = "whep+http://127.0.0.1:7080/whep";
-        terminal.draw(|frame| draw(frame, title, live, &objectives(), servers, None)).unwrap();
+        let subject = Subject { title: "whep+http://127.0.0.1:7080/whep".into(), only_sends: false };
+        terminal.draw(|frame| draw(frame, &subject, live, &objectives(), servers, None)).unwrap();
         let buffer = terminal.backend().buffer().clone();
         (0..height)
             .map(|y| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>())

@@ -11,6 +11,7 @@ use throng_analysis::search::Progress;
 use throng_engine::Live;
 use throng_report::ObjectiveResult;
 
+use super::screen::Subject;
 use super::{Display, screen};
 use crate::person;
 use crate::watched_now::ServerFigures;
@@ -60,13 +61,13 @@ impl Drop for Screen {
 /// The view of a run.
 pub(crate) struct Terminal {
     screen: Screen,
-    title: String,
+    subject: Subject,
 }
 
 impl Terminal {
     /// Takes the terminal.
-    pub(crate) fn take(title: String) -> io::Result<Self> {
-        Ok(Self { screen: Screen::take()?, title })
+    pub(crate) fn take(subject: Subject) -> io::Result<Self> {
+        Ok(Self { screen: Screen::take()?, subject })
     }
 }
 
@@ -78,8 +79,8 @@ impl Display for Terminal {
         servers: &[ServerFigures],
         search: Option<&Progress>,
     ) -> bool {
-        let title = &self.title;
-        self.screen.draw(|frame| screen::draw(frame, title, live, objectives, servers, search));
+        let subject = &self.subject;
+        self.screen.draw(|frame| screen::draw(frame, subject, live, objectives, servers, search));
         Screen::wants_to_leave()
     }
 

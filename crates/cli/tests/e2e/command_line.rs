@@ -54,6 +54,25 @@ fn oven_rtc_testers_flags_run() {
     let ran = run(None, &args).expect_code(0);
     assert!(ran.stderr.contains("<Summary>"), "{ran}");
     assert!(ran.stdout.contains("<Details>"), "{ran}");
+    // Who was connected at the end, before all were told to leave.
+    let ice = "ICE Connection State : New(0), Checking(0) Connected(2) Completed(0) Disconnected(0) Failed(0) Closed(0)\n";
+    assert!(ran.stdout.contains(ice), "{ran}");
+    let gop = ran.stdout.lines().find(|line| line.starts_with("Avg GOP(")).unwrap_or_default();
+    assert!(
+        gop.starts_with("Avg GOP(3") || gop.starts_with("Avg GOP(2"),
+        "a key frame each second: {gop} {ran}"
+    );
+}
+
+#[test]
+fn oven_rtc_testers_flags_are_read_as_go_reads_them() {
+    let stage = Stage::start(None, "127.0.0.1:0", &[]);
+    let target = format!("--url={}", stage.target());
+    let ran =
+        run(None, &["--n=0x2", &target, "--cint=50", "-life", "3", "-n", "1", "--quiet"]).expect_code(0);
+    assert!(ran.stdout.contains("Number of clients : 1\n"), "{ran}");
+    let (code, text) = said(&["-url", &stage.target(), "-n", "0"]);
+    assert!(code == Some(2) && text.contains("from 1 to 1000000"), "{text}");
 }
 
 #[test]

@@ -31,6 +31,7 @@ mod rate;
 mod remote_watch;
 mod stage;
 mod stopped;
+mod streams;
 mod tap;
 mod watch;
 mod watched_run;

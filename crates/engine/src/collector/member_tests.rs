@@ -27,6 +27,7 @@ fn joins_at(at_s: f64, leave_at_s: Option<f64>) -> Join {
     Join {
         participant: ParticipantId(0),
         cohort: CohortId(0),
+        place: 0,
         at: time(at_s),
         leave_at: leave_at_s.map(time),
         others_follow: false,

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use throng_observation::{Failure, FailureReason, Observation, Outcome, Phase};
+use throng_observation::{Failure, FailureReason, Observation, Outcome, Phase, units};
 use throng_protocol::participant::{
     Channel, ChannelError, Input, Open, Opening, Output, Participant, Transmit,
 };
@@ -144,7 +144,8 @@ impl Seat {
             hub.reports.push(Seen::Observed { who: self.who, at: now, observation });
             return Outcome::Completed;
         }
-        let detail = format!("told to leave, it had not said goodbye after {:?}", hub.grace);
+        let grace = units::duration(hub.grace);
+        let detail = format!("told to leave, it had not said goodbye after {grace}");
         Outcome::Failed(Failure::new(FailureReason::SignallingTimeout, detail))
     }
 

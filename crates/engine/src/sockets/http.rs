@@ -210,9 +210,9 @@ async fn exchange(
 }
 
 fn failure(error: &hyper::Error, origin: &Origin) -> ChannelError {
-    let at = format!("{:?}:{}", origin.host, origin.port);
+    let at = format!("{}:{}", origin.host, origin.port);
     if error.is_incomplete_message() || error.is_closed() || error.is_canceled() {
-        ChannelError::ClosedByPeer(None)
+        ChannelError::Unanswered
     } else if error.is_parse() {
         ChannelError::Protocol(format!("HTTP from {at}: {error}"))
     } else {

@@ -1,6 +1,7 @@
 //! Opens TCP and TLS connections: name pinned, address checked against the guard, local address chosen, each step
 //! timed.
 
+use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
@@ -11,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
+use throng_observation::units;
 use throng_protocol::participant::{ChannelError, Opening};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpSocket, TcpStream};
@@ -25,6 +27,17 @@ use crate::config::Reach;
 pub(crate) enum Host {
     Name(String),
     Ip(IpAddr),
+}
+
+impl fmt::Display for Host {
+    /// As a URL writes it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => f.write_str(name),
+            Self::Ip(IpAddr::V4(ip)) => ip.fmt(f),
+            Self::Ip(IpAddr::V6(ip)) => write!(f, "[{ip}]"),
+        }
+    }
 }
 
 impl Host {
@@ -80,7 +93,8 @@ impl Dialler {
     ) -> Result<(Pipe, Opening), ChannelError> {
         let dialling = self.dial_unhurried(source, host, port, tls);
         tokio::time::timeout(self.timeout, dialling).await.unwrap_or_else(|_| {
-            Err(ChannelError::Tcp(format!("not connected to {host:?}:{port} within {:?}", self.timeout)))
+            let within = units::duration(self.timeout);
+            Err(ChannelError::Tcp(format!("not connected to {host}:{port} within {within}")))
         })
     }
 

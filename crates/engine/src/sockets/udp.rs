@@ -100,7 +100,15 @@ impl DatagramSocket {
         let socket = UdpSocket::from(socket);
         let port = socket.local_addr()?.port();
         let locals = ips.iter().map(|ip| SocketAddr::new(*ip, port)).collect();
-        Ok(Self { socket, locals, is_dual, allowed: None, dropped_so_far: 0, arrived_at: None, resumed: None })
+        Ok(Self {
+            socket,
+            locals,
+            is_dual,
+            allowed: None,
+            dropped_so_far: 0,
+            arrived_at: None,
+            resumed: None,
+        })
     }
 
     /// Its addresses, the likeliest first.

@@ -4,7 +4,7 @@ use futures_util::{SinkExt, StreamExt};
 use http::HeaderValue;
 use http::header::{HeaderName, SEC_WEBSOCKET_PROTOCOL, USER_AGENT};
 use std::net::IpAddr;
-use throng_protocol::participant::{ChannelError, Message, Opening};
+use throng_protocol::participant::{ChannelError, Close, Message, Opening};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
@@ -15,6 +15,9 @@ use super::{Dialler, Host, Pipe};
 
 /// The longest message taken from a server.
 const MESSAGE_BYTES_MAX: usize = 1 << 20;
+
+/// So much of the body of a refused upgrade is kept: more than is shown of it.
+const WORDS_BYTES_MAX: usize = 1024;
 
 /// Read at a time. Most of what servers say is shorter; for a longer message the buffer grows.
 const READ_BYTES: usize = 1024;
@@ -91,7 +94,11 @@ impl WebSocket {
                 }
                 Some(Ok(tungstenite::Message::Binary(bytes))) => return Ok(Message::Binary(bytes.into())),
                 Some(Ok(tungstenite::Message::Close(frame))) => {
-                    return Err(ChannelError::ClosedByPeer(frame.map(|frame| frame.code.into())));
+                    let close = |frame: tungstenite::protocol::CloseFrame| Close {
+                        code: frame.code.into(),
+                        reason: frame.reason.as_str().to_owned(),
+                    };
+                    return Err(ChannelError::ClosedByPeer(frame.map(close)));
                 }
                 Some(Ok(_)) => {}
                 Some(Err(error)) => return Err(failure(error)),
@@ -122,7 +129,11 @@ impl WebSocket {
 
 fn failure(error: Error) -> ChannelError {
     match error {
-        Error::Http(response) => ChannelError::Status(response.status().as_u16()),
+        Error::Http(response) => {
+            let body = response.body().as_deref().unwrap_or_default();
+            let body = body.get(..WORDS_BYTES_MAX).unwrap_or(body);
+            ChannelError::Status(response.status().as_u16(), String::from_utf8_lossy(body).into_owned())
+        }
         Error::Io(e) => ChannelError::Tcp(e.to_string()),
         Error::Tls(e) => ChannelError::Tls(e.to_string()),
         Error::ConnectionClosed | Error::AlreadyClosed => ChannelError::ClosedByPeer(None),

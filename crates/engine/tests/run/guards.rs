@@ -50,6 +50,7 @@ fn stopping_offers_no_more_joins_and_counts_only_those_that_were_due() {
         .map(|n| Join {
             participant: ParticipantId(n),
             cohort: CohortId(0),
+            place: n,
             at: RunTime(i64::from(n) * 100_000),
             leave_at: None,
             others_follow: false,

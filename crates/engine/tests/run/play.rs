@@ -30,6 +30,7 @@ pub(crate) fn play(asks: Vec<Ask>, every_ms: i64, for_ms: i64, change: impl FnOn
         .map(|n| Join {
             participant: ParticipantId(n),
             cohort: CohortId(0),
+            place: n,
             at: RunTime(i64::from(n) * every_ms * 1000),
             leave_at: None,
             others_follow: false,

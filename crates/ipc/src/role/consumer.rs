@@ -89,7 +89,10 @@ fn drain(
         if received == Received::Closed {
             return Err(TransportError::Library {
                 doing: "receiving",
-                reason: format!("the producer's side closed after frame {:?}", tally.next),
+                reason: {
+                    let next: Vec<String> = tally.next.iter().map(u64::to_string).collect();
+                    format!("the producers' side closed, where frame {} was next", next.join(", "))
+                },
             });
         }
     }

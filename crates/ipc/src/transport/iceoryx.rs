@@ -36,8 +36,8 @@ pub(super) fn wire(wiring: &mut Wiring) -> Result<(), TransportError> {
     Ok(())
 }
 
-fn failed(error: impl core::fmt::Debug) -> TransportError {
-    TransportError::Library { doing: "using iceoryx2", reason: format!("{error:?}") }
+fn failed(error: impl core::fmt::Display) -> TransportError {
+    TransportError::Library { doing: "using iceoryx2", reason: error.to_string() }
 }
 
 fn node() -> Result<Node<Service>, TransportError> {

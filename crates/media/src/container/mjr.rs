@@ -118,7 +118,7 @@ fn codec(json: &[u8], offset: usize) -> Result<Codec, MjrError> {
     let name = header["c"].as_str().unwrap_or_default();
     match Codec::from_name(name) {
         Codec::Other => {
-            Err(MjrError::Header { offset, detail: format!("codec {name:?} is none that throng can send") })
+            Err(MjrError::Header { offset, detail: format!("codec `{name}` is none that throng can send") })
         }
         codec => Ok(codec),
     }

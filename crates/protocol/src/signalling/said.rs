@@ -5,25 +5,13 @@ use serde::de::DeserializeOwned;
 use throng_observation::{Failure, FailureReason};
 
 use crate::participant::Message;
+pub(super) use crate::words::excerpt;
 
 /// The largest signalling message or body taken in. Offers of a hundred media sections stay under 300 kB.
 pub(super) const MESSAGE_BYTES_MAX: usize = 1 << 20;
 
 /// How many candidates, or ICE servers, one message may carry; the rest is dropped and said.
 pub(super) const LIST_MAX: usize = 64;
-
-/// How many characters of a server's words are shown.
-const EXCERPT_CHARS_MAX: usize = 200;
-
-/// The beginning of `text` on one line, at most 200 characters, control characters as spaces.
-pub(super) fn excerpt(text: &str) -> String {
-    let mut short: String =
-        text.trim().chars().take(EXCERPT_CHARS_MAX).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if text.trim().chars().nth(EXCERPT_CHARS_MAX).is_some() {
-        short.push('…');
-    }
-    short
-}
 
 /// A failure because `server` broke its protocol.
 pub(super) fn broken(server: &str, what: impl std::fmt::Display) -> Failure {
@@ -84,12 +72,6 @@ pub(super) fn candidate(written: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_excerpt_is_one_short_line() {
-        assert_eq!(excerpt("  a\r\nb\u{7}c "), "a  b c");
-        assert_eq!(excerpt(&"é".repeat(500)).chars().count(), EXCERPT_CHARS_MAX + 1);
-    }
 
     #[test]
     fn a_candidate_is_brought_to_one_form() {

@@ -42,6 +42,22 @@ pub(super) fn read(sdp: &str) -> Vec<Section> {
     sections
 }
 
+/// What to write for another codec than that of the picture that `offer` sends; `None` where there is no other to send.
+pub(crate) fn codec_to_try(offer: &str) -> Option<String> {
+    let picture = offer.split("\nm=").find(|section| section.starts_with("video"))?;
+    let offers = |name: &str| {
+        let maps =
+            picture.lines().filter_map(|line| line.trim_end().strip_prefix("a=rtpmap:")?.split_once(' '));
+        maps.into_iter()
+            .any(|(_, codec)| codec.split('/').next().is_some_and(|codec| codec.eq_ignore_ascii_case(name)))
+    };
+    match (offers("VP8"), offers("H264")) {
+        (true, false) => Some("the offer has VP8 alone, try publish.codec = \"h264\"".to_owned()),
+        (false, true) => Some("the offer has H.264 alone, try publish.codec = \"vp8\"".to_owned()),
+        _ => None,
+    }
+}
+
 fn attribute_of(section: &mut Section, attribute: &str) {
     let (name, value) = attribute.split_once(':').unwrap_or((attribute, ""));
     let short = |text: &str| text.chars().take(128).collect::<String>();

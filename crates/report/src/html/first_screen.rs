@@ -8,6 +8,7 @@ use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
 use super::markup::escape;
 use crate::health::{self, Share};
 use crate::summary::{RunOutcome, Summary};
+use crate::who::Who;
 
 pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
     let key = match summary.outcome {
@@ -77,11 +78,25 @@ fn figures(summary: &Summary) -> String {
                 format!("at most {} at once", crowd.connected_max),
                 format!("{} joins in all, {} failed", crowd.intended, crowd.failed),
             ),
-            None => (
-                "viewers playing",
-                format!("{} of {}", crowd.playing, crowd.intended),
-                format!("{} connected, {} failed", crowd.connected, crowd.failed),
-            ),
+            None => match Who::of(summary) {
+                Who { viewers: 0, publishers: publishers @ 1.. } => (
+                    "publishers connected",
+                    format!("{} of {publishers}", crowd.connected),
+                    format!("{} failed", crowd.failed),
+                ),
+                Who { viewers, publishers } => {
+                    let beside = if publishers > 0 {
+                        format!(", beside {publishers} who publish")
+                    } else {
+                        String::new()
+                    };
+                    (
+                        "viewers playing",
+                        format!("{} of {viewers}", crowd.playing),
+                        format!("{} connected, {} failed{beside}", crowd.connected, crowd.failed),
+                    )
+                }
+            },
         },
         (
             "received",

@@ -10,6 +10,7 @@ use throng_observation::{MediaKind, TrackCounters};
 use super::markup::{AFTER_THE_END, NEVER, escape, table};
 use crate::figures::loss_ratio;
 use crate::summary::{Media, Summary};
+use crate::who::Who;
 
 /// How many of the worst participants are listed.
 pub(crate) const WORST_MAX: usize = 10;
@@ -79,14 +80,19 @@ fn failures(summary: &Summary) -> String {
         out.push_str(&bar(reason, *count as f64 / most, &count.to_string(), 2));
     }
     out.push_str("</div>");
+    let who = Who::of(summary);
     let rows: Vec<_> = summary
         .failure_examples
         .iter()
         .map(|e| {
-            vec![e.reason.clone(), e.count.to_string(), format!("viewer {}: {}", e.participant, e.detail)]
+            vec![
+                e.reason.clone(),
+                e.count.to_string(),
+                format!("{} {}: {}", who.one(), e.participant, e.detail),
+            ]
         })
         .collect();
-    out.push_str(&table(&["reason", "viewers", "for example"], &rows));
+    out.push_str(&table(&["reason", who.many(), "for example"], &rows));
     out
 }
 
@@ -94,13 +100,16 @@ fn events(run: &RunData, summary: &Summary) -> String {
     if summary.events.is_empty() {
         return String::new();
     }
+    let noun = Who::of(summary).one();
     let rows: Vec<_> = summary
         .events
         .iter()
         .map(|(kind, count)| {
             let first = run.events.iter().find(|event| event.kind == *kind);
             let example = first.map_or_else(String::new, |event| match event.participant {
-                Some(who) => format!("{:.1} s, viewer {}: {}", event.at.as_secs_f64(), who.0, event.detail),
+                Some(who) => {
+                    format!("{:.1} s, {noun} {}: {}", event.at.as_secs_f64(), who.0, event.detail)
+                }
                 None => format!("{:.1} s: {}", event.at.as_secs_f64(), event.detail),
             });
             vec![kind.replace('_', " "), count.to_string(), example]

@@ -112,7 +112,9 @@ impl Member<'_> {
 impl<'a> Matrix<'a> {
     /// The matrix of a run; `None` where nobody received anybody by name and nobody sent.
     pub(crate) fn of(run: &'a RunData) -> Option<Self> {
-        if run.sent.is_empty() {
+        // Who publishes at a URL of its own is no member of what the others receive.
+        let is_split = |scenario: Scenario| scenario.crowd.iter().any(|cohort| cohort.target.is_some());
+        if run.sent.is_empty() || scenario(run).is_some_and(is_split) {
             return None;
         }
         let roles = roles(run);

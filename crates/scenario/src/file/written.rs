@@ -4,14 +4,14 @@ use super::{
     ArrivalFile, AudioFile, BitRate, BurstFile, CanaryFile, CapsFile, CohortFile, Duration, File, Layer,
     LayerStep, LayersFile, MomentFile, Nothing, OneOrMany, OutputFile, PoissonFile, ProfileFile,
     ProfileTable, PublishFile, PublishTable, Rate, RunFile, StayFile, StayTable, StreamFile, SubscribeFile,
-    SubscribeTable, TapFile, TappedFile, TargetFile, WatchFile, Whom, conference,
+    SubscribeTable, TapFile, TappedFile, TargetFile, WatchFile, Whom, conference, streams,
 };
 use crate::arrival::ArrivalKind;
 use crate::churn::StayTime;
 use crate::role::{Role, Subscribe};
 use crate::scenario::{Caps, Cohort, Scenario};
 use crate::tap::Tapped;
-use crate::target::Transport;
+use crate::target::{Target, Transport};
 use crate::units::{write_bit_rate, write_duration};
 use crate::watch::{Moment, ProfileWish, Watch, Watched};
 
@@ -157,6 +157,8 @@ fn cohort(cohort: &Cohort) -> CohortFile {
             StayFile::Table(StayTable { exactly, mean, seed, rejoin: stay.rejoin })
         }),
         source_ips: cohort.source_ips.iter().map(ToString::to_string).collect(),
+        url: cohort.target.as_ref().map(Target::display),
+        streams: cohort.streams.as_ref().map(streams::streams),
         publish: cohort.role.as_ref().map(publish),
         subscribe: cohort.role.as_ref().map(|role| {
             if role.video == role.audio {

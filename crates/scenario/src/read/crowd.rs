@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::fields::{Fields, Reader};
 use super::tree::{Node, Span, Value};
-use super::{is_text, place_of, ranges, role};
+use super::{is_text, place_of, ranges, role, way};
 use crate::arrival::{ArrivalKind, Burst, Every, Poisson, Ramp};
 use crate::churn::{Reconnect, Stay, StayTime};
 use crate::scenario::Cohort;
@@ -16,12 +16,21 @@ const COHORTS_MAX: usize = 100;
 /// More participants than one run could hold in memory.
 pub(super) const SIZE_MAX: u64 = 1_000_000;
 /// Seeds that TOML can write.
-const SEED_MAX: u64 = i64::MAX as u64;
+pub(super) const SEED_MAX: u64 = i64::MAX as u64;
 
-/// Places of sizes, arrivals and stays by cohort.
-pub(super) type CrowdPlaces = (Vec<Option<Span>>, Vec<Option<Span>>, Vec<Option<Span>>);
+/// Places of sizes, arrivals and stays by cohort, and of own URLs and streams.
+pub(super) type CrowdPlaces = (Vec<Option<Span>>, Vec<Option<Span>>, Vec<Option<Span>>, Vec<WayPlaces>);
 
-pub(super) fn crowd(reader: &mut Reader, top: &mut Fields<'_>) -> (Vec<Cohort>, CrowdPlaces) {
+/// Where a cohort says its own URL, and its streams.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct WayPlaces {
+    pub(super) cohort: Option<Span>,
+    pub(super) url: Option<Span>,
+    pub(super) streams: Option<Span>,
+}
+
+/// Reads `[crowd]`; a cohort without a name is called `usual`.
+pub(super) fn crowd(reader: &mut Reader, top: &mut Fields<'_>, usual: &str) -> (Vec<Cohort>, CrowdPlaces) {
     let mut cohorts: Vec<Cohort> = Vec::new();
     let mut places = CrowdPlaces::default();
     let Some(node) = top.get("crowd") else {
@@ -41,7 +50,7 @@ pub(super) fn crowd(reader: &mut Reader, top: &mut Fields<'_>) -> (Vec<Cohort>, 
     for (index, item) in items.iter().enumerate() {
         let path = if is_list { path_of(item, index) } else { "crowd".into() };
         let Some(mut fields) = reader.table(item, &path, "a table `[crowd]`") else { continue };
-        let default_name = if items.len() > 1 { format!("crowd {}", index + 1) } else { "viewers".into() };
+        let default_name = if items.len() > 1 { format!("crowd {}", index + 1) } else { usual.into() };
         let name_node = fields.get("name");
         let name = name_node.and_then(|node| reader.text(node, &path, "text")).unwrap_or(default_name);
         let is_short = (1..=64).contains(&name.chars().count()) && !name.chars().any(char::is_control);
@@ -56,6 +65,8 @@ pub(super) fn crowd(reader: &mut Reader, top: &mut Fields<'_>) -> (Vec<Cohort>, 
         places.0.push(place_of(fields.get("size")).or(Some(item.span)));
         places.1.push(place_of(fields.get("arrival")).or(Some(item.span)));
         places.2.push(place_of(fields.get("stay")));
+        let (url, streams) = (place_of(fields.get("url")), place_of(fields.get("streams")));
+        places.3.push(WayPlaces { cohort: Some(item.span), url, streams });
         cohorts.extend(cohort(reader, &mut fields, name));
         reader.finish(&fields);
     }
@@ -88,9 +99,12 @@ fn cohort(reader: &mut Reader, fields: &mut Fields<'_>, name: String) -> Option<
     let stay_path = fields.path_of("stay");
     let stay = fields.get("stay").and_then(|node| stay(reader, node, &stay_path));
     let source_ips = ranges(reader, fields);
+    let url_path = fields.path_of("url");
+    let target = fields.get("url").and_then(|node| way::target(reader, node, &url_path));
+    let streams = way::streams(reader, fields);
     let role = role::role(reader, fields);
     let reconnect = reconnect(reader, fields);
-    Some(Cohort { name, size: size?, arrival: arrival?, stay, source_ips, role, reconnect })
+    Some(Cohort { name, size: size?, arrival: arrival?, stay, source_ips, streams, target, role, reconnect })
 }
 
 fn reconnect(reader: &mut Reader, cohort: &mut Fields<'_>) -> Option<Reconnect> {

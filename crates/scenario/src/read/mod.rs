@@ -24,6 +24,7 @@ mod tests;
 mod watch;
 #[cfg(test)]
 mod watch_tests;
+mod way;
 
 /// What may stand at the top of the file.
 const TOP_KEYS: [&str; 12] = [
@@ -73,7 +74,9 @@ fn read(text: &str, overrides: &[Override], may_lack_secrets: bool) -> Result<Sc
     }
     let mut fields = Fields::new("", None, &root);
     let target = target(&mut reader, &mut fields, written_for.as_deref());
-    let (crowd, crowd_places) = crowd::crowd(&mut reader, &mut fields);
+    let sends = target.as_ref().is_some_and(|target| target.protocol() == Protocol::Whip);
+    let usual = if sends { "publishers" } else { "viewers" };
+    let (mut crowd, crowd_places) = crowd::crowd(&mut reader, &mut fields, usual);
     let (run, run_places) = run(&mut reader, &mut fields);
     let (stream, video) = stream(&mut reader, &mut fields);
     let talk = conference::talk(&mut reader, &mut fields);
@@ -91,9 +94,10 @@ fn read(text: &str, overrides: &[Override], may_lack_secrets: bool) -> Result<Sc
     let Some(target) = target.filter(|_| reader.is_clean()) else {
         return Err(ScenarioError { problems: reader.into_problems() });
     };
+    let (size, arrival, stay, ways) = crowd_places;
+    way::check(&mut reader, &target, &mut crowd, &ways);
     let scenario =
         Scenario { target, crowd, run, stream, talk, room, watch, tap, canary, objectives, output, caps };
-    let (size, arrival, stay) = crowd_places;
     let (duration, warm_up) = run_places;
     watch::check(&mut reader, &scenario.watch, scenario.run.duration, watch_place);
     canary::check(&mut reader, &scenario, canary_place);
@@ -139,52 +143,38 @@ fn target(reader: &mut Reader, top: &mut Fields<'_>, written_for: Option<&str>) 
         .and_then(|name| Transport::from_name(&name));
     reader.finish(&fields);
     let node = url?;
-    let text = reader.text(node, "target.url", "a URL such as \"janus+ws://127.0.0.1:8188/streaming/1\"")?;
-    match Target::parse(&text) {
-        Ok(target) => {
-            let host = host_of(&target);
-            let secrets = [
-                ("token", token_node.filter(|_| token.is_some())),
-                ("api_secret", secret_node.filter(|_| api_key.is_some())),
-            ];
-            for (key, secret) in secrets {
-                if let (Some(of_file), Some(written_for)) =
-                    (secret.filter(|n| n.span.source == 0), written_for)
-                    && host != written_for
-                {
-                    let message =
-                        format!("`target.{key}` was written for {written_for} and would go to {host}");
-                    let mend = format!(
-                        "add --set target.{key}=… with that for this host, or --set target.{key}= for none"
-                    );
-                    let span = if node.span.source == 0 { of_file.span } else { node.span };
-                    reader.fail(Some(span), message, mend);
-                }
-            }
-            check_access(reader, node, &target, api_key.as_ref(), token.is_some());
-            if rooms > 1 && !target.is_conference() {
-                let message = format!("`target.rooms`: {} has no rooms", target.protocol().name());
-                let mend =
-                    "remove it, or aim at a conference: janus+ws://HOST:8188/videoroom/ROOM, livekit+ws://…";
-                reader.fail(rooms_node.map(|node| node.span), message, mend);
-            }
-            let transport = transport.unwrap_or(target.transport);
-            if transport == Transport::Relay && !target.may_have_relay() {
-                let message =
-                    format!("`target.transport`: participants on {} use no relay", target.protocol().name());
-                let mend = "remove it: relays are used on OvenMediaEngine and by WHEP";
-                reader.fail(transport_node.map(|node| node.span), message, mend);
-            }
-            Some(Target { token, api_key, rooms, allow, tls_insecure, transport, ..target })
-        }
-        Err(error) => {
-            let error = error.to_string();
-            let (message, mend) =
-                error.split_once("; ").or_else(|| error.split_once(": ")).unwrap_or((&error, ""));
-            reader.fail(Some(node.span), format!("`target.url`: {message}"), mend);
-            None
+    let target = way::target(reader, node, "target.url")?;
+    let host = host_of(&target);
+    let secrets = [
+        ("token", token_node.filter(|_| token.is_some())),
+        ("api_secret", secret_node.filter(|_| api_key.is_some())),
+    ];
+    for (key, secret) in secrets {
+        if let (Some(of_file), Some(written_for)) = (secret.filter(|n| n.span.source == 0), written_for)
+            && host != written_for
+        {
+            let message = format!("`target.{key}` was written for {written_for} and would go to {host}");
+            let mend =
+                format!("add --set target.{key}=… with that for this host, or --set target.{key}= for none");
+            let span = if node.span.source == 0 { of_file.span } else { node.span };
+            reader.fail(Some(span), message, mend);
         }
     }
+    check_access(reader, Some(node.span), &target, api_key.as_ref(), token.is_some());
+    if rooms > 1 && !target.has_rooms() {
+        let message = format!("`target.rooms`: {} has no rooms", target.protocol().name());
+        let mend = "remove it, number them by {room} in the URL, or aim at a conference: \
+                    janus+ws://HOST:8188/videoroom/ROOM, livekit+ws://…";
+        reader.fail(rooms_node.map(|node| node.span), message, mend);
+    }
+    let transport = transport.unwrap_or(target.transport);
+    if transport == Transport::Relay && !target.may_have_relay() {
+        let message =
+            format!("`target.transport`: participants on {} use no relay", target.protocol().name());
+        let mend = "remove it: relays are used on OvenMediaEngine and by WHEP";
+        reader.fail(transport_node.map(|node| node.span), message, mend);
+    }
+    Some(Target { token, api_key, rooms, allow, tls_insecure, transport, ..target })
 }
 
 /// LiveKit's API key, its secret, and the room that a WHIP URL does not name.
@@ -213,7 +203,7 @@ fn api_key(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<ApiKey> {
 /// Whether the protocol can use what makes tokens, and has what it needs.
 fn check_access(
     reader: &mut Reader,
-    place: &Node,
+    place: Option<Span>,
     target: &Target,
     api_key: Option<&ApiKey>,
     has_token: bool,
@@ -235,7 +225,7 @@ fn check_access(
         (Protocol::LiveKit | Protocol::Whip, ..) | (_, None, _) => return,
         (_, Some(_), false) => ("only LiveKit knows API keys", "remove target.api_key and target.api_secret"),
     };
-    reader.fail(Some(place.span), message, mend);
+    reader.fail(place, message, mend);
 }
 
 fn token(reader: &mut Reader, node: &Node, path: &str) -> Option<TokenSource> {

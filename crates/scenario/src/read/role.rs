@@ -83,6 +83,16 @@ fn publish(reader: &mut Reader, node: &Node, path: &str) -> Option<Publish> {
     let audio = audio_file.is_some() || reader.boolean(&mut fields, "audio").unwrap_or(true);
     let adapts = reader.boolean(&mut fields, "adapt").unwrap_or(true);
     reader.finish(&fields);
+    let has_picture = video.is_some() || video_file.is_some() || !simulcast.is_empty();
+    if let Some(codec) = codec.filter(|_| !has_picture && reader.is_clean()) {
+        // The test card, unless a file is meant: only that comes in other codecs.
+        let video = if matches!(codec.name(), "vp8" | "h264") { "240p" } else { "FILE" };
+        let message =
+            format!("`{path}.codec` is that of a picture, and no picture is sent: `video` is missing");
+        let mend = format!("add video = \"{video}\", or remove codec to send sound alone");
+        reader.fail(codec_span, message, mend);
+        return None;
+    }
     let codec = match codec.map(MediaCodec::codec) {
         None | Some(Codec::Vp8) => Codec::Vp8,
         Some(Codec::H264) => Codec::H264,

@@ -2,7 +2,6 @@
 
 mod resource;
 
-use std::convert::Infallible;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,8 +15,10 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::sync::watch;
 
+use crate::config::Manner;
 use crate::peer::Role;
 use crate::room::Room;
+use crate::srs;
 
 /// Longest body of a request, bytes: ten times what a browser offers.
 const BODY_MAX: usize = 64 * 1024;
@@ -69,8 +70,22 @@ pub(crate) async fn serve(
     }
 }
 
-async fn answer(room: &Room, request: Request<Incoming>) -> Result<Answer, Infallible> {
+/// A request that gets no answer: the connection is closed.
+#[derive(Debug, thiserror::Error)]
+#[error("closed without an answer, in the manner of another server")]
+struct Silence;
+
+async fn answer(room: &Room, request: Request<Incoming>) -> Result<Answer, Silence> {
+    let is_srs = room.config.manner.is_srs();
     let mut response = route(room, request).await;
+    if room.config.manner == Manner::SrsSilent && !response.status().is_success() {
+        return Err(Silence);
+    }
+    if is_srs {
+        // For each session SRS uses a short connection.
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("Close"));
+        response.headers_mut().insert(header::SERVER, HeaderValue::from_static("SRS/7.0.121(Kai)"));
+    }
     // Players live on other origins.
     let headers = response.headers_mut();
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
@@ -94,6 +109,8 @@ async fn route(room: &Room, request: Request<Incoming>) -> Answer {
         "/stats" => {
             known("application/json", serde_json::to_string_pretty(&room.stats()).unwrap_or_default())
         }
+        srs::WHEP if room.config.manner.is_srs() => resource::of_srs(room, Role::Viewer, request).await,
+        srs::WHIP if room.config.manner.is_srs() => resource::of_srs(room, Role::Publisher, request).await,
         "/whep" => resource::endpoint(room, Role::Viewer, request).await,
         "/whip" => resource::endpoint(room, Role::Publisher, request).await,
         other => {
@@ -113,6 +130,7 @@ fn front_page(room: &Room) -> String {
         "throng stage {}: a small media server to be filled.\n\n\
          POST /whep    view (WHEP); ?card=standard or ?card=low picks the test card\n\
          POST /whip    publish (WHIP); while nobody does, the test card plays\n\
+         \x20             ?stream=NAME, with either: one of several streams, each with a publisher\n\
          GET  /player  view in a browser\n\
          GET  /stats   counters, JSON\n\n\
          {} worker(s), room for {} viewers\n",

@@ -8,6 +8,7 @@ use super::{Answer, body_of, not_allowed, preflight, reply, text, with};
 use crate::config::Card;
 use crate::peer::{OfferError, Role, is_candidate};
 use crate::room::{Refusal, Room, Trickle, Welcome};
+use crate::srs;
 
 const SDP: &str = "application/sdp";
 const SDP_FRAGMENT: &str = "application/trickle-ice-sdpfrag";
@@ -27,17 +28,18 @@ pub(super) async fn endpoint(room: &Room, role: Role, request: Request<Incoming>
     let Some(card) = wanted_card(&request, room.config.card) else {
         return text(StatusCode::BAD_REQUEST, "card is standard or low");
     };
+    let stream = parameter(&request, "stream").unwrap_or_default();
     let offer = match body_of(request).await {
         Ok(offer) => offer,
         Err(refusal) => return refusal,
     };
-    match room.welcome(role, card, &offer) {
+    match room.welcome(role, card, &stream, &offer) {
         Ok(welcome) => created(role, welcome),
         Err(refusal) => {
             let status = match &refusal {
                 Refusal::Offer(OfferError::Malformed(_)) => StatusCode::BAD_REQUEST,
-                Refusal::Offer(OfferError::NoMedia) => StatusCode::UNPROCESSABLE_ENTITY,
-                Refusal::Full(_) => StatusCode::SERVICE_UNAVAILABLE,
+                Refusal::Offer(OfferError::NoMedia | OfferError::Section) => StatusCode::UNPROCESSABLE_ENTITY,
+                Refusal::Full(_) | Refusal::Streams => StatusCode::SERVICE_UNAVAILABLE,
                 Refusal::Occupied => StatusCode::CONFLICT,
             };
             let response = text(status, &refusal);
@@ -46,6 +48,45 @@ pub(super) async fn endpoint(room: &Room, role: Role, request: Request<Incoming>
             } else {
                 response
             }
+        }
+    }
+}
+
+/// `/rtc/v1/whip/` and `/rtc/v1/whep/` of SRS: an offer for the stream that the query names, or the end of a session.
+pub(super) async fn of_srs(room: &Room, role: Role, request: Request<Incoming>) -> Answer {
+    let query = request.uri().query().unwrap_or_default().to_owned();
+    match *request.method() {
+        Method::DELETE => {
+            let session = parameter(&request, "session").unwrap_or_default();
+            room.leave(role, &session);
+            return reply(StatusCode::OK, SDP, "");
+        }
+        Method::POST => {}
+        _ => return text(StatusCode::BAD_REQUEST, "5043: RtcInvalidSdp"),
+    }
+    let offer = match body_of(request).await {
+        Ok(offer) => offer,
+        Err(refusal) => return refusal,
+    };
+    let stream = srs::stream(&query);
+    match room.welcome(role, room.config.card, &stream, &offer) {
+        Ok(Welcome { id, etag, answer }) => {
+            let path = if role == Role::Publisher { srs::WHIP } else { srs::WHEP };
+            let token = etag.trim_matches('"');
+            let location: String =
+                url::form_urlencoded::Serializer::for_suffix(format!("{path}?"), path.len() + 1)
+                    .extend_pairs([
+                        ("action", "delete"),
+                        ("token", token),
+                        ("stream", stream.as_str()),
+                        ("session", id.as_str()),
+                    ])
+                    .finish();
+            with(reply(StatusCode::CREATED, SDP, answer), header::LOCATION, &location)
+        }
+        Err(refusal) => {
+            let (status, body) = srs::refusal(&refusal);
+            reply(status, "text/plain; charset=utf-8", body)
         }
     }
 }
@@ -113,11 +154,14 @@ fn created(role: Role, welcome: Welcome) -> Answer {
 
 /// What `?card=` names, or `unasked` without it; `None` when there is no such card.
 fn wanted_card(request: &Request<Incoming>, unasked: Card) -> Option<Card> {
+    parameter(request, "card").map_or(Some(unasked), |name| Card::from_name(&name))
+}
+
+/// A parameter of the query.
+fn parameter(request: &Request<Incoming>, name: &str) -> Option<String> {
     let query = request.uri().query().unwrap_or_default();
-    match url::form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == "card") {
-        Some((_, name)) => Card::from_name(&name),
-        None => Some(unasked),
-    }
+    let mut pairs = url::form_urlencoded::parse(query.as_bytes());
+    pairs.find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
 }
 
 fn refuse(room: &Room, headers: &HeaderMap, content_type: &str) -> Option<Answer> {

@@ -65,6 +65,21 @@ pub(crate) fn offer() -> String {
     rtc_with_offer("127.0.0.1:40000".parse().unwrap()).1
 }
 
+/// A publisher's offer of sound and a picture of that codec, that nobody will follow up.
+pub(crate) fn publishers_offer(codec: &str) -> String {
+    let mut rtc = RtcConfig::new()
+        .clear_codecs()
+        .enable_h264(codec == "H264")
+        .enable_vp8(codec == "VP8")
+        .enable_opus(true, false)
+        .build(Instant::now());
+    rtc.add_local_candidate(Candidate::host("127.0.0.1:40000".parse().unwrap(), "udp").unwrap());
+    let mut changes = rtc.sdp_api();
+    changes.add_media(MediaKind::Video, Direction::SendOnly, None, None, None);
+    changes.add_media(MediaKind::Audio, Direction::SendOnly, None, None, None);
+    changes.apply().unwrap().0.to_sdp_string()
+}
+
 /// What a viewer saw.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {

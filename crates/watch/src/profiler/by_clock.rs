@@ -119,7 +119,7 @@ impl Count {
         let Names { frames: of_place, limits } = named.unwrap_or_else(|_| Names {
             frames: places
                 .iter()
-                .map(|place| Frame { symbol: format!("{place:?}"), module: String::new() })
+                .map(|place| Frame { symbol: place.to_string(), module: String::new() })
                 .collect(),
             limits: vec!["functions have no names: reading them broke; this is a fault of throng".to_owned()],
         });

@@ -2,6 +2,7 @@
 //! meaning may end; names are found when sampling is over.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
 use super::perf::{Ids, Sample};
@@ -25,6 +26,17 @@ pub(crate) enum Place {
     Anonymous { process: u32, address: u64 },
     /// Where nothing is known to be.
     Unknown,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Kernel(address) => write!(f, "kernel {address:#x}"),
+            Self::Image { image, offset } => write!(f, "file {image}, offset {offset:#x}"),
+            Self::Anonymous { process, address } => write!(f, "process {process}, address {address:#x}"),
+            Self::Unknown => f.write_str("unknown"),
+        }
+    }
 }
 
 /// A thread, under a name it had.

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use throng_observation::host::{HostEventKind, catalogue as metric};
+use throng_observation::units::duration;
 
 use crate::charge::{Charged, Purpose, Spent, process_cpu};
 use crate::find::{Finder, Found, command_line};
@@ -420,14 +421,15 @@ impl Sampler {
             Change::Raise(pace) => (HostEventKind::Watcher, pace, "less than half of"),
         };
         self.pace = pace;
-        let fast = pace
-            .fast
-            .map_or_else(|| "nothing more in between".into(), |fast| format!("the hot things each {fast:?}"));
+        let fast = pace.fast.map_or_else(
+            || "nothing more in between".into(),
+            |fast| format!("the hot things each {}", duration(fast)),
+        );
         let detail = format!(
-            "reading cost {:.1} % of a core, {compared} the {:.1} % allowed: everything is read each {:?}, {fast}",
+            "reading cost {:.1} % of a core, {compared} the {:.1} % allowed: everything is read each {}, {fast}",
             cost * 100.0,
             self.settings.cpu_max * 100.0,
-            pace.slow,
+            duration(pace.slow),
         );
         self.out.event(now, kind, detail);
     }

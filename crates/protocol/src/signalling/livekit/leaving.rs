@@ -42,12 +42,12 @@ pub(super) fn failure(leave: &Leave) -> Failure {
 
 /// The WebSocket did not open.
 pub(super) fn not_opened(error: ChannelError) -> Failure {
-    let words = match error {
-        ChannelError::Status(401) => "it refused the token: look at the key, its secret, and both clocks",
-        ChannelError::Status(403) => "the token does not let us into this room",
-        ChannelError::Status(404) => "there is no such room, or no LiveKit at this address",
-        ChannelError::Status(429) => "it takes no more participants for the moment",
-        ChannelError::Status(503) => "it takes no more participants",
+    let words = match &error {
+        ChannelError::Status(401, _) => "it refused the token: look at the key, its secret, and both clocks",
+        ChannelError::Status(403, _) => "the token does not let us into this room",
+        ChannelError::Status(404, _) => "there is no such room, or no LiveKit at this address",
+        ChannelError::Status(429, _) => "it takes no more participants for the moment",
+        ChannelError::Status(503, _) => "it takes no more participants",
         _ => return error.into(),
     };
     let mut failure = Failure::from(error);

@@ -317,10 +317,11 @@ fn a_refusal_of_the_upgrade_says_what_to_look_at() {
     {
         let mut stand = Stand::new(config());
         stand.room.state = State::Opening(Waiting::new(stand.now, Duration::from_secs(1), "x"));
-        stand.tell(RoomInput::Closed(ChannelError::Status(status)));
+        stand.tell(RoomInput::Closed(ChannelError::Status(status, "the server said so".into())));
         let failure = stand.failure();
         assert_eq!(failure.reason, FailureReason::HttpStatus(status));
         assert!(failure.detail.contains(words), "{failure}");
+        assert!(failure.detail.contains(": the server said so"), "{failure}");
     }
 }
 
@@ -365,7 +366,7 @@ fn leaving_is_said_and_a_server_that_is_silent_is_not_waited_for_long() {
     let mut stand = Stand::present(config(), vec![]);
     goodbye(&mut stand);
     stand.hears(Response::Update(ParticipantUpdate { participants: vec![person(1)] }));
-    stand.tell(RoomInput::Closed(ChannelError::ClosedByPeer(Some(1000))));
+    stand.tell(RoomInput::Closed(ChannelError::ClosedByPeer(Some(1000.into()))));
     assert!(matches!(stand.outputs.as_slice(), [RoomOutput::Goodbye]), "{:?}", stand.outputs);
     let mut stand = Stand::present(config(), vec![]);
     goodbye(&mut stand);

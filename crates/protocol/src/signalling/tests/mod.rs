@@ -92,12 +92,12 @@ fn failed(lines: &[String], reason: &FailureReason, says: &str) {
 /// open is named by the step that failed, one that broke after it was open is closed signalling.
 fn closes_are_named(mut asked: impl FnMut() -> Stand, mut opened: impl FnMut() -> Stand) {
     for (error, before, after) in [
-        (ChannelError::Status(401), FailureReason::HttpStatus(401), None),
-        (ChannelError::Status(503), FailureReason::HttpStatus(503), None),
+        (ChannelError::Status(401, String::new()), FailureReason::HttpStatus(401), None),
+        (ChannelError::Status(503, String::new()), FailureReason::HttpStatus(503), None),
         (ChannelError::Tls("expired".into()), FailureReason::Tls, Some(FailureReason::SignallingClosed)),
         (ChannelError::Tcp("reset".into()), FailureReason::Tcp, Some(FailureReason::SignallingClosed)),
         (
-            ChannelError::ClosedByPeer(Some(1001)),
+            ChannelError::ClosedByPeer(Some(1001.into())),
             FailureReason::SignallingClosed,
             Some(FailureReason::SignallingClosed),
         ),

@@ -6,7 +6,7 @@ use std::time::Instant;
 use http::header;
 use throng_observation::FailureReason;
 
-use crate::participant::{FetchId, Opening, Request, Response};
+use crate::participant::{ChannelError, FetchId, Opening, Request, Response};
 use crate::signalling::livekit::Access;
 use crate::signalling::room::{PeerId, RoomInput, RoomOutput, RoomSignalling};
 use crate::signalling::whep::Config;
@@ -136,4 +136,54 @@ fn who_leaves_before_the_answer_deletes_what_the_answer_names() {
     let outputs = stand.respond(0, 201, &[("location", "/whip/v1/PA_1")], ANSWER);
     let Some(RoomOutput::Fetch(_, delete)) = outputs.last() else { panic!("{outputs:?}") };
     assert_eq!((delete.head.method.as_str(), delete.head.uri.path()), ("DELETE", "/whip/v1/PA_1"));
+}
+
+#[test]
+fn a_refusal_repeats_the_servers_words_and_says_what_to_try() {
+    let offer = |codec: &str| {
+        format!("{OFFER}m=video 9 UDP/TLS/RTP/SAVPF 96\r\na=mid:1\r\na=rtpmap:96 {codec}/90000\r\n")
+    };
+    let offering = |codec: &str| {
+        let mut stand = Stand::new(None, None);
+        stand.tell(RoomInput::Start);
+        stand.asks(RoomInput::Offer(PeerId::PUBLISHER, offer(codec)));
+        stand
+    };
+    let detail = |outputs: Vec<RoomOutput>| match outputs.into_iter().last() {
+        Some(RoomOutput::Failed(failure)) => failure.detail,
+        other => panic!("{other:?}"),
+    };
+    let (h264, vp8, own) = ("publish.codec = \"h264\"", "publish.codec = \"vp8\"", "{n} in the URL");
+    for (codec, status, body, said, to_try) in [
+        ("VP8", 400, "5018: RtcSdpExchange", "400 Bad Request: 5018: RtcSdpExchange", h264),
+        ("VP8", 409, "1028: StreamBusy", "409 Conflict: 1028: StreamBusy", own),
+        (
+            "VP8",
+            400,
+            r#"{"error":"someone is already publishing to path 'a'"}"#,
+            "400 Bad Request: someone is already publishing",
+            own,
+        ),
+        ("VP8", 406, "", "406 Not Acceptable", h264),
+        ("H264", 415, "no\u{1b}[2J", "415 Unsupported Media Type: no [2J", vp8),
+    ] {
+        let detail = detail(offering(codec).respond(0, status, &[], body));
+        assert!(detail.contains(said) && detail.contains(to_try), "{detail}");
+    }
+    // What says nothing of codec or stream says no remedy.
+    for (status, body) in [(401, "a bearer token is needed"), (404, ""), (503, "full")] {
+        let detail = detail(offering("VP8").respond(0, status, &[], body));
+        assert!(!detail.contains("try ") && !detail.contains(own), "{detail}");
+    }
+    let silent = |codec: &str| {
+        let error = ChannelError::Unanswered;
+        detail(offering(codec).tell(RoomInput::Fetched(FetchId(0), Err(error))))
+    };
+    let said = silent("VP8");
+    for expect in
+        ["POST http://10.0.0.1/whip/v1: the server closed the connection without an answer", h264, own]
+    {
+        assert!(said.contains(expect) && !said.contains("None"), "{said}");
+    }
+    assert!(!silent("AV1").contains("publish.codec"));
 }

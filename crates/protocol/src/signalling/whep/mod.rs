@@ -200,7 +200,11 @@ impl Whep {
         redirects: u8,
         result: Result<&Response, ChannelError>,
     ) -> Result<(), Failure> {
-        let response = result.map_err(|e| named("POST", to, e))?;
+        let response = result.map_err(|error| {
+            let is_unanswered = error == ChannelError::Unanswered;
+            let failure = named("POST", to, error);
+            if is_unanswered { self.with_remedy(failure, None) } else { failure }
+        })?;
         if redirects == 0 {
             self.outputs.push_back(SignalOutput::Reached(response.opening.clone()));
         }
@@ -229,8 +233,21 @@ impl Whep {
                 let sdp = description(self.server(), to, response)?;
                 self.counter_offered(session, sdp)
             }
-            _ => Err(refusal::failure(&format!("POST {}", place(to)), response)),
+            _ => {
+                let failure = refusal::failure(&format!("POST {}", place(to)), response);
+                Err(self.with_remedy(failure, Some(response)))
+            }
         }
+    }
+
+    /// The failure of a POST, with what to try next where its answer tells.
+    fn with_remedy(&self, mut failure: Failure, answer: Option<&Response>) -> Failure {
+        if let State::Posted { offer, .. } = &self.state
+            && let Some(remedy) = refusal::remedy(self.config.flow, offer, answer)
+        {
+            failure.detail = format!("{}; {remedy}", failure.detail);
+        }
+        failure
     }
 
     fn redirected(

@@ -1,17 +1,21 @@
 //! A response that is not the one wanted, as a failure that repeats the server's own explanation.
 
-use http::{HeaderMap, header};
+use http::{HeaderMap, StatusCode, header};
 use serde::Deserialize;
 use throng_observation::{Failure, FailureReason};
 
 use super::super::said;
+use super::super::sections::codec_to_try;
+use super::config::Flow;
 use crate::participant::Response;
 
-/// RFC 9457 problem details.
+/// RFC 9457 problem details, or what others call their words: MediaMTX `error`, many `message`.
 #[derive(Deserialize)]
 struct Problem {
     title: Option<String>,
     detail: Option<String>,
+    error: Option<String>,
+    message: Option<String>,
 }
 
 /// The failure of `request` (such as `POST http://host/path`) by the status of its response.
@@ -28,11 +32,47 @@ pub(super) fn failure(request: &str, response: &Response) -> Failure {
     Failure::new(FailureReason::HttpStatus(status.as_u16()), detail)
 }
 
+/// What a publisher does who shares its stream's name with another.
+const OWN_STREAM: &str = "give each publisher a stream of its own, by {n} in the URL's path or query";
+/// How servers say that somebody publishes there already: SRS `1028: StreamBusy`, MediaMTX `someone is already publishing`.
+const BUSY: [&str; 4] = ["busy", "already", "in use", "occupied"];
+/// And that nothing of the offer is for them: SRS `5018: RtcSdpExchange`, MediaMTX `codec … not supported`.
+const CODECS: [&str; 4] = ["codec", "sdp", "payload", "no media"];
+
+/// What to try next after `offer` was answered so, or not at all (`None`): as far as that tells.
+pub(super) fn remedy(flow: Flow, offer: &str, answer: Option<&Response>) -> Option<String> {
+    let Some(answer) = answer else {
+        // SRS answered so until 7.0.121, whatever it had against an offer.
+        let may_be = match (flow, codec_to_try(offer)) {
+            (Flow::Play, _) => "of the stream: is it published".to_owned(),
+            (Flow::Publish, None) => format!("of the stream: {OWN_STREAM}"),
+            (Flow::Publish, Some(codec)) => format!("of the codec: {codec}; or of the stream: {OWN_STREAM}"),
+        };
+        return Some(format!(
+            "some servers refuse so (SRS before 7.0.121) because {may_be}; their log says why"
+        ));
+    };
+    if flow == Flow::Play {
+        return None;
+    }
+    let words = explanation(&answer.body).to_ascii_lowercase();
+    let says = |any: &[&str]| any.iter().any(|word| words.contains(word));
+    match answer.head.status {
+        StatusCode::CONFLICT => Some(OWN_STREAM.to_owned()),
+        _ if says(&BUSY) => Some(OWN_STREAM.to_owned()),
+        StatusCode::NOT_ACCEPTABLE
+        | StatusCode::UNSUPPORTED_MEDIA_TYPE
+        | StatusCode::UNPROCESSABLE_ENTITY => codec_to_try(offer),
+        _ if says(&CODECS) => codec_to_try(offer),
+        _ => None,
+    }
+}
+
 fn explanation(body: &[u8]) -> String {
     // An excerpt needs no more than this, however long the body is.
     let head = body.get(..4096).unwrap_or(body);
-    if let Ok(Problem { title, detail }) = serde_json::from_slice(head) {
-        let words: Vec<String> = [title, detail].into_iter().flatten().collect();
+    if let Ok(Problem { title, detail, error, message }) = serde_json::from_slice(head) {
+        let words: Vec<String> = [title, detail, error, message].into_iter().flatten().collect();
         if !words.is_empty() {
             return said::excerpt(&words.join(": "));
         }

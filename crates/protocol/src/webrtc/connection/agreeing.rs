@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use throng_observation::{FailureReason, Layer, Observation, Refused};
+use throng_observation::{Codec, FailureReason, Layer, Observation, Refused};
 
 use super::{Connection, ConnectionOutput, EARLY_CANDIDATES_MAX, Peer, State, Step, Wanted};
 use crate::participant::Open;
@@ -189,8 +189,11 @@ impl Connection {
                 receiver.pictures_are_off(self.wanted_layer == Some(Layer::Off), now);
                 receiver.sent_in(&self.streams, &[], now);
                 if sender.as_ref().is_some_and(|sender| sender.is_empty()) {
-                    let detail =
-                        format!("the server takes none of what we would send: {}", self.sent_codecs());
+                    let detail = format!(
+                        "the server takes none of what we would send: {}{}",
+                        self.sent_codecs(),
+                        self.codec_to_try()
+                    );
                     return self.fail(FailureReason::CodecRefused, &detail);
                 }
                 let path = peer.session.direct_path();
@@ -211,6 +214,18 @@ impl Connection {
         }
     }
 
+    /// The other codec of the test card, where the picture is in one of the two; the end of a sentence.
+    fn codec_to_try(&self) -> &'static str {
+        let codecs =
+            self.outgoing.iter().filter_map(|out| out.ladders.first()).map(|ladder| ladder.top().codec());
+        let to_try = |codec| match codec {
+            Codec::Vp8 => Some("; try publish.codec = \"h264\""),
+            Codec::H264 => Some("; try publish.codec = \"vp8\""),
+            _ => None,
+        };
+        codecs.into_iter().find_map(to_try).unwrap_or_default()
+    }
+
     fn sent_codecs(&self) -> String {
         let ladders = self.outgoing.iter().filter_map(|out| out.ladders.first());
         ladders.map(|ladder| ladder.top().codec().name()).collect::<Vec<_>>().join(", ")
@@ -224,7 +239,8 @@ impl Connection {
             let Some(codec) = out.ladders.first().map(|ladder| ladder.top().codec()) else { continue };
             let plans = agreed::plans(negotiated, at, &out.media, codec);
             if plans.is_empty() {
-                let detail = format!("the server does not take {}: it is not sent", codec.name());
+                let to_try = self.codec_to_try();
+                let detail = format!("the server does not take {}: it is not sent{to_try}", codec.name());
                 self.outputs.push_back(ConnectionOutput::Observed(Observation::Odd {
                     place: "codec_refused",
                     detail,

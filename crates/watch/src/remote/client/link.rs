@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use throng_observation::host::{HostEventKind, HostRow, HostSample};
+use throng_observation::units;
 use tokio::sync::mpsc;
 
 use super::connection::{Connection, cut};
@@ -105,7 +106,7 @@ impl Link {
                 () = tokio::time::sleep_until(ping_at) => {
                     let heard_at = *self.shared.heard_at.lock().unwrap_or_else(PoisonError::into_inner);
                     if heard_at.elapsed() >= LOST_AFTER {
-                        return Over::Lost(format!("nothing was heard for {LOST_AFTER:?}"));
+                        return Over::Lost(format!("nothing was heard for {}", units::duration(LOST_AFTER)));
                     }
                     number = number.wrapping_add(1);
                     asked = Some((number, now_us()));

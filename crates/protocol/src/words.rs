@@ -1,0 +1,41 @@
+//! What a server says in its own words, as it may be shown to a person: short, one line, and nothing that steers a terminal.
+
+/// How many characters of a server's words are shown.
+pub(crate) const EXCERPT_CHARS_MAX: usize = 200;
+
+/// The beginning of `text` on one line, at most 200 characters; what is not to be seen becomes a space.
+pub(crate) fn excerpt(text: &str) -> String {
+    let mut short: String =
+        text.trim().chars().take(EXCERPT_CHARS_MAX).map(|c| if is_seen(c) { c } else { ' ' }).collect();
+    if text.trim().chars().nth(EXCERPT_CHARS_MAX).is_some() {
+        short.push('…');
+    }
+    short
+}
+
+/// Whether a character is neither a control nor one of those that change the direction or the width of what follows.
+fn is_seen(c: char) -> bool {
+    !c.is_control()
+        && !matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+/// `: ` and the excerpt of `text`; nothing when it says nothing.
+pub(crate) fn after_colon(text: &str) -> String {
+    match excerpt(text) {
+        words if words.is_empty() => words,
+        words => format!(": {words}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_excerpt_is_one_short_line_that_steers_no_terminal() {
+        assert_eq!(excerpt("  a\r\nb\u{7}c "), "a  b c");
+        assert_eq!(excerpt("a\u{1b}[31mb\u{202e}c\u{200b}d\u{2028}e"), "a [31mb c d e");
+        assert_eq!(excerpt(&"é".repeat(500)).chars().count(), EXCERPT_CHARS_MAX + 1);
+        assert_eq!((after_colon(" \n").as_str(), after_colon("no").as_str()), ("", ": no"));
+    }
+}

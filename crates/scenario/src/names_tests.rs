@@ -1,0 +1,85 @@
+//! What names in a URL come to, where they may stand, and that nothing shown of such a URL holds a secret.
+
+use super::*;
+use crate::target::{Endpoint, JanusId, Target};
+
+fn target(text: &str) -> Target {
+    Target::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+fn whose(number: u32) -> Whose<'static> {
+    Whose { number, stream: number % 3, room: 1, cohort: "front row", random: Some(0xabc) }
+}
+
+#[test]
+fn each_participant_has_a_url_of_its_own() {
+    for (text, expect) in [
+        ("whip+http://h/live-{n}/whip", "http://h/live-7/whip"),
+        (
+            "whip+http://h:1985/rtc/v1/whip/?app=live&stream={n}",
+            "http://h:1985/rtc/v1/whip/?app=live&stream=7",
+        ),
+        ("whep+http://h/{stream}/whep?id={random}", "http://h/1/whep?id=0000000000000abc"),
+        ("whep+https://h/{cohort}/{room}?x={cohort}", "https://h/front%20row/2?x=front%20row"),
+        ("ws://h:3333/app/{n}{n}", "ws://h:3333/app/77"),
+        ("whep+http://h/plain", "http://h/plain"),
+    ] {
+        assert_eq!(target(text).endpoint_of(&whose(7)).url().as_str(), expect, "{text}");
+    }
+    let room = |text: &str| match target(text).endpoint_of(&whose(7)) {
+        Endpoint::JanusVideoRoom { room, .. } => room,
+        Endpoint::Janus { mountpoint, .. } => mountpoint,
+        Endpoint::LiveKit { room, .. } => JanusId::Text(room),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(room("janus+ws://h/streaming/1{stream}"), JanusId::Number(11));
+    assert_eq!(room("janus+ws://h/videoroom/{room}"), JanusId::Number(2));
+    assert_eq!(room("livekit+ws://h/lesson-{room}"), JanusId::Text("lesson-2".into()));
+    // Where the URL does not number the rooms, they are numbered on from its own.
+    assert_eq!(room("livekit+ws://h/lesson"), JanusId::Text("lesson-2".into()));
+    assert_eq!(room("livekit+ws://h/{cohort}"), JanusId::Text("front row-2".into()));
+}
+
+#[test]
+fn names_stand_in_path_and_query_alone_and_unknown_ones_say_which_there_are() {
+    for (text, expect) in [
+        ("whep+http://{n}/x", "scheme, host or port"),
+        ("whep+http://h{n}.example/x", "scheme, host or port"),
+        ("whep+http://h:80{n}/x", "scheme, host or port"),
+        ("whep+http://u{n}@h/x", "scheme, host or port"),
+        ("whep+http:///{n}/x", "scheme, host or port"),
+        ("whep+http://\\{n}/x", "scheme, host or port"),
+        ("whe{n}+http://h/x", "scheme, host or port"),
+        ("whep+http://h/{nr}", "`{nr}` is no name"),
+        ("whep+http://h/{strean}", "did you mean {stream}?"),
+        ("whep+http://h/{N}", "write {n} (the participant's number"),
+        ("whep+http://h/x?a={", "begins no name"),
+        ("whep+http://h/x?a=}", "%7B or %7D"),
+        ("whep+http://h/{{n}}", "begins no name"),
+    ] {
+        let error = Target::parse(text).expect_err(text).to_string();
+        assert!(error.contains(expect), "{text}: {error}");
+    }
+}
+
+#[test]
+fn what_is_shown_keeps_names_and_no_secret_and_reads_back() {
+    for (text, expect) in [
+        ("whip+http://h/a{n}", "whip+http://h/a{n}"),
+        (
+            "whip+http://joe:hunter2@h/rtc/?app=live&stream=cam-{n}&secret=hunter2",
+            "whip+http://…@h/rtc/?app=live&stream=cam-{n}&secret=…",
+        ),
+        ("whep+http://h/x?token=hunter2{n}#hunter2", "whep+http://h/x?token=…{n}"),
+        ("whep+http://h/a@{n}?hunter2", "whep+http://h/a@{n}?…"),
+        ("janus+ws://h/streaming/{n}?path=/p&pin=hunter2", "janus+ws://h/streaming/{n}?path=/p&pin=…"),
+    ] {
+        let target = target(text);
+        assert_eq!(target.display(), expect);
+        assert_eq!(Target::parse(expect).map(|again| again.display()).as_deref(), Ok(expect));
+        assert!(!format!("{:?}", target.names).contains("hunter2"));
+    }
+    let shown = target("whep+http://h/{n}?id=x{n}&r={random}").shown_of(&Whose { random: None, ..whose(7) });
+    assert_eq!(shown.as_deref(), Some("whep+http://h/7?id=x7&r={random}"));
+    assert_eq!(target("whep+http://h/x").shown_of(&whose(7)), None);
+}
