@@ -12,6 +12,7 @@
 mod config;
 pub use config::{Card, StageConfig, StageError};
 
+mod no_rtx;
 mod planted;
 pub use planted::Planted;
 
