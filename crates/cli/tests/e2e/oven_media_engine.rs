@@ -12,8 +12,9 @@ use throng_sim::ome::{Behaviour, Server};
 
 use crate::throng::{Ran, Running, figure, run};
 
+mod keys;
 mod peer;
-use peer::{FPS, Peer};
+use peer::{FPS, Manner, Peer};
 
 const STREAM: &str = "/app/stream";
 
@@ -23,10 +24,14 @@ fn speaking() -> Behaviour {
 
 /// A server whose senders listen only to `ports`, and the count of datagrams from elsewhere.
 fn start(behaviour: Behaviour, ports: Option<RangeInclusive<u16>>) -> (Server, Arc<AtomicU64>) {
+    start_as(behaviour, Manner { listens_to: ports, ..Manner::default() })
+}
+
+fn start_as(behaviour: Behaviour, manner: Manner) -> (Server, Arc<AtomicU64>) {
     let heard_elsewhere = Arc::new(AtomicU64::new(0));
     let count = heard_elsewhere.clone();
     let peers = Arc::new(move || -> Box<dyn throng_sim::ome::MediaPeer> {
-        Box::new(Peer::new(ports.clone(), count.clone()))
+        Box::new(Peer::new(manner.clone(), count.clone()))
     });
     (Server::start(Ipv4Addr::LOCALHOST, behaviour, peers).unwrap(), heard_elsewhere)
 }
@@ -93,6 +98,23 @@ fn a_relay_that_refuses_does_not_keep_viewers_from_the_direct_way() {
     let (server, _) = start(Behaviour { relay: Some(relay), ..speaking() }, None);
     let ran = view(&server, &format!("{STREAM}?transport=tcp")).expect_code(0);
     expect_play(&server, &ran, 0.0);
+}
+
+/// As a real OvenMediaEngine 0.20 was seen to: it offers its relay, is not ready for the first connectivity checks, and its sender
+/// reports say the media's time.
+#[test]
+fn viewers_play_from_a_server_that_is_ready_late_and_reports_media_time() {
+    let coturn = Coturn::start().unwrap();
+    let relay = (coturn.uri("tcp"), coturn::USER.to_owned(), coturn::PASSWORD.to_owned());
+    let late =
+        Manner { ready_after: Duration::from_millis(300), reports_media_time: true, ..Manner::default() };
+    let (server, _) = start_as(Behaviour { relay: Some(relay), ..speaking() }, late);
+    let ran = view(&server, &format!("{STREAM}?transport=tcp")).expect_code(0);
+    expect_play(&server, &ran, 0.0);
+    let summary = ran.summary();
+    assert!(figure(&summary, "connect.ms_p50") >= 250.0, "nobody is heard before it is ready\n{ran}");
+    assert!(ran.stdout.starts_with("5 viewers played cleanly"), "{ran}");
+    assert!(summary["events"].get("odd_rtcp").is_none(), "its reports are RTCP\n{ran}");
 }
 
 fn check(behaviour: Behaviour, path: &str, reason: &str) {
