@@ -3,6 +3,7 @@
 
 mod bird;
 mod guard;
+mod host_cpu;
 mod joining;
 mod page;
 mod reading;
