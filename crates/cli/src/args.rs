@@ -396,6 +396,12 @@ pub(crate) struct Planted {
     /// Send each viewer sound for so long, seconds
     #[arg(long, value_name = "S")]
     pub(crate) sound_ends_after_s: Option<u32>,
+    /// Serve N viewers well at a time; further ones get their picture in stutters
+    #[arg(long, value_name = "N")]
+    pub(crate) stutters_beyond: Option<usize>,
+    /// Agree to no RTX: what viewers ask for again comes on the stream's own SSRC
+    #[arg(long)]
+    pub(crate) no_rtx: bool,
 }
 
 #[derive(Debug, Args)]

@@ -16,6 +16,8 @@ pub(crate) enum Exit {
     Target = 3,
     /// The generator itself was the limit, or something of ours failed: the figures say nothing about the server.
     Invalid = 4,
+    /// Real browsers among the crowd saw something else than it did: its figures are not to be relied on.
+    Disputed = 5,
     /// Ended early by a person or a signal; what was measured is kept.
     Interrupted = 130,
 }
@@ -29,6 +31,7 @@ Exit codes:
     2  usage or scenario error
     3  target unreachable or not allowed
     4  invalid: the generator was the limit, or could not do its work
+    5  disputed: a browser of [canary] saw something else than the crowd
   130  interrupted (the run folder is kept and says that it is partial)";
 }
 
@@ -44,7 +47,8 @@ mod tests {
 
     #[test]
     fn help_names_every_code() {
-        for exit in [Exit::Met, Exit::Missed, Exit::Usage, Exit::Target, Exit::Invalid, Exit::Interrupted] {
+        let all = [Exit::Met, Exit::Missed, Exit::Usage, Exit::Target, Exit::Invalid, Exit::Disputed];
+        for exit in all.into_iter().chain([Exit::Interrupted]) {
             let code = exit as u8;
             assert!(
                 Exit::HELP.lines().any(|line| line.trim_start().starts_with(&format!("{code} "))),

@@ -138,6 +138,7 @@ fn exit(run: &RunData, summary: &Summary) -> Exit {
         (Ending::Interrupted, _) => Exit::Interrupted,
         (_, RunOutcome::Met) => Exit::Met,
         (_, RunOutcome::Missed) => Exit::Missed,
+        (_, RunOutcome::Disputed) => Exit::Disputed,
         (_, RunOutcome::Invalid) => Exit::Invalid,
         (_, RunOutcome::Error) => Exit::Target,
     }

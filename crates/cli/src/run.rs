@@ -141,9 +141,6 @@ pub(crate) fn start_open(
     permission: &Permission,
     common: &Common,
 ) -> Result<(RunHandle, Receiver<Row>, SyncSender<Row>), Stop> {
-    if plan.canary.is_some() {
-        say("warning: [canary] is left out: browsers join a run of a known length, not a search");
-    }
     let config = config(scenario, plan, permission, common)?;
     let called_max = u32::try_from(config.joins.len()).unwrap_or(u32::MAX);
     // Loads that fail are what is looked for: they must not end the run.

@@ -79,6 +79,8 @@ fn planted(asked: &args::Planted) -> Planted {
         ref media_folder,
         pictures_max,
         sound_ends_after_s,
+        stutters_beyond,
+        no_rtx,
     } = asked;
     Planted {
         work_per_packet,
@@ -93,6 +95,8 @@ fn planted(asked: &args::Planted) -> Planted {
         media_folder: media_folder.clone(),
         pictures_max,
         sound_ends_after_s,
+        stutters_beyond,
+        no_rtx,
     }
 }
 

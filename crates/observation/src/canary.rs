@@ -43,6 +43,11 @@ pub struct CanaryBrowserRow {
     pub ended_at: Option<RunTime>,
     /// Why it failed, a sentence; `None` while it fares well.
     pub failure: Option<String>,
+    /// When it did.
+    pub failed_at: Option<RunTime>,
+    /// The failure was the browser's own (it did not start, ended, did not answer, or was kept from the server): it says
+    /// nothing about the server.
+    pub failure_is_own: bool,
     /// Remote candidates that the consent guard took out of what the server named.
     pub candidates_refused: u32,
 }
@@ -63,13 +68,18 @@ pub struct CanarySecondRow {
     pub frames_decoded: u64,
     /// `framesDropped` of video.
     pub frames_dropped: u64,
-    /// `packetsReceived` of video.
+    /// `packetsReceived` of video, repeats included.
     pub video_packets_received: u64,
-    /// `packetsLost` of video: before retransmission where that has a stream of its own (RFC 4588); may fall when late
-    /// packets come.
+    /// `retransmittedPacketsReceived` of video: part of them came on an RTX stream (RFC 4588). 0 where RTX was not agreed on:
+    /// other repeats cannot be told from first transmissions.
+    pub video_packets_repeated: u64,
+    /// `packetsLost` of video: expected less received on the track's own SSRC. It falls when late packets come, and when
+    /// repeats come there; repeats on an RTX stream take nothing back.
     pub video_packets_lost: i64,
-    /// `bytesReceived` of video: payload only.
+    /// `bytesReceived` of video: payload only, repeats included.
     pub video_bytes: u64,
+    /// Of `video_active_us`, that of tracks that received no packet in this second.
+    pub video_silent_us: u64,
     /// `jitter` of each video track at the end of the second, microseconds.
     pub video_jitter_us: Distribution,
     /// `jitterBufferDelay` of video, microseconds: with `jitter_buffer_emitted` the mean wait of a frame.
@@ -100,6 +110,10 @@ pub struct CanarySecondRow {
     pub bytes_sent: u64,
     /// CPU time that the browser's processes used, microseconds (user + system).
     pub cpu_us: u64,
+    /// The latest that a timer of its page came, microseconds: it has to wait for a CPU.
+    pub late_max_us: u64,
+    /// How much of this machine's CPU time was used, low-priority work left out, 0 to 1; `None` where that is not known.
+    pub host_cpu_ratio: Option<f64>,
 }
 
 /// What the browsers of a run saw; empty where there were none.

@@ -86,9 +86,10 @@ pub struct TrackId(pub u16);
 pub struct TrackCounters {
     /// RTP packets received, duplicates and retransmissions left out (W3C `packetsReceived`).
     pub packets_received: u64,
-    /// RTP payload bytes of those packets, without padding and headers (W3C `bytesReceived`).
+    /// RTP payload bytes of every packet, without padding and headers: repeats count, on an RTX stream or not, and
+    /// duplicates too (W3C `bytesReceived`).
     pub payload_bytes: u64,
-    /// RTP headers, extensions and padding of those packets (W3C `headerBytesReceived`).
+    /// RTP headers, extensions and padding of the same packets (W3C `headerBytesReceived`).
     pub header_bytes: u64,
     /// Bytes on the wire of every datagram of this track: with RTP header, SRTP tag, UDP and IP header.
     pub wire_bytes: u64,
@@ -103,6 +104,8 @@ pub struct TrackCounters {
     pub packets_reordered: u64,
     /// Packets recovered by retransmission, on an RTX stream or the original one.
     pub packets_recovered: u64,
+    /// Packets that came on an RTX stream (RFC 4588), needed or not (W3C `retransmittedPacketsReceived`).
+    pub rtx_packets_received: u64,
     /// RTCP Generic NACK messages sent (RFC 4585 6.2.1; W3C `nackCount`).
     pub nack_sent: u64,
     /// Picture Loss Indications sent (RFC 4585 6.3.1; W3C `pliCount`).
@@ -135,6 +138,14 @@ impl TrackCounters {
     #[must_use]
     pub fn packets_expected(&self) -> u64 {
         self.packets_received + self.packets_recovered + self.packets_lost.max(0) as u64
+    }
+
+    /// What a browser calls lost: W3C `packetsLost`, by RFC 3550 6.4.1 expected less received on the track's own SSRC. A
+    /// repeat that comes there takes its loss back, and so does a duplicate; one on an RTX stream does not.
+    #[must_use]
+    pub fn packets_lost_on_ssrc(&self) -> i64 {
+        let signed = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+        self.packets_lost + signed(self.rtx_packets_received) - signed(self.packets_duplicate)
     }
 
     /// Packets lost for good ÷ packets expected; `None` when nothing was expected.
@@ -197,6 +208,7 @@ impl AddAssign for TrackCounters {
         self.packets_duplicate += o.packets_duplicate;
         self.packets_reordered += o.packets_reordered;
         self.packets_recovered += o.packets_recovered;
+        self.rtx_packets_received += o.rtx_packets_received;
         self.nack_sent += o.nack_sent;
         self.pli_sent += o.pli_sent;
         self.fir_sent += o.fir_sent;

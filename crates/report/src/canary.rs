@@ -4,12 +4,16 @@ use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use throng_observation::canary::{CanaryBrowserRow, CanarySecondRow};
-use throng_observation::run::{RunData, SeriesRow};
+use throng_observation::canary::{BrowserId, CanaryBrowserRow, CanarySecondRow};
+use throng_observation::run::{ParticipantRow, RunData, SeriesRow};
 use throng_observation::units::{bit_rate, duration_ms, percent};
-use throng_observation::{Distribution, MediaKind, Phase, RunTime, TrackCounters};
+use throng_observation::{Distribution, MediaKind, Phase, RunTime};
 
 use crate::figures::CONNECTED;
+pub use judgement::CanaryJudgement;
+use judgement::{SECONDS_MIN, Times, starved};
+
+mod judgement;
 
 /// Browsers among the crowd. Absent figures are `null`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -20,8 +24,18 @@ pub struct CanarySummary {
     pub playing: u64,
     /// How many failed, at whatever point.
     pub failed: u64,
-    /// Seconds that are compared: after the warm-up, a browser and a virtual participant played video.
+    /// Whether the browsers agree with the crowd; docs/canary.md has the bounds.
+    #[serde(default)]
+    pub judgement: CanaryJudgement,
+    /// What is disputed, or why nothing can be told; empty where they agree.
+    #[serde(default)]
+    pub because: Vec<String>,
+    /// Seconds that are compared: after the warm-up (in a search: of loads that passed), a browser and a virtual participant
+    /// played video.
     pub seconds: u64,
+    /// Seconds that are left out because this machine had no CPU for the browsers.
+    #[serde(default)]
+    pub seconds_starved: u64,
     /// CPU that all browsers together used of the generator's machine, mean over the seconds in which they were there,
     /// in cores.
     pub cpu_cores: Option<f64>,
@@ -65,41 +79,54 @@ pub struct Agreement {
     pub virtual_: Option<f64>,
     /// Browser less virtual.
     pub difference: Option<f64>,
+    /// The largest difference, of either sign, that noise explains; `null` where the two differ by nature, or too little was
+    /// seen.
+    #[serde(default)]
+    pub bound: Option<f64>,
+    /// The difference is beyond the bound.
+    #[serde(default)]
+    pub disputed: bool,
 }
 
 /// What both sides are compared by.
 #[derive(Clone, Debug, Default)]
 struct Side {
     frames: u64,
-    received: u64,
+    /// Packets that were due on the tracks' own SSRCs.
+    expected: u64,
+    /// W3C `packetsLost`.
     lost: i64,
     bytes: u64,
     freeze_us: u64,
     active_us: u64,
     jitter_us: Distribution,
+    /// The rate that the source's timestamps say, frames a second.
+    source_fps: Option<f64>,
 }
 
 impl Side {
-    fn add_browser(&mut self, row: &CanarySecondRow) {
+    fn add_browser(&mut self, row: &CanarySecondRow, is_conference: bool) {
         self.frames += row.frames_decoded;
-        self.received += row.video_packets_received;
         self.lost += row.video_packets_lost;
+        // Browsers count what came on an RTX stream as received, and not as no longer lost.
+        let first = row.video_packets_received.saturating_sub(row.video_packets_repeated);
+        self.expected += first.saturating_add_signed(row.video_packets_lost);
         self.bytes += row.video_bytes;
         self.freeze_us += row.freeze_us;
-        self.active_us += row.video_active_us;
+        self.active_us += active_us(row, is_conference);
         self.jitter_us.merge(&row.video_jitter_us);
     }
 
     fn add_virtual(&mut self, row: &SeriesRow) {
-        let TrackCounters { packets_received, packets_lost, packets_recovered, .. } = row.counters;
         self.frames += row.counters.frames_decodable;
-        self.received += packets_received;
-        // A browser counts what was lost before retransmission brought it back.
-        self.lost += packets_lost + i64::try_from(packets_recovered).unwrap_or(i64::MAX);
+        self.lost += row.counters.packets_lost_on_ssrc();
+        self.expected += row.counters.packets_expected();
         self.bytes += row.counters.payload_bytes;
         self.freeze_us += row.counters.freeze_us;
         self.active_us += row.counters.active_us;
         self.jitter_us.merge(&row.jitter_us);
+        let fps = row.source_fps_milli.map(|milli| f64::from(milli) / 1e3);
+        self.source_fps = self.source_fps.into_iter().chain(fps).reduce(f64::max);
     }
 
     fn of_active(&self, sum: f64) -> Option<f64> {
@@ -111,9 +138,7 @@ impl Side {
     }
 
     fn loss_ratio(&self) -> Option<f64> {
-        let lost = self.lost.max(0) as f64;
-        let expected = self.received as f64 + lost;
-        (expected > 0.0).then(|| lost / expected)
+        (self.expected > 0).then(|| self.lost.max(0) as f64 / self.expected as f64)
     }
 
     fn freeze_ratio(&self) -> Option<f64> {
@@ -129,17 +154,42 @@ impl Side {
     }
 }
 
-/// The browsers of a run; `None` where it had none. Media figures leave out what lies before `warm_up_s`.
+/// Time in which a browser was meant to be shown something, summed over its tracks. In a conference a track of which nothing
+/// comes is of somebody who is mute or left; the virtual participants do not count that either.
+fn active_us(row: &CanarySecondRow, is_conference: bool) -> u64 {
+    row.video_active_us.saturating_sub(if is_conference { row.video_silent_us } else { 0 })
+}
+
+/// The browsers of a run; `None` where it had none. Media figures leave out what lies before `warm_up_s`, and what a browser
+/// that failed did not see any more: that is judged as the failure that it is.
 pub(crate) fn summarise(run: &RunData, warm_up_s: f64) -> Option<CanarySummary> {
     if run.canary.browsers.is_empty() {
         return None;
     }
-    let seen: Vec<&CanarySecondRow> = playing(run, warm_up_s).collect();
-    let seconds = compared(run, warm_up_s);
+    let (times, starved) = (Times::of(run, warm_up_s), starved(&run.canary.seconds));
+    let is_conference = !run.sent.is_empty();
+    let Compared { seen, seconds, left_out, can_tell } = Compared::of(run, &times, &starved);
     let (mut browser, mut virtual_) = (Side::default(), Side::default());
-    seen.iter().filter(|row| seconds.contains(&row.second)).for_each(|row| browser.add_browser(row));
+    let both = seen.iter().filter(|row| seconds.contains(&row.second));
+    both.for_each(|row| browser.add_browser(row, is_conference));
     let series = run.series.iter().filter(is_video).filter(|row| seconds.contains(&row.second));
     series.for_each(|row| virtual_.add_virtual(row));
+    let mut agreement = agreement(run, &browser, &virtual_);
+    if can_tell {
+        let second = |row: &&ParticipantRow| row.intended_at.0.div_euclid(1_000_000);
+        let joins = run.participants.iter().filter(|row| seconds.contains(&second(row))).count() as u64;
+        agreement.iter_mut().for_each(|row| row.judge(&browser, &virtual_, joins));
+    }
+    let mut because: Vec<String> = agreement.iter().filter(|row| row.disputed).map(judgement::said).collect();
+    because.extend(judgement::failed(run, &times, &starved));
+    let judgement = match (because.is_empty(), can_tell) {
+        (false, _) => CanaryJudgement::Disputed,
+        (true, true) => CanaryJudgement::Agrees,
+        (true, false) => {
+            because = judgement::unknown(run, seconds.len(), left_out);
+            CanaryJudgement::CannotTell
+        }
+    };
     let sum = |of: fn(&CanarySecondRow) -> u64| seen.iter().map(|row| of(row)).sum::<u64>() as f64;
     let (decoded, dropped) = (sum(|row| row.frames_decoded), sum(|row| row.frames_dropped));
     let emitted = sum(|row| row.jitter_buffer_emitted);
@@ -148,12 +198,15 @@ pub(crate) fn summarise(run: &RunData, warm_up_s: f64) -> Option<CanarySummary> 
         browsers: run.canary.browsers.iter().map(one).collect(),
         playing: run.canary.browsers.iter().filter(|row| row.first_frame_at.is_some()).count() as u64,
         failed: run.canary.browsers.iter().filter(|row| row.failure.is_some()).count() as u64,
+        judgement,
+        because,
         seconds: seconds.len() as u64,
+        seconds_starved: left_out as u64,
         cpu_cores: cpu_cores(&run.canary.seconds),
         frames_dropped_ratio: ratio(dropped, decoded + dropped),
         jitter_buffer_ms: ratio(sum(|row| row.jitter_buffer_us) / 1e3, emitted),
         decode_ms: ratio(sum(|row| row.decode_us) / 1e3, decoded),
-        agreement: agreement(run, &browser, &virtual_),
+        agreement,
     })
 }
 
@@ -161,22 +214,46 @@ fn is_video(row: &&SeriesRow) -> bool {
     row.kind == Some(MediaKind::Video) && row.counters.active_us > 0
 }
 
-/// What browsers that played saw, after the warm-up.
-fn playing(run: &RunData, warm_up_s: f64) -> impl Iterator<Item = &CanarySecondRow> {
-    let from_second = warm_up_s.ceil() as i64;
-    run.canary.seconds.iter().filter(move |row| row.video_active_us > 0 && row.second >= from_second)
+/// What browsers saw while they and virtual viewers both played: by these seconds they are compared.
+struct Compared<'a> {
+    seen: Vec<&'a CanarySecondRow>,
+    seconds: BTreeSet<i64>,
+    /// Seconds that were left out because a browser had no CPU in them.
+    left_out: usize,
+    /// Whether enough are left to judge by. What is too little is shown all the same, with what was left out.
+    can_tell: bool,
 }
 
-/// The seconds in which browsers and virtual viewers both played: by these they are compared.
-fn compared(run: &RunData, warm_up_s: f64) -> BTreeSet<i64> {
-    let of_browsers: BTreeSet<i64> = playing(run, warm_up_s).map(|row| row.second).collect();
-    let of_virtual: BTreeSet<i64> = run.series.iter().filter(is_video).map(|row| row.second).collect();
-    of_browsers.intersection(&of_virtual).copied().collect()
+impl<'a> Compared<'a> {
+    fn of(run: &'a RunData, times: &Times, starved: &BTreeSet<(BrowserId, i64)>) -> Self {
+        let is_conference = !run.sent.is_empty();
+        let failed_second = |browser| {
+            let row = run.canary.browsers.iter().find(|row| row.browser == browser);
+            row.and_then(|row| row.failed_at).map_or(i64::MAX, |at| at.0.div_euclid(1_000_000))
+        };
+        let plays = |row: &&CanarySecondRow| {
+            active_us(row, is_conference) > 0
+                && times.count(row.second)
+                && row.second < failed_second(row.browser)
+        };
+        let played: Vec<&CanarySecondRow> = run.canary.seconds.iter().filter(plays).collect();
+        let of_virtual: BTreeSet<i64> = run.series.iter().filter(is_video).map(|row| row.second).collect();
+        let seconds_of = |rows: &[&CanarySecondRow]| -> BTreeSet<i64> {
+            rows.iter().map(|row| row.second).filter(|second| of_virtual.contains(second)).collect()
+        };
+        let had_cpu = |row: &&&CanarySecondRow| !starved.contains(&(row.browser, row.second));
+        let fit: Vec<&CanarySecondRow> = played.iter().filter(had_cpu).copied().collect();
+        let left_out = seconds_of(&played).len() - seconds_of(&fit).len();
+        let can_tell = seconds_of(&fit).len() >= SECONDS_MIN;
+        let seen = if can_tell { fit } else { played };
+        Self { seconds: seconds_of(&seen), seen, left_out, can_tell }
+    }
 }
 
 /// Where stretches of compared seconds begin and end.
 pub(crate) fn edges(run: &RunData, warm_up_s: f64) -> Vec<i64> {
-    let seconds = compared(run, warm_up_s);
+    let (times, starved) = (Times::of(run, warm_up_s), starved(&run.canary.seconds));
+    let seconds = Compared::of(run, &times, &starved).seconds;
     let begins = seconds.iter().filter(|second| !seconds.contains(&(*second - 1))).copied();
     begins.chain(seconds.iter().map(|second| second + 1).filter(|next| !seconds.contains(next))).collect()
 }
@@ -225,6 +302,8 @@ fn agreement(run: &RunData, browser: &Side, virtual_: &Side) -> Vec<Agreement> {
         browser,
         virtual_,
         difference: browser.zip(virtual_).map(|(browser, virtual_)| browser - virtual_),
+        bound: None,
+        disputed: false,
     })
     .into()
 }
@@ -236,11 +315,18 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
 }
 
 impl Agreement {
+    /// Holds the difference against what noise explains.
+    fn judge(&mut self, browser: &Side, virtual_: &Side, joins: u64) {
+        self.bound = judgement::bound(&self.figure, browser, virtual_, joins);
+        self.disputed =
+            self.difference.zip(self.bound).is_some_and(|(difference, bound)| difference.abs() > bound);
+    }
+
     /// What it is called, for people.
     pub(crate) fn name(&self) -> &str {
         match self.figure.as_str() {
             "fps" => "frames a second",
-            "loss_ratio" => "loss before retransmission",
+            "loss_ratio" => "packets lost",
             "freeze_ratio" => "time frozen",
             "track_bps" => "bit rate of a video track",
             "jitter_ms" => "jitter, median",
@@ -266,6 +352,24 @@ impl Agreement {
     }
 }
 
+impl CanarySummary {
+    /// Whether they agree, for people.
+    pub(crate) fn verdict(&self) -> String {
+        let because = self.because.join("; ");
+        match self.judgement {
+            CanaryJudgement::Agrees if self.seconds_starved > 0 => format!(
+                "they agree with the crowd; {} s are left out, in which this machine had no CPU for them",
+                self.seconds_starved
+            ),
+            CanaryJudgement::Agrees => "they agree with the crowd".into(),
+            CanaryJudgement::Disputed => format!("DISPUTED: {because}"),
+            CanaryJudgement::CannotTell => {
+                format!("whether they agree with the crowd cannot be told: {because}")
+            }
+        }
+    }
+}
+
 /// The lines of the terminal's summary.
 pub(crate) fn lines(canary: &CanarySummary) -> Vec<String> {
     let (count, seconds) = (canary.browsers.len(), canary.seconds);
@@ -278,122 +382,16 @@ pub(crate) fn lines(canary: &CanarySummary) -> Vec<String> {
     let one = |row: &Agreement| {
         let [browser, virtual_, difference] =
             [row.browser, row.virtual_, row.difference].map(|v| row.shown(v));
-        format!("{} {browser} / {virtual_} ({difference})", row.name())
+        let disputed = if row.disputed { " DISPUTED" } else { "" };
+        format!("{} {browser} / {virtual_} ({difference}){disputed}", row.name())
     };
     lines.extend(canary.agreement.chunks(2).map(|rows| rows.iter().map(one).collect::<Vec<_>>().join(", ")));
     let failures =
         canary.browsers.iter().filter_map(|browser| Some((browser.browser, browser.failure.as_ref()?)));
     lines.extend(failures.map(|(number, failure)| format!("browser {number} failed: {failure}")));
+    lines.push(canary.verdict());
     lines
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{example, text};
-    use std::time::Duration;
-    use throng_observation::canary::BrowserId;
-
-    /// A healthy run with two browsers, one of which sees 28 frames a second from second 3 on, the other nothing.
-    fn with_browsers() -> RunData {
-        let mut run = example::healthy(5, 10);
-        run.canary.browsers = vec![
-            CanaryBrowserRow {
-                version: "HeadlessChrome/156".into(),
-                intended_at: RunTime(2_000_000),
-                connected_at: Some(RunTime(2_120_000)),
-                first_frame_at: Some(RunTime(2_450_000)),
-                ..CanaryBrowserRow::default()
-            },
-            CanaryBrowserRow {
-                browser: BrowserId(1),
-                failure: Some("its page <b>crashed</b>".into()),
-                ..CanaryBrowserRow::default()
-            },
-        ];
-        run.canary.seconds = (2..10)
-            .map(|second| {
-                let plays = u64::from(second > 2);
-                let mut row = CanarySecondRow {
-                    second,
-                    video_tracks: u32::from(second > 2),
-                    video_active_us: plays * 1_000_000,
-                    frames_decoded: plays * 28,
-                    frames_dropped: plays * 2,
-                    video_packets_received: plays * 99,
-                    video_packets_lost: plays as i64,
-                    video_bytes: plays * 125_000,
-                    freeze_us: plays * 10_000,
-                    jitter_buffer_us: plays * 28 * 40_000,
-                    jitter_buffer_emitted: plays * 28,
-                    cpu_us: 500_000,
-                    ..CanarySecondRow::default()
-                };
-                row.video_jitter_us.record(4_000);
-                row
-            })
-            .collect();
-        run
-    }
-
-    fn figure(canary: &CanarySummary, name: &str) -> Agreement {
-        canary.agreement.iter().find(|row| row.figure == name).unwrap().clone()
-    }
-
-    #[test]
-    fn both_sides_are_compared_over_the_seconds_in_which_both_played() {
-        let mut run = with_browsers();
-        let summary = crate::summarise(&run, &[], Duration::from_secs(5));
-        let canary = summary.canary.clone().unwrap();
-        assert_eq!((canary.playing, canary.failed, canary.seconds), (1, 1, 5));
-        assert!((canary.cpu_cores.unwrap() - 0.5).abs() < 1e-9);
-        assert!((canary.jitter_buffer_ms.unwrap() - 40.0).abs() < 1e-9);
-        let fps = figure(&canary, "fps");
-        assert_eq!((fps.browser, fps.virtual_, fps.difference), (Some(28.0), Some(30.0), Some(-2.0)));
-        assert_eq!(figure(&canary, "loss_ratio").browser, Some(0.01));
-        assert_eq!(figure(&canary, "freeze_ratio").browser, Some(0.01));
-        assert_eq!(figure(&canary, "track_bps").browser, Some(1e6));
-        assert_eq!(figure(&canary, "connect_ms").browser, Some(120.0));
-        assert_eq!(figure(&canary, "first_frame_ms").browser, Some(450.0));
-        assert!(figure(&canary, "connect_ms").virtual_.is_some());
-        // What only the crowd lived through is not held against the browsers.
-        run.series.iter_mut().filter(|row| row.second < 3).for_each(|row| row.counters.frames_decodable = 0);
-        assert_eq!(figure(&super::summarise(&run, 0.0).unwrap(), "fps").virtual_, Some(30.0));
-    }
-
-    #[test]
-    fn a_retransmitted_packet_counts_as_lost_on_both_sides() {
-        let mut run = with_browsers();
-        run.series.iter_mut().for_each(|row| {
-            row.counters.packets_received = 98;
-            (row.counters.packets_lost, row.counters.packets_recovered) = (1, 1);
-        });
-        let canary = super::summarise(&run, 0.0).unwrap();
-        assert_eq!(figure(&canary, "loss_ratio").virtual_, Some(0.02));
-    }
-
-    #[test]
-    fn words_and_page_show_both_and_only_where_there_were_browsers() {
-        let run = with_browsers();
-        let summary = crate::summarise(&run, &[], Duration::ZERO);
-        let words = text::summary(&summary);
-        assert!(words.contains("1 of 2 browsers showed a picture, 0.50 cores"), "{words}");
-        assert!(words.contains("frames a second 28.0 / 30.0 (-2.0)"), "{words}");
-        assert!(words.contains("browser 1 failed: its page"), "{words}");
-        let page = crate::html::render(&run, &summary);
-        assert!(page.contains("<h2>Browsers beside the crowd</h2>") && page.contains("&lt;b&gt;crashed"));
-        assert!(!page.contains("<b>crashed"));
-        let none = crate::summarise(&example::healthy(5, 10), &[], Duration::ZERO);
-        assert!(none.canary.is_none() && !crate::html::render(&run, &none).contains("Browsers beside"));
-    }
-
-    #[test]
-    fn browsers_that_saw_nothing_leave_figures_absent() {
-        let mut run = with_browsers();
-        run.canary.seconds.clear();
-        let canary = super::summarise(&run, 0.0).unwrap();
-        assert_eq!((canary.seconds, canary.cpu_cores, figure(&canary, "fps").difference), (0, None, None));
-        assert_eq!(median(vec![3.0, 1.0, 2.0, 10.0]), Some(2.5));
-        assert_eq!(median(Vec::new()), None);
-    }
-}
+mod tests;

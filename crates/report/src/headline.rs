@@ -3,6 +3,7 @@
 use throng_observation::run::Ending;
 use throng_observation::units::{bit_rate, percent};
 
+use crate::canary::CanaryJudgement;
 use crate::capacity;
 use crate::sent::Sent;
 use crate::summary::{Media, Participants, RunOutcome, Summary};
@@ -10,6 +11,17 @@ use crate::who::{self, Who};
 
 /// The verdict on a summary whose other figures are filled in.
 pub(crate) fn outcome(summary: &Summary, ending: Ending) -> RunOutcome {
+    let of_crowd = outcome_of_crowd(summary, ending);
+    let is_disputed =
+        summary.canary.as_ref().is_some_and(|canary| canary.judgement == CanaryJudgement::Disputed);
+    match of_crowd {
+        RunOutcome::Met | RunOutcome::Missed if is_disputed => RunOutcome::Disputed,
+        _ => of_crowd,
+    }
+}
+
+/// As the crowd has it, whatever browsers saw.
+fn outcome_of_crowd(summary: &Summary, ending: Ending) -> RunOutcome {
     if let Some(capacity) = &summary.capacity {
         // Loads that fail, and a generator past its limits in some hold, are part of a search.
         capacity::outcome(capacity)
@@ -63,13 +75,23 @@ pub(crate) fn headline(summary: &Summary) -> String {
         RunOutcome::Error => failure(summary),
         RunOutcome::Missed => missed(summary),
         RunOutcome::Met => played(summary),
+        RunOutcome::Disputed if summary.objectives.iter().all(|objective| objective.met) => played(summary),
+        RunOutcome::Disputed => missed(summary),
     };
-    match (summary.partial, said.chars().next()) {
-        (true, Some(first)) => {
-            format!("Partial: {}{}", first.to_lowercase(), said.chars().skip(1).collect::<String>())
+    let said = match &summary.canary {
+        Some(canary) if summary.outcome == RunOutcome::Disputed => {
+            let because = canary.because.join("; ");
+            format!("Disputed by a browser: {because}; the crowd alone: {}", going_on(&said))
         }
         _ => said,
-    }
+    };
+    if summary.partial { format!("Partial: {}", going_on(&said)) } else { said }
+}
+
+/// A sentence after a colon.
+fn going_on(said: &str) -> String {
+    let mut letters = said.chars();
+    letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
 }
 
 /// An answer that others had a part in says so at once.

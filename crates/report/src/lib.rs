@@ -34,7 +34,7 @@ mod cause;
 mod headline;
 
 mod canary;
-pub use canary::{Agreement, CanaryBrowser, CanarySummary};
+pub use canary::{Agreement, CanaryBrowser, CanaryJudgement, CanarySummary};
 mod decoded;
 pub use decoded::Decoded;
 

@@ -132,6 +132,8 @@ pub enum RunOutcome {
     Met,
     /// At least one objective was missed, or could not be measured.
     Missed,
+    /// Real browsers among the crowd saw something else than it did (`canary`): its figures are not to be relied on.
+    Disputed,
     /// The generator was the limit: the figures say nothing about the target.
     Invalid,
     /// There is nothing to judge: nobody was due, nobody connected, or a guard ended the run.

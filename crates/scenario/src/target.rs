@@ -451,10 +451,12 @@ fn without_secrets(url: &Url) -> String {
 }
 
 impl Endpoint {
-    /// Whether the URL asks OvenMediaEngine for its relay, which is TURN over TCP.
+    /// Whether the URL asks OvenMediaEngine for its relay, which is TURN over TCP: `tcp` until 0.20, `relay` since 0.21.
     pub(crate) fn asks_for_relay(&self) -> bool {
         let Self::OvenMediaEngine { url } = self else { return false };
-        url.query_pairs().any(|(key, value)| key == "transport" && value.eq_ignore_ascii_case("tcp"))
+        url.query_pairs().any(|(key, value)| {
+            key == "transport" && ["tcp", "relay"].contains(&&*value.to_ascii_lowercase())
+        })
     }
 
     /// The URL that is connected to (`ws`, `wss`, `http`, `https`).

@@ -13,6 +13,7 @@
 mod config;
 pub use config::{Card, Manner, StageConfig, StageError};
 
+mod no_rtx;
 mod planted;
 pub use planted::Planted;
 

@@ -43,6 +43,11 @@ pub struct Planted {
     pub pictures_max: Option<usize>,
     /// How long each viewer is sent sound, seconds.
     pub sound_ends_after_s: Option<u32>,
+    /// Viewers who are well served at a time; those who come beyond get their picture in stutters: nothing in one second of
+    /// each three, and then from the next key frame on.
+    pub stutters_beyond: Option<usize>,
+    /// Viewers' RTX (RFC 4588) is not agreed to: packets that they ask for again come on the stream's own SSRC.
+    pub no_rtx: bool,
 }
 
 impl Planted {
@@ -68,6 +73,7 @@ impl Planted {
             "1 to 1000000",
         )?;
         within("pictures_max", self.pictures_max.unwrap_or(0) as u64, 0, 100_000, "0 to 100000")?;
+        within("stutters_beyond", self.stutters_beyond.unwrap_or(0) as u64, 0, 100_000, "0 to 100000")?;
         within("sound_ends_after_s", self.sound_ends_after_s.unwrap_or(0).into(), 0, 86_400, "0 to 86400")?;
         within("receive_rate", self.receive_rate.unwrap_or(1).into(), 1, 10_000_000, "1 to 10000000")
     }

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use crate::config::{Card, StageConfig};
 use crate::inbox::{Inbox, Live, Order};
+use crate::no_rtx::without_rtx;
 use crate::peer::{Agreed, Identity, OfferError, Peer, Role};
 use crate::reel::Library;
 use crate::source::{Audience, Burst, Channel, Codec, Source};
@@ -141,10 +142,19 @@ impl Room {
 
     /// Whether one more viewer is to be sent a picture.
     pub(crate) fn has_a_picture_left(&self) -> bool {
-        let Some(max) = self.config.planted.pictures_max else { return true };
+        self.config.planted.pictures_max.is_none_or(|max| self.pictures() < max)
+    }
+
+    /// Whether one more viewer is to get his picture in stutters.
+    pub(crate) fn stutters(&self) -> bool {
+        self.config.planted.stutters_beyond.is_some_and(|max| self.pictures() >= max)
+    }
+
+    /// Viewers who are sent a picture.
+    fn pictures(&self) -> usize {
         let viewers =
             |source: Source| self.audience.get(source.place()).map_or(0, |count| count.load(Relaxed));
-        Source::pictures().map(viewers).sum::<u32>() < u32::try_from(max).unwrap_or(u32::MAX)
+        Source::pictures().map(|source| viewers(source) as usize).sum()
     }
 
     /// Answers an offer for the stream of that name and hands the session to the worker with the fewest viewers.
@@ -159,6 +169,8 @@ impl Room {
         let etag = format!("\"{:016x}\"", fastrand::u64(..));
         let (index, channel) = self.reserve(role, stream, &id, &etag)?;
         let worker = &self.workers[index];
+        let plain = self.config.planted.no_rtx.then(|| without_rtx(offer));
+        let offer = plain.as_deref().unwrap_or(offer);
         let answered =
             match self.identity.answer(offer, role, worker.local, Instant::now(), self.config.manner) {
                 Ok(answered) => answered,

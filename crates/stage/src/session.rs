@@ -130,14 +130,16 @@ impl Session {
             Role::Viewer => {
                 let (channel, live) = (self.channel, room.live(self.channel));
                 let card = room.config.manner.has_card().then_some(self.card);
-                let has_picture = room.has_a_picture_left();
+                let (has_picture, stutters) = (room.has_a_picture_left(), room.stutters());
                 let streams: Vec<Stream> = agreed
                     .into_iter()
                     .filter(|agreed| has_picture || agreed.codec.is_audio())
                     .map(|agreed| {
                         let source = source_for(agreed.codec, channel, card, live);
-                        let ends_at = room.config.planted.ends_at(agreed.codec, Instant::now());
-                        Stream::new(agreed, source, ends_at)
+                        let now = Instant::now();
+                        let ends_at = room.config.planted.ends_at(agreed.codec, now);
+                        let stutters_from = (stutters && !agreed.codec.is_audio()).then_some(now);
+                        Stream::new(agreed, source, ends_at, stutters_from)
                     })
                     .collect();
                 if streams.iter().any(|stream| stream.source.is_live()) {

@@ -18,6 +18,8 @@ pub(crate) struct Stream {
     pub(crate) source: Source,
     /// Nothing that was captured later is sent.
     ends_at: Option<Instant>,
+    /// Since when it stutters, if it does.
+    stutters_from: Option<Instant>,
     place: Place,
     /// SRTP index of the next packet that was never sent before.
     next_index: u64,
@@ -66,13 +68,19 @@ pub(crate) enum Resend {
 }
 
 impl Stream {
-    pub(crate) fn new(agreed: Agreed, source: Source, ends_at: Option<Instant>) -> Self {
+    pub(crate) fn new(
+        agreed: Agreed,
+        source: Source,
+        ends_at: Option<Instant>,
+        stutters_from: Option<Instant>,
+    ) -> Self {
         // RFC 3550 §5.1 wants a random start; below 2^15 so that the first wrap is not taken for a reordering.
         let first = u64::from(fastrand::u16(..0x7fff));
         Self {
             agreed,
             source,
             ends_at,
+            stutters_from,
             place: Place::Waiting,
             next_index: first,
             rtx_index: u64::from(fastrand::u16(..0x7fff)),
@@ -94,6 +102,11 @@ impl Stream {
     #[inline]
     pub(crate) fn takes(&mut self, burst: &Burst) -> bool {
         if self.ends_at.is_some_and(|at| burst.captured_at >= at) {
+            return false;
+        }
+        let since = self.stutters_from.map(|from| burst.captured_at.saturating_duration_since(from));
+        if since.is_some_and(|since| since.as_secs() % 3 == 2) {
+            self.pause();
             return false;
         }
         match self.place {

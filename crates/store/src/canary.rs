@@ -5,12 +5,12 @@ use rusqlite::{Connection, Row, Transaction};
 use throng_observation::RunTime;
 use throng_observation::canary::{BrowserId, CanaryBrowserRow, CanaryData, CanarySecondRow};
 
-use crate::reader::list;
+use crate::reader::{known, list};
 use crate::rows::{Cells, blob, int, opt, put};
 use crate::waiting::WaitingCanary;
 
 /// Columns of `canary_browser`.
-const BROWSER: [&str; 8] = [
+const BROWSER: [&str; 10] = [
     "browser",
     "version",
     "intended_us",
@@ -19,10 +19,12 @@ const BROWSER: [&str; 8] = [
     "ended_us",
     "failure",
     "candidates_refused",
+    "failed_us",
+    "failure_is_own",
 ];
 
 /// Columns of `canary`.
-const SECOND: [&str; 24] = [
+const SECOND: [&str; 28] = [
     "second",
     "browser",
     "video_tracks",
@@ -47,11 +49,25 @@ const SECOND: [&str; 24] = [
     "frames_sent",
     "bytes_sent",
     "cpu_us",
+    "video_packets_repeated",
+    "video_silent_us",
+    "late_max_us",
+    "host_cpu_ratio",
+];
+
+/// Columns that folders of earlier versions do not have, and what stands for them.
+const NEWER: [(&str, &str); 6] = [
+    ("failed_us", "ended_us"),
+    ("failure_is_own", "0"),
+    ("video_packets_repeated", "0"),
+    ("video_silent_us", "0"),
+    ("late_max_us", "0"),
+    ("host_cpu_ratio", "NULL"),
 ];
 
 const CREATE: &str = "CREATE TABLE IF NOT EXISTS canary_browser (browser INTEGER PRIMARY KEY, version TEXT NOT NULL,
     intended_us INTEGER NOT NULL, connected_us INTEGER, first_frame_us INTEGER, ended_us INTEGER, failure TEXT,
-    candidates_refused INTEGER NOT NULL) WITHOUT ROWID;
+    candidates_refused INTEGER NOT NULL, failed_us INTEGER, failure_is_own INTEGER NOT NULL) WITHOUT ROWID;
     CREATE TABLE IF NOT EXISTS canary (second INTEGER NOT NULL, browser INTEGER NOT NULL, video_tracks INTEGER NOT NULL,
     video_active_us INTEGER NOT NULL, frames_decoded INTEGER NOT NULL, frames_dropped INTEGER NOT NULL,
     video_packets_received INTEGER NOT NULL, video_packets_lost INTEGER NOT NULL, video_bytes INTEGER NOT NULL,
@@ -59,7 +75,9 @@ const CREATE: &str = "CREATE TABLE IF NOT EXISTS canary_browser (browser INTEGER
     freeze_count INTEGER NOT NULL, freeze_us INTEGER NOT NULL, decode_us INTEGER NOT NULL, nack_sent INTEGER NOT NULL,
     pli_sent INTEGER NOT NULL, audio_tracks INTEGER NOT NULL, audio_packets_received INTEGER NOT NULL,
     audio_packets_lost INTEGER NOT NULL, audio_bytes INTEGER NOT NULL, frames_sent INTEGER NOT NULL,
-    bytes_sent INTEGER NOT NULL, cpu_us INTEGER NOT NULL, PRIMARY KEY (second, browser)) WITHOUT ROWID;";
+    bytes_sent INTEGER NOT NULL, cpu_us INTEGER NOT NULL,
+    video_packets_repeated INTEGER NOT NULL, video_silent_us INTEGER NOT NULL, late_max_us INTEGER NOT NULL,
+    host_cpu_ratio REAL, PRIMARY KEY (second, browser)) WITHOUT ROWID;";
 
 /// Writes what waits.
 pub(crate) fn put_all(db: &Transaction<'_>, waiting: &WaitingCanary) -> rusqlite::Result<()> {
@@ -82,6 +100,8 @@ fn browser(row: &CanaryBrowserRow) -> Vec<Value> {
         at(row.ended_at),
         opt(row.failure.clone()),
         i64::from(row.candidates_refused).into(),
+        at(row.failed_at),
+        i64::from(row.failure_is_own).into(),
     ]
 }
 
@@ -111,6 +131,10 @@ fn second(row: &CanarySecondRow) -> Vec<Value> {
         int(row.frames_sent),
         int(row.bytes_sent),
         int(row.cpu_us),
+        int(row.video_packets_repeated),
+        int(row.video_silent_us),
+        int(row.late_max_us),
+        opt(row.host_cpu_ratio),
     ]
 }
 
@@ -121,8 +145,14 @@ pub(crate) fn read_all(db: &Connection) -> rusqlite::Result<CanaryData> {
         return Ok(CanaryData::default());
     }
     Ok(CanaryData {
-        browsers: list(db, "canary_browser", &BROWSER, "browser", read_browser)?,
-        seconds: list(db, "canary", &SECOND, "second, browser", read_second)?,
+        browsers: list(
+            db,
+            "canary_browser",
+            &known(db, "canary_browser", &BROWSER, &NEWER)?,
+            "browser",
+            read_browser,
+        )?,
+        seconds: list(db, "canary", &known(db, "canary", &SECOND, &NEWER)?, "second, browser", read_second)?,
     })
 }
 
@@ -137,6 +167,8 @@ fn read_browser(row: &Row<'_>) -> rusqlite::Result<CanaryBrowserRow> {
         ended_at: c.take::<Option<i64>>()?.map(RunTime),
         failure: c.take()?,
         candidates_refused: c.take()?,
+        failed_at: c.take::<Option<i64>>()?.map(RunTime),
+        failure_is_own: c.take()?,
     })
 }
 
@@ -167,6 +199,10 @@ fn read_second(row: &Row<'_>) -> rusqlite::Result<CanarySecondRow> {
         frames_sent: c.count()?,
         bytes_sent: c.count()?,
         cpu_us: c.count()?,
+        video_packets_repeated: c.count()?,
+        video_silent_us: c.count()?,
+        late_max_us: c.count()?,
+        host_cpu_ratio: c.take()?,
     })
 }
 
@@ -202,12 +238,14 @@ mod tests {
             second: 7,
             frames_decoded: 30,
             video_packets_lost: -2,
+            host_cpu_ratio: Some(0.25),
             ..CanarySecondRow::default()
         };
         second.video_jitter_us.record(4_000);
         writer.write(Row::Canary(CanaryRow::Second(Box::new(second.clone()))));
         writer.commit().unwrap();
         browser.failure = Some("it went".into());
+        (browser.failed_at, browser.failure_is_own) = (Some(RunTime(6)), true);
         browser.connected_at = Some(RunTime(5));
         writer.write(Row::Canary(CanaryRow::Browser(browser.clone())));
         writer.finish(Ending::Complete, RunTime(1)).unwrap();
@@ -216,5 +254,17 @@ mod tests {
         let [read] = run.canary.seconds.as_slice() else { panic!("{:?}", run.canary.seconds) };
         assert_eq!((read.second, read.frames_decoded, read.video_packets_lost), (7, 30, -2));
         assert_eq!(read.video_jitter_us.quantile(0.5), second.video_jitter_us.quantile(0.5));
+        assert_eq!(read.host_cpu_ratio, Some(0.25));
+
+        let db = Connection::open(folder.path().join("run/run.db")).unwrap();
+        db.execute_batch(
+            "ALTER TABLE canary DROP COLUMN host_cpu_ratio; ALTER TABLE canary DROP COLUMN late_max_us;
+             ALTER TABLE canary_browser DROP COLUMN failure_is_own; ALTER TABLE canary_browser DROP COLUMN failed_us;",
+        )
+        .unwrap();
+        drop(db);
+        let older = RunFolder::read(folder.path().join("run")).unwrap();
+        assert_eq!(older.canary.seconds[0].host_cpu_ratio, None, "folders of earlier versions are read");
+        assert_eq!(older.canary.browsers[0].failed_at, older.canary.browsers[0].ended_at);
     }
 }

@@ -1,6 +1,6 @@
 //! Reading a run back, whoever closed it and however it was cut off.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, Row};
@@ -143,20 +143,32 @@ impl Participants {
     }
 }
 
-/// `columns` and then those of the counters; nothing was missing where the folder is older than that column.
+/// `columns` and then those of the counters; of those that came later, 0 where the folder is older than they.
 fn with_known_counters(
     db: &Connection,
     table: &str,
     columns: &[&'static str],
 ) -> rusqlite::Result<Vec<&'static str>> {
-    let has_missing = "SELECT count(*) FROM pragma_table_info(?1) WHERE name = 'missing_us'";
-    let is_known = db.query_row(has_missing, [table], |row| row.get::<_, i64>(0))? > 0;
-    let mut columns = rows::with_counters(columns);
-    columns
-        .iter_mut()
-        .filter(|column| !is_known && **column == "missing_us")
-        .for_each(|column| *column = "0");
-    Ok(columns)
+    let newer = [("missing_us", "0"), ("rtx_packets_received", "0")];
+    known(db, table, &rows::with_counters(columns), &newer)
+}
+
+/// `columns`, with the stand-in for each of the `newer` ones that the folder is too old to have.
+pub(crate) fn known(
+    db: &Connection,
+    table: &str,
+    columns: &[&'static str],
+    newer: &[(&'static str, &'static str)],
+) -> rusqlite::Result<Vec<&'static str>> {
+    let mut statement = db.prepare("SELECT name FROM pragma_table_info(?1)")?;
+    let found: HashSet<String> = statement.query_map([table], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    let stand_in =
+        |column: &&'static str| newer.iter().find(|(name, _)| name == column).map(|(_, with)| *with);
+    let of = |column: &&'static str| match stand_in(column).filter(|_| !found.contains(*column)) {
+        Some(with) => with,
+        None => *column,
+    };
+    Ok(columns.iter().map(of).collect())
 }
 
 /// Changes of layers; none where the folder is older than their table.

@@ -51,6 +51,7 @@ fn counters(c: &TrackCounters) -> [Value; schema::COUNTERS.len()] {
         int(c.active_us),
         int(c.packets_discarded),
         int(c.missing_us),
+        int(c.rtx_packets_received),
     ]
 }
 
@@ -336,6 +337,7 @@ impl<'r, 's> Cells<'r, 's> {
             active_us: self.count()?,
             packets_discarded: self.count()?,
             missing_us: self.count()?,
+            rtx_packets_received: self.count()?,
         })
     }
 }

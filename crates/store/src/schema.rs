@@ -4,7 +4,7 @@
 pub(crate) const APPLICATION_ID: i32 = 0x7468_726e;
 
 /// The columns of a [`throng_observation::TrackCounters`], in the order in which `rows` binds and reads them.
-pub(crate) const COUNTERS: [&str; 21] = [
+pub(crate) const COUNTERS: [&str; 22] = [
     "packets_received",
     "payload_bytes",
     "header_bytes",
@@ -26,6 +26,7 @@ pub(crate) const COUNTERS: [&str; 21] = [
     "active_us",
     "packets_discarded",
     "missing_us",
+    "rtx_packets_received",
 ];
 
 /// Columns of `crowd`.

@@ -13,6 +13,7 @@ use throng_observation::canary::{BrowserId, CanaryBrowserRow, CanaryRow};
 use throng_observation::run::{EventRow, Row};
 
 use super::gate::Refusals;
+use super::host_cpu::HostCpu;
 use super::reading::Reading;
 
 /// How long a reading of `getStats()` may take on a busy machine.
@@ -21,6 +22,12 @@ const READING: Duration = Duration::from_secs(8);
 const LEAVING: Duration = Duration::from_secs(2);
 /// Who is not connected by then is not any more.
 const CONNECT_WITHIN: Duration = Duration::from_secs(20);
+/// A run that ends sooner after the join does not say that no connection comes: a browser gathers candidates, and a busy
+/// machine takes seconds for it.
+const CONNECT_AT_LEAST: Duration = Duration::from_secs(10);
+/// Nor does it say that no picture comes when it ends so soon after the connection: servers may have a key frame every few
+/// seconds.
+const PICTURE_WITHIN: Duration = Duration::from_secs(5);
 
 /// What a browser is, before it runs.
 pub(super) struct Bird {
@@ -62,7 +69,8 @@ impl Bird {
             flown
         });
         if let Err(error) = flown {
-            row.failure.get_or_insert(error.to_string());
+            // It did not start, ended, or did not answer: nothing of it is the server's doing.
+            fail(&mut row, begin.zero, true, error.to_string());
         }
         row.ended_at = Some(now(begin.zero));
         begin.tell(CanaryRow::Browser(row.clone()));
@@ -101,6 +109,7 @@ impl Bird {
         }
         chromium.evaluate(&format!("canary.join({}), true", self.words))?;
         let (mut before, mut cpu_us): (Option<Reading>, u64) = (None, chromium.cpu_us());
+        let mut host = HostCpu::now();
         let mut second = self.joins_at.as_secs() + 1;
         while Duration::from_secs(second) <= self.leaves_at
             && waited(begin.zero + Duration::from_secs(second), told)
@@ -114,28 +123,42 @@ impl Bird {
             // Processes that ended took their time with them.
             seen.cpu_us = used_us.saturating_sub(cpu_us);
             cpu_us = used_us;
+            let host_now = HostCpu::now();
+            seen.host_cpu_ratio = host_now.zip(host).and_then(|(now, before)| now.ratio_since(before));
+            host = host_now;
             begin.tell(CanaryRow::Second(Box::new(seen)));
             self.tell_refusals(begin);
-            if self.has_changed(row, &reading) {
+            if self.has_changed(row, &reading, begin.zero) {
                 begin.tell(CanaryRow::Browser(row.clone()));
             }
             if row.connected_at.is_none() && begin.zero.elapsed() > self.joins_at + CONNECT_WITHIN {
                 let within = CONNECT_WITHIN.as_secs();
-                row.failure.get_or_insert_with(|| format!("it was not connected within {within} s"));
+                not_connected(row, begin.zero, &format!("it was not connected within {within} s"));
                 return Ok(());
             }
             before = Some(reading);
             // A reading that took long leaves seconds out rather than to hurry after them.
             second = (begin.zero.elapsed().as_secs() + 1).max(second + 1);
         }
-        if row.connected_at.is_some() && row.first_frame_at.is_none() {
-            row.failure.get_or_insert_with(|| "no picture came".into());
+        let there_for = begin.zero.elapsed().saturating_sub(self.joins_at);
+        match row.connected_at {
+            None if there_for >= CONNECT_AT_LEAST => {
+                let after = there_for.as_secs();
+                not_connected(row, begin.zero, &format!("it was not connected {after} s after its join"));
+            }
+            Some(at) if row.first_frame_at.is_none() => {
+                let waited_ms = now(begin.zero).millis_since(at);
+                if waited_ms >= PICTURE_WITHIN.as_millis() as f64 {
+                    fail(row, begin.zero, false, "no picture came".into());
+                }
+            }
+            _ => {}
         }
         Ok(())
     }
 
     /// Brings `row` up to what was read.
-    fn has_changed(&self, row: &mut CanaryBrowserRow, reading: &Reading) -> bool {
+    fn has_changed(&self, row: &mut CanaryBrowserRow, reading: &Reading, zero: Instant) -> bool {
         let before = row.clone();
         let after_join = |ms: Option<f64>| {
             let ms = ms.filter(|ms| ms.is_finite())?;
@@ -146,10 +169,29 @@ impl Bird {
         row.connected_at = row.connected_at.or(connected_at);
         row.first_frame_at = row.first_frame_at.or(first_frame_at);
         row.candidates_refused = reading.refused;
-        if row.failure.is_none() {
-            row.failure.clone_from(&reading.problem);
+        match (&reading.problem, row.connected_at) {
+            (Some(problem), None) if !reading.problem_is_own => not_connected(row, zero, problem),
+            (Some(problem), _) => fail(row, zero, reading.problem_is_own, problem.clone()),
+            (None, _) => {}
         }
         *row != before
+    }
+}
+
+/// Without a connection. Where the consent guard kept addresses from it, that may be why.
+fn not_connected(row: &mut CanaryBrowserRow, zero: Instant, why: &str) {
+    match row.candidates_refused {
+        0 => fail(row, zero, false, why.into()),
+        refused => {
+            fail(row, zero, true, format!("{why}; {refused} of the server's addresses were kept from it"));
+        }
+    }
+}
+
+/// Notes why it failed; the first reason is the cause of what follows.
+fn fail(row: &mut CanaryBrowserRow, zero: Instant, is_own: bool, why: String) {
+    if row.failure.is_none() {
+        (row.failure, row.failed_at, row.failure_is_own) = (Some(why), Some(now(zero)), is_own);
     }
 }
 

@@ -4,6 +4,7 @@
 mod bird;
 mod gate;
 mod guard;
+mod host_cpu;
 mod joining;
 mod page;
 mod reading;

@@ -15,8 +15,12 @@ pub(super) struct Reading {
     pub(super) first_frame_ms: Option<f64>,
     /// The first thing that went wrong.
     pub(super) problem: Option<String>,
+    /// It went wrong in the browser itself.
+    pub(super) problem_is_own: bool,
     /// Candidates that the consent guard took out.
     pub(super) refused: u32,
+    /// The latest that a timer of the page came since the reading before, milliseconds.
+    late_ms: f64,
     received: Vec<Received>,
     sent: Vec<Sent>,
 }
@@ -31,6 +35,7 @@ struct Received {
     timestamp: f64,
     packets_received: f64,
     packets_lost: f64,
+    retransmitted_packets_received: f64,
     bytes_received: f64,
     jitter: f64,
     frames_decoded: f64,
@@ -55,7 +60,8 @@ struct Sent {
 impl Reading {
     /// What happened between `before` and this reading. Tracks count from the first reading that knows them as playing.
     pub(super) fn since(&self, before: &Self, second: i64, browser: BrowserId) -> CanarySecondRow {
-        let mut row = CanarySecondRow { second, browser, ..CanarySecondRow::default() };
+        let late_max_us = risen(0.0, self.late_ms, 1e3);
+        let mut row = CanarySecondRow { second, browser, late_max_us, ..CanarySecondRow::default() };
         let earlier: HashMap<&str, &Received> =
             before.received.iter().map(|track| (track.key.as_str(), track)).collect();
         for track in &self.received {
@@ -82,10 +88,14 @@ impl Reading {
 
 fn video(row: &mut CanarySecondRow, was: &Received, is: &Received) {
     row.video_tracks += 1;
-    row.video_active_us += risen(was.timestamp, is.timestamp, 1e3);
+    let active_us = risen(was.timestamp, is.timestamp, 1e3);
+    row.video_active_us += active_us;
+    row.video_silent_us += if is.packets_received > was.packets_received { 0 } else { active_us };
     row.frames_decoded += risen(was.frames_decoded, is.frames_decoded, 1.0);
     row.frames_dropped += risen(was.frames_dropped, is.frames_dropped, 1.0);
     row.video_packets_received += risen(was.packets_received, is.packets_received, 1.0);
+    row.video_packets_repeated +=
+        risen(was.retransmitted_packets_received, is.retransmitted_packets_received, 1.0);
     row.video_packets_lost += change(was.packets_lost, is.packets_lost);
     row.video_bytes += risen(was.bytes_received, is.bytes_received, 1.0);
     row.video_jitter_us.record(risen(0.0, is.jitter, 1e6));
@@ -130,9 +140,9 @@ mod tests {
                 "sent": [{"key": "1/9", "framesSent": 10, "bytesSent": 500}]}"#,
         );
         let after = reading(
-            r#"{"connectedMs": 12.5, "received": [
+            r#"{"connectedMs": 12.5, "lateMs": 7.25, "received": [
                 {"key": "0/1", "kind": "video", "timestamp": 2000.5, "framesDecoded": 60, "packetsReceived": 200,
-                 "packetsLost": 1, "bytesReceived": 126000, "totalFreezesDuration": 0.7, "jitter": 0.004,
+                 "packetsLost": 1, "retransmittedPacketsReceived": 3, "bytesReceived": 126000, "totalFreezesDuration": 0.7, "jitter": 0.004,
                  "jitterBufferDelay": 2.5},
                 {"key": "0/2", "kind": "video", "timestamp": 2000.5, "framesDecoded": 25},
                 {"key": "0/3", "kind": "audio", "timestamp": 2000.5, "packetsReceived": 100},
@@ -145,6 +155,7 @@ mod tests {
             (4, BrowserId(1), 1, 1_000_500)
         );
         assert_eq!((row.frames_decoded, row.video_packets_received, row.video_packets_lost), (30, 100, -1));
+        assert_eq!((row.video_packets_repeated, row.video_silent_us, row.late_max_us), (3, 0, 7_250));
         assert_eq!((row.video_bytes, row.freeze_us, row.jitter_buffer_us), (125_000, 200_000, 1_500_000));
         assert_eq!((row.audio_tracks, row.audio_packets_received), (1, 50));
         assert_eq!((row.frames_sent, row.bytes_sent), (30, 20_000));

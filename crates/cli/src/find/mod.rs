@@ -19,6 +19,7 @@ use throng_store::RunFolder;
 use throng_watch::Beside;
 
 use crate::args::Find;
+use crate::canary::{self, Canaries};
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::live::Display;
@@ -44,6 +45,7 @@ pub(crate) fn find(command: &Find) -> Result<Exit, Stop> {
     let (common, plan) = (&command.common, &searched.plan);
     let packs = watchers::packs(common.packs.as_deref())?;
     let agents = Agents::connect(plan);
+    let browser = canary::program(plan)?;
     let permission = run::permission(plan, common, &agents)?;
     let warnings = searched.warnings();
     warnings.iter().for_each(|warning| say_lines(&format!("warning: {warning}")));
@@ -56,7 +58,10 @@ pub(crate) fn find(command: &Find) -> Result<Exit, Stop> {
     for hold in &earlier {
         writer.write(Row::Hold(Box::new(hold.clone())));
     }
+    let canaries = Canaries::start(plan, browser, &permission)?;
     let (handle, rows, rows_in) = run::start_open(&searched.scenario, plan, &permission, common)?;
+    // They stay for the whole search, beside the crowd of every load.
+    canaries.begin(handle.started_at(), &rows_in);
     let speaks = !common.plain;
     let beside = Beside { packs, allowed: permission.may_ask(), ..Beside::default() };
     let mut watchers = Watchers::start(plan, handle.started_at(), rows_in.clone(), &beside, agents, speaks);
@@ -78,6 +83,7 @@ pub(crate) fn find(command: &Find) -> Result<Exit, Stop> {
     };
     let quit = searching.run(&interrupt, &mut watchers, run::display(plan, common));
     drop(searching);
+    canaries.stop();
     handle.stop();
     let end = handle.wait();
     watchers.stop();

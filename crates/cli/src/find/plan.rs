@@ -277,9 +277,11 @@ impl Varies {
     }
 }
 
-/// The largest crowd that may be tried.
+/// The largest crowd that may be tried. Browsers among it are users too.
 fn most(command: &Find, scenario: &Scenario) -> u32 {
-    command.ceiling.or(scenario.caps.users.map(|users| users.min(CEILING))).unwrap_or(CEILING)
+    let browsers = scenario.canary.as_ref().map_or(0, |canary| u32::from(canary.browsers));
+    let capped = scenario.caps.users.map(|users| users.saturating_sub(browsers).min(CEILING));
+    command.ceiling.or(capped).unwrap_or(CEILING)
 }
 
 /// What the server does with its time under the load that fails says more than any counter, and most beside what it did

@@ -8,27 +8,36 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use throng_observation::MediaKind;
 use throng_sim::janus::{Janus, ROOM};
+use throng_sim::link::{Conditions, Link};
 use throng_sim::livekit::{KEY, LiveKit, PORT, SECRET};
 use throng_sim::namespace::Namespace;
 use throng_sim::requires_root;
 use throng_store::RunFolder;
 
 use crate::conference::is_left_clean;
-use crate::throng::{Ran, Running, Stage, figure, plain, valid};
+use crate::throng::{Ran, Running, Stage, figure, plain, throng_link, valid};
 
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 82, 0, 1);
+/// The two ends of a link.
+const HERE: Ipv4Addr = Ipv4Addr::new(10, 83, 0, 1);
+const THERE: Ipv4Addr = Ipv4Addr::new(10, 83, 0, 2);
 
-/// The processes whose command line or environment holds `text`: a browser's children inherit the one or the other.
-fn processes_with(text: &str) -> Vec<String> {
+/// The processes whose command line or environment holds `text`, by number, with the command line: a browser's children inherit
+/// the one or the other.
+fn processes(text: &str) -> Vec<(String, String)> {
     let all = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
         let of = |file| {
             std::fs::read(entry.path().join(file)).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
         };
         let command = of("cmdline").ok()?;
         let is_ours = command.contains(text) || of("environ").is_ok_and(|environ| environ.contains(text));
-        is_ours.then(|| command.replace('\0', " "))
+        is_ours.then(|| (entry.file_name().to_string_lossy().into_owned(), command.replace('\0', " ")))
     });
     all.collect()
+}
+
+fn processes_with(text: &str) -> Vec<String> {
+    processes(text).into_iter().map(|(_, command)| command).collect()
 }
 
 /// A browser of this test alone: its name tells its processes from those of others.
@@ -102,6 +111,7 @@ fn agrees(ran: &Ran) {
     for name in ["loss_ratio", "freeze_ratio", "track_bps", "jitter_ms", "connect_ms", "first_frame_ms"] {
         assert!(agreed(&summary, name).iter().all(Option::is_some), "{name}\n{ran}");
     }
+    assert_ne!(summary["canary"]["judgement"], "disputed", "{ran}");
     assert!(ran.stdout.contains("1 of 1 browsers showed a picture"), "{ran}");
     let page = std::fs::read_to_string(ran.folder().join("report.html")).unwrap();
     assert!(page.contains("Browsers beside the crowd"));
@@ -205,6 +215,118 @@ fn browsers_end_with_a_run_that_is_killed_and_one_that_dies_ends_no_run() {
     assert_eq!(figure(&ran.summary(), "events.canary_failed"), 1.0, "{ran}");
     assert!(ran.stdout.contains("browser 0 failed: the browser ended"), "{ran}");
     assert_eq!(figure(&ran.summary(), "participants.playing"), 1.0, "{ran}");
+    // It failed by itself, and says nothing about the server.
+    assert_eq!(ran.summary()["canary"]["judgement"], "cannot_tell", "{ran}");
+}
+
+/// A server that serves three well; the browser comes after them.
+fn beside_three(stage: &Stage, browser: &OwnBrowser, duration: &str) -> Ran {
+    let view = ["view", &stage.target(), "-n", "3", "--every", "100ms", "--warm-up", "4s", "--for", duration];
+    let more = ["--set", "canary.browsers=1", "--set", "canary.at=4s", "--set", &browser.set()];
+    valid(|| (Running::start(None, &[&view[..], &more].concat()).wait(), ())).0
+}
+
+#[test]
+fn a_crowd_that_plays_cleanly_beside_a_browser_that_does_not_is_disputed() {
+    let stage = Stage::start(None, "127.0.0.1:0", &["--stutters-beyond", "3"]);
+    let ran = beside_three(&stage, &OwnBrowser::new(), "20s").expect_code(5);
+    let summary = ran.summary();
+    assert_eq!(summary["outcome"], "disputed", "{ran}");
+    assert_eq!(summary["canary"]["judgement"], "disputed", "{ran}");
+    assert!(ran.stdout.starts_with("Disputed by a browser: "), "{ran}");
+    assert!(ran.stdout.contains("the crowd alone: 3 viewers played cleanly"), "{ran}");
+    let [Some(frozen), Some(crowd)] = agreed(&summary, "freeze_ratio") else { panic!("{ran}") };
+    assert!(frozen > 0.3 && crowd < 0.01, "{frozen} and {crowd}\n{ran}");
+}
+
+#[test]
+fn a_browser_without_a_picture_beside_a_crowd_that_has_one_disputes_the_answer() {
+    let stage = Stage::start(None, "127.0.0.1:0", &["--pictures-max", "3"]);
+    let ran = beside_three(&stage, &OwnBrowser::new(), "16s").expect_code(5);
+    let expect = "Disputed by a browser: 1 of 1 browsers failed (no picture came), 0 of 3 of the crowd; the crowd alone: \
+                  3 viewers played cleanly";
+    assert!(ran.stdout.starts_with(expect), "{ran}");
+}
+
+/// A browser that has no CPU for a while stands still, which is not the server's doing.
+#[test]
+fn a_browser_that_was_stopped_for_a_while_disputes_nothing() {
+    let (stage, browser) = (Stage::start(None, "127.0.0.1:0", &[]), OwnBrowser::new());
+    let view = ["view", &stage.target(), "-n", "3", "--every", "100ms", "--warm-up", "3s", "--for", "26s"];
+    let more = ["--set", "canary.browsers=1", "--set", &browser.set()];
+    let (ran, ()) = valid(|| {
+        let mut running = Running::start(None, &[&view[..], &more].concat());
+        running.when_playing(3);
+        std::thread::sleep(Duration::from_secs(6));
+        signal_all(&browser.mark(), "STOP");
+        std::thread::sleep(Duration::from_secs(5));
+        signal_all(&browser.mark(), "CONT");
+        (running.wait(), ())
+    });
+    let ran = ran.expect_code(0);
+    let canary = &ran.summary()["canary"];
+    assert!(canary["seconds_starved"].as_f64() >= Some(1.0), "{ran}");
+    assert_ne!(canary["judgement"], "disputed", "{ran}");
+    assert!(ran.stdout.starts_with("3 viewers played cleanly"), "{ran}");
+}
+
+/// Sends a signal to all processes whose command line or environment holds `text`.
+fn signal_all(text: &str, signal: &str) {
+    for (pid, _) in processes(text) {
+        let _ = std::process::Command::new("kill").args([&format!("-{signal}"), &pid]).status();
+    }
+}
+
+#[test]
+fn a_browser_disputes_a_search_too() {
+    let stage = Stage::start(None, "127.0.0.1:0", &["--stutters-beyond", "3"]);
+    let browser = OwnBrowser::new();
+    let find = ["find", &stage.target(), "--start", "3", "--ceiling", "3", "--budget", "1m", "--quiet"];
+    let more = ["--set", "canary.browsers=1", "--set", "canary.at=6s", "--set", &browser.set()];
+    let (ran, ()) = valid(|| (Running::start(None, &[&find[..], &more].concat()).wait(), ()));
+    let ran = ran.expect_code(5);
+    assert!(ran.stdout.starts_with("Disputed by a browser: "), "{ran}");
+    assert!(ran.stdout.contains("the crowd alone: at least 3 viewers"), "{ran}");
+    assert!(browser.is_gone(Duration::from_secs(5)), "{:?}", processes_with(&browser.mark()));
+}
+
+/// What a browser and two viewers lose behind a link that loses 3 of 100 packets, and the bit rates of their tracks.
+fn behind_a_lossy_link(stage_args: &[&str]) -> (Ran, [f64; 2], [f64; 2]) {
+    let (here, there) = (Namespace::new("chere").unwrap(), Namespace::new("cthere").unwrap());
+    let lossy = Conditions { loss_percent: 3.0, ..Conditions::delay(10.0) };
+    let _link = Link::start(&throng_link(), (&here, HERE), (&there, THERE), lossy).unwrap();
+    let args = [&["--listen-any"], stage_args].concat();
+    let stage = Stage::start(Some(&there), &format!("{THERE}:7080"), &args);
+    let more = ["-n", "2", "--for", "34s", "--allow-target", "10.83.0.0/24"];
+    let ran = measured(Some(&here), &stage.target(), &OwnBrowser::new(), &more);
+    let both =
+        |name| agreed(&ran.summary(), name).map(|figure| figure.unwrap_or_else(|| panic!("{name}\n{ran}")));
+    let (lost, rate) = (both("loss_ratio"), both("track_bps"));
+    (ran, lost, rate)
+}
+
+#[test]
+fn loss_and_bit_rate_are_a_browsers_where_repeats_have_a_stream_of_their_own() {
+    if !requires_root() {
+        return;
+    }
+    let (ran, [lost, ours], [rate, our_rate]) = behind_a_lossy_link(&[]);
+    // W3C packetsLost: what an RTX stream brings stays lost.
+    assert!(lost > 0.015 && ours > 0.015 && (lost - ours).abs() < 0.015, "{lost} against {ours}\n{ran}");
+    assert!((rate / our_rate - 1.0).abs() < 0.015, "{rate} against {our_rate} bit/s\n{ran}");
+}
+
+#[test]
+fn loss_and_bit_rate_are_a_browsers_where_repeats_come_on_the_streams_own_ssrc() {
+    if !requires_root() {
+        return;
+    }
+    let (ran, [lost, ours], [rate, our_rate]) = behind_a_lossy_link(&["--no-rtx"]);
+    // RFC 3550: what comes there, first or again, is no longer lost.
+    assert!(lost < 0.01 && ours < 0.01, "{lost} against {ours}\n{ran}");
+    assert!((rate / our_rate - 1.0).abs() < 0.015, "{rate} against {our_rate} bit/s\n{ran}");
+    let recovered = figure(&ran.summary(), "video.packets_recovered");
+    assert!(recovered > 50.0, "{recovered} were lost on the way and came again\n{ran}");
 }
 
 #[test]

@@ -12,6 +12,7 @@ use throng_sim::ome::{Behaviour, Server};
 
 use crate::throng::{Ran, Running, figure, run};
 
+mod keys;
 mod peer;
 use peer::{FPS, Manner, Peer};
 
@@ -159,6 +160,23 @@ fn a_server_that_is_ready_late_is_found_within_a_twentieth_of_a_second() {
     let ms = ice["ms_p50"].as_f64().unwrap();
     // Checks go out each 50 ms; a first repetition after 250 ms would be found here.
     assert!((100.0..220.0).contains(&ms), "{ms} ms\n{ran}");
+}
+
+/// As a real OvenMediaEngine 0.20 was seen to: it offers its relay, is not ready for the first connectivity checks, and its sender
+/// reports say the media's time.
+#[test]
+fn viewers_play_from_a_server_that_is_ready_late_and_reports_media_time() {
+    let coturn = Coturn::start().unwrap();
+    let relay = (coturn.uri("tcp"), coturn::USER.to_owned(), coturn::PASSWORD.to_owned());
+    let late =
+        Manner { ready_after: Duration::from_millis(300), reports_media_time: true, ..Manner::default() };
+    let (server, _) = start(Behaviour { relay: Some(relay), ..speaking() }, late);
+    let ran = view(&server, &format!("{STREAM}?transport=tcp")).expect_code(0);
+    expect_play(&server, &ran, 0.0);
+    let summary = ran.summary();
+    assert!(figure(&summary, "connect.ms_p50") >= 250.0, "nobody is heard before it is ready\n{ran}");
+    assert!(ran.stdout.starts_with("5 viewers played cleanly"), "{ran}");
+    assert!(summary["events"].get("odd_rtcp").is_none(), "its reports are RTCP\n{ran}");
 }
 
 fn check(behaviour: Behaviour, path: &str, reason: &str) {

@@ -383,6 +383,9 @@ impl TrackMeter {
     }
 
     fn route(&mut self, packet: &Packet, arrival: Arrival, now_ms: u32) {
+        self.counters.payload_bytes += u64::from(packet.payload_bytes);
+        self.counters.header_bytes += u64::from(packet.header_bytes);
+        self.counters.rtx_packets_received += u64::from(packet.retransmitted);
         let (number, came_late, recovered) = match arrival {
             Arrival::Next(number) => {
                 let missing = u16::try_from(self.sequence.missing_before(number)).unwrap_or(u16::MAX);
@@ -423,8 +426,6 @@ impl TrackMeter {
 
     fn first_transmission(&mut self, packet: &Packet) {
         self.counters.packets_received += 1;
-        self.counters.payload_bytes += u64::from(packet.payload_bytes);
-        self.counters.header_bytes += u64::from(packet.header_bytes);
         let arrived_ns = self.ns(packet.arrived_at);
         self.jitter.packet(arrived_ns, packet.timestamp);
         self.oven.packet(arrived_ns, packet.timestamp, self.pictures.is_none() || packet.marker);

@@ -155,6 +155,28 @@ fn a_lost_packet_is_asked_for_and_its_retransmission_mends_the_frame() {
     assert_eq!(viewer.meter.reception().map(|r| r.cumulative_lost), Some(1), "the network did lose it");
 }
 
+/// What `getStats()` of a browser says of the same packets, by W3C webrtc-stats.
+#[test]
+fn a_repeat_takes_its_loss_back_on_the_streams_own_ssrc_and_not_by_rtx() {
+    for (what, retransmitted, repeats, expect) in [
+        // (lost on the SSRC, lost for good, RTX packets, payload of 50 packets and what came once more)
+        ("nothing comes again", false, 0, (1, 1, 0, 49_000)),
+        ("on the own SSRC", false, 1, (0, 0, 0, 50_000)),
+        ("by RTX", true, 1, (1, 0, 1, 50_000)),
+        ("twice, by RTX: one too many", true, 2, (1, 0, 2, 51_000)),
+        ("twice, on the own SSRC: RFC 3550 counts both", false, 2, (-1, 0, 0, 51_000)),
+    ] {
+        let mut viewer = Viewer::of(MediaKind::Video, true);
+        (0..10).filter(|&i| i != 4).for_each(|i| viewer.packet(sent_ms(i), video(i)));
+        viewer.until(195);
+        (0..repeats).for_each(|_| viewer.packet(200, Packet { retransmitted, ..video(4) }));
+        (10..50).for_each(|i| viewer.packet(200 + sent_ms(i), video(i)));
+        let c = viewer.meter.finish(viewer.at(5000)).counters;
+        let got = (c.packets_lost_on_ssrc(), c.packets_lost, c.rtx_packets_received, c.payload_bytes);
+        assert_eq!(got, expect, "{what}");
+    }
+}
+
 #[test]
 fn an_unmended_loss_breaks_the_picture_until_a_key_frame_that_is_asked_for() {
     let mut viewer = Viewer::of(MediaKind::Video, true);

@@ -1,8 +1,10 @@
 //! The page's table of browsers: what they saw beside what the virtual participants did.
 
+use std::fmt::Write as _;
+
 use throng_observation::units::duration_ms;
 
-use super::markup::table;
+use super::markup::{escape, table};
 use crate::canary::CanarySummary;
 use crate::summary::Summary;
 
@@ -12,8 +14,14 @@ pub(crate) fn render(summary: &Summary) -> String {
         .agreement
         .iter()
         .map(|row| {
-            let figures = [row.browser, row.virtual_, row.difference].map(|value| row.shown(value));
-            [vec![row.name().to_owned()], figures.into()].concat()
+            let figures =
+                [row.browser, row.virtual_, row.difference, row.bound].map(|value| row.shown(value));
+            let verdict = match (row.disputed, row.bound) {
+                (true, _) => "disputed",
+                (false, Some(_)) => "agrees",
+                (false, None) => "not judged",
+            };
+            [vec![row.name().to_owned()], figures.into(), vec![verdict.into()]].concat()
         })
         .collect();
     let ms = |value: Option<f64>| value.map_or_else(|| "–".into(), duration_ms);
@@ -34,7 +42,7 @@ pub(crate) fn render(summary: &Summary) -> String {
     format!(
         "<h2>Browsers beside the crowd</h2><p>{}</p>{}{}",
         sentence(canary),
-        table(&["figure", "browsers", "virtual participants", "difference"], &rows),
+        table(&["figure", "browsers", "virtual participants", "difference", "noise explains", ""], &rows),
         table(&["browser", "version", "connect", "first frame", "candidates refused", "failed"], &browsers),
     )
 }
@@ -42,11 +50,13 @@ pub(crate) fn render(summary: &Summary) -> String {
 fn sentence(canary: &CanarySummary) -> String {
     let mut said = format!(
         "{} of {} browsers showed a picture. Media figures are those of the same {} s on both sides, by the same \
-         definitions; loss is before retransmission, as browsers count it.",
+         definitions; a packet is lost as browsers count it: a repeat on an RTX stream takes nothing back, one on the stream's \
+         own SSRC does.",
         canary.playing,
         canary.browsers.len(),
         canary.seconds
     );
+    let _ = write!(said, " As to whether they agree: {}.", escape(&canary.verdict()));
     if let Some(cores) = canary.cpu_cores {
         said.push_str(&format!(" The browsers used {cores:.2} cores of the generator's machine."));
     }

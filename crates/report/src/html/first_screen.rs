@@ -14,6 +14,7 @@ pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
     let key = match summary.outcome {
         RunOutcome::Met => "met",
         RunOutcome::Missed => "missed",
+        RunOutcome::Disputed => "disputed",
         RunOutcome::Invalid => "invalid",
         RunOutcome::Error => "error",
     };

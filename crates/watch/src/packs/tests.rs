@@ -58,7 +58,14 @@ fn the_threads_of_oven_media_engine_lead_to_their_settings() {
         ("StreamWorker", "StreamWorkerCount"),
         ("SW-WebRTC", "StreamWorkerCount"),
         ("AW-LLHLSPublish", "AppWorkerCount"),
-        ("SPICE-U10000", "TcpRelayWorkerCount"),
+        ("SPICE-U10000", "IceWorkerCount"),
+        ("SPICE-T3478", "TcpRelayWorkerCount"),
+        ("InboundWorker", "AppWorkerCount"),
+        ("OutboundWorker", "AppWorkerCount"),
+        ("dec_H264_t0", "ThreadCount"),
+        ("DEC-h264-t0", "ThreadCount"),
+        ("enc_OPUS_t3", "ThreadCount"),
+        ("ENC-libopus-t3", "ThreadCount"),
         ("SPRtcSignalling", "WorkerCount"),
         ("SPSegPub", "WorkerCount"),
         ("SPRTMP-1935", "WorkerCount"),
@@ -73,6 +80,9 @@ fn the_threads_of_oven_media_engine_lead_to_their_settings() {
     }
     let place = |thread| pack.thread_meaning(thread).unwrap().setting.as_ref().unwrap().place.clone();
     assert!(place("SPRTMP-1935").contains("RTMP") && place("SPRtcSignalling").contains("Signalling"));
+    assert!(place("dec_H264_t0").contains("Decodes") && place("enc_H264_t1").contains("Encodes"));
+    let filter = pack.thread_meaning("FLT-Video-t1").unwrap();
+    assert!(filter.setting.is_none() && filter.remedy.is_some(), "no setting makes more of them");
 }
 
 #[test]

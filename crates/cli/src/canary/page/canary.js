@@ -4,18 +4,35 @@
 
 const canary = {
   connections: [], shown: new Map(), joinedAt: 0, connectedMs: null, firstFrameMs: null, problem: null, refused: 0,
-  leave: async () => {},
+  leave: async () => {}, lateMs: 0, problemIsOwn: false,
 };
+
+// How late a timer comes says whether this machine has a CPU for the browser when it wants one.
+const TICK_MS = 50;
+let tickedAt = performance.now();
+const tick = () => {
+  const now = performance.now();
+  canary.lateMs = Math.max(canary.lateMs, now - tickedAt - TICK_MS);
+  tickedAt = now;
+};
+setInterval(tick, TICK_MS);
 
 const sinceJoin = () => performance.now() - canary.joinedAt;
 
 // The first thing that went wrong is the cause of what follows.
-const fail = (error) => { canary.problem ??= String(error?.message ?? error); };
+const fail = (error) => {
+  if (canary.problem !== null) return;
+  canary.problem = String(error?.message ?? error);
+  canary.problemIsOwn = Boolean(error?.own);
+};
+
+// What goes wrong in the browser itself, and says nothing about the server.
+const own = (error) => Object.assign(new Error(String(error?.message ?? error)), { own: true });
 
 // The session description or candidate without the addresses that may not be reached.
 const guard = async (text) => {
   const response = await fetch("/guard", { method: "POST", body: text });
-  if (!response.ok) throw new Error(`the consent guard answered ${response.status}`);
+  if (!response.ok) throw own(`the consent guard answered ${response.status}`);
   canary.refused += Number(response.headers.get("X-Refused"));
   return response.text();
 };
@@ -72,7 +89,7 @@ const addRemote = async (peer, candidate) => {
 // The browser's made-up camera and microphone.
 const devices = ({ width, height, fps }) => navigator.mediaDevices.getUserMedia({
   audio: true, video: { width, height, frameRate: fps },
-});
+}).catch((error) => { throw own(error); });
 
 const publish = (peer, stream, { bitrate_bps }) => {
   for (const track of stream.getTracks()) {
@@ -85,20 +102,23 @@ const protocols = {};
 
 // Begins to join and returns at once.
 canary.join = (config) => {
-  canary.joinedAt = performance.now();
+  canary.joinedAt = tickedAt = performance.now();
+  canary.lateMs = 0;
   protocols[config.protocol](config).catch(fail);
 };
 
 const INBOUND = [
-  "packetsReceived", "packetsLost", "bytesReceived", "jitter", "framesDecoded", "framesDropped", "jitterBufferDelay",
+  "packetsReceived", "packetsLost", "retransmittedPacketsReceived", "bytesReceived", "jitter", "framesDecoded", "framesDropped", "jitterBufferDelay",
   "jitterBufferEmittedCount", "freezeCount", "totalFreezesDuration", "totalDecodeTime", "nackCount", "pliCount",
 ];
 
 canary.stats = async () => {
+  tick();
   const told = {
     connectedMs: canary.connectedMs, firstFrameMs: canary.firstFrameMs, problem: canary.problem,
-    refused: canary.refused, received: [], sent: [],
+    problemIsOwn: canary.problemIsOwn, refused: canary.refused, lateMs: canary.lateMs, received: [], sent: [],
   };
+  canary.lateMs = 0;
   for (const [index, peer] of canary.connections.entries()) {
     for (const stat of (await peer.getStats()).values()) {
       const track = { key: `${index}/${stat.ssrc}`, kind: stat.kind, timestamp: stat.timestamp };

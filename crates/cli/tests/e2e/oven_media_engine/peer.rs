@@ -1,5 +1,5 @@
 //! The media side of the conformance server: a WebRTC sender (str0m, ICE-lite as OvenMediaEngine is) that plays the
-//! test card to one viewer.
+//! test card to one viewer, in the manner of the real server where a test wants that.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::ops::RangeInclusive;
@@ -14,7 +14,12 @@ use str0m::media::{Direction, Frequency, MediaKind, MediaTime, Mid};
 use str0m::net::{Protocol, Receive};
 use str0m::{Candidate, Event, Input, Output, Rtc, RtcConfig};
 use throng_media::container::{annexb, ogg::OggReader};
+use throng_media::rtcp::{Report, RtcpWriter, SenderInfo};
+use throng_media::rtp::{NtpTime, PacketKind, classify};
+use throng_protocol::webrtc::srtp::Sealer;
 use throng_sim::ome::MediaPeer;
+
+use super::keys::{self, Slot};
 
 static H264: &[u8] = include_bytes!("../../../../media/clips/card-360p.h264");
 static OPUS: &[u8] = include_bytes!("../../../../media/clips/tone.opus.ogg");
@@ -39,21 +44,28 @@ fn clips() -> [Clip; 2] {
     [video, Clip { frames: packets.collect(), rate: 50, clock_hz: 48_000 }]
 }
 
-/// How a sender behaves.
+/// How a sender behaves that is not ready at once, hears or answers not everybody, or does not know what time it is.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Manner {
     /// It is deaf to every other port of its peer, and counts what it did not listen to.
     pub(crate) listens_to: Option<RangeInclusive<u16>>,
-    /// It is deaf for so long after the answer, as a server that is not ready yet.
+    /// So long after the answer it drops what comes: the first connectivity check of a viewer, who may send at once. A server
+    /// that makes the session only while it handles the answer does so.
     pub(crate) ready_after: Duration,
+    /// Its RTCP sender reports have the media's time since its beginning in the place of the wall clock's, as those of
+    /// OvenMediaEngine 0.20 have.
+    pub(crate) reports_media_time: bool,
     /// It sends from this address of loopback, and not from the one that it named.
     pub(crate) sends_from: Option<Ipv4Addr>,
 }
 
+/// Sender reports come so often.
+const REPORT_EVERY: Duration = Duration::from_secs(1);
+
 /// A sender that has offered.
 pub(crate) struct Peer {
     socket: UdpSocket,
-    offered: Option<(Rtc, SdpPendingOffer, [Mid; 2])>,
+    offered: Option<(Rtc, SdpPendingOffer, [Mid; 2], Slot)>,
     manner: Manner,
     trickled: Option<Sender<String>>,
     gone: Arc<AtomicBool>,
@@ -76,14 +88,14 @@ impl Peer {
 impl MediaPeer for Peer {
     fn offer(&mut self) -> String {
         let configuration = RtcConfig::new().clear_codecs().enable_h264(true).enable_opus(true, false);
-        let mut rtc = configuration.set_ice_lite(true).build(Instant::now());
+        let (mut rtc, keys) = keys::build(configuration.set_ice_lite(true));
         let mut change = rtc.sdp_api();
         let mids = [MediaKind::Video, MediaKind::Audio]
             .map(|kind| change.add_media(kind, Direction::SendOnly, Some("card".into()), None, None));
         let (offer, pending) = change.apply().unwrap();
         // After the offer was written: the candidates travel in their own array.
         rtc.add_local_candidate(Candidate::host(self.address(), "udp").unwrap());
-        self.offered = Some((rtc, pending, mids));
+        self.offered = Some((rtc, pending, mids, keys));
         offer.to_sdp_string()
     }
 
@@ -94,7 +106,7 @@ impl MediaPeer for Peer {
     }
 
     fn answer(&mut self, sdp: &str) {
-        let Some((mut rtc, pending, mids)) = self.offered.take() else { return };
+        let Some((mut rtc, pending, mids, keys)) = self.offered.take() else { return };
         rtc.sdp_api().accept_answer(pending, SdpAnswer::from_sdp_string(sdp).unwrap()).unwrap();
         let (trickled, candidates) = channel();
         self.trickled = Some(trickled);
@@ -106,10 +118,14 @@ impl MediaPeer for Peer {
             rtc,
             mids,
             candidates,
+            keys,
+            reporter: None,
+            ready_at: Instant::now() + self.manner.ready_after,
+            to: None,
+            played: [0; 2],
             socket: self.socket.try_clone().unwrap(),
             mouth,
-            ready_at: Instant::now() + self.manner.ready_after,
-            listens_to: self.manner.listens_to.clone(),
+            manner: self.manner.clone(),
             gone: self.gone.clone(),
             heard_elsewhere: self.heard_elsewhere.clone(),
         };
@@ -134,11 +150,18 @@ struct Show {
     rtc: Rtc,
     mids: [Mid; 2],
     candidates: Receiver<String>,
+    keys: Slot,
+    /// Where reports in media time go, and with which keys.
+    reporter: Option<(Sealer, SocketAddr)>,
+    ready_at: Instant,
+    /// Where what was sent last went.
+    to: Option<SocketAddr>,
+    /// Frames played of each stream.
+    played: [u32; 2],
     socket: UdpSocket,
     /// What it sends with.
     mouth: UdpSocket,
-    ready_at: Instant,
-    listens_to: Option<RangeInclusive<u16>>,
+    manner: Manner,
     gone: Arc<AtomicBool>,
     heard_elsewhere: Arc<AtomicU64>,
 }
@@ -147,7 +170,7 @@ impl Show {
     fn run(mut self) {
         let clips = clips();
         let mut next = [0_u32; 2];
-        let mut began_at = None;
+        let (mut began_at, mut report_at) = (None, Duration::ZERO);
         let mut buffer = vec![0; 2_000];
         while !self.gone.load(Ordering::Relaxed) && self.rtc.is_alive() {
             while let Ok(candidate) = self.candidates.try_recv() {
@@ -167,7 +190,34 @@ impl Show {
                     }
                 }
             }
+            self.played = next;
+            let playing = began_at.map(|began_at: Instant| began_at.elapsed()).filter(|at| *at >= report_at);
+            if let Some(played) = playing.filter(|_| self.manner.reports_media_time) {
+                report_at = played + REPORT_EVERY;
+                self.report(&clips);
+            }
             self.receive(wake_at, &mut buffer);
+        }
+    }
+
+    /// Sends a report of each stream: so far into the media, so many ticks of its clock.
+    fn report(&mut self, clips: &[Clip; 2]) {
+        let keys = self.keys.lock().unwrap().take();
+        if let (None, Some(keys), Some(to)) = (&self.reporter, keys, self.to) {
+            self.reporter = Some((keys.sealer().unwrap(), to));
+        }
+        for ((clip, number), mid) in clips.iter().zip(self.played).zip(self.mids) {
+            let mut api = self.rtc.direct_api();
+            let Some(ssrc) = api.stream_tx_by_mid(mid, None).map(|stream| *stream.ssrc()) else { continue };
+            let Some((sealer, to)) = &mut self.reporter else { return };
+            // The upper half of an NTP time is seconds: this one is of the first minutes of 1900.
+            let ntp = NtpTime((u64::from(number) << 32) / u64::from(clip.rate));
+            let rtp_timestamp = number * (clip.clock_hz / clip.rate);
+            let info = SenderInfo { ssrc, ntp, rtp_timestamp, packet_count: number, octet_count: number };
+            let mut packet = Vec::new();
+            let _ = RtcpWriter::compound(&mut packet, Report::Sender(&info), &[], "conformance");
+            sealer.seal_rtcp(&mut packet).unwrap();
+            let _ = self.mouth.send_to(&packet, *to);
         }
     }
 
@@ -175,7 +225,12 @@ impl Show {
         loop {
             match self.rtc.poll_output().unwrap() {
                 Output::Timeout(at) => return at,
+                // Its own reports are in the place of these.
+                Output::Transmit(transmit)
+                    if self.manner.reports_media_time && classify(&transmit.contents) == PacketKind::Rtcp => {
+                }
                 Output::Transmit(transmit) => {
+                    self.to = Some(transmit.destination);
                     let _ = self.mouth.send_to(&transmit.contents, transmit.destination);
                 }
                 Output::Event(Event::Connected) => *began_at = Some(Instant::now()),
@@ -198,7 +253,7 @@ impl Show {
         let wait = until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
         self.socket.set_read_timeout(Some(wait)).unwrap();
         if let Ok((len, source)) = self.socket.recv_from(buffer) {
-            if self.listens_to.as_ref().is_some_and(|ports| !ports.contains(&source.port())) {
+            if self.manner.listens_to.as_ref().is_some_and(|ports| !ports.contains(&source.port())) {
                 self.heard_elsewhere.fetch_add(1, Ordering::Relaxed);
             } else if Instant::now() >= self.ready_at {
                 let local = self.socket.local_addr().unwrap();
