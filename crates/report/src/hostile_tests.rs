@@ -95,7 +95,9 @@ fn the_terminal_shows_names_as_text() {
         let summary = summarise(&run, &example::objectives(), Duration::ZERO);
         let said = text::summary(&summary);
         is_plain("summary", &said);
-        is_plain("details", &oven::report(&run));
+        let (mut details, _) = oven::Details::of(&run);
+        let told: String = run.tracks.iter().map(|track| details.up_to(track)).collect();
+        is_plain("details", &(oven::summary(&run) + &told + &details.rest()));
         run.host.profiles.iter().for_each(|taken| is_plain("profile", &profile::text(taken)));
         assert!(!run.host.profiles.is_empty() && said.contains("hottest thread"), "{said}");
         let failed = text::summary(&summarise(
@@ -142,9 +144,12 @@ fn cells(csv: &str) -> Vec<String> {
 fn tables_hold_names_as_text_a_row_a_line() {
     for name in HOSTILE {
         let run = called(name);
+        let table = |columns: &[&str], lines: String| csv::header(columns) + &lines;
+        let series = run.series.iter().map(|row| csv::series_line(&run, row)).collect();
+        let participants = run.participants.iter().map(|row| csv::participant_line(&run, row)).collect();
         let tables = [
-            (csv::series(&run), csv::SERIES_COLUMNS.len()),
-            (csv::participants(&run), csv::PARTICIPANT_COLUMNS.len()),
+            (table(&csv::SERIES_COLUMNS, series), csv::SERIES_COLUMNS.len()),
+            (table(&csv::PARTICIPANT_COLUMNS, participants), csv::PARTICIPANT_COLUMNS.len()),
             (csv::server(&run), csv::SERVER_COLUMNS.len()),
             (csv::pairs(&run).unwrap_or_default(), csv::PAIR_COLUMNS.len()),
         ];

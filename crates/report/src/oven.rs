@@ -205,7 +205,7 @@ mod tests {
     fn the_last_ice_line_is_of_who_was_there_when_all_were_told_to_leave() {
         let mut run = crate::example::healthy(3, 4);
         run.ended_at = Some(RunTime(4_000_000));
-        let row = |second, ice| CrowdRow { second, ice, ..run.crowd[0].clone() };
+        let row = |second, ice| CrowdRow { second, ice, ..run.crowd[0] };
         let beside = |second, ice| CrowdRow { cohort: CohortId(1), ..row(second, ice) };
         let before =
             vec![row(2, [1, 0, 2, 0, 0, 0]), beside(3, [0, 0, 1, 0, 0, 0]), row(3, [0, 0, 2, 0, 1, 0])];
@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(line(&summary(&run), "ICE"), expect);
         // Looked at just after the end.
         run.crowd.retain(|row| row.second != 3);
-        run.crowd.push(CrowdRow { second: 3, ice: [0, 0, 0, 0, 0, 3], ..run.crowd[0].clone() });
+        run.crowd.push(CrowdRow { second: 3, ice: [0, 0, 0, 0, 0, 3], ..run.crowd[0] });
         let expect = "ICE Connection State : New(1), Checking(0) Connected(2) Completed(0) Disconnected(0) Failed(0) Closed(0)";
         assert_eq!(line(&summary(&run), "ICE"), expect);
         run.crowd.clear();
@@ -231,7 +231,9 @@ mod tests {
             (track.counters.frames_decodable, track.counters.key_frames) = (frames, keys);
         }
         assert_eq!(line(&summary(&run), "Avg GOP"), "Avg GOP(36.00) Max GOP(60.00) Min GOP(30.00)");
-        assert!(details(&run).contains("frames(120) keyframes(4) avg_gop(30.00)"), "{}", details(&run));
+        let (mut details, _) = Details::of(&run);
+        let told: String = run.tracks.iter().map(|track| details.up_to(track)).collect();
+        assert!(told.contains("frames(120) keyframes(4) avg_gop(30.00)"), "{told}");
         run.tracks.clear();
         assert_eq!(line(&summary(&run), "Avg GOP"), "Avg GOP(none) Max GOP(none) Min GOP(none)");
     }

@@ -311,7 +311,8 @@ mod tests {
         };
         numbers(&mut crowd, 5, 0);
         assert_eq!(numbers(&mut crowd, 5, 1_000), [(0, 0), (0, 1), (0, 2), (0, 3)]);
-        crowd.note_failed([ParticipantId(0), ParticipantId(2)].into());
+        let all = [ParticipantId(0), ParticipantId(2)].into();
+        crowd.note_failed(Failed { all, ..Failed::default() });
         numbers(&mut crowd, 6, 1_000);
         assert_eq!(numbers(&mut crowd, 6, 2_000), [(0, 1), (0, 4)]);
     }

@@ -81,7 +81,8 @@ fn names_of_a_watched_host_stay_text_on_every_view() {
         let servers = [now.figures(), now.figures()].concat();
         is_plain("server", &servers[0].line());
         assert!(servers[0].hottest.is_some());
-        let seen = drawn(|frame| live::draw(frame, name, &Live::default(), &[], &servers, None));
+        let subject = live::Subject { title: name.to_owned(), only_sends: false };
+        let seen = drawn(|frame| live::draw(frame, &subject, &Live::default(), &[], &servers, None));
         is_plain("run", &seen);
     }
 }

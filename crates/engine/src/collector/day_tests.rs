@@ -47,6 +47,7 @@ fn collector(day: &Day) -> (Collector, mpsc::Receiver<Row>) {
     let join = |who: i64| Join {
         participant: ParticipantId(who as u32),
         cohort: CohortId(0),
+        place: who as u32,
         at: RunTime(who * 1_000_000 / RATE),
         leave_at: Some(RunTime(who * 1_000_000 / RATE + day.stay_s * 1_000_000)),
         others_follow: false,

@@ -216,6 +216,7 @@ mod tests {
         Join {
             participant: ParticipantId(who),
             cohort: CohortId(0),
+            place: who,
             at: RunTime(at_s * S),
             leave_at: None,
             others_follow: false,

@@ -74,6 +74,7 @@ mod tests {
         Join {
             participant: ParticipantId(who),
             cohort: CohortId(0),
+            place: who,
             at: RunTime(0),
             leave_at: None,
             others_follow: false,

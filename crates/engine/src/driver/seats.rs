@@ -105,6 +105,7 @@ mod tests {
         let join = Join {
             participant: ParticipantId(who),
             cohort: CohortId(0),
+            place: who,
             at: RunTime(0),
             leave_at: None,
             others_follow: false,

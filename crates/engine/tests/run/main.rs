@@ -144,6 +144,7 @@ fn one_that_cannot_be_made_for_a_panic_fails_alone() {
         .map(|n| throng_engine::Join {
             participant: throng_observation::run::ParticipantId(n),
             cohort: throng_observation::run::CohortId(0),
+            place: n,
             at: RunTime(0),
             leave_at: None,
             others_follow: false,
