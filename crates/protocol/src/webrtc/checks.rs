@@ -131,6 +131,12 @@ impl Checks {
         Arrival::Taken
     }
 
+    /// No other local candidate than `local` is there any more.
+    pub(super) fn keep_to(&mut self, local: SocketAddr) {
+        self.working.retain(|(from, _)| *from == local);
+        self.open.retain(|asked| asked.pair.0 == local);
+    }
+
     /// Whether the last answer says that the peer sees us at another address than ours.
     pub(super) fn is_translated(&self) -> bool {
         self.is_translated

@@ -314,10 +314,11 @@ impl Connection {
                     self.observe(Observation::Odd { place: "source", detail });
                 }
             }
-            (PacketKind::Rtp, State::Playing { receiver, .. }) => {
+            (PacketKind::Rtp, State::Playing { receiver, peer, .. }) => {
                 let ip_udp_bytes = if source.is_ipv4() { 28 } else { 48 };
-                if receiver.rtp(arrived_at, ip_udp_bytes, bytes) {
+                if receiver.rtp(arrived_at, ip_udp_bytes, bytes) && !is_known {
                     self.remote = Some(way);
+                    peer.home.received_at(local).into_iter().for_each(|own| peer.session.media_at(own));
                 }
                 if self.shared.is_tapped && receiver.has_observed() {
                     self.take_observed(); // frames are worth little when they come late

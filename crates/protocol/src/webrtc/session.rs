@@ -24,6 +24,10 @@ use super::srtp::SessionKeys;
 /// Between str0m's own reports, which nobody gets. Longer than any run.
 const NEVER: Duration = Duration::from_secs(365 * 86_400);
 
+/// How long after the connection came up the addresses that it does not use are given up (RFC 8445 section 8.3): until then
+/// the peer may still choose among them, and from then on each would cost checks for nothing.
+const FREED_AFTER: Duration = Duration::from_secs(3);
+
 /// Why a session could not be made or go on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SessionError {
@@ -97,6 +101,12 @@ pub struct Session {
     keyed: bool,
     checks: Checks,
     peers: Peers,
+    /// Host candidates of ours that are not given up.
+    locals: Vec<SocketAddr>,
+    /// The local candidate that DTLS or media was seen to use last.
+    in_use: Option<SocketAddr>,
+    /// When those that are not in use are given up.
+    frees_at: Option<Instant>,
     /// The time as it was told last.
     now: Instant,
 }
@@ -128,6 +138,9 @@ impl Session {
             keyed: false,
             checks: Checks::default(),
             peers: Peers::default(),
+            locals: Vec::new(),
+            in_use: None,
+            frees_at: None,
             now,
         })
     }
@@ -249,7 +262,27 @@ impl Session {
         let line = candidate.to_sdp_string();
         self.checks.begin_anew();
         self.rtc.add_local_candidate(candidate);
+        self.locals.push(address);
         Ok(line)
+    }
+
+    /// Media comes to `local`, a candidate of ours.
+    pub fn media_at(&mut self, local: SocketAddr) {
+        self.in_use = Some(local);
+    }
+
+    /// Gives up the host candidates that are not in use.
+    fn free_the_others(&mut self) {
+        self.frees_at = None;
+        let Some(in_use) = self.in_use.filter(|in_use| self.locals.contains(in_use)) else { return };
+        for local in std::mem::replace(&mut self.locals, vec![in_use]) {
+            if local != in_use
+                && let Ok(candidate) = Candidate::host(local, "udp")
+            {
+                self.rtc.direct_api().invalidate_candidate(&candidate);
+            }
+        }
+        self.checks.keep_to(in_use);
     }
 
     /// Adds `relayed`, an address that a relay gave us when asked from `local`, and returns its `candidate:…` line.
@@ -348,6 +381,9 @@ impl Session {
     /// [`SessionError::Transport`].
     pub fn timeout(&mut self, now: Instant) -> Result<(), SessionError> {
         self.now = now;
+        if self.frees_at.is_some_and(|at| now >= at) {
+            self.free_the_others();
+        }
         self.rtc.handle_input(Input::Timeout(now)).map_err(transport)
     }
 
@@ -363,7 +399,8 @@ impl Session {
                         return Ok(SessionOutput::Transmit { source, to, bytes });
                     }
                     // DTLS is done when there are keys; what is left to wait for is ICE's.
-                    return Ok(SessionOutput::Timeout(self.checks.due(at, self.keyed)));
+                    let at = self.checks.due(at, self.keyed);
+                    return Ok(SessionOutput::Timeout(self.frees_at.map_or(at, |frees_at| at.min(frees_at))));
                 }
                 Output::Transmit(transmit) => {
                     if matches!(classify(&transmit.contents), PacketKind::Stun | PacketKind::Dtls) {
@@ -375,6 +412,9 @@ impl Session {
                         if is_answer(&transmit.contents) {
                             // Only a check that shows our password is answered: whoever sent it is the peer.
                             self.peers.add(transmit.destination);
+                        }
+                        if classify(&transmit.contents) == PacketKind::Dtls {
+                            self.in_use = Some(transmit.source);
                         }
                         return Ok(SessionOutput::Transmit {
                             source: transmit.source,
@@ -393,6 +433,7 @@ impl Session {
                     let keys =
                         keys.ok_or_else(|| SessionError::Transport("DTLS agreed on no SRTP profile".into()))?;
                     self.keyed = true;
+                    self.frees_at = (self.locals.len() > 1).then(|| self.now + FREED_AFTER);
                     return Ok(SessionOutput::Connected(keys));
                 }
                 Output::Event(Event::Closed) => return Ok(SessionOutput::ClosedByPeer),

@@ -187,6 +187,14 @@ struct Peer {
 }
 
 impl Peer {
+    /// The local candidate to which a datagram came.
+    fn own(&self, via: Via, relayed: Option<SocketAddr>) -> Option<SocketAddr> {
+        match via {
+            Via::Socket(local) => self.home.received_at(local),
+            Via::Relay => relayed,
+        }
+    }
+
     /// The way of what leaves from `source`, a local candidate.
     fn leaves(&self, source: SocketAddr) -> Via {
         if self.home.has(source) { Via::Socket(self.home.leaves_from(source)) } else { Via::Relay }
@@ -377,11 +385,12 @@ impl Viewer {
                     self.odd("source", told);
                 }
             }
-            (PacketKind::Rtp, State::Playing { receiver, .. }) => {
+            (PacketKind::Rtp, State::Playing { receiver, peer, .. }) => {
                 // What a relay adds is not counted: it is no rate that the media server chose.
                 let ip_udp_bytes = if source.is_ipv4() { 28 } else { 48 };
-                if receiver.rtp(arrived_at, ip_udp_bytes, bytes) {
+                if receiver.rtp(arrived_at, ip_udp_bytes, bytes) && !is_known {
                     self.remote = Some((via, source));
+                    peer.own(via, relayed).into_iter().for_each(|own| peer.session.media_at(own));
                 }
             }
             (PacketKind::Rtcp, State::Playing { receiver, .. }) => {
@@ -392,11 +401,7 @@ impl Viewer {
                 State::Connecting { peer, .. } | State::Playing { peer, .. },
             ) if (self.options.may_reach)(source.ip()) => {
                 self.quiet_until = None;
-                let own = match via {
-                    Via::Socket(local) => peer.home.received_at(local),
-                    Via::Relay => relayed,
-                };
-                let Some(own) = own else { return };
+                let Some(own) = peer.own(via, relayed) else { return };
                 match peer.session.datagram(now, source, own, bytes) {
                     Ok(()) => self.drain_session(now),
                     Err(error) => self.fail_session(now, &error),

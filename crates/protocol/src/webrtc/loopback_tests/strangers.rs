@@ -101,3 +101,57 @@ fn a_server_that_is_deaf_at_first_is_asked_again_every_50_ms() {
     world.run(Duration::from_millis(55));
     assert!(world.phases().contains(&Phase::IceConnected), "{:?}", world.phases());
 }
+
+/// The addresses that a viewer has beside the one that is used cost checks for three seconds and not for ever.
+#[test]
+fn addresses_that_are_not_used_are_given_up() {
+    let mut now = Instant::now() + Duration::from_secs(1);
+    let (mut here, mut there) = (Session::viewer(now).unwrap(), Session::server(now).unwrap());
+    let locals = ["10.0.0.2:6000", "10.0.0.4:6000", "10.0.0.5:6000"];
+    locals.iter().for_each(|local| drop(here.add_local_candidate(address(local)).unwrap()));
+    let served = there.add_local_candidate(address(SERVER)).unwrap();
+    let (answer, _) = there.accept_offer(&here.create_offer().unwrap()).unwrap();
+    here.accept_answer(&answer).unwrap();
+    here.add_remote_candidate(RemoteCandidate::parse(&served).unwrap());
+    let mut asked_from: BTreeMap<SocketAddr, Vec<u64>> = BTreeMap::new();
+    for ms in 0..20_000 {
+        now += Duration::from_millis(1);
+        here.timeout(now).unwrap();
+        let mut from_here = Vec::new();
+        while let Ok(output) = here.poll_output() {
+            match output {
+                SessionOutput::Timeout(_) => break,
+                SessionOutput::Transmit { source, bytes, .. } => from_here.push((source, bytes)),
+                _ => {}
+            }
+        }
+        for (source, bytes) in from_here {
+            if bytes.starts_with(&[0x00, 0x01]) {
+                asked_from.entry(source).or_default().push(ms);
+            }
+            let _ = there.datagram(now, source, address(SERVER), &bytes);
+            while let Ok(SessionOutput::Transmit { to, bytes, .. }) = there.poll_output() {
+                here.datagram(now, address(SERVER), to, &bytes).unwrap();
+            }
+        }
+        let _ = there.timeout(now);
+        while let Ok(output) = there.poll_output() {
+            match output {
+                SessionOutput::Timeout(_) => break,
+                SessionOutput::Transmit { to, bytes, .. } => {
+                    here.datagram(now, address(SERVER), to, &bytes).unwrap();
+                }
+                _ => {}
+            }
+        }
+    }
+    let after = |local: &str| {
+        let asked = asked_from.get(&address(local)).map(Vec::as_slice).unwrap_or_default();
+        assert!(!asked.is_empty(), "{local} is a way of its own at first");
+        asked.iter().filter(|ms| **ms > 4_000).count()
+    };
+    let counts = locals.map(after);
+    let used = counts.iter().filter(|count| **count > 0).count();
+    assert_eq!(used, 1, "{counts:?}");
+    assert!(counts.iter().sum::<usize>() <= 8, "one check each 2.5 s: {counts:?}");
+}
