@@ -4,6 +4,7 @@ use throng_observation::run::{ParticipantRow, RunData, TrackRow};
 use throng_observation::{Distribution, FoldedTracks, MediaKind, OneWayDelay, Phase, RunTime, TrackCounters};
 
 use crate::waits::Waits;
+use crate::who::Senders;
 
 /// The phases that say "the transport is up", best first: DTLS, or for a protocol without it the first media.
 pub(crate) const CONNECTED: [Phase; 3] = [Phase::DtlsConnected, Phase::FirstPacket, Phase::FirstFrame];
@@ -93,6 +94,8 @@ pub(crate) struct Figures<'a> {
     pub(crate) video: KindFigures,
     pub(crate) audio: KindFigures,
     pub(crate) intended: Vec<&'a ParticipantRow>,
+    /// How many of them only send.
+    pub(crate) publishers: u64,
     pub(crate) connect: Waits,
     pub(crate) first_frame: Waits,
     pub(crate) tracks: &'a [TrackRow],
@@ -112,11 +115,17 @@ impl<'a> Figures<'a> {
             .iter()
             .filter(|row| !row.was_cut_off() || row.intended_at.as_millis_f64() < ended_ms)
             .collect();
+        let senders = Senders::of(run);
+        let publishers = intended.iter().filter(|row| senders.has(row)).count();
+        // Beside viewers, who plays nothing waits for no frame.
+        let waits = |row: &&ParticipantRow| publishers == intended.len() || !senders.has(row);
+        let first_frame = Waits::of(intended.iter().copied().filter(waits), &[Phase::FirstFrame], ended_ms);
         Self {
+            publishers: publishers as u64,
             video: KindFigures::of(run, MediaKind::Video, from_second),
             audio: KindFigures::of(run, MediaKind::Audio, from_second),
             connect: Waits::of(intended.iter().copied(), &CONNECTED, ended_ms),
-            first_frame: Waits::of(intended.iter().copied(), &[Phase::FirstFrame], ended_ms),
+            first_frame,
             intended,
             tracks: &run.tracks,
             folded: &run.folded,

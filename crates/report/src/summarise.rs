@@ -12,7 +12,7 @@ use crate::figures::{CONNECTED, Figures, KindFigures, PLAYING, never_came};
 use crate::summary::{
     ClockSummary, FailureExample, Media, Participants, PhaseTime, RunOutcome, SUMMARY_VERSION, Summary,
 };
-use crate::{canary, capacity, cause, decoded, headline, health, judge, pairs, sent, server, who};
+use crate::{canary, capacity, cause, decoded, headline, health, judge, pairs, sent, server};
 
 /// What `run` comes to, held against `objectives`; media figures leave the first `warm_up` out.
 #[must_use]
@@ -42,7 +42,7 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
         warm_up_s,
         participants: Participants {
             intended: figures.intended.len() as u64,
-            publishers: who::publishers(run, &figures.intended),
+            publishers: figures.publishers,
             connected: figures.reached(&CONNECTED),
             playing: figures.reached(&PLAYING),
             failed: figures.failed(),

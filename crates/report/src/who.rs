@@ -6,16 +6,26 @@ use throng_scenario::{Scenario, Way};
 use crate::headline::only_sends;
 use crate::summary::Summary;
 
-/// How many of those who were due only send, as by WHIP; 0 where the scenario can no longer be read.
-pub(crate) fn publishers(run: &RunData, intended: &[&ParticipantRow]) -> u64 {
-    let Ok(scenario) = Scenario::parse_stored(&run.info.scenario) else { return 0 };
-    let sends: Vec<bool> = scenario.ways().iter().map(Way::only_sends).collect();
-    let is_publisher = |row: &&&ParticipantRow| {
+/// Which cohorts of a run only send, as by WHIP; none where the scenario can no longer be read.
+pub(crate) struct Senders(Vec<bool>);
+
+impl Senders {
+    pub(crate) fn of(run: &RunData) -> Self {
+        let scenario = Scenario::parse_stored(&run.info.scenario);
+        Self(
+            scenario.map_or_else(
+                |_| Vec::new(),
+                |scenario| scenario.ways().iter().map(Way::only_sends).collect(),
+            ),
+        )
+    }
+
+    /// Whether a participant is one of them.
+    pub(crate) fn has(&self, row: &ParticipantRow) -> bool {
         // Where a value of the scenario was varied, its cohorts come once for each value.
-        let cohort = usize::from(row.cohort.0).checked_rem(sends.len());
-        cohort.and_then(|cohort| sends.get(cohort)).is_some_and(|sends| *sends)
-    };
-    intended.iter().filter(is_publisher).count() as u64
+        let cohort = usize::from(row.cohort.0).checked_rem(self.0.len());
+        cohort.and_then(|cohort| self.0.get(cohort)).is_some_and(|sends| *sends)
+    }
 }
 
 /// The crowd, by what it does.
@@ -94,5 +104,7 @@ mod tests {
         assert_eq!(Who::of(&summary), Who { publishers: 2, viewers: 3 });
         assert_eq!(Who::of(&summary).all(), "2 publishers and 3 viewers");
         assert_eq!(Who { publishers: 1, viewers: 0 }.all(), "1 publisher");
+        // Who plays nothing waits for no frame.
+        assert_eq!((summary.first_frame.reached, summary.connect.reached), (3, 5));
     }
 }

@@ -279,7 +279,10 @@ impl Sender {
 
     /// The next sealed datagram that may leave now, control or media.
     pub fn poll_packet(&mut self, now: Instant) -> Option<Vec<u8>> {
-        if now >= self.next_report_at {
+        // The first report of a stream leaves in front of its first packet (RFC 6051 section 3.1), and once more behind it, for
+        // servers that know a source only when it has spoken: until it has come they can set tracks beside each other by their
+        // arrival alone, and one that then moves a picture back takes it for one with B-frames (OvenMediaEngine).
+        if now >= self.next_report_at || self.streams.iter().any(Stream::is_unreported) {
             self.next_report_at = now + REPORT_INTERVAL.mul_f64(0.5 + self.dice.f64());
             if let Some(report) = self.report(now) {
                 return Some(report);
@@ -325,7 +328,7 @@ impl Sender {
 
     fn report(&mut self, now: Instant) -> Option<Vec<u8>> {
         let mut packet = Vec::new();
-        for stream in self.streams.iter().filter(|stream| stream.counters.packets_sent > 0) {
+        for stream in self.streams.iter_mut().filter(|stream| stream.is_active()) {
             let info = stream.report(now, self.options.clock);
             let _ = RtcpWriter::compound(&mut packet, Report::Sender(&info), &[], &self.cname);
         }

@@ -76,6 +76,8 @@ pub(super) struct Stream {
     /// The sequence number of the last full intra request: one that is repeated is the same (RFC 5104 section 4.3.1).
     fir_sequence: Option<u8>,
     pub(super) counters: SentCounters,
+    /// Of how many packets the last report spoke, which says which moment its timestamps are of.
+    reported: Option<u64>,
     /// When the last packet of a frame left, and the longest pause between two such moments since it was asked for.
     left_at: Option<Instant>,
     pause_max: Duration,
@@ -111,6 +113,7 @@ impl Stream {
             key_frame_owed: false,
             fir_sequence: None,
             counters: SentCounters::default(),
+            reported: None,
             left_at: None,
             pause_max: Duration::ZERO,
         }
@@ -422,8 +425,22 @@ impl Stream {
         u32::try_from(std::mem::take(&mut self.pause_max).as_micros()).unwrap_or(u32::MAX)
     }
 
+    /// Whether it sends, or is about to.
+    pub(super) fn is_active(&self) -> bool {
+        self.counters.packets_sent > 0 || !self.waiting.is_empty()
+    }
+
+    /// Whether no report has said yet which moment its timestamps are of, or the only one came before its first packet.
+    pub(super) fn is_unreported(&self) -> bool {
+        match self.reported {
+            None => self.is_active(),
+            Some(packets) => packets == 0 && self.counters.packets_sent > 0,
+        }
+    }
+
     /// What a sender report says at `now`.
-    pub(super) fn report(&self, now: Instant, clock: WallClock) -> SenderInfo {
+    pub(super) fn report(&mut self, now: Instant, clock: WallClock) -> SenderInfo {
+        self.reported = Some(self.counters.packets_sent);
         let rate = u128::from(self.player.clip().clock_rate());
         let ticks = now.saturating_duration_since(self.began_at).as_nanos() * rate / 1_000_000_000;
         SenderInfo {

@@ -10,6 +10,7 @@ use crate::webrtc::session::Negotiated;
 use crate::webrtc::srtp::Profile;
 
 mod rates;
+mod timing;
 
 const SDP: &str = "v=0\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=mid:0\r\na=rtpmap:111 opus/48000/2\r\n\
     a=extmap:1 urn:ietf:params:rtp-hdrext:sdes:mid\r\na=extmap:2 urn:ietf:params:rtp-hdrext:ssrc-audio-level\r\n\
@@ -155,7 +156,9 @@ fn packets_come_again_of_a_frame_that_is_still_under_way() {
     stand.sender.timeout(stand.now);
     let mut sent = Vec::new();
     while let Some(packet) = stand.sender.poll_packet(stand.now) {
-        sent.push(u16::from_be_bytes([packet[2], packet[3]]));
+        if packet[1] & 0x7f == 96 {
+            sent.push(u16::from_be_bytes([packet[2], packet[3]]));
+        }
     }
     let stream = &mut stand.sender.streams[0];
     let packets = stream.waiting_packets();
