@@ -95,7 +95,7 @@ fn the_terminal_shows_names_as_text() {
         let summary = summarise(&run, &example::objectives(), Duration::ZERO);
         let said = text::summary(&summary);
         is_plain("summary", &said);
-        is_plain("details", &oven::report(&run));
+        is_plain("details", &details(&run));
         run.host.profiles.iter().for_each(|taken| is_plain("profile", &profile::text(taken)));
         assert!(!run.host.profiles.is_empty() && said.contains("hottest thread"), "{said}");
         let failed = text::summary(&summarise(
@@ -124,6 +124,20 @@ fn the_page_shows_names_as_text() {
     }
 }
 
+fn details(run: &RunData) -> String {
+    oven::report(run)
+}
+
+/// Every table, and how many columns it has.
+fn tables(run: &RunData) -> [(String, usize); 4] {
+    [
+        (csv::series(run), csv::SERIES_COLUMNS.len()),
+        (csv::participants(run), csv::PARTICIPANT_COLUMNS.len()),
+        (csv::server(run), csv::SERVER_COLUMNS.len()),
+        (csv::pairs(run).unwrap_or_default(), csv::PAIR_COLUMNS.len()),
+    ]
+}
+
 /// The cells of RFC 4180.
 fn cells(csv: &str) -> Vec<String> {
     let (mut cells, mut cell, mut is_quoted) = (Vec::new(), String::new(), false);
@@ -141,14 +155,7 @@ fn cells(csv: &str) -> Vec<String> {
 #[test]
 fn tables_hold_names_as_text_a_row_a_line() {
     for name in HOSTILE {
-        let run = called(name);
-        let tables = [
-            (csv::series(&run), csv::SERIES_COLUMNS.len()),
-            (csv::participants(&run), csv::PARTICIPANT_COLUMNS.len()),
-            (csv::server(&run), csv::SERVER_COLUMNS.len()),
-            (csv::pairs(&run).unwrap_or_default(), csv::PAIR_COLUMNS.len()),
-        ];
-        for (table, columns) in tables {
+        for (table, columns) in tables(&called(name)) {
             let all = cells(&table);
             assert_eq!(all.len(), columns * table.lines().count(), "{name:?}");
             let is_formula = |cell: &&String| {
