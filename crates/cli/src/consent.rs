@@ -14,7 +14,7 @@ use crate::args::Consent;
 use crate::exit::Exit;
 use crate::{Stop, print, say_lines};
 
-/// Makes both halves. Nothing is written unless both can be.
+/// Makes both halves, or none.
 pub(crate) fn make(command: &Consent) -> Result<Exit, Stop> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let secret = drawn()?;
@@ -22,8 +22,11 @@ pub(crate) fn make(command: &Consent) -> Result<Exit, Stop> {
     let published = ConsentProof::sealed(&terms(command, &target)?, &secret, now).map_err(Stop::usage)?;
     keep(&command.secret, &secret)?;
     if let Some(path) = &command.output {
-        std::fs::write(path, &published)
-            .map_err(|error| Stop::usage(format!("{}: {error}", path.display())))?;
+        std::fs::write(path, &published).map_err(|error| {
+            // A secret without its file is good for nothing, and would be in the way of the next one.
+            let _ = std::fs::remove_file(&command.secret);
+            Stop::usage(format!("{}: {error}", path.display()))
+        })?;
     } else {
         print(&published);
     }

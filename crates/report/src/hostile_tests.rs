@@ -95,9 +95,7 @@ fn the_terminal_shows_names_as_text() {
         let summary = summarise(&run, &example::objectives(), Duration::ZERO);
         let said = text::summary(&summary);
         is_plain("summary", &said);
-        let (mut details, _) = oven::Details::of(&run);
-        let told: String = run.tracks.iter().map(|track| details.up_to(track)).collect();
-        is_plain("details", &(oven::summary(&run) + &told + &details.rest()));
+        is_plain("details", &details(&run));
         run.host.profiles.iter().for_each(|taken| is_plain("profile", &profile::text(taken)));
         assert!(!run.host.profiles.is_empty() && said.contains("hottest thread"), "{said}");
         let failed = text::summary(&summarise(
@@ -126,6 +124,24 @@ fn the_page_shows_names_as_text() {
     }
 }
 
+fn details(run: &RunData) -> String {
+    let (mut details, begin) = oven::Details::of(run);
+    let told: String = run.tracks.iter().map(|track| details.up_to(track)).collect();
+    oven::summary(run) + begin + &told + &details.rest()
+}
+
+/// Every table, and how many columns it has.
+fn tables(run: &RunData) -> [(String, usize); 4] {
+    let series: String = run.series.iter().map(|row| csv::series_line(run, row)).collect();
+    let participants: String = run.participants.iter().map(|row| csv::participant_line(run, row)).collect();
+    [
+        (csv::header(&csv::SERIES_COLUMNS) + &series, csv::SERIES_COLUMNS.len()),
+        (csv::header(&csv::PARTICIPANT_COLUMNS) + &participants, csv::PARTICIPANT_COLUMNS.len()),
+        (csv::server(run), csv::SERVER_COLUMNS.len()),
+        (csv::pairs(run).unwrap_or_default(), csv::PAIR_COLUMNS.len()),
+    ]
+}
+
 /// The cells of RFC 4180.
 fn cells(csv: &str) -> Vec<String> {
     let (mut cells, mut cell, mut is_quoted) = (Vec::new(), String::new(), false);
@@ -143,17 +159,7 @@ fn cells(csv: &str) -> Vec<String> {
 #[test]
 fn tables_hold_names_as_text_a_row_a_line() {
     for name in HOSTILE {
-        let run = called(name);
-        let table = |columns: &[&str], lines: String| csv::header(columns) + &lines;
-        let series = run.series.iter().map(|row| csv::series_line(&run, row)).collect();
-        let participants = run.participants.iter().map(|row| csv::participant_line(&run, row)).collect();
-        let tables = [
-            (table(&csv::SERIES_COLUMNS, series), csv::SERIES_COLUMNS.len()),
-            (table(&csv::PARTICIPANT_COLUMNS, participants), csv::PARTICIPANT_COLUMNS.len()),
-            (csv::server(&run), csv::SERVER_COLUMNS.len()),
-            (csv::pairs(&run).unwrap_or_default(), csv::PAIR_COLUMNS.len()),
-        ];
-        for (table, columns) in tables {
+        for (table, columns) in tables(&called(name)) {
             let all = cells(&table);
             assert_eq!(all.len(), columns * table.lines().count(), "{name:?}");
             let is_formula = |cell: &&String| {

@@ -159,10 +159,15 @@ fn what_cannot_be_watched_is_said_before_anything_begins() {
 #[test]
 fn a_process_whose_name_is_a_command_of_the_terminal_is_shown_as_text() {
     // Clears the screen, sets the clipboard (OSC 52), and begins a line of its own.
-    for name in [r"\033[2J\033[41m", r"\033]52;c;eA==\007", r"a\r\nFORGED"] {
-        let script = format!("printf '{name}' > /proc/$$/comm; while :; do :; done");
-        let watch = ["watch", "--plain", "--every", "500ms", "--for", "6s", "--", "/bin/sh", "-c", &script];
-        let watched = plain(&watch);
+    let names = [r"\033[2J\033[41m", r"\033]52;c;eA==\007", r"a\r\nFORGED"];
+    let watch = |name: &str| {
+        let script = format!("printf '{name}' > /proc/$$/comm; while :; do sleep 0.2; done");
+        plain(&["watch", "--plain", "--every", "500ms", "--for", "6s", "--", "/bin/sh", "-c", &script])
+    };
+    let watched = std::thread::scope(|scope| {
+        names.map(|name| scope.spawn(move || watch(name))).map(|watched| watched.join().unwrap())
+    });
+    for watched in watched {
         let said = [&watched.stdout[..], &watched.stderr[..]].concat();
         let said = String::from_utf8(said).unwrap();
         assert!(watched.status.success() && said.contains("PID"), "{said}");

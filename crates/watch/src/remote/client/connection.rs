@@ -5,7 +5,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
 use rustls::pki_types::ServerName;
-use throng_observation::{foreign, units};
+use throng_observation::foreign;
 use tokio::io::{AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -44,10 +44,9 @@ impl Connection {
         let address = || config.address.clone();
         let no = |why: String| RemoteError::Connect { address: address(), why };
         let dialled = tokio::time::timeout(WELCOME_WITHIN, Self::dial(&config.address)).await;
-        let stream =
-            dialled.map_err(|_| no(format!("nothing within {}", units::duration(WELCOME_WITHIN))))?;
-        let stream = stream.map_err(|error| no(error.to_string()))?;
         let within_s = WELCOME_WITHIN.as_secs();
+        let stream = dialled.map_err(|_| no(format!("nothing within {within_s} s")))?;
+        let stream = stream.map_err(|error| no(error.to_string()))?;
         let welcomed = tokio::time::timeout(WELCOME_WITHIN, Self::greet(config, stream)).await;
         welcomed.unwrap_or_else(|_| Err(RemoteError::Silent { address: address(), within_s }))
     }
