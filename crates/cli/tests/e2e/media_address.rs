@@ -1,7 +1,9 @@
 //! Signalling on one address and media on another, as every default install has it whose signalling is asked on loopback:
-//! who offers first has a candidate that the media can reach.
+//! who offers first has a candidate that the media can reach. And media from an address that nobody named plays to nobody.
 
+use std::io::Write;
 use std::net::Ipv4Addr;
+use std::process::Stdio;
 
 use throng_sim::janus::Janus;
 use throng_sim::livekit::{LiveKit, PORT};
@@ -98,4 +100,46 @@ fn media_on_an_address_that_nobody_allowed_is_not_sent_to() {
     let both = ["--allow-target", "10.85.0.2", "--for", "5s"];
     let ran = run(Some(&client), &[&view[..], &both].concat()).expect_code(0);
     expect_playing(&ran, 3, "host");
+}
+
+/// The ports of the UDP sockets in `namespace`.
+fn udp_ports(namespace: &Namespace) -> Vec<u16> {
+    let table = namespace.enter(|| std::fs::read_to_string("/proc/thread-self/net/udp")).unwrap().unwrap();
+    let port = |line: &str| {
+        let (_, port) = line.split_whitespace().nth(1)?.split_once(':')?;
+        u16::from_str_radix(port, 16).ok()
+    };
+    table.lines().skip(1).filter_map(port).collect()
+}
+
+/// Everything that leaves `ports` says that it came from `source`.
+fn send_from(namespace: &Namespace, ports: &[u16], source: &str) {
+    let ports: Vec<_> = ports.iter().map(u16::to_string).collect();
+    let rules = format!(
+        "table ip astray {{\nchain output {{\ntype filter hook output priority -300;\n\
+         udp sport {{ {} }} ip saddr set {source}\n}}\n}}\n",
+        ports.join(", ")
+    );
+    let mut nft = namespace.command("nft").args(["-f", "-"]).stdin(Stdio::piped()).spawn().unwrap();
+    nft.stdin.take().unwrap().write_all(rules.as_bytes()).unwrap();
+    assert!(nft.wait().unwrap().success());
+}
+
+#[test]
+fn where_chromium_fails_for_answers_from_another_address_nobody_plays() {
+    if !requires_root() {
+        return;
+    }
+    let namespace = Namespace::with_veth("address", ADDRESS).unwrap();
+    namespace.ip(&["addr", "add", "10.83.0.9/24", "dev", "v0"]).unwrap();
+    let stage = Stage::start(Some(&namespace), &format!("{ADDRESS}:0"), &["--listen-any"]);
+    send_from(&namespace, &udp_ports(&namespace), "10.83.0.9");
+    let target = stage.target();
+    let view = ["view", &target, "-n", "3", "--every", "50ms", "--for", "20s", "--set", "canary.browsers=1"];
+    let ran = run(Some(&namespace), &view).expect_code(3);
+    let summary = ran.summary();
+    assert!(ran.stdout.contains("0 of 1 browsers showed a picture"), "{ran}");
+    assert_eq!(summary["failures"]["ice"], 3, "{ran}");
+    let detail = summary["failure_examples"][0]["detail"].as_str().unwrap();
+    assert!(detail.contains("answered from another address, 10.83.0.9:"), "{detail}");
 }

@@ -61,8 +61,8 @@ pub(super) struct Checks {
     open: VecDeque<Asked>,
     /// Pairs that have answered.
     working: Vec<Pair>,
-    /// The peer sees us at another address than ours.
-    is_translated: bool,
+    /// Local candidates that the peer sees at another address than ours.
+    translated: Vec<SocketAddr>,
 }
 
 #[derive(Debug)]
@@ -123,7 +123,10 @@ impl Checks {
         }
         self.open.remove(at);
         if datagram.starts_with(&RESPONSE) {
-            self.is_translated = mapped_address(datagram).is_some_and(|mapped| mapped != local);
+            self.translated.retain(|known| *known != local);
+            if mapped_address(datagram).is_some_and(|mapped| mapped != local) {
+                self.translated.push(local);
+            }
             if !self.working.contains(&asked) {
                 self.working.push(asked);
             }
@@ -137,9 +140,9 @@ impl Checks {
         self.open.retain(|asked| asked.pair.0 == local);
     }
 
-    /// Whether the last answer says that the peer sees us at another address than ours.
-    pub(super) fn is_translated(&self) -> bool {
-        self.is_translated
+    /// Whether the peer's last answer to `local` says that it sees it at another address.
+    pub(super) fn is_translated(&self, local: SocketAddr) -> bool {
+        self.translated.contains(&local)
     }
 
     /// The request that is to go out again at `now`, if one is: of those without an answer the one that was sent the

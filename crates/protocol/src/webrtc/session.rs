@@ -324,7 +324,8 @@ impl Session {
     /// The way of media that leaves directly.
     #[must_use]
     pub fn direct_path(&self) -> MediaPath {
-        if self.checks.is_translated() { MediaPath::Reflexive } else { MediaPath::Host }
+        let is_translated = self.in_use.is_some_and(|local| self.checks.is_translated(local));
+        if is_translated { MediaPath::Reflexive } else { MediaPath::Host }
     }
 
     /// A candidate of the peer that this run may not send to.

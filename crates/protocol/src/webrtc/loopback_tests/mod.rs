@@ -131,6 +131,7 @@ struct World {
     heard: Heard,
     observed: Vec<Observation>,
     ended: Option<Outcome>,
+    opened: Vec<Channel>,
     closed: Vec<Channel>,
     to_viewer: Vec<Vec<u8>>,
     /// Says whether the media packet is lost: (is retransmission, count).
@@ -154,6 +155,11 @@ struct World {
 
 impl World {
     fn new() -> Self {
+        Self::with(false)
+    }
+
+    /// One whose viewer may have to use a relay alone.
+    fn with(relay_only: bool) -> Self {
         // Instants before the process began cannot be made everywhere, so time starts later.
         let now = Instant::now() + Duration::from_secs(1);
         let desk = Desk::default();
@@ -164,7 +170,7 @@ impl World {
             seed: 3,
             patience: Patience::default(),
             is_tapped: true,
-            relay_only: false,
+            relay_only,
         };
         Self {
             now,
@@ -181,6 +187,7 @@ impl World {
             heard: Heard::default(),
             observed: Vec::new(),
             ended: None,
+            opened: Vec::new(),
             closed: Vec::new(),
             to_viewer: Vec::new(),
             lose: |_, _| false,
@@ -274,6 +281,7 @@ impl World {
             match self.viewer.poll_output(self.now) {
                 Output::Timeout(at, _) => return assert!(at > self.now),
                 Output::Open(channel, _) => {
+                    self.opened.push(channel);
                     let local = if channel == Channel(2) { TO_RELAY } else { VIEWER };
                     let opening = Opening { local: Some(address(local)), ..Opening::default() };
                     self.viewer.handle(self.now, Input::Opened { channel, opening });

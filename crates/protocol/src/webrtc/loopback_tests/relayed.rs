@@ -3,6 +3,7 @@
 use super::*;
 use crate::participant::ChannelError;
 use crate::signalling::RelayServer;
+use throng_observation::MediaPath;
 
 fn announced(url: &str) -> SignalOutput {
     SignalOutput::Relay(RelayServer {
@@ -51,6 +52,41 @@ fn media_and_reports_pass_the_relay_and_it_is_given_back() {
         video.wire_bytes - video.payload_bytes - video.header_bytes,
         video.packets_received * (28 + 16)
     );
+}
+
+#[test]
+fn who_is_to_use_the_relay_alone_opens_no_other_way() {
+    let mut world = World::with(true);
+    world.relay = Some(Stand::new(world.now, address(TO_RELAY), true));
+    let relay = announced("turn:10.0.0.9:3478?transport=tcp");
+    world.desk.0.lock().unwrap().to_viewer.extend([relay, SignalOutput::WantOffer]);
+    world.start();
+    world.run(Duration::from_secs(3));
+    assert_eq!(world.opened, [Channel(2)]);
+    let named = world.desk.0.lock().unwrap().candidates.clone();
+    assert!(named.iter().all(|candidate| candidate.contains("typ relay")) && named.len() == 1, "{named:?}");
+    assert!(world.observed.iter().any(|seen| matches!(seen, Observation::Path(MediaPath::RelayTcp))));
+    assert!(world.total(MediaKind::Video).frames_decodable > 50);
+
+    // A relay that goes before it is used is the end, and so is none at all, where the direct way would work.
+    for (relay, words) in [
+        (Some("turn:10.0.0.9:3478?transport=tcp"), "the relay, the only way allowed: TCP: refused"),
+        (None, "only a relay is to be used (target.transport), and the server announced none"),
+    ] {
+        let mut world = World::with(true);
+        let asked = relay.map(announced).into_iter().chain([SignalOutput::WantOffer]);
+        world.desk.0.lock().unwrap().to_viewer.extend(asked);
+        world.start();
+        world.run(Duration::from_millis(50));
+        if relay.is_some() {
+            let why = ChannelError::Tcp("refused".into());
+            world.viewer.handle(world.now, Input::Closed { channel: Channel(2), why });
+        }
+        world.run(Duration::from_secs(11));
+        assert_eq!(world.failure(), FailureReason::Ice);
+        let Some(Outcome::Failed(failure)) = &world.ended else { panic!() };
+        assert!(failure.detail.contains(words), "{}", failure.detail);
+    }
 }
 
 #[test]
