@@ -200,7 +200,7 @@ mod tests {
     fn the_last_ice_line_is_of_who_was_there_when_all_were_told_to_leave() {
         let mut run = crate::example::healthy(3, 4);
         run.ended_at = Some(RunTime(4_000_000));
-        let row = |second, ice| CrowdRow { second, ice, ..run.crowd[0].clone() };
+        let row = |second, ice| CrowdRow { second, ice, ..run.crowd[0] };
         let beside = |second, ice| CrowdRow { cohort: CohortId(1), ..row(second, ice) };
         let before =
             vec![row(2, [1, 0, 2, 0, 0, 0]), beside(3, [0, 0, 1, 0, 0, 0]), row(3, [0, 0, 2, 0, 1, 0])];
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(line(&summary(&run), "ICE"), expect);
         // Looked at just after the end.
         run.crowd.retain(|row| row.second != 3);
-        run.crowd.push(CrowdRow { second: 3, ice: [0, 0, 0, 0, 0, 3], ..run.crowd[0].clone() });
+        run.crowd.push(CrowdRow { second: 3, ice: [0, 0, 0, 0, 0, 3], ..run.crowd[0] });
         let expect = "ICE Connection State : New(1), Checking(0) Connected(2) Completed(0) Disconnected(0) Failed(0) Closed(0)";
         assert_eq!(line(&summary(&run), "ICE"), expect);
         run.crowd.clear();
