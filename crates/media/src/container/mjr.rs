@@ -6,7 +6,7 @@
 //! a 16-bit length, the packet. Numbers are big-endian.
 
 use serde_json::Value;
-use throng_observation::Codec;
+use throng_observation::{Codec, foreign};
 
 use crate::octets::{u16_at, u32_at};
 
@@ -117,9 +117,10 @@ fn codec(json: &[u8], offset: usize) -> Result<Codec, MjrError> {
     }
     let name = header["c"].as_str().unwrap_or_default();
     match Codec::from_name(name) {
-        Codec::Other => {
-            Err(MjrError::Header { offset, detail: format!("codec `{name}` is none that throng can send") })
-        }
+        Codec::Other => Err(MjrError::Header {
+            offset,
+            detail: format!("codec `{}` is none that throng can send", foreign::name(name)),
+        }),
         codec => Ok(codec),
     }
 }
@@ -192,7 +193,7 @@ pub(crate) mod tests {
             (file("{", &[]), "EOF"),
             (file(r#"{"t":"d","c":"text"}"#, &[]), "data channel"),
             (file(r#"{"t":"v","c":"vp8","e":true}"#, &[]), "encrypted"),
-            (file(r#"{"t":"v","c":"theora"}"#, &[]), "\"theora\" is none"),
+            (file(r#"{"t":"v","c":"theora"}"#, &[]), "`theora` is none"),
         ] {
             let error = MjrReader::new(&bytes).unwrap_err().to_string();
             assert!(error.contains(expect), "{error}");

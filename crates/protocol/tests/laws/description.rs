@@ -17,10 +17,14 @@ pub(crate) fn sdp(bytes: &[u8]) {
     }
     let _ = description.has_transport_sequence();
     let bare = to_negotiate(&text);
-    let bare_description = Description::parse(&bare);
+    let mut bare_description = Description::parse(&bare);
     let mut sections = description.sections;
     for section in &mut sections {
         (section.ssrcs, section.retransmissions) = Default::default();
+    }
+    // SSRCs name a track as well as `a=msid`, which stays.
+    for section in sections.iter_mut().chain(&mut bare_description.sections) {
+        section.names_track = false;
     }
     assert_eq!(bare_description.sections, sections);
     assert!(bare_description.candidates.is_empty());

@@ -230,7 +230,12 @@ fn a_quota_of_a_group_above_is_told_with_that_groups_use_and_throttling() {
     let mut seen = Seen::default();
     let (slices, services) = (group_of(&slice), group_of(&service));
     let [of_slice, of_service] = [[("cgroup", &*slices)], [("cgroup", &*services)]];
-    let is_held = |seen: &Seen| seen.max("cgroup.throttled_periods", &of_slice) > Some(0.3);
+    // A share needs two readings that are apart, which the other counters of the group do not.
+    let is_held = |seen: &Seen| {
+        seen.max("cgroup.throttled_periods", &of_slice) > Some(0.3)
+            && seen.max("cgroup.cpu", &of_slice).is_some()
+            && seen.max("cgroup.throttled", &of_slice) > Some(0.1)
+    };
     watched.until(&mut seen, SOON, "the throttling of the group above", is_held);
     let seen = watched.end(seen);
     assert_eq!(seen.find("cgroup.cpu", &of_slice).next().unwrap().limit, Some(0.2));
