@@ -278,8 +278,8 @@ fn one_stream(plan: &Plan) -> Vec<String> {
             let name = plan.cohorts.get(cohort)?;
             is_one.then(|| {
                 format!(
-                    "all {name} go to {}, and servers take one publisher a stream (SRS, MediaMTX, OvenMediaEngine)\n  \
-                     mend: write {{n}} into the URL's path or query, such as …/live-{{n}}/whip or …&stream={{n}}",
+                    "all {name} go to {}, and servers take one publisher a stream (SRS, MediaMTX, OvenMediaEngine); \
+                     write {{n}} into the URL's path or query, such as …/live-{{n}}/whip or …&stream={{n}}",
                     way.target.display()
                 )
             })
