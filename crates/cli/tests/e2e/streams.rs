@@ -66,7 +66,7 @@ fn publishers_of_one_stream_are_told_what_the_server_said_and_what_to_write() {
     let said = "409 Conflict: 1028: StreamBusy; give each publisher a stream of its own, by {n} in the URL's path or query";
     assert!(ran.stdout.contains(said), "{ran}");
     assert!(
-        ran.stderr.contains("warning: all publishers go to ") && ran.stderr.contains("mend: write {n}"),
+        ran.stderr.contains("warning: all publishers go to ") && ran.stderr.contains("write {n} into"),
         "{ran}"
     );
     is_for_people(&ran);
