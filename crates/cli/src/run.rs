@@ -356,6 +356,7 @@ fn casting(plan: &Plan, permission: &Permission) -> Result<Arc<dyn Casting>, Sto
         conference: conference(plan, unix_ns)?,
         mark: mark(),
         transport: plan.target.transport,
+        stun: plan.target.stun.clone(),
     };
     let (roles, ways) = (plan.roles.clone(), plan.ways.clone());
     Ok(Arc::new(move |join: &Join| {

@@ -11,7 +11,7 @@ use throng_media::source::Clip;
 use throng_observation::run::ParticipantId;
 use throng_observation::{Codec, Layer, MediaKind};
 use throng_scenario::{
-    Act, Endpoint, JanusId, MediaFile, Publish, Role, Secret, Subscribe, Talk, Tapped, Transport,
+    Act, Endpoint, JanusId, MediaFile, Publish, Role, Secret, StunServer, Subscribe, Talk, Tapped, Transport,
 };
 use url::{Host, Url};
 
@@ -53,6 +53,8 @@ pub struct Casting {
     pub mark: RunMark,
     /// Over which ways media may come.
     pub transport: Transport,
+    /// Whom participants ask for their address as it is seen from outside.
+    pub stun: Option<StunServer>,
 }
 
 /// What the participants of a conference share.
@@ -126,6 +128,7 @@ impl Casting {
             patience: self.patience,
             is_tapped: self.tapped.holds(number),
             relay_only: self.transport == Transport::Relay,
+            stun: self.stun.clone(),
         }
     }
 
@@ -149,6 +152,7 @@ impl Casting {
             conduct,
             is_tapped: viewer.is_tapped,
             layers: role.layers.clone(),
+            stun: viewer.stun,
         };
         Box::new(Member::new(signalling(attention), options))
     }
@@ -434,6 +438,7 @@ mod tests {
                 conference: Conference::default(),
                 mark: RunMark::default(),
                 transport: Transport::default(),
+                stun: None,
             };
             let mut viewer = casting.participant(4, Duration::ZERO, &Role::default());
             viewer.handle(now, Input::Start { intended_at: now });

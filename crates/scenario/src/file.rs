@@ -96,6 +96,11 @@ struct TargetFile {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^(any|relay)$"))]
     transport: Option<String>,
+    /// A STUN server, `stun:HOST` or `stun:HOST:PORT`, that each participant asks for its address as it is seen from outside;
+    /// HOST is an address, or the host name of `url`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^[Ss][Tt][Uu][Nn]:"))]
+    stun: Option<String>,
 }
 
 /// Participants who are alike and arrive together.

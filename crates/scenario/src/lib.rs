@@ -9,7 +9,9 @@ mod problem;
 pub use problem::{Origin, Place, Problem, ScenarioError};
 
 mod target;
-pub use target::{ApiKey, Endpoint, JanusId, Protocol, Target, TargetError, TokenSource, Transport};
+pub use target::{
+    ApiKey, Endpoint, JanusId, Protocol, StunServer, Target, TargetError, TokenSource, Transport,
+};
 
 mod names;
 pub use names::{Name, UrlNames, Whose};

@@ -10,6 +10,9 @@ use crate::names::{Name, UrlNames, Whose};
 use crate::network::Network;
 use crate::secret::{HIDDEN, Secret, may_be_shown};
 
+mod media;
+pub use media::{StunServer, Transport};
+
 /// The server under load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
@@ -29,34 +32,8 @@ pub struct Target {
     pub tls_insecure: bool,
     /// Over which ways media may come.
     pub transport: Transport,
-}
-
-/// Over which ways media may come.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Transport {
-    /// Directly, or through a relay that the server announces: ICE chooses, as in a browser.
-    #[default]
-    Any,
-    /// Only through a relay (TURN), as in a browser with `iceTransportPolicy: "relay"`.
-    Relay,
-}
-
-impl Transport {
-    /// What a scenario may write.
-    pub(crate) const NAMES: [&'static str; 2] = ["any", "relay"];
-
-    pub(crate) fn from_name(name: &str) -> Option<Self> {
-        [Self::Any, Self::Relay].into_iter().find(|transport| transport.name() == name)
-    }
-
-    /// What a scenario writes.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Any => "any",
-            Self::Relay => "relay",
-        }
-    }
+    /// Whom participants ask for their address as it is seen from outside.
+    pub stun: Option<StunServer>,
 }
 
 /// A key of a LiveKit server: who has it makes tokens for participants.
@@ -278,6 +255,7 @@ impl Target {
             allow: Vec::new(),
             tls_insecure: false,
             transport,
+            stun: None,
         })
     }
 

@@ -1,13 +1,14 @@
-//! The real coturn (Debian's package) as a TURN server on loopback, over UDP and TCP.
+//! The real coturn (Debian's package): a TURN server on loopback, over UDP and TCP, or a STUN server in a namespace.
 
 use std::fs;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::ops::RangeInclusive;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use tempfile::TempDir;
 
+use crate::namespace::Namespace;
 use crate::stand::{Guarded, StandError, wait_for_port};
 
 /// Relayed addresses are 127.0.0.1 with one of these ports: below those that Linux hands out to clients by itself.
@@ -16,6 +17,8 @@ pub const RELAYED_PORTS: RangeInclusive<u16> = 20_000..=20_999;
 pub const USER: &str = "viewer";
 /// The user's password.
 pub const PASSWORD: &str = "sesame";
+
+const READY_WITHIN: Duration = Duration::from_secs(10);
 
 /// A running coturn; it ends when dropped.
 #[derive(Debug)]
@@ -31,12 +34,32 @@ impl Coturn {
     /// # Errors
     /// When coturn is not installed or does not come up; its log is part of the error.
     pub fn start() -> Result<Self, StandError> {
-        let folder = tempfile::tempdir()?;
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        Self::launched(Command::new("turnserver"), address, || wait_for_port("coturn", address, READY_WITHIN))
+    }
+
+    /// Starts it on `address` in `namespace`, on the port of STUN and TURN.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn start_in(namespace: &Namespace, address: Ipv4Addr) -> Result<Self, StandError> {
+        let address = SocketAddr::from((address, 3478));
+        Self::launched(namespace.command("turnserver"), address, || {
+            namespace.enter(|| wait_for_port("coturn", address, READY_WITHIN))?
+        })
+    }
+
+    fn launched(
+        mut command: Command,
+        address: SocketAddr,
+        wait: impl FnOnce() -> Result<TcpStream, StandError>,
+    ) -> Result<Self, StandError> {
+        let folder = tempfile::tempdir()?;
+        let (ip, port) = (address.ip(), address.port());
         let path = folder.path().display();
         let configuration = format!(
-            "listening-ip=127.0.0.1\nrelay-ip=127.0.0.1\nlistening-port={port}\nmin-port={}\nmax-port={}\n\
+            "listening-ip={ip}\nrelay-ip={ip}\nlistening-port={port}\nmin-port={}\nmax-port={}\n\
              realm=throng.test\nlt-cred-mech\nuser={USER}:{PASSWORD}\nallow-loopback-peers\nno-cli\nno-tls\n\
              no-dtls\nno-stdout-log\nlog-file={path}/log\nsimple-log\npidfile={path}/pid\n\
              userdb={path}/users\nfingerprint\n",
@@ -44,12 +67,11 @@ impl Coturn {
             RELAYED_PORTS.end()
         );
         fs::write(folder.path().join("configuration"), configuration)?;
-        let mut command = Command::new("turnserver");
         command.arg("-c").arg(folder.path().join("configuration"));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let process = Guarded::start(&mut command)?;
         let coturn = Self { address, process, folder };
-        match wait_for_port("coturn", address, Duration::from_secs(10)) {
+        match wait() {
             Ok(_) => Ok(coturn),
             Err(error) => Err(StandError::Said(format!("{error}; its log:\n{}", coturn.log()))),
         }

@@ -9,6 +9,7 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 use crate::stand::{StandError, run};
 
@@ -60,6 +61,26 @@ impl Namespace {
             namespace.ip(&["link", "set", "v0", "up"])?;
         }
         Ok((first, second))
+    }
+
+    /// Waits until its `v0` carries packets: up to a second after both ends are up, Linux says that it runs (`IFF_RUNNING`), and
+    /// until then Janus passes it over.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub fn when_running(&self) -> Result<(), StandError> {
+        let within = Duration::from_secs(5);
+        let until = Instant::now() + within;
+        loop {
+            let shown = run(Command::new("ip").args(["-n", &self.name, "link", "show", "dev", "v0"]))?;
+            if String::from_utf8_lossy(&shown.stdout).contains("state UP") {
+                return Ok(());
+            }
+            if Instant::now() > until {
+                return Err(StandError::NotReady { what: "v0".into(), within_ms: within.as_millis() });
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 
     /// Gives one more `address`/24 to its interface `v0`.

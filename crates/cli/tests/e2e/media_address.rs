@@ -1,18 +1,20 @@
 //! Signalling on one address and media on another, as every default install has it whose signalling is asked on loopback:
-//! who offers first has a candidate that the media can reach. And media from an address that nobody named plays to nobody.
+//! who offers first has a candidate that the media can reach. Media from an address that nobody named plays to nobody. And who
+//! is behind a NAT offers the address that a STUN server sees.
 
 use std::io::Write;
 use std::net::Ipv4Addr;
 use std::process::Stdio;
 
-use throng_sim::janus::Janus;
+use throng_sim::coturn::Coturn;
+use throng_sim::janus::{Janus, PORT as JANUS_PORT, ROOM};
 use throng_sim::livekit::{LiveKit, PORT};
 use throng_sim::namespace::Namespace;
 use throng_sim::nginx::Nginx;
 use throng_sim::requires_root;
 
 use crate::livekit::{access, can_run};
-use crate::throng::{Ran, Stage, figure, run};
+use crate::throng::{Ran, Running, Stage, figure, run};
 
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 83, 0, 1);
 
@@ -115,11 +117,25 @@ fn udp_ports(namespace: &Namespace) -> Vec<u16> {
 /// Everything that leaves `ports` says that it came from `source`.
 fn send_from(namespace: &Namespace, ports: &[u16], source: &str) {
     let ports: Vec<_> = ports.iter().map(u16::to_string).collect();
-    let rules = format!(
-        "table ip astray {{\nchain output {{\ntype filter hook output priority -300;\n\
-         udp sport {{ {} }} ip saddr set {source}\n}}\n}}\n",
-        ports.join(", ")
+    let rule = format!("udp sport {{ {} }} ip saddr set {source}", ports.join(", "));
+    add_rules(namespace, &format!("chain output {{\ntype filter hook output priority -300;\n{rule}\n}}"));
+}
+
+/// Others see the datagrams of `inside` as those of `outside`, and reach it there: a NAT that keeps ports.
+fn translate(namespace: &Namespace, inside: Ipv4Addr, outside: Ipv4Addr) {
+    add_rules(
+        namespace,
+        &format!(
+            "chain leave {{\ntype filter hook postrouting priority 0;\n\
+             meta l4proto udp ip saddr {inside} ip saddr set {outside}\n}}\n\
+             chain arrive {{\ntype filter hook prerouting priority -300;\n\
+             meta l4proto udp ip daddr {outside} ip daddr set {inside}\n}}"
+        ),
     );
+}
+
+fn add_rules(namespace: &Namespace, chains: &str) {
+    let rules = format!("table ip astray {{\n{chains}\n}}\n");
     let mut nft = namespace.command("nft").args(["-f", "-"]).stdin(Stdio::piped()).spawn().unwrap();
     nft.stdin.take().unwrap().write_all(rules.as_bytes()).unwrap();
     assert!(nft.wait().unwrap().success());
@@ -142,4 +158,44 @@ fn where_chromium_fails_for_answers_from_another_address_nobody_plays() {
     assert_eq!(summary["failures"]["ice"], 3, "{ran}");
     let detail = summary["failure_examples"][0]["detail"].as_str().unwrap();
     assert!(detail.contains("answered from another address, 10.83.0.9:"), "{detail}");
+}
+
+#[test]
+fn who_is_behind_a_nat_offers_the_address_that_a_stun_server_sees() {
+    if !requires_root() {
+        return;
+    }
+    let (here, there) = (Ipv4Addr::new(10, 86, 0, 1), Ipv4Addr::new(10, 86, 0, 2));
+    let outside = Ipv4Addr::new(10, 99, 0, 1);
+    let (client, server) = Namespace::pair("reflexive", here, there).unwrap();
+    server.ip(&["route", "add", &outside.to_string(), "via", &here.to_string()]).unwrap();
+    server.when_running().unwrap();
+    let janus = Janus::start(&server, there).unwrap();
+    let _coturn = Coturn::start_in(&server, there).unwrap();
+    let room = format!("janus+ws://{there}:{JANUS_PORT}/videoroom/{ROOM}");
+    let stun = format!("target.stun=stun:{there}");
+    let join =
+        ["view", &room, "-n", "2", "--every", "100ms", "--for", "6s", "--allow-target", "10.86.0.0/24"];
+    let joined = || {
+        let mut running = Running::start(Some(&client), &[&join[..], &["--set", &stun]].concat());
+        running.when_connected(2);
+        let known = serde_json::to_string(&janus.handles().unwrap()).unwrap();
+        (running.wait().expect_code(0), known)
+    };
+    let (ran, known) = joined();
+    expect_playing(&ran, 2, "host");
+    assert!(known.contains("typ host") && !known.contains("typ srflx"), "{known}");
+
+    translate(&client, here, outside);
+    let (ran, known) = joined();
+    expect_playing(&ran, 2, "srflx");
+    let srflx = known.split('"').find(|text| text.contains("typ srflx")).unwrap_or_else(|| panic!("{known}"));
+    assert!(srflx.contains(&format!(" {outside} ")), "{srflx}");
+
+    // Nobody listens there: a join lasts half a second longer, and is none the worse.
+    let nobody = format!("{stun}:9");
+    let silent = run(Some(&client), &[&join[..], &["--set", &nobody]].concat()).expect_code(0);
+    expect_playing(&silent, 2, "srflx");
+    let [answered_ms, silent_ms] = [&ran, &silent].map(|ran| figure(&ran.summary(), "connect_ms_p50"));
+    assert!(silent_ms >= 500.0 && answered_ms < silent_ms, "{answered_ms} ms, {silent_ms} ms");
 }

@@ -183,7 +183,7 @@ impl Checks {
 }
 
 /// XOR-MAPPED-ADDRESS (RFC 8489 section 14.2): from where the other side heard us.
-fn mapped_address(message: &[u8]) -> Option<SocketAddr> {
+pub(super) fn mapped_address(message: &[u8]) -> Option<SocketAddr> {
     const XOR_MAPPED_ADDRESS: u16 = 0x0020;
     let cookie_and_transaction: [u8; 16] = message.get(4..20)?.try_into().ok()?;
     let mut attributes = message.get(20..)?;

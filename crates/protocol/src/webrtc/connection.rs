@@ -13,6 +13,7 @@ use throng_observation::{
 
 use super::home::Home;
 use super::receiver::{Receiver, next_second};
+use super::reflexive::{Gathering, WAITS_FOR};
 use super::sender::{Ladder, Sender};
 use super::session::{MediaToSend, Negotiated, Session, SessionError, SessionOutput};
 use super::viewer::{MayReach, Patience};
@@ -35,6 +36,8 @@ pub(super) struct Shared {
     pub(super) joined_at: Instant,
     /// Coded frames are told too.
     pub(super) is_tapped: bool,
+    /// The STUN server to ask.
+    pub(super) stun: Option<SocketAddr>,
 }
 
 /// A track that is to be sent.
@@ -96,6 +99,8 @@ enum State {
         by: Instant,
         wanted: Wanted,
         candidates: Vec<String>,
+        /// The socket is open, and its candidates are being gathered.
+        gathering: Option<Box<Gathering>>,
     },
     Connecting {
         peer: Box<Peer>,
@@ -340,6 +345,10 @@ impl Connection {
                     Err(error) => self.fail_session(&error),
                 }
             }
+            (PacketKind::Stun, State::Opening { gathering: Some(gathering), .. }) => {
+                gathering.datagram(source, local, bytes);
+                self.gather(now);
+            }
             // Media before the keys, strangers, and what is of no protocol.
             _ => {}
         }
@@ -356,6 +365,7 @@ impl Connection {
 
     /// Does what is due.
     pub(super) fn tick(&mut self, now: Instant) {
+        self.gather(now);
         if let State::Connecting { peer, .. } | State::Playing { peer, .. } = &mut self.state
             && now >= peer.due_at()
         {
@@ -439,6 +449,9 @@ impl Connection {
     pub(super) fn next_deadline(&self) -> Option<(Instant, Why)> {
         let own = self.own_deadline().map(|(at, _, why)| (at, why));
         let (session, media) = match &self.state {
+            State::Opening { gathering: Some(gathering), .. } => {
+                (gathering.next_timeout().map(|at| (at, WAITS_FOR)), None)
+            }
             State::Connecting { peer, .. } => (Some((peer.due_at(), "ICE and DTLS")), None),
             State::Playing { peer, receiver, sender, next_interval_at } => {
                 let media = match sender {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use throng_media::quality::WallClock;
 use throng_observation::{Failure, FailureReason, Observation, Outcome, Phase};
-use throng_scenario::LayerWish;
+use throng_scenario::{LayerWish, StunServer};
 
 use super::connection::{Connection, ConnectionOutput, Outgoing, Shared};
 use super::meeting::{Change, Conduct, Meeting};
@@ -48,6 +48,8 @@ pub struct MemberOptions {
     pub is_tapped: bool,
     /// Which layer of what it receives it asks for, and when after its join.
     pub layers: Vec<LayerWish>,
+    /// Whom each of its connections asks for its address as it is seen from outside.
+    pub stun: Option<StunServer>,
 }
 
 /// A participant of a conference.
@@ -267,6 +269,7 @@ impl Member {
                 return None;
             }
             let options = &self.options;
+            let host = self.server.or(options.toward).map(|place| place.ip());
             let shared = Shared {
                 may_reach: options.may_reach.clone(),
                 clock: options.clock,
@@ -274,6 +277,7 @@ impl Member {
                 seed: options.seed ^ u64::from(id.0).wrapping_mul(0x9e37_79b9_7f4a_7c15),
                 joined_at: self.started_at.unwrap_or(now),
                 is_tapped: options.is_tapped,
+                stun: options.stun.as_ref().and_then(|stun| stun.address(host)),
             };
             let outgoing = if id == PeerId::PUBLISHER { options.outgoing.clone() } else { Vec::new() };
             let connection = Connection::new(shared, outgoing, (id.0.max(1) - 1).saturating_mul(TRACKS_EACH));

@@ -9,11 +9,12 @@ use throng_media::card::{self, Rung};
 use throng_media::quality::WallClock;
 use throng_media::rtp::{PacketKind, classify};
 use throng_observation::{Codec, Failure, FailureReason, MediaKind, Outcome};
-use throng_scenario::{Act, Cue, Subscribe};
+use throng_scenario::{Act, Cue, StunServer, Subscribe};
 
 use super::connection::Outgoing;
 use super::meeting::Conduct;
 use super::member::{Member, MemberOptions};
+use super::reflexive::tests::{OUTSIDE, STUN, answer};
 use super::session::{MediaToSend, RemoteCandidate, Session, SessionOutput};
 use super::viewer::Patience;
 use crate::participant::{Channel, Input, Message, Opening, Output, Participant, Why};
@@ -67,6 +68,8 @@ struct World {
     server: Session,
     waits_for: Why,
     ended: Option<(Instant, Outcome)>,
+    /// What the member offered.
+    offer: String,
 }
 
 impl World {
@@ -76,6 +79,11 @@ impl World {
     }
 
     fn connected_with(script: Vec<Cue>) -> Self {
+        Self::connected_by(script, None)
+    }
+
+    /// One that asks a STUN server before it offers.
+    fn connected_by(script: Vec<Cue>, stun: Option<StunServer>) -> Self {
         let now = Instant::now() + Duration::from_secs(1);
         let options = MemberOptions {
             may_reach: Arc::new(|ip| ip.to_string().starts_with("10.")),
@@ -102,12 +110,13 @@ impl World {
             },
             is_tapped: false,
             layers: Vec::new(),
+            stun,
         };
         let room = Room::default();
         let member = Member::new(Box::new(room.clone()), options);
         let mut server = Session::server(now).unwrap();
         server.add_local_candidate(address(SERVER)).unwrap();
-        let mut world = Self { now, member, room, server, waits_for: "", ended: None };
+        let mut world = Self { now, member, room, server, waits_for: "", ended: None, offer: String::new() };
         world.member.handle(now, Input::Start { intended_at: now });
         world.run(Duration::from_millis(20));
         let offer = world.room.0.lock().unwrap().offer.take().expect("an offer");
@@ -116,6 +125,7 @@ impl World {
             world.server.add_remote_candidate(RemoteCandidate::parse(candidate).unwrap());
         }
         world.says(RoomOutput::RemoteAnswer(PeerId::PUBLISHER, answer));
+        world.offer = offer;
         world.run(Duration::from_secs(2));
         assert!(world.ended.is_none(), "{:?}", world.ended);
         world
@@ -144,6 +154,12 @@ impl World {
                 Output::Open(channel, _) => {
                     let opening = Opening { local: Some(address(MEMBER)), ..Opening::default() };
                     self.member.handle(self.now, Input::Opened { channel, opening });
+                }
+                Output::Send(channel, sent) if sent.to == address(STUN) => {
+                    let (source, arrived_at) = (address(STUN), self.now);
+                    let bytes = &mut answer(&sent.bytes, OUTSIDE);
+                    let input = Input::Datagram { channel, source, local: None, arrived_at, bytes };
+                    self.member.handle(self.now, input);
                 }
                 Output::Send(_, sent)
                     if matches!(classify(&sent.bytes), PacketKind::Stun | PacketKind::Dtls) =>
@@ -206,6 +222,15 @@ fn what_is_mute_is_said_to_the_room_when_it_begins_and_when_it_ends() {
     // Mute from before it was connected, it says so when it is.
     let world = World::connected_with(vec![mute(Duration::ZERO, Act::Mute(MediaKind::Video))]);
     assert_eq!(said(&world).last(), Some(&(MediaKind::Video, true)));
+}
+
+#[test]
+fn who_asks_a_stun_server_offers_the_address_that_it_sees() {
+    let world = World::connected_by(Vec::new(), StunServer::parse("stun:10.0.0.3"));
+    let offer = &world.offer;
+    assert!(offer.contains(" 10.0.0.2 6000 typ host"), "{offer}");
+    assert!(offer.contains(" 10.99.0.1 40000 typ srflx raddr "), "{offer}");
+    assert!(!World::connected().offer.contains("srflx"));
 }
 
 #[test]

@@ -9,6 +9,8 @@ mod candidates;
 
 mod home;
 
+mod reflexive;
+
 mod checks;
 
 mod peers;

@@ -103,6 +103,8 @@ pub struct Session {
     peers: Peers,
     /// Host candidates of ours that are not given up.
     locals: Vec<SocketAddr>,
+    /// The server-reflexive candidate of one of them, and which that is.
+    reflexive: Option<(Candidate, SocketAddr)>,
     /// The local candidate that DTLS or media was seen to use last.
     in_use: Option<SocketAddr>,
     /// When those that are not in use are given up.
@@ -139,6 +141,7 @@ impl Session {
             checks: Checks::default(),
             peers: Peers::default(),
             locals: Vec::new(),
+            reflexive: None,
             in_use: None,
             frees_at: None,
             now,
@@ -282,7 +285,28 @@ impl Session {
                 self.rtc.direct_api().invalidate_candidate(&candidate);
             }
         }
+        if let Some((candidate, _)) = self.reflexive.take_if(|(_, base)| *base != in_use) {
+            self.rtc.direct_api().invalidate_candidate(&candidate);
+        }
         self.checks.keep_to(in_use);
+    }
+
+    /// Adds `mapped`, the address at which others see `base`, a host candidate of ours. What is sent from it comes out with
+    /// `base` as its source.
+    ///
+    /// # Errors
+    /// As [`Self::add_local_candidate`].
+    pub fn add_reflexive_candidate(
+        &mut self,
+        mapped: SocketAddr,
+        base: SocketAddr,
+    ) -> Result<(), SessionError> {
+        let candidate = Candidate::server_reflexive(mapped, base, "udp")
+            .map_err(|e| SessionError::Candidate(e.to_string()))?;
+        self.checks.begin_anew();
+        self.rtc.add_local_candidate(candidate.clone());
+        self.reflexive = Some((candidate, base));
+        Ok(())
     }
 
     /// Adds `relayed`, an address that a relay gave us when asked from `local`, and returns its `candidate:…` line.

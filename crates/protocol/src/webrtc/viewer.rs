@@ -8,10 +8,12 @@ use std::time::{Duration, Instant};
 use throng_media::quality::WallClock;
 use throng_media::rtp::{PacketKind, classify};
 use throng_observation::{Failure, FailureReason, IceState, Observation, Outcome, Phase};
+use throng_scenario::StunServer;
 
 use self::relaying::Relaying;
 use super::home::Home;
 use super::receiver::{Receiver, ReceiverOptions};
+use super::reflexive::Gathering;
 use super::session::{Negotiated, Session, SessionOutput};
 use super::srtp::SessionKeys;
 use crate::participant::{Channel, ChannelError, Input, Opening, Output, Participant, Transmit, Why};
@@ -55,6 +57,8 @@ pub struct ViewerOptions {
     pub is_tapped: bool,
     /// Media comes through a relay or not at all: no other candidate is gathered (RFC 8829 section 3.5.3).
     pub relay_only: bool,
+    /// Whom it asks for its address as it is seen from outside.
+    pub stun: Option<StunServer>,
 }
 
 /// How long a viewer waits for what.
@@ -121,6 +125,8 @@ enum State {
         by: Instant,
         wanted: Wanted,
         candidates: Vec<String>,
+        /// The channel is open, and its candidates are being gathered.
+        gathering: Option<Box<Gathering>>,
     },
     /// Offer and answer, ICE and DTLS.
     Connecting {
@@ -405,6 +411,12 @@ impl Viewer {
                 match peer.session.datagram(now, source, own, bytes) {
                     Ok(()) => self.drain_session(now),
                     Err(error) => self.fail_session(now, &error),
+                }
+            }
+            (PacketKind::Stun, State::Opening { gathering: Some(gathering), .. }) => {
+                if let Via::Socket(local) = via {
+                    gathering.datagram(source, local, bytes);
+                    self.gather(now);
                 }
             }
             // Media before the keys, strangers, and what is of no protocol.

@@ -32,6 +32,7 @@ pub(crate) fn to_toml(scenario: &Scenario) -> String {
             tls_insecure: target.tls_insecure,
             transport: (target.transport != Transport::Any || target.endpoint.asks_for_relay())
                 .then(|| target.transport.name().to_owned()),
+            stun: target.stun.as_ref().map(ToString::to_string),
         },
         crowd: match crowd.as_slice() {
             [only] => OneOrMany::One(cohort(only)),

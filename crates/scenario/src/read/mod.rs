@@ -141,6 +141,7 @@ fn target(reader: &mut Reader, top: &mut Fields<'_>, written_for: Option<&str>) 
     let transport_node = fields.get("transport");
     let transport = role::word(reader, &mut fields, "transport", &Transport::NAMES)
         .and_then(|name| Transport::from_name(&name));
+    let stun_node = fields.get("stun");
     reader.finish(&fields);
     let node = url?;
     let target = way::target(reader, node, "target.url")?;
@@ -174,7 +175,8 @@ fn target(reader: &mut Reader, top: &mut Fields<'_>, written_for: Option<&str>) 
         let mend = "remove it: relays are used on OvenMediaEngine and by WHEP";
         reader.fail(transport_node.map(|node| node.span), message, mend);
     }
-    Some(Target { token, api_key, rooms, allow, tls_insecure, transport, ..target })
+    let stun = stun_node.and_then(|node| way::stun(reader, node, &target));
+    Some(Target { token, api_key, rooms, allow, tls_insecure, transport, stun, ..target })
 }
 
 /// LiveKit's API key, its secret, and the room that a WHIP URL does not name.

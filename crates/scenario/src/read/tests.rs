@@ -213,6 +213,29 @@ fn a_relay_is_used_where_there_can_be_one_and_the_scenario_or_the_url_asks_for_i
 }
 
 #[test]
+fn a_stun_server_is_an_address_or_on_the_targets_host() {
+    let named = SMALL.replace("127.0.0.1:7080", "Media.Example:7080");
+    for (text, stun, expect) in [
+        (SMALL, "stun:10.0.0.1", "stun:10.0.0.1:3478"),
+        (SMALL, "stun:[::1]:9", "stun:[::1]:9"),
+        (named.as_str(), "stun:media.EXAMPLE:3479", "stun:media.example:3479"),
+    ] {
+        let scenario = set(text, &[&format!("target.stun={stun}")]).unwrap();
+        assert_eq!(scenario.target.stun.as_ref().unwrap().to_string(), expect);
+        assert_eq!(read(&scenario.to_toml()).target.stun, scenario.target.stun, "{stun}");
+    }
+    assert_eq!(set(SMALL, &["target.stun=stun:10.0.0.1", "target.stun="]).unwrap().target.stun, None);
+    for (stun, words) in [
+        ("stun:media.example", "names another host than `target.url`"),
+        ("turn:10.0.0.1", "is not stun:HOST or stun:HOST:PORT"),
+        ("10.0.0.1:3478", "write for example stun = \"stun:10.0.0.1:3478\""),
+    ] {
+        let error = set(SMALL, &[&format!("target.stun={stun}")]).unwrap_err().to_string();
+        assert!(error.contains(words) && error.contains("--set target.stun"), "{error}");
+    }
+}
+
+#[test]
 fn a_cohort_is_named_by_an_override_when_there_are_several() {
     let ome = &example("ome-viewers.toml");
     let scenario = set(ome, &["crowd.posted-link.size=100", "crowd.0.size=10"]).unwrap();

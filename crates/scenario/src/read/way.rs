@@ -7,7 +7,7 @@ use super::{check_access, host_of, within};
 use crate::names::Name;
 use crate::scenario::Cohort;
 use crate::streams::{STREAMS_MAX, Spread, Streams, ZIPF_MAX};
-use crate::target::{Target, TargetError};
+use crate::target::{StunServer, Target, TargetError};
 
 const STREAMS: &str =
     "a number of streams such as 10, or a table such as { count = 10, zipf = 1.0, seed = 1 }";
@@ -26,6 +26,28 @@ pub(super) fn target(reader: &mut Reader, node: &Node, path: &str) -> Option<Tar
     let error = error.to_string();
     let (message, mend) = error.split_once("; ").or_else(|| error.split_once(": ")).unwrap_or((&error, ""));
     reader.fail(Some(span), format!("`{path}`: {message}"), mend);
+    None
+}
+
+/// Reads `target.stun`. Names are judged where they are resolved, and participants resolve none: the only one that leads
+/// somewhere is the target's own.
+pub(super) fn stun(reader: &mut Reader, node: &Node, target: &Target) -> Option<StunServer> {
+    let text = reader.text(node, "target.stun", "text such as \"stun:10.0.0.1:3478\"")?;
+    if text.is_empty() && node.span.source > 0 {
+        return None; // an override that takes the file's away
+    }
+    let (message, mend) = match StunServer::parse(&text) {
+        Some(server) if server.is_known_beside(target.url()) => return Some(server),
+        Some(_) => (
+            "`target.stun` names another host than `target.url`, and STUN servers are not looked up by name",
+            "write its address, such as stun = \"stun:10.0.0.1:3478\"",
+        ),
+        None => (
+            "`target.stun` is not stun:HOST or stun:HOST:PORT",
+            "write for example stun = \"stun:10.0.0.1:3478\"",
+        ),
+    };
+    reader.fail(Some(node.span), message, mend);
     None
 }
 
@@ -78,6 +100,7 @@ pub(super) fn check(reader: &mut Reader, target: &Target, crowd: &mut [Cohort], 
             own.token.clone_from(&target.token);
             own.api_key.clone_from(&target.api_key);
             own.allow.clone_from(&target.allow);
+            own.stun.clone_from(&target.stun);
             (own.rooms, own.tls_insecure) = (target.rooms, target.tls_insecure);
             // What target.transport says holds for all; what the target's URL asks for, of those who go there.
             if !target.endpoint.asks_for_relay() {

@@ -11,6 +11,7 @@ use crate::webrtc::agreed;
 use crate::webrtc::candidates::{offered_addresses, socket_toward};
 use crate::webrtc::home::Home;
 use crate::webrtc::receiver::{Receiver, ReceiverOptions, next_second};
+use crate::webrtc::reflexive::{Gathered, Gathering};
 use crate::webrtc::sender::{Sender, SenderOptions, SentTrack};
 use crate::webrtc::session::{Negotiated, RemoteCandidate, Session, SessionError};
 use crate::webrtc::srtp::SessionKeys;
@@ -81,20 +82,40 @@ impl Connection {
 
     fn open(&mut self, now: Instant, wanted: Wanted, open: Open) {
         let by = now + self.shared.patience.signalling;
-        self.state = State::Opening { by, wanted, candidates: Vec::new() };
+        self.state = State::Opening { by, wanted, candidates: Vec::new(), gathering: None };
         self.outputs.push_back(ConnectionOutput::Open(open));
     }
 
     /// Its socket is open, at these addresses.
     pub(in crate::webrtc) fn opened(&mut self, now: Instant, locals: Vec<SocketAddr>) {
-        let State::Opening { by, wanted, candidates } = std::mem::replace(&mut self.state, State::Over)
-        else {
-            return;
-        };
+        let State::Opening { gathering, .. } = &mut self.state else { return };
         if locals.is_empty() {
             return self.fail(FailureReason::Generator, "the media socket has no local address");
         }
-        match self.begin(now, locals, by, wanted) {
+        let refused = self.shared.stun.filter(|stun| !(self.shared.may_reach)(stun.ip()));
+        let stun = self.shared.stun.filter(|_| refused.is_none());
+        *gathering = Some(Box::new(Gathering::new(now, stun, locals)));
+        if let Some(refused) = refused {
+            self.observe(Observation::Refused(Refused::IceServer, refused));
+        }
+        self.gather(now);
+    }
+
+    /// Asks the STUN server what is due; does what was wanted once its answer is there, or does not come.
+    pub(super) fn gather(&mut self, now: Instant) {
+        let State::Opening { gathering: Some(gathering), .. } = &mut self.state else { return };
+        if let Some(request) = gathering.poll_request(now) {
+            self.outputs.push_back(ConnectionOutput::Send(request));
+        }
+        if !gathering.is_over(now) {
+            return;
+        }
+        let State::Opening { by, wanted, candidates, gathering: Some(gathering) } =
+            std::mem::replace(&mut self.state, State::Over)
+        else {
+            return;
+        };
+        match self.begin(now, gathering.into_gathered(), by, wanted) {
             Ok(()) => {
                 candidates.into_iter().for_each(|candidate| self.remote_candidate(now, candidate));
                 self.drain(now);
@@ -106,7 +127,7 @@ impl Connection {
     fn begin(
         &mut self,
         now: Instant,
-        locals: Vec<SocketAddr>,
+        Gathered { locals, reflexive }: Gathered,
         by: Instant,
         wanted: Wanted,
     ) -> Result<(), SessionError> {
@@ -116,6 +137,11 @@ impl Connection {
             if self.sends_only { Session::publisher(now, &codecs)? } else { Session::viewer(now)? };
         for local in &locals {
             session.add_local_candidate(*local)?;
+        }
+        if let Some(Err(error)) =
+            reflexive.map(|(mapped, base)| session.add_reflexive_candidate(mapped, base))
+        {
+            self.observe(Observation::Odd { place: "stun", detail: error.to_string() });
         }
         let mut negotiated = None;
         let output = match wanted {

@@ -15,6 +15,7 @@ use throng_observation::{
     FailureReason, MediaKind, Observation, Outcome, Phase, Refused, TrackCounters, TrackInterval,
 };
 
+use super::reflexive::tests::STUN;
 use super::relay::tests::{RELAYED, Stand};
 use super::sdp::Description;
 use super::session::{LaterOffer, Session, SessionOutput};
@@ -25,6 +26,7 @@ use crate::signalling::{SignalInput, SignalOutput, Signalling};
 
 mod failing;
 mod playing;
+mod reflexive;
 mod relayed;
 mod renegotiating;
 mod strangers;
@@ -151,27 +153,31 @@ struct World {
     mend: fn(String) -> String,
     /// Where what the server sends comes from.
     sends_from: &'static str,
+    /// What the STUN server was asked.
+    asked: Vec<Vec<u8>>,
 }
 
 impl World {
     fn new() -> Self {
-        Self::with(false)
+        Self::with(|_| {})
     }
 
-    /// One whose viewer may have to use a relay alone.
-    fn with(relay_only: bool) -> Self {
+    /// One whose viewer has other options.
+    fn with(change: impl FnOnce(&mut ViewerOptions)) -> Self {
         // Instants before the process began cannot be made everywhere, so time starts later.
         let now = Instant::now() + Duration::from_secs(1);
         let desk = Desk::default();
-        let options = ViewerOptions {
+        let mut options = ViewerOptions {
             may_reach: Arc::new(|ip| ip.to_string().starts_with("10.")),
             clock: WallClock { at: now, unix_ns: 1_700_000_000_000_000_000 },
             toward: Some(address(SERVER)),
             seed: 3,
             patience: Patience::default(),
             is_tapped: true,
-            relay_only,
+            relay_only: false,
+            stun: None,
         };
+        change(&mut options);
         Self {
             now,
             began: now,
@@ -200,6 +206,7 @@ impl World {
             dtls_lost: 0,
             mend: |answer| answer,
             sends_from: SERVER,
+            asked: Vec::new(),
         }
     }
 
@@ -286,6 +293,7 @@ impl World {
                     let opening = Opening { local: Some(address(local)), ..Opening::default() };
                     self.viewer.handle(self.now, Input::Opened { channel, opening });
                 }
+                Output::Send(_, transmit) if transmit.to == address(STUN) => self.asked.push(transmit.bytes),
                 Output::Send(channel, transmit) => match &mut self.relay {
                     None => self.carry_to_server(address(VIEWER), transmit.bytes),
                     Some(relay) if channel == Channel(2) => relay.hear_client(self.now, &transmit.bytes),

@@ -56,7 +56,7 @@ fn media_and_reports_pass_the_relay_and_it_is_given_back() {
 
 #[test]
 fn who_is_to_use_the_relay_alone_opens_no_other_way() {
-    let mut world = World::with(true);
+    let mut world = World::with(|options| options.relay_only = true);
     world.relay = Some(Stand::new(world.now, address(TO_RELAY), true));
     let relay = announced("turn:10.0.0.9:3478?transport=tcp");
     world.desk.0.lock().unwrap().to_viewer.extend([relay, SignalOutput::WantOffer]);
@@ -73,7 +73,7 @@ fn who_is_to_use_the_relay_alone_opens_no_other_way() {
         (Some("turn:10.0.0.9:3478?transport=tcp"), "the relay, the only way allowed: TCP: refused"),
         (None, "only a relay is to be used (target.transport), and the server announced none"),
     ] {
-        let mut world = World::with(true);
+        let mut world = World::with(|options| options.relay_only = true);
         let asked = relay.map(announced).into_iter().chain([SignalOutput::WantOffer]);
         world.desk.0.lock().unwrap().to_viewer.extend(asked);
         world.start();

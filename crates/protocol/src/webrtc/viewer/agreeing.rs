@@ -10,6 +10,7 @@ use crate::participant::{Opening, Output};
 use crate::signalling::SignalInput;
 use crate::webrtc::candidates::{named_late, offered_addresses, socket_toward};
 use crate::webrtc::home::Home;
+use crate::webrtc::reflexive::{Gathered, Gathering};
 use crate::webrtc::session::{Negotiated, RemoteCandidate, Session, SessionError};
 
 impl Viewer {
@@ -18,14 +19,14 @@ impl Viewer {
             return self.odd("signalling", "an offer was wanted twice");
         };
         if self.options.relay_only {
-            return self.open_session(now, by, Vec::new(), wanted, Vec::new());
+            return self.open_session(now, by, Gathered::default(), wanted, Vec::new());
         }
         let named = match &wanted {
             Wanted::Offer => Vec::new(),
             Wanted::AnswerTo(sdp) => offered_addresses(sdp, &self.options.may_reach),
         };
         let open = socket_toward(named, self.server.or(self.options.toward));
-        self.state = State::Opening { by, wanted, candidates: Vec::new() };
+        self.state = State::Opening { by, wanted, candidates: Vec::new(), gathering: None };
         self.outputs.push_back(Output::Open(MEDIA, open));
     }
 
@@ -114,28 +115,57 @@ impl Viewer {
     }
 
     pub(super) fn media_opened(&mut self, now: Instant, opening: &Opening) {
-        let State::Opening { by, wanted, candidates } = std::mem::replace(&mut self.state, State::Over)
-        else {
-            return;
-        };
+        let State::Opening { by, .. } = self.state else { return };
         let locals = opening.addresses();
         if locals.is_empty() {
             self.state = State::Joining { by };
             return self.fail(now, FailureReason::Generator, "the media socket has no local address");
         }
-        self.open_session(now, by, locals, wanted, candidates);
+        let stun = self.stun_server();
+        if let State::Opening { gathering, .. } = &mut self.state {
+            *gathering = Some(Box::new(Gathering::new(now, stun, locals)));
+        }
+        self.gather(now);
     }
 
-    /// Does what signalling wanted, with a session on `locals`; `candidates` of the peer came before it.
+    /// The STUN server to ask, where one is named and may be asked.
+    fn stun_server(&mut self) -> Option<SocketAddr> {
+        let host = self.server.or(self.options.toward).map(|place| place.ip());
+        let server = self.options.stun.as_ref()?.address(host)?;
+        if (self.options.may_reach)(server.ip()) {
+            return Some(server);
+        }
+        self.observe(Observation::Refused(Refused::IceServer, server));
+        None
+    }
+
+    /// Asks the STUN server what is due; opens the session once its answer is there, or does not come.
+    pub(super) fn gather(&mut self, now: Instant) {
+        let State::Opening { gathering: Some(gathering), .. } = &mut self.state else { return };
+        if let Some(request) = gathering.poll_request(now) {
+            self.outputs.push_back(Output::Send(MEDIA, request));
+        }
+        if !gathering.is_over(now) {
+            return;
+        }
+        let State::Opening { by, wanted, candidates, gathering: Some(gathering) } =
+            std::mem::replace(&mut self.state, State::Over)
+        else {
+            return;
+        };
+        self.open_session(now, by, gathering.into_gathered(), wanted, candidates);
+    }
+
+    /// Does what signalling wanted, with a session on what was gathered; `candidates` of the peer came before it.
     fn open_session(
         &mut self,
         now: Instant,
         by: Instant,
-        locals: Vec<SocketAddr>,
+        gathered: Gathered,
         wanted: Wanted,
         candidates: Vec<String>,
     ) {
-        match self.begin_session(now, locals, by, wanted) {
+        match self.begin_session(now, gathered, by, wanted) {
             Ok(input) => {
                 candidates.into_iter().for_each(|candidate| self.remote_candidate(now, candidate));
                 self.tell(now, input);
@@ -152,13 +182,18 @@ impl Viewer {
     pub(super) fn begin_session(
         &mut self,
         now: Instant,
-        locals: Vec<SocketAddr>,
+        Gathered { locals, reflexive }: Gathered,
         by: Instant,
         wanted: Wanted,
     ) -> Result<SignalInput<'static>, SessionError> {
         let mut session = Session::viewer(now)?;
         for local in &locals {
             session.add_local_candidate(*local)?;
+        }
+        if let Some(Err(error)) =
+            reflexive.map(|(mapped, base)| session.add_reflexive_candidate(mapped, base))
+        {
+            self.odd("stun", error.to_string());
         }
         if let Some((relayed, from)) = self.relaying.allocated() {
             session.add_relayed_candidate(relayed, from)?;

@@ -8,6 +8,7 @@ use super::relaying::Relaying;
 use super::{NEVER, State, Step, Viewer};
 use crate::participant::{Output, Why};
 use crate::signalling::SignalInput;
+use crate::webrtc::reflexive::WAITS_FOR;
 
 impl Viewer {
     pub(super) fn tick(&mut self, now: Instant) {
@@ -23,6 +24,7 @@ impl Viewer {
                 Err(error) => self.fail_session(now, &error),
             }
         }
+        self.gather(now);
         self.tick_relay(now);
         self.tick_receiver(now);
         self.check_deadline(now);
@@ -134,6 +136,11 @@ impl Viewer {
         if let State::Connecting { peer, .. } | State::Playing { peer, .. } = &self.state {
             let checks_at = if peer.has_new_candidate { self.options.clock.at } else { peer.timeout_at };
             consider(checks_at, "ICE and DTLS");
+        }
+        if let State::Opening { gathering: Some(gathering), .. } = &self.state
+            && let Some(at) = gathering.next_timeout()
+        {
+            consider(at, WAITS_FOR);
         }
         if let Some(at) = self.relaying.next_timeout() {
             consider(at, "TURN");

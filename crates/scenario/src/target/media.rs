@@ -1,0 +1,118 @@
+//! How media finds its way: over which ways it may come, and whom participants ask for their address as it is seen from
+//! outside.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+
+use url::{Host, Url};
+
+/// Over which ways media may come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Transport {
+    /// Directly, or through a relay that the server announces: ICE chooses, as in a browser.
+    #[default]
+    Any,
+    /// Only through a relay (TURN), as in a browser with `iceTransportPolicy: "relay"`.
+    Relay,
+}
+
+impl Transport {
+    /// What a scenario may write.
+    pub(crate) const NAMES: [&'static str; 2] = ["any", "relay"];
+
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        [Self::Any, Self::Relay].into_iter().find(|transport| transport.name() == name)
+    }
+
+    /// What a scenario writes.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Any => "any",
+            Self::Relay => "relay",
+        }
+    }
+}
+
+/// Where STUN servers listen (RFC 8489 section 18.6).
+const STUN_PORT: u16 = 3478;
+
+/// A STUN server (RFC 8489), as a `stun:` URI (RFC 7064) says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StunServer {
+    /// An address, IPv6 without its brackets, or a name in small letters.
+    host: String,
+    port: u16,
+}
+
+impl StunServer {
+    /// Reads `stun:HOST[:PORT]`; `None` for what is none.
+    #[must_use]
+    pub fn parse(uri: &str) -> Option<Self> {
+        let (scheme, place) = uri.split_once(':')?;
+        let url = Url::parse(&format!("stun://{place}")).ok()?;
+        let is_place = url.username().is_empty() && url.password().is_none() && url.path().is_empty();
+        let has_more = url.query().is_some() || url.fragment().is_some();
+        let host = match url.host()? {
+            Host::Ipv6(ip) => ip.to_string(),
+            host => host.to_string().to_ascii_lowercase(),
+        };
+        let port = url.port().unwrap_or(STUN_PORT);
+        let is_stun = scheme.eq_ignore_ascii_case("stun") && is_place && !has_more;
+        (is_stun && !host.is_empty() && port != 0).then_some(Self { host, port })
+    }
+
+    /// Its address: the literal one, or at `host`, the address of the target's host, when it is named.
+    #[must_use]
+    pub fn address(&self, host: Option<IpAddr>) -> Option<SocketAddr> {
+        let ip = self.literal().or(host)?;
+        Some(SocketAddr::new(ip.to_canonical(), self.port))
+    }
+
+    /// Whether its address is known when that of the host of `target` is: participants resolve no names.
+    pub(crate) fn is_known_beside(&self, target: &Url) -> bool {
+        self.literal().is_some()
+            || target.host_str().is_some_and(|host| host.eq_ignore_ascii_case(&self.host))
+    }
+
+    fn literal(&self) -> Option<IpAddr> {
+        self.host.parse().ok()
+    }
+}
+
+impl fmt::Display for StunServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { host, port } = self;
+        if host.contains(':') { write!(f, "stun:[{host}]:{port}") } else { write!(f, "stun:{host}:{port}") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stun_uris_say_host_and_port() {
+        let own = IpAddr::from([10, 0, 0, 9]);
+        for (uri, address) in [
+            ("stun:192.0.2.1", "192.0.2.1:3478"),
+            ("STUN:192.0.2.1:19302", "192.0.2.1:19302"),
+            ("stun:[2001:db8::1]", "[2001:db8::1]:3478"),
+            ("stun:[::ffff:192.0.2.1]:80", "192.0.2.1:80"),
+            ("stun:Media.Example:5000", "10.0.0.9:5000"),
+        ] {
+            let server = StunServer::parse(uri).unwrap_or_else(|| panic!("{uri}"));
+            assert_eq!(server.address(Some(own)), address.parse().ok(), "{uri}");
+            assert_eq!(StunServer::parse(&server.to_string()), Some(server), "{uri}");
+        }
+        assert_eq!(StunServer::parse("stun:media.example").unwrap().address(None), None);
+        for uri in
+            ["", "stun", "stun:", "stun::3478", "stuns:h", "turn:h", "stun:h:0", "stun:h:99999", "stun:[::1"]
+        {
+            assert_eq!(StunServer::parse(uri), None, "{uri}");
+        }
+        for uri in ["stun://h", "stun:u@h", "stun:h/x", "stun:h?transport=udp", "stun:h#x", "stun:ho st"] {
+            assert_eq!(StunServer::parse(uri), None, "{uri}");
+        }
+    }
+}
