@@ -169,12 +169,11 @@ pub(super) mod tests {
     #[test]
     fn without_a_nat_and_with_a_refusal_there_is_no_such_candidate() {
         let start = Instant::now();
-        let seen_as_we_are = |request: &[u8]| answer(request, "10.0.0.2:6000");
-        let refused = |request: &[u8]| [&[0x01, 0x11, 0, 0], &request[4..20]].concat();
-        let answers: [&dyn Fn(&[u8]) -> Vec<u8>; 2] = [&seen_as_we_are, &refused];
-        for say in answers {
+        for is_refused in [false, true] {
             let (mut gathering, request) = asking(start, &["10.0.0.2:6000"]);
-            gathering.datagram(address(STUN), None, &say(&request));
+            let refusal = [&[0x01, 0x11, 0, 0][..], &request[4..20]].concat();
+            let said = if is_refused { refusal } else { answer(&request, "10.0.0.2:6000") };
+            gathering.datagram(address(STUN), None, &said);
             assert!(gathering.is_over(start));
             assert_eq!(gathering.into_gathered().reflexive, None);
         }
