@@ -7,7 +7,7 @@ pub(super) const PLANTED: Planted = Planted {
     name: "Go, serialised joins",
     what: "pion, 2 s for each join, one at a time",
     expects: &["signalling_serialised"],
-    verdict: "at_least",
+    verdict: "found",
     is_short: false,
     plant: |lab| pion::find(lab, "go_serial_join", 2, &["--serial-join", "2s"]),
 };
