@@ -1,5 +1,5 @@
 //! What a conference costs on a real Janus: publishers beside those of pion, receivers of many streams beside viewers of
-//! one, and a lesson in which all receive all.
+//! one, and a conference in which all receive all.
 
 use std::io::{BufRead, BufReader};
 use std::net::Ipv4Addr;
@@ -34,8 +34,8 @@ pub enum Crowd {
     PionPublishers(u32),
     /// `throng view` whose participants receive everybody who is in the room and send nothing.
     Receivers(u32),
-    /// `throng view` of a lesson: all send and receive all.
-    Lesson(u32),
+    /// `throng view` of a conference: all send and receive all.
+    Conference(u32),
 }
 
 impl Crowd {
@@ -43,7 +43,7 @@ impl Crowd {
         let (Self::Publishers(size)
         | Self::PionPublishers(size)
         | Self::Receivers(size)
-        | Self::Lesson(size)) = self;
+        | Self::Conference(size)) = self;
         size
     }
 
@@ -54,7 +54,7 @@ impl Crowd {
             Self::Publishers(size) => format!("throng, {size} publishers"),
             Self::PionPublishers(size) => format!("pion, {size} publishers"),
             Self::Receivers(size) => format!("throng, {size} receivers"),
-            Self::Lesson(size) => format!("throng, a lesson of {size}"),
+            Self::Conference(size) => format!("throng, a conference of {size}"),
         }
     }
 }
@@ -274,7 +274,7 @@ fn counted(run: &RunData, crowd: Crowd) -> Counted {
     let lost = run.tracks.iter().map(|track| track.counters.packets_lost).sum();
     let playing = run.tracks.iter().filter(|track| track.counters.frames_decodable > 0).count();
     let expected = match crowd {
-        Crowd::Lesson(size) => (size * (size - 1) * 2) as usize,
+        Crowd::Conference(size) => (size * (size - 1) * 2) as usize,
         _ => run.tracks.len(),
     };
     Counted {

@@ -10,10 +10,10 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Parser;
-use throng_sim::stolen::CpuTime;
+use throng_sim::cpu_steal::CpuTime;
 
 mod cgroup;
-mod lesson;
+mod conference;
 mod pion;
 mod planted;
 mod search;
@@ -71,9 +71,9 @@ fn judge(lab: &Lab, planted: &Planted) -> Option<Judged> {
     let (began, cpu_before) = (Instant::now(), CpuTime::so_far());
     match (planted.plant)(lab) {
         Ok(outcome) => {
-            let stolen_ratio = CpuTime::so_far().stolen_ratio_since(cpu_before);
-            let one = Judged::of(planted, outcome, began.elapsed(), stolen_ratio);
-            eprintln!("  {} {:.1} % of the CPU time was stolen", one.line(), stolen_ratio * 100.0);
+            let steal_ratio = CpuTime::so_far().steal_ratio_since(cpu_before);
+            let one = Judged::of(planted, outcome, began.elapsed(), steal_ratio);
+            eprintln!("  {} {:.1} % of the CPU time was stolen", one.line(), steal_ratio * 100.0);
             Some(one)
         }
         Err(error) => {

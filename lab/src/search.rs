@@ -27,7 +27,7 @@ pub(crate) struct Answer {
     /// `bottleneck.finding`, empty without one.
     pub(crate) finding: String,
     pub(crate) score: f64,
-    /// What is said to explain it: of `bottleneck.others` those of that standing.
+    /// What is said to explain it: of `bottleneck.other_findings` those of that role.
     pub(crate) explained_by: Vec<String>,
 }
 
@@ -136,11 +136,11 @@ fn answer(summary: &Value) -> Answer {
         users: summary["capacity"]["users"].as_f64(),
         finding: text(&summary["bottleneck"]["finding"]),
         score: summary["bottleneck"]["score"].as_f64().unwrap_or(0.0),
-        explained_by: summary["bottleneck"]["others"]
+        explained_by: summary["bottleneck"]["other_findings"]
             .as_array()
             .into_iter()
             .flatten()
-            .filter(|other| other["standing"] == "explains")
+            .filter(|other| other["role"] == "explanation")
             .map(|other| text(&other["finding"]))
             .collect(),
     }

@@ -11,7 +11,7 @@ const ERROR_MAX: f64 = 0.05;
 /// From this score on a finding is a confident verdict.
 const CONFIDENT: f64 = 70.0;
 /// A hypervisor that takes more than this share of the CPU time is to blame where the generator was the limit.
-const STOLEN_MIN: f64 = 0.01;
+const STEAL_MIN: f64 = 0.01;
 /// The finding that the load was not offered.
 const GENERATOR_LIMITED: &str = "generator_limited";
 
@@ -23,14 +23,14 @@ pub(crate) struct Judged {
     verdict: &'static str,
     outcome: Outcome,
     took: Duration,
-    stolen_ratio: f64,
+    steal_ratio: f64,
 }
 
 impl Judged {
-    /// `stolen_ratio`: the share of the CPU time that a hypervisor took meanwhile.
-    pub(crate) fn of(planted: &Planted, outcome: Outcome, took: Duration, stolen_ratio: f64) -> Self {
+    /// `steal_ratio`: the share of the CPU time that a hypervisor took meanwhile.
+    pub(crate) fn of(planted: &Planted, outcome: Outcome, took: Duration, steal_ratio: f64) -> Self {
         let Planted { name, what, expects, verdict, .. } = *planted;
-        Self { name, what, expects, verdict, outcome, took, stolen_ratio }
+        Self { name, what, expects, verdict, outcome, took, steal_ratio }
     }
 
     fn is_named(&self) -> bool {
@@ -53,8 +53,8 @@ impl Judged {
     pub(crate) fn is_undecided(&self) -> bool {
         let answer = &self.outcome.answer;
         let is_open = matches!(answer.verdict.as_str(), "undecidable" | "invalid");
-        let is_robbed = answer.finding == GENERATOR_LIMITED && self.stolen_ratio > STOLEN_MIN;
-        (is_open || is_robbed) && !self.is_confidently_wrong()
+        let is_cpu_stolen = answer.finding == GENERATOR_LIMITED && self.steal_ratio > STEAL_MIN;
+        (is_open || is_cpu_stolen) && !self.is_confidently_wrong()
     }
 
     /// Something that is not planted is named for sure. That the generator was the limit says nothing of the server.
@@ -135,21 +135,21 @@ mod tests {
         plant: |_| Ok(Outcome::default()),
     };
 
-    fn judged(verdict: &str, finding: &str, stolen_ratio: f64) -> Judged {
+    fn judged(verdict: &str, finding: &str, steal_ratio: f64) -> Judged {
         let answer = Answer {
             verdict: verdict.to_owned(),
             finding: finding.to_owned(),
             score: if finding.is_empty() { 0.0 } else { 90.0 },
             ..Answer::default()
         };
-        Judged::of(&PLANTED, Outcome { answer, truth: None }, Duration::from_secs(60), stolen_ratio)
+        Judged::of(&PLANTED, Outcome { answer, truth: None }, Duration::from_secs(60), steal_ratio)
     }
 
     #[test]
     fn the_generator_is_an_excuse_only_while_a_hypervisor_takes_its_cpu_time() {
-        for (verdict, finding, stolen_ratio, expect) in [
+        for (verdict, finding, steal_ratio, expect) in [
             ("found", "generator_limited", 0.0, false),
-            ("found", "generator_limited", STOLEN_MIN, false),
+            ("found", "generator_limited", STEAL_MIN, false),
             ("found", "generator_limited", 0.02, true),
             ("found", "", 0.02, false),
             ("found", "one_thread_full", 0.02, false),
@@ -157,8 +157,8 @@ mod tests {
             ("undecidable", "", 0.0, true),
             ("undecidable", "one_thread_full", 0.02, false),
         ] {
-            let one = judged(verdict, finding, stolen_ratio);
-            assert_eq!(one.is_undecided(), expect, "{verdict}, {finding}, {stolen_ratio} stolen");
+            let one = judged(verdict, finding, steal_ratio);
+            assert_eq!(one.is_undecided(), expect, "{verdict}, {finding}, {steal_ratio} stolen");
             assert!(!one.is_right());
         }
         assert!(judged("found", "line_rate", 0.0).is_right());

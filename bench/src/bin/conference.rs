@@ -1,5 +1,5 @@
 //! Measures what conferences cost on a real Janus: publishers against pion's, one receiver of many streams against many of
-//! one, and a lesson of 25; prints tables with the goals beside, and puts them into docs/performance.md.
+//! one, and a conference of 25; prints tables with the goals beside, and puts them into docs/performance.md.
 //!
 //! ```text
 //! bench/conference.sh            # builds everything, then this; some four minutes
@@ -25,7 +25,7 @@ use throng_sim::namespace::Namespace;
 const MEDIA: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 /// Between runs, for Janus to let the participants of the last one go.
 const PAUSE: Duration = Duration::from_secs(2);
-/// How many others one participant receives: the seat of one in a lesson of 100.
+/// How many others one participant receives: the seat of one in a conference of 100.
 const OTHERS: u32 = 99;
 
 /// What conferences cost on a real Janus; needs root (it makes network namespaces) and two CPUs
@@ -43,9 +43,9 @@ struct Arguments {
     /// Publishers that are compared
     #[arg(long, default_value_t = 60)]
     publishers: u32,
-    /// Participants of the lesson
+    /// Participants of the conference
     #[arg(long, default_value_t = 25)]
-    lesson: u32,
+    conference: u32,
     /// Runs of each; every other time in the opposite order
     #[arg(long, default_value_t = 2)]
     repeat: u32,
@@ -86,7 +86,7 @@ fn main() -> Result<()> {
     };
     let mut all = publishers(&arguments, &bench)?;
     all.extend(receivers(&arguments, &bench)?);
-    all.push(shown(&bench, Crowd::Lesson(arguments.lesson))?);
+    all.push(shown(&bench, Crowd::Conference(arguments.conference))?);
     std::fs::create_dir_all(&arguments.results)?;
     std::fs::write(arguments.results.join("conference.json"), serde_json::to_string_pretty(&all)?)?;
     let text = told(&arguments, &machine, &all);
@@ -196,14 +196,14 @@ fn told(arguments: &Arguments, machine: &Machine, all: &[Measured]) -> String {
         "a packet received by one who receives {OTHERS}, µs of CPU (beside: {OTHERS} who receive one)"
     );
     row(&mut out, &what, many, each, 1.1);
-    if let Some(run) = all.iter().find(|run| run.crowd == Crowd::Lesson(arguments.lesson)) {
-        let expected = run.sent * f64::from(arguments.lesson - 1);
+    if let Some(run) = all.iter().find(|run| run.crowd == Crowd::Conference(arguments.conference)) {
+        let expected = run.sent * f64::from(arguments.conference - 1);
         let _ = writeln!(
             out,
-            "\nA lesson of {}: {} of {} streams played, {:.0} packets/s sent and {:.0} received ({:.1} % of what was due), \
+            "\nA conference of {}: {} of {} streams played, {:.0} packets/s sent and {:.0} received ({:.1} % of what was due), \
              {} lost, for {:.0} % of the generator's one CPU ({:.2} µs a packet, {:.0} MB; goal: on one CPU); Janus used \
              {:.0} % of its own, which was busy for {:.0} % of the time.",
-            arguments.lesson,
+            arguments.conference,
             run.streams.0,
             run.streams.1,
             run.sent / run.window_s,

@@ -26,7 +26,7 @@ fn main() -> Result<()> {
     let read_s = began.elapsed().as_secs_f64();
     let before = resident_bytes();
     let began = Instant::now();
-    let found = throng_analysis::verdict::explain(&run, Goal::Acceptable);
+    let found = throng_analysis::bottleneck::explain(&run, Goal::Acceptable);
     let explained_s = began.elapsed().as_secs_f64();
     println!("samples   {}", run.host.samples.len());
     println!("reading   {read_s:.2} s, {:.0} MB", before as f64 / 1e6);

@@ -18,8 +18,8 @@ use throng_observation::run::{
     CrowdRow, Ending, GeneratorRow, ParticipantId, ParticipantRow, Row, RunInfo, SeriesRow, TrackRow,
 };
 use throng_observation::{
-    Codec, Distribution, ExperienceRow, HoldRow, MediaKind, OneWayDelay, Outcome, Passed, Phase, Purpose,
-    RunTime, TrackCounters, TrackId,
+    Codec, Distribution, ExperienceRow, HoldOutcome, HoldRow, MediaKind, OneWayDelay, Outcome, Phase,
+    Purpose, RunTime, TrackCounters, TrackId,
 };
 use throng_store::{RunFolder, RunWriter};
 
@@ -123,7 +123,7 @@ fn crowd(writer: &mut RunWriter, second: i64, playing: u32, strain: f64) {
     }
     writer.write(Row::Generator(GeneratorRow {
         second,
-        worker: Some(0),
+        thread: Some(0),
         cpu_us: 300_000,
         ..GeneratorRow::default()
     }));
@@ -132,7 +132,7 @@ fn crowd(writer: &mut RunWriter, second: i64, playing: u32, strain: f64) {
 fn holds(writer: &mut RunWriter, arguments: &Arguments) {
     for number in 0..HOLDS {
         let at = |hold: i64| (hold * arguments.seconds + HOLDS - 1) / HOLDS;
-        let passed = if number == HOLDS - 1 { Passed::No } else { Passed::Yes };
+        let passed = if number == HOLDS - 1 { HoldOutcome::No } else { HoldOutcome::Yes };
         let users = i64::from(arguments.participants) * (number + 1) / HOLDS;
         writer.write(Row::Hold(Box::new(HoldRow {
             number: u32::try_from(number).unwrap_or(0),
@@ -175,7 +175,7 @@ fn participants(writer: &mut RunWriter, arguments: &Arguments) {
             absolute_delay: OneWayDelay::default(),
             fps: Some(30.0),
             jitter_us: Some(1_000),
-            oven_delay_us: None,
+            oven_rtc_tester_delay_us: None,
         })));
     }
 }

@@ -33,7 +33,7 @@ fn lock(shared: &Shared) -> MutexGuard<'_, Handle> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-enum Tried {
+enum ClaimAttempt {
     /// Claimed, or dropped by the policy.
     Done(Option<ClaimToken>),
     /// There is no room, and time to wait for it. The room event is armed.
@@ -42,16 +42,16 @@ enum Tried {
 
 impl Handle {
     /// Claims without sleeping for room, unless another process takes what was there a moment ago.
-    fn try_claim(&mut self, len: usize, info: &FrameInfo, left: Duration) -> Result<Tried, RingError> {
+    fn try_claim(&mut self, len: usize, info: &FrameInfo, left: Duration) -> Result<ClaimAttempt, RingError> {
         if self.wait.is_some() {
             let may_fit = len <= self.producer.frame_bytes_max() && !left.is_zero();
             // The claim itself counts the frame, and says what is wrong with it or the consumer.
             if may_fit && !self.producer.poll_room(len)? && self.producer.has_consumer() {
-                return Ok(Tried::Full);
+                return Ok(ClaimAttempt::Full);
             }
             self.producer.set_policy(Policy::Wait { timeout: left.clamp(LOOK, SLICE) });
         }
-        self.producer.claim_token(len, info).map(Tried::Done)
+        self.producer.claim_token(len, info).map(ClaimAttempt::Done)
     }
 }
 
@@ -149,14 +149,14 @@ impl Producer {
                 let left = handle.wait.unwrap_or_default().saturating_sub(began_at.elapsed());
                 let tried = handle.try_claim(len, &info, left);
                 drop(handle);
-                if let Ok(Tried::Full) = tried {
+                if let Ok(ClaimAttempt::Full) = tried {
                     sleep_on(&self.shared, self.room_event, left.min(SLICE));
                 }
                 tried
             });
             match tried.map_err(raised)? {
-                Tried::Done(token) => return Ok(token.map(open)),
-                Tried::Full => py.check_signals()?,
+                ClaimAttempt::Done(token) => return Ok(token.map(open)),
+                ClaimAttempt::Full => py.check_signals()?,
             }
         }
     }

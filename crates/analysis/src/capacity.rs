@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use throng_observation::{Goal, HoldRow, Passed, Purpose};
+use throng_observation::{Goal, HoldOutcome, HoldRow, Purpose};
 
 use crate::search::criterion;
 use crate::search::loads::{Criterion, Loads};
 
-mod doubts;
-use doubts::Seen;
+mod caveats;
+use caveats::HoldsSummary;
 
 mod goals;
 pub use goals::GoalLoads;
@@ -20,7 +20,7 @@ mod law_tests;
 /// What a search came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Conclusion {
+pub enum CapacityVerdict {
     /// A load passed, and one above it failed.
     Found,
     /// Every load that was tried passed.
@@ -35,7 +35,7 @@ pub enum Conclusion {
     Invalid,
 }
 
-impl Conclusion {
+impl CapacityVerdict {
     /// The word for it in tables and keys.
     #[must_use]
     pub fn key(self) -> &'static str {
@@ -65,7 +65,7 @@ pub struct Soak {
     /// How many.
     pub users: u32,
     /// What it came to.
-    pub passed: Passed,
+    pub passed: HoldOutcome,
     /// Seconds that were judged, and those of them that were bad.
     pub seconds: u32,
     /// The bad ones among them.
@@ -78,7 +78,7 @@ pub struct Soak {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Capacity {
     /// What the search came to.
-    pub conclusion: Conclusion,
+    pub verdict: CapacityVerdict,
     /// The goal that was looked for.
     pub goal: Goal,
     /// The largest crowd that passes, by one model of all holds of all repeats: isotonic regression (docs/find.md).
@@ -100,7 +100,7 @@ pub struct Capacity {
     pub values: BTreeMap<u32, String>,
     /// Why the number is not certain, in clauses that follow it: seconds that were bad at any load, runs that disagree, an end
     /// before its time. Empty where nothing speaks against it.
-    pub doubts: Vec<String>,
+    pub caveats: Vec<String>,
     /// What else has to be said, in sentences.
     pub notes: Vec<String>,
 }
@@ -118,18 +118,18 @@ impl Capacity {
         let of_repeat =
             |repeat| Loads::of(ended.iter().filter(move |hold| hold.repeat == repeat), judged_by, 0);
         let soak = soak(&ended, goal);
-        let is_sustained = soak.is_none_or(|soak| soak.passed != Passed::No);
+        let is_sustained = soak.is_none_or(|soak| soak.passed != HoldOutcome::No);
         let is_limited = is_limited(&ended, goal);
-        let conclusion = match (bracket.passing, bracket.failing) {
-            (Some(_), _) if !is_sustained => Conclusion::NotSustained,
-            (Some(_), Some(_)) => Conclusion::Found,
-            _ if is_limited => Conclusion::Invalid,
+        let verdict = match (bracket.passing, bracket.failing) {
+            (Some(_), _) if !is_sustained => CapacityVerdict::NotSustained,
+            (Some(_), Some(_)) => CapacityVerdict::Found,
+            _ if is_limited => CapacityVerdict::Invalid,
             (Some(_), None) if ended.iter().all(|hold| hold.users == first && is_noisy(hold, goal)) => {
-                Conclusion::Undecidable
+                CapacityVerdict::Undecidable
             }
-            (Some(_), None) => Conclusion::AtLeast,
+            (Some(_), None) => CapacityVerdict::AtLeast,
             (None, Some(_)) => never(&ended, judged_by),
-            (None, None) => Conclusion::Undecidable,
+            (None, None) => CapacityVerdict::Undecidable,
         };
         let runs: Vec<Bracket> = (1..=repeats)
             .map(|repeat| self::bracket(&of_repeat(repeat)))
@@ -137,9 +137,9 @@ impl Capacity {
             .collect();
         let goals = Goal::ALL.map(|goal| GoalLoads::of(&ended, judged_by.of(goal)));
         let recovery_ms = ended.iter().filter_map(|hold| hold.recovery_ms).max();
-        let seen = Seen { ended: &ended, goal, loads: &loads, runs: &runs };
+        let seen = HoldsSummary { ended: &ended, goal, loads: &loads, runs: &runs };
         Some(Self {
-            conclusion,
+            verdict,
             goal,
             users: bracket.passing,
             first_failing: bracket.failing,
@@ -147,7 +147,7 @@ impl Capacity {
             soak,
             judged_s: ended.iter().map(|hold| hold.seconds).sum(),
             values: ended.iter().filter_map(|hold| Some((hold.users, hold.value.clone()?))).collect(),
-            doubts: seen.doubts(),
+            caveats: seen.caveats(),
             notes: seen.notes(recovery_ms, is_limited),
             recovery_ms,
             runs,
@@ -157,14 +157,14 @@ impl Capacity {
     /// The same where what made a load fail was the generator: then it did not fail, and nothing is known of the server above
     /// what passed.
     #[must_use]
-    pub fn spoiled(mut self) -> Self {
-        self.conclusion = Conclusion::Invalid;
+    pub fn invalidated(mut self) -> Self {
+        self.verdict = CapacityVerdict::Invalid;
         self.first_failing = None;
         for goal in &mut self.goals {
             goal.undecided = goal.failing.take().or(goal.undecided);
             goal.failed_at_times.clear();
         }
-        self.doubts.clear();
+        self.caveats.clear();
         self
     }
 
@@ -173,28 +173,28 @@ impl Capacity {
     pub fn statement(&self, noun: &str) -> String {
         let whole = |load: u32| self.values.get(&load).cloned().unwrap_or_else(|| format!("{load} {noun}"));
         let users = self.users.map_or_else(|| format!("no {noun}"), whole);
-        let said = match (self.conclusion, self.first_failing) {
-            (Conclusion::Found, Some(failing)) => {
+        let said = match (self.verdict, self.first_failing) {
+            (CapacityVerdict::Found, Some(failing)) => {
                 format!("{users} ({}first failing load {})", self.runs(), self.load(failing))
             }
-            (Conclusion::NotSustained, _) => format!("{users}, not sustained: {}", self.soaked(noun)),
-            (Conclusion::AtLeast, _)
-                if self.doubts.is_empty() && self.goals[self.goal as usize].none_failed() =>
+            (CapacityVerdict::NotSustained, _) => format!("{users}, not sustained: {}", self.soaked(noun)),
+            (CapacityVerdict::AtLeast, _)
+                if self.caveats.is_empty() && self.goals[self.goal as usize].none_failed() =>
             {
                 format!("at least {users} (no load that was tried failed)")
             }
-            (Conclusion::AtLeast, _) => format!("at least {users}"),
-            (Conclusion::Invalid, _) => match self.users {
+            (CapacityVerdict::AtLeast, _) => format!("at least {users}"),
+            (CapacityVerdict::Invalid, _) => match self.users {
                 Some(users) => format!("invalid: the generator was the limit above {}", whole(users)),
                 None => "invalid: the generator was the limit".to_owned(),
             },
-            (Conclusion::NeverPasses, Some(failing)) => match self.values.get(&failing) {
+            (CapacityVerdict::NeverPasses, Some(failing)) => match self.values.get(&failing) {
                 Some(value) => format!("none: {value} was not served well"),
                 None => format!("not one: a crowd of {failing} was not served well"),
             },
             _ => "undecidable here: seconds were bad without a reason in the load".to_owned(),
         };
-        std::iter::once(said).chain(self.doubts.iter().cloned()).collect::<Vec<_>>().join("; ")
+        std::iter::once(said).chain(self.caveats.iter().cloned()).collect::<Vec<_>>().join("; ")
     }
 
     /// A load as people read it: a number of users, or the value that it stands for.
@@ -248,13 +248,13 @@ fn soak(ended: &[HoldRow], goal: Goal) -> Option<Soak> {
 
 /// Whether the generator was the limit of a load that was not decided since.
 fn is_limited(ended: &[HoldRow], goal: Goal) -> bool {
-    let undecided = |hold: &&HoldRow| hold.passed(goal) == Passed::Undecided && hold.limited_seconds > 0;
+    let undecided = |hold: &&HoldRow| hold.passed(goal) == HoldOutcome::Undecided && hold.limited_seconds > 0;
     // A load that was held again, and decided, was not beyond the generator.
     let is_decided_since = |limited: &HoldRow| {
         ended.iter().any(|hold| {
             hold.number > limited.number
                 && hold.users >= limited.users
-                && hold.passed(goal) != Passed::Undecided
+                && hold.passed(goal) != HoldOutcome::Undecided
         })
     };
     ended.iter().filter(undecided).any(|hold| !is_decided_since(hold))
@@ -268,11 +268,11 @@ fn is_noisy(hold: &HoldRow, goal: Goal) -> bool {
 
 /// No load passes: because of the server, or because of a noise that spoils some seconds of any load? Where a larger crowd
 /// was served well, it is not for want of capacity.
-fn never(ended: &[HoldRow], judged_by: Criterion) -> Conclusion {
+fn never(ended: &[HoldRow], judged_by: Criterion) -> CapacityVerdict {
     let smallest = ended.iter().min_by_key(|hold| hold.users);
     let is_overloaded = smallest.is_some_and(|hold| hold.is_overloaded(judged_by.goal()));
     let has_passed = ended.iter().any(|hold| judged_by.failed(hold) == Some(false));
-    if is_overloaded && !has_passed { Conclusion::NeverPasses } else { Conclusion::Undecidable }
+    if is_overloaded && !has_passed { CapacityVerdict::NeverPasses } else { CapacityVerdict::Undecidable }
 }
 
 #[cfg(test)]
@@ -280,8 +280,8 @@ mod tests {
     use super::*;
     use throng_observation::RunTime;
 
-    fn hold(repeat: u32, purpose: Purpose, users: u32, passed: Passed) -> HoldRow {
-        let bad = if passed == Passed::No { 30 } else { 0 };
+    fn hold(repeat: u32, purpose: Purpose, users: u32, passed: HoldOutcome) -> HoldRow {
+        let bad = if passed == HoldOutcome::No { 30 } else { 0 };
         HoldRow {
             repeat,
             purpose,
@@ -297,7 +297,7 @@ mod tests {
 
     #[test]
     fn the_answer_names_its_runs_and_the_load_that_failed() {
-        use Passed::{No, Yes};
+        use HoldOutcome::{No, Yes};
         let of = |repeat, passing, failing| {
             [
                 hold(repeat, Purpose::Bisect, passing, Yes),
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn a_search_that_ended_before_it_looked_between_two_loads_says_so() {
-        use Passed::{No, Yes};
+        use HoldOutcome::{No, Yes};
         let search = |step| {
             let held = [
                 hold(1, Purpose::Demand, 10, Yes),
@@ -326,10 +326,10 @@ mod tests {
                 hold(1, Purpose::Confirm, 15, No),
             ];
             let holds = held.map(|hold| HoldRow { step, ..hold });
-            Capacity::of(&holds, Goal::Acceptable).unwrap().doubts
+            Capacity::of(&holds, Goal::Acceptable).unwrap().caveats
         };
         let wide =
-            |doubts: &[String]| doubts.iter().any(|doubt| doubt == "nothing between 10 and 15 was decided");
+            |caveats: &[String]| caveats.iter().any(|doubt| doubt == "nothing between 10 and 15 was decided");
         assert!(wide(&search(1)), "{:?}", search(1));
         assert!(!wide(&search(5)), "rooms of five: there is nothing between: {:?}", search(5));
     }
@@ -337,45 +337,46 @@ mod tests {
     #[test]
     fn a_load_that_failed_once_and_then_passed_for_longer_has_passed() {
         let holds = [
-            hold(1, Purpose::Demand, 10, Passed::Yes),
-            hold(1, Purpose::Demand, 15, Passed::No),
-            hold(1, Purpose::Confirm, 15, Passed::Yes),
-            hold(1, Purpose::Again, 15, Passed::Yes),
+            hold(1, Purpose::Demand, 10, HoldOutcome::Yes),
+            hold(1, Purpose::Demand, 15, HoldOutcome::No),
+            hold(1, Purpose::Confirm, 15, HoldOutcome::Yes),
+            hold(1, Purpose::Retest, 15, HoldOutcome::Yes),
         ];
         let capacity = Capacity::of(&holds, Goal::Acceptable).unwrap();
-        assert_eq!((capacity.conclusion, capacity.users), (Conclusion::AtLeast, Some(15)));
+        assert_eq!((capacity.verdict, capacity.users), (CapacityVerdict::AtLeast, Some(15)));
         assert_eq!(capacity.statement("viewers"), "at least 15 viewers; 15 failed in 1 of 3 holds");
     }
 
     #[test]
     fn a_soak_that_fails_is_in_the_answer() {
         let mut holds = vec![
-            hold(1, Purpose::Demand, 20, Passed::Yes),
-            hold(1, Purpose::Bisect, 21, Passed::No),
-            hold(1, Purpose::Confirm, 21, Passed::No),
+            hold(1, Purpose::Demand, 20, HoldOutcome::Yes),
+            hold(1, Purpose::Bisect, 21, HoldOutcome::No),
+            hold(1, Purpose::Confirm, 21, HoldOutcome::No),
             HoldRow {
                 seconds: 600,
                 bad_seconds: [580; 3],
                 from: RunTime(0),
                 judged_from: Some(RunTime(10_000_000)),
                 broke_at: Some(RunTime(30_000_000)),
-                ..hold(1, Purpose::Soak, 18, Passed::No)
+                ..hold(1, Purpose::Soak, 18, HoldOutcome::No)
             },
         ];
         let capacity = Capacity::of(&holds, Goal::Acceptable).unwrap();
-        assert_eq!(capacity.conclusion, Conclusion::NotSustained);
+        assert_eq!(capacity.verdict, CapacityVerdict::NotSustained);
         assert_eq!(
             capacity.statement("viewers"),
             "20 viewers, not sustained: held for long, 18 viewers were served badly after 19 s (580 of 600 s bad)"
         );
-        holds[3].passed = [Passed::Yes; 3];
+        holds[3].passed = [HoldOutcome::Yes; 3];
         let capacity = Capacity::of(&holds, Goal::Acceptable).unwrap();
         assert_eq!(capacity.statement("viewers"), "20 viewers (first failing load 21)");
     }
 
     #[test]
     fn an_end_before_its_time_is_told_with_the_number() {
-        let holds = [hold(1, Purpose::Demand, 15, Passed::Yes), hold(1, Purpose::Demand, 27, Passed::No)];
+        let holds =
+            [hold(1, Purpose::Demand, 15, HoldOutcome::Yes), hold(1, Purpose::Demand, 27, HoldOutcome::No)];
         let told = Capacity::of(&holds, Goal::Acceptable).unwrap().statement("viewers");
         assert!(told.contains("nothing between 15 and 27 was decided"), "{told}");
         assert!(told.contains("unconfirmed: the failing load was not held a second time"), "{told}");
@@ -384,44 +385,44 @@ mod tests {
     #[test]
     fn what_passed_and_then_failed_is_told_to_have_got_worse() {
         let mut holds = vec![
-            hold(1, Purpose::Demand, 10, Passed::Yes),
-            hold(1, Purpose::Demand, 15, Passed::Yes),
-            hold(1, Purpose::Demand, 22, Passed::No),
-            hold(1, Purpose::Verify, 15, Passed::No),
-            hold(1, Purpose::Again, 15, Passed::No),
+            hold(1, Purpose::Demand, 10, HoldOutcome::Yes),
+            hold(1, Purpose::Demand, 15, HoldOutcome::Yes),
+            hold(1, Purpose::Demand, 22, HoldOutcome::No),
+            hold(1, Purpose::Verify, 15, HoldOutcome::No),
+            hold(1, Purpose::Retest, 15, HoldOutcome::No),
         ];
         (0..).zip(&mut holds).for_each(|(number, hold)| hold.number = number);
         let capacity = Capacity::of(&holds, Goal::Acceptable).unwrap();
         assert_eq!((capacity.users, capacity.first_failing), (Some(10), Some(15)));
-        assert!(capacity.doubts.iter().any(|doubt| doubt.contains("got worse with time")), "{capacity:?}");
+        assert!(capacity.caveats.iter().any(|doubt| doubt.contains("got worse with time")), "{capacity:?}");
     }
 
     #[test]
     fn without_a_load_that_passed_the_answer_is_none_or_noise() {
-        let mut all_bad = hold(1, Purpose::Baseline, 1, Passed::No);
+        let mut all_bad = hold(1, Purpose::Baseline, 1, HoldOutcome::No);
         let capacity = Capacity::of(std::slice::from_ref(&all_bad), Goal::Acceptable).unwrap();
-        assert_eq!(capacity.conclusion, Conclusion::NeverPasses);
+        assert_eq!(capacity.verdict, CapacityVerdict::NeverPasses);
         let told = capacity.statement("viewers");
         assert!(told.starts_with("not one: a crowd of 1 was not served well; unconfirmed:"), "{told}");
         let twice = [all_bad.clone(), HoldRow { number: 1, ..all_bad.clone() }];
         let told = Capacity::of(&twice, Goal::Acceptable).unwrap().statement("viewers");
         assert_eq!(told, "not one: a crowd of 1 was not served well");
         // A larger crowd was served well: it is not for want of capacity.
-        let larger = HoldRow { number: 2, ..hold(1, Purpose::Demand, 5, Passed::Yes) };
+        let larger = HoldRow { number: 2, ..hold(1, Purpose::Demand, 5, HoldOutcome::Yes) };
         let told = Capacity::of(&[twice.to_vec(), vec![larger]].concat(), Goal::Acceptable).unwrap();
-        assert_eq!(told.conclusion, Conclusion::Undecidable);
+        assert_eq!(told.verdict, CapacityVerdict::Undecidable);
         all_bad.bad_seconds = [3; 3];
-        assert_eq!(Capacity::of(&[all_bad], Goal::Acceptable).unwrap().conclusion, Conclusion::Undecidable);
+        assert_eq!(Capacity::of(&[all_bad], Goal::Acceptable).unwrap().verdict, CapacityVerdict::Undecidable);
         assert_eq!(Capacity::of(&[], Goal::Acceptable), None);
     }
 
     #[test]
     fn a_generator_that_was_the_limit_is_no_capacity() {
-        let mut limited = hold(1, Purpose::Demand, 15, Passed::Undecided);
+        let mut limited = hold(1, Purpose::Demand, 15, HoldOutcome::Undecided);
         limited.limited_seconds = 4;
-        let holds = [hold(1, Purpose::Baseline, 10, Passed::Yes), limited];
+        let holds = [hold(1, Purpose::Baseline, 10, HoldOutcome::Yes), limited];
         let capacity = Capacity::of(&holds, Goal::Acceptable).unwrap();
-        assert_eq!(capacity.conclusion, Conclusion::Invalid);
+        assert_eq!(capacity.verdict, CapacityVerdict::Invalid);
         assert_eq!(capacity.statement("viewers"), "invalid: the generator was the limit above 10 viewers");
     }
 }

@@ -5,7 +5,7 @@ use throng_observation::HoldRow;
 use throng_observation::run::RunData;
 
 use crate::capacity::Capacity;
-use crate::windows::{Fare, fares};
+use crate::windows::{SecondQuality, quality_by_second};
 
 /// Bad seconds with fewer good ones between them are one disturbance.
 const APART_S: i64 = 3;
@@ -36,13 +36,15 @@ impl Disturbances {
     pub fn of(run: &RunData, capacity: &Capacity) -> Option<Self> {
         let passing = capacity.users?;
         let goal = capacity.goal;
-        let is_bad = |fare: &Fare| fare.bad > 1 && fare.bad_ratio() > goal.bad_ratio_max();
-        let fares = fares(run);
+        let is_bad = |quality: &SecondQuality| quality.bad > 1 && quality.bad_ratio() > goal.bad_ratio_max();
+        let quality_by_second = quality_by_second(run);
         let settled = |hold: &&HoldRow| hold.users <= passing && hold.limited_seconds == 0;
         let mut times_s: Vec<(i64, i64)> = Vec::new();
         for hold in run.holds.iter().filter(settled) {
             let (Some(from), Some(until)) = (hold.judged_from, hold.until) else { continue };
-            for (second, _) in fares.range(from.second()..until.second()).filter(|(_, fare)| is_bad(fare)) {
+            for (second, _) in
+                quality_by_second.range(from.second()..until.second()).filter(|(_, quality)| is_bad(quality))
+            {
                 match times_s.last_mut() {
                     Some((first, length)) if second - (*first + *length) < APART_S => {
                         *length = second + 1 - *first;

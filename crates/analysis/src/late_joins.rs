@@ -1,10 +1,10 @@
 //! Joins that took too long under loads that pass: a load is judged once all are in, so that its verdict does not tell.
 
 use throng_observation::run::RunData;
-use throng_observation::{Clause, Passed};
+use throng_observation::{Clause, HoldOutcome};
 
 use crate::capacity::Capacity;
-use crate::windows::fares;
+use crate::windows::quality_by_second;
 
 /// One who is late may be chance.
 const LATE_MIN: u64 = 2;
@@ -14,13 +14,13 @@ const LATE_MIN: u64 = 2;
 #[must_use]
 pub fn late_joins(run: &RunData, capacity: &Capacity) -> Option<String> {
     let passing = capacity.users?;
-    let fares = fares(run);
+    let quality_by_second = quality_by_second(run);
     let held = run.holds.iter().filter(|hold| {
-        hold.users <= passing && hold.passed(capacity.goal) == Passed::Yes && hold.limited_seconds == 0
+        hold.users <= passing && hold.passed(capacity.goal) == HoldOutcome::Yes && hold.limited_seconds == 0
     });
     let most = held.filter_map(|hold| {
-        let seconds = fares.range(hold.from.second()..hold.until?.second());
-        seconds.map(|(_, fare)| (fare.clauses[Clause::NotConnected as usize], fare.users)).max()
+        let seconds = quality_by_second.range(hold.from.second()..hold.until?.second());
+        seconds.map(|(_, quality)| (quality.clauses[Clause::NotConnected as usize], quality.users)).max()
     });
     let (late, users) = most.max()?;
     let is_many = late >= LATE_MIN && late as f64 > capacity.goal.bad_ratio_max() * users as f64;
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
     use throng_observation::{ExperienceRow, Goal, HoldRow, RunTime};
 
-    fn run(late: u32, passed: Passed) -> Option<String> {
+    fn run(late: u32, passed: HoldOutcome) -> Option<String> {
         let at = |s: i64| RunTime(s * 1_000_000);
         let hold = HoldRow {
             users: 8,
@@ -56,9 +56,9 @@ mod tests {
 
     #[test]
     fn joins_that_are_late_under_a_load_that_passes_are_told() {
-        let told = run(5, Passed::Yes).unwrap_or_default();
+        let told = run(5, HoldOutcome::Yes).unwrap_or_default();
         assert!(told.contains("5 of 8"), "{told}");
-        assert_eq!(run(1, Passed::Yes), None);
-        assert_eq!(run(5, Passed::No), None, "who is refused by a full server is no late join");
+        assert_eq!(run(1, HoldOutcome::Yes), None);
+        assert_eq!(run(5, HoldOutcome::No), None, "who is refused by a full server is no late join");
     }
 }

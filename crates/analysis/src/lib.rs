@@ -23,9 +23,9 @@ pub mod demand;
 
 pub mod findings;
 
-mod scene;
+mod context;
 
-pub mod verdict;
+pub mod bottleneck;
 
 #[cfg(test)]
 mod planted_tests;

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use throng_observation::host::measured::Window;
 use throng_observation::run::RunData;
-use throng_observation::{Clause, Goal, HoldRow, Passed, Purpose, RunTime};
+use throng_observation::{Clause, Goal, HoldOutcome, HoldRow, Purpose, RunTime};
 
 use crate::capacity::Capacity;
-use crate::scene::whole_seconds;
+use crate::context::whole_seconds;
 
 /// Shorter stretches are a moment, not a state.
 const SECONDS_MIN: i64 = 3;
@@ -20,7 +20,7 @@ const BEFORE_S: i64 = 10;
 
 /// A stretch of the run and how many users there were in it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Stretch {
+pub struct LoadWindow {
     /// From when to when.
     pub window: Window,
     /// Users who should have been served, mean.
@@ -29,7 +29,7 @@ pub struct Stretch {
 
 /// How all users fared in one second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Fare {
+pub struct SecondQuality {
     /// Who should be served.
     pub users: u64,
     /// For whom it was bad.
@@ -40,7 +40,7 @@ pub struct Fare {
     pub clauses: [u64; Clause::ALL.len()],
 }
 
-impl Fare {
+impl SecondQuality {
     /// Share of users with a bad second, each by the share of the people whom it received badly; 0 where nobody was to be served.
     #[must_use]
     pub fn bad_ratio(&self) -> f64 {
@@ -51,14 +51,14 @@ impl Fare {
 
 /// The seconds of a run, all cohorts together.
 #[must_use]
-pub fn fares(run: &RunData) -> BTreeMap<i64, Fare> {
-    let mut seconds: BTreeMap<i64, Fare> = BTreeMap::new();
+pub fn quality_by_second(run: &RunData) -> BTreeMap<i64, SecondQuality> {
+    let mut seconds: BTreeMap<i64, SecondQuality> = BTreeMap::new();
     for row in &run.experience {
-        let fare = seconds.entry(row.second).or_default();
-        fare.users += u64::from(row.users);
-        fare.bad += u64::from(row.bad);
-        fare.uncounted_milli += u64::from(row.uncounted_milli);
-        fare.clauses.iter_mut().zip(row.clauses).for_each(|(sum, count)| *sum += u64::from(count));
+        let quality = seconds.entry(row.second).or_default();
+        quality.users += u64::from(row.users);
+        quality.bad += u64::from(row.bad);
+        quality.uncounted_milli += u64::from(row.uncounted_milli);
+        quality.clauses.iter_mut().zip(row.clauses).for_each(|(sum, count)| *sum += u64::from(count));
     }
     seconds
 }
@@ -67,17 +67,17 @@ pub fn fares(run: &RunData) -> BTreeMap<i64, Fare> {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Windows {
     /// The floor: a small crowd, or the server before anybody came.
-    pub base: Option<Stretch>,
+    pub base: Option<LoadWindow>,
     /// The largest load that passed.
-    pub pass: Option<Stretch>,
+    pub pass: Option<LoadWindow>,
     /// The first load that failed, where it was held for longest; without it there is nothing to explain.
-    pub fail: Option<Stretch>,
+    pub fail: Option<LoadWindow>,
     /// The failing load when it was first held, with its joins and the seconds before. What is refused is refused then.
-    pub knee: Option<Window>,
+    pub onset: Option<Window>,
     /// The first bad second of the failing load.
     pub first_bad_s: Option<i64>,
     /// Loads that passed, from which the cost of a user is learned.
-    pub passed: Vec<Stretch>,
+    pub passed: Vec<LoadWindow>,
     /// Whether they are holds of a search; else they were read off the seconds of a plain run.
     pub is_search: bool,
 }
@@ -86,21 +86,21 @@ impl Windows {
     /// The windows of `run` for `goal`: from the holds of its search, or from its seconds where it has none.
     #[must_use]
     pub fn of(run: &RunData, goal: Goal) -> Self {
-        let fares = fares(run);
+        let quality_by_second = quality_by_second(run);
         match Capacity::of(&run.holds, goal) {
-            Some(capacity) => of_holds(run, &capacity, &fares),
-            None => of_seconds(run, goal, &fares),
+            Some(capacity) => of_holds(run, &capacity, &quality_by_second),
+            None => of_seconds(run, goal, &quality_by_second),
         }
     }
 
     /// The loads that a search held and that passed.
-    pub(crate) fn holds_that_passed(&self) -> impl Iterator<Item = &Stretch> {
+    pub(crate) fn holds_that_passed(&self) -> impl Iterator<Item = &LoadWindow> {
         self.passed.iter().filter(|_| self.is_search)
     }
 
-    /// The crowd at the knee: the largest that was served well.
+    /// The crowd at the onset: the largest that was served well.
     #[must_use]
-    pub fn users_at_knee(&self) -> Option<f64> {
+    pub fn users_at_limit(&self) -> Option<f64> {
         self.pass.or(self.fail).map(|stretch| stretch.users).filter(|users| *users > 0.0)
     }
 }
@@ -133,45 +133,48 @@ fn idle(run: &RunData) -> Option<(i64, i64)> {
     (first_second <= -SECONDS_MIN).then_some((first_second.max(-BACK_S), 0))
 }
 
-fn of_holds(run: &RunData, capacity: &Capacity, fares: &BTreeMap<i64, Fare>) -> Windows {
+fn of_holds(run: &RunData, capacity: &Capacity, quality_by_second: &BTreeMap<i64, SecondQuality>) -> Windows {
     let (holds, goal) = (&run.holds, capacity.goal);
     let longest = |wanted: &dyn Fn(&HoldRow) -> bool| {
         holds.iter().filter(|hold| hold.until.is_some() && wanted(hold)).max_by_key(|hold| hold.seconds)
     };
-    let at = |users: Option<u32>, passed: Passed| {
+    let at = |users: Option<u32>, passed: HoldOutcome| {
         longest(&|hold: &HoldRow| Some(hold.users) == users && hold.passed(goal) == passed)
     };
-    let fail = at(capacity.first_failing, Passed::No);
+    let fail = at(capacity.first_failing, HoldOutcome::No);
     let first_fail = holds.iter().find(|hold| {
-        hold.until.is_some() && Some(hold.users) == capacity.first_failing && hold.passed(goal) == Passed::No
+        hold.until.is_some()
+            && Some(hold.users) == capacity.first_failing
+            && hold.passed(goal) == HoldOutcome::No
     });
     // Where seconds are bad at any load, what passes is not mostly bad, and no hold of it need have kept the goal.
     let pass =
-        at(capacity.users, Passed::Yes).or_else(|| longest(&|hold| Some(hold.users) == capacity.users));
+        at(capacity.users, HoldOutcome::Yes).or_else(|| longest(&|hold| Some(hold.users) == capacity.users));
     let base = holds.iter().find(|hold| hold.purpose == Purpose::Baseline && hold.until.is_some());
     let base = base.or_else(|| {
-        let passed = holds.iter().filter(|hold| hold.passed(goal) == Passed::Yes && hold.until.is_some());
+        let passed =
+            holds.iter().filter(|hold| hold.passed(goal) == HoldOutcome::Yes && hold.until.is_some());
         passed.min_by_key(|hold| hold.users)
     });
     let idle = || {
         let (from, until) = idle(run)?;
         let window = Window { from_us: from * 1_000_000, until_us: until * 1_000_000 };
-        Some(Stretch { window, users: 0.0 })
+        Some(LoadWindow { window, users: 0.0 })
     };
     let whole = first_fail.and_then(|hold| Some((hold.from, hold.until?)));
     Windows {
         // A floor at which users suffered already tells nothing; then it is the server before anybody came.
-        base: base.filter(|base| base.passed(goal) != Passed::No).and_then(stretch).or_else(idle),
-        pass: pass.and_then(stretch),
-        fail: fail.and_then(stretch),
-        knee: first_fail.and_then(|fail| knee(holds, fail)),
-        first_bad_s: whole.and_then(|(from, until)| first_bad(fares, goal, from, until)),
+        base: base.filter(|base| base.passed(goal) != HoldOutcome::No).and_then(judged_window).or_else(idle),
+        pass: pass.and_then(judged_window),
+        fail: fail.and_then(judged_window),
+        onset: first_fail.and_then(|fail| onset(holds, fail)),
+        first_bad_s: whole.and_then(|(from, until)| first_bad(quality_by_second, goal, from, until)),
         passed: holds
             .iter()
-            .filter(|hold| hold.passed(goal) == Passed::Yes && hold.limited_seconds == 0)
+            .filter(|hold| hold.passed(goal) == HoldOutcome::Yes && hold.limited_seconds == 0)
             // The number of a value is no number of users: it tells no cost of one.
             .filter(|hold| hold.value.is_none())
-            .filter_map(stretch)
+            .filter_map(judged_window)
             .collect(),
         is_search: true,
     }
@@ -179,7 +182,7 @@ fn of_holds(run: &RunData, capacity: &Capacity, fares: &BTreeMap<i64, Fare>) -> 
 
 /// A failing load and some seconds before it; of a larger crowd that was there before only what is left once the server
 /// had recovered from it: what that one filled, this one may not.
-fn knee(holds: &[HoldRow], fail: &HoldRow) -> Option<Window> {
+fn onset(holds: &[HoldRow], fail: &HoldRow) -> Option<Window> {
     let larger = holds.iter().filter(|hold| hold.users > fail.users).filter_map(|hold| {
         let recovery_us =
             i64::try_from(hold.recovery_ms.unwrap_or(0)).unwrap_or(i64::MAX).saturating_mul(1_000);
@@ -190,39 +193,45 @@ fn knee(holds: &[HoldRow], fail: &HoldRow) -> Option<Window> {
     Some(Window { from_us, until_us: fail.until?.0 })
 }
 
-fn first_bad(fares: &BTreeMap<i64, Fare>, goal: Goal, from: RunTime, until: RunTime) -> Option<i64> {
+fn first_bad(
+    quality_by_second: &BTreeMap<i64, SecondQuality>,
+    goal: Goal,
+    from: RunTime,
+    until: RunTime,
+) -> Option<i64> {
     let (from, until) = (from.second(), until.second());
-    let mut within = fares.range(from..until.max(from));
-    within.find(|(_, fare)| fare.bad_ratio() > goal.bad_ratio_max()).map(|(second, _)| *second)
+    let mut within = quality_by_second.range(from..until.max(from));
+    within.find(|(_, quality)| quality.bad_ratio() > goal.bad_ratio_max()).map(|(second, _)| *second)
 }
 
 /// The settled part of a hold; all of it where it never settled for long enough. By this loads are compared.
 #[must_use]
-pub fn stretch(hold: &HoldRow) -> Option<Stretch> {
+pub fn judged_window(hold: &HoldRow) -> Option<LoadWindow> {
     let until_us = hold.until?.0;
     let settled_us = hold.judged_from.map_or(until_us, |at| at.0);
     let from_us =
         if until_us.saturating_sub(settled_us) >= SECONDS_MIN * 1_000_000 { settled_us } else { hold.from.0 };
     let window = Window { from_us, until_us };
-    (from_us < until_us).then_some(Stretch { window, users: f64::from(hold.users) })
+    (from_us < until_us).then_some(LoadWindow { window, users: f64::from(hold.users) })
 }
 
-fn of_seconds(run: &RunData, goal: Goal, fares: &BTreeMap<i64, Fare>) -> Windows {
-    let is_bad = |fare: &Fare| fare.bad_ratio() > goal.bad_ratio_max();
-    let whole = || Some((*fares.first_key_value()?.0, fares.last_key_value()?.0 + 1));
-    let fail = worst_stretch(fares, is_bad).or_else(|| was_nobody_connected(run).then(whole).flatten());
+fn of_seconds(run: &RunData, goal: Goal, quality_by_second: &BTreeMap<i64, SecondQuality>) -> Windows {
+    let is_bad = |quality: &SecondQuality| quality.bad_ratio() > goal.bad_ratio_max();
+    let whole = || Some((*quality_by_second.first_key_value()?.0, quality_by_second.last_key_value()?.0 + 1));
+    let fail =
+        worst_stretch(quality_by_second, is_bad).or_else(|| was_nobody_connected(run).then(whole).flatten());
     let ends = fail.map_or(i64::MAX, |(from, _)| from);
-    let good: Vec<(i64, Fare)> = fares
+    let good: Vec<(i64, SecondQuality)> = quality_by_second
         .range(..ends)
-        .filter(|(_, fare)| fare.users > 0 && !is_bad(fare))
-        .map(|(second, fare)| (*second, *fare))
+        .filter(|(_, quality)| quality.users > 0 && !is_bad(quality))
+        .map(|(second, quality)| (*second, *quality))
         .collect();
-    let most = good.iter().map(|(_, fare)| fare.users).max().unwrap_or(0);
+    let most = good.iter().map(|(_, quality)| quality.users).max().unwrap_or(0);
     let near: Vec<i64> = good
         .iter()
         .rev()
-        .take_while(|(second, fare)| {
-            fare.users * 5 >= most * 4 && good.last().is_some_and(|last| second + BACK_S > last.0)
+        .take_while(|(second, quality)| {
+            quality.users * 5 >= most * 4 && good.last().is_some_and(|last| second + BACK_S > last.0)
         })
         .map(|(second, _)| *second)
         .collect();
@@ -231,8 +240,9 @@ fn of_seconds(run: &RunData, goal: Goal, fares: &BTreeMap<i64, Fare>) -> Windows
     let few = || good.iter().take_while(|(_, f)| f.users * 10 <= most).last().map(|(last, _)| (0, last + 1));
     let base = idle(run).or_else(few);
     let of = |(from, until): (i64, i64)| {
-        let users: Vec<u64> = fares.range(from..until).map(|(_, fare)| fare.users).collect();
-        Stretch {
+        let users: Vec<u64> =
+            quality_by_second.range(from..until).map(|(_, quality)| quality.users).collect();
+        LoadWindow {
             window: Window {
                 from_us: from.saturating_mul(1_000_000),
                 until_us: until.saturating_mul(1_000_000),
@@ -245,7 +255,7 @@ fn of_seconds(run: &RunData, goal: Goal, fares: &BTreeMap<i64, Fare>) -> Windows
         base: base.filter(long).map(of),
         pass: pass.filter(long).map(of),
         fail: fail.map(of),
-        knee: fail.map(|(from, until)| of((from - BEFORE_S, until)).window),
+        onset: fail.map(|(from, until)| of((from - BEFORE_S, until)).window),
         first_bad_s: fail.map(|(from, _)| from),
         passed: levels(&good, most),
         is_search: false,
@@ -253,9 +263,12 @@ fn of_seconds(run: &RunData, goal: Goal, fares: &BTreeMap<i64, Fare>) -> Windows
 }
 
 /// The stretch with most bad seconds, small gaps included; `None` where fewer than [`SECONDS_MIN`] were bad.
-fn worst_stretch(fares: &BTreeMap<i64, Fare>, is_bad: impl Fn(&Fare) -> bool) -> Option<(i64, i64)> {
+fn worst_stretch(
+    quality_by_second: &BTreeMap<i64, SecondQuality>,
+    is_bad: impl Fn(&SecondQuality) -> bool,
+) -> Option<(i64, i64)> {
     let mut stretches: Vec<(i64, i64, i64)> = Vec::new();
-    for (second, _) in fares.iter().filter(|(_, fare)| is_bad(fare)) {
+    for (second, _) in quality_by_second.iter().filter(|(_, quality)| is_bad(quality)) {
         match stretches.last_mut() {
             Some((_, until, bad)) if second - *until <= GAP_S_MAX => (*until, *bad) = (second + 1, *bad + 1),
             _ => stretches.push((*second, second + 1, 1)),
@@ -269,19 +282,20 @@ fn worst_stretch(fares: &BTreeMap<i64, Fare>, is_bad: impl Fn(&Fare) -> bool) ->
 const LEVELS: u64 = 8;
 
 /// The good seconds of a plain run as loads: seconds on end in which the crowd stayed within an eighth of the largest.
-fn levels(good: &[(i64, Fare)], most: u64) -> Vec<Stretch> {
-    let level = |fare: &Fare| fare.users * LEVELS / (most + 1);
-    let on_end = |a: &(i64, Fare), b: &(i64, Fare)| b.0 == a.0 + 1 && level(&a.1) == level(&b.1);
+fn levels(good: &[(i64, SecondQuality)], most: u64) -> Vec<LoadWindow> {
+    let level = |quality: &SecondQuality| quality.users * LEVELS / (most + 1);
+    let on_end =
+        |a: &(i64, SecondQuality), b: &(i64, SecondQuality)| b.0 == a.0 + 1 && level(&a.1) == level(&b.1);
     good.chunk_by(on_end)
         .filter(|list| list.len() as i64 >= SECONDS_MIN)
         .filter_map(|list| {
             let (first, last) = (list.first()?.0, list.last()?.0);
-            let users = list.iter().map(|(_, fare)| fare.users).sum::<u64>() as f64 / list.len() as f64;
+            let users = list.iter().map(|(_, quality)| quality.users).sum::<u64>() as f64 / list.len() as f64;
             let window = Window {
                 from_us: first.saturating_mul(1_000_000),
                 until_us: (last + 1).saturating_mul(1_000_000),
             };
-            Some(Stretch { window, users })
+            Some(LoadWindow { window, users })
         })
         .collect()
 }
@@ -292,7 +306,7 @@ mod tests {
 
     fn hold(users: u32, from_s: i64, until_s: i64, recovery_ms: Option<u64>) -> HoldRow {
         let at = |s: i64| RunTime(s * 1_000_000);
-        let passed = [if recovery_ms.is_some() { Passed::No } else { Passed::Yes }; 3];
+        let passed = [if recovery_ms.is_some() { HoldOutcome::No } else { HoldOutcome::Yes }; 3];
         HoldRow {
             users,
             from: at(from_s),
@@ -307,7 +321,7 @@ mod tests {
     fn what_a_larger_crowd_filled_before_is_not_looked_at() {
         let begins = |before: HoldRow| {
             let fail = hold(17, 62, 77, Some(2_000));
-            knee(&[before, fail.clone()], &fail).map(|window| (window.from_us, window.until_us))
+            onset(&[before, fail.clone()], &fail).map(|window| (window.from_us, window.until_us))
         };
         let ends = 77_000_000;
         assert_eq!(begins(hold(20, 47, 57, Some(3_000))), Some((60_000_000, ends)));

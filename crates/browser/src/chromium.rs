@@ -10,10 +10,10 @@ use tempfile::TempDir;
 
 use crate::BrowserError;
 use crate::pipe::{NoMessage, Pipe};
-use crate::process::{self, Group};
+use crate::process::{self, ProcessGroup};
 
 /// How long the browser may take to start, to load a page, and to settle a promise, unless the caller says otherwise.
-const PATIENCE: Duration = Duration::from_secs(20);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Nothing that reaches out by itself, nothing that asks a person, WebRTC on loopback and local addresses.
 const FLAGS: [&str; 17] = [
@@ -47,8 +47,8 @@ pub struct Chromium {
     version: String,
     session: Option<String>,
     asked: u64,
-    patience: Duration,
-    group: Group,
+    timeout: Duration,
+    group: ProcessGroup,
     profile: TempDir,
 }
 
@@ -71,7 +71,7 @@ impl Chromium {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
         let (its_commands, commands) = pipe()?;
         let (answers, its_answers) = pipe()?;
-        let group = Group::start(&mut command, &its_commands, &its_answers)?;
+        let group = ProcessGroup::start(&mut command, &its_commands, &its_answers)?;
         // Only the browser holds its ends: when it goes, so does the pipe.
         drop((its_commands, its_answers));
         let pipe = Pipe::new(commands, answers);
@@ -80,11 +80,11 @@ impl Chromium {
             version: String::new(),
             session: None,
             asked: 0,
-            patience: PATIENCE,
+            timeout: REPLY_TIMEOUT,
             group,
             profile,
         };
-        let version = browser.ask("Browser.getVersion", &json!({}))?;
+        let version = browser.command("Browser.getVersion", &json!({}))?;
         version["product"].as_str().unwrap_or_default().clone_into(&mut browser.version);
         browser.attach()?;
         Ok(browser)
@@ -97,15 +97,15 @@ impl Chromium {
     }
 
     /// How long each later question may take.
-    pub fn set_patience(&mut self, patience: Duration) {
-        self.patience = patience;
+    pub fn set_timeout(&mut self, timeout: Duration) {
+        self.timeout = timeout;
     }
 
     /// Speaks to the browser's first page from here on.
     fn attach(&mut self) -> Result<(), BrowserError> {
-        let until = Instant::now() + self.patience;
+        let until = Instant::now() + self.timeout;
         let page = loop {
-            let targets = self.ask("Target.getTargets", &json!({}))?;
+            let targets = self.command("Target.getTargets", &json!({}))?;
             let pages = targets["targetInfos"].as_array().into_iter().flatten();
             match pages.filter(|target| target["type"] == "page").find_map(|page| page["targetId"].as_str()) {
                 Some(page) => break page.to_owned(),
@@ -113,7 +113,8 @@ impl Chromium {
                 None => return Err(self.silent("its first page")),
             }
         };
-        let attached = self.ask("Target.attachToTarget", &json!({ "targetId": page, "flatten": true }))?;
+        let attached =
+            self.command("Target.attachToTarget", &json!({ "targetId": page, "flatten": true }))?;
         self.session = attached["sessionId"].as_str().map(str::to_owned);
         Ok(())
     }
@@ -123,11 +124,11 @@ impl Chromium {
     /// # Errors
     /// When it cannot be loaded in time.
     pub fn load(&mut self, url: &str) -> Result<(), BrowserError> {
-        let loaded = self.ask("Page.navigate", &json!({ "url": url }))?;
+        let loaded = self.command("Page.navigate", &json!({ "url": url }))?;
         if let Some(error) = loaded.get("errorText").and_then(Value::as_str) {
             return Err(BrowserError::Refused { what: url.to_owned(), said: error.to_owned() });
         }
-        let until = Instant::now() + self.patience;
+        let until = Instant::now() + self.timeout;
         while Instant::now() < until {
             if self.evaluate("document.readyState")? == "complete" {
                 return Ok(());
@@ -143,7 +144,7 @@ impl Chromium {
     /// When it throws, or does not settle in time.
     pub fn evaluate(&mut self, expression: &str) -> Result<Value, BrowserError> {
         let ask = json!({ "expression": expression, "awaitPromise": true, "returnByValue": true });
-        let mut answer = self.ask("Runtime.evaluate", &ask)?;
+        let mut answer = self.command("Runtime.evaluate", &ask)?;
         if let Some(thrown) = answer.get("exceptionDetails") {
             let said = thrown["exception"]["description"].as_str().or(thrown["text"].as_str());
             let said = said.unwrap_or("it threw").lines().next().unwrap_or_default().to_owned();
@@ -157,7 +158,7 @@ impl Chromium {
     /// # Errors
     /// When the browser does not answer.
     pub fn screenshot_base64(&mut self) -> Result<String, BrowserError> {
-        let answer = self.ask("Page.captureScreenshot", &json!({ "format": "png" }))?;
+        let answer = self.command("Page.captureScreenshot", &json!({ "format": "png" }))?;
         Ok(answer["data"].as_str().unwrap_or_default().to_owned())
     }
 
@@ -165,13 +166,13 @@ impl Chromium {
     ///
     /// # Errors
     /// When the browser refuses, ended, or does not answer in time.
-    pub fn ask(&mut self, method: &str, params: &Value) -> Result<Value, BrowserError> {
+    pub fn command(&mut self, method: &str, params: &Value) -> Result<Value, BrowserError> {
         self.asked += 1;
         let mut command = json!({ "id": self.asked, "method": method, "params": params });
         if let Some(session) = &self.session {
             command["sessionId"] = json!(session);
         }
-        let until = Instant::now() + self.patience;
+        let until = Instant::now() + self.timeout;
         self.pipe.send(&command).map_err(|_| self.ended())?;
         loop {
             let mut answer = match self.pipe.receive(until) {
@@ -209,7 +210,7 @@ impl Chromium {
     }
 
     fn silent(&self, what: &str) -> BrowserError {
-        BrowserError::Silent { what: what.to_owned(), within_ms: self.patience.as_millis() }
+        BrowserError::Silent { what: what.to_owned(), within_ms: self.timeout.as_millis() }
     }
 
     fn ended(&self) -> BrowserError {

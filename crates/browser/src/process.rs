@@ -19,9 +19,9 @@ const ENDING: Duration = Duration::from_secs(2);
 
 /// A process group whose leader is the browser; all of it ends when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Group(Child);
+pub(crate) struct ProcessGroup(Child);
 
-impl Group {
+impl ProcessGroup {
     /// Starts `command`, which finds `commands` and `answers` where the browser expects them. The kernel ends it with the
     /// thread that calls this (PR_SET_PDEATHSIG, prctl(2)), so also after `kill -9`.
     pub(crate) fn start(
@@ -62,7 +62,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         // Asked first, so that it ends its own children; then all of them must.
         self.signal(libc::SIGTERM);

@@ -102,7 +102,7 @@ pub(crate) struct Common {
     pub(crate) csv: bool,
     /// Threads that drive participants [default: by the crowd and the cores]
     #[arg(long, value_name = "N", value_parser = count)]
-    pub(crate) workers: Option<usize>,
+    pub(crate) threads: Option<usize>,
     /// The secret of the consent proof that the target's owner published, or env:NAME, or file:PATH, as `throng consent` made
     /// it; only public targets need one
     #[arg(long, alias = "consent-token", value_name = "SECRET")]
@@ -244,7 +244,7 @@ pub(crate) struct View {
     /// How many viewers
     #[arg(short, default_value_t = 1, value_parser = viewers)]
     pub(crate) n: u32,
-    /// One join each so long, such as 100ms
+    /// Interval between joins, such as 100ms
     #[arg(long, value_name = "TIME")]
     pub(crate) every: Option<String>,
     /// How long the run lasts, such as 60s, or forever (until Ctrl-C)
@@ -353,7 +353,7 @@ pub(crate) struct Stage {
     pub(crate) token: Option<String>,
     /// Answer as another server does: srs (7.0.121 and later), srs-silent (before: a refusal closes the connection)
     #[arg(long = "as", default_value = "stage", value_name = "SERVER")]
-    pub(crate) manner: String,
+    pub(crate) emulates: String,
 }
 
 /// Limits of the stage that are planted on purpose.

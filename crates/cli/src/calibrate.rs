@@ -10,17 +10,17 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use throng_engine::live::Stage as RunStage;
-use throng_engine::{Live, RunHandle};
-use throng_observation::limits::WORKER_CPU_RATIO_MAX;
+use throng_engine::live::RunState;
+use throng_engine::{LiveSnapshot, RunHandle};
+use throng_observation::limits::THREAD_CPU_RATIO_MAX;
 use throng_observation::units::{bit_rate, bytes};
-use throng_scenario::{QuickForm, Scenario};
+use throng_scenario::{Scenario, ScenarioFlags};
 
 use crate::args::{self, Common};
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::watchers::Agents;
-use crate::{Stop, print, run, say_lines};
+use crate::{CliError, print, run, say_lines};
 
 /// One more viewer each so long: slow enough that joining costs little beside playing.
 const JOIN_EVERY: Duration = Duration::from_millis(50);
@@ -32,8 +32,8 @@ const STAGE_LOSS_RATIO: f64 = 0.01;
 const WINDOW_SECONDS: usize = 5;
 const BAD_SECONDS: usize = 3;
 
-pub(crate) fn calibrate(command: &args::Calibrate) -> Result<Exit, Stop> {
-    let failed = |error: anyhow::Error| Stop { exit: Exit::Invalid, error };
+pub(crate) fn calibrate(command: &args::Calibrate) -> Result<Exit, CliError> {
+    let failed = |error: anyhow::Error| CliError { exit: Exit::Invalid, error };
     let interrupt = Interrupt::listen().map_err(|error| failed(error.into()))?;
     crate::stage::card(&command.card)?;
     let stage = StageProcess::start(&command.card).map_err(failed)?;
@@ -53,16 +53,16 @@ pub(crate) fn calibrate(command: &args::Calibrate) -> Result<Exit, Stop> {
     Ok(if interrupt.is_set() { Exit::Interrupted } else { Exit::Met })
 }
 
-fn scenario(command: &args::Calibrate, url: &str) -> Result<Scenario, Stop> {
+fn scenario(command: &args::Calibrate, url: &str) -> Result<Scenario, CliError> {
     let duration = JOIN_EVERY * command.up_to + HOLD;
-    let form = QuickForm {
+    let form = ScenarioFlags {
         url: format!("whep+{url}"),
         size: Some(command.up_to),
         every: Some(format!("{}ms", JOIN_EVERY.as_millis())),
         duration: Some(format!("{}s", duration.as_secs())),
-        ..QuickForm::default()
+        ..ScenarioFlags::default()
     };
-    Scenario::quick(&form).map_err(Stop::usage)
+    Scenario::from_flags(&form).map_err(CliError::usage)
 }
 
 /// `throng stage` in a process of its own; ends when dropped.
@@ -101,7 +101,7 @@ impl Drop for StageProcess {
 
 /// How far the ramp came, and why it ended there.
 #[derive(Default)]
-struct Reached {
+struct RampResult {
     /// The most viewers that played in a second without any limit passed.
     viewers: u32,
     /// CPU of the generator in that second, microseconds.
@@ -114,13 +114,13 @@ struct Reached {
     is_generator: bool,
 }
 
-fn ramp(handle: &RunHandle, interrupt: &Interrupt, up_to: u32) -> Reached {
-    let mut reached = Reached { why: format!("{up_to} viewers were asked for"), ..Reached::default() };
+fn ramp(handle: &RunHandle, interrupt: &Interrupt, up_to: u32) -> RampResult {
+    let mut reached = RampResult { why: format!("{up_to} viewers were asked for"), ..RampResult::default() };
     let (mut last, mut limits) = (None, VecDeque::new());
     while !handle.is_finished() && !interrupt.is_set() {
         std::thread::sleep(Duration::from_millis(100));
         let live = handle.live();
-        if live.second == last || live.stage != RunStage::Running {
+        if live.second == last || live.state != RunState::Running {
             continue;
         }
         last = live.second;
@@ -147,7 +147,7 @@ fn ramp(handle: &RunHandle, interrupt: &Interrupt, up_to: u32) -> Reached {
 }
 
 /// Which limit a second passed, if any, and whether it is the generator's.
-fn limit(live: &Live) -> Option<(bool, String)> {
+fn limit(live: &LiveSnapshot) -> Option<(bool, String)> {
     if let Some(why) = live.generator.limited.first() {
         return Some((true, why.clone()));
     }
@@ -156,13 +156,13 @@ fn limit(live: &Live) -> Option<(bool, String)> {
         .then(|| (false, "the stage, on the same cores, began to drop before the generator was full".into()))
 }
 
-fn report(command: &args::Calibrate, reached: &Reached) -> String {
+fn report(command: &args::Calibrate, reached: &RampResult) -> String {
     if reached.viewers == 0 {
         return format!("Nobody played: {}\n", reached.why);
     }
     let viewers = f64::from(reached.viewers);
     let cpu_ms = reached.cpu_us as f64 / 1e3 / viewers;
-    let at_limit = WORKER_CPU_RATIO_MAX * 1e3 / cpu_ms.max(1e-3);
+    let at_limit = THREAD_CPU_RATIO_MAX * 1e3 / cpu_ms.max(1e-3);
     let at_least = if reached.is_generator { "" } else { "at least " };
     format!(
         "This machine as a generator, {} card ({} a viewer):\n\
@@ -176,7 +176,7 @@ fn report(command: &args::Calibrate, reached: &Reached) -> String {
         bit_rate(reached.bitrate_bps),
         reached.why,
         bytes(reached.rss_bytes as f64 / viewers),
-        WORKER_CPU_RATIO_MAX * 100.0,
+        THREAD_CPU_RATIO_MAX * 100.0,
     )
 }
 
@@ -186,18 +186,19 @@ mod tests {
 
     #[test]
     fn a_generator_limit_outranks_loss() {
-        let mut live = Live::default();
+        let mut live = LiveSnapshot::default();
         assert!(limit(&live).is_none());
         live.video.loss_ratio = 0.05;
         assert!(matches!(limit(&live), Some((false, _))));
-        live.generator.limited = vec!["worker 0 used 80 % of its core".into()];
+        live.generator.limited = vec!["thread 0 used 80 % of its core".into()];
         assert!(matches!(limit(&live), Some((true, _))));
     }
 
     #[test]
     fn what_was_not_the_generator_is_a_lower_bound() {
         let command = args::Calibrate { card: "low".into(), up_to: 50 };
-        let mut reached = Reached { viewers: 50, cpu_us: 100_000, why: "asked".into(), ..Reached::default() };
+        let mut reached =
+            RampResult { viewers: 50, cpu_us: 100_000, why: "asked".into(), ..RampResult::default() };
         assert!(report(&command, &reached).contains("at least 50 viewers"));
         reached.is_generator = true;
         let text = report(&command, &reached);

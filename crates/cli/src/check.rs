@@ -2,16 +2,16 @@
 
 use crate::args::Check;
 use crate::exit::Exit;
-use crate::{Stop, media, print, run, scenario};
+use crate::{CliError, media, print, run, scenario};
 
-pub(crate) fn check(command: &Check) -> Result<Exit, Stop> {
+pub(crate) fn check(command: &Check) -> Result<Exit, CliError> {
     let scenario = scenario::read(&command.file, &scenario::parse_sets(&command.set)?)?;
     let plan = scenario.plan();
     let clips = media::clips(&plan)?;
     print(&plan.describe());
     for (file, clip) in &clips {
         let rate = throng_observation::units::bit_rate(clip.bitrate_bps());
-        let left_out = match clip.left_out() {
+        let left_out = match clip.skipped_frames() {
             0 => String::new(),
             count => format!(", {count} frames of the file left out"),
         };

@@ -12,20 +12,20 @@ use throng_scenario::{ConsentProof, ConsentSecret, Target};
 
 use crate::args::Consent;
 use crate::exit::Exit;
-use crate::{Stop, print, say_lines};
+use crate::{CliError, print, say_lines};
 
 /// Makes both halves, or none.
-pub(crate) fn make(command: &Consent) -> Result<Exit, Stop> {
+pub(crate) fn make(command: &Consent) -> Result<Exit, CliError> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let secret = drawn()?;
     let target = target(&command.target);
-    let published = ConsentProof::sealed(&terms(command, &target)?, &secret, now).map_err(Stop::usage)?;
+    let published = ConsentProof::sealed(&terms(command, &target)?, &secret, now).map_err(CliError::usage)?;
     keep(&command.secret, &secret)?;
     if let Some(path) = &command.output {
         std::fs::write(path, &published).map_err(|error| {
             // A secret without its file is good for nothing, and would be in the way of the next one.
             let _ = std::fs::remove_file(&command.secret);
-            Stop::usage(format!("{}: {error}", path.display()))
+            CliError::usage(format!("{}: {error}", path.display()))
         })?;
     } else {
         print(&published);
@@ -54,7 +54,7 @@ fn target(text: &str) -> String {
 }
 
 /// What is agreed to, as it will be published.
-fn terms(command: &Consent, target: &str) -> Result<String, Stop> {
+fn terms(command: &Consent, target: &str) -> Result<String, CliError> {
     let Consent { tester, expires, max_users, max_bit_rate, max_joins, max_duration, .. } = command;
     let (users, target) = (max_users.to_string(), target.to_owned());
     let limits = [
@@ -70,7 +70,7 @@ fn terms(command: &Consent, target: &str) -> Result<String, Stop> {
         .map(|(key, value)| {
             // These end a value in the file, so that what is sealed would not be what was typed.
             if value.contains(['#', ';', '\n']) {
-                return Err(Stop::usage(format!("{key} must hold no `#`, no `;` and no line end")));
+                return Err(CliError::usage(format!("{key} must hold no `#`, no `;` and no line end")));
             }
             Ok(format!("{key} = {value}\n"))
         });
@@ -78,20 +78,20 @@ fn terms(command: &Consent, target: &str) -> Result<String, Stop> {
 }
 
 /// A secret from the kernel.
-fn drawn() -> Result<ConsentSecret, Stop> {
+fn drawn() -> Result<ConsentSecret, CliError> {
     let mut bytes = [0; 32];
     std::fs::File::open("/dev/urandom")
         .and_then(|mut random| random.read_exact(&mut bytes))
-        .map_err(|error| Stop::usage(format!("no secret can be made: /dev/urandom: {error}")))?;
+        .map_err(|error| CliError::usage(format!("no secret can be made: /dev/urandom: {error}")))?;
     Ok(ConsentSecret::new(bytes))
 }
 
 /// Writes the secret where nobody else can read it. One that is there may be of a proof that is published.
-fn keep(path: &Path, secret: &ConsentSecret) -> Result<(), Stop> {
+fn keep(path: &Path, secret: &ConsentSecret) -> Result<(), CliError> {
     let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     opened.and_then(|mut file| writeln!(file, "{}", secret.expose())).map_err(|error| {
-        let mend = "name another file with --secret, or remove that one if no test needs it";
-        Stop::usage(format!("the secret cannot be kept in {}: {error}; {mend}", path.display()))
+        let help = "name another file with --secret, or remove that one if no test needs it";
+        CliError::usage(format!("the secret cannot be kept in {}: {error}; {help}", path.display()))
     })
 }
 

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use throng_decode::capacity::{self, CapacityError, Conditions, Loop, Row, Video};
-use throng_decode::{Program, encode, kept};
+use throng_decode::{Program, encode, recorded_pictures};
 
 use crate::exit::Exit;
-use crate::{Stop, args, print, print_json, say};
+use crate::{CliError, args, print, print_json, say};
 
 /// How long a loop is that is encoded to be decoded.
 const LOOP_SECONDS: u32 = 4;
@@ -16,22 +16,22 @@ const LOOP_SECONDS: u32 = 4;
 const KEPT_MAX: usize = 256;
 
 /// `throng decode`.
-pub(crate) fn decode(command: &args::Decode) -> Result<Exit, Stop> {
-    let failed = |error: CapacityError| Stop::new(Exit::Usage, error);
+pub(crate) fn decode(command: &args::Decode) -> Result<Exit, CliError> {
+    let failed = |error: CapacityError| CliError::new(Exit::Usage, error);
     let program = Program { ffmpeg: command.ffmpeg.clone(), decoder: command.decoder.clone() };
     let version = program.version().map_err(|error| failed(error.into()))?;
     let time = |flag: &str, text: &str| {
-        throng_scenario::units::duration(text).map_err(|error| Stop::usage(format!("{flag}: {error}")))
+        throng_scenario::units::duration(text).map_err(|error| CliError::usage(format!("{flag}: {error}")))
     };
     let (duration, late_after) = (time("--for", &command.duration)?, time("--late", &command.late)?);
     if duration < Duration::from_millis(500) {
-        return Err(Stop::usage("--for: at least 500ms, such as 5s"));
+        return Err(CliError::usage("--for: at least 500ms, such as 5s"));
     }
     let (loops, what) = match &command.run {
         Some(run) => (of_run(run)?, format!("the streams kept in {}", run.display())),
         None => {
             let video: Video =
-                command.video.parse().map_err(|error| Stop::usage(format!("--video: {error}")))?;
+                command.video.parse().map_err(|error| CliError::usage(format!("--video: {error}")))?;
             let coded = encode(&program, video.codec, video.size, video.fps, video.bits_per_s, LOOP_SECONDS);
             let coded = coded.map_err(|error| failed(error.into()))?;
             (Loop::of(video.codec, coded).into_iter().collect(), video.to_string())
@@ -72,22 +72,24 @@ pub(crate) fn decode(command: &args::Decode) -> Result<Exit, Stop> {
 }
 
 /// The streams that a tap kept.
-fn of_run(run: &Path) -> Result<Vec<Loop>, Stop> {
+fn of_run(run: &Path) -> Result<Vec<Loop>, CliError> {
     let folder = run.join(throng_decode::tap::KEPT_FOLDER);
     let hint = "run it with --tap 3 --set tap.keep=true";
-    let entries = std::fs::read_dir(&folder)
-        .map_err(|error| Stop::usage(format!("no streams kept in {}: {error}; {hint}", folder.display())))?;
+    let entries = std::fs::read_dir(&folder).map_err(|error| {
+        CliError::usage(format!("no streams kept in {}: {error}; {hint}", folder.display()))
+    })?;
     let mut files: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
     files.sort();
     files.retain(|file| file.extension().is_some_and(|extension| extension == "mkv"));
     let mut loops = Vec::new();
     for file in files.iter().take(KEPT_MAX) {
-        let bytes = std::fs::read(file).map_err(|e| Stop::usage(format!("{}: {e}", file.display())))?;
-        let (codec, pictures) = kept(&bytes).map_err(|e| Stop::usage(format!("{}: {e}", file.display())))?;
+        let bytes = std::fs::read(file).map_err(|e| CliError::usage(format!("{}: {e}", file.display())))?;
+        let (codec, pictures) =
+            recorded_pictures(&bytes).map_err(|e| CliError::usage(format!("{}: {e}", file.display())))?;
         loops.extend(Loop::of(codec, pictures));
     }
     if loops.is_empty() {
-        return Err(Stop::usage(format!(
+        return Err(CliError::usage(format!(
             "no stream in {} begins with a key frame; {hint}",
             folder.display()
         )));

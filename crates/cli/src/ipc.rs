@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use throng_ipc::{
-    Assumptions, FrameSize, FrameSizes, IpcReport, Launcher, Plan, Reading, Transport, Workload,
+    Assumptions, FrameSize, FrameSizes, IpcReport, Launcher, Plan, ReadMode, Transport, Workload,
 };
 use throng_scenario::units;
 use throng_store::RunFolder;
@@ -14,7 +14,7 @@ use crate::args;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::run::folder_named_by_time;
-use crate::{Stop, print, say};
+use crate::{CliError, print, say};
 
 /// The measurement's own file in a folder.
 const RESULT: &str = "ipc.json";
@@ -23,10 +23,10 @@ const SIZES_BYTES_MAX: u64 = 16 << 20;
 /// A stream's rate when none is said: that of most cameras.
 const FPS: f64 = 30.0;
 
-pub(crate) fn measure(command: &args::Ipc) -> Result<Exit, Stop> {
+pub(crate) fn measure(command: &args::Ipc) -> Result<Exit, CliError> {
     let plan = plan(command)?;
     let folder = make_folder(&command.output.clone().unwrap_or_else(folder_named_by_time))?;
-    let interrupt = Interrupt::listen().map_err(|error| Stop::new(Exit::Invalid, error))?;
+    let interrupt = Interrupt::listen().map_err(|error| CliError::new(Exit::Invalid, error))?;
     let launcher = Launcher { program: PathBuf::from("/proc/self/exe"), arguments: vec!["ipc-role".into()] };
     let talks = std::io::stderr().is_terminal();
     let report = throng_ipc::measure(&plan, &launcher, &|| interrupt.is_set(), &mut |transport, round| {
@@ -43,20 +43,21 @@ pub(crate) fn measure(command: &args::Ipc) -> Result<Exit, Stop> {
 
 /// A process of the measurement, started by the one above.
 #[expect(clippy::unnecessary_wraps, reason = "every command has this shape")]
-pub(crate) fn role() -> Result<Exit, Stop> {
-    Ok(if throng_ipc::play_role() { Exit::Met } else { Exit::Invalid })
+pub(crate) fn role() -> Result<Exit, CliError> {
+    Ok(if throng_ipc::run_role() { Exit::Met } else { Exit::Invalid })
 }
 
 /// `throng report FOLDER` for a folder of a measurement: makes the page again from `ipc.json`. `None` when the folder
 /// is not one.
-pub(crate) fn remake(command: &args::Report) -> Option<Result<Exit, Stop>> {
+pub(crate) fn remake(command: &args::Report) -> Option<Result<Exit, CliError>> {
     let path = command.run.join(RESULT);
     let json = std::fs::read_to_string(&path).ok()?;
     Some(
         IpcReport::from_json(&json)
-            .map_err(|error| Stop::usage(format!("{}: {error}", path.display())))
+            .map_err(|error| CliError::usage(format!("{}: {error}", path.display())))
             .and_then(|report| {
-                let folder = RunFolder::open(&command.run).map_err(|error| Stop::new(Exit::Usage, error))?;
+                let folder =
+                    RunFolder::open(&command.run).map_err(|error| CliError::new(Exit::Usage, error))?;
                 let page = put(&folder, &report)?;
                 show(&report, command.json);
                 tell_page(&page, command.json);
@@ -89,35 +90,35 @@ fn exit(report: &IpcReport) -> Exit {
 }
 
 /// Made before anything is measured: that there is no room for the answer should be known first.
-fn make_folder(path: &Path) -> Result<RunFolder, Stop> {
+fn make_folder(path: &Path) -> Result<RunFolder, CliError> {
     if path.join(RESULT).exists() {
-        return Err(Stop::usage(format!(
+        return Err(CliError::usage(format!(
             "{} holds a measurement already: name another folder",
             path.display()
         )));
     }
     std::fs::create_dir_all(path)
-        .map_err(|error| Stop::usage(format!("--output {}: {error}", path.display())))?;
-    RunFolder::open(path).map_err(|error| Stop::new(Exit::Usage, error))
+        .map_err(|error| CliError::usage(format!("--output {}: {error}", path.display())))?;
+    RunFolder::open(path).map_err(|error| CliError::new(Exit::Usage, error))
 }
 
 /// Writes the report's files; the path of the page.
-fn put(folder: &RunFolder, report: &IpcReport) -> Result<PathBuf, Stop> {
-    let wrong = |error| Stop::new(Exit::Invalid, error);
+fn put(folder: &RunFolder, report: &IpcReport) -> Result<PathBuf, CliError> {
+    let wrong = |error| CliError::new(Exit::Invalid, error);
     folder.put(RESULT, report.to_json()).map_err(wrong)?;
     folder.put("report.html", report.html()).map_err(wrong)
 }
 
-fn plan(command: &args::Ipc) -> Result<Plan, Stop> {
+fn plan(command: &args::Ipc) -> Result<Plan, CliError> {
     let duration =
-        units::duration(&command.duration).map_err(|error| Stop::usage(format!("--for: {error}")))?;
+        units::duration(&command.duration).map_err(|error| CliError::usage(format!("--for: {error}")))?;
     if !(Duration::from_millis(100)..=Duration::from_secs(3600)).contains(&duration) {
-        return Err(Stop::usage("--for: 100ms to 1h can be measured"));
+        return Err(CliError::usage("--for: 100ms to 1h can be measured"));
     }
     Ok(Plan {
         transports: transports(&command.only)?,
         workload: Workload { sizes: sizes(command)?, fps: command.fps, producers: command.producers },
-        reading: if command.read == "all" { Reading::All } else { Reading::Edges },
+        reading: if command.read == "all" { ReadMode::All } else { ReadMode::Edges },
         duration,
         rounds: command.rounds,
         inspect: !command.quick,
@@ -130,13 +131,13 @@ fn plan(command: &args::Ipc) -> Result<Plan, Stop> {
     })
 }
 
-fn sizes(command: &args::Ipc) -> Result<FrameSizes, Stop> {
+fn sizes(command: &args::Ipc) -> Result<FrameSizes, CliError> {
     let Some(path) = &command.sizes else {
         let frame =
-            FrameSize::parse(&command.frame).map_err(|error| Stop::usage(format!("--frame: {error}")))?;
+            FrameSize::parse(&command.frame).map_err(|error| CliError::usage(format!("--frame: {error}")))?;
         return Ok(frame.into());
     };
-    let wrong = |error: String| Stop::usage(format!("--sizes {}: {error}", path.display()));
+    let wrong = |error: String| CliError::usage(format!("--sizes {}: {error}", path.display()));
     let bytes = std::fs::metadata(path).map_err(|error| wrong(error.to_string()))?.len();
     if bytes > SIZES_BYTES_MAX {
         return Err(wrong(format!("{bytes} bytes are too many for a list of sizes")));
@@ -146,12 +147,12 @@ fn sizes(command: &args::Ipc) -> Result<FrameSizes, Stop> {
 }
 
 /// The wanted transports in the order of the table, whatever order they were named in.
-fn transports(only: &[String]) -> Result<Vec<Transport>, Stop> {
+fn transports(only: &[String]) -> Result<Vec<Transport>, CliError> {
     let mut wanted = Vec::new();
     for key in only {
         let transport = Transport::of_key(key.trim()).ok_or_else(|| {
             let known: Vec<_> = Transport::ALL.iter().map(|transport| transport.key()).collect();
-            Stop::usage(format!("--only: there is no transport `{key}`; there is {}", known.join(", ")))
+            CliError::usage(format!("--only: there is no transport `{key}`; there is {}", known.join(", ")))
         })?;
         wanted.push(transport);
     }

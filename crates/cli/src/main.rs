@@ -11,34 +11,34 @@ mod find;
 mod interrupt;
 mod ipc;
 mod live;
+mod live_hosts;
 mod media;
-mod oven;
-mod person;
-mod present;
+mod messages;
+mod oven_rtc_tester;
+mod permission;
 mod profile;
-mod reach;
 mod report;
 mod ring;
+mod rolling_objectives;
 mod run;
 mod scenario;
-mod sink;
 mod stage;
+mod store_writer;
 mod tap;
 mod watch;
-mod watched_now;
 mod watchers;
 
 use std::process::ExitCode;
 
 use clap::Parser;
-use throng_observation::foreign;
+use throng_observation::untrusted;
 
 use crate::args::{Arguments, Command, Format};
 use crate::exit::Exit;
-pub(crate) use crate::person::{say, say_lines};
+pub(crate) use crate::messages::{say, say_lines};
 
 fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse_from(oven::translate(std::env::args())) {
+    let arguments = match Arguments::try_parse_from(oven_rtc_tester::translate(std::env::args())) {
         Ok(arguments) => arguments,
         Err(error) => {
             // Help and version are answers, not errors.
@@ -75,12 +75,12 @@ fn main() -> ExitCode {
 
 /// Why a command ended before its work was done, with the exit code that says so.
 #[derive(Debug)]
-pub(crate) struct Stop {
+pub(crate) struct CliError {
     pub(crate) exit: Exit,
     pub(crate) error: anyhow::Error,
 }
 
-impl Stop {
+impl CliError {
     pub(crate) fn new(exit: Exit, error: impl Into<anyhow::Error>) -> Self {
         Self { exit, error: error.into() }
     }
@@ -94,12 +94,12 @@ impl Stop {
 /// would do something to it is written out.
 pub(crate) fn print(text: &str) {
     use std::io::Write;
-    let _ = std::io::stdout().lock().write_all(foreign::lines(text).as_bytes());
+    let _ = std::io::stdout().lock().write_all(untrusted::lines(text).as_bytes());
 }
 
 /// Prints JSON: what a terminal would act on stands as escapes, which read as the same value.
 pub(crate) fn print_json(text: &str) {
-    print(&foreign::json(text));
+    print(&untrusted::json(text));
 }
 
 /// Logs are for finding faults in throng itself: `RUST_LOG=throng=debug`.
@@ -110,12 +110,12 @@ fn trace() {
         tracing_subscriber::fmt()
             .with_env_filter(filter)
             .with_ansi(false)
-            .with_writer(|| person::Gate)
+            .with_writer(|| messages::LogWriter)
             .init();
     }
 }
 
-fn schema(format: Format) -> Result<Exit, Stop> {
+fn schema(format: Format) -> Result<Exit, CliError> {
     let schema = match format {
         Format::Scenario => throng_scenario::json_schema().to_value(),
         Format::Summary => throng_report::json_schema(),

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use throng_media::source::{Clip, ClipError, Format, read};
 use throng_observation::{Codec, MediaKind};
-use throng_scenario::{Act, MediaFile, Plan, Role};
+use throng_scenario::{Action, MediaFile, Plan, Role};
 
-use crate::Stop;
+use crate::CliError;
 
 /// Every file that somebody of the plan plays.
 pub(crate) type Clips = BTreeMap<MediaFile, Arc<Clip>>;
@@ -16,8 +16,8 @@ pub(crate) type Clips = BTreeMap<MediaFile, Arc<Clip>>;
 /// Reads the files that the plan names.
 ///
 /// # Errors
-/// The file, what is wrong with it, where, and the mend.
-pub(crate) fn clips(plan: &Plan) -> Result<Clips, Stop> {
+/// The file, what is wrong with it, where, and what to do about it.
+pub(crate) fn clips(plan: &Plan) -> Result<Clips, CliError> {
     let mut clips = Clips::new();
     for (cohort, role) in plan.cohorts.iter().zip(&plan.roles) {
         let Some(publish) = &role.publish else { continue };
@@ -25,7 +25,10 @@ pub(crate) fn clips(plan: &Plan) -> Result<Clips, Stop> {
         for (key, file) in files.into_iter().filter_map(|(key, file)| Some((key, file.as_ref()?))) {
             if !clips.contains_key(file) {
                 let clip = clip(file).map_err(|why| {
-                    Stop::usage(anyhow!("publish.{key} of {cohort} cannot be played: {}: {why}", file.path))
+                    CliError::usage(anyhow!(
+                        "publish.{key} of {cohort} cannot be played: {}: {why}",
+                        file.path
+                    ))
                 })?;
                 clips.insert(file.clone(), Arc::new(clip));
             }
@@ -33,7 +36,7 @@ pub(crate) fn clips(plan: &Plan) -> Result<Clips, Stop> {
             let expected = if key == "video" { MediaKind::Video } else { MediaKind::Audio };
             if let Some(kind) = kind.filter(|kind| *kind != expected) {
                 let why = format!("it holds {}; name it as `{}`", kind.key(), kind.key());
-                return Err(Stop::usage(anyhow!(
+                return Err(CliError::usage(anyhow!(
                     "publish.{key} of {cohort} cannot be played: {}: {why}",
                     file.path
                 )));
@@ -54,25 +57,25 @@ fn clip(file: &MediaFile) -> Result<Clip, String> {
         ssrc: file.ssrc,
     };
     read(&bytes, &format).map_err(|error| {
-        let mend = match &error {
+        let help = match &error {
             ClipError::Damaged(_) => "; make the file anew",
             ClipError::Codec { .. } => "; say another codec, or transcode it to H.264 or VP8",
             ClipError::Empty => "; record for longer",
             ClipError::Unknown | ClipError::NoKeyFrame | ClipError::TooLong | ClipError::Stream(_) => "",
         };
-        format!("{error}{mend}")
+        format!("{error}{help}")
     })
 }
 
 /// A shared screen is a test card of the same codec as the picture before it.
-fn screens(cohort: &str, role: &Role, clips: &Clips) -> Result<(), Stop> {
+fn screens(cohort: &str, role: &Role, clips: &Clips) -> Result<(), CliError> {
     let file = role.publish.as_ref().and_then(|publish| publish.video_file.as_ref());
     let codec = file.and_then(|file| clips.get(file)).map(|clip| clip.codec());
-    let has_screen = role.script.iter().any(|cue| matches!(cue.act, Act::Screen(_)));
+    let has_screen = role.script.iter().any(|cue| matches!(cue.action, Action::ScreenShare(_)));
     match codec.filter(|codec| {
         has_screen && throng_media::card::picture(throng_media::card::Rung::P144, *codec).is_err()
     }) {
-        Some(codec) => Err(Stop::usage(anyhow!(
+        Some(codec) => Err(CliError::usage(anyhow!(
             "script of {cohort} shares a screen, which comes in VP8 and H.264, but the picture is {}: transcode the file",
             codec.name()
         ))),
@@ -81,13 +84,13 @@ fn screens(cohort: &str, role: &Role, clips: &Clips) -> Result<(), Stop> {
 }
 
 /// Between its turns a participant sends the silence of Opus (DTX), which other codecs have no packet for.
-fn silence(cohort: &str, role: &Role, plan: &Plan, clips: &Clips) -> Result<(), Stop> {
+fn silence(cohort: &str, role: &Role, plan: &Plan, clips: &Clips) -> Result<(), CliError> {
     let file = role.publish.as_ref().and_then(|publish| publish.audio_file.as_ref());
     let codec = file.and_then(|file| clips.get(file)).map(|clip| clip.codec());
-    match codec.filter(|codec| plan.talk.is_some() && *codec != Codec::Opus) {
-        Some(codec) => Err(Stop::usage(anyhow!(
-            "with [talk], {cohort} is silent between its turns, which it can be in Opus only, but its sound is {}: transcode \
-             the file, or take [talk] away",
+    match codec.filter(|codec| plan.conversation.is_some() && *codec != Codec::Opus) {
+        Some(codec) => Err(CliError::usage(anyhow!(
+            "with [conversation], {cohort} is silent between its turns, which it can be in Opus only, but its sound is {}: transcode \
+             the file, or take [conversation] away",
             codec.name()
         ))),
         None => Ok(()),
@@ -114,9 +117,9 @@ mod tests {
     #[test]
     fn who_takes_turns_to_speak_does_so_in_opus() {
         for (codec, talk, is_refused) in [
-            ("pcma", "[talk]\nturn = \"6s\"\n", true),
+            ("pcma", "[conversation]\ntalkspurt = \"6s\"\n", true),
             ("pcma", "", false),
-            ("opus", "[talk]\nturn = \"6s\"\n", false),
+            ("opus", "[conversation]\ntalkspurt = \"6s\"\n", false),
         ] {
             let path = std::env::temp_dir().join(format!("throng-{}-{codec}.mjr", std::process::id()));
             std::fs::write(&path, recording(codec)).unwrap();

@@ -12,7 +12,7 @@ use throng_watch::profiler::{self, Options, ProfilerError};
 use crate::args;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
-use crate::{Stop, print, print_json, say};
+use crate::{CliError, print, print_json, say};
 
 /// The longest that is sampled at a time: stacks are kept until the end.
 const LONGEST: Duration = Duration::from_secs(3_600);
@@ -34,11 +34,11 @@ struct Earlier {
     profile: Profile,
 }
 
-pub(crate) fn profile(command: &args::Profile) -> Result<Exit, Stop> {
+pub(crate) fn profile(command: &args::Profile) -> Result<Exit, CliError> {
     let duration =
-        units::duration(&command.duration).map_err(|error| Stop::usage(format!("--for: {error}")))?;
+        units::duration(&command.duration).map_err(|error| CliError::usage(format!("--for: {error}")))?;
     if duration.is_zero() || duration > LONGEST {
-        return Err(Stop::usage("--for: at least some time, and at most 1h"));
+        return Err(CliError::usage("--for: at least some time, and at most 1h"));
     }
     let earlier = command.against.as_deref().map(read).transpose()?;
     let pids = processes(command)?;
@@ -53,13 +53,13 @@ pub(crate) fn profile(command: &args::Profile) -> Result<Exit, Stop> {
         unwind: !command.no_unwind,
         ..Options::default()
     };
-    let interrupt = Interrupt::listen().map_err(|error| Stop::new(Exit::Invalid, error))?;
+    let interrupt = Interrupt::listen().map_err(|error| CliError::new(Exit::Invalid, error))?;
     let sampling = profiler::start(&pids, options).map_err(|error| {
         let exit = match error {
             ProfilerError::NoProcess(_) | ProfilerError::Frequency(_) => Exit::Usage,
             ProfilerError::NotAllowed(_) | ProfilerError::Start(_) => Exit::Invalid,
         };
-        Stop::new(exit, error)
+        CliError::new(exit, error)
     })?;
     if !command.json {
         let numbers = pids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
@@ -88,7 +88,7 @@ pub(crate) fn profile(command: &args::Profile) -> Result<Exit, Stop> {
             sampling_cpu_ms: milliseconds(cost.sampling_cpu),
             naming_cpu_ms: milliseconds(cost.naming_cpu),
         };
-        let json = serde_json::to_string(&answer).map_err(|error| Stop::new(Exit::Invalid, error))?;
+        let json = serde_json::to_string(&answer).map_err(|error| CliError::new(Exit::Invalid, error))?;
         print_json(&format!("{json}\n"));
     } else {
         print(&words::text(&profile));
@@ -109,12 +109,12 @@ pub(crate) fn profile(command: &args::Profile) -> Result<Exit, Stop> {
 }
 
 /// The processes that are named, by number or name.
-fn processes(command: &args::Profile) -> Result<Vec<u32>, Stop> {
+fn processes(command: &args::Profile) -> Result<Vec<u32>, CliError> {
     let mut pids = command.pid.clone();
     for name in &command.process {
         let found = profiler::processes_named(name);
         if found.is_empty() {
-            return Err(Stop::usage(format!("--process: no process is called `{name}`")));
+            return Err(CliError::usage(format!("--process: no process is called `{name}`")));
         }
         pids.extend(found);
     }
@@ -131,16 +131,16 @@ fn title(command: &args::Profile, pids: &[u32]) -> String {
     format!("Profile of {of}")
 }
 
-fn read(path: &Path) -> Result<Profile, Stop> {
+fn read(path: &Path) -> Result<Profile, CliError> {
     let refuse =
-        |error: &dyn std::fmt::Display| Stop::usage(format!("--against {}: {error}", path.display()));
+        |error: &dyn std::fmt::Display| CliError::usage(format!("--against {}: {error}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|error| refuse(&error))?;
     let earlier: Earlier = serde_json::from_str(&text)
         .map_err(|error| refuse(&format!("{error}; it takes what `throng profile --json` printed")))?;
     Ok(earlier.profile)
 }
 
-fn write(path: &Path, page: &str) -> Result<(), Stop> {
+fn write(path: &Path, page: &str) -> Result<(), CliError> {
     std::fs::write(path, page)
-        .map_err(|error| Stop::new(Exit::Invalid, anyhow::anyhow!("{}: {error}", path.display())))
+        .map_err(|error| CliError::new(Exit::Invalid, anyhow::anyhow!("{}: {error}", path.display())))
 }

@@ -3,39 +3,39 @@
 use std::path::{Path, PathBuf};
 
 use throng_observation::run::{Ending, Row, RunData};
-use throng_report::{RunOutcome, Shown, Summary, csv, oven};
+use throng_report::{ReportRows, RunOutcome, Summary, csv, oven_rtc_tester};
 use throng_scenario::Scenario;
 use throng_store::{RunFolder, StoreError, Table};
 
 use crate::args;
 use crate::exit::Exit;
-use crate::{Stop, print};
+use crate::{CliError, print};
 
 /// What to make and print.
-pub(crate) struct Wanted {
+pub(crate) struct ReportOptions {
     pub(crate) json: bool,
     pub(crate) csv: bool,
     pub(crate) details: bool,
 }
 
 /// `throng report RUN`: makes everything again from run.db alone, or from the ipc.json of `throng ipc`.
-pub(crate) fn remake(command: &args::Report) -> Result<Exit, Stop> {
+pub(crate) fn remake(command: &args::Report) -> Result<Exit, CliError> {
     if let Some(made) = crate::ipc::remake(command) {
         return made;
     }
-    let wanted = Wanted { json: command.json, csv: command.csv, details: command.details };
+    let wanted = ReportOptions { json: command.json, csv: command.csv, details: command.details };
     make(&command.run, &wanted).map_err(|error| {
         let exit = match error {
             StoreError::NoFolder(_) | StoreError::NoRun(_) => Exit::Usage,
             _ => Exit::Invalid,
         };
-        Stop::new(exit, error)
+        CliError::new(exit, error)
     })
 }
 
 /// Reads the folder at `path`, writes the report's files into it, prints what is wanted, and says how it ends.
-pub(crate) fn make(path: &Path, wanted: &Wanted) -> Result<Exit, StoreError> {
-    let run = RunFolder::read_for(path, &mut Shown::default())?;
+pub(crate) fn make(path: &Path, wanted: &ReportOptions) -> Result<Exit, StoreError> {
+    let run = RunFolder::read_selected(path, &mut ReportRows::default())?;
     let summary = summary(&run);
     let folder = RunFolder::open(path)?;
     let json = summary.to_json();
@@ -45,7 +45,7 @@ pub(crate) fn make(path: &Path, wanted: &Wanted) -> Result<Exit, StoreError> {
     } else {
         print(&throng_report::text::summary(&summary));
         if wanted.details {
-            print(&oven::summary(&run));
+            print(&oven_rtc_tester::summary(&run));
             details(path, &run)?;
         }
         if let Ok(page) = &written {
@@ -80,11 +80,11 @@ fn put_all(
                 _ => String::new(),
             },
         )?;
-        if let Some(pairs) = csv::pairs(run) {
-            folder.put("pairs.csv", pairs)?;
+        if let Some(conference) = csv::conference(run) {
+            folder.put("conference.csv", conference)?;
         }
         if !run.host.samples.is_empty() {
-            folder.put("server.csv", csv::server(run))?;
+            folder.put("hosts.csv", csv::hosts(run))?;
         }
     }
     Ok(page)
@@ -112,7 +112,7 @@ fn put_table(
 
 /// Prints the paragraphs of all participants, each as its tracks are read.
 fn details(path: &Path, run: &RunData) -> Result<(), StoreError> {
-    let (mut details, begin) = oven::Details::of(run);
+    let (mut details, begin) = oven_rtc_tester::Details::of(run);
     print(begin);
     RunFolder::each(path, Table::Tracks, |row| {
         if let Row::Track(track) = row {

@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use throng_observation::foreign;
+use throng_observation::untrusted;
 use throng_ring::{DropReason, LaneStats, ProducerStats};
 
 use crate::args::{Ring, RingCommand, RingStat};
 use crate::exit::Exit;
-use crate::{Stop, print};
+use crate::{CliError, print};
 
-pub(crate) fn ring(command: &Ring) -> Result<Exit, Stop> {
+pub(crate) fn ring(command: &Ring) -> Result<Exit, CliError> {
     match &command.command {
         RingCommand::Stat(stat) => {
             print(&of(stat)?);
@@ -19,10 +19,10 @@ pub(crate) fn ring(command: &Ring) -> Result<Exit, Stop> {
     }
 }
 
-fn of(command: &RingStat) -> Result<String, Stop> {
+fn of(command: &RingStat) -> Result<String, CliError> {
     let paths = paths(&command.ring)?;
     if paths.is_empty() {
-        return Err(Stop::usage(format!(
+        return Err(CliError::usage(format!(
             "{} has no ring open: name the consumer or a producer",
             command.ring
         )));
@@ -31,28 +31,27 @@ fn of(command: &RingStat) -> Result<String, Stop> {
         .into_iter()
         .map(|path| match LaneStats::open(&path) {
             Ok(stats) => Ok((path, stats)),
-            Err(error) => Err(Stop::usage(format!("{}: {error}", path.display()))),
+            Err(error) => Err(CliError::usage(format!("{}: {error}", path.display()))),
         })
-        .collect::<Result<_, Stop>>()?;
+        .collect::<Result<_, CliError>>()?;
     Ok(if command.json {
         let rings: Vec<Value> =
             rings.iter().map(|(path, stats)| as_json(&path.to_string_lossy(), stats)).collect();
-        foreign::json(&format!("{:#}\n", Value::from(rings))).into_owned()
+        untrusted::json(&format!("{:#}\n", Value::from(rings))).into_owned()
     } else {
         rings.iter().map(|(path, stats)| as_text(&path.to_string_lossy(), stats)).collect()
     })
 }
 
 /// The rings that an argument means.
-fn paths(argument: &str) -> Result<Vec<PathBuf>, Stop> {
+fn paths(argument: &str) -> Result<Vec<PathBuf>, CliError> {
     if let Ok(number) = argument.parse::<u32>() {
         return Ok(vec![PathBuf::from(format!("/proc/self/fd/{number}"))]);
     }
     let process = argument.strip_prefix("/proc/").and_then(|rest| rest.trim_end_matches('/').parse().ok());
     match process {
-        Some(pid) => {
-            throng_ring::rings_of_process(pid).map_err(|error| Stop::usage(format!("{argument}: {error}")))
-        }
+        Some(pid) => throng_ring::rings_of_process(pid)
+            .map_err(|error| CliError::usage(format!("{argument}: {error}"))),
         None => Ok(vec![PathBuf::from(argument)]),
     }
 }

@@ -9,32 +9,32 @@ use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
-use throng_engine::{Casting, Guards, Join, RunConfig, RunHandle, TlsOptions};
+use throng_engine::{Guards, Join, ParticipantFactory, RunConfig, RunHandle, TlsOptions};
 use throng_media::quality::WallClock;
 use throng_observation::RunTime;
 use throng_observation::run::{Ending, Row, RunInfo};
-use throng_protocol::casting;
+use throng_protocol::factory;
 use throng_protocol::signalling::RunMark;
 use throng_protocol::signalling::janus::NewRoom;
-use throng_protocol::webrtc::viewer::Patience;
+use throng_protocol::webrtc::viewer::StepTimeouts;
 use throng_protocol::webrtc::{Weights, crypto};
 use throng_report::ObjectiveResult;
-use throng_scenario::{ApiKey, Plan, Scenario, Way};
+use throng_scenario::{ApiKey, Destination, Plan, Scenario};
 use throng_store::RunFolder;
-use throng_watch::Beside;
+use throng_watch::SourceConfig;
 
 use crate::args::Common;
 use crate::canary::{self, Canaries};
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
-use crate::live::{Display, Plain, Quiet, Subject, Terminal};
-use crate::present::Present;
-use crate::reach::{self, Permission};
-use crate::report::{self, Wanted};
-use crate::sink::Sink;
+use crate::live::{Display, NoDisplay, PlainDisplay, Subject, TerminalDisplay};
+use crate::permission::{self, Permission};
+use crate::report::{self, ReportOptions};
+use crate::rolling_objectives::RollingObjectives;
+use crate::store_writer::StoreWriter;
 use crate::tap::RunTap;
 use crate::watchers::{self, Agents, Watchers};
-use crate::{Stop, media, say, say_lines};
+use crate::{CliError, media, say, say_lines};
 
 /// Rows that may wait for the store, which has memory laid out for them; a second of a thousand participants is a few.
 const ROWS_WAITING_MAX: usize = 16_384;
@@ -46,12 +46,12 @@ const SHOW_EVERY: Duration = Duration::from_millis(250);
 const JUDGE_EVERY: Duration = Duration::from_secs(2);
 
 /// Plays `scenario` and reports; the exit code says how it ended.
-pub(crate) fn run(scenario: &Scenario, common: &Common) -> Result<Exit, Stop> {
+pub(crate) fn run(scenario: &Scenario, common: &Common) -> Result<Exit, CliError> {
     throng_engine::share_one_arena();
-    let interrupt = Interrupt::listen().map_err(|error| Stop::new(Exit::Invalid, error))?;
+    let interrupt = Interrupt::listen().map_err(|error| CliError::new(Exit::Invalid, error))?;
     let plan = scenario.plan();
     if let Some(problem) = foreign_source(&plan) {
-        return Err(Stop::usage(problem));
+        return Err(CliError::usage(problem));
     }
     let packs = watchers::packs(common.packs.as_deref())?;
     let agents = Agents::connect(&plan);
@@ -67,10 +67,10 @@ pub(crate) fn run(scenario: &Scenario, common: &Common) -> Result<Exit, Stop> {
     let display = display(&plan, common);
     let is_judged = !plan.objectives.is_empty()
         && (common.until_missed || display.shows_objectives() || watchers::wait_for_failure(&plan));
-    let present = is_judged.then(|| Present::new(info.clone()));
-    let mut writer = RunFolder::create(&path, &info).map_err(|error| Stop::new(Exit::Usage, error))?;
+    let rolling = is_judged.then(|| RollingObjectives::new(info.clone()));
+    let mut writer = RunFolder::create(&path, &info).map_err(|error| CliError::new(Exit::Usage, error))?;
     let tap = plan.tap.as_ref().map(|tap| RunTap::start(&path, tap)).transpose();
-    let tap = tap.map_err(|error| Stop { exit: Exit::Usage, error })?;
+    let tap = tap.map_err(|error| CliError { exit: Exit::Usage, error })?;
     let canaries = Canaries::start(&plan, browser, &permission)?;
     let engine_tap = tap.as_ref().map(RunTap::engine);
     let (handle, rows, rows_in) = start(scenario, &plan, &permission, common, engine_tap)?;
@@ -79,47 +79,47 @@ pub(crate) fn run(scenario: &Scenario, common: &Common) -> Result<Exit, Stop> {
         &plan,
         handle.started_at(),
         rows_in,
-        &Beside { packs, allowed: permission.may_ask(), ..Beside::default() },
+        &SourceConfig { packs, allowed: permission.address_check(), ..SourceConfig::default() },
         agents,
         !display.shows_objectives(),
     );
-    writer.starts_at(handle.started_at_unix_us()).map_err(|error| Stop::new(Exit::Invalid, error))?;
-    let kept = present.clone();
-    let hear = move |row: &Row| kept.iter().for_each(|present| present.take(row));
-    let sink = Sink::start(writer, rows, hear).map_err(|error| Stop::new(Exit::Invalid, error))?;
+    writer.starts_at(handle.started_at_unix_us()).map_err(|error| CliError::new(Exit::Invalid, error))?;
+    let kept = rolling.clone();
+    let hear = move |row: &Row| kept.iter().for_each(|rolling| rolling.take(row));
+    let sink = StoreWriter::start(writer, rows, hear).map_err(|error| CliError::new(Exit::Invalid, error))?;
 
-    let judged = Judged { present: present.as_ref(), ends_run: common.until_missed };
+    let judged = Judged { rolling: rolling.as_ref(), ends_run: common.until_missed };
     let quit = watch(&handle, &interrupt, display, &judged, &mut watchers);
     canaries.stop();
     let end = handle.wait();
     tap.into_iter().for_each(RunTap::finish);
     watchers.stop();
     let ending = match (quit, &end.why) {
-        (Quit::Broken, _) => {
+        (StopCause::ObjectiveMissed, _) => {
             say("an objective was missed: the run ended there, as asked");
             Ending::Complete
         }
-        (Quit::Over, Some(why)) => {
+        (StopCause::Over, Some(why)) => {
             say(&format!("the run ended early: {why}"));
             end.ending
         }
-        (Quit::Over, None) => end.ending,
+        (StopCause::Over, None) => end.ending,
     };
     let kept = sink.finish(ending, end.ended_at);
     if let Err(error) = &kept {
         say(&format!("the end of the run could not be stored, what follows is partial: {error}"));
     }
     let wanted =
-        Wanted { json: common.json, csv: common.csv || scenario.output.csv, details: common.details };
-    let exit = report::make(&path, &wanted).map_err(|error| Stop::new(Exit::Invalid, error))?;
+        ReportOptions { json: common.json, csv: common.csv || scenario.output.csv, details: common.details };
+    let exit = report::make(&path, &wanted).map_err(|error| CliError::new(Exit::Invalid, error))?;
     Ok(if kept.is_ok() { exit } else { Exit::Invalid })
 }
 
 /// Asks whether the plan may be played at all.
-pub(crate) fn permission(plan: &Plan, common: &Common, agents: &Agents) -> Result<Permission, Stop> {
+pub(crate) fn permission(plan: &Plan, common: &Common, agents: &Agents) -> Result<Permission, CliError> {
     // A file that cannot be played ends it before anybody is asked and anything is made.
     media::clips(plan)?;
-    reach::permission(plan, common.consent_secret.as_deref(), &tls(plan, common)?, agents)
+    permission::permission(plan, common.consent_secret.as_deref(), &tls(plan, common)?, agents)
 }
 
 /// Starts to play the plan; what it sees comes from the receiver, and what watchers see may be sent to it too.
@@ -129,7 +129,7 @@ pub(crate) fn start(
     permission: &Permission,
     common: &Common,
     tap: Option<Arc<throng_engine::Tap>>,
-) -> Result<(RunHandle, Receiver<Row>, SyncSender<Row>), Stop> {
+) -> Result<(RunHandle, Receiver<Row>, SyncSender<Row>), CliError> {
     let config = RunConfig { tap, ..config(scenario, plan, permission, common)? };
     begin(config, plan, permission)
 }
@@ -140,30 +140,30 @@ pub(crate) fn start_open(
     plan: &Plan,
     permission: &Permission,
     common: &Common,
-) -> Result<(RunHandle, Receiver<Row>, SyncSender<Row>), Stop> {
+) -> Result<(RunHandle, Receiver<Row>, SyncSender<Row>), CliError> {
     let config = config(scenario, plan, permission, common)?;
-    let called_max = u32::try_from(config.joins.len()).unwrap_or(u32::MAX);
+    let added_participants_max = u32::try_from(config.joins.len()).unwrap_or(u32::MAX);
     // Loads that fail are what is looked for: they must not end the run.
     let guards = Guards { connect_failure_ratio_max: f64::INFINITY, ..config.guards };
-    begin(RunConfig { joins: Vec::new(), called_max, guards, ..config }, plan, permission)
+    begin(RunConfig { joins: Vec::new(), added_participants_max, guards, ..config }, plan, permission)
 }
 
 fn begin(
     config: RunConfig,
     plan: &Plan,
     permission: &Permission,
-) -> Result<(RunHandle, Receiver<Row>, SyncSender<Row>), Stop> {
+) -> Result<(RunHandle, Receiver<Row>, SyncSender<Row>), CliError> {
     let casting = casting(plan, permission)?;
     let (rows_in, rows) = mpsc::sync_channel(ROWS_WAITING_MAX);
     let handle = throng_engine::run(config, casting, rows_in.clone())
-        .map_err(|error| Stop::new(Exit::Invalid, error))?;
+        .map_err(|error| CliError::new(Exit::Invalid, error))?;
     Ok((handle, rows, rows_in))
 }
 
 /// How TLS servers are judged.
-fn tls(plan: &Plan, common: &Common) -> Result<TlsOptions, Stop> {
+fn tls(plan: &Plan, common: &Common) -> Result<TlsOptions, CliError> {
     let read = |file: &PathBuf| {
-        std::fs::read(file).map_err(|error| Stop::usage(format!("--tls-ca {}: {error}", file.display())))
+        std::fs::read(file).map_err(|error| CliError::usage(format!("--tls-ca {}: {error}", file.display())))
     };
     let extra_ca_pem = common.tls_ca.as_ref().map(read).transpose()?;
     Ok(TlsOptions { insecure: plan.target.tls_insecure, extra_ca_pem })
@@ -171,16 +171,16 @@ fn tls(plan: &Plan, common: &Common) -> Result<TlsOptions, Stop> {
 
 /// Why watching ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Quit {
+enum StopCause {
     /// The run was over, or a person ended it.
     Over,
     /// An objective was missed and that was to be the end.
-    Broken,
+    ObjectiveMissed,
 }
 
 /// The objectives while the run goes on.
 struct Judged<'a> {
-    present: Option<&'a Present>,
+    rolling: Option<&'a RollingObjectives>,
     /// Whether a missed objective ends the run.
     ends_run: bool,
 }
@@ -193,26 +193,26 @@ fn watch(
     mut display: Box<dyn Display>,
     judged: &Judged<'_>,
     watchers: &mut Watchers,
-) -> Quit {
-    let (mut quit, mut is_stopping, mut has_failed) = (Quit::Over, false, false);
+) -> StopCause {
+    let (mut quit, mut is_stopping, mut has_failed) = (StopCause::Over, false, false);
     let mut judge_at = Instant::now() + JUDGE_EVERY;
-    let mut objectives = judged.present.map(Present::judge).unwrap_or_default();
+    let mut objectives = judged.rolling.map(RollingObjectives::judge).unwrap_or_default();
     while !handle.is_finished() {
         let person_quits = display.show(&handle.live(), &objectives, &watchers.figures(), None);
         if !is_stopping && (person_quits || interrupt.is_set()) {
             handle.stop();
             is_stopping = true;
         }
-        if let Some(present) = judged.present
+        if let Some(rolling) = judged.rolling
             && !is_stopping
             && Instant::now() >= judge_at
         {
             judge_at = Instant::now() + JUDGE_EVERY;
-            objectives = present.judge();
+            objectives = rolling.judge();
             has_failed |= objectives.iter().any(ObjectiveResult::is_missed);
             if judged.ends_run && has_failed {
                 handle.stop();
-                (quit, is_stopping) = (Quit::Broken, true);
+                (quit, is_stopping) = (StopCause::ObjectiveMissed, true);
             }
         }
         if !is_stopping {
@@ -238,16 +238,16 @@ pub(crate) fn say_baseline(plan: &Plan) {
 
 pub(crate) fn display(plan: &Plan, common: &Common) -> Box<dyn Display> {
     if common.quiet || (common.json && !std::io::stderr().is_terminal()) {
-        return Box::new(Quiet);
+        return Box::new(NoDisplay);
     }
-    let only_sends = plan.ways.iter().all(Way::only_sends);
+    let is_send_only = plan.destinations.iter().all(Destination::is_send_only);
     if !common.plain && std::io::stdout().is_terminal() {
-        match Terminal::take(Subject { title: plan.target.display(), only_sends }) {
+        match TerminalDisplay::take(Subject { title: plan.target.display(), is_send_only }) {
             Ok(terminal) => return Box::new(terminal),
             Err(error) => say(&format!("no full-screen view on this terminal: {error}")),
         }
     }
-    Box::new(Plain::new(std::io::stderr(), plan.summary_every, only_sends))
+    Box::new(PlainDisplay::new(std::io::stderr(), plan.summary_every, is_send_only))
 }
 
 /// What of the plan this machine will not allow, said before the run begins.
@@ -267,20 +267,20 @@ pub(crate) fn warnings(plan: &Plan) -> Vec<String> {
 /// Publishers of a cohort who would all publish the one stream that its URL names, of whom servers take the first.
 fn one_stream(plan: &Plan) -> Vec<String> {
     let users = |cohort: usize| plan.joins.iter().filter(move |join| usize::from(join.cohort.0) == cohort);
-    plan.ways
+    plan.destinations
         .iter()
         .enumerate()
-        .filter(|(_, way)| way.only_sends() && way.target.api_key.is_none())
-        .filter_map(|(cohort, way)| {
+        .filter(|(_, destination)| destination.is_send_only() && destination.target.api_key.is_none())
+        .filter_map(|(cohort, destination)| {
             let mut joins = users(cohort).map(|join| join.place);
             let (one, other) = (joins.next()?, joins.max()?);
-            let is_one = one != other && way.endpoint(one, random(one)) == way.endpoint(other, random(other));
+            let is_one = one != other && destination.endpoint(one, random(one)) == destination.endpoint(other, random(other));
             let name = plan.cohorts.get(cohort)?;
             is_one.then(|| {
                 format!(
                     "all {name} go to {}, and servers take one publisher a stream (SRS, MediaMTX, OvenMediaEngine); \
                      write {{n}} into the URL's path or query, such as …/live-{{n}}/whip or …&stream={{n}}",
-                    way.target.display()
+                    destination.target.display()
                 )
             })
         })
@@ -293,7 +293,7 @@ fn foreign_source(plan: &Plan) -> Option<String> {
     let ours: Vec<_> = throng_engine::preflight::own_addresses().iter().map(ToString::to_string).collect();
     Some(format!(
         "source address {address} (--source-ip, source_ips) is not one of this host's: {why}\n  \
-         mend: use one of {}, or give it to an interface (`ip addr add {address} dev …`)",
+         help: use one of {}, or give it to an interface (`ip addr add {address} dev …`)",
         ours.join(", ")
     ))
 }
@@ -308,7 +308,7 @@ fn config(
     plan: &Plan,
     permission: &Permission,
     common: &Common,
-) -> Result<RunConfig, Stop> {
+) -> Result<RunConfig, CliError> {
     let join = |join: &throng_scenario::Join| Join {
         participant: join.participant,
         cohort: join.cohort,
@@ -322,7 +322,7 @@ fn config(
     let usual = RunConfig::new(joins, RunTime::after_start(plan.duration), permission.reach());
     let lead = if plan.watch.is_empty() { usual.lead } else { watchers::BASELINE };
     Ok(RunConfig {
-        workers: common.workers,
+        threads: common.threads,
         tls: tls(plan, common)?,
         bad_if: throng_scenario::bad_if(&scenario.objectives),
         consents: permission.consents(),
@@ -333,17 +333,17 @@ fn config(
     })
 }
 
-fn casting(plan: &Plan, permission: &Permission) -> Result<Arc<dyn Casting>, Stop> {
+fn casting(plan: &Plan, permission: &Permission) -> Result<Arc<dyn ParticipantFactory>, CliError> {
     // Made now: the self-tests of cryptography take a tenth of a second, which would else be part of the first joins.
-    crypto::shared().map_err(|error| Stop::new(Exit::Invalid, error))?;
+    crypto::shared().map_err(|error| CliError::new(Exit::Invalid, error))?;
     let unix_ns = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
-    let casting = casting::Casting {
+    let casting = factory::TargetFactory {
         endpoint: plan.target.endpoint.clone(),
         token: plan
             .target
             .token
             .as_ref()
-            .map(reach::token)
+            .map(permission::token)
             .transpose()?
             .map(|token| token.expose().to_owned()),
         api_key: plan.target.api_key.as_ref().map(api_secret).transpose()?,
@@ -351,22 +351,22 @@ fn casting(plan: &Plan, permission: &Permission) -> Result<Arc<dyn Casting>, Sto
         clock: WallClock { at: Instant::now(), unix_ns: u64::try_from(unix_ns).unwrap_or(u64::MAX) },
         server: permission.server(),
         seed: 0,
-        patience: Patience::default(),
-        tapped: plan.tap.as_ref().map(|tap| tap.tapped.clone()).unwrap_or_default(),
+        timeouts: StepTimeouts::default(),
+        tapped: plan.tap.as_ref().map(|tap| tap.selection.clone()).unwrap_or_default(),
         conference: conference(plan, unix_ns)?,
         mark: mark(),
-        transport: plan.target.transport,
+        ice_transport_policy: plan.target.ice_transport_policy,
         stun: plan.target.stun.clone(),
     };
-    let (roles, ways) = (plan.roles.clone(), plan.ways.clone());
+    let (roles, destinations) = (plan.roles.clone(), plan.destinations.clone());
     Ok(Arc::new(move |join: &Join| {
         let cohort = usize::from(join.cohort.0);
         let role = roles.get(cohort).cloned().unwrap_or_default();
         let joins_at = Duration::from_micros(u64::try_from(join.at.0).unwrap_or(0));
         let number = join.participant.0;
-        match ways.get(cohort) {
-            Some(way) => {
-                let endpoint = way.endpoint(join.place, random(number));
+        match destinations.get(cohort) {
+            Some(destination) => {
+                let endpoint = destination.endpoint(join.place, random(number));
                 casting.participant_at(&endpoint, number, joins_at, &role)
             }
             None => casting.participant(number, joins_at, &role),
@@ -395,32 +395,38 @@ fn random(participant: u32) -> u64 {
     bits ^ (bits >> 31)
 }
 
-pub(crate) fn api_secret(api: &ApiKey) -> Result<casting::ApiSecret, Stop> {
-    let secret = reach::token(&api.secret)?;
-    Ok(casting::ApiSecret { key: api.key.clone(), secret, room: api.room.clone() })
+pub(crate) fn api_secret(api: &ApiKey) -> Result<factory::ApiSecret, CliError> {
+    let secret = permission::token(&api.secret)?;
+    Ok(factory::ApiSecret { key: api.key.clone(), secret, room: api.room.clone() })
 }
 
 /// What the participants of a conference share: the files that they play, who speaks how often, the room that is made.
-fn conference(plan: &Plan, unix_ns: u128) -> Result<casting::Conference, Stop> {
+fn conference(plan: &Plan, unix_ns: u128) -> Result<factory::ConferenceConfig, CliError> {
     let clips = media::clips(plan)?;
     let new_room = plan.room.as_ref().map(|room| new_room(plan, room, &clips, unix_ns)).transpose()?;
-    let is_even = plan.roles.iter().all(|role| role.talks == 1);
+    let is_even = plan.roles.iter().all(|role| role.speaking_weight == 1);
     let weights = (!is_even).then(|| -> Weights {
-        let talks =
-            |join: &throng_scenario::Join| plan.roles.get(usize::from(join.cohort.0)).map(|role| role.talks);
+        let talks = |join: &throng_scenario::Join| {
+            plan.roles.get(usize::from(join.cohort.0)).map(|role| role.speaking_weight)
+        };
         let weights: HashMap<String, u32> =
             plan.joins.iter().filter_map(|join| Some((join.participant.name(), talks(join)?))).collect();
         Arc::new(move |name| weights.get(name).copied().unwrap_or(1))
     });
-    Ok(casting::Conference { talk: plan.talk, weights, clips: Arc::new(clips), new_room })
+    Ok(factory::ConferenceConfig {
+        conversation: plan.conversation,
+        weights,
+        clips: Arc::new(clips),
+        new_room,
+    })
 }
 
 fn new_room(
     plan: &Plan,
-    room: &throng_scenario::NewRoom,
+    room: &throng_scenario::RoomConfig,
     clips: &media::Clips,
     unix_ns: u128,
-) -> Result<NewRoom, Stop> {
+) -> Result<NewRoom, CliError> {
     let sent = plan.roles.iter().filter_map(|role| {
         let publish = role.publish.as_ref().filter(|publish| publish.has_video())?;
         let of_file = publish.video_file.as_ref().and_then(|file| clips.get(file));
@@ -431,7 +437,7 @@ fn new_room(
     } else {
         room.video_codecs.clone()
     };
-    let admin_key = room.admin_key.as_ref().map(reach::token).transpose()?;
+    let admin_key = room.admin_key.as_ref().map(permission::token).transpose()?;
     Ok(NewRoom {
         // It need not be a secret: it keeps the run from destroying rooms that it did not make.
         secret: format!("throng-{unix_ns:x}"),

@@ -3,21 +3,21 @@
 use std::path::Path;
 
 use anyhow::anyhow;
-use throng_scenario::{Override, QuickForm, Scenario, ScenarioError};
+use throng_scenario::{Override, Scenario, ScenarioError, ScenarioFlags};
 
-use crate::Stop;
+use crate::CliError;
 use crate::args::{Common, Find, Run, View};
 
 /// The scenario of `throng run FILE`.
-pub(crate) fn of_file(command: &Run) -> Result<(Scenario, Common), Stop> {
+pub(crate) fn of_file(command: &Run) -> Result<(Scenario, Common), CliError> {
     let scenario = read(&command.file, &overrides(&command.common)?)?;
     Ok((scenario, command.common.clone()))
 }
 
 /// The scenario of `throng view URL`.
-pub(crate) fn of_flags(command: &View) -> Result<(Scenario, Common), Stop> {
+pub(crate) fn of_flags(command: &View) -> Result<(Scenario, Common), CliError> {
     let common = &command.common;
-    let form = QuickForm {
+    let form = ScenarioFlags {
         url: command.target.clone().or_else(|| command.url.clone()).unwrap_or_default(),
         size: Some(command.n),
         every: command.every.clone(),
@@ -27,22 +27,22 @@ pub(crate) fn of_flags(command: &View) -> Result<(Scenario, Common), Stop> {
         token: command.token.clone(),
         tls_insecure: command.tls_insecure,
         set: overrides(common)?,
-        ..QuickForm::default()
+        ..ScenarioFlags::default()
     };
     let scenario =
-        Scenario::quick(&form).map_err(|error| Stop::usage(problems("the command line", &error)))?;
+        Scenario::from_flags(&form).map_err(|error| CliError::usage(problems("the command line", &error)))?;
     Ok((scenario, common.clone()))
 }
 
 /// The scenario of `throng find`, with `more` laid over it.
-pub(crate) fn of_find(command: &Find, more: &[Override]) -> Result<Scenario, Stop> {
+pub(crate) fn of_find(command: &Find, more: &[Override]) -> Result<Scenario, CliError> {
     let mut over = overrides(&command.common)?;
     over.extend_from_slice(more);
     if !command.scenario.contains("://") {
         return read(Path::new(&command.scenario), &over);
     }
-    let form = QuickForm { url: command.scenario.clone(), set: over, ..QuickForm::default() };
-    Scenario::quick(&form).map_err(|error| Stop::usage(problems("the command line", &error)))
+    let form = ScenarioFlags { url: command.scenario.clone(), set: over, ..ScenarioFlags::default() };
+    Scenario::from_flags(&form).map_err(|error| CliError::usage(problems("the command line", &error)))
 }
 
 /// `forever` is longer than anybody waits: a person ends the run.
@@ -54,16 +54,16 @@ fn duration(text: &str) -> String {
 const FOREVER: &str = "8760h";
 
 /// Reads a scenario file.
-pub(crate) fn read(file: &Path, overrides: &[Override]) -> Result<Scenario, Stop> {
+pub(crate) fn read(file: &Path, overrides: &[Override]) -> Result<Scenario, CliError> {
     let text = std::fs::read_to_string(file)
-        .map_err(|error| Stop::usage(anyhow!("cannot read {}: {error}", file.display())))?;
+        .map_err(|error| CliError::usage(anyhow!("cannot read {}: {error}", file.display())))?;
     Scenario::parse_with(&text, overrides)
-        .map_err(|error| Stop::usage(problems(&file.display().to_string(), &error)))
+        .map_err(|error| CliError::usage(problems(&file.display().to_string(), &error)))
 }
 
 /// The overrides that `--set` and the flags in common mean.
-fn overrides(common: &Common) -> Result<Vec<Override>, Stop> {
-    let form = QuickForm {
+fn overrides(common: &Common) -> Result<Vec<Override>, CliError> {
+    let form = ScenarioFlags {
         allow: common.allow_target.clone(),
         source_ips: common.source_ip.clone(),
         objectives: common.objective.clone(),
@@ -73,7 +73,7 @@ fn overrides(common: &Common) -> Result<Vec<Override>, Stop> {
         folder: common.output.as_ref().map(|path| path.display().to_string()),
         csv: common.csv,
         set: parse_sets(&common.set)?,
-        ..QuickForm::default()
+        ..ScenarioFlags::default()
     };
     // A quick form always names a URL and a size; laid over a file only what was said on the command line counts.
     Ok(form
@@ -85,9 +85,9 @@ fn overrides(common: &Common) -> Result<Vec<Override>, Stop> {
 }
 
 /// Reads `--set PATH=VALUE`.
-pub(crate) fn parse_sets(sets: &[String]) -> Result<Vec<Override>, Stop> {
+pub(crate) fn parse_sets(sets: &[String]) -> Result<Vec<Override>, CliError> {
     sets.iter()
-        .map(|set| Override::parse(set).map_err(|error| Stop::usage(problems("--set", &error))))
+        .map(|set| Override::parse(set).map_err(|error| CliError::usage(problems("--set", &error))))
         .collect()
 }
 

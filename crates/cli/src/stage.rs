@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use throng_engine::preflight::own_addresses;
 use throng_scenario::units;
-use throng_stage::{Card, Manner, Planted, Stage, StageConfig};
+use throng_stage::{Card, EmulatedServer, Planted, Stage, StageConfig};
 
 use crate::args;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
-use crate::{Stop, print};
+use crate::{CliError, print};
 
-pub(crate) fn stage(command: &args::Stage) -> Result<Exit, Stop> {
+pub(crate) fn stage(command: &args::Stage) -> Result<Exit, CliError> {
     let config = config(command)?;
     let (media_ip, listens_anywhere) = (config.media_ip(), config.http_listen.ip().is_unspecified());
-    let stage = Stage::start(config).map_err(|error| Stop::new(Exit::Usage, error))?;
+    let stage = Stage::start(config).map_err(|error| CliError::new(Exit::Usage, error))?;
     let watch = stage.whep_url();
     let (publish, player) = (stage.whip_url(), stage.player_url());
     print(&format!(
@@ -29,7 +29,7 @@ pub(crate) fn stage(command: &args::Stage) -> Result<Exit, Stop> {
             "  media     only on {media_ip}, whatever address HTTP is asked on; --media-ip chooses another\n"
         ));
     }
-    let interrupt = Interrupt::listen().map_err(|error| Stop::new(Exit::Invalid, error))?;
+    let interrupt = Interrupt::listen().map_err(|error| CliError::new(Exit::Invalid, error))?;
     while !interrupt.is_set() {
         std::thread::sleep(Duration::from_millis(100));
     }
@@ -42,10 +42,10 @@ pub(crate) fn stage(command: &args::Stage) -> Result<Exit, Stop> {
     Ok(Exit::Met)
 }
 
-fn config(command: &args::Stage) -> Result<StageConfig, Stop> {
+fn config(command: &args::Stage) -> Result<StageConfig, CliError> {
     let egress_bps = match &command.egress_cap {
         Some(text) => {
-            Some(units::bit_rate(text).map_err(|error| Stop::usage(format!("--egress-cap: {error}")))?)
+            Some(units::bit_rate(text).map_err(|error| CliError::usage(format!("--egress-cap: {error}")))?)
         }
         None => None,
     };
@@ -60,8 +60,8 @@ fn config(command: &args::Stage) -> Result<StageConfig, Stop> {
         planted: planted(&command.planted),
         bearer_token: command.token.clone(),
         card: card(&command.card)?,
-        manner: Manner::from_name(&command.manner)
-            .ok_or_else(|| Stop::usage(format!("--as {}: stage, srs or srs-silent", command.manner)))?,
+        emulates: EmulatedServer::from_name(&command.emulates)
+            .ok_or_else(|| CliError::usage(format!("--as {}: stage, srs or srs-silent", command.emulates)))?,
     })
 }
 
@@ -121,9 +121,9 @@ fn media_ip(listen: IpAddr, own: &[IpAddr]) -> Option<IpAddr> {
 }
 
 /// The test card of that name.
-pub(crate) fn card(name: &str) -> Result<Card, Stop> {
+pub(crate) fn card(name: &str) -> Result<Card, CliError> {
     Card::from_name(name)
-        .ok_or_else(|| Stop::usage(format!("there is no test card `{name}`: standard or low")))
+        .ok_or_else(|| CliError::usage(format!("there is no test card `{name}`: standard or low")))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use throng_decode::Program;
-use throng_decode::tap::{TapOptions, Tapped};
+use throng_decode::tap::{TapOptions, TapResult};
 use throng_engine::TapCounts;
 use throng_observation::run::{DecodedRow, Ending};
 use throng_store::{RunFolder, StoreError};
@@ -17,8 +17,8 @@ use throng_store::{RunFolder, StoreError};
 use crate::args;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
-use crate::report::{self, Wanted};
-use crate::{Stop, say};
+use crate::report::{self, ReportOptions};
+use crate::{CliError, say};
 
 /// How long a run may take to begin, or to write its end.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -26,8 +26,8 @@ const PATIENCE: Duration = Duration::from_secs(15);
 const ENDING: Duration = Duration::from_secs(10);
 
 /// `throng tap RUN`.
-pub(crate) fn tap(command: &args::Tap) -> Result<Exit, Stop> {
-    let interrupt = Interrupt::listen().map_err(|error| Stop::new(Exit::Invalid, error))?;
+pub(crate) fn tap(command: &args::Tap) -> Result<Exit, CliError> {
+    let interrupt = Interrupt::listen().map_err(|error| CliError::new(Exit::Invalid, error))?;
     // One that has ended will not begin to listen.
     let is_over = RunFolder::outline(&command.run).is_ok_and(|run| run.ending != Ending::Unfinished);
     let program = Program { ffmpeg: command.ffmpeg.clone(), decoder: command.decoder.clone() };
@@ -40,32 +40,32 @@ pub(crate) fn tap(command: &args::Tap) -> Result<Exit, Stop> {
         patience: if is_over { Duration::ZERO } else { PATIENCE },
     };
     let tapped = throng_decode::tap::read(&command.run, &options, &|| interrupt.is_set())
-        .map_err(|error| Stop::new(Exit::Usage, error))?;
-    let rows = of_run(&command.run, &tapped).map_err(|error| Stop::new(Exit::Invalid, error))?;
-    RunFolder::add_decoded(&command.run, &rows).map_err(|error| Stop::new(Exit::Invalid, error))?;
+        .map_err(|error| CliError::new(Exit::Usage, error))?;
+    let rows = of_run(&command.run, &tapped).map_err(|error| CliError::new(Exit::Invalid, error))?;
+    RunFolder::add_decoded(&command.run, &rows).map_err(|error| CliError::new(Exit::Invalid, error))?;
     tell(&tapped);
     if !command.of_run {
-        remake(&command.run).map_err(|error| Stop::new(Exit::Invalid, error))?;
+        remake(&command.run).map_err(|error| CliError::new(Exit::Invalid, error))?;
     }
     Ok(Exit::Met)
 }
 
 /// The rows by the run's own seconds.
-fn of_run(folder: &Path, tapped: &Tapped) -> Result<Vec<DecodedRow>, StoreError> {
+fn of_run(folder: &Path, tapped: &TapResult) -> Result<Vec<DecodedRow>, StoreError> {
     let started_at_unix_us = RunFolder::outline(folder)?.info.started_at_unix_us;
     let second = |began_unix_us: i64| (began_unix_us - started_at_unix_us).div_euclid(1_000_000);
     Ok(tapped.rows.iter().map(|(began, row)| DecodedRow { second: second(*began), ..row.clone() }).collect())
 }
 
-fn tell(tapped: &Tapped) {
+fn tell(tapped: &TapResult) {
     let pictures: u64 = tapped.rows.iter().map(|(_, row)| row.pictures).sum();
     let dropped: u64 = tapped.rows.iter().map(|(_, row)| row.frames_dropped).sum();
     say(&format!(
         "tap: {} streams, {pictures} pictures, {dropped} frames dropped on the way",
         tapped.streams
     ));
-    if tapped.streams_left_out > 0 {
-        say(&format!("tap: {} more streams were left alone (--streams-max)", tapped.streams_left_out));
+    if tapped.streams_skipped > 0 {
+        say(&format!("tap: {} more streams were left alone (--streams-max)", tapped.streams_skipped));
     }
     tapped.ring_drops().into_iter().for_each(|drops| say(&format!("tap: {drops}")));
     tapped.complaints.iter().for_each(|complaint| say(&format!("tap: {complaint}")));
@@ -77,7 +77,7 @@ fn remake(folder: &Path) -> Result<(), StoreError> {
     while RunFolder::outline(folder)?.ending == Ending::Unfinished && Instant::now() < given_up_at {
         std::thread::sleep(Duration::from_millis(200));
     }
-    report::make(folder, &Wanted { json: false, csv: false, details: false }).map(drop)
+    report::make(folder, &ReportOptions { json: false, csv: false, details: false }).map(drop)
 }
 
 /// The run's side: the socket in its folder, and the process that decodes.
@@ -150,7 +150,7 @@ fn tell_lost(counts: &TapCounts) {
         (counts.no_room, "found no room, or came before the next key frame"),
         (counts.too_large, "were larger than half the ring"),
         (counts.reader_gone, "came after the reader had gone"),
-        (counts.no_place, "are of workers for which the ring had no place"),
+        (counts.no_producer_slot, "are of threads for which the ring had no place"),
     ];
     let told: Vec<String> = reasons
         .into_iter()

@@ -67,7 +67,7 @@ pub fn pictures_of(file: &[u8], codec: Codec, fps: f64) -> Result<Vec<CodedPictu
 ///
 /// # Errors
 /// [`DecodeError::Stream`]; a file whose run was cut off is read to its last whole picture.
-pub fn kept(file: &[u8]) -> Result<(Codec, Vec<CodedPicture>), DecodeError> {
+pub fn recorded_pictures(file: &[u8]) -> Result<(Codec, Vec<CodedPicture>), DecodeError> {
     let reader = MatroskaReader::new(file).map_err(|error| DecodeError::Stream(error.to_string()))?;
     let codec = reader.codec;
     let whole = reader.map_while(Result::ok).collect::<Vec<_>>();

@@ -7,7 +7,7 @@ pub use ffmpeg::{DecodeError, Decoder, Feed, Output, Picture, Program};
 mod stderr;
 
 mod clip;
-pub use clip::{CodedPicture, card, encode, kept, pictures_of};
+pub use clip::{CodedPicture, card, encode, pictures_of, recorded_pictures};
 
 mod number;
 pub use number::CardNumbers;
@@ -18,8 +18,8 @@ pub use ssim::ssim;
 mod reference;
 pub use reference::References;
 
-mod seen;
-pub use seen::{Given, StreamMeter, empty_row};
+mod stream_meter;
+pub use stream_meter::{FedFrame, StreamMeter, empty_row};
 
 mod stream;
 pub use stream::{StreamOptions, TappedStream};

@@ -9,12 +9,12 @@ use crate::ffmpeg::Picture;
 pub struct CardNumbers {
     last: Option<(u8, u32)>,
     /// Counted since the last [`Self::take`].
-    counted: Counted,
+    counted: NumberCounts,
 }
 
 /// What the steps between numbers were.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counted {
+pub struct NumberCounts {
     /// Pictures with a number.
     pub read: u64,
     /// Steps of one.
@@ -46,7 +46,7 @@ impl CardNumbers {
     }
 
     /// What was counted since the last call.
-    pub fn take(&mut self) -> Counted {
+    pub fn take(&mut self) -> NumberCounts {
         std::mem::take(&mut self.counted)
     }
 }
@@ -74,11 +74,11 @@ mod tests {
         for number in [57, 58, 58, 59, 0, 1, 5] {
             assert_eq!(numbers.picture(&picture(number, 426, 240)), Some(number));
         }
-        assert_eq!(numbers.take(), Counted { read: 7, next: 4, repeated: 1, skipped: 3 });
+        assert_eq!(numbers.take(), NumberCounts { read: 7, next: 4, repeated: 1, skipped: 3 });
         let grey = Picture { luma: vec![0x80; 426 * 240], ..picture(0, 426, 240) };
         assert_eq!(numbers.picture(&grey), None);
         // A switch to another size is no step.
         assert_eq!(numbers.picture(&picture(40, 640, 360)), Some(40));
-        assert_eq!(numbers.take(), Counted { read: 1, ..Counted::default() });
+        assert_eq!(numbers.take(), NumberCounts { read: 1, ..NumberCounts::default() });
     }
 }

@@ -15,7 +15,7 @@ use throng_observation::{CodedFrame, TrackId};
 
 use crate::ffmpeg::{DecodeError, Decoder, Feed, Output, Program};
 use crate::reference::References;
-use crate::seen::{Given, StreamMeter};
+use crate::stream_meter::{FedFrame, StreamMeter};
 
 /// Frames that may wait for the decoder: a few seconds, as long as one takes to start on a busy machine.
 const WAITING_MAX: usize = 128;
@@ -145,7 +145,7 @@ fn feed(
         }
         if let Some(input) = &mut input {
             let (arrived_unix_ns, captured) = (frame.arrived_unix_ns, frame.captured);
-            lock(meter).given(Given { index, arrived_unix_ns, captured });
+            lock(meter).given(FedFrame { index, arrived_unix_ns, captured });
             input.frame(index, frame.key_frame, &frame.bytes)?;
         }
     }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use throng_observation::run::{DecodedRow, ParticipantId};
-use throng_observation::{CodedFrame, TrackId, of_tap_kind};
+use throng_observation::{CodedFrame, TrackId, from_tap_kind};
 use throng_ring::{Consumer, DropReason, Event, Flags, Frame, LaneStats, RingError, RingOptions};
 
 use crate::ffmpeg::{DecodeError, Program};
@@ -65,7 +65,7 @@ pub enum TapError {
 
 /// What a tap saw.
 #[derive(Debug, Default)]
-pub struct Tapped {
+pub struct TapResult {
     /// Rows with the wall clock's microsecond at which each second began; their `second` is that of no run yet.
     pub rows: Vec<(i64, DecodedRow)>,
     /// What went wrong with single streams.
@@ -73,7 +73,7 @@ pub struct Tapped {
     /// Streams that were decoded or kept.
     pub streams: usize,
     /// Streams beyond the limits.
-    pub streams_left_out: usize,
+    pub streams_skipped: usize,
     /// The ring's own count at the end.
     pub ring: Option<LaneStats>,
 }
@@ -82,7 +82,11 @@ pub struct Tapped {
 ///
 /// # Errors
 /// See [`TapError`]. What goes wrong with a single stream is a complaint in the result.
-pub fn read(folder: &Path, options: &TapOptions, is_stopped: &dyn Fn() -> bool) -> Result<Tapped, TapError> {
+pub fn read(
+    folder: &Path,
+    options: &TapOptions,
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<TapResult, TapError> {
     if let Some(program) = &options.decode {
         program.version()?;
     }
@@ -139,7 +143,7 @@ struct Reader<'a> {
     participants: Vec<u32>,
     second_began: Instant,
     second_began_unix_us: i64,
-    tapped: Tapped,
+    tapped: TapResult,
     is_over: bool,
 }
 
@@ -155,13 +159,13 @@ impl<'a> Reader<'a> {
             participants: Vec::new(),
             second_began: Instant::now(),
             second_began_unix_us: unix_us(),
-            tapped: Tapped::default(),
+            tapped: TapResult::default(),
             is_over: false,
         }
     }
 
     fn frame(&mut self, frame: &Frame, bytes: Vec<u8>) {
-        let (codec, basis) = of_tap_kind(frame.info.kind);
+        let (codec, basis) = from_tap_kind(frame.info.kind);
         let coded = CodedFrame {
             track: TrackId((frame.info.stream & 0xfff) as u16),
             codec,
@@ -197,7 +201,7 @@ impl<'a> Reader<'a> {
         let place = self.participants.iter().position(|known| *known == participant);
         let is_chosen = self.options.participants.is_none_or(|most| place.is_some_and(|place| place < most));
         if !is_chosen || self.tapped.streams >= self.options.streams_max {
-            self.tapped.streams_left_out += 1;
+            self.tapped.streams_skipped += 1;
             return None;
         }
         let keep = self.options.keep.then(|| {
@@ -252,7 +256,7 @@ impl<'a> Reader<'a> {
         self.tapped.rows.extend(rows.map(|row| (began, row)));
     }
 
-    fn finish(mut self) -> Tapped {
+    fn finish(mut self) -> TapResult {
         let mut failed = Vec::new();
         for (number, stream) in &mut self.streams {
             if let Some(stream) = stream
@@ -267,7 +271,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-impl Tapped {
+impl TapResult {
     /// What the ring dropped, by reason, in a sentence; nothing if it dropped nothing.
     #[must_use]
     pub fn ring_drops(&self) -> Option<String> {

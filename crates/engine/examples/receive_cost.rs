@@ -1,8 +1,8 @@
-//! What receiving costs: sockets that get a packet rate over loopback, and the workers' CPU per datagram.
+//! What receiving costs: sockets that get a packet rate over loopback, and the threads' CPU per datagram.
 //!
 //! `cargo run --release -p throng-engine --example receive_cost -- SOCKETS PACKETS_PER_SECOND TICK_MS [SECONDS]`
 //!
-//! The sender's thread pays for the loopback path as a server would; only the workers' CPU is counted.
+//! The sender's thread pays for the loopback path as a server would; only the threads' CPU is counted.
 #![expect(clippy::print_stdout, reason = "a measurement prints its result")]
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -69,9 +69,9 @@ fn main() {
     let ends_at = RunTime(i64::try_from(seconds * 1_000_000).unwrap_or(i64::MAX));
     let joins = (0..u32::try_from(sockets).unwrap_or(u32::MAX)).map(join).collect();
     let mut config = RunConfig::new(joins, ends_at, Arc::new(|ip: IpAddr| ip.is_loopback()));
-    config.workers = Some(1);
+    config.threads = Some(1);
     config.tick = Duration::from_millis(tick_ms);
-    let casting = {
+    let factory = {
         let (count, known) = (Arc::clone(&count), Arc::clone(&known));
         move |_: &Join| -> Box<dyn Participant> {
             let (count, known) = (Arc::clone(&count), Arc::clone(&known));
@@ -79,7 +79,7 @@ fn main() {
         }
     };
     let (rows, written) = mpsc::sync_channel(100_000);
-    let handle = run(config, Arc::new(casting), rows).expect("a run");
+    let handle = run(config, Arc::new(factory), rows).expect("a run");
     let known: Arc<Mutex<Vec<SocketAddr>>> = known;
     while !handle.is_finished() {
         // One packet to each, then the next round at its absolute time; sockets are spread over the round.
@@ -98,7 +98,7 @@ fn main() {
     let (mut cpu_us, mut lag_us_max, mut drops) = (0, 0, 0);
     for row in written {
         if let Row::Generator(row) = row
-            && row.worker.is_some()
+            && row.thread.is_some()
         {
             cpu_us += row.cpu_us;
             lag_us_max = lag_us_max.max(row.lag_p99_us);

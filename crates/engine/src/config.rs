@@ -48,7 +48,7 @@ pub struct Join {
 
 /// Somebody who is called to a run that goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Visit {
+pub struct NewParticipant {
     /// Of which cohort.
     pub cohort: CohortId,
     /// As [`Join::place`].
@@ -60,12 +60,12 @@ pub struct Visit {
 }
 
 /// Makes the participants of a run, so that the engine need not know how protocols are configured.
-pub trait Casting: Send + Sync {
-    /// The participant of `join`. Called on the worker thread that will own it, shortly before its join.
+pub trait ParticipantFactory: Send + Sync {
+    /// The participant of `join`. Called on the thread that will own it, shortly before its join.
     fn participant(&self, join: &Join) -> Box<dyn Participant>;
 }
 
-impl<F> Casting for F
+impl<F> ParticipantFactory for F
 where
     F: Fn(&Join) -> Box<dyn Participant> + Send + Sync,
 {
@@ -114,7 +114,7 @@ impl Default for Guards {
     }
 }
 
-/// Everything a run needs besides its [`Casting`].
+/// Everything a run needs besides its [`ParticipantFactory`].
 #[derive(Clone)]
 pub struct RunConfig {
     /// The joins, in order of time.
@@ -123,8 +123,8 @@ pub struct RunConfig {
     pub ends_at: RunTime,
     /// How many cohorts there are.
     pub cohorts: u16,
-    /// Worker threads; `None`: by the crowd's size and the cores of the machine.
-    pub workers: Option<usize>,
+    /// Threads; `None`: by the crowd's size and the cores of the machine.
+    pub threads: Option<usize>,
     /// How long received datagrams are left to gather in socket buffers, 1–10 ms. Participants that have no media yet
     /// are served at once.
     pub tick: Duration,
@@ -145,7 +145,7 @@ pub struct RunConfig {
     pub receive_buffer_bytes: usize,
     /// Response bodies beyond this are an error, bytes.
     pub body_bytes_max: usize,
-    /// How many of the worst participants [`crate::Live`] shows.
+    /// How many of the worst participants [`crate::LiveSnapshot`] shows.
     pub live_participants: usize,
     /// When the run ends itself.
     pub guards: Guards,
@@ -153,7 +153,7 @@ pub struct RunConfig {
     pub bad_if: BadIf,
     /// How many participants may yet be called beside [`Self::joins`]. Such a run lasts until `ends_at` or until it is
     /// stopped, even when nobody is there.
-    pub called_max: u32,
+    pub added_participants_max: u32,
     /// Where the frames of tapped participants go.
     pub tap: Option<Arc<Tap>>,
 }
@@ -167,7 +167,7 @@ impl RunConfig {
             joins,
             ends_at,
             cohorts,
-            workers: None,
+            threads: None,
             tick: Duration::from_millis(5),
             tls: TlsOptions::default(),
             reach,
@@ -181,7 +181,7 @@ impl RunConfig {
             live_participants: 10,
             guards: Guards::default(),
             bad_if: BadIf::default(),
-            called_max: 0,
+            added_participants_max: 0,
             tap: None,
         }
     }

@@ -8,7 +8,7 @@ use throng_observation::run::Ending;
 
 use crate::crowd::Crowd;
 
-/// Wakes a worker out of its wait.
+/// Wakes a thread out of its wait.
 #[derive(Debug)]
 pub(crate) struct Waker {
     event: OwnedFd,
@@ -25,7 +25,7 @@ impl Waker {
     }
 
     pub(crate) fn wake(&self) {
-        // Full means that the worker has 2^64 - 2 reasons to wake already.
+        // Full means that the thread has 2^64 - 2 reasons to wake already.
         let _ = rustix::io::write(&self.event, &1u64.to_ne_bytes());
     }
 
@@ -55,9 +55,9 @@ impl Control {
         Self { crowd: Crowd::new(planned, wakers.len()), wakers, ..Self::default() }
     }
 
-    /// Wakes a worker that has something new to do.
-    pub(crate) fn wake(&self, worker: usize) {
-        if let Some(waker) = self.wakers.get(worker) {
+    /// Wakes a thread that has something new to do.
+    pub(crate) fn wake(&self, thread: usize) {
+        if let Some(waker) = self.wakers.get(thread) {
             waker.wake();
         }
     }

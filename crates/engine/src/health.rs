@@ -15,9 +15,9 @@ pub fn limits_passed(rows: &[GeneratorRow]) -> Vec<String> {
 }
 
 fn sentence(limit: Limit, row: &GeneratorRow) -> String {
-    let who = row.worker.map_or_else(|| "the process".to_owned(), |number| format!("worker {number}"));
+    let who = row.thread.map_or_else(|| "the process".to_owned(), |number| format!("thread {number}"));
     match limit {
-        Limit::WorkerCpu => format!("{who} used {:.0} % of its core", row.cpu_us as f64 / 1e4),
+        Limit::ThreadCpu => format!("{who} used {:.0} % of its core", row.cpu_us as f64 / 1e4),
         Limit::Lag => format!("{who} was {:.1} ms late (p99)", row.lag_p99_us as f64 / 1e3),
         Limit::Steal => format!("the hypervisor took {:.1} % of the machine", row.steal_ratio * 100.0),
         Limit::ReceiveDrops => format!("{who} dropped {} received datagrams", row.socket_drops),
@@ -156,7 +156,7 @@ impl Machine {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let row = GeneratorRow {
             second,
-            worker: None,
+            thread: None,
             cpu_us: u64::try_from(cpu.saturating_sub(self.cpu).as_micros()).unwrap_or(u64::MAX),
             rss_bytes: parse_kb(&status, "VmRSS").unwrap_or(0),
             open_fds: std::fs::read_dir("/proc/self/fd").map_or(0, |entries| entries.count() as u64),
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn each_limit_is_told_by_itself() {
         let healthy =
-            GeneratorRow { worker: Some(1), cpu_us: 500_000, lag_p99_us: 900, ..GeneratorRow::default() };
+            GeneratorRow { thread: Some(1), cpu_us: 500_000, lag_p99_us: 900, ..GeneratorRow::default() };
         assert!(limits_passed(std::slice::from_ref(&healthy)).is_empty());
         for (row, word) in [
             (GeneratorRow { cpu_us: 800_000, ..healthy.clone() }, "80 %"),
@@ -234,7 +234,7 @@ mod tests {
             (GeneratorRow { socket_drops: 1, ..healthy.clone() }, "received"),
             (GeneratorRow { send_drops: 1, ..healthy.clone() }, "no room"),
             (GeneratorRow { observations_dropped: 1, ..healthy.clone() }, "observations"),
-            (GeneratorRow { worker: None, steal_ratio: 0.06, ..healthy.clone() }, "hypervisor took 6.0 %"),
+            (GeneratorRow { thread: None, steal_ratio: 0.06, ..healthy.clone() }, "hypervisor took 6.0 %"),
         ] {
             let limits = limits_passed(&[row]);
             assert!(limits.len() == 1 && limits[0].contains(word), "{limits:?}");

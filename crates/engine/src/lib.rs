@@ -1,17 +1,19 @@
 //! Gives participants sockets and the time, and collects what they see.
 //!
 //! ```text
-//! cli -> run(config, casting, rows) -> worker threads (driver, each with its signalling)  -> collector -> rows, Live
+//! cli -> run(config, factory, rows) -> threads (driver, each with its signalling)  -> collector -> rows, LiveSnapshot
 //! ```
 
 mod config;
-pub use config::{Casting, Consent, ConsentCheck, Guards, Join, Reach, RunConfig, TlsOptions, Visit};
+pub use config::{
+    Consent, ConsentCheck, Guards, Join, NewParticipant, ParticipantFactory, Reach, RunConfig, TlsOptions,
+};
 
 mod run;
 pub use run::{EngineError, RunEnd, RunHandle, run};
 
 pub mod live;
-pub use live::Live;
+pub use live::LiveSnapshot;
 
 mod memory;
 pub use memory::share_one_arena;

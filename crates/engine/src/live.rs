@@ -7,15 +7,15 @@ use throng_observation::{
     CaptureBasis, Codec, Distribution, IceState, MediaKind, Quantiles, RunTime, TrackCounters,
 };
 
-/// Seconds that [`Live::history`] keeps.
+/// Seconds that [`LiveSnapshot::history`] keeps.
 pub const HISTORY_SECONDS: usize = 120;
 
-/// Events that [`Live::events`] keeps.
+/// Events that [`LiveSnapshot::events`] keeps.
 pub const RECENT_EVENTS: usize = 20;
 
 /// What the run is doing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Stage {
+pub enum RunState {
     /// Before RunTime 0.
     #[default]
     Starting,
@@ -29,13 +29,13 @@ pub enum Stage {
 
 /// A picture of the run, made anew once a second.
 #[derive(Clone, Debug, Default)]
-pub struct Live {
+pub struct LiveSnapshot {
     /// When the picture was made.
     pub at: RunTime,
     /// When everybody is told to leave.
     pub ends_at: RunTime,
     /// What the run is doing.
-    pub stage: Stage,
+    pub state: RunState,
     /// The second that [`Self::crowd`], [`Self::video`] and [`Self::audio`] are of; `None` before the first.
     pub second: Option<i64>,
     /// The crowd.
@@ -51,7 +51,7 @@ pub struct Live {
     /// Payload bits per second of each participant who received any, over its life so far.
     pub client_bps: Option<Spread>,
     /// The last [`HISTORY_SECONDS`] seconds, oldest first.
-    pub history: VecDeque<Point>,
+    pub history: VecDeque<HistoryPoint>,
     /// The worst participants of the latest second, worst first.
     pub worst: Vec<ParticipantFigures>,
     /// How many participants failed, by the key of the reason.
@@ -135,9 +135,9 @@ pub struct KindFigures {
     /// Jitter of tracks, milliseconds.
     pub jitter_ms: Option<Quantiles>,
     /// OvenRtcTester's "delay" of tracks, milliseconds.
-    pub oven_delay_ms: Option<Quantiles>,
+    pub oven_rtc_tester_delay_ms: Option<Quantiles>,
     /// The same.
-    pub oven_delay_spread_ms: Option<Spread>,
+    pub oven_rtc_tester_delay_spread_ms: Option<Spread>,
     /// Freezes begun.
     pub freezes: u64,
     /// Frame rate of the sources (mean), frames per second.
@@ -146,7 +146,7 @@ pub struct KindFigures {
 
 /// One second in the history; video where there is video, else audio.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Point {
+pub struct HistoryPoint {
     /// Which second.
     pub second: i64,
     /// Transports up.
@@ -190,7 +190,7 @@ pub struct TrackFigures {
     /// Largest relative delay in the latest interval, milliseconds.
     pub delay_ms_max: Option<f64>,
     /// OvenRtcTester's "delay", milliseconds.
-    pub oven_delay_ms: Option<f64>,
+    pub oven_rtc_tester_delay_ms: Option<f64>,
     /// Packets received over its life.
     pub packets_received: u64,
     /// Packets lost over its life.
@@ -204,8 +204,8 @@ pub struct TrackFigures {
 pub struct GeneratorFigures {
     /// The process as a whole.
     pub process: GeneratorRow,
-    /// Each worker.
-    pub workers: Vec<GeneratorRow>,
+    /// Each thread.
+    pub threads: Vec<GeneratorRow>,
     /// Why the figures of this second are the generator's fault, if they may be; empty when it is healthy.
     pub limited: Vec<String>,
     /// Seconds so far that were limited.

@@ -9,16 +9,19 @@ use throng_observation::RunTime;
 use throng_observation::run::{Ending, ParticipantId, Row};
 
 use crate::clock::RunClock;
-use crate::collector::{Collector, Desk};
-use crate::config::{Casting, Join, RunConfig, Visit};
+use crate::collector::{Collector, CollectorConfig};
+use crate::config::{Join, NewParticipant, ParticipantFactory, RunConfig};
 use crate::consent;
 use crate::control::{Control, Waker};
-use crate::driver::{BATCHES_MAX, Duty, Hub, HubConfig, Joins, Reports, Worker, hush};
-use crate::live::Live;
+use crate::driver::{
+    BATCHES_MAX, CollectorSender, EventLoop, EventLoopConfig, IoContext, IoContextConfig, JoinQueue,
+    install_panic_hook,
+};
+use crate::live::LiveSnapshot;
 use crate::memory;
-use crate::signalling::Switchboard;
+use crate::signalling::SignallingChannels;
 use crate::sockets::{Dialler, Names, tls_config};
-use crate::tap::TapLine;
+use crate::tap::TapSender;
 
 /// Why a run could not start.
 #[derive(Debug, thiserror::Error)]
@@ -53,7 +56,7 @@ pub struct RunHandle {
     clock: RunClock,
     started_at_unix_us: i64,
     ends_at: RunTime,
-    live: Arc<Mutex<Live>>,
+    live: Arc<Mutex<LiveSnapshot>>,
     control: Arc<Control>,
     collector: Option<JoinHandle<RunEnd>>,
     threads: Vec<JoinHandle<()>>,
@@ -66,14 +69,14 @@ pub struct RunHandle {
 #[expect(clippy::needless_pass_by_value, reason = "the run keeps it: the caller gives it away")]
 pub fn run(
     mut config: RunConfig,
-    casting: Arc<dyn Casting>,
+    factory: Arc<dyn ParticipantFactory>,
     rows: SyncSender<Row>,
 ) -> Result<RunHandle, EngineError> {
     check(&config)?;
-    let workers = workers(&config);
-    memory::share_arenas(workers);
-    hush();
-    let wakers = (0..workers).map(|_| Waker::new().map(Arc::new)).collect::<Result<Vec<_>, _>>()?;
+    let threads = threads(&config);
+    memory::share_arenas(threads);
+    install_panic_hook();
+    let wakers = (0..threads).map(|_| Waker::new().map(Arc::new)).collect::<Result<Vec<_>, _>>()?;
     let planned = u32::try_from(config.joins.len()).unwrap_or(u32::MAX);
     // A day of comers and goers is some hundred thousand joins: all threads look into the same plan.
     let plan: Arc<[Join]> = std::mem::take(&mut config.joins).into();
@@ -81,7 +84,7 @@ pub fn run(
     let dialler = Arc::new(dialler(&config)?);
     let clock = RunClock { start: Instant::now() + config.lead };
     let unix = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default() + config.lead;
-    let live = Arc::new(Mutex::new(Live { ends_at: config.ends_at, ..Live::default() }));
+    let live = Arc::new(Mutex::new(LiveSnapshot { ends_at: config.ends_at, ..LiveSnapshot::default() }));
     let (seen, collected) = mpsc::sync_channel(BATCHES_MAX);
     let mut handle = RunHandle {
         clock,
@@ -92,7 +95,7 @@ pub fn run(
         collector: None,
         threads: Vec::new(),
     };
-    let collector = Collector::new(Desk {
+    let collector = Collector::new(CollectorConfig {
         clock,
         ends_at: config.ends_at,
         cohorts: config.cohorts,
@@ -108,34 +111,34 @@ pub fn run(
     for (number, waker) in wakers.into_iter().enumerate() {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(4).build()?;
-        let (switchboard, inbox) = Switchboard::new(Arc::clone(&dialler), config.body_bytes_max);
-        let hub = HubConfig {
-            worker: u16::try_from(number).unwrap_or(u16::MAX),
+        let (signalling, inbox) = SignallingChannels::new(Arc::clone(&dialler), config.body_bytes_max);
+        let io = IoContextConfig {
+            thread: u16::try_from(number).unwrap_or(u16::MAX),
             reach: Arc::clone(&config.reach),
             receive_buffer_bytes: config.receive_buffer_bytes,
             grace: config.grace,
             waker,
-            switchboard,
-            reports: Reports::new(seen.clone()),
-            tap: config.tap.clone().map(TapLine::new),
+            signalling,
+            collector: CollectorSender::new(seen.clone()),
+            tap: config.tap.clone().map(TapSender::new),
         };
-        let duty = Duty {
+        let config = EventLoopConfig {
             clock,
             tick: config.tick,
             number,
-            is_open: config.called_max > 0,
+            is_open: config.added_participants_max > 0,
             ends_at: clock.instant(config.ends_at),
-            joins: Joins::new(Arc::clone(&plan), number, workers),
-            casting: Arc::clone(&casting),
+            joins: JoinQueue::new(Arc::clone(&plan), number, threads),
+            factory: Arc::clone(&factory),
             control: Arc::clone(&control),
             inbox,
         };
-        let hub = {
+        let io = {
             let _on_it = runtime.enter();
-            Hub::new(hub)?
+            IoContext::new(io)?
         };
-        handle.threads.push(spawn(&format!("worker-{number}"), move || {
-            runtime.block_on(Worker::new(duty, hub).run());
+        handle.threads.push(spawn(&format!("engine-{number}"), move || {
+            runtime.block_on(EventLoop::new(config, io).run());
             runtime.shutdown_timeout(BLOCKED_MAX);
         })?);
     }
@@ -164,8 +167,8 @@ fn check(config: &RunConfig) -> Result<(), EngineError> {
     if config.joins.iter().any(|join| join.cohort.0 >= config.cohorts) {
         return plan("a join is of a cohort that the run does not have");
     }
-    if config.workers == Some(0) || config.workers.is_some_and(|workers| workers > 1024) {
-        return plan("there must be between 1 and 1024 workers");
+    if config.threads == Some(0) || config.threads.is_some_and(|threads| threads > 1024) {
+        return plan("there must be between 1 and 1024 threads");
     }
     if !(Duration::from_millis(1)..=Duration::from_millis(10)).contains(&config.tick) {
         return plan("the tick must be between 1 and 10 ms");
@@ -173,13 +176,13 @@ fn check(config: &RunConfig) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// A worker serves some two hundred participants before a second thread is worth its own ticks.
-const PARTICIPANTS_A_WORKER_MIN: usize = 200;
+/// A thread serves some two hundred participants before a second thread is worth its own ticks.
+const PARTICIPANTS_PER_THREAD_MIN: usize = 200;
 
-fn workers(config: &RunConfig) -> usize {
+fn threads(config: &RunConfig) -> usize {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let most = config.joins.len().saturating_add(config.called_max as usize);
-    config.workers.unwrap_or_else(|| most.div_ceil(PARTICIPANTS_A_WORKER_MIN).clamp(1, cores))
+    let most = config.joins.len().saturating_add(config.added_participants_max as usize);
+    config.threads.unwrap_or_else(|| most.div_ceil(PARTICIPANTS_PER_THREAD_MIN).clamp(1, cores))
 }
 
 pub(crate) fn dialler(config: &RunConfig) -> Result<Dialler, EngineError> {
@@ -229,14 +232,14 @@ impl RunHandle {
 
     /// The latest picture of the run.
     #[must_use]
-    pub fn live(&self) -> Live {
+    pub fn live(&self) -> LiveSnapshot {
         self.live.lock().map(|live| live.clone()).unwrap_or_default()
     }
 
-    /// Calls somebody to a run whose [`RunConfig::called_max`] allows it, and tells who it will be. `at` may be now or
+    /// Calls somebody to a run whose [`RunConfig::added_participants_max`] allows it, and tells who it will be. `at` may be now or
     /// soon; latencies count from it.
-    pub fn call(&self, visit: Visit) -> ParticipantId {
-        let Visit { cohort, place, at, source_ip } = visit;
+    pub fn add_participant(&self, visit: NewParticipant) -> ParticipantId {
+        let NewParticipant { cohort, place, at, source_ip } = visit;
         let join = |who| Join {
             participant: ParticipantId(who),
             cohort,
@@ -246,15 +249,15 @@ impl RunHandle {
             others_follow: false,
             source_ip,
         };
-        let (who, worker) = self.control.crowd.call(join);
-        self.control.wake(worker);
+        let (who, thread) = self.control.crowd.call(join);
+        self.control.wake(thread);
         ParticipantId(who)
     }
 
     /// Tells somebody to leave. From this moment on it is nobody who should be served.
-    pub fn dismiss(&self, participant: ParticipantId) {
-        let worker = self.control.crowd.dismiss(participant.0);
-        self.control.wake(worker);
+    pub fn remove_participant(&self, participant: ParticipantId) {
+        let thread = self.control.crowd.dismiss(participant.0);
+        self.control.wake(thread);
     }
 
     /// Ends the run early in an orderly way: no more joins, everybody leaves.

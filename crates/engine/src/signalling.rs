@@ -1,7 +1,7 @@
-//! WebSockets, streams and fetches of a worker's participants, on the worker's own thread.
+//! WebSockets, streams and fetches of a thread's participants, on the thread's own thread.
 //!
-//! The worker asks by a call; each open channel is a task with a bounded queue of its own; what happens comes back into
-//! the worker's inbox. Tasks run while the worker waits, so that a message passes from socket to participant and back
+//! The thread asks by a call; each open channel is a task with a bounded queue of its own; what happens comes back into
+//! the thread's inbox. Tasks run while the thread waits, so that a message passes from socket to participant and back
 //! without waking another thread: those wake-ups were most of what a join cost the kernel.
 
 use std::collections::HashMap;
@@ -25,21 +25,21 @@ use crate::sockets::{Dialler, Host, Pipe, websocket};
 /// Messages that wait for a server that does not read; beyond it the channel is given up.
 const CHANNEL_QUEUE: usize = 256;
 
-/// Events under way to one worker; servers wait (TCP) while it is full.
+/// Events under way to one thread; servers wait (TCP) while it is full.
 const INBOX: usize = 4096;
 
 /// How long a closed channel may take to send what it still has.
 const GOODBYE: Duration = Duration::from_secs(2);
 
-/// What a worker asks for.
+/// What a thread asks for.
 #[derive(Debug)]
-pub(crate) enum Want {
+pub(crate) enum SignallingCommand {
     Open(Channel, Box<Open>),
     Send(Channel, Outgoing),
     Close(Channel),
     Fetch(FetchId, Box<Request>),
     /// The participant is gone; its channels close.
-    Gone,
+    CloseAll,
 }
 
 #[derive(Debug)]
@@ -57,15 +57,15 @@ impl Outgoing {
     }
 }
 
-/// What a worker is told.
+/// What a thread is told.
 #[derive(Debug)]
-pub(crate) struct Told {
-    pub(crate) seat: u32,
-    pub(crate) what: Tidings,
+pub(crate) struct SlotEvent {
+    pub(crate) slot: u32,
+    pub(crate) what: SignallingEvent,
 }
 
 #[derive(Debug)]
-pub(crate) enum Tidings {
+pub(crate) enum SignallingEvent {
     Opened(Channel, Box<Opening>),
     Message(Channel, Message),
     Bytes(Channel, Vec<u8>),
@@ -76,23 +76,23 @@ pub(crate) enum Tidings {
 /// The way back to a participant.
 #[derive(Clone)]
 struct Back {
-    inbox: mpsc::Sender<Told>,
-    seat: u32,
+    inbox: mpsc::Sender<SlotEvent>,
+    slot: u32,
 }
 
 impl Back {
-    async fn tell(&self, what: Tidings) {
-        // A worker that is gone needs no answer.
-        let _ = self.inbox.send(Told { seat: self.seat, what }).await;
+    async fn tell(&self, what: SignallingEvent) {
+        // A thread that is gone needs no answer.
+        let _ = self.inbox.send(SlotEvent { slot: self.slot, what }).await;
     }
 }
 
-/// Carries the signalling of one worker's participants.
-pub(crate) struct Switchboard {
+/// Carries the signalling of one thread's participants.
+pub(crate) struct SignallingChannels {
     dialler: Arc<Dialler>,
     body_bytes_max: usize,
-    inbox: mpsc::Sender<Told>,
-    seats: HashMap<u32, Lines>,
+    inbox: mpsc::Sender<SlotEvent>,
+    slots: HashMap<u32, Lines>,
 }
 
 /// The lines of one participant.
@@ -102,66 +102,66 @@ struct Lines {
     pool: Pool,
 }
 
-impl Switchboard {
-    /// A switchboard, and the inbox in which its worker finds what happened.
-    pub(crate) fn new(dialler: Arc<Dialler>, body_bytes_max: usize) -> (Self, mpsc::Receiver<Told>) {
+impl SignallingChannels {
+    /// A signalling, and the inbox in which its thread finds what happened.
+    pub(crate) fn new(dialler: Arc<Dialler>, body_bytes_max: usize) -> (Self, mpsc::Receiver<SlotEvent>) {
         let (inbox, told) = mpsc::channel(INBOX);
-        (Self { dialler, body_bytes_max, inbox, seats: HashMap::new() }, told)
+        (Self { dialler, body_bytes_max, inbox, slots: HashMap::new() }, told)
     }
 
-    /// Does what participant `seat`, which was dealt the local address `source`, asks for. To be called on a runtime.
-    pub(crate) fn ask(&mut self, seat: u32, source: Option<IpAddr>, want: Want) {
+    /// Does what participant `slot`, which was dealt the local address `source`, asks for. To be called on a runtime.
+    pub(crate) fn ask(&mut self, slot: u32, source: Option<IpAddr>, want: SignallingCommand) {
         match want {
-            Want::Open(channel, open) => self.open(seat, source, channel, *open),
-            Want::Send(channel, outgoing) => self.send(seat, channel, outgoing),
-            Want::Close(channel) => {
-                if let Some(lines) = self.seats.get_mut(&seat) {
+            SignallingCommand::Open(channel, open) => self.open(slot, source, channel, *open),
+            SignallingCommand::Send(channel, outgoing) => self.send(slot, channel, outgoing),
+            SignallingCommand::Close(channel) => {
+                if let Some(lines) = self.slots.get_mut(&slot) {
                     lines.channels.retain(|(open, _)| *open != channel);
                 }
             }
-            Want::Fetch(id, request) => self.fetch(seat, source, id, *request),
-            Want::Gone => {
-                self.seats.remove(&seat);
+            SignallingCommand::Fetch(id, request) => self.fetch(slot, source, id, *request),
+            SignallingCommand::CloseAll => {
+                self.slots.remove(&slot);
             }
         }
     }
 
-    fn back(&self, seat: u32) -> Back {
-        Back { inbox: self.inbox.clone(), seat }
+    fn back(&self, slot: u32) -> Back {
+        Back { inbox: self.inbox.clone(), slot }
     }
 
-    fn open(&mut self, seat: u32, source: Option<IpAddr>, channel: Channel, open: Open) {
-        let back = self.back(seat);
+    fn open(&mut self, slot: u32, source: Option<IpAddr>, channel: Channel, open: Open) {
+        let back = self.back(slot);
         let (sender, outgoing) = queue::channel(CHANNEL_QUEUE);
-        let lines = self.seats.entry(seat).or_default();
+        let lines = self.slots.entry(slot).or_default();
         lines.channels.retain(|(open, _)| *open != channel);
         lines.channels.push((channel, sender));
         let dialler = Arc::clone(&self.dialler);
         tokio::spawn(async move {
             if let Err(why) = serve_channel(&dialler, source, channel, open, outgoing, &back).await {
-                back.tell(Tidings::Closed(channel, why)).await;
+                back.tell(SignallingEvent::Closed(channel, why)).await;
             }
         });
     }
 
-    fn send(&mut self, seat: u32, channel: Channel, outgoing: Outgoing) {
-        let back = self.back(seat);
-        let Some(lines) = self.seats.get_mut(&seat) else { return };
+    fn send(&mut self, slot: u32, channel: Channel, outgoing: Outgoing) {
+        let back = self.back(slot);
+        let Some(lines) = self.slots.get_mut(&slot) else { return };
         let Some((_, sender)) = lines.channels.iter_mut().find(|(open, _)| *open == channel) else { return };
         if sender.try_send(outgoing).is_err_and(|refused| refused.is_full()) {
             lines.channels.retain(|(open, _)| *open != channel);
             let why = ChannelError::Tcp(format!("the server left {CHANNEL_QUEUE} messages unread"));
-            tokio::spawn(async move { back.tell(Tidings::Closed(channel, why)).await });
+            tokio::spawn(async move { back.tell(SignallingEvent::Closed(channel, why)).await });
         }
     }
 
-    fn fetch(&mut self, seat: u32, source: Option<IpAddr>, id: FetchId, request: Request) {
-        let back = self.back(seat);
-        let pool = self.seats.entry(seat).or_default().pool.clone();
+    fn fetch(&mut self, slot: u32, source: Option<IpAddr>, id: FetchId, request: Request) {
+        let back = self.back(slot);
+        let pool = self.slots.entry(slot).or_default().pool.clone();
         let (dialler, body_bytes_max) = (Arc::clone(&self.dialler), self.body_bytes_max);
         tokio::spawn(async move {
             let result = fetch(&dialler, &pool, source, request, body_bytes_max).await;
-            back.tell(Tidings::Fetched(id, Box::new(result))).await;
+            back.tell(SignallingEvent::Fetched(id, Box::new(result))).await;
         });
     }
 }
@@ -180,7 +180,7 @@ async fn serve_channel(
             // Opening needs several times the memory that carrying does, and a task keeps room for the most it ever needs.
             let (mut socket, opening) =
                 Box::pin(websocket::open(dialler, source, &url, &protocols, &headers)).await?;
-            back.tell(Tidings::Opened(channel, Box::new(opening))).await;
+            back.tell(SignallingEvent::Opened(channel, Box::new(opening))).await;
             carry_messages(&mut socket, channel, outgoing, back).await
         }
         Open::Stream { to, tls } => {
@@ -188,10 +188,10 @@ async fn serve_channel(
             let tls = name.as_ref().map(|name| (&dialler.tls, name));
             let host = Host::Ip(to.ip());
             let (pipe, opening) = Box::pin(dialler.dial(source, &host, to.port(), tls)).await?;
-            back.tell(Tidings::Opened(channel, Box::new(opening))).await;
+            back.tell(SignallingEvent::Opened(channel, Box::new(opening))).await;
             carry_bytes(pipe, channel, outgoing, back).await
         }
-        // Workers own datagram sockets; one that asks here has a fault that its participant should hear of.
+        // Threads own datagram sockets; one that asks here has a fault that its participant should hear of.
         Open::Datagrams { .. } => Err(ChannelError::Generator("datagrams are not signalling".into())),
     }
 }
@@ -204,7 +204,7 @@ async fn carry_messages(
 ) -> Result<(), ChannelError> {
     loop {
         tokio::select! {
-            message = socket.receive() => back.tell(Tidings::Message(channel, message?)).await,
+            message = socket.receive() => back.tell(SignallingEvent::Message(channel, message?)).await,
             first = outgoing.next() => {
                 let Some(first) = first else {
                     let _ = tokio::time::timeout(GOODBYE, socket.close()).await;
@@ -236,7 +236,7 @@ async fn carry_bytes(
                 0 => return Err(ChannelError::ClosedByPeer(None)),
                 read => {
                     let bytes = buffer.get(..read).unwrap_or_default().to_vec();
-                    back.tell(Tidings::Bytes(channel, bytes)).await;
+                    back.tell(SignallingEvent::Bytes(channel, bytes)).await;
                 }
             },
             wanted = outgoing.next() => match wanted {

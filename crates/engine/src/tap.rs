@@ -53,10 +53,10 @@ pub struct TapCounts {
     pub too_large: u64,
     /// Lost: whoever took them had gone.
     pub reader_gone: u64,
-    /// Lost: their workers found all producer places of the ring taken.
-    pub no_place: u64,
-    /// How many such workers there were.
-    pub workers_without_place: u32,
+    /// Lost: their threads found all producer places of the ring taken.
+    pub no_producer_slot: u64,
+    /// How many such threads there were.
+    pub threads_without_slot: u32,
     /// Lost frames by track, with what they are coded with.
     pub lost: BTreeMap<(ParticipantId, TrackId), (Codec, u64)>,
 }
@@ -65,7 +65,7 @@ impl TapCounts {
     /// Lost for any reason.
     #[must_use]
     pub fn lost_frames(&self) -> u64 {
-        self.no_room + self.too_large + self.reader_gone + self.no_place
+        self.no_room + self.too_large + self.reader_gone + self.no_producer_slot
     }
 
     fn add(&mut self, other: &Self) {
@@ -73,8 +73,8 @@ impl TapCounts {
         self.no_room += other.no_room;
         self.too_large += other.too_large;
         self.reader_gone += other.reader_gone;
-        self.no_place += other.no_place;
-        self.workers_without_place += other.workers_without_place;
+        self.no_producer_slot += other.no_producer_slot;
+        self.threads_without_slot += other.threads_without_slot;
         for (track, (codec, frames)) in &other.lost {
             self.lost.entry(*track).or_insert((*codec, 0)).1 += frames;
         }
@@ -86,7 +86,7 @@ impl TapCounts {
 pub struct Tap {
     current: Mutex<Option<Producer>>,
     counts: Mutex<TapCounts>,
-    /// Counts who came, so that workers see a new one without the lock.
+    /// Counts who came, so that threads see a new one without the lock.
     epoch: AtomicU32,
 }
 
@@ -125,7 +125,7 @@ impl Tap {
         self.lock().as_ref().is_some_and(Producer::has_consumer)
     }
 
-    /// What became of the frames of workers that have ended.
+    /// What became of the frames of threads that have ended.
     #[must_use]
     pub fn counts(&self) -> TapCounts {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -161,17 +161,17 @@ fn bind(folder: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// A worker's own way into the tap. Counts for itself, and adds that up when it ends.
+/// A thread's own way into the tap. Counts for itself, and adds that up when it ends.
 #[derive(Debug)]
-pub(crate) struct TapLine {
+pub(crate) struct TapSender {
     tap: Arc<Tap>,
     epoch: u32,
-    state: LineState,
+    state: TapSenderState,
     counts: TapCounts,
 }
 
 #[derive(Debug)]
-enum LineState {
+enum TapSenderState {
     /// Nobody came for frames yet.
     Nobody,
     Open(Producer),
@@ -181,9 +181,9 @@ enum LineState {
     NoPlace,
 }
 
-impl TapLine {
+impl TapSender {
     pub(crate) fn new(tap: Arc<Tap>) -> Self {
-        Self { tap, epoch: 0, state: LineState::Nobody, counts: TapCounts::default() }
+        Self { tap, epoch: 0, state: TapSenderState::Nobody, counts: TapCounts::default() }
     }
 
     /// Hands a frame of participant `who` over, if somebody takes it and there is room.
@@ -194,16 +194,16 @@ impl TapLine {
             self.state = self.open();
         }
         let reason = match &mut self.state {
-            LineState::Nobody => return,
-            LineState::Gone => Some(&mut self.counts.reader_gone),
-            LineState::NoPlace => Some(&mut self.counts.no_place),
-            LineState::Open(producer) => match producer.send(&frame.bytes, &info(who, frame)) {
+            TapSenderState::Nobody => return,
+            TapSenderState::Gone => Some(&mut self.counts.reader_gone),
+            TapSenderState::NoPlace => Some(&mut self.counts.no_producer_slot),
+            TapSenderState::Open(producer) => match producer.send(&frame.bytes, &info(who, frame)) {
                 Ok(true) => None,
                 Ok(false) => Some(&mut self.counts.no_room),
                 Err(RingError::FrameTooLarge { .. }) => Some(&mut self.counts.too_large),
                 // Any other error means that the taker has gone.
                 Err(_) => {
-                    self.state = LineState::Gone;
+                    self.state = TapSenderState::Gone;
                     Some(&mut self.counts.reader_gone)
                 }
             },
@@ -216,21 +216,21 @@ impl TapLine {
         }
     }
 
-    /// A handle of this worker's own on the ring of whoever came last.
-    fn open(&mut self) -> LineState {
-        match self.tap.lock().as_ref().map(Producer::another) {
-            None => LineState::Nobody,
-            Some(Ok(producer)) => LineState::Open(producer),
+    /// A handle of this thread's own on the ring of whoever came last.
+    fn open(&mut self) -> TapSenderState {
+        match self.tap.lock().as_ref().map(Producer::try_clone) {
+            None => TapSenderState::Nobody,
+            Some(Ok(producer)) => TapSenderState::Open(producer),
             Some(Err(error)) => {
-                tracing::warn!("frames of this worker's tapped participants are lost: {error}");
-                self.counts.workers_without_place += 1;
-                LineState::NoPlace
+                tracing::warn!("frames of this thread's tapped participants are lost: {error}");
+                self.counts.threads_without_slot += 1;
+                TapSenderState::NoPlace
             }
         }
     }
 }
 
-impl Drop for TapLine {
+impl Drop for TapSender {
     fn drop(&mut self) {
         self.tap.counts.lock().unwrap_or_else(PoisonError::into_inner).add(&self.counts);
     }
@@ -295,7 +295,7 @@ mod tests {
         until(|| !deep.join(TAP_SOCKET).exists());
 
         let tap = Tap::listen(folder.path()).unwrap();
-        let mut line = TapLine::new(Arc::clone(&tap));
+        let mut line = TapSender::new(Arc::clone(&tap));
         line.hand_over(0, &frame(0, true));
         assert!(!tap.is_attached(), "nobody takes it, and that is no error");
 
@@ -313,7 +313,7 @@ mod tests {
                 (7 << 12 | 3, taken, taken + 1)
             );
             assert_eq!(
-                throng_observation::of_tap_kind(got.info.kind),
+                throng_observation::from_tap_kind(got.info.kind),
                 (Codec::Vp8, Some(CaptureBasis::Mark))
             );
             consumer.release(got.id).unwrap();
@@ -339,7 +339,7 @@ mod tests {
     fn what_is_not_handed_over_is_counted_by_reason_and_track() {
         let folder = tempfile::tempdir().unwrap();
         let tap = Tap::listen(folder.path()).unwrap();
-        let mut line = TapLine::new(Arc::clone(&tap));
+        let mut line = TapSender::new(Arc::clone(&tap));
         line.hand_over(7, &frame(0, true));
         let consumer = attach(folder.path(), &RingOptions::with_size(65_536, 8));
         until(|| tap.is_attached());
@@ -349,7 +349,7 @@ mod tests {
         drop(consumer);
         // The ring looks for its consumer once in so many drops.
         (0..100).for_each(|number| line.hand_over(8, &frame(number, true)));
-        assert_eq!(tap.counts(), TapCounts::default(), "a worker tells at its end");
+        assert_eq!(tap.counts(), TapCounts::default(), "a thread tells at its end");
         drop(line);
         let counts = tap.counts();
         assert_eq!((counts.offered, counts.lost_frames(), counts.too_large), (111, 104, 1), "{counts:?}");
@@ -359,18 +359,22 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_finds_the_ring_s_places_taken_is_counted() {
+    fn a_thread_that_finds_the_ring_s_places_taken_is_counted() {
         let folder = tempfile::tempdir().unwrap();
         let tap = Tap::listen(folder.path()).unwrap();
         let _consumer = attach(folder.path(), &RingOptions::with_size(1 << 20, 256));
         until(|| tap.is_attached());
         // The tap itself has one of the 32.
-        let mut lines: Vec<_> = (0..33).map(|_| TapLine::new(Arc::clone(&tap))).collect();
+        let mut lines: Vec<_> = (0..33).map(|_| TapSender::new(Arc::clone(&tap))).collect();
         for line in &mut lines {
             (0..2).for_each(|number| line.hand_over(1, &frame(number, true)));
         }
         drop(lines);
         let counts = tap.counts();
-        assert_eq!((counts.workers_without_place, counts.no_place, counts.offered), (2, 4, 66), "{counts:?}");
+        assert_eq!(
+            (counts.threads_without_slot, counts.no_producer_slot, counts.offered),
+            (2, 4, 66),
+            "{counts:?}"
+        );
     }
 }

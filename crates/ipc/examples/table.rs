@@ -5,13 +5,13 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use throng_ipc::{Assumptions, FrameSize, Launcher, Plan, Reading, Transport, Workload, measure, play_role};
+use throng_ipc::{Assumptions, FrameSize, Launcher, Plan, ReadMode, Transport, Workload, measure, run_role};
 
 #[expect(clippy::print_stdout, reason = "it prints its result")]
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1).peekable();
     if arguments.next_if(|argument| argument == "role").is_some() {
-        return if play_role() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+        return if run_role() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
     let frame = arguments.next().unwrap_or_else(|| "1920x1080:i420".into());
     let Ok(frame) = FrameSize::parse(&frame) else { return ExitCode::from(2) };
@@ -25,7 +25,7 @@ fn main() -> ExitCode {
     let plan = Plan {
         transports: Transport::ALL.into_iter().filter(is_wanted).collect(),
         workload: Workload { sizes: frame.into(), fps, producers: 1 },
-        reading: Reading::Edges,
+        reading: ReadMode::Edges,
         duration: Duration::from_secs_f64(seconds),
         rounds,
         inspect: true,

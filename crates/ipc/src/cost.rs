@@ -11,7 +11,7 @@ pub(crate) fn cores_per_stream(cpu_s_per_gb: f64, frame_bytes: f64, assumed: &As
 }
 
 /// What all streams cost a year.
-pub(crate) fn a_year(cores_per_stream: f64, assumed: &Assumptions) -> f64 {
+pub(crate) fn per_year(cores_per_stream: f64, assumed: &Assumptions) -> f64 {
     cores_per_stream * f64::from(assumed.streams) * HOURS * assumed.price_core_hour
 }
 
@@ -87,7 +87,7 @@ mod tests {
         // 1080p30 I420 is 93.312 MB/s; at 1 CPU second per GB that is 0.093312 cores, of 438 a year each.
         let cores = cores_per_stream(1.0, 3_110_400.0, &assumed);
         assert!((cores - 0.093_312).abs() < 1e-12);
-        assert!((a_year(cores, &assumed) - 40_870.656).abs() < 1e-6);
+        assert!((per_year(cores, &assumed) - 40_870.656).abs() < 1e-6);
         assert_eq!(
             formula(3_110_400.0, &assumed),
             "a year = CPU s/GB x 0.093 GB/s a stream (3,110,400 B x 30 fps) x 1,000 streams x 8760 h x 0.05 a core-hour"

@@ -2,21 +2,21 @@
 //! frame sizes: each transport there is, between real processes, in CPU, latency, system calls and money a year.
 //!
 //! [`Plan`] says what to measure; [`measure`] starts the processes through a [`Launcher`], one transport after the
-//! other, and gives an [`IpcReport`]; a started process calls [`play_role`].
+//! other, and gives an [`IpcReport`]; a started process calls [`run_role`].
 
 mod workload;
 pub use workload::{FRAME_BYTES_MAX, FRAME_BYTES_MIN, FrameSize, FrameSizes, Workload, WorkloadError};
 
-mod mark;
+mod frame;
 
 mod transport;
 pub use transport::{Transport, TransportError};
 
 mod role;
-pub use role::play_role;
+pub use role::run_role;
 
 mod plan;
-pub use plan::{Launcher, Plan, Reading};
+pub use plan::{Launcher, Plan, ReadMode};
 
 mod harness;
 pub use harness::measure;
@@ -26,8 +26,8 @@ pub use result::{
     Assumptions, IPC_VERSION, IpcReport, Latency, Measured, Outcome, Row, SystemCalls, json_schema,
 };
 
-mod spent;
-pub use spent::{FunctionShare, TimeSpent};
+mod cpu_profile;
+pub use cpu_profile::{CpuProfile, FunctionShare};
 
 mod cost;
 

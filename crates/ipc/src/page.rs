@@ -34,7 +34,7 @@ impl IpcReport {
         }));
         let streams = grouped(f64::from(self.assumptions.streams));
         body.push_str(&self.chart(&format!("What {streams} streams cost a year"), 2, |figures| {
-            (figures.cost_a_year, money(figures.cost_a_year))
+            (figures.cost_per_year, money(figures.cost_per_year))
         }));
         body.push_str(&self.chart("Throughput", 3, |figures| {
             (figures.bytes_per_second, byte_rate(figures.bytes_per_second))
@@ -75,7 +75,7 @@ impl IpcReport {
                     name: row.name.clone(),
                     value,
                     text,
-                    colour: if row.transport.is_floor() { 6 } else { colour },
+                    colour: if row.transport.is_baseline() { 6 } else { colour },
                 }
             })
             .collect();

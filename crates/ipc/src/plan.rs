@@ -12,7 +12,7 @@ use crate::{Assumptions, Transport, Workload};
 /// What the consumer does with a frame that it was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Reading {
+pub enum ReadMode {
     /// Checks the marks at both edges and leaves the payload alone: the cost of the passing itself.
     Edges,
     /// Reads every byte once and holds it against what was sent, as an encoder reads a picture.
@@ -27,7 +27,7 @@ pub struct Plan {
     /// What is passed.
     pub workload: Workload,
     /// What the consumer does with it.
-    pub reading: Reading,
+    pub reading: ReadMode,
     /// How long each transport is measured in each round, after its warm-up.
     pub duration: Duration,
     /// How often all of them are measured, one after the other; a row is the median of its rounds.
@@ -46,6 +46,6 @@ pub struct Plan {
 pub struct Launcher {
     /// The program, usually the running one.
     pub program: PathBuf,
-    /// Arguments that lead it to [`play_role`](crate::play_role).
+    /// Arguments that lead it to [`run_role`](crate::run_role).
     pub arguments: Vec<OsString>,
 }

@@ -2,10 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use throng_observation::foreign;
+use throng_observation::untrusted;
 
 use crate::role::{LatencyNs, SideReport};
-use crate::{Plan, Reading, TimeSpent, Transport, cost};
+use crate::{CpuProfile, Plan, ReadMode, Transport, cost};
 
 /// The version of `ipc.json`'s shape. Keys are only ever added within a version.
 pub const IPC_VERSION: u32 = 1;
@@ -24,7 +24,7 @@ pub struct IpcReport {
     /// Where it was measured.
     pub machine: Machine,
     /// What was passed.
-    pub workload: Passed,
+    pub workload: WorkloadSummary,
     /// What the money is counted with.
     pub assumptions: Assumptions,
     /// One row a transport.
@@ -46,7 +46,7 @@ pub struct Machine {
 
 /// The workload, in figures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Passed {
+pub struct WorkloadSummary {
     /// Mean size of a frame, bytes.
     pub frame_bytes_mean: f64,
     /// Largest frame, bytes.
@@ -58,7 +58,7 @@ pub struct Passed {
     /// Processes that send to the one that receives.
     pub producers: u8,
     /// What the consumer does with a frame.
-    pub reading: Reading,
+    pub reading: ReadMode,
     /// How long each transport was measured in each round, seconds.
     pub duration_s: f64,
     /// Rounds of which each row is the median.
@@ -133,17 +133,17 @@ pub struct Measured {
     /// From the time a frame was due (offered rate) or handed over (as fast as it goes) until the consumer has it.
     pub latency: Option<Latency>,
     /// How late frames were handed to the transport after they were due; `null` without an offered rate.
-    pub handed_over_late: Option<Latency>,
+    pub send_delay: Option<Latency>,
     /// Context switches of all processes for one frame.
     pub context_switches_per_frame: f64,
     /// System calls; `null` when they were not counted.
     pub system_calls: Option<SystemCalls>,
     /// Where the time went; `null` when it was not looked into.
-    pub time_spent: Option<TimeSpent>,
+    pub cpu_profile: Option<CpuProfile>,
     /// Cores that one stream keeps busy at the assumed rate.
     pub cores_per_stream: f64,
     /// What all streams cost a year, in the currency of the price.
-    pub cost_a_year: f64,
+    pub cost_per_year: f64,
 }
 
 /// Latencies, microseconds.
@@ -250,13 +250,13 @@ impl Sides {
             cpu_us_per_frame: (producer + consumer) * bytes_per_frame / 1e3,
             kernel_ratio: (split_ns > 0).then(|| system_ns as f64 / split_ns as f64),
             latency: received.latency.map(Latency::of),
-            handed_over_late: late.map(Latency::of),
+            send_delay: late.map(Latency::of),
             context_switches_per_frame: sides.all().map(|side| side.context_switches).sum::<u64>() as f64
                 / frames,
             system_calls: inspected.map(Self::system_calls),
-            time_spent: None,
+            cpu_profile: None,
             cores_per_stream,
-            cost_a_year: cost::a_year(cores_per_stream, &plan.assumptions),
+            cost_per_year: cost::per_year(cores_per_stream, &plan.assumptions),
         })
     }
 
@@ -297,7 +297,7 @@ impl IpcReport {
                 .duration_since(std::time::UNIX_EPOCH)
                 .map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(i64::MAX)),
             machine,
-            workload: Passed {
+            workload: WorkloadSummary {
                 frame_bytes_mean: workload.sizes.mean_bytes(),
                 frame_bytes_max: workload.sizes.max_bytes(),
                 sizes: workload.sizes.distinct(),
@@ -319,7 +319,7 @@ impl IpcReport {
     pub fn to_json(&self) -> String {
         let mut json = serde_json::to_string_pretty(self).unwrap_or_default();
         json.push('\n');
-        foreign::json(&json).into_owned()
+        untrusted::json(&json).into_owned()
     }
 
     /// Reads `ipc.json`.
@@ -342,7 +342,7 @@ impl IpcReport {
     pub(crate) fn passed(&self) -> impl Iterator<Item = (&Row, &Measured)> {
         self.rows
             .iter()
-            .filter(|row| !row.transport.is_floor())
+            .filter(|row| !row.transport.is_baseline())
             .filter_map(|row| Some((row, row.figures.as_ref()?)))
     }
 
@@ -368,8 +368,8 @@ impl IpcReport {
                 cost::figure(most.cpu_s_per_gb / least.cpu_s_per_gb.max(f64::MIN_POSITIVE)),
                 cheap.name,
                 cost::grouped(f64::from(self.assumptions.streams)),
-                cost::money(most.cost_a_year),
-                cost::money(least.cost_a_year),
+                cost::money(most.cost_per_year),
+                cost::money(least.cost_per_year),
             ),
             (Some((row, figures)), _) => {
                 format!("{} takes {} CPU seconds per GB", row.name, cost::figure(figures.cpu_s_per_gb))

@@ -9,7 +9,7 @@ fn plan() -> Plan {
     Plan {
         transports: vec![Transport::Memcpy, Transport::Tcp, Transport::Websocket],
         workload: Workload { sizes: FrameSize::bytes(1_000_000).unwrap().into(), fps: None, producers: 2 },
-        reading: Reading::Edges,
+        reading: ReadMode::Edges,
         duration: Duration::from_secs(1),
         rounds: 3,
         inspect: true,
@@ -50,7 +50,7 @@ fn report() -> IpcReport {
     let mut cheap = Sides::figures(&[sides(100, 100)], Some(&inspected()), &plan);
     if let Some(figures) = &mut cheap {
         figures.frames_not_sent = 12;
-        figures.time_spent = Some(TimeSpent {
+        figures.cpu_profile = Some(CpuProfile {
             samples: 500,
             copying_ratio: 0.91,
             functions: vec![crate::FunctionShare {
@@ -58,7 +58,7 @@ fn report() -> IpcReport {
                 module: "x".into(),
                 ratio: 0.5,
             }],
-            ..TimeSpent::default()
+            ..CpuProfile::default()
         });
     }
     let rows = vec![
@@ -101,7 +101,7 @@ fn figures_are_of_all_processes_and_of_what_each_passed() {
     close(figures.kernel_ratio.unwrap(), 0.75);
     close(figures.context_switches_per_frame, 0.03);
     close(figures.cores_per_stream, 0.4 * 0.03);
-    close(figures.cost_a_year, 0.012 * 1000.0 * 8760.0 * 0.05);
+    close(figures.cost_per_year, 0.012 * 1000.0 * 8760.0 * 0.05);
     let calls = figures.system_calls.unwrap();
     assert_eq!((calls.per_frame_producer, calls.per_frame_consumer), (Some(2.0), Some(3.0)));
     assert_eq!(calls.per_frame(), Some(5.0));

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::cost::{self, byte_rate, duration_us, figure, grouped, money};
-use crate::{IpcReport, Measured, Outcome, Reading, Row, TimeSpent};
+use crate::{CpuProfile, IpcReport, Measured, Outcome, ReadMode, Row};
 
 /// What stands where there is no figure.
 const NONE: &str = "-";
@@ -85,8 +85,8 @@ impl IpcReport {
             producers => format!("{producers} producers"),
         };
         let reading = match passed.reading {
-            Reading::Edges => "payload checked at its edges and left alone",
-            Reading::All => "every byte read once and checked",
+            ReadMode::Edges => "payload checked at its edges and left alone",
+            ReadMode::All => "every byte read once and checked",
         };
         let rounds = match passed.rounds {
             1 => String::new(),
@@ -112,14 +112,14 @@ impl IpcReport {
         let latency = |value: fn(&crate::Latency) -> f64| {
             figures.latency.as_ref().map_or_else(|| NONE.into(), |latency| duration_us(value(latency)))
         };
-        let is_floor = row.transport.is_floor();
-        let sides = if is_floor {
+        let is_baseline = row.transport.is_baseline();
+        let sides = if is_baseline {
             NONE.into()
         } else {
             format!("{} + {}", figure(figures.cpu_s_per_gb_producer), figure(figures.cpu_s_per_gb_consumer))
         };
-        let spent = |ratio: fn(&TimeSpent) -> f64| {
-            let sampled = figures.time_spent.as_ref().filter(|spent| spent.samples > 0);
+        let spent = |ratio: fn(&CpuProfile) -> f64| {
+            let sampled = figures.cpu_profile.as_ref().filter(|spent| spent.samples > 0);
             sampled.map_or_else(|| NONE.into(), |spent| format!("{:.0} %", ratio(spent) * 100.0))
         };
         let calls = figures.system_calls.as_ref().and_then(crate::SystemCalls::per_frame);
@@ -135,14 +135,14 @@ impl IpcReport {
             calls.map_or_else(|| NONE.into(), figure),
             spent(|spent| spent.copying_ratio),
             spent(|spent| spent.masking_ratio),
-            if is_floor { NONE.into() } else { money(figures.cost_a_year) },
+            if is_baseline { NONE.into() } else { money(figures.cost_per_year) },
         ]
     }
 
     /// For each transport that was looked into: the functions its processes were in most.
     pub(crate) fn spent(&self) -> impl Iterator<Item = (&str, String)> {
         self.rows.iter().filter_map(|row| {
-            let spent = row.figures.as_ref()?.time_spent.as_ref().filter(|spent| spent.samples > 0)?;
+            let spent = row.figures.as_ref()?.cpu_profile.as_ref().filter(|spent| spent.samples > 0)?;
             let functions = spent.functions.iter().take(FUNCTIONS);
             let functions: Vec<_> =
                 functions.map(|f| format!("{:.0} % {}", f.ratio * 100.0, short(&f.function))).collect();
@@ -176,7 +176,7 @@ impl IpcReport {
         if let Some(missing) = missing {
             remarks.push(format!("System calls were not counted: {missing}."));
         }
-        let missing = self.passed().find_map(|(_, figures)| figures.time_spent.as_ref()?.missing.as_ref());
+        let missing = self.passed().find_map(|(_, figures)| figures.cpu_profile.as_ref()?.missing.as_ref());
         if let Some(missing) = missing {
             remarks.push(format!("Where the time goes is not known in full: {missing}."));
         }
@@ -186,7 +186,7 @@ impl IpcReport {
 
     /// When the producer woke late, that is part of every latency: it is said, not left to be found.
     fn late_producer(&self) -> Option<String> {
-        let late = |figures: &Measured| Some(figures.handed_over_late?.us_p99);
+        let late = |figures: &Measured| Some(figures.send_delay?.us_p99);
         let (row, us) = self
             .passed()
             .filter_map(|(row, figures)| Some((row, late(figures)?)))
@@ -240,7 +240,7 @@ mod tests {
     fn names_of_functions_are_short_and_tell_whose_they_are() {
         for (function, name) in [
             ("__memcpy_avx512_unaligned_erms", "__memcpy_avx512_unaligned_erms"),
-            ("throng_ipc::mark::fill", "mark::fill"),
+            ("throng_ipc::frame::fill", "frame::fill"),
             ("core::ptr::swap<&mut [u8]>", "ptr::swap"),
             (
                 "<throng_ipc::transport::websocket::Server as throng_ipc::transport::Receiver>::receive",

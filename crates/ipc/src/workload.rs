@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize};
 
-use crate::mark::{HEAD_BYTES, TAIL_BYTES};
+use crate::frame::{HEAD_BYTES, TAIL_BYTES};
 
 /// The smallest frame: the marks at its edges must fit.
 pub const FRAME_BYTES_MIN: u32 = (HEAD_BYTES + TAIL_BYTES) as u32;

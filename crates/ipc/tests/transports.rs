@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use throng_ipc::{
-    Assumptions, FrameSize, FrameSizes, IpcReport, Launcher, Outcome, Plan, Reading, Transport, Workload,
+    Assumptions, FrameSize, FrameSizes, IpcReport, Launcher, Outcome, Plan, ReadMode, Transport, Workload,
     measure,
 };
 
@@ -12,7 +12,7 @@ fn plan(transports: Vec<Transport>, sizes: FrameSizes) -> Plan {
     Plan {
         transports,
         workload: Workload { sizes, fps: None, producers: 1 },
-        reading: Reading::All,
+        reading: ReadMode::All,
         duration: Duration::from_millis(100),
         rounds: 1,
         inspect: false,
@@ -66,7 +66,7 @@ fn system_calls_are_counted_or_the_missing_right_is_named() {
     let report = run(&plan);
     assert_all_came(&report, &plan);
     for figures in report.rows.iter().filter_map(|row| row.figures.as_ref()) {
-        let (calls, spent) = (figures.system_calls.as_ref().unwrap(), figures.time_spent.as_ref().unwrap());
+        let (calls, spent) = (figures.system_calls.as_ref().unwrap(), figures.cpu_profile.as_ref().unwrap());
         assert!(calls.per_frame().is_some() || calls.missing.is_some());
         assert!(spent.samples > 0 || spent.missing.is_some());
     }
@@ -91,7 +91,7 @@ fn three_producers_at_an_offered_rate_are_all_accounted_for() {
         // 3 producers x 50 fps x 0.4 s; whatever a busy machine kept from being sent is told.
         let due = figures.frames + figures.frames_not_sent;
         assert!((59..=61).contains(&due), "{}: {due} frames", row.name);
-        assert!(figures.latency.is_some() && figures.handed_over_late.is_some(), "{}", row.name);
+        assert!(figures.latency.is_some() && figures.send_delay.is_some(), "{}", row.name);
     }
 }
 

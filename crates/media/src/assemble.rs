@@ -9,7 +9,7 @@ use throng_observation::Codec;
 
 use crate::codec::PayloadFacts;
 use crate::depacketise;
-use crate::quality::Captured;
+use crate::quality::CaptureTime;
 
 /// Packets that may wait; some seconds of a usual stream.
 const PACKETS_MAX: usize = 2_048;
@@ -32,7 +32,7 @@ pub struct MediaPacket<'a> {
     /// What its payload says.
     pub facts: PayloadFacts,
     /// When its frame was captured, if it says so.
-    pub captured: Option<Captured>,
+    pub captured: Option<CaptureTime>,
     /// The payload, padding stripped.
     pub payload: &'a [u8],
 }
@@ -49,7 +49,7 @@ pub struct AssembledFrame {
     /// When its last packet arrived.
     pub arrived_at: Instant,
     /// When it was captured, if a packet of it says so.
-    pub captured: Option<Captured>,
+    pub captured: Option<CaptureTime>,
     /// The coded frame: see [`depacketise::frame`].
     pub bytes: Vec<u8>,
 }
@@ -61,7 +61,7 @@ struct Waiting {
     marker: bool,
     starts_frame: bool,
     key_frame: bool,
-    captured: Option<Captured>,
+    captured: Option<CaptureTime>,
     payload: Vec<u8>,
 }
 

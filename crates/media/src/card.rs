@@ -152,7 +152,7 @@ pub fn picture(rung: Rung, codec: Codec) -> Result<Arc<Clip>, ClipError> {
 ///
 /// # Errors
 /// As [`picture`].
-pub fn up_to(rung: Rung, codec: Codec) -> Result<Vec<Arc<Clip>>, ClipError> {
+pub fn ladder(rung: Rung, codec: Codec) -> Result<Vec<Arc<Clip>>, ClipError> {
     Rung::ALL.into_iter().filter(|lower| *lower <= rung).map(|lower| picture(lower, codec)).collect()
 }
 

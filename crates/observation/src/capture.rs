@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Distribution, Quantiles};
 
-/// Where an oddity of a sender's reports stands whose NTP time is no wall clock's, and the event that it becomes.
+/// Where a protocol anomaly of a sender's reports stands whose NTP time is no wall clock's, and the event that it becomes.
 pub const SENDER_CLOCK_PLACE: &str = "sender_clock";
-/// The event: `odd_` and the place.
-pub const SENDER_CLOCK_EVENT: &str = "odd_sender_clock";
+/// The event: `protocol_anomaly_` and the place.
+pub const SENDER_CLOCK_EVENT: &str = "protocol_anomaly_sender_clock";
 
 /// Where a capture time comes from, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -159,8 +159,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_event_of_an_oddity_is_its_place() {
-        assert_eq!(SENDER_CLOCK_EVENT, format!("odd_{SENDER_CLOCK_PLACE}"));
+    fn the_event_of_an_anomaly_is_its_place() {
+        assert_eq!(SENDER_CLOCK_EVENT, format!("protocol_anomaly_{SENDER_CLOCK_PLACE}"));
     }
 
     #[test]

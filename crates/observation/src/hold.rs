@@ -16,13 +16,13 @@ pub enum Purpose {
     /// Between a load that passed and one that failed.
     Bisect,
     /// A load again of which its holds do not yet agree, or one bad moment decided.
-    Again,
+    Retest,
     /// The failing load again, for longer: one unlucky moment must not decide.
     Confirm,
     /// The passing load again after the failing one was confirmed: it must not have passed by luck, or only early.
     Verify,
     /// A low and a high load in turns: does it depend on the load at all that seconds are bad?
-    Contrast,
+    DependenceTest,
     /// Below the limit for long: what leaks or drifts shows here.
     Soak,
 }
@@ -33,10 +33,10 @@ impl Purpose {
         Self::Baseline,
         Self::Demand,
         Self::Bisect,
-        Self::Again,
+        Self::Retest,
         Self::Confirm,
         Self::Verify,
-        Self::Contrast,
+        Self::DependenceTest,
         Self::Soak,
     ];
 
@@ -47,10 +47,10 @@ impl Purpose {
             Self::Baseline => "baseline",
             Self::Demand => "demand",
             Self::Bisect => "bisect",
-            Self::Again => "again",
+            Self::Retest => "retest",
             Self::Confirm => "confirm",
             Self::Verify => "verify",
-            Self::Contrast => "contrast",
+            Self::DependenceTest => "dependence_test",
             Self::Soak => "soak",
         }
     }
@@ -106,7 +106,7 @@ impl Goal {
 /// What a load came to for one goal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Passed {
+pub enum HoldOutcome {
     /// Not held long enough to say.
     #[default]
     Undecided,
@@ -116,7 +116,7 @@ pub enum Passed {
     No,
 }
 
-impl Passed {
+impl HoldOutcome {
     /// The word for it in tables and keys.
     #[must_use]
     pub fn key(self) -> &'static str {
@@ -161,7 +161,7 @@ pub struct HoldRow {
     /// When the first second was bad for [`Goal::Acceptable`]: its end.
     pub broke_at: Option<RunTime>,
     /// What it came to, by [`Goal`] in the order of [`Goal::ALL`].
-    pub passed: [Passed; 3],
+    pub passed: [HoldOutcome; 3],
     /// Participants × seconds that were judged.
     pub user_seconds: u64,
     /// Those of them that were bad.
@@ -177,7 +177,7 @@ pub struct HoldRow {
 impl HoldRow {
     /// What it came to for `goal`.
     #[must_use]
-    pub fn passed(&self, goal: Goal) -> Passed {
+    pub fn passed(&self, goal: Goal) -> HoldOutcome {
         self.passed[goal as usize]
     }
 

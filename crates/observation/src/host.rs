@@ -19,7 +19,7 @@ pub use family::Family;
 mod self_time;
 pub use device::{is_stacked_disk, is_upper_interface, lowest};
 pub use self_time::{Change, FamilyTime, SelfTime, SymbolTime, ThreadTime, compare};
-pub use traffic::{Explained, explained};
+pub use traffic::{AccountedTraffic, accounted_traffic};
 
 /// A watched host, numbered in the order of the scenario's `[[watch]]`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -104,8 +104,8 @@ pub enum HostEventKind {
     ProcessFound,
     /// A watched process ended; the detail says how, where that can be known.
     ProcessEnded,
-    /// Something could not be read; the detail says what, why, and the mend.
-    CannotSee,
+    /// Something could not be read; the detail says what, why, and what to do about it.
+    Unreadable,
     /// The watcher could not keep its pace and reads less often.
     RateLowered,
     /// The watcher was lost or came back.

@@ -7,8 +7,8 @@ pub use time::RunTime;
 mod distribution;
 pub use distribution::{Distribution, DistributionError, Quantiles};
 
-mod life;
-pub use life::{Failure, FailureReason, IceState, Life, Outcome, Phase};
+mod lifecycle;
+pub use lifecycle::{Failure, FailureReason, IceState, Life, Outcome, Phase};
 
 mod capture;
 pub use capture::{CaptureBasis, OneWayDelay, SENDER_CLOCK_EVENT, SENDER_CLOCK_PLACE};
@@ -16,8 +16,8 @@ pub use capture::{CaptureBasis, OneWayDelay, SENDER_CLOCK_EVENT, SENDER_CLOCK_PL
 mod track;
 pub use track::{Codec, MediaKind, TrackCounters, TrackId, TrackInterval, TrackTotals};
 
-mod folded;
-pub use folded::{FoldedKind, FoldedTracks, Sieve};
+mod aggregated;
+pub use aggregated::{AggregatedKind, AggregatedTracks, RowSelector};
 
 mod sent;
 pub use sent::{SentCounters, SentInterval};
@@ -26,18 +26,18 @@ mod experience;
 pub use experience::{BadIf, Clause, ExperienceRow};
 
 mod hold;
-pub use hold::{Goal, HoldRow, Passed, Purpose};
+pub use hold::{Goal, HoldOutcome, HoldRow, Purpose};
 
 mod layer;
 pub use layer::{Layer, LayerSwitch};
 
-mod seen;
-pub use seen::{CodedFrame, MediaPath, Observation, Refused, of_tap_kind, tap_kind};
+mod observation;
+pub use observation::{CodedFrame, MediaPath, Observation, RefusedDestination, from_tap_kind, tap_kind};
 
 pub mod canary;
-pub mod foreign;
 pub mod host;
 pub mod limits;
 pub mod pack;
 pub mod run;
 pub mod units;
+pub mod untrusted;

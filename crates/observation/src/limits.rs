@@ -3,10 +3,10 @@
 
 use crate::run::GeneratorRow;
 
-/// CPU of a worker thread, share of one core: the usual knee of a queue, where waiting passes twice the service time.
-pub const WORKER_CPU_RATIO_MAX: f64 = 0.70;
+/// CPU of a thread, share of one core: the usual knee of a queue, where waiting passes twice the service time.
+pub const THREAD_CPU_RATIO_MAX: f64 = 0.70;
 
-/// 99th percentile of how late a worker's loop comes to its deadlines, milliseconds.
+/// 99th percentile of how late a thread's loop comes to its deadlines, milliseconds.
 ///
 /// Lateness does not enter the delay figures, because the kernel stamps arrivals; it delays joins and feedback. Browsers
 /// look for packets to ask again each 20 ms (libwebrtc `NackPeriodicProcessor`), so up to there a crowd still answers as
@@ -46,8 +46,8 @@ pub const MEMORY_EVENT: &str = "generator_memory";
 /// What a second of the generator may not pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// [`WORKER_CPU_RATIO_MAX`].
-    WorkerCpu,
+    /// [`THREAD_CPU_RATIO_MAX`].
+    ThreadCpu,
     /// [`LAG_P99_MS_MAX`].
     Lag,
     /// [`STEAL_RATIO_MAX`].
@@ -64,7 +64,7 @@ pub enum Limit {
 impl Limit {
     /// All of them.
     pub const ALL: [Self; 6] = [
-        Self::WorkerCpu,
+        Self::ThreadCpu,
         Self::Lag,
         Self::Steal,
         Self::ReceiveDrops,
@@ -75,11 +75,11 @@ impl Limit {
     /// The figure that is held against it; `None` for a row that has nothing to do with it.
     #[must_use]
     pub fn figure(self, row: &GeneratorRow) -> Option<f64> {
-        let of_worker = row.worker.is_some();
+        let of_thread = row.thread.is_some();
         match self {
-            Self::WorkerCpu => of_worker.then_some(row.cpu_us as f64 / 1e6),
-            Self::Lag => of_worker.then_some(row.lag_p99_us as f64 / 1e3),
-            Self::Steal => (!of_worker).then_some(row.steal_ratio),
+            Self::ThreadCpu => of_thread.then_some(row.cpu_us as f64 / 1e6),
+            Self::Lag => of_thread.then_some(row.lag_p99_us as f64 / 1e3),
+            Self::Steal => (!of_thread).then_some(row.steal_ratio),
             Self::ReceiveDrops => Some(row.socket_drops as f64),
             Self::SendDrops => Some(row.send_drops as f64),
             Self::ObservationDrops => Some(row.observations_dropped as f64),
@@ -90,7 +90,7 @@ impl Limit {
     #[must_use]
     pub fn max(self) -> f64 {
         match self {
-            Self::WorkerCpu => WORKER_CPU_RATIO_MAX,
+            Self::ThreadCpu => THREAD_CPU_RATIO_MAX,
             Self::Lag => LAG_P99_MS_MAX,
             Self::Steal => STEAL_RATIO_MAX,
             Self::ReceiveDrops | Self::SendDrops | Self::ObservationDrops => 0.0,
@@ -108,7 +108,7 @@ impl Limit {
     /// that the server is blamed for.
     #[must_use]
     pub fn is_forgiven_when_brief(self) -> bool {
-        matches!(self, Self::WorkerCpu | Self::Lag | Self::Steal)
+        matches!(self, Self::ThreadCpu | Self::Lag | Self::Steal)
     }
 }
 
@@ -118,18 +118,18 @@ mod tests {
 
     #[test]
     fn each_limit_is_passed_by_its_own_figure_alone() {
-        let worker = || GeneratorRow { worker: Some(0), ..GeneratorRow::default() };
+        let thread = || GeneratorRow { thread: Some(0), ..GeneratorRow::default() };
         let process = GeneratorRow::default;
         for (row, expect) in [
-            (GeneratorRow { cpu_us: 700_000, lag_p99_us: 20_000, ..worker() }, None),
-            (GeneratorRow { cpu_us: 700_001, ..worker() }, Some(Limit::WorkerCpu)),
+            (GeneratorRow { cpu_us: 700_000, lag_p99_us: 20_000, ..thread() }, None),
+            (GeneratorRow { cpu_us: 700_001, ..thread() }, Some(Limit::ThreadCpu)),
             (GeneratorRow { cpu_us: 7_000_000, ..process() }, None),
-            (GeneratorRow { lag_p99_us: 20_001, ..worker() }, Some(Limit::Lag)),
+            (GeneratorRow { lag_p99_us: 20_001, ..thread() }, Some(Limit::Lag)),
             (GeneratorRow { steal_ratio: 0.05, ..process() }, None),
             (GeneratorRow { steal_ratio: 0.051, ..process() }, Some(Limit::Steal)),
-            (GeneratorRow { socket_drops: 1, ..worker() }, Some(Limit::ReceiveDrops)),
-            (GeneratorRow { send_drops: 1, ..worker() }, Some(Limit::SendDrops)),
-            (GeneratorRow { observations_dropped: 1, ..worker() }, Some(Limit::ObservationDrops)),
+            (GeneratorRow { socket_drops: 1, ..thread() }, Some(Limit::ReceiveDrops)),
+            (GeneratorRow { send_drops: 1, ..thread() }, Some(Limit::SendDrops)),
+            (GeneratorRow { observations_dropped: 1, ..thread() }, Some(Limit::ObservationDrops)),
         ] {
             let passed: Vec<_> = Limit::ALL.into_iter().filter(|limit| limit.is_passed(&row)).collect();
             assert_eq!(passed, expect.into_iter().collect::<Vec<_>>(), "{row:?}");

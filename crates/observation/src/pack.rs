@@ -325,7 +325,7 @@ impl Setting {
 impl ThreadMeaning {
     /// What to change, in a sentence; empty where nothing is known to help.
     #[must_use]
-    pub fn mend(&self) -> String {
+    pub fn help(&self) -> String {
         let setting = self.setting.as_ref().map(Setting::sentence);
         [setting, self.remedy.clone()].into_iter().flatten().collect::<Vec<_>>().join(". ")
     }

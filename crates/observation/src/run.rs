@@ -5,7 +5,7 @@
 use crate::canary::{CanaryData, CanaryRow};
 use crate::host::{HostData, HostRow};
 use crate::{
-    Codec, Distribution, ExperienceRow, FailureReason, FoldedTracks, HoldRow, IceState, Layer, MediaKind,
+    AggregatedTracks, Codec, Distribution, ExperienceRow, FailureReason, HoldRow, IceState, Layer, MediaKind,
     OneWayDelay, Outcome, Phase, RunTime, SentCounters, TrackCounters, TrackId,
 };
 use serde::{Deserialize, Serialize};
@@ -148,7 +148,7 @@ pub struct SeriesRow {
     /// Loss ratio of each track in this second, parts per million.
     pub loss_ppm: Distribution,
     /// OvenRtcTester's "delay" of tracks, microseconds.
-    pub oven_delay_us: Distribution,
+    pub oven_rtc_tester_delay_us: Distribution,
     /// Frames per second that the sources' timestamps say (mean over tracks that know), thousandths.
     pub source_fps_milli: Option<u32>,
 }
@@ -213,7 +213,7 @@ impl ParticipantRow {
         self.reached.get(&phase).map(|at| at.millis_since(self.intended_at))
     }
 
-    /// Why it failed, if it did. Whom the end met while joining did not: see [`Self::was_cut_off`].
+    /// Why it failed, if it did. Whom the end met while joining did not: see [`Self::was_censored`].
     #[must_use]
     pub fn failure(&self) -> Option<&FailureReason> {
         match &self.outcome {
@@ -226,7 +226,7 @@ impl ParticipantRow {
 
     /// Whether the run's end, or its own time to leave, met it before it had joined: neither failed nor served.
     #[must_use]
-    pub fn was_cut_off(&self) -> bool {
+    pub fn was_censored(&self) -> bool {
         matches!(&self.outcome, Some(Outcome::Failed(failure)) if failure.reason == FailureReason::NotStarted)
     }
 }
@@ -257,7 +257,7 @@ pub struct TrackRow {
     /// Last jitter, microseconds.
     pub jitter_us: Option<u32>,
     /// Last OvenRtcTester "delay", microseconds.
-    pub oven_delay_us: Option<u32>,
+    pub oven_rtc_tester_delay_us: Option<u32>,
 }
 
 /// What a decoder made of a tapped track in one second: the truth that the meters estimate.
@@ -276,7 +276,7 @@ pub struct DecodedRow {
     /// Height of the last picture, pixels.
     pub height: u32,
     /// Coded frames that were given to the decoder.
-    pub frames_given: u64,
+    pub frames_fed: u64,
     /// Coded frames that the tap itself dropped because the decoder, or the way to it, was too slow.
     pub frames_dropped: u64,
     /// Breaks: places where frames did not arrive whole and the next key frame was waited for.
@@ -307,13 +307,13 @@ pub struct DecodedRow {
     pub ssim_pictures: u64,
 }
 
-/// The generator's own health in one second, by worker (`None`: the process as a whole).
+/// The generator's own health in one second, by thread (`None`: the process as a whole).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GeneratorRow {
     /// The second, since the start of the run.
     pub second: i64,
-    /// Worker thread, numbered from 0; `None` for the whole process.
-    pub worker: Option<u16>,
+    /// Thread, numbered from 0; `None` for the whole process.
+    pub thread: Option<u16>,
     /// CPU time used in this second, microseconds (user + system).
     pub cpu_us: u64,
     /// Time spent runnable but waiting for a CPU, microseconds (`/proc/self/task/T/schedstat` field 2).
@@ -345,7 +345,7 @@ pub struct EventRow {
     pub at: RunTime,
     /// Whose, if anybody's.
     pub participant: Option<ParticipantId>,
-    /// A stable key: `failed`, `refused_ice_candidate`, `odd_rtcp`, `abort`, `generator_limited`, …
+    /// A stable key: `failed`, `refused_ice_candidate`, `protocol_anomaly_rtcp`, `abort`, `generator_limited`, …
     pub kind: String,
     /// How many happenings of this kind the row stands for; more than 1 where there were too many to write each.
     pub count: u32,
@@ -403,10 +403,10 @@ pub struct RunData {
     pub holds: Vec<HoldRow>,
     /// Every participant.
     pub participants: Vec<ParticipantRow>,
-    /// Every track but those of [`Self::folded`].
+    /// Every track but those of [`Self::aggregated`].
     pub tracks: Vec<TrackRow>,
     /// Tracks that are known by what they come to together; none, unless whoever read the run wanted it so.
-    pub folded: FoldedTracks,
+    pub aggregated: AggregatedTracks,
     /// Changes of layers in the order of their requests.
     pub layer_switches: Vec<LayerSwitchRow>,
     /// The generator's health.

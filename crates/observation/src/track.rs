@@ -173,7 +173,7 @@ impl TrackCounters {
 
     /// Whether something of the track was due and nothing ever came.
     #[must_use]
-    pub fn never_came(&self) -> bool {
+    pub fn never_received(&self) -> bool {
         self.missing_us > 0 && self.packets_received + self.packets_recovered == 0
     }
 
@@ -190,7 +190,7 @@ impl TrackCounters {
     }
 
     /// Adds another track of the same participant: they ran side by side, so their times do not add up.
-    pub fn add_beside(&mut self, other: &Self) {
+    pub fn add_concurrent(&mut self, other: &Self) {
         let active_us = self.active_us.max(other.active_us);
         *self += *other;
         self.active_us = active_us;
@@ -245,7 +245,7 @@ pub struct TrackInterval {
     pub capture_basis: Option<CaptureBasis>,
     /// OvenRtcTester's "delay": |time since the first packet − RTP time since the first packet|, last value,
     /// microseconds. For comparison with its reports only: it is drift, not delay.
-    pub oven_delay_us: Option<u32>,
+    pub oven_rtc_tester_delay_us: Option<u32>,
     /// The frame rate that the RTP timestamps of the source say, frames per second; `None` for audio or unknown.
     pub source_fps: Option<f32>,
     /// Time of this stretch in which frames were due, microseconds: of a picture from the first one that could be decoded

@@ -7,6 +7,6 @@ pub mod participant;
 pub mod signalling;
 pub mod webrtc;
 
-pub mod casting;
+pub mod factory;
 
-mod words;
+mod excerpt;

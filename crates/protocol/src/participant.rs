@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use throng_observation::{Observation, Outcome, units};
 use url::Url;
 
-use crate::words;
+use crate::excerpt;
 
 /// One member of the crowd.
 pub trait Participant: Send {
@@ -35,7 +35,7 @@ pub trait Participant: Send {
     /// Reads here and there what the next datagram will need, so that its memory is on its way. The driver does this for
     /// several participants, whose memory then comes at the same time, before the first of them gets its datagrams. What
     /// is returned means nothing; it keeps the reads from being left out.
-    fn warm(&self) -> u64 {
+    fn prefetch(&self) -> u64 {
         0
     }
 }
@@ -260,7 +260,7 @@ pub enum ChannelError {
     #[error("TLS: {0}")]
     Tls(String),
     /// The WebSocket upgrade was answered with another status than 101, and perhaps with words.
-    #[error("HTTP status {}{}", status(.0), words::after_colon(.1))]
+    #[error("HTTP status {}{}", status(.0), excerpt::after_colon(.1))]
     Status(u16, String),
     /// The peer broke HTTP or the WebSocket protocol.
     #[error("protocol: {0}")]
@@ -320,7 +320,7 @@ impl fmt::Display for Close {
         if !name.is_empty() {
             write!(f, " ({name})")?;
         }
-        f.write_str(&words::after_colon(&self.reason))
+        f.write_str(&excerpt::after_colon(&self.reason))
     }
 }
 

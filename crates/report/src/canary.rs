@@ -29,7 +29,7 @@ pub struct CanarySummary {
     pub judgement: CanaryJudgement,
     /// What is disputed, or why nothing can be told; empty where they agree.
     #[serde(default)]
-    pub because: Vec<String>,
+    pub reasons: Vec<String>,
     /// Seconds that are compared: after the warm-up (in a search: of loads that passed), a browser and a virtual participant
     /// played video.
     pub seconds: u64,
@@ -180,13 +180,13 @@ pub(crate) fn summarise(run: &RunData, warm_up_s: f64) -> Option<CanarySummary> 
         let joins = run.participants.iter().filter(|row| seconds.contains(&second(row))).count() as u64;
         agreement.iter_mut().for_each(|row| row.judge(&browser, &virtual_, joins));
     }
-    let mut because: Vec<String> = agreement.iter().filter(|row| row.disputed).map(judgement::said).collect();
-    because.extend(judgement::failed(run, &times, &starved));
-    let judgement = match (because.is_empty(), can_tell) {
+    let mut reasons: Vec<String> = agreement.iter().filter(|row| row.disputed).map(judgement::said).collect();
+    reasons.extend(judgement::failed(run, &times, &starved));
+    let judgement = match (reasons.is_empty(), can_tell) {
         (false, _) => CanaryJudgement::Disputed,
         (true, true) => CanaryJudgement::Agrees,
         (true, false) => {
-            because = judgement::unknown(run, seconds.len(), left_out);
+            reasons = judgement::unknown(run, seconds.len(), left_out);
             CanaryJudgement::CannotTell
         }
     };
@@ -199,7 +199,7 @@ pub(crate) fn summarise(run: &RunData, warm_up_s: f64) -> Option<CanarySummary> 
         playing: run.canary.browsers.iter().filter(|row| row.first_frame_at.is_some()).count() as u64,
         failed: run.canary.browsers.iter().filter(|row| row.failure.is_some()).count() as u64,
         judgement,
-        because,
+        reasons,
         seconds: seconds.len() as u64,
         seconds_starved: left_out as u64,
         cpu_cores: cpu_cores(&run.canary.seconds),
@@ -355,16 +355,16 @@ impl Agreement {
 impl CanarySummary {
     /// Whether they agree, for people.
     pub(crate) fn verdict(&self) -> String {
-        let because = self.because.join("; ");
+        let reasons = self.reasons.join("; ");
         match self.judgement {
             CanaryJudgement::Agrees if self.seconds_starved > 0 => format!(
                 "they agree with the crowd; {} s are left out, in which this machine had no CPU for them",
                 self.seconds_starved
             ),
             CanaryJudgement::Agrees => "they agree with the crowd".into(),
-            CanaryJudgement::Disputed => format!("DISPUTED: {because}"),
+            CanaryJudgement::Disputed => format!("DISPUTED: {reasons}"),
             CanaryJudgement::CannotTell => {
-                format!("whether they agree with the crowd cannot be told: {because}")
+                format!("whether they agree with the crowd cannot be told: {reasons}")
             }
         }
     }

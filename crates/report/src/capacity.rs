@@ -1,9 +1,9 @@
 //! The answer of a search, in the summary's shape.
 
-use throng_analysis::capacity::{Capacity, Conclusion, GoalLoads, Soak};
+use throng_analysis::capacity::{Capacity, CapacityVerdict, GoalLoads, Soak};
 use throng_analysis::disturbance::Disturbances;
 use throng_observation::run::RunData;
-use throng_observation::{Goal, HoldRow, Passed};
+use throng_observation::{Goal, HoldOutcome, HoldRow};
 use throng_scenario::Scenario;
 
 use crate::summary::{CapacitySummary, GoalBracket, RunOutcome, SoakSummary};
@@ -13,9 +13,9 @@ use crate::summary::{CapacitySummary, GoalBracket, RunOutcome, SoakSummary};
 pub(crate) fn summarise(run: &RunData, was_generator: bool) -> Option<CapacitySummary> {
     let mut capacity = Capacity::of(&run.holds, Goal::Acceptable)?;
     if was_generator {
-        capacity = capacity.spoiled();
+        capacity = capacity.invalidated();
     }
-    capacity.doubts.extend(throng_analysis::late_joins(run, &capacity));
+    capacity.caveats.extend(throng_analysis::late_joins(run, &capacity));
     let noun = noun(run);
     let bracket = |(goal, loads): (Goal, &GoalLoads)| GoalBracket {
         goal: goal.key().to_owned(),
@@ -28,16 +28,16 @@ pub(crate) fn summarise(run: &RunData, was_generator: bool) -> Option<CapacitySu
     Some(CapacitySummary {
         users: capacity.users,
         first_failing: capacity.first_failing,
-        runs: capacity.runs.iter().filter_map(|run| run.passing).collect(),
+        repeats: capacity.runs.iter().filter_map(|run| run.passing).collect(),
         goal: capacity.goal.key().to_owned(),
-        verdict: capacity.conclusion.key().to_owned(),
+        verdict: capacity.verdict.key().to_owned(),
         statement: capacity.statement(&noun),
         values: values(&run.holds),
         goals: Goal::ALL.into_iter().zip(&capacity.goals).map(bracket).collect(),
         recovery_ms: capacity.recovery_ms,
         judged_s: capacity.judged_s,
         soak: capacity.soak.map(soak),
-        doubts: capacity.doubts,
+        caveats: capacity.caveats,
         notes: capacity.notes.into_iter().chain(disturbances).collect(),
     })
 }
@@ -45,7 +45,7 @@ pub(crate) fn summarise(run: &RunData, was_generator: bool) -> Option<CapacitySu
 fn soak(soak: Soak) -> SoakSummary {
     SoakSummary {
         users: soak.users,
-        sustained: (soak.passed != Passed::Undecided).then_some(soak.passed == Passed::Yes),
+        sustained: (soak.passed != HoldOutcome::Undecided).then_some(soak.passed == HoldOutcome::Yes),
         seconds: soak.seconds,
         bad_seconds: soak.bad_seconds,
         broke_after_s: soak.broke_after_s,
@@ -109,10 +109,10 @@ const VALUES_MAX: u32 = 1_000;
 
 /// The verdict on a run that searched.
 pub(crate) fn outcome(capacity: &CapacitySummary) -> RunOutcome {
-    let is = |conclusion: Conclusion| capacity.verdict == conclusion.key();
-    if is(Conclusion::Found) || is(Conclusion::AtLeast) {
+    let is = |verdict: CapacityVerdict| capacity.verdict == verdict.key();
+    if is(CapacityVerdict::Found) || is(CapacityVerdict::AtLeast) {
         RunOutcome::Met
-    } else if is(Conclusion::NeverPasses) || is(Conclusion::NotSustained) {
+    } else if is(CapacityVerdict::NeverPasses) || is(CapacityVerdict::NotSustained) {
         RunOutcome::Missed
     } else {
         RunOutcome::Invalid

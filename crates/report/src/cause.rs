@@ -1,24 +1,24 @@
 //! The cause of a run's limit in the summary, and its sentences.
 
+use throng_analysis::bottleneck::{Bottleneck, BottleneckVerdict, Explanation};
 use throng_analysis::demand::{Demand, Prediction, Resource};
-use throng_analysis::verdict::{Bottleneck, Certainty, Explained};
 use throng_observation::units::{bit_rate, bytes};
 
 use crate::health::{self, Share};
 use crate::summary::Summary;
 
 /// Fills in what stopped the server and what a user costs.
-pub(crate) fn explain(told: Explained, summary: &mut Summary) {
+pub(crate) fn explain(told: Explanation, summary: &mut Summary) {
     (summary.demand, summary.join_cost) = (told.demand, told.joins);
-    summary.others_cpu = told.others_cpu;
+    summary.other_processes_cpu = told.other_processes_cpu;
     let found = told.bottleneck;
     // Nothing is said about the server then.
     let is_invalid = health::share(summary) == Share::All;
     summary.bottleneck = match found.verdict {
-        Certainty::NothingFailed if !(is_invalid && summary.capacity.is_some()) => None,
-        Certainty::GeneratorLimited => Some(found),
+        BottleneckVerdict::NothingFailed if !(is_invalid && summary.capacity.is_some()) => None,
+        BottleneckVerdict::GeneratorLimited => Some(found),
         _ if is_invalid => Some(Bottleneck {
-            verdict: Certainty::GeneratorLimited,
+            verdict: BottleneckVerdict::GeneratorLimited,
             finding: Some("generator_limited".into()),
             title: generator_title(&summary.generator.reasons),
             score: Some(100.0),
@@ -42,22 +42,22 @@ fn generator_title(reasons: &[String]) -> String {
 /// The verdict in a sentence, with how sure it is.
 pub(crate) fn sentence(found: &Bottleneck) -> String {
     let word = certainty(found.verdict);
-    match found.score.filter(|_| found.verdict != Certainty::GeneratorLimited) {
+    match found.score.filter(|_| found.verdict != BottleneckVerdict::GeneratorLimited) {
         Some(score) => format!("{} ({word}, {score:.0} of 100)", found.title),
         None => found.title.clone(),
     }
 }
 
 /// How sure, in a word or two.
-pub(crate) fn certainty(verdict: Certainty) -> &'static str {
+pub(crate) fn certainty(verdict: BottleneckVerdict) -> &'static str {
     match verdict {
-        Certainty::Bottleneck => "bottleneck",
-        Certainty::CoBottleneck => "two at once",
-        Certainty::Suspect => "suspect",
-        Certainty::Unattributed => "no resource",
-        Certainty::NotObserved => "not observed",
-        Certainty::GeneratorLimited => "generator",
-        Certainty::NothingFailed => "nothing failed",
+        BottleneckVerdict::Bottleneck => "bottleneck",
+        BottleneckVerdict::CoBottleneck => "two at once",
+        BottleneckVerdict::Suspect => "suspect",
+        BottleneckVerdict::Unattributed => "no resource",
+        BottleneckVerdict::NotMonitored => "not observed",
+        BottleneckVerdict::GeneratorLimited => "generator",
+        BottleneckVerdict::NothingFailed => "nothing failed",
     }
 }
 
@@ -66,12 +66,15 @@ pub(crate) fn prediction(then: &Prediction) -> String {
     let Some(high) = then.users_high else {
         return format!(
             "more than {:.0} viewers, as far as what was tried can tell; the next to be used up would be: {}",
-            then.users, then.then
+            then.users, then.next_resource
         );
     };
     let range = format!("{:.0}–{high:.0}", then.users_low);
     let guess = if then.extrapolated { "; far beyond what was measured, so an optimistic guess" } else { "" };
-    format!("about {:.0} viewers ({range}); the next to be used up is then: {}{guess}", then.users, then.then)
+    format!(
+        "about {:.0} viewers ({range}); the next to be used up is then: {}{guess}",
+        then.users, then.next_resource
+    )
 }
 
 /// An amount of a resource as people read it.

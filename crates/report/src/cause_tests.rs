@@ -73,20 +73,20 @@ fn a_plain_run_that_degraded_names_its_cause_too() {
 #[test]
 fn nothing_is_said_about_a_server_that_was_not_watched_or_not_loaded() {
     let unwatched = summary(&example::degraded()).bottleneck.expect("a verdict");
-    assert_eq!(unwatched.verdict, Certainty::NotObserved);
+    assert_eq!(unwatched.verdict, BottleneckVerdict::NotMonitored);
     assert!(page(&example::degraded(), "unwatched").contains("nobody watched the server"));
     let mut run = watched();
     run.generator = example::limited().generator;
     let invalid = summary(&run).bottleneck.expect("a verdict");
-    assert_eq!(invalid.verdict, Certainty::GeneratorLimited);
+    assert_eq!(invalid.verdict, BottleneckVerdict::GeneratorLimited);
     assert_eq!(summary(&example::healthy(10, 20)).bottleneck, None);
     let mut never_offered = searched();
     never_offered.holds.truncate(1);
     never_offered.holds.iter_mut().for_each(|hold| {
-        (hold.passed, hold.limited_seconds) = ([throng_observation::Passed::Undecided; 3], 9);
+        (hold.passed, hold.limited_seconds) = ([throng_observation::HoldOutcome::Undecided; 3], 9);
     });
     let invalid = summary(&never_offered).bottleneck.expect("a verdict");
-    assert_eq!(invalid.verdict, Certainty::GeneratorLimited);
+    assert_eq!(invalid.verdict, BottleneckVerdict::GeneratorLimited);
 }
 
 #[test]

@@ -1,15 +1,15 @@
-//! `series.csv`, `participants.csv`, `pairs.csv` and `server.csv` (RFC 4180): a header line, then a line a row. Absent figures are empty.
+//! `series.csv`, `participants.csv`, `conference.csv` and `hosts.csv` (RFC 4180): a header line, then a line a row. Absent figures are empty.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 
-use throng_observation::foreign;
 use throng_observation::host::{HostId, HostSeries, SeriesId, Unit};
 use throng_observation::run::{ParticipantRow, RunData, SeriesRow};
+use throng_observation::untrusted;
 use throng_observation::{Distribution, Outcome, Phase, RunTime};
 
+use crate::conference::Matrix;
 use crate::figures::loss_ratio;
-use crate::pairs::Matrix;
 
 /// The columns of [`series_line`]; units stand in the names, delays are relative unless they say `one_way`.
 pub const SERIES_COLUMNS: [&str; 22] = [
@@ -81,7 +81,7 @@ pub const SERVER_COLUMNS: [&str; 6] = ["at_s", "host", "metric", "labels", "unit
 
 /// A line for every sample of every series of the watched hosts; see [`SERVER_COLUMNS`]. An empty value ends a series.
 #[must_use]
-pub fn server(run: &RunData) -> String {
+pub fn hosts(run: &RunData) -> String {
     let names: BTreeMap<HostId, &str> =
         run.host.hosts.iter().map(|info| (info.host, info.name.as_str())).collect();
     let series: HashMap<SeriesId, &HostSeries> =
@@ -106,7 +106,7 @@ pub fn server(run: &RunData) -> String {
     out
 }
 
-/// The columns of [`pairs`].
+/// The columns of [`conference`].
 pub const PAIR_COLUMNS: [&str; 13] = [
     "from",
     "to",
@@ -125,7 +125,7 @@ pub const PAIR_COLUMNS: [&str; 13] = [
 
 /// A line for each stream from one participant to another; see [`PAIR_COLUMNS`]. `None` for a run that was no conference.
 #[must_use]
-pub fn pairs(run: &RunData) -> Option<String> {
+pub fn conference(run: &RunData) -> Option<String> {
     let matrix = Matrix::of(run)?;
     let rows = matrix.cells.iter().map(|((kind, from, to), cell)| {
         let counters = cell.track.map(|track| track.counters).unwrap_or_default();
@@ -230,7 +230,7 @@ fn line(cells: &[String]) -> String {
 /// formula gets an apostrophe (also behind blanks, and in the wide forms that some read as the same), and what would do
 /// something to a terminal is written out: a row is always one line.
 fn quoted(cell: &str) -> String {
-    let cell = foreign::shown(cell, usize::MAX);
+    let cell = untrusted::escaped(cell, usize::MAX);
     let begins = cell.trim_start();
     let is_formula = begins.starts_with(['=', '+', '@', '＝', '＋', '＠', '－'])
         || begins.starts_with('-') && begins.parse::<f64>().is_err();
@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn a_server_has_a_line_for_each_sample() {
         let run = crate::server::tests::watched();
-        let csv = server(&run);
+        let csv = hosts(&run);
         assert_eq!(csv.lines().count(), run.host.samples.len() + 1);
         let line = csv.lines().nth(1).unwrap();
         assert_eq!(line, "-3.97,media one,thread.cpu,pid=4000;process=janus;thread=hloop 1;tid=4012,ratio,0");
@@ -271,10 +271,10 @@ mod tests {
 
     #[test]
     fn a_conference_has_a_line_for_each_stream_and_other_runs_no_table() {
-        let csv = pairs(&crate::pairs::tests::lesson(4, 20, |_| 1.0)).unwrap();
+        let csv = conference(&crate::conference::tests::lesson(4, 20, |_| 1.0)).unwrap();
         assert_eq!(csv.lines().count(), 1 + 4 * 3 * 2);
         assert!(csv.contains("\r\n0,1,video,true,true,"), "{csv}");
-        assert!(pairs(&crate::example::healthy(4, 20)).is_none());
+        assert!(conference(&crate::example::healthy(4, 20)).is_none());
     }
 
     #[test]

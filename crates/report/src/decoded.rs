@@ -25,7 +25,7 @@ pub struct Decoded {
     /// Height of the last picture, pixels.
     pub height: u32,
     /// Coded frames given to the decoder.
-    pub frames_given: u64,
+    pub frames_fed: u64,
     /// Coded frames that the tap dropped because the decoder was too slow.
     pub frames_dropped: u64,
     /// Places where frames had not arrived whole, and the next key frame was waited for.
@@ -101,7 +101,7 @@ fn of_track(rows: &[&DecodedRow], metered: Option<&TrackRow>) -> Option<Decoded>
         codec: last.codec.name().into(),
         width: last.width,
         height: last.height,
-        frames_given: sum(|row| row.frames_given),
+        frames_fed: sum(|row| row.frames_fed),
         frames_dropped: sum(|row| row.frames_dropped),
         breaks: sum(|row| row.breaks),
         pictures: sum(|row| row.pictures),
@@ -196,7 +196,7 @@ mod tests {
                     codec: Codec::Vp8,
                     width: 426,
                     height: 240,
-                    frames_given: 30,
+                    frames_fed: 30,
                     frames_dropped: 0,
                     breaks: 0,
                     pictures,

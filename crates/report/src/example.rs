@@ -101,7 +101,7 @@ fn series(second: i64, kind: MediaKind, n: u32, strain: f64) -> SeriesRow {
         jitter_us: spread(1_500, count),
         fps_milli: if video { fps } else { Distribution::new() },
         loss_ppm: if video { loss } else { Distribution::new() },
-        oven_delay_us: spread(20_000, count),
+        oven_rtc_tester_delay_us: spread(20_000, count),
         source_fps_milli: video.then_some(30_000),
     }
 }
@@ -169,14 +169,14 @@ fn build(n: u32, seconds: i64, degraded: bool, kinds: &[MediaKind]) -> RunData {
             ..ExperienceRow::default()
         });
         run.series.extend(kinds.iter().map(|kind| series(second, *kind, playing, strain)));
-        for worker in [Some(0), Some(1), None] {
+        for thread in [Some(0), Some(1), None] {
             run.generator.push(GeneratorRow {
                 second,
-                worker,
-                cpu_us: 3_400 * u64::from(playing) / if worker.is_some() { 2 } else { 1 },
+                thread,
+                cpu_us: 3_400 * u64::from(playing) / if thread.is_some() { 2 } else { 1 },
                 lag_p99_us: 300 + 20 * (second as u64 % 9),
                 lag_max_us: 900,
-                rss_bytes: if worker.is_none() { 14_000_000 + 90_000 * u64::from(intended) } else { 0 },
+                rss_bytes: if thread.is_none() { 14_000_000 + 90_000 * u64::from(intended) } else { 0 },
                 ..GeneratorRow::default()
             });
         }
@@ -197,7 +197,7 @@ fn build(n: u32, seconds: i64, degraded: bool, kinds: &[MediaKind]) -> RunData {
                 absolute_delay: OneWayDelay::default(),
                 fps: (*kind == MediaKind::Video).then_some(30.0 * (1.0 - strain)),
                 jitter_us: Some(1_500),
-                oven_delay_us: Some(20_000),
+                oven_rtc_tester_delay_us: Some(20_000),
             });
         }
     }
@@ -213,14 +213,14 @@ pub(crate) fn degraded() -> RunData {
 
 /// A search on a server whose only sending thread is full at 42 viewers: what the crowd had.
 pub(crate) fn searched() -> RunData {
-    use throng_observation::{HoldRow, Passed, Purpose};
+    use throng_observation::{HoldOutcome, HoldRow, Purpose};
     let mut run = build(1, 1, false, &BOTH);
     (run.crowd, run.series, run.generator, run.experience) = Default::default();
     let loads = [4, 8, 12, 16, 20, 26, 32, 40, 48, 20, 42, 20, 42];
     let mut at = 0;
     for (number, users) in loads.into_iter().enumerate() {
         let (over, length) = (users > 40, if users >= 40 { 40 } else { 24 });
-        let passed = [if over { Passed::No } else { Passed::Yes }; 3];
+        let passed = [if over { HoldOutcome::No } else { HoldOutcome::Yes }; 3];
         let recovers = number > 8 && users == 20;
         if !recovers {
             run.holds.push(HoldRow {
@@ -259,7 +259,7 @@ pub(crate) fn searched() -> RunData {
             run.series.extend(BOTH.map(|kind| series(second, kind, users, strain)));
             let row = GeneratorRow {
                 second,
-                worker: Some(0),
+                thread: Some(0),
                 cpu_us: 4_000 * u64::from(users),
                 lag_p99_us: 300,
                 ..GeneratorRow::default()
@@ -283,7 +283,7 @@ pub(crate) fn audio_only() -> RunData {
 
 pub(crate) fn limited() -> RunData {
     let mut run = healthy(100, 60);
-    run.generator.iter_mut().filter(|row| row.worker == Some(1)).for_each(|row| row.cpu_us = 930_000);
+    run.generator.iter_mut().filter(|row| row.thread == Some(1)).for_each(|row| row.cpu_us = 930_000);
     run
 }
 

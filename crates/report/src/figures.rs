@@ -1,10 +1,12 @@
 //! The run's rows added up once: what the summary, the objectives and the page are all made from.
 
 use throng_observation::run::{ParticipantRow, RunData, TrackRow};
-use throng_observation::{Distribution, FoldedTracks, MediaKind, OneWayDelay, Phase, RunTime, TrackCounters};
+use throng_observation::{
+    AggregatedTracks, Distribution, MediaKind, OneWayDelay, Phase, RunTime, TrackCounters,
+};
 
-use crate::waits::Waits;
-use crate::who::Senders;
+use crate::role_counts::PublisherCohorts;
+use crate::survival::Survival;
 
 /// The phases that say "the transport is up", best first: DTLS, or for a protocol without it the first media.
 pub(crate) const CONNECTED: [Phase; 3] = [Phase::DtlsConnected, Phase::FirstPacket, Phase::FirstFrame];
@@ -21,7 +23,7 @@ pub(crate) struct KindFigures {
     pub(crate) jitter_us: Distribution,
     pub(crate) fps_milli: Distribution,
     pub(crate) loss_ppm: Distribution,
-    pub(crate) oven_delay_us: Distribution,
+    pub(crate) oven_rtc_tester_delay_us: Distribution,
     pub(crate) track_seconds: u64,
     pub(crate) below_source_fps: u64,
     /// Seconds in which a track of this kind reported.
@@ -41,7 +43,7 @@ impl KindFigures {
             figures.jitter_us.merge(&row.jitter_us);
             figures.fps_milli.merge(&row.fps_milli);
             figures.loss_ppm.merge(&row.loss_ppm);
-            figures.oven_delay_us.merge(&row.oven_delay_us);
+            figures.oven_rtc_tester_delay_us.merge(&row.oven_rtc_tester_delay_us);
             figures.track_seconds += u64::from(row.tracks);
             figures.below_source_fps += u64::from(row.tracks_below_source_fps);
             if let Some(milli) = row.source_fps_milli {
@@ -79,8 +81,8 @@ pub(crate) fn loss_ratio(counters: &TrackCounters) -> Option<f64> {
 }
 
 /// Whether something of a track was due and nothing ever came.
-pub(crate) fn never_came(counters: &TrackCounters) -> bool {
-    counters.never_came()
+pub(crate) fn never_received(counters: &TrackCounters) -> bool {
+    counters.never_received()
 }
 
 /// Frozen ÷ active time, of any counters; `None` when never active.
@@ -96,10 +98,10 @@ pub(crate) struct Figures<'a> {
     pub(crate) intended: Vec<&'a ParticipantRow>,
     /// How many of them only send.
     pub(crate) publishers: u64,
-    pub(crate) connect: Waits,
-    pub(crate) first_frame: Waits,
+    pub(crate) connect: Survival,
+    pub(crate) first_frame: Survival,
     pub(crate) tracks: &'a [TrackRow],
-    pub(crate) folded: &'a FoldedTracks,
+    pub(crate) aggregated: &'a AggregatedTracks,
     pub(crate) duration_s: f64,
 }
 
@@ -113,22 +115,23 @@ impl<'a> Figures<'a> {
         let intended: Vec<_> = run
             .participants
             .iter()
-            .filter(|row| !row.was_cut_off() || row.intended_at.as_millis_f64() < ended_ms)
+            .filter(|row| !row.was_censored() || row.intended_at.as_millis_f64() < ended_ms)
             .collect();
-        let senders = Senders::of(run);
+        let senders = PublisherCohorts::of(run);
         let publishers = intended.iter().filter(|row| senders.has(row)).count();
         // Beside viewers, who plays nothing waits for no frame.
         let waits = |row: &&ParticipantRow| publishers == intended.len() || !senders.has(row);
-        let first_frame = Waits::of(intended.iter().copied().filter(waits), &[Phase::FirstFrame], ended_ms);
+        let first_frame =
+            Survival::of(intended.iter().copied().filter(waits), &[Phase::FirstFrame], ended_ms);
         Self {
             publishers: publishers as u64,
             video: KindFigures::of(run, MediaKind::Video, from_second),
             audio: KindFigures::of(run, MediaKind::Audio, from_second),
-            connect: Waits::of(intended.iter().copied(), &CONNECTED, ended_ms),
+            connect: Survival::of(intended.iter().copied(), &CONNECTED, ended_ms),
             first_frame,
             intended,
             tracks: &run.tracks,
-            folded: &run.folded,
+            aggregated: &run.aggregated,
             duration_s,
         }
     }

@@ -5,9 +5,9 @@ use throng_observation::units::{bit_rate, percent};
 
 use crate::canary::CanaryJudgement;
 use crate::capacity;
+use crate::role_counts::{self, RoleCounts};
 use crate::sent::Sent;
 use crate::summary::{Media, Participants, RunOutcome, Summary};
-use crate::who::{self, Who};
 
 /// The verdict on a summary whose other figures are filled in.
 pub(crate) fn outcome(summary: &Summary, ending: Ending) -> RunOutcome {
@@ -80,7 +80,7 @@ pub(crate) fn headline(summary: &Summary) -> String {
     };
     let said = match &summary.canary {
         Some(canary) if summary.outcome == RunOutcome::Disputed => {
-            let because = canary.because.join("; ");
+            let because = canary.reasons.join("; ");
             format!("Disputed by a browser: {because}; the crowd alone: {}", going_on(&said))
         }
         _ => said,
@@ -96,7 +96,7 @@ fn going_on(said: &str) -> String {
 
 /// An answer that others had a part in says so at once.
 fn beside(summary: &Summary) -> String {
-    summary.others_cpu.as_ref().map_or_else(String::new, |others| {
+    summary.other_processes_cpu.as_ref().map_or_else(String::new, |others| {
         format!(", while others on the host used {:.1} cores", others.cores())
     })
 }
@@ -109,9 +109,9 @@ fn failure(summary: &Summary) -> String {
     let most = summary.failures.iter().max_by_key(|(_, count)| **count);
     match (crowd.connected, most) {
         (0, Some((reason, count))) => {
-            format!("None of {} connected: {count} failed with {reason}", Who::of(summary).all())
+            format!("None of {} connected: {count} failed with {reason}", RoleCounts::of(summary).all())
         }
-        (0, None) => format!("None of {} connected", Who::of(summary).all()),
+        (0, None) => format!("None of {} connected", RoleCounts::of(summary).all()),
         _ => "The run was aborted by a guard".into(),
     }
 }
@@ -133,16 +133,16 @@ fn missed(summary: &Summary) -> String {
 fn played(summary: &Summary) -> String {
     let crowd = &summary.participants;
     let duration = duration(summary);
-    if let Some(sent) = summary.sent.as_ref().filter(|_| only_sends(summary)) {
+    if let Some(sent) = summary.sent.as_ref().filter(|_| is_send_only(summary)) {
         return published(crowd, sent, &duration);
     }
     // Beside viewers in one run.
-    let who = Who::of(summary);
+    let who = RoleCounts::of(summary);
     let publishers = match who.publishers {
         0 => String::new(),
-        publishers => format!("{} sent, ", who::count(publishers, "publisher")),
+        publishers => format!("{} sent, ", role_counts::count(publishers, "publisher")),
     };
-    let viewers = who::count(who.viewers, "viewer");
+    let viewers = role_counts::count(who.viewers, "viewer");
     let loss = summary.video.loss_ratio.unwrap_or(0.0).max(summary.audio.loss_ratio.unwrap_or(0.0));
     // Of what never came all is lost; and seconds whose badness is explained below were not clean.
     let clean = crowd.failed == 0
@@ -175,7 +175,7 @@ fn missing(name: &str, media: &Media) -> Option<String> {
 }
 
 /// Whether the crowd was of publishers alone.
-pub(crate) fn only_sends(summary: &Summary) -> bool {
+pub(crate) fn is_send_only(summary: &Summary) -> bool {
     let is_there = |media: &Media| media.tracks > 0 || media.packets_received > 0;
     summary.sent.is_some() && !is_there(&summary.video) && !is_there(&summary.audio)
 }
@@ -184,7 +184,7 @@ pub(crate) fn only_sends(summary: &Summary) -> bool {
 const REPEATED_RATIO_MAX: f64 = 0.001;
 
 fn published(crowd: &Participants, sent: &Sent, duration: &str) -> String {
-    let (all, rate) = (who::count(crowd.intended, "publisher"), bit_rate(sent.bps));
+    let (all, rate) = (role_counts::count(crowd.intended, "publisher"), bit_rate(sent.bps));
     if crowd.connected == crowd.intended && crowd.failed == 0 {
         let is_clean = sent.packets_repeated as f64 <= sent.packets as f64 * REPEATED_RATIO_MAX;
         let how = if is_clean { "cleanly " } else { "" };
@@ -204,7 +204,7 @@ fn duration(summary: &Summary) -> String {
         return seconds(lasted_s);
     }
     let waited_s = (lasted_s - planned_s).round();
-    let is_unanswered = summary.events.contains_key("goodbye_unanswered");
+    let is_unanswered = summary.events.contains_key("leave_unanswered");
     match is_unanswered && waited_s >= 1.0 {
         true => {
             format!("{}, and {waited_s:.0} s waited for goodbyes that were not answered", seconds(planned_s))
@@ -236,7 +236,7 @@ mod tests {
         run.ended_at = Some(RunTime(22_100_000));
         let said = |run: &_| summarise(run, &[], Duration::ZERO).headline;
         assert_eq!(said(&run), "10 viewers played cleanly for 20 s");
-        let (at, kind) = (RunTime(20_000_000), "goodbye_unanswered".to_owned());
+        let (at, kind) = (RunTime(20_000_000), "leave_unanswered".to_owned());
         run.events.push(EventRow { at, participant: None, kind, count: 1, detail: String::new() });
         assert_eq!(
             said(&run),

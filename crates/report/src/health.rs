@@ -2,7 +2,7 @@
 //!
 //! The limits, and which of them a brief passing does not break, are [`throng_observation::limits`].
 
-use throng_analysis::capacity::Conclusion;
+use throng_analysis::capacity::CapacityVerdict;
 use throng_observation::limits::{
     BAD_SECONDS_MIN, BAD_SECONDS_RATIO_MIN, HOST_DROPS_EVENT, Limit, MEMORY_EVENT,
 };
@@ -16,13 +16,13 @@ const START_S: i64 = 1;
 
 /// Judges the generator.
 pub(crate) fn examine(run: &RunData, participant_seconds: u64, connected_max: u64) -> Generator {
-    let workers = || run.generator.iter().filter(|row| row.worker.is_some());
-    let process = || run.generator.iter().filter(|row| row.worker.is_none());
+    let threads = || run.generator.iter().filter(|row| row.thread.is_some());
+    let process = || run.generator.iter().filter(|row| row.thread.is_none());
     let sum = |field: fn(&GeneratorRow) -> u64| run.generator.iter().map(field).sum::<u64>();
     let cpu_us: u64 = if process().next().is_some() {
         process().map(|row| row.cpu_us).sum()
     } else {
-        workers().map(|row| row.cpu_us).sum()
+        threads().map(|row| row.cpu_us).sum()
     };
     let rss_bytes_max = run.generator.iter().map(|row| row.rss_bytes).max().filter(|bytes| *bytes > 0);
     let worst = |rows: &mut dyn Iterator<Item = f64>| rows.max_by(f64::total_cmp);
@@ -33,15 +33,15 @@ pub(crate) fn examine(run: &RunData, participant_seconds: u64, connected_max: u6
             .filter(|_| connected_max > 0)
             .map(|bytes| bytes as f64 / connected_max as f64),
         rss_bytes_max,
-        workers: workers().filter_map(|row| row.worker).max().map_or(0, |last| u64::from(last) + 1),
-        worker_cpu_ratio_max: worst(&mut workers().map(cpu_ratio)),
+        threads: threads().filter_map(|row| row.thread).max().map_or(0, |last| u64::from(last) + 1),
+        thread_cpu_ratio_max: worst(&mut threads().map(cpu_ratio)),
         lag_ms_p99_max: worst(&mut run.generator.iter().map(lag_ms)),
         // Workers count their own sockets; the process row may repeat their sum.
-        socket_drops: workers()
+        socket_drops: threads()
             .map(|row| row.socket_drops)
             .sum::<u64>()
             .max(process().map(|r| r.socket_drops).sum()),
-        send_drops: workers()
+        send_drops: threads()
             .map(|row| row.send_drops)
             .sum::<u64>()
             .max(process().map(|r| r.send_drops).sum()),
@@ -70,7 +70,7 @@ pub(crate) enum Share {
 pub(crate) fn share(summary: &Summary) -> Share {
     let limited = summary.generator.limited;
     let is_all = match &summary.capacity {
-        Some(capacity) => capacity.verdict == Conclusion::Invalid.key(),
+        Some(capacity) => capacity.verdict == CapacityVerdict::Invalid.key(),
         None => limited,
     };
     match (is_all, limited) {
@@ -80,7 +80,7 @@ pub(crate) fn share(summary: &Summary) -> Share {
     }
 }
 
-/// CPU of a worker's second as a share of one core.
+/// CPU of a thread's second as a share of one core.
 pub(crate) fn cpu_ratio(row: &GeneratorRow) -> f64 {
     row.cpu_us as f64 / 1e6
 }
@@ -118,11 +118,11 @@ fn reasons(run: &RunData, health: &Generator) -> Vec<String> {
 fn sustained(limit: Limit, worst: f64) -> String {
     let max = limit.max();
     match limit {
-        Limit::Lag => format!("a worker's loop ran up to {worst:.0} ms late (p99), more than {max:.0} ms"),
+        Limit::Lag => format!("a thread's loop ran up to {worst:.0} ms late (p99), more than {max:.0} ms"),
         Limit::Steal => {
             format!("the hypervisor took up to {:.1} % of the CPU, more than {:.0} %", worst * 1e2, max * 1e2)
         }
-        _ => format!("a worker used up to {:.0} % of its core, more than {:.0} %", worst * 1e2, max * 1e2),
+        _ => format!("a thread used up to {:.0} % of its core, more than {:.0} %", worst * 1e2, max * 1e2),
     }
 }
 
@@ -135,14 +135,14 @@ fn counted(limit: Limit, health: &Generator) -> Option<(u64, &'static str)> {
         Limit::ObservationDrops => {
             Some((health.observations_dropped, "observations were dropped by our own collector"))
         }
-        Limit::WorkerCpu | Limit::Lag | Limit::Steal => None,
+        Limit::ThreadCpu | Limit::Lag | Limit::Steal => None,
     }
 }
 
 /// How many panicked, and what the first of them met.
 fn defects(run: &RunData) -> Option<String> {
     let broken = run.participants.iter().filter_map(|row| match &row.outcome {
-        Some(Outcome::Failed(failure)) if failure.reason == FailureReason::Defect => {
+        Some(Outcome::Failed(failure)) if failure.reason == FailureReason::InternalError => {
             Some(failure.detail.as_str())
         }
         _ => None,
@@ -199,8 +199,8 @@ mod tests {
         RunData { generator: rows.into_iter().collect(), ..RunData::default() }
     }
 
-    fn worker(second: i64, cpu_us: u64, lag_p99_us: u64) -> GeneratorRow {
-        GeneratorRow { second, worker: Some(0), cpu_us, lag_p99_us, ..GeneratorRow::default() }
+    fn thread(second: i64, cpu_us: u64, lag_p99_us: u64) -> GeneratorRow {
+        GeneratorRow { second, thread: Some(0), cpu_us, lag_p99_us, ..GeneratorRow::default() }
     }
 
     fn event(second: i64, kind: &str, detail: &str) -> EventRow {
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn one_slow_second_in_a_minute_is_forgiven_and_five_percent_are_not() {
         let with_bad = |bad: i64| {
-            run((0..61).map(|s| worker(s, if (1..=bad).contains(&s) { 900_000 } else { 300_000 }, 100)))
+            run((0..61).map(|s| thread(s, if (1..=bad).contains(&s) { 900_000 } else { 300_000 }, 100)))
         };
         assert!(!examine(&with_bad(2), 1, 1).limited);
         let limited = examine(&with_bad(3), 1, 1);
@@ -220,18 +220,18 @@ mod tests {
 
     #[test]
     fn a_late_loop_limits_and_the_start_is_left_out() {
-        assert!(examine(&run((0..20).map(|s| worker(s, 1, 21_000))), 1, 1).limited);
+        assert!(examine(&run((0..20).map(|s| thread(s, 1, 21_000))), 1, 1).limited);
         assert!(
-            !examine(&run((0..20).map(|s| worker(s, 1, if s == 0 { 90_000 } else { 9_000 }))), 1, 1).limited
+            !examine(&run((0..20).map(|s| thread(s, 1, if s == 0 { 90_000 } else { 9_000 }))), 1, 1).limited
         );
     }
 
     #[test]
     fn a_single_own_drop_is_too_many() {
         for row in [
-            GeneratorRow { socket_drops: 1, ..worker(5, 0, 0) },
-            GeneratorRow { send_drops: 1, ..worker(5, 0, 0) },
-            GeneratorRow { observations_dropped: 1, ..worker(5, 0, 0) },
+            GeneratorRow { socket_drops: 1, ..thread(5, 0, 0) },
+            GeneratorRow { send_drops: 1, ..thread(5, 0, 0) },
+            GeneratorRow { observations_dropped: 1, ..thread(5, 0, 0) },
         ] {
             assert!(examine(&run([row]), 1, 1).limited);
         }
@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn who_met_a_defect_of_ours_says_nothing_about_the_server() {
         let mut run = crate::example::healthy(10, 30);
-        let defect = Failure::new(FailureReason::Defect, "a defect in throng, at rtp.rs:7: no words");
+        let defect = Failure::new(FailureReason::InternalError, "a defect in throng, at rtp.rs:7: no words");
         run.participants[3].outcome = Some(Outcome::Failed(defect));
         let summary = crate::summarise(&run, &[], Duration::ZERO);
         assert_eq!(summary.outcome, RunOutcome::Invalid);
@@ -269,7 +269,7 @@ mod tests {
     #[test]
     fn frames_that_the_host_threw_away_count_when_it_did_so_for_a_while() {
         for (bad, limited) in [(2, false), (3, true)] {
-            let mut run = run((0..61).map(|s| worker(s, 1, 1)));
+            let mut run = run((0..61).map(|s| thread(s, 1, 1)));
             let detail = "this host had no room for 9 of 99 frames";
             run.events.extend((0..bad).map(|second| event(second + 10, HOST_DROPS_EVENT, detail)));
             let health = examine(&run, 1, 1);

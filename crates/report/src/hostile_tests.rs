@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use throng_observation::canary::{BrowserId, CanaryBrowserRow};
-use throng_observation::foreign::is_harmful;
 use throng_observation::host::{HostEvent, HostEventKind, HostId};
 use throng_observation::run::{EventRow, RunData};
+use throng_observation::untrusted::is_harmful;
 use throng_observation::{Failure, FailureReason, Outcome, RunTime};
 
-use crate::{csv, example, html, oven, pairs, profile, server, summarise, text};
+use crate::{conference, csv, example, html, oven_rtc_tester, profile, server, summarise, text};
 
 const HOSTILE: [&str; 10] = [
     "\x1b[2J\x1b[1;1H\x1b]0;title\x07",
@@ -29,7 +29,7 @@ const HOSTILE: [&str; 10] = [
 fn called(name: &str) -> RunData {
     let own = |text: &mut String| name.clone_into(text);
     let mut run = server::tests::watched();
-    let conference = pairs::tests::lesson(4, 60, |_| 1.0);
+    let conference = conference::tests::lesson(4, 60, |_| 1.0);
     run.tracks = conference.tracks;
     for track in run.tracks.iter_mut().take(5) {
         track.from = Some(name.to_owned());
@@ -65,7 +65,7 @@ fn called(name: &str) -> RunData {
     let event = |kind| HostEvent { host: HostId(0), at: RunTime(9_000_000), kind, detail: name.to_owned() };
     run.host
         .events
-        .extend([HostEventKind::ProcessEnded, HostEventKind::CannotSee, HostEventKind::Watcher].map(event));
+        .extend([HostEventKind::ProcessEnded, HostEventKind::Unreadable, HostEventKind::Watcher].map(event));
     for profile in &mut run.host.profiles {
         own(&mut profile.moment);
         profile.limits = vec![name.to_owned()];
@@ -125,9 +125,9 @@ fn the_page_shows_names_as_text() {
 }
 
 fn details(run: &RunData) -> String {
-    let (mut details, begin) = oven::Details::of(run);
+    let (mut details, begin) = oven_rtc_tester::Details::of(run);
     let told: String = run.tracks.iter().map(|track| details.up_to(track)).collect();
-    oven::summary(run) + begin + &told + &details.rest()
+    oven_rtc_tester::summary(run) + begin + &told + &details.rest()
 }
 
 /// Every table, and how many columns it has.
@@ -137,8 +137,8 @@ fn tables(run: &RunData) -> [(String, usize); 4] {
     [
         (csv::header(&csv::SERIES_COLUMNS) + &series, csv::SERIES_COLUMNS.len()),
         (csv::header(&csv::PARTICIPANT_COLUMNS) + &participants, csv::PARTICIPANT_COLUMNS.len()),
-        (csv::server(run), csv::SERVER_COLUMNS.len()),
-        (csv::pairs(run).unwrap_or_default(), csv::PAIR_COLUMNS.len()),
+        (csv::hosts(run), csv::SERVER_COLUMNS.len()),
+        (csv::conference(run).unwrap_or_default(), csv::PAIR_COLUMNS.len()),
     ]
 }
 

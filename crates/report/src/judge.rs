@@ -1,7 +1,7 @@
 //! Objectives held against the figures.
 
 use throng_observation::{Distribution, MediaKind, units};
-use throng_scenario::{Metric, Objective, Statistic, Threshold, Verdict};
+use throng_scenario::{Metric, Objective, ObjectiveOutcome, Statistic, Threshold};
 
 use crate::figures::{Figures, KindFigures, freeze_ratio};
 use crate::summary::ObjectiveResult;
@@ -14,13 +14,13 @@ pub(crate) fn judge(objective: &Objective, figures: &Figures<'_>) -> ObjectiveRe
         text: objective.text.clone(),
         measured: measured.filter(|figure| figure.is_finite()),
         measured_text: measured_text(measured, objective.threshold),
-        verdict: match verdict {
-            Verdict::Met => "met",
-            Verdict::Missed => "missed",
-            Verdict::NotMeasured => "not_measured",
+        result: match verdict {
+            ObjectiveOutcome::Met => "met",
+            ObjectiveOutcome::Missed => "missed",
+            ObjectiveOutcome::NotMeasured => "not_measured",
         }
         .into(),
-        met: verdict == Verdict::Met,
+        met: verdict == ObjectiveOutcome::Met,
     }
 }
 
@@ -83,7 +83,7 @@ fn freeze_quantile(figures: &Figures<'_>, quantile: f64) -> Option<f64> {
         .iter()
         .filter_map(|row| {
             let of_tracks = by_participant.get(&row.participant).and_then(freeze_ratio);
-            match of_tracks.or_else(|| figures.folded.freeze_ratio(row.participant)) {
+            match of_tracks.or_else(|| figures.aggregated.freeze_ratio(row.participant)) {
                 None if row.failure().is_some() => Some(1.0),
                 ratio => ratio,
             }

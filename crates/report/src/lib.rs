@@ -8,21 +8,21 @@
 mod summary;
 pub use summary::{
     ClockSummary, FailureExample, Generator, HottestThread, Media, NetworkInterface, ObjectiveResult,
-    Participants, PhaseTime, RunOutcome, SUMMARY_VERSION, Server, ServerProcess, Summary, TimeTo,
+    Participants, PhaseTime, RunOutcome, SUMMARY_VERSION, Summary, TimeTo, WatchedHost, WatchedProcess,
     json_schema,
 };
 
 mod summarise;
 pub use summarise::summarise;
 
-mod who;
+mod role_counts;
 
 mod sent;
 pub use sent::{LayerSwitches, Sent};
 
 mod figures;
 
-mod waits;
+mod survival;
 
 mod health;
 
@@ -38,17 +38,17 @@ pub use canary::{Agreement, CanaryBrowser, CanaryJudgement, CanarySummary};
 mod decoded;
 pub use decoded::Decoded;
 
-mod pairs;
-pub use pairs::{FlowSummary, Pair, PairMedia, Pairs};
+mod conference;
+pub use conference::{Conference, ConferenceMedia, ConferencePair, FlowSummary};
 
 mod server;
 
-mod shown;
-pub use shown::Shown;
+mod report_rows;
+pub use report_rows::ReportRows;
 
 pub mod text;
 
-pub mod oven;
+pub mod oven_rtc_tester;
 
 pub mod csv;
 

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use throng_observation::foreign;
 use throng_observation::host::{Change, Profile, ProfileMethod, SelfTime};
+use throng_observation::untrusted;
 
 /// Threads printed, and functions of each.
 const THREADS: usize = 12;
@@ -19,19 +19,19 @@ pub fn text(profile: &Profile) -> String {
     let time = SelfTime::of(profile);
     let mut out = format!("{}\n", how(profile, &time));
     for limit in &profile.limits {
-        let _ = writeln!(out, "  note: {}", foreign::line(limit));
+        let _ = writeln!(out, "  note: {}", untrusted::line(limit));
     }
     for thread in time.threads.iter().take(THREADS) {
         let many =
             if thread.threads > 1 { format!(" (of {} threads)", thread.threads) } else { String::new() };
         let cores = thread.cores.map_or_else(String::new, |cores| format!("{cores:.2} cores, "));
-        let name = foreign::shown(&thread.thread, NAME_CHARS_MAX);
+        let name = untrusted::escaped(&thread.thread, NAME_CHARS_MAX);
         let _ = writeln!(out, "\n{name}{many}: {cores}{} of the samples", percent(thread.share));
         for symbol in thread.symbols.iter().take(FUNCTIONS).filter(|symbol| symbol.share >= SHARE_MIN) {
             let family = symbol.family.map_or_else(String::new, |family| format!("  {}", family.words()));
             let (name, file) = (
-                foreign::shown(&symbol.frame.symbol, NAME_CHARS_MAX),
-                foreign::shown(&symbol.frame.module, 32),
+                untrusted::escaped(&symbol.frame.symbol, NAME_CHARS_MAX),
+                untrusted::escaped(&symbol.frame.module, 32),
             );
             let _ = writeln!(out, "  {:>7}  {name}  ({file}){family}", percent(symbol.share));
         }
@@ -60,8 +60,10 @@ pub fn changes(changes: &[Change]) -> String {
     }
     let mut out = String::from("  before    after  function\n");
     for change in clear {
-        let (name, file) =
-            (foreign::shown(&change.frame.symbol, NAME_CHARS_MAX), foreign::shown(&change.frame.module, 32));
+        let (name, file) = (
+            untrusted::escaped(&change.frame.symbol, NAME_CHARS_MAX),
+            untrusted::escaped(&change.frame.module, 32),
+        );
         let _ =
             writeln!(out, " {:>7}  {:>7}  {name}  ({file})", percent(change.before), percent(change.after));
     }

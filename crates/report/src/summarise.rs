@@ -3,16 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use throng_analysis::verdict::{Certainty, explain};
+use throng_analysis::bottleneck::{BottleneckVerdict, explain};
 use throng_observation::run::{Ending, EventRow, ParticipantRow, RunData};
 use throng_observation::{Distribution, Goal, MediaKind, MediaPath, Outcome, Phase};
 use throng_scenario::Objective;
 
-use crate::figures::{CONNECTED, Figures, KindFigures, PLAYING, never_came};
+use crate::figures::{CONNECTED, Figures, KindFigures, PLAYING, never_received};
 use crate::summary::{
     ClockSummary, FailureExample, Media, Participants, PhaseTime, RunOutcome, SUMMARY_VERSION, Summary,
 };
-use crate::{canary, capacity, cause, decoded, headline, health, judge, pairs, sent, server};
+use crate::{canary, capacity, cause, conference, decoded, headline, health, judge, sent, server};
 
 /// What `run` comes to, held against `objectives`; media figures leave the first `warm_up` out.
 #[must_use]
@@ -22,18 +22,18 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
     let figures = Figures::of(run, warm_up_s);
     let by_second = Crowd::of(run);
     let failures = failures(&figures);
-    let partial_because = partial_because(run);
+    let partial_reasons = partial_reasons(run);
     let (received_bps, received_bps_max) = received_bps(run, warm_up_s);
     let waits = (figures.connect.summary(), figures.first_frame.summary());
     let explained = explain(run, Goal::Acceptable);
     // What made a load fail, and how many are served well, are never said of different ones.
-    let was_generator = explained.bottleneck.verdict == Certainty::GeneratorLimited;
+    let was_generator = explained.bottleneck.verdict == BottleneckVerdict::GeneratorLimited;
     let mut summary = Summary {
         summary_version: SUMMARY_VERSION,
         outcome: RunOutcome::Error,
         headline: String::new(),
-        partial: !partial_because.is_empty(),
-        partial_because,
+        partial: !partial_reasons.is_empty(),
+        partial_reasons,
         ending: ending_key(run.ending).into(),
         target: run.info.target.clone(),
         started_at_unix_us: run.info.started_at_unix_us,
@@ -61,9 +61,9 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
         sent: sent::sent(run, warm_up_s),
         layer_switches: sent::layer_switches(run),
         generator: health::examine(run, by_second.connected_seconds, by_second.connected_max),
-        paths: paths(run),
+        media_paths: paths(run),
         events: events(run),
-        server: server::summarise(run),
+        hosts: server::summarise(run),
         decoded: decoded::summarise(run),
         canary: canary::summarise(run, warm_up_s),
         failures: failures.iter().map(|(reason, example)| (reason.clone(), example.count)).collect(),
@@ -72,8 +72,8 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
         bottleneck: None,
         demand: Vec::new(),
         join_cost: None,
-        others_cpu: None,
-        pairs: None,
+        other_processes_cpu: None,
+        conference: None,
         objectives: searched.iter().map(|objective| judge::judge(objective, &figures)).collect(),
         clock_error: ClockSummary {
             bound_ms: run.info.clock.bound_us.map(|us| us as f64 / 1e3),
@@ -84,7 +84,7 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
         run_format: run.info.format,
     };
     cause::explain(explained, &mut summary);
-    summary.pairs = pairs::summarise(run, line_rate_bps(&summary));
+    summary.conference = conference::summarise(run, line_rate_bps(&summary));
     summary.outcome = headline::outcome(&summary, run.ending);
     summary.headline = headline::headline(&summary);
     summary
@@ -92,7 +92,7 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
 
 /// What the busiest interface of a watched server can carry.
 fn line_rate_bps(summary: &Summary) -> Option<f64> {
-    summary.server.iter().flat_map(|server| &server.network).find_map(|interface| interface.line_rate_bps)
+    summary.hosts.iter().flat_map(|server| &server.network).find_map(|interface| interface.line_rate_bps)
 }
 
 /// The crowd of all cohorts together.
@@ -127,7 +127,7 @@ fn ending_key(ending: Ending) -> &'static str {
     }
 }
 
-fn partial_because(run: &RunData) -> Vec<String> {
+fn partial_reasons(run: &RunData) -> Vec<String> {
     let mut because = Vec::new();
     match run.ending {
         Ending::Complete => {}
@@ -220,19 +220,19 @@ fn phases(intended: &[&ParticipantRow]) -> Vec<PhaseTime> {
 
 fn media(run: &RunData, kind: MediaKind, figures: &KindFigures) -> Media {
     let tracks: Vec<_> = run.tracks.iter().filter(|track| track.kind == kind).collect();
-    let folded = run.folded.of(kind);
+    let aggregated = run.aggregated.of(kind);
     let mut codecs: BTreeSet<_> = tracks.iter().map(|track| track.codec.name()).collect();
-    codecs.extend(folded.codecs);
+    codecs.extend(aggregated.codecs);
     let at = |distribution: &Distribution, q, scale: f64| {
         distribution.quantile(q).map(|value| value as f64 / scale)
     };
     let one_way = |q| figures.absolute_delay.quantile_us(q).map(|us| us as f64 / 1e3);
     let c = figures.counters;
     Media {
-        tracks: tracks.len() as u64 + folded.tracks,
+        tracks: tracks.len() as u64 + aggregated.tracks,
         codecs: codecs.into_iter().map(str::to_owned).collect(),
-        tracks_missing: tracks.iter().filter(|track| never_came(&track.counters)).count() as u64
-            + folded.never_came,
+        tracks_missing: tracks.iter().filter(|track| never_received(&track.counters)).count() as u64
+            + aggregated.never_received,
         missing_ratio: c.missing_ratio(),
         loss_ratio: figures.loss_ratio(),
         loss_ratio_p95: at(&figures.loss_ppm, 0.95, 1e6),
@@ -274,8 +274,8 @@ fn media(run: &RunData, kind: MediaKind, figures: &KindFigures) -> Media {
         frames_decodable: c.frames_decodable,
         frames_dropped: c.frames_dropped,
         key_frames: c.key_frames,
-        oven_delay_ms_p50: at(&figures.oven_delay_us, 0.50, 1e3),
-        oven_delay_ms_max: at(&figures.oven_delay_us, 1.0, 1e3),
+        oven_rtc_tester_delay_ms_p50: at(&figures.oven_rtc_tester_delay_us, 0.50, 1e3),
+        oven_rtc_tester_delay_ms_max: at(&figures.oven_rtc_tester_delay_us, 1.0, 1e3),
     }
 }
 
@@ -392,7 +392,7 @@ mod tests {
     fn an_objective_on_what_was_not_seen_is_not_met() {
         let audio = summary(&example::audio_only());
         assert_eq!(
-            (audio.objectives[0].verdict.as_str(), audio.outcome),
+            (audio.objectives[0].result.as_str(), audio.outcome),
             ("not_measured", RunOutcome::Missed)
         );
     }

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use throng_analysis::bottleneck::{Bottleneck, OtherProcessesCpu};
 use throng_analysis::demand::{Demand, JoinCost};
-use throng_analysis::verdict::{Bottleneck, OthersCpu};
-use throng_observation::{CaptureBasis, foreign};
+use throng_observation::{CaptureBasis, untrusted};
 
 use crate::canary::CanarySummary;
+use crate::conference::Conference;
 use crate::decoded::Decoded;
-use crate::pairs::Pairs;
 use crate::sent::{LayerSwitches, Sent};
 
 /// The version of `summary.json`'s shape. Keys are only ever added within a version.
@@ -28,7 +28,7 @@ pub struct Summary {
     /// Whether the run is incomplete: it was ended early, its process died, or rows of it were lost.
     pub partial: bool,
     /// What is incomplete, in words; empty when nothing is.
-    pub partial_because: Vec<String>,
+    pub partial_reasons: Vec<String>,
     /// How the run ended: `complete`, `interrupted`, `aborted` or `unfinished` (no ending was written).
     pub ending: String,
     /// The target's URL, without secrets.
@@ -77,14 +77,14 @@ pub struct Summary {
     /// Participants whose transport came up, by the way that their media went: `host`, `srflx` (a NAT is between),
     /// `relay_udp`, `relay_tcp`, `relay_tls`. Empty in runs of a throng that did not tell, and in unfinished ones.
     #[serde(default)]
-    pub paths: BTreeMap<String, u64>,
+    pub media_paths: BTreeMap<String, u64>,
     /// What else happened and how often, by the stable key of the event: `refused_ice_candidate`, `refused_redirect`,
-    /// `refused_send`, `unreachable_send`, `odd_rtcp`, `goodbye_unanswered`, `abort`, `host_drops`, `host_buffers_full`,
-    /// `burst_drops`, `odd_sender_clock`, `generator_memory`, …
+    /// `refused_send`, `unreachable_send`, `protocol_anomaly_rtcp`, `leave_unanswered`, `abort`, `host_drops`, `host_buffers_full`,
+    /// `burst_drops`, `protocol_anomaly_sender_clock`, `generator_memory`, …
     pub events: BTreeMap<String, u64>,
     /// The watched hosts, in the order of the scenario; empty when nothing was watched.
     #[serde(default)]
-    pub server: Vec<Server>,
+    pub hosts: Vec<WatchedHost>,
     /// How many are served well; `null` for a run that did not search.
     #[serde(default)]
     pub capacity: Option<CapacitySummary>,
@@ -108,10 +108,10 @@ pub struct Summary {
     /// What others on the server's host used of its CPUs while the loads were held that decide the answer; `null` where that was
     /// little, or did no harm.
     #[serde(default)]
-    pub others_cpu: Option<OthersCpu>,
+    pub other_processes_cpu: Option<OtherProcessesCpu>,
     /// Who received whom in a conference; `null` where nobody sent.
     #[serde(default)]
-    pub pairs: Option<Pairs>,
+    pub conference: Option<Conference>,
     /// Every objective with what was measured; empty for a search, whose objectives say what a bad second is.
     pub objectives: Vec<ObjectiveResult>,
     /// How far absolute delays may be off.
@@ -148,7 +148,7 @@ pub struct CapacitySummary {
     /// The smallest crowd that was not, by the same model: always larger. `null` if none failed.
     pub first_failing: Option<u32>,
     /// What each repeat of the search came to.
-    pub runs: Vec<u32>,
+    pub repeats: Vec<u32>,
     /// The goal that was searched: `acceptable`.
     pub goal: String,
     /// `found`, `at_least` (no load that was tried fails), `not_sustained` (the soak failed), `never_passes`, `undecidable`
@@ -157,7 +157,7 @@ pub struct CapacitySummary {
     /// The answer in a sentence, with the load that failed.
     pub statement: String,
     /// Where a value of the scenario was varied: all that were tried, such as `crowd.publish.video = 360p`. `users`,
-    /// `first_failing`, `runs` and `goals` are then places in this list, from 1. Empty where the crowd's size was.
+    /// `first_failing`, `repeats` and `goals` are then places in this list, from 1. Empty where the crowd's size was.
     pub values: Vec<String>,
     /// Between which loads the limit of each goal lies.
     pub goals: Vec<GoalBracket>,
@@ -168,7 +168,7 @@ pub struct CapacitySummary {
     /// A crowd below the limit that was held for long; `null` where none was.
     pub soak: Option<SoakSummary>,
     /// Why the number is not certain: clauses that the statement ends with. Empty where nothing speaks against it.
-    pub doubts: Vec<String>,
+    pub caveats: Vec<String>,
     /// What else has to be said.
     pub notes: Vec<String>,
 }
@@ -320,9 +320,9 @@ pub struct Media {
     /// Decodable key frames.
     pub key_frames: u64,
     /// For comparison with OvenRtcTester only: the median of its "delay", which is drift since the first packet.
-    pub oven_delay_ms_p50: Option<f64>,
+    pub oven_rtc_tester_delay_ms_p50: Option<f64>,
     /// The largest of the same.
-    pub oven_delay_ms_max: Option<f64>,
+    pub oven_rtc_tester_delay_ms_max: Option<f64>,
 }
 
 /// Time from the intended join to a phase, over all intended participants.
@@ -336,7 +336,7 @@ pub struct TimeTo {
     /// Participants who failed before.
     pub failed: u64,
     /// Participants who left, or whom the run's end met, on the way.
-    pub cut_off: u64,
+    pub censored: u64,
     /// Median, milliseconds.
     pub ms_p50: Option<f64>,
     /// 95th percentile.
@@ -373,11 +373,11 @@ pub struct Generator {
     pub rss_bytes_per_participant: Option<f64>,
     /// Largest resident memory, bytes.
     pub rss_bytes_max: Option<u64>,
-    /// Worker threads.
-    pub workers: u64,
-    /// The busiest worker-second: CPU ÷ one core.
-    pub worker_cpu_ratio_max: Option<f64>,
-    /// The worst second's 99th percentile of lateness of a worker's loop, milliseconds.
+    /// Threads.
+    pub threads: u64,
+    /// The busiest thread-second: CPU ÷ one core.
+    pub thread_cpu_ratio_max: Option<f64>,
+    /// The worst second's 99th percentile of lateness of a thread's loop, milliseconds.
     pub lag_ms_p99_max: Option<f64>,
     /// Datagrams that own sockets dropped.
     pub socket_drops: u64,
@@ -393,7 +393,7 @@ pub struct Generator {
 
 /// A watched host over the run. Shares of CPU time are of one core: 1 is a whole core.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Server {
+pub struct WatchedHost {
     /// Its name: the scenario's, else the host name.
     pub name: String,
     /// Online CPUs.
@@ -403,7 +403,7 @@ pub struct Server {
     /// The most of the same in any second.
     pub cpu_max: Option<f64>,
     /// The watched processes, by what they used; at most 20.
-    pub processes: Vec<ServerProcess>,
+    pub processes: Vec<WatchedProcess>,
     /// Threads seen over the run.
     pub threads: u64,
     /// CPU time of the threads together ÷ that of their processes: near 1 when no thread was missed.
@@ -445,7 +445,7 @@ pub struct Server {
     /// Log lines by pattern.
     pub log_lines: BTreeMap<String, u64>,
     /// Share of what the interfaces sent that no access log tells of.
-    pub unexplained_tx_ratio: Option<f64>,
+    pub unaccounted_tx_ratio: Option<f64>,
     /// The moments of which there is a profile.
     pub profiles: Vec<String>,
     /// For how much of the run it was seen, seconds.
@@ -457,12 +457,12 @@ pub struct Server {
     /// How far its times may be off the run's, milliseconds.
     pub clock_error_ms: Option<f64>,
     /// What could not be seen and why; at most 20.
-    pub not_seen: Vec<String>,
+    pub unreadable: Vec<String>,
 }
 
 /// A watched process. CPU is in cores.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ServerProcess {
+pub struct WatchedProcess {
     /// Its name.
     pub name: String,
     /// Its number.
@@ -495,7 +495,7 @@ pub struct HottestThread {
     /// What it does, where a knowledge pack says so.
     pub meaning: Option<String>,
     /// Which setting changes it, or what else helps.
-    pub mend: Option<String>,
+    pub help: Option<String>,
 }
 
 /// A network interface, bits per second as it counts them.
@@ -542,7 +542,7 @@ pub struct ObjectiveResult {
     /// The same for people, with its unit.
     pub measured_text: String,
     /// `met`, `missed` or `not_measured` (nothing to judge it by, so not met).
-    pub verdict: String,
+    pub result: String,
     /// Whether it was met.
     pub met: bool,
 }
@@ -551,7 +551,7 @@ impl ObjectiveResult {
     /// Whether a figure was measured and does not hold.
     #[must_use]
     pub fn is_missed(&self) -> bool {
-        self.verdict == "missed"
+        self.result == "missed"
     }
 }
 
@@ -583,7 +583,7 @@ impl Summary {
     pub fn to_json(&self) -> String {
         let mut json = serde_json::to_string_pretty(self).expect("plain data");
         json.push('\n');
-        foreign::json(&json).into_owned()
+        untrusted::json(&json).into_owned()
     }
 }
 

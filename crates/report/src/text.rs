@@ -4,24 +4,24 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
-use throng_observation::{SENDER_CLOCK_EVENT, foreign};
+use throng_observation::{SENDER_CLOCK_EVENT, untrusted};
 
 use crate::cause;
-use crate::headline::only_sends;
+use crate::conference::Conference;
+use crate::headline::is_send_only;
 use crate::health::{self, Share};
-use crate::pairs::Pairs;
+use crate::role_counts::RoleCounts;
 use crate::sent::{LayerSwitches, Sent};
-use crate::summary::{CapacitySummary, Media, Server, Summary, TimeTo, one_way_basis};
-use crate::who::Who;
+use crate::summary::{CapacitySummary, Media, Summary, TimeTo, WatchedHost, one_way_basis};
 use crate::{canary, decoded};
 
 /// About fifteen lines: the answer, the objectives, the figures that matter. Plain text, newline at the end.
 #[must_use]
 pub fn summary(summary: &Summary) -> String {
-    let mut out = format!("{}\n\n", foreign::line(&summary.headline));
+    let mut out = format!("{}\n\n", untrusted::line(&summary.headline));
     for objective in &summary.objectives {
         let sign = if objective.met { "met   " } else { "MISSED" };
-        let (text, measured) = (foreign::line(&objective.text), foreign::line(&objective.measured_text));
+        let (text, measured) = (untrusted::line(&objective.text), untrusted::line(&objective.measured_text));
         let _ = writeln!(out, "  {sign}  {text:<32} {measured}");
     }
     if !summary.objectives.is_empty() {
@@ -30,13 +30,13 @@ pub fn summary(summary: &Summary) -> String {
     if let Some(capacity) = &summary.capacity {
         capacity_lines(&mut out, capacity);
     }
-    if let Some(others) = &summary.others_cpu {
+    if let Some(others) = &summary.other_processes_cpu {
         line(&mut out, "note", &others.sentence());
         out.push('\n');
     }
     cause_lines(&mut out, summary);
     line(&mut out, "target", &summary.target);
-    let who = Who::of(summary);
+    let who = RoleCounts::of(summary);
     line(&mut out, who.many(), &crowd_line(summary));
     if !summary.failures.is_empty() {
         let failures: Vec<_> =
@@ -48,11 +48,11 @@ pub fn summary(summary: &Summary) -> String {
         line(&mut out, "", &format!("{}: {} {number}: {detail}", example.reason, who.one()));
     }
     line(&mut out, "connect", &time_to(&summary.connect));
-    if !summary.paths.is_empty() {
-        line(&mut out, "path", &paths_line(&summary.paths));
+    if !summary.media_paths.is_empty() {
+        line(&mut out, "path", &paths_line(&summary.media_paths));
     }
     // Who only sends waits for no frame.
-    if !only_sends(summary) {
+    if !is_send_only(summary) {
         line(&mut out, "first frame", &time_to(&summary.first_frame));
         let (mean, most) = (bit_rate(summary.received_bps), bit_rate(summary.received_bps_max));
         line(&mut out, "received", &format!("{mean} mean, {most} at most"));
@@ -68,21 +68,21 @@ pub fn summary(summary: &Summary) -> String {
             line(&mut out, name, &media_line(media));
         }
     }
-    if let Some(pairs) = &summary.pairs {
-        let said = pairs_line(pairs);
+    if let Some(conference) = &summary.conference {
+        let said = pairs_line(conference);
         // Who only sends is in no pair.
         if !said.is_empty() {
-            line(&mut out, "pairs", &said);
+            line(&mut out, "conference", &said);
         }
-        if let Some(note) = &pairs.flow.note {
+        if let Some(note) = &conference.flow.note {
             line(&mut out, "", note);
         }
     }
     if let Some(one_way) = one_way_line(summary) {
         line(&mut out, "one-way", &one_way);
     }
-    for server in &summary.server {
-        server_lines(&mut out, server, summary.server.len() > 1);
+    for server in &summary.hosts {
+        server_lines(&mut out, server, summary.hosts.len() > 1);
     }
     for (index, track) in decoded::lines(&summary.decoded).iter().enumerate() {
         line(&mut out, if index == 0 { "decoded" } else { "" }, track);
@@ -95,7 +95,7 @@ pub fn summary(summary: &Summary) -> String {
         let events: Vec<_> = summary.events.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
         line(&mut out, "events", &events.join(", "));
     }
-    for because in &summary.partial_because {
+    for because in &summary.partial_reasons {
         line(&mut out, "partial", because);
     }
     for warning in &summary.warnings {
@@ -106,14 +106,14 @@ pub fn summary(summary: &Summary) -> String {
 
 /// Who was there. A search calls and dismisses: it has many more joins than there are ever people at once.
 fn crowd_line(summary: &Summary) -> String {
-    let (crowd, who) = (&summary.participants, Who::of(summary));
+    let (crowd, who) = (&summary.participants, RoleCounts::of(summary));
     let playing = if who.viewers > 0 { format!(" {} playing,", crowd.playing) } else { String::new() };
     let all = format!("{} connected,{playing} {} failed", crowd.connected, crowd.failed);
     match (summary.capacity.is_some(), who) {
         (true, _) => {
             format!("at most {} at once; {} joins in all: {all}", crowd.connected_max, crowd.intended)
         }
-        (false, Who { publishers: 1.., viewers: 1.. }) => format!("{} intended, {all}", who.all()),
+        (false, RoleCounts { publishers: 1.., viewers: 1.. }) => format!("{} intended, {all}", who.all()),
         (false, _) => format!("{} intended, {all}", crowd.intended),
     }
 }
@@ -143,14 +143,14 @@ fn cause_lines(out: &mut String, summary: &Summary) {
         for evidence in found.evidence.iter().take(3) {
             line(out, "", &evidence.sentence());
         }
-        let fine: Vec<&str> = found.not_limiting.iter().take(2).map(String::as_str).collect();
+        let fine: Vec<&str> = found.ruled_out.iter().take(2).map(String::as_str).collect();
         if !fine.is_empty() {
-            line(out, "not", &fine.join("; "));
+            line(out, "ruled out", &fine.join("; "));
         }
         if let Some(change) = &found.change {
             line(out, "change", change);
         }
-        if let Some(predicted) = &found.predicts {
+        if let Some(predicted) = &found.prediction {
             line(out, "then", &cause::prediction(predicted));
         }
     }
@@ -183,21 +183,21 @@ fn capacity_lines(out: &mut String, capacity: &CapacitySummary) {
 }
 
 /// Who received whom, and what came out of the server for what went in.
-fn pairs_line(pairs: &Pairs) -> String {
-    let kinds = [("video", &pairs.video), ("audio", &pairs.audio)];
+fn pairs_line(conference: &Conference) -> String {
+    let kinds = [("video", &conference.video), ("audio", &conference.audio)];
     let mut parts: Vec<String> = kinds
         .into_iter()
-        .filter(|(_, media)| media.seen > 0 || media.played().is_some())
+        .filter(|(_, media)| media.received > 0 || media.played().is_some())
         .map(|(name, media)| match media.played() {
             Some((playing, of)) => format!("{name} {playing} of {of} play"),
-            None => format!("{name} {} seen", media.seen),
+            None => format!("{name} {} seen", media.received),
         })
         .collect();
-    parts.extend(pairs.missing());
-    if let (Some(into), Some(out)) = (pairs.flow.in_bps_max, pairs.flow.out_bps_max) {
+    parts.extend(conference.missing());
+    if let (Some(into), Some(out)) = (conference.flow.in_bps_max, conference.flow.out_bps_max) {
         parts.push(format!("in {}, out {}", bit_rate(into), bit_rate(out)));
     }
-    if let Some((due, ratio)) = pairs.flow.due_bps_max.zip(pairs.flow.delivered_ratio) {
+    if let Some((due, ratio)) = conference.flow.expected_bps_max.zip(conference.flow.delivered_ratio) {
         parts.push(format!("{} of the {} that were due", percent(ratio), bit_rate(due)));
     }
     parts.join("; ")
@@ -205,7 +205,7 @@ fn pairs_line(pairs: &Pairs) -> String {
 
 /// One line, whatever it quotes.
 fn line(out: &mut String, name: &str, what: &str) {
-    let _ = writeln!(out, "  {:<12} {}", foreign::name(name), foreign::line(what));
+    let _ = writeln!(out, "  {:<12} {}", untrusted::name(name), untrusted::line(what));
 }
 
 fn time_to(time: &TimeTo) -> String {
@@ -216,8 +216,8 @@ fn time_to(time: &TimeTo) -> String {
     if time.failed > 0 {
         let _ = write!(said, " ({} failed: they count as never)", time.failed);
     }
-    if time.cut_off > 0 {
-        let _ = write!(said, " ({} cut off by the end)", time.cut_off);
+    if time.censored > 0 {
+        let _ = write!(said, " ({} cut off by the end)", time.censored);
     }
     said
 }
@@ -301,8 +301,8 @@ fn one_way_line(summary: &Summary) -> Option<String> {
 }
 
 /// What a watched host did, 3 to 5 lines.
-fn server_lines(out: &mut String, server: &Server, is_one_of_several: bool) {
-    let name = if is_one_of_several { format!("{}: ", foreign::name(&server.name)) } else { String::new() };
+fn server_lines(out: &mut String, server: &WatchedHost, is_one_of_several: bool) {
+    let name = if is_one_of_several { format!("{}: ", untrusted::name(&server.name)) } else { String::new() };
     let processes: Vec<_> = server
         .processes
         .iter()
@@ -311,7 +311,7 @@ fn server_lines(out: &mut String, server: &Server, is_one_of_several: bool) {
             let memory = process.rss_bytes_max.map_or_else(String::new, |rss| format!(", {}", bytes(rss)));
             format!(
                 "{} CPU p50 {}, max {}{memory}",
-                foreign::name(&process.name),
+                untrusted::name(&process.name),
                 percent(process.cpu_p50),
                 percent(process.cpu_max)
             )
@@ -327,12 +327,12 @@ fn server_lines(out: &mut String, server: &Server, is_one_of_several: bool) {
             "",
             &format!(
                 "hottest thread {} (tid {}): p50 {p50} of a core, max {max}{meaning}",
-                foreign::name(&thread.name),
+                untrusted::name(&thread.name),
                 thread.tid
             ),
         );
-        if let Some(mend) = thread.mend.as_ref().filter(|_| thread.cpu_max > FULL_THREAD_RATIO) {
-            line(out, "", &format!("to give it room: {mend}"));
+        if let Some(help) = thread.help.as_ref().filter(|_| thread.cpu_max > FULL_THREAD_RATIO) {
+            line(out, "", &format!("to give it room: {help}"));
         }
     }
     let mut network = Vec::new();
@@ -341,7 +341,7 @@ fn server_lines(out: &mut String, server: &Server, is_one_of_several: bool) {
         let (tx, rx) = (bit_rate(busiest.tx_bps_max), bit_rate(busiest.rx_bps_max));
         let peak = busiest.tx_bps_peak.filter(|peak| *peak > PEAK_MIN * busiest.tx_bps_max);
         let peak = peak.map_or_else(String::new, |peak| format!(" ({} for 100 ms)", bit_rate(peak)));
-        let name = foreign::name(&busiest.name);
+        let name = untrusted::name(&busiest.name);
         network.push(format!("{name} sent at most {tx}{rate}{peak}, received {rx}"));
     }
     let dropped = [
@@ -355,8 +355,8 @@ fn server_lines(out: &mut String, server: &Server, is_one_of_several: bool) {
     if !network.is_empty() {
         line(out, "", &network.join(", "));
     }
-    for why in server.not_seen.iter().take(1) {
-        let more = server.not_seen.len() - 1;
+    for why in server.unreadable.iter().take(1) {
+        let more = server.unreadable.len() - 1;
         let more = if more > 0 { format!(" (and {more} more, see the report)") } else { String::new() };
         line(out, "", &format!("not seen: {why}{more}"));
     }
@@ -424,7 +424,7 @@ mod tests {
         // Seldom enough that bad seconds are left in which it had no part.
         search.generator.iter_mut().step_by(8).for_each(|row| row.cpu_us = 930_000);
         let said = line(search.clone());
-        assert!(said.contains("was the limit at times, which were not judged: a worker used"), "{said}");
+        assert!(said.contains("was the limit at times, which were not judged: a thread used"), "{said}");
         assert!(line(example::limited()).contains("generator    WAS THE LIMIT; "));
         search
             .holds
@@ -439,7 +439,7 @@ mod tests {
         search.generator.iter_mut().filter(|row| row.cpu_us >= 160_000).for_each(|row| row.cpu_us = 930_000);
         let summary = summarise(&search, &[], Duration::ZERO);
         let verdict = summary.bottleneck.as_ref().map(|found| found.verdict);
-        assert_eq!(verdict, Some(throng_analysis::verdict::Certainty::GeneratorLimited));
+        assert_eq!(verdict, Some(throng_analysis::bottleneck::BottleneckVerdict::GeneratorLimited));
         assert_eq!(summary.outcome, crate::summary::RunOutcome::Invalid, "{}", summary.headline);
         let capacity = summary.capacity.as_ref().expect("a search");
         assert_eq!((capacity.verdict.as_str(), capacity.first_failing), ("invalid", None));
@@ -451,15 +451,16 @@ mod tests {
     #[test]
     fn a_conference_takes_a_line_and_one_more_when_its_server_is_full() {
         let said = |run| super::summary(&summarise(&run, &[], Duration::ZERO));
-        let text = said(crate::pairs::tests::lesson(6, 30, |_| 1.0));
-        let expect = "pairs        video 30 of 30 play; audio 30 of 30 play; in 96.0 kbit/s, out 480 kbit/s; 100.0 % of the 480 kbit/s";
+        let text = said(crate::conference::tests::lesson(6, 30, |_| 1.0));
+        let expect = "conference        video 30 of 30 play; audio 30 of 30 play; in 96.0 kbit/s, out 480 kbit/s; 100.0 % of the 480 kbit/s";
         assert!(text.contains(expect), "{text}");
-        let mut short = crate::pairs::tests::lesson(25, 30, |_| 1.0);
-        crate::pairs::tests::fail_to_join(&mut short, 20);
+        let mut short = crate::conference::tests::lesson(25, 30, |_| 1.0);
+        crate::conference::tests::fail_to_join(&mut short, 20);
         let short = said(short);
         let expect = "video 380 of 600 play; audio 380 of 600 play; 20 of 25 connected; in ";
         assert!(short.contains(expect), "{short}");
-        let full = said(crate::pairs::tests::lesson(30, 60, |second| if second < 25 { 1.0 } else { 0.5 }));
+        let full =
+            said(crate::conference::tests::lesson(30, 60, |second| if second < 25 { 1.0 } else { 0.5 }));
         assert!(full.contains("in rises, out falls"), "{full}");
     }
 
@@ -524,7 +525,7 @@ mod tests {
             (summary.video.one_way_delay_ms_p50, summary.video.clock_disagrees_ratio),
             (None, Some(0.6))
         );
-        assert_eq!(summary.objectives[0].verdict, "not_measured");
+        assert_eq!(summary.objectives[0].result, "not_measured");
         let text = super::summary(&summary);
         assert!(text.contains("p50 below zero, p95 3.0 ms by RTCP SR (the server's own clock"), "{text}");
         assert!(text.contains("clocks disagree for 60"), "{text}");

@@ -118,7 +118,7 @@ typedef int32_t ThrongRingEventKind;
 // Reads the frames of all its producers. To be used by one thread at a time.
 typedef struct ThrongRingConsumer ThrongRingConsumer;
 
-// A handle that puts frames into a ring. To be used by one thread at a time; throng_ring_producer_another() makes one
+// A handle that puts frames into a ring. To be used by one thread at a time; throng_ring_producer_clone() makes one
 // for another thread.
 typedef struct ThrongRingProducer ThrongRingProducer;
 
@@ -208,7 +208,7 @@ typedef struct ThrongRingLaneFds {
   uint32_t sessions;
 } ThrongRingLaneFds;
 
-// The consumer's end of one producer process's hand-over socket. As long as somebody holds it, that producer takes the
+// The consumer's end of one producer process's handshake socket. As long as somebody holds it, that producer takes the
 // consumer for alive.
 typedef struct ThrongRingSession {
   // The session's number within the lane.
@@ -298,7 +298,7 @@ ThrongRingStatus throng_ring_producer_join_inherited(struct ThrongRingProducer *
 //
 // # Safety
 // `producer` is a handle of this library that no other thread uses, `out` valid for writes.
-ThrongRingStatus throng_ring_producer_another(const struct ThrongRingProducer *producer,
+ThrongRingStatus throng_ring_producer_clone(const struct ThrongRingProducer *producer,
                                               struct ThrongRingProducer **out);
 
 // What happens from here on when there is no room: a ThrongRingPolicy. A new handle drops the newest. `timeout_ns` is

@@ -24,7 +24,7 @@ pub struct ThrongRingLaneFds {
     pub sessions: u32,
 }
 
-/// The consumer's end of one producer process's hand-over socket. As long as somebody holds it, that producer takes the
+/// The consumer's end of one producer process's handshake socket. As long as somebody holds it, that producer takes the
 /// consumer for alive.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]

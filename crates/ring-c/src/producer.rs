@@ -10,7 +10,7 @@ use throng_ring::{ClaimToken, FrameInfo, Policy, Producer};
 use crate::status::{Failure, ThrongRingStatus, call, exclusive, put, shared};
 use crate::types::{ThrongRingClaim, ThrongRingFrameInfo, ThrongRingPolicy};
 
-/// A handle that puts frames into a ring. To be used by one thread at a time; throng_ring_producer_another() makes one
+/// A handle that puts frames into a ring. To be used by one thread at a time; throng_ring_producer_clone() makes one
 /// for another thread.
 #[derive(Debug)]
 pub struct ThrongRingProducer {
@@ -139,7 +139,7 @@ pub unsafe extern "C" fn throng_ring_producer_join_inherited(
 /// # Safety
 /// `producer` is a handle of this library that no other thread uses, `out` valid for writes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn throng_ring_producer_another(
+pub unsafe extern "C" fn throng_ring_producer_clone(
     producer: *const ThrongRingProducer,
     out: *mut *mut ThrongRingProducer,
 ) -> ThrongRingStatus {
@@ -148,7 +148,7 @@ pub unsafe extern "C" fn throng_ring_producer_another(
             return Err(Failure::null("out"));
         }
         // SAFETY: the caller's promise.
-        let another = unsafe { shared(producer, "producer")? }.producer.another()?;
+        let another = unsafe { shared(producer, "producer")? }.producer.try_clone()?;
         // SAFETY: the caller's promise.
         unsafe { put(out, ThrongRingProducer::boxed(another), "out")? };
         Ok(ThrongRingStatus::Ok)

@@ -68,7 +68,7 @@ impl From<RingError> for Failure {
             | RingError::WrongMagic { .. }
             | RingError::UnsupportedVersion { .. }
             | RingError::Truncated { .. }
-            | RingError::BadHandover { .. } => ThrongRingStatus::NotARing,
+            | RingError::BadHandshake { .. } => ThrongRingStatus::NotARing,
             RingError::BadGeometry { .. } | RingError::NoInheritedSocket { .. } => {
                 ThrongRingStatus::InvalidArgument
             }

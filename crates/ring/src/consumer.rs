@@ -9,7 +9,7 @@ use rustix::event::epoll;
 use crate::error::RingError;
 use crate::event::Event;
 use crate::frame::{Frame, FrameId, LaneId, Payload};
-use crate::handover::Invitation;
+use crate::handshake::Invitation;
 use crate::lane::{Lane, LaneFds};
 use crate::options::RingOptions;
 use crate::stats::LaneStats;
@@ -22,7 +22,7 @@ const QUANTUM_BYTES: i64 = 64 * 1024;
 const FRAME_COST_BYTES: i64 = 64;
 /// Looks before sleeping: about a microsecond, less than what going to sleep costs.
 const SPINS: u32 = 50;
-/// A consumer that sleeps on a futex looks this often at the hand-over sockets, which a futex cannot watch.
+/// A consumer that sleeps on a futex looks this often at the handshake sockets, which a futex cannot watch.
 const LIVENESS_PERIOD: Duration = Duration::from_millis(50);
 /// A consumer that never sleeps looks once in so many peeks (one system call for all lanes) for producers that died.
 const PEEKS_PER_LOOK: u32 = 256;
@@ -114,7 +114,7 @@ impl Consumer {
     /// There is no such lane, or descriptors are short.
     pub fn invite(&mut self, lane: LaneId) -> Result<Invitation, RingError> {
         // The places of those who died since the last look are the newcomer's to take.
-        self.look_for_the_dead();
+        self.check_liveness();
         let lane = self.lane_mut(lane).ok_or(RingError::UnknownLane { lane: lane.0 })?;
         let (session, invitation) = lane.invite()?;
         let id = lane.id;
@@ -165,7 +165,7 @@ impl Consumer {
             self.watch_session(&lane, session.number)?;
         }
         self.put(lane);
-        self.look_for_the_dead();
+        self.check_liveness();
         Ok(id)
     }
 
@@ -293,7 +293,7 @@ impl Consumer {
         loop {
             let left = deadline.map_or(Duration::MAX, |at| at.saturating_duration_since(Instant::now()));
             if left.is_zero() {
-                self.look_for_the_dead();
+                self.check_liveness();
                 return Ok(self.has_something());
             }
             let mut lanes = self.lanes.iter().flatten();
@@ -301,7 +301,7 @@ impl Consumer {
                 (Some(only), None) => {
                     sleep_on_futex(only, left.min(LIVENESS_PERIOD));
                     if !self.has_something() {
-                        self.look_for_the_dead();
+                        self.check_liveness();
                     }
                 }
                 _ => self.sleep_on_epoll(left)?,
@@ -388,11 +388,11 @@ impl Consumer {
         self.lane(lane).is_some_and(|lane| lane.memory().has_huge_pages())
     }
 
-    /// Looks at all hand-over sockets at once, which [`Consumer::wait`] does by itself: for those who never wait.
-    pub fn look_for_the_dead(&mut self) {
+    /// Looks at all handshake sockets at once, which [`Consumer::wait`] does by itself: for those who never wait.
+    pub fn check_liveness(&mut self) {
         for lane in self.lanes.iter_mut().flatten() {
             let id = lane.id;
-            self.events.extend(lane.look_for_the_dead().into_iter().map(|left| Event::ProducerLeft {
+            self.events.extend(lane.check_liveness().into_iter().map(|left| Event::ProducerLeft {
                 lane: id,
                 session: left.session,
                 clean: left.clean,
@@ -415,7 +415,7 @@ impl Consumer {
         let hung_up = epoll::EventFlags::HUP | epoll::EventFlags::RDHUP;
         let mut flags = ready.iter().take(count).map(|event| event.flags);
         if flags.any(|flags| flags.intersects(hung_up)) {
-            self.look_for_the_dead();
+            self.check_liveness();
         }
         Ok(())
     }

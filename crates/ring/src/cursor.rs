@@ -5,7 +5,7 @@
 //!
 //! Producers that evict take the oldest place or none. So only the oldest that the consumer has is marked as its own: that
 //! one *guards* all behind it, which are read without a word to anybody. And small frames are given back in runs
-//! ([`crate::lead`]), so that a run costs the two exchanges that each of its frames would.
+//! ([`crate::release_batch`]), so that a run costs the two exchanges that each of its frames would.
 //!
 //! What every frame passes is inlined by force, here and in `claim`: descriptions that were handed from function to function
 //! through memory took two fifths of the time of a small record.
@@ -13,11 +13,11 @@
 use std::collections::VecDeque;
 use std::ptr::NonNull;
 
-use crate::claim::{Descriptor, give_back};
-use crate::lead::Lead;
+use crate::claim::{Descriptor, advance_release};
 use crate::memory::Memory;
+use crate::packed::{Position, SlotState, StateWord, UNIT};
+use crate::release_batch::ReleaseBatch;
 use crate::sync::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use crate::word::{Place, Stage, State, UNIT};
 
 /// Looks at a word that changes under us. An honest one changes once or twice while it is dealt with; for another there
 /// is the next call.
@@ -50,7 +50,7 @@ pub(crate) struct Released {
 /// Between what was given back and the next frame to peek.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    place: Place,
+    place: Position,
     len: u32,
     owner: u16,
     /// Given back by the user, or nothing to use: an aborted or dead claim.
@@ -60,13 +60,13 @@ struct Entry {
 /// Where the consumer stands in one lane.
 #[derive(Debug)]
 pub(crate) struct Cursor {
-    next: Place,
+    next: Position,
     /// Where `release` stands, as we left it. If it is not `next`, its slot is marked as ours, and guards all up to `next`.
-    oldest: Place,
+    oldest: Position,
     /// Places from the first still in use up to `next`, without gaps. What lies between `oldest` and the first of them is
     /// over, and nobody was told yet.
     entries: VecDeque<Entry>,
-    lead: Lead,
+    release_batch: ReleaseBatch,
     /// Somebody moved `release` away from a place that we guard.
     trespassed: bool,
 }
@@ -74,16 +74,22 @@ pub(crate) struct Cursor {
 impl Cursor {
     /// Begins where everything before was given back: what an earlier consumer held comes again.
     pub(crate) fn new(memory: &Memory) -> Self {
-        tell_for_the_dead(memory);
-        let next = Place::unpack(memory.control().release.0.load(Acquire));
+        publish_for_killed_consumer(memory);
+        let next = Position::unpack(memory.control().release.0.load(Acquire));
         let entries = VecDeque::with_capacity(memory.geometry().slots.min(64) as usize);
-        Self { next, oldest: next, entries, lead: Lead::of(memory.geometry()), trespassed: false }
+        Self {
+            next,
+            oldest: next,
+            entries,
+            release_batch: ReleaseBatch::of(memory.geometry()),
+            trespassed: false,
+        }
     }
 
     /// The same with another measure of what may be held back.
     #[cfg(test)]
-    pub(crate) fn with_lead(self, lead: Lead) -> Self {
-        Self { lead, ..self }
+    pub(crate) fn with_release_batch(self, release_batch: ReleaseBatch) -> Self {
+        Self { release_batch, ..self }
     }
 
     /// Whether a look at the next slot would find something: for the decision to sleep. Costs one load.
@@ -92,11 +98,11 @@ impl Cursor {
             return false;
         }
         let before = self.next.sequence.wrapping_sub(memory.geometry().slots);
-        let state = State::unpack(memory.slot(self.next.sequence).state.load(Acquire));
+        let state = StateWord::unpack(memory.slot(self.next.sequence).state.load(Acquire));
         match state {
             Some(state) if state.sequence == before => false,
             Some(state) if state.sequence == self.next.sequence => {
-                !matches!(state.stage, Stage::Claimed | Stage::Poisoned)
+                !matches!(state.stage, SlotState::Claimed | SlotState::Poisoned)
             }
             _ => true,
         }
@@ -109,7 +115,7 @@ impl Cursor {
 
     /// Whether places are reserved that were not seen yet.
     pub(crate) fn is_behind(&self, memory: &Memory) -> bool {
-        Place::unpack(memory.control().reserve.0.load(Acquire)).sequence != self.next.sequence
+        Position::unpack(memory.control().reserve.0.load(Acquire)).sequence != self.next.sequence
     }
 
     /// Whether all places before `until` were seen.
@@ -139,7 +145,7 @@ impl Cursor {
             let slot = memory.slot(self.next.sequence);
             // SYNC POINT with `commit`.
             let word = slot.state.load(Acquire);
-            let state = State::unpack(word).ok_or(self.violation("its state is no state"))?;
+            let state = StateWord::unpack(word).ok_or(self.violation("its state is no state"))?;
             if state.sequence != self.next.sequence {
                 let before = self.next.sequence.wrapping_sub(memory.geometry().slots);
                 if state.sequence == before {
@@ -150,18 +156,18 @@ impl Cursor {
                 continue;
             }
             match state.stage {
-                Stage::Claimed | Stage::Poisoned => return self.nothing(),
-                Stage::Committed | Stage::Peeked => {
+                SlotState::Claimed | SlotState::Poisoned => return self.nothing(),
+                SlotState::Committed | SlotState::Peeked => {
                     if self.is_unguarded() && !self.guard(memory, word, state) {
                         continue;
                     }
                     return self.take(memory, state).map(Some);
                 }
-                Stage::Evicted if !self.is_unguarded() => {
+                SlotState::Evicted if !self.is_unguarded() => {
                     return Err(self.violation("evicted behind a frame that is held"));
                 }
-                Stage::Evicted => self.finish_eviction(memory)?,
-                Stage::Aborted | Stage::Released => match self.extent(memory) {
+                SlotState::Evicted => self.finish_eviction(memory)?,
+                SlotState::Aborted | SlotState::Released => match self.extent(memory) {
                     Ok(units) => self.pass(memory, units)?,
                     // An evicter may go over it as we do, and it is another's place by now.
                     Err(violation) => self.follow(memory, violation.what)?,
@@ -184,16 +190,16 @@ impl Cursor {
 
     /// Marks the frame at `next` as ours. False if a producer evicted it meanwhile.
     #[inline(always)]
-    fn guard(&self, memory: &Memory, word: u64, state: State) -> bool {
+    fn guard(&self, memory: &Memory, word: u64, state: StateWord) -> bool {
         // Where a guard stands, this is not of an earlier one.
         memory.control().consumer.0.done.store(self.next.pack(), Relaxed);
         let slot = memory.slot(self.next.sequence);
-        slot.state.compare_exchange(word, state.at(Stage::Peeked).pack(), AcqRel, Acquire).is_ok()
+        slot.state.compare_exchange(word, state.at(SlotState::Peeked).pack(), AcqRel, Acquire).is_ok()
     }
 
     /// Reads the descriptor of a committed frame that is marked as ours, or guarded: no honest producer touches it.
     #[inline(always)]
-    fn take(&mut self, memory: &Memory, state: State) -> Result<Peeked, Violation> {
+    fn take(&mut self, memory: &Memory, state: StateWord) -> Result<Peeked, Violation> {
         let units = self.extent(memory)?;
         let slot = memory.slot(state.sequence);
         let kind_flags = slot.kind_flags.load(Relaxed);
@@ -243,7 +249,7 @@ impl Cursor {
     fn pass(&mut self, memory: &Memory, units: u32) -> Result<(), Violation> {
         let place = self.next;
         if self.is_unguarded() {
-            if !give_back(memory, place, place.after(units)) {
+            if !advance_release(memory, place, place.after(units)) {
                 // An evicter was faster, and what we read as extent may be of the slot's next turn.
                 return self.follow(memory, "it is over, but cannot be given back");
             }
@@ -254,7 +260,7 @@ impl Cursor {
         self.next = place.after(units);
         if !self.entries.is_empty() {
             self.entries.push_back(Entry { place, len: 0, owner: 0, over: true });
-        } else if self.lead.is_enough(memory, self.oldest, self.next) {
+        } else if self.release_batch.is_enough(memory, self.oldest, self.next) {
             self.tell(memory);
         }
         Ok(())
@@ -263,7 +269,7 @@ impl Cursor {
     /// Producers that evict went past `next`, which nothing of ours guards: goes on where they left `release`. If they did
     /// not, what we found there is wrong.
     fn follow(&mut self, memory: &Memory, what: &'static str) -> Result<(), Violation> {
-        let release = Place::unpack(memory.control().release.0.load(Acquire));
+        let release = Position::unpack(memory.control().release.0.load(Acquire));
         if !self.is_unguarded() || release == self.next {
             return Err(self.violation(what));
         }
@@ -275,12 +281,12 @@ impl Cursor {
     fn finish_eviction(&mut self, memory: &Memory) -> Result<(), Violation> {
         let slot = memory.slot(self.next.sequence);
         let (start, units) = (slot.start.load(Acquire), slot.units.load(Relaxed));
-        if Place::unpack(memory.control().release.0.load(Acquire)) == self.next {
+        if Position::unpack(memory.control().release.0.load(Acquire)) == self.next {
             // Not reused yet, so what was read belongs to it.
             if start != self.next.pack() || units == 0 || units > memory.geometry().units() {
                 return Err(self.violation("evicted, with an extent that cannot be"));
             }
-            give_back(memory, self.next, self.next.after(units));
+            advance_release(memory, self.next, self.next.after(units));
         }
         self.follow(memory, "evicted, but cannot be given back")
     }
@@ -309,7 +315,7 @@ impl Cursor {
         let len = entry.len;
         if index > 0 {
             entry.over = true;
-            let released = State { sequence, owner: entry.owner, stage: Stage::Released };
+            let released = StateWord { sequence, owner: entry.owner, stage: SlotState::Released };
             // Should we die, a new consumer does not hand it out again. SYNC POINT with `evict_oldest`: our reads of the
             // payload happen before anything that follows from this.
             memory.slot(sequence).state.store(released.pack(), Release);
@@ -320,13 +326,13 @@ impl Cursor {
             self.entries.pop_front();
         }
         memory.control().consumer.0.done.store(self.free().pack(), Release);
-        let told = self.lead.is_enough(memory, self.oldest, self.free()) && self.tell(memory);
+        let told = self.release_batch.is_enough(memory, self.oldest, self.free()) && self.tell(memory);
         Some(Released { len, told })
     }
 
     /// Up to where all is over.
     #[inline(always)]
-    fn free(&self) -> Place {
+    fn free(&self) -> Position {
         self.entries.front().map_or(self.next, |first| first.place)
     }
 
@@ -339,10 +345,11 @@ impl Cursor {
         }
         if let Some(first) = self.entries.front() {
             // The new guard. Nobody else writes there while the old one stands; whoever sees `release` there sees it.
-            let ours = State { sequence: first.place.sequence, owner: first.owner, stage: Stage::Peeked };
+            let ours =
+                StateWord { sequence: first.place.sequence, owner: first.owner, stage: SlotState::Peeked };
             memory.slot(first.place.sequence).state.store(ours.pack(), Relaxed);
         }
-        self.trespassed |= !give_back(memory, self.oldest, free);
+        self.trespassed |= !advance_release(memory, self.oldest, free);
         self.oldest = free;
         true
     }
@@ -379,15 +386,15 @@ impl Cursor {
 
     /// Whether the claim at a place is one of the dead: owned by one, put aside already, or reserved before `until`
     /// and owned by nobody, or by nobody yet.
-    pub(crate) fn may_be_doomed(
+    pub(crate) fn may_be_abandoned(
         &self,
         memory: &Memory,
         sequence: u32,
         is_dead: &dyn Fn(u16) -> bool,
         until: u32,
     ) -> bool {
-        let state = State::unpack(memory.slot(sequence).state.load(Acquire));
-        state.is_some_and(|state| doom(memory, sequence, state, is_dead, until) != Doom::No)
+        let state = StateWord::unpack(memory.slot(sequence).state.load(Acquire));
+        state.is_some_and(|state| abandonment(memory, sequence, state, is_dead, until) != Abandonment::No)
     }
 
     /// Marks the slot of a dead claim as poisoned. False if it is not one, or changes all the time.
@@ -395,13 +402,13 @@ impl Cursor {
         let slot = memory.slot(sequence);
         for _ in 0..TRIES {
             let word = slot.state.load(Acquire);
-            let Some(state) = State::unpack(word) else { return false };
-            match doom(memory, sequence, state, is_dead, until) {
-                Doom::No | Doom::Soon => return false,
-                Doom::Sealed => return true,
-                Doom::Due => {}
+            let Some(state) = StateWord::unpack(word) else { return false };
+            match abandonment(memory, sequence, state, is_dead, until) {
+                Abandonment::No | Abandonment::Pending => return false,
+                Abandonment::Poisoned => return true,
+                Abandonment::Due => {}
             }
-            let poisoned = State { sequence, owner: state.owner, stage: Stage::Poisoned };
+            let poisoned = StateWord { sequence, owner: state.owner, stage: SlotState::Poisoned };
             if slot.state.compare_exchange(word, poisoned.pack(), AcqRel, Relaxed).is_ok() {
                 return true;
             }
@@ -418,25 +425,25 @@ impl Cursor {
         until: u32,
     ) -> Result<Option<u32>, Violation> {
         let slot = memory.slot(self.next.sequence);
-        // SYNC POINT with `own`.
+        // SYNC POINT with `mark_claimed`.
         if slot.start.load(Acquire) == self.next.pack() {
             return Ok(Some(slot.units.load(Relaxed)));
         }
         let following = self.next.sequence.wrapping_add(1);
         for _ in 0..TRIES {
-            let reserve = Place::unpack(memory.control().reserve.0.load(Acquire));
+            let reserve = Position::unpack(memory.control().reserve.0.load(Acquire));
             if reserve.sequence == following {
                 return Ok(Some(reserve.unit.wrapping_sub(self.next.unit)));
             }
             if reserve.sequence.wrapping_sub(self.next.sequence) > memory.geometry().slots {
                 return Err(self.violation("more is reserved than the ring holds"));
             }
-            let start = Place::unpack(memory.slot(following).start.load(Acquire));
+            let start = Position::unpack(memory.slot(following).start.load(Acquire));
             if start.sequence == following {
                 return Ok(Some(start.unit.wrapping_sub(self.next.unit)));
             }
-            let state = State::unpack(memory.slot(following).state.load(Acquire));
-            if state.is_some_and(|s| s.sequence == following && s.stage == Stage::Poisoned) {
+            let state = StateWord::unpack(memory.slot(following).state.load(Acquire));
+            if state.is_some_and(|s| s.sequence == following && s.stage == SlotState::Poisoned) {
                 // Poisoned before it wrote its place, as this one: the last of such a run carries all their extents.
                 return Ok(Some(0));
             }
@@ -454,46 +461,56 @@ impl Cursor {
 
 /// A consumer that was killed had given back more than it told of: nothing of that comes again. Its guard still stands at
 /// `release` then; where none does, evicting producers went on, and what it wrote down is old.
-fn tell_for_the_dead(memory: &Memory) {
+fn publish_for_killed_consumer(memory: &Memory) {
     let control = memory.control();
-    let release = Place::unpack(control.release.0.load(Acquire));
-    let done = Place::unpack(control.consumer.0.done.load(Acquire));
-    let guard = State::unpack(memory.slot(release.sequence).state.load(Acquire));
+    let release = Position::unpack(control.release.0.load(Acquire));
+    let done = Position::unpack(control.consumer.0.done.load(Acquire));
+    let guard = StateWord::unpack(memory.slot(release.sequence).state.load(Acquire));
     let is_guarded =
-        guard.is_some_and(|state| state.sequence == release.sequence && state.stage == Stage::Peeked);
+        guard.is_some_and(|state| state.sequence == release.sequence && state.stage == SlotState::Peeked);
     let is_ahead = (1..=memory.geometry().slots).contains(&done.sequence.wrapping_sub(release.sequence))
         && done.unit.wrapping_sub(release.unit) <= memory.geometry().units();
     if is_guarded && is_ahead {
-        give_back(memory, release, done);
+        advance_release(memory, release, done);
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Doom {
+enum Abandonment {
     /// Its owner lives, or it is committed, or over.
     No,
     /// Nobody owns it, and somebody who lives is about to own a place: a few instructions on it is either his or due. To
     /// be asked again, for nobody tells when.
-    Soon,
+    Pending,
     /// Its owner is dead.
     Due,
     /// It is poisoned already.
-    Sealed,
+    Poisoned,
 }
 
-fn doom(memory: &Memory, sequence: u32, state: State, is_dead: &dyn Fn(u16) -> bool, until: u32) -> Doom {
+fn abandonment(
+    memory: &Memory,
+    sequence: u32,
+    state: StateWord,
+    is_dead: &dyn Fn(u16) -> bool,
+    until: u32,
+) -> Abandonment {
     let before = sequence.wrapping_sub(memory.geometry().slots);
     let is_reserved = (until.wrapping_sub(sequence) as i32) > 0;
     match state.stage {
-        Stage::Poisoned if state.sequence == sequence => Doom::Sealed,
-        Stage::Claimed if state.sequence == sequence && is_dead(state.owner) => Doom::Due,
+        SlotState::Poisoned if state.sequence == sequence => Abandonment::Poisoned,
+        SlotState::Claimed if state.sequence == sequence && is_dead(state.owner) => Abandonment::Due,
         // SYNC POINT with `try_claim`: `until` was read from `reserve` after this place was reserved. So we see its
         // claimer say that it claims, or else that it has done so and the slot as it left it, and what we read there before
         // is not there any more.
-        stage if stage != Stage::Claimed && state.sequence == before && is_reserved => {
-            if is_anybody_claiming(memory, is_dead) { Doom::Soon } else { Doom::Due }
+        stage if stage != SlotState::Claimed && state.sequence == before && is_reserved => {
+            if is_anybody_claiming(memory, is_dead) {
+                Abandonment::Pending
+            } else {
+                Abandonment::Due
+            }
         }
-        _ => Doom::No,
+        _ => Abandonment::No,
     }
 }
 

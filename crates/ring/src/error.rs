@@ -137,7 +137,7 @@ pub enum RingError {
     },
     /// What arrived on the socket is no invitation.
     #[error("no ring was handed over on this socket: {what}")]
-    BadHandover {
+    BadHandshake {
         /// What was wrong.
         what: &'static str,
     },
@@ -150,10 +150,10 @@ pub enum RingError {
         variable: &'static str,
     },
     /// The system refused something.
-    #[error("{doing} failed: {source}{}", advice(source))]
+    #[error("{operation} failed: {source}{}", advice(source))]
     Io {
         /// What was being done.
-        doing: &'static str,
+        operation: &'static str,
         /// Why it failed.
         source: io::Error,
     },
@@ -161,8 +161,8 @@ pub enum RingError {
 
 impl RingError {
     /// For `map_err`: an error of the system, with what was being done.
-    pub(crate) fn io<E: Into<io::Error>>(doing: &'static str) -> impl FnOnce(E) -> Self {
-        move |source| Self::Io { doing, source: source.into() }
+    pub(crate) fn io<E: Into<io::Error>>(operation: &'static str) -> impl FnOnce(E) -> Self {
+        move |source| Self::Io { operation, source: source.into() }
     }
 }
 

@@ -7,15 +7,15 @@ use rustix::fs::{FlockOperation, Mode, OFlags};
 use crate::cursor::{Cursor, Peeked, Violation};
 use crate::error::RingError;
 use crate::frame::LaneId;
-use crate::handover::{self, Invitation};
+use crate::handshake::{self, Invitation};
 use crate::layout::Row;
 use crate::memory::{Access, Memory};
 use crate::options::RingOptions;
-use crate::room;
+use crate::packed::Position;
+use crate::producer_wakeup;
 use crate::sync::Ordering::{AcqRel, Acquire, Relaxed};
 use crate::sync::{AtomicU32, AtomicU64};
 use crate::wake::{self, Sleep};
-use crate::word::Place;
 
 /// The descriptors of a lane. A supervisor that keeps a copy (from [`crate::Consumer::export`]) can start a new
 /// consumer after the old one died, without the producers noticing: [`crate::Consumer::adopt`].
@@ -27,12 +27,12 @@ pub struct LaneFds {
     pub frame_event: OwnedFd,
     /// The eventfd that wakes producers.
     pub room_event: OwnedFd,
-    /// The consumer's ends of the hand-over sockets, with their session numbers. As long as somebody holds them,
+    /// The consumer's ends of the handshake sockets, with their session numbers. As long as somebody holds them,
     /// producers take the consumer for alive.
     pub sessions: Vec<(u32, OwnedFd)>,
 }
 
-/// A hand-over socket and the processes behind it.
+/// A handshake socket and the processes behind it.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) number: u32,
@@ -41,7 +41,7 @@ pub(crate) struct Session {
 
 /// A session that ended with places open.
 #[derive(Clone, Copy, Debug)]
-struct Dead {
+struct DeadSession {
     session: u32,
     /// Sequence number at which `reserve` stood when it was found dead: it has nothing from there on.
     until: u32,
@@ -49,7 +49,7 @@ struct Dead {
 
 /// A session whose processes are all gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Left {
+pub(crate) struct EndedSession {
     pub(crate) session: u32,
     /// It had closed its producers before.
     pub(crate) clean: bool,
@@ -68,7 +68,7 @@ pub(crate) struct Lane {
     pub(crate) sessions: Vec<Session>,
     next_session: u32,
     /// Sessions that died with producers open, until all places reserved by then are dealt with.
-    dead: Vec<Dead>,
+    dead: Vec<DeadSession>,
     /// Sequence number at which `reserve` stood when the latest of them was found dead.
     recover_until: u32,
     /// Bytes that this lane may still deliver before it is another's turn.
@@ -86,11 +86,11 @@ impl Lane {
         let geometry = options.geometry()?;
         let memfd = Memory::create(geometry, id.0.into(), options.wants_prefault())?;
         let memory = Memory::attach(memfd.as_fd(), Access::Consumer, options.wants_huge_pages())?;
-        crate::layout::start(memory.control(), memory.slots(), Place::default());
+        crate::layout::start(memory.control(), memory.slots(), Position::default());
         let fds = LaneFds {
             memfd,
-            frame_event: handover::event()?,
-            room_event: handover::event()?,
+            frame_event: handshake::event()?,
+            room_event: handshake::event()?,
             sessions: Vec::new(),
         };
         Self::take_over(id, memory, fds)
@@ -108,11 +108,11 @@ impl Lane {
                 && !known.contains(&session)
                 && lane.dead.iter().all(|dead| dead.session != session)
             {
-                lane.dead.push(Dead { session, until: lane.reserved() });
+                lane.dead.push(DeadSession { session, until: lane.reserved() });
             }
         }
         // And what those left whose rows are free already: the one before may have put places aside, but not given back.
-        lane.dead.push(Dead { session: 0, until: lane.reserved() });
+        lane.dead.push(DeadSession { session: 0, until: lane.reserved() });
         lane.recover_until = lane.reserved();
         // A number that died with its process must not come back while its rows are still there.
         let highest = lane.dead.iter().map(|dead| dead.session).chain(known).max().unwrap_or(0);
@@ -157,18 +157,18 @@ impl Lane {
     pub(crate) fn offer(&mut self, socket: OwnedFd) -> Result<u32, RingError> {
         let number = self.next_session;
         let fds = [self.memfd.as_fd(), self.frame_event.as_fd(), self.room_event.as_fd()];
-        handover::send(socket.as_fd(), number, fds)?;
+        handshake::send(socket.as_fd(), number, fds)?;
         self.next_session = number.wrapping_add(1).max(1);
         self.sessions.push(Session { number, socket });
         Ok(number)
     }
 
     pub(crate) fn export(&self) -> Result<LaneFds, RingError> {
-        let session = |s: &Session| Ok((s.number, handover::duplicate(&s.socket)?));
+        let session = |s: &Session| Ok((s.number, handshake::duplicate(&s.socket)?));
         Ok(LaneFds {
-            memfd: handover::duplicate(&self.memfd)?,
-            frame_event: handover::duplicate(&self.frame_event)?,
-            room_event: handover::duplicate(&self.room_event)?,
+            memfd: handshake::duplicate(&self.memfd)?,
+            frame_event: handshake::duplicate(&self.frame_event)?,
+            room_event: handshake::duplicate(&self.room_event)?,
             sessions: self.sessions.iter().map(session).collect::<Result<_, RingError>>()?,
         })
     }
@@ -187,7 +187,7 @@ impl Lane {
             return false;
         }
         self.cursor.is_ready(&self.memory)
-            || (!self.dead.is_empty() && self.waits_for_the_dead())
+            || (!self.dead.is_empty() && self.has_dead_claims())
             || (self.is_abandoned()
                 && !self.cursor.is_full(&self.memory)
                 && self.cursor.is_behind(&self.memory))
@@ -198,11 +198,11 @@ impl Lane {
         self.sessions.is_empty()
     }
 
-    fn waits_for_the_dead(&self) -> bool {
+    fn has_dead_claims(&self) -> bool {
         let (rows, abandoned) = (self.memory.rows(), self.is_abandoned());
         let is_dead = |owner: u16| abandoned || is_dead(rows, &self.dead, owner);
         self.cursor.is_past(self.recover_until)
-            || self.cursor.may_be_doomed(
+            || self.cursor.may_be_abandoned(
                 &self.memory,
                 self.cursor.next_sequence(),
                 &is_dead,
@@ -216,7 +216,7 @@ impl Lane {
         if self.closed {
             return Ok(None);
         }
-        let peeked = self.peek_past_the_dead();
+        let peeked = self.peek_or_recover();
         match peeked {
             Ok(None) => self.found_nothing(),
             _ => self.idle = false,
@@ -225,10 +225,10 @@ impl Lane {
     }
 
     #[inline(always)]
-    fn peek_past_the_dead(&mut self) -> Result<Option<Peeked>, Violation> {
+    fn peek_or_recover(&mut self) -> Result<Option<Peeked>, Violation> {
         let abandoned = self.is_abandoned();
         if abandoned && self.cursor.is_past(self.recover_until) {
-            self.bury();
+            self.free_dead_rows();
             let more = self.cursor.is_behind(&self.memory);
             return if more { Err(self.cursor.violation("reserved after all had left")) } else { Ok(None) };
         }
@@ -245,7 +245,7 @@ impl Lane {
             bump(&self.memory.control().consumer.0.abandoned_claims, put_aside);
         }
         if self.cursor.is_past(self.recover_until) {
-            self.bury();
+            self.free_dead_rows();
         } else if put_aside == 0 && abandoned && self.is_stuck() {
             return Err(self.cursor.violation("neither a claim nor free, and all have left"));
         }
@@ -259,7 +259,7 @@ impl Lane {
 
     /// Frees the rows of the dead all of whose places are behind us. Each has an end of its own: in a lane that is never
     /// empty the latest death's would move on with every further one, and 32 deaths later nobody could join.
-    fn bury(&mut self) {
+    fn free_dead_rows(&mut self) {
         let (rows, cursor) = (self.memory.rows(), &self.cursor);
         self.dead.retain(|dead| {
             let is_over = cursor.is_past(dead.until);
@@ -274,7 +274,7 @@ impl Lane {
     /// Nothing is to come: leaves the words as those who look at them afterwards expect them.
     pub(crate) fn end(&mut self) {
         self.cursor.tell(&self.memory);
-        self.bury();
+        self.free_dead_rows();
     }
 
     /// Reads nothing more, and tells producers so.
@@ -304,7 +304,7 @@ impl Lane {
         bump(&words.delivered_bytes, released.len.into());
         // Who waits finds nothing to peek before he is woken, and nobody may be left to do so.
         if released.told || (self.armed && self.cursor.tell(&self.memory)) {
-            self.wake(room::sleepers_after_release(&self.memory, &self.cursor));
+            self.wake(producer_wakeup::sleepers_after_release(&self.memory, &self.cursor));
         }
         true
     }
@@ -322,7 +322,7 @@ impl Lane {
     /// We have nothing to do, or are about to sleep: whoever waits for room may use the time.
     pub(crate) fn be_idle(&mut self) {
         self.cursor.tell(&self.memory);
-        self.wake(room::sleepers_when_idle(&self.memory));
+        self.wake(producer_wakeup::sleepers_when_idle(&self.memory));
     }
 
     /// Wakes producers in the ways that they asked for.
@@ -353,12 +353,12 @@ impl Lane {
         self.sleep_word().fetch_and(!Sleep::EVENT, AcqRel);
     }
 
-    /// Looks at each hand-over socket (a system call each); which sessions ended since.
-    pub(crate) fn look_for_the_dead(&mut self) -> Vec<Left> {
+    /// Looks at each handshake socket (a system call each); which sessions ended since.
+    pub(crate) fn check_liveness(&mut self) -> Vec<EndedSession> {
         let mut left = Vec::new();
         let mut index = 0;
         while let Some(session) = self.sessions.get(index) {
-            if handover::is_open(session.socket.as_fd()) {
+            if handshake::is_open(session.socket.as_fd()) {
                 index += 1;
                 continue;
             }
@@ -367,16 +367,16 @@ impl Lane {
             self.recover_until = self.reserved();
             // One that left its rows may still have reserved what it never claimed: clean is what it says.
             if !clean || self.cursor.is_behind(&self.memory) {
-                self.dead.push(Dead { session, until: self.recover_until });
+                self.dead.push(DeadSession { session, until: self.recover_until });
             }
-            left.push(Left { session, clean });
+            left.push(EndedSession { session, clean });
         }
-        self.bury();
+        self.free_dead_rows();
         left
     }
 
     fn reserved(&self) -> u32 {
-        Place::unpack(self.memory.control().reserve.0.load(Acquire)).sequence
+        Position::unpack(self.memory.control().reserve.0.load(Acquire)).sequence
     }
 
     /// Frames that are peeked and not released.
@@ -402,7 +402,7 @@ impl Drop for Lane {
 }
 
 /// A claim of a row that is free is nobody's: a producer aborts its claims before it gives up its row.
-fn is_dead(rows: &[Row], dead: &[Dead], owner: u16) -> bool {
+fn is_dead(rows: &[Row], dead: &[DeadSession], owner: u16) -> bool {
     let session = rows.get(usize::from(owner)).map_or(0, |row| row.session.load(Acquire));
     session == 0 || dead.iter().any(|dead| dead.session == session)
 }
@@ -445,6 +445,6 @@ fn lock(memfd: BorrowedFd<'_>, pid: &AtomicU32) -> Result<Lock, RingError> {
     match rustix::fs::flock(&own, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(Lock { file: own, pid: std::process::id() }),
         Err(rustix::io::Errno::AGAIN) => Err(RingError::ConsumerAttached { pid: pid.load(Relaxed) }),
-        Err(error) => Err(RingError::Io { doing: "locking the ring", source: error.into() }),
+        Err(error) => Err(RingError::Io { operation: "locking the ring", source: error.into() }),
     }
 }

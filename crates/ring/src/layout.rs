@@ -1,7 +1,7 @@
 //! What stands where in the shared memory. `docs/ring-layout.md` is the specification; a test here keeps both equal.
 
+use crate::packed::{Position, SlotState, StateWord, UNIT};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
-use crate::word::{Place, Stage, State, UNIT};
 
 /// The first eight bytes of a ring, "THRNGRNG" when printed.
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"THRNGRNG");
@@ -77,21 +77,21 @@ impl Header {
 /// A word alone on two cache lines: the adjacent-line prefetcher pulls them in pairs.
 #[repr(C, align(128))]
 #[derive(Debug)]
-pub(crate) struct Alone<T>(pub(crate) T);
+pub(crate) struct CachePadded<T>(pub(crate) T);
 
 /// The words over which producers and consumer meet.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Control {
-    /// Place that the next claim gets. Producers move it.
-    pub(crate) reserve: Alone<AtomicU64>,
-    /// Place up to which everything was given back. The consumer moves it, and producers that evict.
-    pub(crate) release: Alone<AtomicU64>,
+    /// Position that the next claim gets. Producers move it.
+    pub(crate) reserve: CachePadded<AtomicU64>,
+    /// Position up to which everything was given back. The consumer moves it, and producers that evict.
+    pub(crate) release: CachePadded<AtomicU64>,
     /// How the sleeping consumer wants to be woken: [`crate::wake::Sleep`] bits, 0 awake.
-    pub(crate) consumer_sleep: Alone<AtomicU32>,
+    pub(crate) consumer_sleep: CachePadded<AtomicU32>,
     /// The same for producers that wait for room.
-    pub(crate) producer_sleep: Alone<AtomicU32>,
-    pub(crate) consumer: Alone<ConsumerWords>,
+    pub(crate) producer_sleep: CachePadded<AtomicU32>,
+    pub(crate) consumer: CachePadded<ConsumerWords>,
 }
 
 /// What the consumer tells the others about itself.
@@ -116,7 +116,7 @@ pub(crate) struct ConsumerWords {
     /// and has this line at hand.
     pub(crate) evicts: AtomicU32,
     pub(crate) reserved: AtomicU32,
-    /// Place up to which the consumer has given back all, told or not: for the one that follows it if it is killed.
+    /// Position up to which the consumer has given back all, told or not: for the one that follows it if it is killed.
     pub(crate) done: AtomicU64,
 }
 
@@ -147,7 +147,7 @@ pub(crate) struct Row {
 #[derive(Debug)]
 pub(crate) struct Slot {
     pub(crate) state: AtomicU64,
-    /// The [`Place`] of this frame, written by the owner after `units`.
+    /// The [`Position`] of this frame, written by the owner after `units`.
     pub(crate) start: AtomicU64,
     pub(crate) units: AtomicU32,
     pub(crate) len: AtomicU32,
@@ -198,14 +198,14 @@ impl Geometry {
 
 /// Puts the words of an empty ring into zeroed memory. `first` is where counting starts: zero, except in tests that
 /// want every wrap within sight.
-pub(crate) fn start(control: &Control, slots: &[Slot], first: Place) {
+pub(crate) fn start(control: &Control, slots: &[Slot], first: Position) {
     for (index, slot) in slots.iter().enumerate() {
         // Each slot looks as if the turn before its first had ended well.
         let count = slots.len() as u32;
         let ahead = (index as u32).wrapping_sub(first.sequence) & (count - 1);
         let sequence = first.sequence.wrapping_add(ahead).wrapping_sub(count);
-        let before = State { sequence, owner: 0, stage: Stage::Released };
-        slot.start.store(Place { sequence, unit: u32::MAX }.pack(), Ordering::Relaxed);
+        let before = StateWord { sequence, owner: 0, stage: SlotState::Released };
+        slot.start.store(Position { sequence, unit: u32::MAX }.pack(), Ordering::Relaxed);
         slot.state.store(before.pack(), Ordering::Relaxed);
     }
     control.reserve.0.store(first.pack(), Ordering::Relaxed);

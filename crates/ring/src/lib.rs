@@ -4,7 +4,7 @@
 //!
 //! # Shape
 //! Each producer process has a *lane*: a ring of its own, in a memfd of its own, which its threads share
-//! ([`Producer::another`]). A [`Consumer`] reads all lanes, fairly by bytes. So a process that dies, or writes wildly,
+//! ([`Producer::try_clone`]). A [`Consumer`] reads all lanes, fairly by bytes. So a process that dies, or writes wildly,
 //! or fills its ring, costs its lane and nobody else's. Processes that trust each other can share a lane
 //! ([`Consumer::invite`]).
 //!
@@ -70,23 +70,24 @@ mod claim;
 #[cfg(not(loom))]
 mod consumer;
 mod cursor;
+mod drop_reason;
 mod error;
 #[cfg(not(loom))]
 mod event;
 mod frame;
-mod handover;
+mod handshake;
 #[cfg(not(loom))]
 mod lane;
 mod layout;
-mod lead;
 mod memory;
 mod options;
+mod packed;
 #[cfg(not(loom))]
 mod policy;
 #[cfg(not(loom))]
 mod producer;
-mod reason;
-mod room;
+mod producer_wakeup;
+mod release_batch;
 #[cfg(not(loom))]
 mod stats;
 #[cfg(not(loom))]
@@ -95,7 +96,6 @@ mod sync;
 #[cfg(not(loom))]
 mod token;
 mod wake;
-mod word;
 
 #[cfg(all(test, loom))]
 mod loom_tests;
@@ -106,11 +106,12 @@ mod protocol_tests;
 
 #[cfg(not(loom))]
 pub use consumer::Consumer;
+pub use drop_reason::DropReason;
 pub use error::RingError;
 #[cfg(not(loom))]
 pub use event::Event;
 pub use frame::{Flags, Frame, FrameId, FrameInfo, LaneId, Payload};
-pub use handover::Invitation;
+pub use handshake::Invitation;
 #[cfg(not(loom))]
 pub use lane::LaneFds;
 pub use options::RingOptions;
@@ -118,7 +119,6 @@ pub use options::RingOptions;
 pub use policy::Policy;
 #[cfg(not(loom))]
 pub use producer::Producer;
-pub use reason::DropReason;
 #[cfg(not(loom))]
 pub use stats::{LaneStats, ProducerStats, rings_of_process};
 #[cfg(not(loom))]

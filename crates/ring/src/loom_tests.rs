@@ -9,15 +9,15 @@ use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
 
-use crate::claim::{self, Descriptor, Eviction, Seen, Tried};
+use crate::claim::{self, CachedPositions, ClaimAttempt, Descriptor, Eviction};
 use crate::cursor::Cursor;
 use crate::layout::Geometry;
-use crate::lead::Lead;
 use crate::memory::Memory;
-use crate::room;
+use crate::packed::{Position, SlotState, StateWord, UNIT};
+use crate::producer_wakeup;
+use crate::release_batch::ReleaseBatch;
 use crate::sync::Ordering::{Acquire, Release};
 use crate::wake::{self, Sleep};
-use crate::word::{Place, Stage, State, UNIT};
 
 struct Ring {
     memory: Memory,
@@ -32,20 +32,23 @@ unsafe impl Send for Ring {}
 fn ring(slots: u32) -> Arc<Ring> {
     let geometry = Geometry { slots, arena_bytes: slots as usize * UNIT };
     let payload = (0..slots).map(|_| UnsafeCell::new(0)).collect();
-    Arc::new(Ring { memory: Memory::heap(geometry, Place { sequence: u32::MAX, unit: u32::MAX }), payload })
+    Arc::new(Ring {
+        memory: Memory::heap(geometry, Position { sequence: u32::MAX, unit: u32::MAX }),
+        payload,
+    })
 }
 
 impl Ring {
-    fn cell(&self, place: Place) -> &UnsafeCell<u64> {
+    fn cell(&self, place: Position) -> &UnsafeCell<u64> {
         &self.payload[place.unit as usize & (self.payload.len() - 1)]
     }
 
-    fn write(&self, place: Place, value: u64) {
+    fn write(&self, place: Position, value: u64) {
         // SAFETY: claimed; loom checks it.
         self.cell(place).with_mut(|cell| unsafe { *cell = value });
     }
 
-    fn commit(&self, place: Place, owner: u16, value: u64) -> u32 {
+    fn commit(&self, place: Position, owner: u16, value: u64) -> u32 {
         self.write(place, value);
         let descriptor = Descriptor { len: 8, user_data: value, ..Descriptor::default() };
         assert!(claim::commit(&self.memory, place, owner, &descriptor), "a live claim was taken away");
@@ -54,12 +57,12 @@ impl Ring {
 
     /// Claims, writes, commits; waits for room by giving way. Whom it woke.
     fn produce(&self, owner: u16, value: u64) -> u32 {
-        let mut seen = Seen::new(&self.memory);
+        let mut seen = CachedPositions::new(&self.memory);
         loop {
             match claim::try_claim(&self.memory, &mut seen, owner, 1) {
-                Tried::Claimed(place) => return self.commit(place, owner, value),
-                Tried::Full => thread::yield_now(),
-                Tried::Corrupt(what) => panic!("{what}"),
+                ClaimAttempt::Claimed(place) => return self.commit(place, owner, value),
+                ClaimAttempt::Full => thread::yield_now(),
+                ClaimAttempt::Corrupt(what) => panic!("{what}"),
             }
         }
     }
@@ -75,7 +78,7 @@ impl Ring {
 
     fn read(&self, sequence: u32) -> u64 {
         // SAFETY: peeked; loom checks it.
-        self.cell(Place { sequence, unit: sequence }).with(|cell| unsafe { *cell })
+        self.cell(Position { sequence, unit: sequence }).with(|cell| unsafe { *cell })
     }
 
     /// Takes frames until their values add up to `sum`.
@@ -231,9 +234,9 @@ fn no_release_is_slept_through() {
                 wake::sleepers_after_rmw(&ring.memory.control().producer_sleep.0)
             }
         });
-        let mut seen = Seen::new(&ring.memory);
+        let mut seen = CachedPositions::new(&ring.memory);
         wake::announce(&ring.memory.control().producer_sleep.0, Sleep::FUTEX);
-        let sleeps = matches!(claim::try_claim(&ring.memory, &mut seen, 2, 1), Tried::Full);
+        let sleeps = matches!(claim::try_claim(&ring.memory, &mut seen, 2, 1), ClaimAttempt::Full);
         let woken = consumer.join().unwrap();
         if sleeps {
             HITS.fetch_add(1, Std::SeqCst);
@@ -247,15 +250,15 @@ fn sleep_for_room(ring: &Arc<Ring>) -> [thread::JoinHandle<bool>; 2] {
     [(2, Sleep::FUTEX), (3, Sleep::EVENT)].map(|(owner, how)| {
         let ring = Arc::clone(ring);
         thread::spawn(move || {
-            let mut seen = Seen::new(&ring.memory);
+            let mut seen = CachedPositions::new(&ring.memory);
             wake::announce(&ring.memory.control().producer_sleep.0, how);
             match claim::try_claim(&ring.memory, &mut seen, owner, 1) {
-                Tried::Full => true,
-                Tried::Claimed(place) => {
+                ClaimAttempt::Full => true,
+                ClaimAttempt::Claimed(place) => {
                     ring.commit(place, owner, 9);
                     false
                 }
-                Tried::Corrupt(what) => panic!("{what}"),
+                ClaimAttempt::Corrupt(what) => panic!("{what}"),
             }
         })
     })
@@ -275,7 +278,7 @@ fn a_release_that_does_not_wake_leaves_it_to_a_later_one() {
         for (count, sequence) in held.into_iter().enumerate() {
             cursor.release(&ring.memory, sequence).unwrap();
             let slept = word.load(Acquire);
-            let now = room::sleepers_after_release(&ring.memory, &cursor);
+            let now = producer_wakeup::sleepers_after_release(&ring.memory, &cursor);
             woken |= now;
             if count == 0 {
                 assert_eq!(now, 0, "one of eight is no quarter, and there is more to peek");
@@ -299,12 +302,12 @@ fn no_consumer_sleeps_beside_producers_that_have_room() {
         let held: Vec<u32> = (0..7).map(|_| ring.peek(&mut cursor).unwrap().0).collect();
         let producers = sleep_for_room(&ring);
         cursor.release(&ring.memory, held[0]).unwrap();
-        let mut woken = room::sleepers_after_release(&ring.memory, &cursor);
+        let mut woken = producer_wakeup::sleepers_after_release(&ring.memory, &cursor);
         assert_eq!(woken, 0, "one of eight is no quarter, and there is more to peek");
         ring.peek(&mut cursor).unwrap();
         wake::announce(&ring.memory.control().consumer_sleep.0, Sleep::FUTEX);
         if !cursor.is_ready(&ring.memory) {
-            woken |= room::sleepers_when_idle(&ring.memory);
+            woken |= producer_wakeup::sleepers_when_idle(&ring.memory);
         }
         let sleep = producers.map(|producer| producer.join().unwrap());
         if sleep == [true, true] {
@@ -326,8 +329,8 @@ fn eviction_and_peek_never_get_the_same_frame() {
                 if claim::evict_oldest(&ring.memory) != Eviction::Progress {
                     return;
                 }
-                let mut seen = Seen::new(&ring.memory);
-                if let Tried::Claimed(place) = claim::try_claim(&ring.memory, &mut seen, 2, 1) {
+                let mut seen = CachedPositions::new(&ring.memory);
+                if let ClaimAttempt::Claimed(place) = claim::try_claim(&ring.memory, &mut seen, 2, 1) {
                     HITS.fetch_add(1, Std::SeqCst);
                     ring.commit(place, 2, 2);
                 }
@@ -349,14 +352,14 @@ fn an_evicter_and_the_consumer_go_over_an_aborted_place_together() {
     static HITS: AtomicUsize = AtomicUsize::new(0);
     check("an aborted place", Some(3), &HITS, || {
         let geometry = Geometry { slots: 1, arena_bytes: 2 * UNIT };
-        let memory = Arc::new(Memory::heap(geometry, Place { sequence: u32::MAX, unit: u32::MAX }));
+        let memory = Arc::new(Memory::heap(geometry, Position { sequence: u32::MAX, unit: u32::MAX }));
         let claim = |memory: &Memory, owner, units| {
-            let mut seen = Seen::new(memory);
+            let mut seen = CachedPositions::new(memory);
             loop {
                 match claim::try_claim(memory, &mut seen, owner, units) {
-                    Tried::Claimed(place) => return place,
-                    Tried::Full => thread::yield_now(),
-                    Tried::Corrupt(what) => panic!("{what}"),
+                    ClaimAttempt::Claimed(place) => return place,
+                    ClaimAttempt::Full => thread::yield_now(),
+                    ClaimAttempt::Corrupt(what) => panic!("{what}"),
                 }
             }
         };
@@ -389,8 +392,8 @@ fn releases_out_of_order_free_room_in_order() {
         let producer = thread::spawn({
             let ring = Arc::clone(&ring);
             move || {
-                let mut seen = Seen::new(&ring.memory);
-                if let Tried::Claimed(place) = claim::try_claim(&ring.memory, &mut seen, 2, 1) {
+                let mut seen = CachedPositions::new(&ring.memory);
+                if let ClaimAttempt::Claimed(place) = claim::try_claim(&ring.memory, &mut seen, 2, 1) {
                     HITS.fetch_add(1, Std::SeqCst);
                     ring.commit(place, 2, 3);
                 }
@@ -415,7 +418,7 @@ fn what_is_given_back_in_runs_is_used_again_without_a_race() {
             let ring = Arc::clone(&ring);
             move || (1..=4).for_each(|value| _ = ring.produce(1, value))
         });
-        let mut cursor = Cursor::new(&ring.memory).with_lead(Lead { slots: 2, units: 2 });
+        let mut cursor = Cursor::new(&ring.memory).with_release_batch(ReleaseBatch { slots: 2, units: 2 });
         let mut expect = 1;
         while expect <= 4 {
             let Some((sequence, value)) = ring.peek(&mut cursor) else {
@@ -443,10 +446,10 @@ fn the_guard_keeps_evictors_from_what_is_behind_it() {
             let ring = Arc::clone(&ring);
             move || {
                 let mut evicted = 0;
-                let mut seen = Seen::new(&ring.memory);
+                let mut seen = CachedPositions::new(&ring.memory);
                 for value in [3, 4] {
                     evicted += usize::from(claim::evict_oldest(&ring.memory) == Eviction::Progress);
-                    if let Tried::Claimed(place) = claim::try_claim(&ring.memory, &mut seen, 2, 1) {
+                    if let ClaimAttempt::Claimed(place) = claim::try_claim(&ring.memory, &mut seen, 2, 1) {
                         ring.commit(place, 2, value);
                     }
                 }
@@ -476,18 +479,20 @@ fn what_is_held_back_is_told_to_who_sleeps_for_it() {
         let consumer = thread::spawn({
             let ring = Arc::clone(&ring);
             move || {
-                let mut cursor = Cursor::new(&ring.memory).with_lead(Lead { slots: 2, units: 2 });
+                let mut cursor =
+                    Cursor::new(&ring.memory).with_release_batch(ReleaseBatch { slots: 2, units: 2 });
                 let (sequence, _) = ring.peek(&mut cursor).unwrap();
                 // Told at once to who sleeps already, and to who came later once there is nothing to do.
                 let told = cursor.release(&ring.memory, sequence).unwrap().told;
-                let woken = if told { room::sleepers_after_release(&ring.memory, &cursor) } else { 0 };
+                let woken =
+                    if told { producer_wakeup::sleepers_after_release(&ring.memory, &cursor) } else { 0 };
                 cursor.tell(&ring.memory);
-                (told, woken | room::sleepers_when_idle(&ring.memory))
+                (told, woken | producer_wakeup::sleepers_when_idle(&ring.memory))
             }
         });
-        let mut seen = Seen::new(&ring.memory);
+        let mut seen = CachedPositions::new(&ring.memory);
         wake::announce(&ring.memory.control().producer_sleep.0, Sleep::FUTEX);
-        let sleeps = matches!(claim::try_claim(&ring.memory, &mut seen, 2, 1), Tried::Full);
+        let sleeps = matches!(claim::try_claim(&ring.memory, &mut seen, 2, 1), ClaimAttempt::Full);
         let (told, woken) = consumer.join().unwrap();
         if sleeps {
             HITS.fetch_add(usize::from(!told), Std::SeqCst);
@@ -513,11 +518,11 @@ fn who_is_about_to_own_its_place_keeps_it() {
                 cursor.release(&ring.memory, sequence).unwrap();
                 break;
             }
-            let reserve = Place::unpack(ring.memory.control().reserve.0.load(Acquire)).sequence;
+            let reserve = Position::unpack(ring.memory.control().reserve.0.load(Acquire)).sequence;
             if tries > 0 && reserve != u32::MAX {
                 // Another producer died at this very moment: places without an owner may have been its own.
                 tries -= 1;
-                let state = State::unpack(ring.memory.slot(u32::MAX).state.load(Acquire)).unwrap();
+                let state = StateWord::unpack(ring.memory.slot(u32::MAX).state.load(Acquire)).unwrap();
                 assert_eq!(cursor.recover(&ring.memory, &|_| false, reserve), Ok(0));
                 HITS.fetch_add(usize::from(state.sequence != u32::MAX), Std::SeqCst);
             }
@@ -532,10 +537,10 @@ fn a_dead_claim_ends_where_a_living_one_behind_it_is_about_to_start() {
     static HITS: AtomicUsize = AtomicUsize::new(0);
     check("a dead claim before a living one", Some(3), &HITS, || {
         let ring = ring(2);
-        let first = Place { sequence: u32::MAX, unit: u32::MAX };
+        let first = Position { sequence: u32::MAX, unit: u32::MAX };
         // Owner 1 died after it owned its slot and before it wrote where it starts.
         ring.memory.control().reserve.0.store(first.after(1).pack(), Release);
-        let claimed = State { sequence: first.sequence, owner: 1, stage: Stage::Claimed };
+        let claimed = StateWord { sequence: first.sequence, owner: 1, stage: SlotState::Claimed };
         ring.memory.slot(first.sequence).state.store(claimed.pack(), Release);
         let until = first.after(1).sequence;
         let living = thread::spawn({
@@ -549,7 +554,7 @@ fn a_dead_claim_ends_where_a_living_one_behind_it_is_about_to_start() {
                 break peeked;
             }
             // Not before there is one behind: without, `reserve` says at once how far the dead one reaches.
-            if Place::unpack(ring.memory.control().reserve.0.load(Acquire)) != first.after(1) {
+            if Position::unpack(ring.memory.control().reserve.0.load(Acquire)) != first.after(1) {
                 let waited = put_aside == 0;
                 put_aside += cursor.recover(&ring.memory, &|owner| owner == 1, until).unwrap();
                 // It has a place, and has not written yet where that starts.
@@ -561,7 +566,7 @@ fn a_dead_claim_ends_where_a_living_one_behind_it_is_about_to_start() {
         assert_eq!(sequence, until, "the living one kept its place");
         cursor.release(&ring.memory, sequence).unwrap();
         living.join().unwrap();
-        let release = Place::unpack(ring.memory.control().release.0.load(Acquire));
+        let release = Position::unpack(ring.memory.control().release.0.load(Acquire));
         assert_eq!(release, first.after(1).after(1), "no room leaks");
     });
 }

@@ -11,7 +11,7 @@ use crate::layout::{
     ABI_MAJOR, ARENA_ALIGNMENT, ARENA_MAX, CONTROL_OFFSET, Control, Geometry, HEADER_BYTES, HEADER_OFFSET,
     Header, MAGIC, ROWS, ROWS_OFFSET, Row, SLOTS_MAX, SLOTS_MIN, SLOTS_OFFSET, Slot,
 };
-use crate::word::UNIT;
+use crate::packed::UNIT;
 
 /// Name of the memfd, as it shows in `/proc/PID/fd` after `memfd:`.
 pub(crate) const MEMFD_NAME: &str = "throng-ring";
@@ -53,7 +53,7 @@ enum Backing {
     Heap { arena: *mut [u64] },
 }
 
-// SAFETY: the pointers stay valid until drop and do not depend on the thread; what they lead to is atomics, or payload
+// SAFETY: the pointers stay valid until drop and do not depend on the thread; what they release_batch to is atomics, or payload
 // whose owner the protocol decides.
 unsafe impl Send for Memory {}
 // SAFETY: as above; no method hands out `&mut`.
@@ -105,7 +105,7 @@ impl Memory {
         }
         .map_err(RingError::io("reserving address space"))?;
         let reserved =
-            NonNull::new(base.cast::<u8>()).ok_or(RingError::BadHandover { what: "mapped at zero" })?;
+            NonNull::new(base.cast::<u8>()).ok_or(RingError::BadHandshake { what: "mapped at zero" })?;
         let base = at(reserved, GUARD_BYTES);
         // From here on the drop of `memory` gives the reservation back, also when mapping into it fails.
         let mut memory = Self {
@@ -148,17 +148,17 @@ impl Memory {
 
     /// A ring in private memory, whose counters start at `first`.
     #[cfg(test)]
-    pub(crate) fn heap(geometry: Geometry, first: crate::word::Place) -> Self {
-        use crate::layout::{Alone, ConsumerWords, REASONS};
+    pub(crate) fn heap(geometry: Geometry, first: crate::packed::Position) -> Self {
+        use crate::layout::{CachePadded, ConsumerWords, REASONS};
         use crate::sync::{AtomicU32, AtomicU64};
         let word = || AtomicU64::new(0);
         let half = || AtomicU32::new(0);
         let control = Control {
-            reserve: Alone(word()),
-            release: Alone(word()),
-            consumer_sleep: Alone(half()),
-            producer_sleep: Alone(half()),
-            consumer: Alone(ConsumerWords {
+            reserve: CachePadded(word()),
+            release: CachePadded(word()),
+            consumer_sleep: CachePadded(half()),
+            producer_sleep: CachePadded(half()),
+            consumer: CachePadded(ConsumerWords {
                 epoch: half(),
                 pid: half(),
                 closed: half(),

@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 
 use proptest::prelude::*;
 
-use crate::claim::{self, Descriptor, Eviction, Seen, Tried};
+use crate::claim::{self, CachedPositions, ClaimAttempt, Descriptor, Eviction};
 use crate::cursor::Cursor;
 use crate::layout::Geometry;
-use crate::lead::Lead;
 use crate::memory::Memory;
-use crate::word::{Place, UNIT};
+use crate::packed::{Position, UNIT};
+use crate::release_batch::ReleaseBatch;
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -56,7 +56,7 @@ enum Life {
 /// A frame in the model: in claim order, gone once it and all before it are over.
 #[derive(Clone, Copy, Debug)]
 struct Model {
-    place: Place,
+    place: Position,
     units: u32,
     mark: u64,
     life: Life,
@@ -67,11 +67,11 @@ fn nth(model: &VecDeque<Model>, life: Life, index: usize) -> Option<usize> {
     (!of_that_life.is_empty()).then(|| of_that_life[index % of_that_life.len()])
 }
 
-fn run(steps: &[Step], first: Place, lead: Lead) -> Result<(), TestCaseError> {
+fn run(steps: &[Step], first: Position, release_batch: ReleaseBatch) -> Result<(), TestCaseError> {
     let geometry = Geometry { slots: 8, arena_bytes: 65_536 };
     let memory = Memory::heap(geometry, first);
-    let consumer = || Cursor::new(&memory).with_lead(lead);
-    let (mut cursor, mut seen) = (consumer(), Seen::new(&memory));
+    let consumer = || Cursor::new(&memory).with_release_batch(release_batch);
+    let (mut cursor, mut seen) = (consumer(), CachedPositions::new(&memory));
     let mut model: VecDeque<Model> = VecDeque::new();
     let mut mark = 0u64;
     for step in steps {
@@ -80,13 +80,13 @@ fn run(steps: &[Step], first: Place, lead: Lead) -> Result<(), TestCaseError> {
                 let used: u32 = model.iter().map(|frame| frame.units).sum();
                 let fits = model.len() < 8 && used + units <= geometry.units();
                 match claim::try_claim(&memory, &mut seen, 1, *units) {
-                    Tried::Claimed(place) => {
+                    ClaimAttempt::Claimed(place) => {
                         prop_assert!(fits);
                         mark += 1;
                         fill(&memory, place, *units, mark);
                         model.push_back(Model { place, units: *units, mark, life: Life::Open });
                     }
-                    other => prop_assert!(!fits && other == Tried::Full, "{other:?}"),
+                    other => prop_assert!(!fits && other == ClaimAttempt::Full, "{other:?}"),
                 }
             }
             Step::Commit(index) => {
@@ -152,7 +152,7 @@ fn run(steps: &[Step], first: Place, lead: Lead) -> Result<(), TestCaseError> {
 /// The model forgets what the ring has given back: frames that are over leave once the consumer (or an evictor) passed
 /// them, which the model need not predict to the step.
 fn settle(memory: &Memory, model: &mut VecDeque<Model>) {
-    let release = Place::unpack(memory.control().release.0.load(crate::sync::Ordering::Relaxed));
+    let release = Position::unpack(memory.control().release.0.load(crate::sync::Ordering::Relaxed));
     while model.front().is_some_and(|f| f.place.sequence != release.sequence) {
         let gone = model.pop_front().unwrap();
         assert!(matches!(gone.life, Life::HeldBack | Life::Over), "given back while in use");
@@ -160,7 +160,7 @@ fn settle(memory: &Memory, model: &mut VecDeque<Model>) {
     assert!(model.front().is_none_or(|f| f.place == release));
 }
 
-fn fill(memory: &Memory, place: Place, units: u32, mark: u64) {
+fn fill(memory: &Memory, place: Position, units: u32, mark: u64) {
     // SAFETY: claimed by the caller, `units` long.
     let bytes =
         unsafe { std::slice::from_raw_parts_mut(memory.payload(place.unit).as_ptr(), units as usize * UNIT) };
@@ -186,12 +186,12 @@ proptest! {
     fn the_ring_is_a_queue(
         steps in prop::collection::vec(step(), 1..if cfg!(miri) { 40 } else { 300 }),
         before_wrap in (0u32..40, 0u32..4000),
-        lead in (1u32..5, 1u32..600),
+        release_batch in (1u32..5, 1u32..600),
     ) {
-        let first = Place {
+        let first = Position {
             sequence: 0u32.wrapping_sub(before_wrap.0),
             unit: 0u32.wrapping_sub(before_wrap.1),
         };
-        run(&steps, first, Lead { slots: lead.0, units: lead.1 })?;
+        run(&steps, first, ReleaseBatch { slots: release_batch.0, units: release_batch.1 })?;
     }
 }

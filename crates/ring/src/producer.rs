@@ -6,20 +6,20 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::claim::{self, Eviction, Seen, Tried};
+use crate::claim::{self, CachedPositions, ClaimAttempt, Eviction};
+use crate::drop_reason::DropReason;
 use crate::error::RingError;
 use crate::frame::{Flags, FrameInfo};
-use crate::handover;
+use crate::handshake;
 use crate::layout::{ROWS, Row};
 use crate::memory::{Access, Memory};
+use crate::packed::{Position, UNIT};
 use crate::policy::Policy;
-use crate::reason::DropReason;
 use crate::streams::Streams;
 use crate::sync::AtomicU64;
 use crate::sync::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::token::{Claim, ClaimToken};
 use crate::wake::{self, Sleep};
-use crate::word::{Place, UNIT};
 
 /// A waiting producer looks at least this often whether its consumer still lives.
 const LIVENESS_PERIOD: Duration = Duration::from_millis(100);
@@ -28,9 +28,9 @@ const SPINS: u32 = 50;
 /// One look (a system call) after so many drops, so as to learn that the consumer has gone.
 const DROPS_PER_LOOK: u32 = 64;
 
-/// What one process shares between its handles on a lane; its end closes the hand-over socket.
+/// What one process shares between its handles on a lane; its end closes the handshake socket.
 #[derive(Debug)]
-struct Joined {
+struct LaneConnection {
     memory: Memory,
     socket: OwnedFd,
     frame_event: OwnedFd,
@@ -39,15 +39,15 @@ struct Joined {
     pid: u32,
 }
 
-/// A handle that puts frames into a ring. One per thread: [`Producer::another`] makes more.
+/// A handle that puts frames into a ring. One per thread: [`Producer::try_clone`] makes more.
 ///
 /// The process must not use a handle that it inherited through `fork`: parent and child would count as one. To drop it
 /// there leaves the parent's claims alone.
 #[derive(Debug)]
 pub struct Producer {
-    joined: Arc<Joined>,
+    joined: Arc<LaneConnection>,
     row: u16,
-    seen: Seen,
+    seen: CachedPositions,
     policy: Policy,
     streams: Streams,
     drops: u32,
@@ -61,9 +61,9 @@ impl Producer {
     /// Nothing, or no valid ring, came through the socket.
     pub fn join(socket: impl Into<OwnedFd>) -> Result<Self, RingError> {
         let socket = socket.into();
-        let offer = handover::receive(socket.as_fd())?;
+        let offer = handshake::receive(socket.as_fd())?;
         let memory = Memory::attach(offer.memfd.as_fd(), Access::Producer, false)?;
-        let joined = Joined {
+        let joined = LaneConnection {
             memory,
             socket,
             frame_event: offer.frame_event,
@@ -79,7 +79,7 @@ impl Producer {
     /// # Errors
     /// The environment names no such socket, or as [`Producer::join`].
     pub fn join_inherited() -> Result<Self, RingError> {
-        Self::join(handover::inherited()?)
+        Self::join(handshake::inherited()?)
     }
 
     /// Joins at a socket path where a consumer accepts: [`crate::Consumer::accept`].
@@ -96,13 +96,13 @@ impl Producer {
     ///
     /// # Errors
     /// The lane's 32 rows are taken.
-    pub fn another(&self) -> Result<Self, RingError> {
+    pub fn try_clone(&self) -> Result<Self, RingError> {
         let mut another = Self::open(Arc::clone(&self.joined))?;
         another.policy = self.policy;
         Ok(another)
     }
 
-    fn open(joined: Arc<Joined>) -> Result<Self, RingError> {
+    fn open(joined: Arc<LaneConnection>) -> Result<Self, RingError> {
         let free =
             |row: &&(usize, &Row)| row.1.session.compare_exchange(0, joined.session, AcqRel, Relaxed).is_ok();
         let rows: Vec<_> = joined.memory.rows().iter().enumerate().collect();
@@ -110,7 +110,7 @@ impl Producer {
         row.pid.store(joined.pid, Relaxed);
         // Who had the row before may have died on the way.
         row.claiming.store(0, Release);
-        let seen = Seen::new(&joined.memory);
+        let seen = CachedPositions::new(&joined.memory);
         let row = index as u16;
         drop(rows);
         Ok(Self { joined, row, seen, policy: Policy::DropNewest, streams: Streams::default(), drops: 0 })
@@ -130,9 +130,9 @@ impl Producer {
         self.joined.memory.geometry().arena_bytes / 2
     }
 
-    /// Whether the consumer's end of the hand-over socket is open. Costs a system call.
+    /// Whether the consumer's end of the handshake socket is open. Costs a system call.
     pub fn has_consumer(&self) -> bool {
-        handover::is_open(self.joined.socket.as_fd())
+        handshake::is_open(self.joined.socket.as_fd())
     }
 
     /// Claims room for `len` bytes, to be written in place. Nothing if the policy drops the frame, which is counted.
@@ -176,9 +176,9 @@ impl Producer {
         // At least one unit, so that no two frames start at the same place.
         let units = len.div_ceil(UNIT).max(1) as u32;
         let place = match claim::try_claim(&self.joined.memory, &mut self.seen, self.row, units) {
-            Tried::Claimed(place) => place,
-            Tried::Corrupt(what) => return Err(self.corrupt(what)),
-            Tried::Full => match self.make_room(units)? {
+            ClaimAttempt::Claimed(place) => place,
+            ClaimAttempt::Corrupt(what) => return Err(self.corrupt(what)),
+            ClaimAttempt::Full => match self.make_room(units)? {
                 Ok(place) => place,
                 Err(reason) => {
                     self.drop_frame(info.stream, reason);
@@ -268,8 +268,8 @@ impl Producer {
 
     fn has_room(&self, units: u32) -> bool {
         let control = self.joined.memory.control();
-        let release = Place::unpack(control.release.0.load(Acquire));
-        let reserve = Place::unpack(control.reserve.0.load(Acquire));
+        let release = Position::unpack(control.release.0.load(Acquire));
+        let reserve = Position::unpack(control.reserve.0.load(Acquire));
         let geometry = self.joined.memory.geometry();
         let slots_used = reserve.sequence.wrapping_sub(release.sequence);
         let units_used = reserve.unit.wrapping_sub(release.unit);
@@ -282,7 +282,7 @@ impl Producer {
     }
 
     /// What the policy does about a full ring: a place after all, or the reason to drop.
-    fn make_room(&mut self, units: u32) -> Result<Result<Place, DropReason>, RingError> {
+    fn make_room(&mut self, units: u32) -> Result<Result<Position, DropReason>, RingError> {
         match self.policy {
             Policy::Wait { timeout } => self.wait_for_room(units, timeout),
             Policy::DropOldest => self.evict_for_room(units),
@@ -290,11 +290,11 @@ impl Producer {
         }
     }
 
-    fn try_again(&mut self, units: u32) -> Result<Option<Place>, RingError> {
+    fn try_again(&mut self, units: u32) -> Result<Option<Position>, RingError> {
         match claim::try_claim(&self.joined.memory, &mut self.seen, self.row, units) {
-            Tried::Claimed(place) => Ok(Some(place)),
-            Tried::Full => Ok(None),
-            Tried::Corrupt(what) => Err(self.corrupt(what)),
+            ClaimAttempt::Claimed(place) => Ok(Some(place)),
+            ClaimAttempt::Full => Ok(None),
+            ClaimAttempt::Corrupt(what) => Err(self.corrupt(what)),
         }
     }
 
@@ -302,7 +302,7 @@ impl Producer {
         &mut self,
         units: u32,
         timeout: Duration,
-    ) -> Result<Result<Place, DropReason>, RingError> {
+    ) -> Result<Result<Position, DropReason>, RingError> {
         let deadline = Instant::now().checked_add(timeout);
         loop {
             for _ in 0..SPINS {
@@ -327,7 +327,7 @@ impl Producer {
         }
     }
 
-    fn evict_for_room(&mut self, units: u32) -> Result<Result<Place, DropReason>, RingError> {
+    fn evict_for_room(&mut self, units: u32) -> Result<Result<Position, DropReason>, RingError> {
         loop {
             match claim::evict_oldest(&self.joined.memory) {
                 Eviction::Held => return Ok(Err(DropReason::HeldByConsumer)),
@@ -362,13 +362,13 @@ impl Producer {
         if self.has_consumer() {
             return Ok(());
         }
-        let reserve = Place::unpack(control.reserve.0.load(Relaxed));
-        let release = Place::unpack(control.release.0.load(Relaxed));
+        let reserve = Position::unpack(control.reserve.0.load(Relaxed));
+        let release = Position::unpack(control.release.0.load(Relaxed));
         Err(RingError::ConsumerGone { unread_frames: reserve.sequence.wrapping_sub(release.sequence) })
     }
 
     fn corrupt(&self, what: &'static str) -> RingError {
-        let reserve = Place::unpack(self.joined.memory.control().reserve.0.load(Relaxed));
+        let reserve = Position::unpack(self.joined.memory.control().reserve.0.load(Relaxed));
         RingError::Corrupt { lane: self.joined.memory.lane(), sequence: reserve.sequence, what }
     }
 
@@ -413,7 +413,7 @@ mod tests {
         let mut consumer = Consumer::new().unwrap();
         let (_, invitation) = consumer.add_lane(&RingOptions::with_size(65_536, 8)).unwrap();
         let mut first = Producer::join(invitation).unwrap();
-        let mut second = first.another().unwrap();
+        let mut second = first.try_clone().unwrap();
         while first.send(b"fill", &FrameInfo::default()).unwrap() {}
         assert!(!first.poll_room(4).unwrap() && !second.poll_room(4).unwrap());
         while let Some(frame) = consumer.peek() {

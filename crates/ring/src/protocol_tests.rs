@@ -1,35 +1,35 @@
 //! Laws of the protocol on one thread, in private memory: also run under Miri.
 
-use crate::claim::{self, Descriptor, Eviction, Seen, Tried};
+use crate::claim::{self, CachedPositions, ClaimAttempt, Descriptor, Eviction};
 use crate::cursor::Cursor;
+use crate::drop_reason::DropReason;
 use crate::layout::Geometry;
-use crate::lead::Lead;
 use crate::memory::Memory;
-use crate::reason::DropReason;
+use crate::packed::{Position, SlotState, StateWord, UNIT};
+use crate::release_batch::ReleaseBatch;
 use crate::sync::Ordering::{Relaxed, Release};
-use crate::word::{Place, Stage, State, UNIT};
 
 const OWNER: u16 = 3;
 /// A ring of 4 slots and 1,024 units, whose counters wrap within a few frames.
 const GEOMETRY: Geometry = Geometry { slots: 4, arena_bytes: 65_536 };
-const FIRST: Place = Place { sequence: u32::MAX - 5, unit: u32::MAX - 300 };
+const FIRST: Position = Position { sequence: u32::MAX - 5, unit: u32::MAX - 300 };
 
-fn ring() -> (Memory, Cursor, Seen) {
+fn ring() -> (Memory, Cursor, CachedPositions) {
     let memory = Memory::heap(GEOMETRY, FIRST);
     let cursor = Cursor::new(&memory);
-    let seen = Seen::new(&memory);
+    let seen = CachedPositions::new(&memory);
     (memory, cursor, seen)
 }
 
-fn claim(memory: &Memory, seen: &mut Seen, units: u32) -> Option<Place> {
+fn claim(memory: &Memory, seen: &mut CachedPositions, units: u32) -> Option<Position> {
     match claim::try_claim(memory, seen, OWNER, units) {
-        Tried::Claimed(place) => Some(place),
-        Tried::Full => None,
-        Tried::Corrupt(what) => panic!("{what}"),
+        ClaimAttempt::Claimed(place) => Some(place),
+        ClaimAttempt::Full => None,
+        ClaimAttempt::Corrupt(what) => panic!("{what}"),
     }
 }
 
-fn put(memory: &Memory, seen: &mut Seen, bytes: &[u8]) -> Option<Place> {
+fn put(memory: &Memory, seen: &mut CachedPositions, bytes: &[u8]) -> Option<Position> {
     let place = claim(memory, seen, bytes.len().div_ceil(UNIT).max(1) as u32)?;
     // SAFETY: claimed, and as long as the claim.
     unsafe {
@@ -163,7 +163,7 @@ fn an_eviction_that_died_half_way_is_finished() {
     let (memory, mut cursor, mut seen) = ring();
     let oldest = put(&memory, &mut seen, b"a").unwrap();
     put(&memory, &mut seen, b"b").unwrap();
-    let evicted = State { sequence: oldest.sequence, owner: OWNER, stage: Stage::Evicted };
+    let evicted = StateWord { sequence: oldest.sequence, owner: OWNER, stage: SlotState::Evicted };
     memory.slot(oldest.sequence).state.store(evicted.pack(), Release);
     let peeked = cursor.peek(&memory).unwrap().unwrap();
     assert_eq!(bytes(&memory, &cursor, peeked.sequence), b"b");
@@ -187,15 +187,15 @@ fn a_new_consumer_gets_again_what_the_old_one_held() {
 }
 
 /// A ring whose consumer tells of three places at once.
-fn ring_in_runs() -> (Memory, Cursor, Seen) {
+fn ring_in_runs() -> (Memory, Cursor, CachedPositions) {
     let memory = Memory::heap(Geometry { slots: 8, ..GEOMETRY }, FIRST);
-    let cursor = Cursor::new(&memory).with_lead(Lead { slots: 3, units: 100 });
-    let seen = Seen::new(&memory);
+    let cursor = Cursor::new(&memory).with_release_batch(ReleaseBatch { slots: 3, units: 100 });
+    let seen = CachedPositions::new(&memory);
     (memory, cursor, seen)
 }
 
 fn released(memory: &Memory) -> u32 {
-    Place::unpack(memory.control().release.0.load(Relaxed)).sequence.wrapping_sub(FIRST.sequence)
+    Position::unpack(memory.control().release.0.load(Relaxed)).sequence.wrapping_sub(FIRST.sequence)
 }
 
 #[test]
@@ -291,7 +291,7 @@ fn what_a_dead_consumer_wrote_down_long_ago_is_not_believed() {
     old.release(&memory, first).unwrap();
     old.tell(&memory);
     put(&memory, &mut seen, b"b").unwrap();
-    for done in [FIRST.after(2), FIRST.after(9), FIRST, Place { sequence: FIRST.sequence, unit: 7 }] {
+    for done in [FIRST.after(2), FIRST.after(9), FIRST, Position { sequence: FIRST.sequence, unit: 7 }] {
         memory.control().consumer.0.done.store(done.pack(), Release);
         let mut new = Cursor::new(&memory);
         assert_eq!(released(&memory), 1, "nobody holds anything");
@@ -309,18 +309,21 @@ enum DiedAfter {
     Starting,
 }
 
-fn die(memory: &Memory, seen: &mut Seen, units: u32, point: DiedAfter) {
+fn die(memory: &Memory, seen: &mut CachedPositions, units: u32, point: DiedAfter) {
     let slots = memory.geometry().slots;
-    let place = Place::unpack(memory.control().reserve.0.load(Relaxed));
+    let place = Position::unpack(memory.control().reserve.0.load(Relaxed));
     if let DiedAfter::Starting = point {
         claim(memory, seen, units).unwrap();
         return;
     }
     memory.control().reserve.0.store(place.after(units).pack(), Release);
     let slot = memory.slot(place.sequence);
-    assert_eq!(State::unpack(slot.state.load(Relaxed)).unwrap().sequence, place.sequence.wrapping_sub(slots));
+    assert_eq!(
+        StateWord::unpack(slot.state.load(Relaxed)).unwrap().sequence,
+        place.sequence.wrapping_sub(slots)
+    );
     if !matches!(point, DiedAfter::Reserving) {
-        let owned = State { sequence: place.sequence, owner: OWNER, stage: Stage::Claimed };
+        let owned = StateWord { sequence: place.sequence, owner: OWNER, stage: SlotState::Claimed };
         slot.state.store(owned.pack(), Release);
     }
     if let DiedAfter::WritingUnits = point {
@@ -338,18 +341,18 @@ fn what_the_dead_left_is_put_aside_wherever_they_died() {
                 let (memory, mut cursor, mut seen) = ring();
                 die(&memory, &mut seen, 5, first);
                 die(&memory, &mut seen, 9, second);
-                let until = Place::unpack(memory.control().reserve.0.load(Relaxed)).sequence;
+                let until = Position::unpack(memory.control().reserve.0.load(Relaxed)).sequence;
                 let dead = |owner: u16| owner == OWNER;
                 if followed {
                     let place = match claim::try_claim(&memory, &mut seen, OWNER + 1, 3) {
-                        Tried::Claimed(place) => place,
+                        ClaimAttempt::Claimed(place) => place,
                         other => panic!("{other:?}"),
                     };
                     let descriptor = Descriptor { len: 192, ..Descriptor::default() };
                     assert!(claim::commit(&memory, place, OWNER + 1, &descriptor));
                 }
                 assert_eq!(cursor.peek(&memory), Ok(None));
-                assert!(cursor.may_be_doomed(&memory, cursor.next_sequence(), &dead, until));
+                assert!(cursor.may_be_abandoned(&memory, cursor.next_sequence(), &dead, until));
                 assert_eq!(cursor.recover(&memory, &dead, until), Ok(2), "{first:?} {second:?} {followed}");
                 let case = format!("{first:?} {second:?} {followed}");
                 if followed {
@@ -377,14 +380,14 @@ fn the_living_are_never_put_aside() {
     let until = seen_reserve(&memory);
     assert_eq!(cursor.recover(&memory, &|owner| owner != OWNER, until), Ok(0));
     // Reserved after the death that is being dealt with: its owner may be about to take it.
-    let place = Place::unpack(memory.control().reserve.0.load(Relaxed));
+    let place = Position::unpack(memory.control().reserve.0.load(Relaxed));
     memory.control().reserve.0.store(place.after(1).pack(), Release);
     assert_eq!(cursor.recover(&memory, &|_| true, place.sequence), Ok(1));
     assert_eq!(cursor.recover(&memory, &|_| true, place.sequence), Ok(0));
 }
 
 fn seen_reserve(memory: &Memory) -> u32 {
-    Place::unpack(memory.control().reserve.0.load(Relaxed)).sequence
+    Position::unpack(memory.control().reserve.0.load(Relaxed)).sequence
 }
 
 #[test]
@@ -395,9 +398,9 @@ fn who_is_about_to_own_its_place_keeps_it() {
     die(&memory, &mut seen, 2, DiedAfter::Reserving);
     let until = seen_reserve(&memory);
     assert_eq!(cursor.recover(&memory, &|_| false, until), Ok(0), "another died, this one lives");
-    let may_be_doomed =
-        |cursor: &Cursor| cursor.may_be_doomed(&memory, cursor.next_sequence(), &|_| false, until);
-    assert!(may_be_doomed(&cursor), "nobody tells when it is through: to be asked again");
+    let may_be_abandoned =
+        |cursor: &Cursor| cursor.may_be_abandoned(&memory, cursor.next_sequence(), &|_| false, until);
+    assert!(may_be_abandoned(&cursor), "nobody tells when it is through: to be asked again");
     assert_eq!(cursor.recover(&memory, &|owner| owner == OWNER, until), Ok(1), "its row counts no more");
     assert_eq!(claim(&memory, &mut seen, 2).unwrap().sequence, FIRST.sequence.wrapping_add(1));
     assert_eq!(claiming.load(Relaxed), 0);
@@ -405,7 +408,7 @@ fn who_is_about_to_own_its_place_keeps_it() {
 
 #[test]
 fn nonsense_in_a_slot_is_a_violation_and_nothing_else() {
-    type Spoil = fn(&Memory, Place);
+    type Spoil = fn(&Memory, Position);
     let spoil: [(&str, Spoil); 8] = [
         ("its state is no state", |m, p| m.slot(p.sequence).state.store(0xff, Release)),
         ("its state is no state", |m, p| m.slot(p.sequence).state.store(u64::MAX, Release)),
@@ -415,7 +418,8 @@ fn nonsense_in_a_slot_is_a_violation_and_nothing_else() {
         ("its extent is beyond", |m, p| m.slot(p.sequence).units.store(u32::MAX, Release)),
         ("its length is beyond", |m, p| m.slot(p.sequence).len.store(65, Release)),
         ("its slot was reused", |m, p| {
-            let state = State { sequence: p.sequence.wrapping_add(400), owner: 0, stage: Stage::Committed };
+            let state =
+                StateWord { sequence: p.sequence.wrapping_add(400), owner: 0, stage: SlotState::Committed };
             m.slot(p.sequence).state.store(state.pack(), Release);
         }),
     ];
@@ -432,9 +436,9 @@ fn nonsense_in_a_slot_is_a_violation_and_nothing_else() {
 #[test]
 fn a_producer_notices_words_that_cannot_be() {
     let (memory, _, mut seen) = ring();
-    let far = Place { sequence: FIRST.sequence.wrapping_add(5), unit: FIRST.unit };
+    let far = Position { sequence: FIRST.sequence.wrapping_add(5), unit: FIRST.unit };
     memory.control().reserve.0.store(far.pack(), Release);
-    assert!(matches!(claim::try_claim(&memory, &mut seen, OWNER, 1), Tried::Corrupt(_)));
+    assert!(matches!(claim::try_claim(&memory, &mut seen, OWNER, 1), ClaimAttempt::Corrupt(_)));
 }
 
 #[test]
@@ -442,7 +446,7 @@ fn a_producer_that_aborts_without_end_does_not_keep_the_consumer() {
     // Large, so that the producer has time to add to what one call passes over.
     let slots: u32 = if cfg!(miri) { 4 } else { 1 << 14 };
     let memory = Memory::heap(Geometry { slots, arena_bytes: slots.max(1024) as usize * UNIT }, FIRST);
-    let (mut cursor, mut seen) = (Cursor::new(&memory), Seen::new(&memory));
+    let (mut cursor, mut seen) = (Cursor::new(&memory), CachedPositions::new(&memory));
     let stop = std::sync::atomic::AtomicBool::new(false);
     let calls = if cfg!(miri) { 50 } else { 400 };
     std::thread::scope(|scope| {

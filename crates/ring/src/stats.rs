@@ -4,11 +4,11 @@ use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
+use crate::drop_reason::DropReason;
 use crate::error::RingError;
 use crate::layout::{CONTROL_OFFSET, REASONS, ROWS, ROWS_OFFSET, Row};
 use crate::memory::{MEMFD_NAME, inspect};
-use crate::reason::DropReason;
-use crate::word::{Place, UNIT};
+use crate::packed::{Position, UNIT};
 
 /// What a lane has done since it was made. Each figure is exact; all together are of slightly different moments, since
 /// nobody stops for a reader.
@@ -94,8 +94,8 @@ impl LaneStats {
             return Err(RingError::Truncated { found: read as u64, expected: bytes.len() as u64 });
         }
         let words = Words { bytes: &bytes };
-        let reserve = Place::unpack(words.u64(0));
-        let release = Place::unpack(words.u64(128));
+        let reserve = Position::unpack(words.u64(0));
+        let release = Position::unpack(words.u64(128));
         Ok(Self {
             lane,
             arena_bytes: geometry.arena_bytes,

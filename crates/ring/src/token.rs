@@ -4,15 +4,15 @@ use std::ptr::NonNull;
 
 use crate::error::RingError;
 use crate::frame::FrameInfo;
+use crate::packed::Position;
 use crate::producer::Producer;
-use crate::word::Place;
 
 /// Room in the ring that was claimed and not committed yet, by name: for other languages, and for holding several at
 /// once. Goes back into [`crate::Producer::commit`] or [`crate::Producer::abort`] of the handle that it came from; one that is lost
 /// blocks the lane until that handle is dropped.
 #[derive(Debug)]
 pub struct ClaimToken {
-    pub(crate) place: Place,
+    pub(crate) place: Position,
     pub(crate) start: NonNull<u8>,
     pub(crate) len: usize,
     pub(crate) info: FrameInfo,

@@ -92,7 +92,7 @@ impl Plan {
             let mut urls: Vec<String> = of_cohort
                 .by_ref()
                 .take(JOINS_LOOKED_AT_MAX)
-                .filter_map(|join| self.ways.get(usize::from(join.cohort.0))?.shown(join.place))
+                .filter_map(|join| self.destinations.get(usize::from(join.cohort.0))?.shown(join.place))
                 .filter(|url| seen.insert(url.clone()))
                 .collect();
             let more = urls.len().saturating_sub(URLS_SHOWN_MAX);

@@ -7,7 +7,7 @@ mod conference;
 mod streams;
 mod written;
 
-use conference::{CueFile, ReconnectFile, RoomFile, TalkFile};
+use conference::{ConversationFile, ReconnectFile, RoomFile, ScriptStepFile};
 use streams::StreamsFile;
 pub(crate) use written::to_toml;
 
@@ -27,7 +27,7 @@ struct File {
     #[schemars(default)]
     stream: StreamFile,
     #[serde(skip_serializing_if = "Option::is_none")]
-    talk: Option<TalkFile>,
+    conversation: Option<ConversationFile>,
     #[serde(skip_serializing_if = "Option::is_none")]
     room: Option<RoomFile>,
     /// What is watched while the crowd is in.
@@ -91,11 +91,11 @@ struct TargetFile {
     /// Accept any TLS certificate.
     #[schemars(default)]
     tls_insecure: bool,
-    /// Over which ways media may come: `any`, or `relay` for nothing but a relay (TURN) that the server announces; `any` when
+    /// Over which ways media may come: `all`, or `relay` for nothing but a relay (TURN) that the server announces; `all` when
     /// left out, but `relay` where the URL asks OvenMediaEngine for it (`?transport=tcp`).
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^(any|relay)$"))]
-    transport: Option<String>,
+    #[schemars(regex(pattern = r"^(all|relay)$"))]
+    ice_transport_policy: Option<String>,
     /// A STUN server, `stun:HOST` or `stun:HOST:PORT`, that each participant asks for its address as it is seen from outside;
     /// HOST is an address, or the host name of `url`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -142,14 +142,14 @@ struct CohortFile {
     /// Which layer of the others' simulcast they ask for, and when.
     #[serde(skip_serializing_if = "Option::is_none")]
     layers: Option<LayersFile>,
-    /// How often they speak beside others of weight 1, where there is a `[talk]`; 0 for never.
+    /// How often they speak beside others of weight 1, where there is a `[conversation]`; 0 for never.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 1000))]
-    talks: Option<u32>,
+    speaking_weight: Option<u32>,
     /// What they all do at moments of the run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(default, with = "OneOrMany<CueFile>")]
-    script: Vec<CueFile>,
+    #[schemars(default, with = "OneOrMany<ScriptStepFile>")]
+    script: Vec<ScriptStepFile>,
     /// They all leave and join anew.
     #[serde(skip_serializing_if = "Option::is_none")]
     reconnect: Option<ReconnectFile>,

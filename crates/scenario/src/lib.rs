@@ -10,7 +10,7 @@ pub use problem::{Origin, Place, Problem, ScenarioError};
 
 mod target;
 pub use target::{
-    ApiKey, Endpoint, JanusId, Protocol, StunServer, Target, TargetError, TokenSource, Transport,
+    ApiKey, Endpoint, IceTransportPolicy, JanusId, Protocol, StunServer, Target, TargetError, TokenSource,
 };
 
 mod names;
@@ -23,42 +23,44 @@ mod network;
 pub use network::{AddressRange, Network, NetworkError};
 
 mod scenario;
-pub use scenario::{Caps, Cohort, OutputTo, Override, QuickForm, RunTimes, Scenario, Stream};
+pub use scenario::{Caps, Cohort, OutputTo, Override, RunTimes, Scenario, ScenarioFlags, Stream};
 
 pub mod arrival;
 pub use arrival::Arrival;
 
 mod watch;
-pub use watch::{Agent, Moment, ProfileWish, Watch, Watched};
+pub use watch::{Agent, Moment, ProfileRequest, Watch, WatchTarget};
 
 mod canary;
 pub use canary::Canary;
 mod tap;
-pub use tap::{Tap, Tapped};
+pub use tap::{Tap, TapSelection};
 
 mod role;
-pub use role::{CARD_BITS_PER_S, CARD_SIZES, LayerWish, MediaCodec, MediaFile, Publish, Role, Subscribe};
+pub use role::{
+    CARD_BITS_PER_S, CARD_SIZES, LayerRequest, MediaCodec, MediaFile, PublishConfig, Role, SubscribePolicy,
+};
 
 mod script;
-pub use script::{Act, Cue};
+pub use script::{Action, ScriptStep};
 
-mod talk;
-pub use talk::{Talk, Turn};
+mod conversation;
+pub use conversation::{Conversation, Talkspurt};
 
 mod room;
-pub use room::{NewRoom, ROOMS_MAX};
+pub use room::{ROOMS_MAX, RoomConfig};
 
 mod churn;
 pub use churn::{Reconnect, Stay, StayTime};
 
 pub mod objective;
-pub use objective::{Metric, Objective, ObjectiveError, Statistic, Threshold, Verdict, bad_if};
+pub use objective::{Metric, Objective, ObjectiveError, ObjectiveOutcome, Statistic, Threshold, bad_if};
 
 mod streams;
 pub use streams::{Spread, Streams};
 
-mod way;
-pub use way::Way;
+mod destination;
+pub use destination::Destination;
 
 mod plan;
 pub use plan::{ExpectedLoad, Join, Needs, Plan};
@@ -70,8 +72,8 @@ pub use share::{Share, ShareError};
 
 pub mod consent;
 pub use consent::{
-    AgentProof, AgentProofError, ConsentProof, ConsentProofError, ConsentSecret, ConsentSecretError, Permit,
-    Reach, Refusal,
+    AddressPolicy, AgentProof, AgentProofError, ConsentProof, ConsentProofError, ConsentSecret,
+    ConsentSecretError, PermitReason, Refusal,
 };
 
 mod read;

@@ -145,17 +145,17 @@ fn unknown(word: Option<&str>, at: Range<usize>) -> TargetError {
         Some(word) => format!("`{{{word}}}` is no name that a URL can have"),
         None => "a brace that begins no name".to_owned(),
     };
-    let mend = format!(
+    let help = format!(
         "{near}write {{n}} (the participant's number in its cohort), {{stream}}, {{room}}, {{cohort}} or {{random}}, \
          and %7B or %7D for a brace itself"
     );
-    TargetError::Names { what, mend, at }
+    TargetError::Names { what, help, at }
 }
 
 fn misplaced(name: Name, at: Range<usize>) -> TargetError {
     let what =
         format!("`{{{}}}` stands in the scheme, host or port, which are the same for everybody", name.word());
-    TargetError::Names { what, mend: "write it into the path or the query".into(), at }
+    TargetError::Names { what, help: "write it into the path or the query".into(), at }
 }
 
 /// `text` with each name in it replaced.

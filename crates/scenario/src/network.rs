@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-/// Why a network or an address range was not understood, with the mend.
+/// Why a network or an address range was not understood, with what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NetworkError {
     /// Neither a network nor an address.
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn networks_that_could_mean_two_things_are_refused() {
-        for (text, mend) in [
+        for (text, help) in [
             ("10.0.0.1/8", "10.0.0.0/8"),
             ("10.0.0.0/33", "10.0.0.0/8"),
             ("10.0.0.0/-1", "10.0.0.0/8"),
@@ -197,7 +197,7 @@ mod tests {
             ("", "10.0.0.0/8"),
         ] {
             let error = text.parse::<Network>().expect_err(text).to_string();
-            assert!(error.contains(mend), "{error}");
+            assert!(error.contains(help), "{error}");
         }
     }
 

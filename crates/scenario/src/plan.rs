@@ -10,16 +10,16 @@ use throng_observation::run::{CohortId, ParticipantId};
 use crate::arrival::Arrival;
 use crate::canary::Canary;
 use crate::churn::Reconnect;
+use crate::conversation::Conversation;
+use crate::destination::Destination;
 use crate::objective::Objective;
 use crate::role::{CARD_BITS_PER_S, CARD_SIZES, Role};
-use crate::room::NewRoom;
+use crate::room::RoomConfig;
 use crate::scenario::{Caps, Cohort, RunTimes, Scenario, Stream};
 use crate::share::Share;
-use crate::talk::Talk;
 use crate::tap::Tap;
 use crate::target::{Endpoint, Target};
 use crate::watch::Watch;
-use crate::way::Way;
 
 /// Every join of a run, and what they add up to. Two plans of one scenario are equal.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,11 +31,11 @@ pub struct Plan {
     /// What the participants of each cohort do in a conference, by `CohortId`.
     pub roles: Vec<Role>,
     /// Where the participants of each cohort go, by `CohortId`.
-    pub ways: Vec<Way>,
+    pub destinations: Vec<Destination>,
     /// Who speaks when; `None` for everybody all the time.
-    pub talk: Option<Talk>,
+    pub conversation: Option<Conversation>,
     /// The room that the run makes, if it does.
-    pub room: Option<NewRoom>,
+    pub room: Option<RoomConfig>,
     /// The joins in the order of their moments; in the whole plan the participant's id is the index.
     pub joins: Vec<Join>,
     /// How long the run lasts, from its first intended join until everybody is asked to leave.
@@ -123,7 +123,7 @@ const AUDIO_PACKETS_PER_S: f64 = 50.0;
 /// What a viewer sends: ten transport-wide feedbacks a second of about 80 bytes, two receiver reports of about 120,
 /// a STUN consent check each 5 s (RFC 7675) of about 130, all with their headers.
 const FEEDBACK_BITS_PER_S: f64 = (10.0 * 80.0 + 2.0 * 120.0 + 130.0 / 5.0) * 8.0;
-/// Beside the participants' own: standard streams, run folder, workers' epoll, event and timer descriptors.
+/// Beside the participants' own: standard streams, run folder, threads' epoll, event and timer descriptors.
 const OWN_DESCRIPTORS: u64 = 64;
 
 impl Stream {
@@ -186,8 +186,8 @@ impl Plan {
             target: scenario.target.clone(),
             cohorts,
             roles,
-            ways: Way::all_of(scenario),
-            talk: scenario.talk,
+            destinations: Destination::all_of(scenario),
+            conversation: scenario.conversation,
             room: scenario.room.clone(),
             joins,
             duration,
@@ -221,8 +221,11 @@ impl Plan {
     /// Where a browser goes: with the participant of its number in the first cohort that receives.
     #[must_use]
     pub fn endpoint_of_browser(&self, number: u32) -> Endpoint {
-        let way = self.ways.iter().find(|way| !way.only_sends());
-        way.map_or_else(|| self.target.endpoint.clone(), |way| way.endpoint(number, number.into()))
+        let destination = self.destinations.iter().find(|destination| !destination.is_send_only());
+        destination.map_or_else(
+            || self.target.endpoint.clone(),
+            |destination| destination.endpoint(number, number.into()),
+        )
     }
 
     fn add_up(&mut self) {
@@ -240,7 +243,7 @@ impl Plan {
         };
         if self.target.is_conference() {
             self.add_up_conference();
-        } else if self.ways.iter().any(Way::only_sends) {
+        } else if self.destinations.iter().any(Destination::is_send_only) {
             self.add_up_publishers();
         }
         // A datagram socket and a signalling connection each. WHEP's connection is short, but in the worst case all
@@ -268,8 +271,10 @@ impl Plan {
         let mut load = self.expected;
         let (wire_bits_per_s, assumed) = self.stream.wire_bits_per_s();
         (load.server_in_mbit_per_s, load.server_out_mbit_per_s, load.assumed) = (0.0, 0.0, false);
-        for ((way, role), users) in self.ways.iter().zip(&self.roles).zip(self.users_by_cohort()) {
-            if !way.only_sends() {
+        for ((destination, role), users) in
+            self.destinations.iter().zip(&self.roles).zip(self.users_by_cohort())
+        {
+            if !destination.is_send_only() {
                 load.server_in_mbit_per_s += users * FEEDBACK_BITS_PER_S / 1e6;
                 load.server_out_mbit_per_s += users * wire_bits_per_s / 1e6;
                 load.assumed |= assumed;

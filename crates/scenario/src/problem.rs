@@ -1,4 +1,4 @@
-//! What is wrong with a scenario: every problem with its line, column, the line itself, and the mend.
+//! What is wrong with a scenario: every problem with its line, column, the line itself and what to do about it.
 
 use std::fmt;
 
@@ -31,7 +31,7 @@ pub struct Problem {
     /// What is wrong.
     pub message: String,
     /// What to do about it.
-    pub mend: Option<String>,
+    pub help: Option<String>,
 }
 
 /// A place in the scenario's text, or in what overrides it.
@@ -110,8 +110,8 @@ impl fmt::Display for Problem {
             writeln!(f, "{number} | {}", place.source_line)?;
             writeln!(f, "{gutter} | {}{}", " ".repeat(place.caret_at), "^".repeat(place.width))?;
         }
-        if let Some(mend) = &self.mend {
-            writeln!(f, "  mend: {mend}")?;
+        if let Some(help) = &self.help {
+            writeln!(f, "  help: {help}")?;
         }
         Ok(())
     }
@@ -156,11 +156,11 @@ mod tests {
         let problem = Problem {
             place: Some(Place::of(Origin::File, "[crowd]\nsize = 0\n", 15, 16)),
             message: "a crowd of 0".into(),
-            mend: Some("at least 1".into()),
+            help: Some("at least 1".into()),
         };
         assert_eq!(
             problem.to_string(),
-            "error: a crowd of 0\n --> line 2, column 8\n  |\n2 | size = 0\n  |        ^\n  mend: at least 1\n"
+            "error: a crowd of 0\n --> line 2, column 8\n  |\n2 | size = 0\n  |        ^\n  help: at least 1\n"
         );
     }
 }

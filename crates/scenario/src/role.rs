@@ -4,32 +4,32 @@ use std::time::Duration;
 
 use throng_observation::{Codec, Layer};
 
-use crate::script::Cue;
+use crate::script::ScriptStep;
 
 /// What a participant of a conference sends and receives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Role {
     /// What it sends; `None` for who only watches.
-    pub publish: Option<Publish>,
+    pub publish: Option<PublishConfig>,
     /// Whom it sees.
-    pub video: Subscribe,
+    pub video: SubscribePolicy,
     /// Whom it hears.
-    pub audio: Subscribe,
+    pub audio: SubscribePolicy,
     /// It receives each of the others on a peer connection of its own, as clients of older servers did.
     pub connection_per_feed: bool,
     /// Which layer of the others' simulcast it asks for, and when, in order; empty to take what the server gives.
-    pub layers: Vec<LayerWish>,
-    /// How often it speaks beside others of weight 1, where there is a talk model; 0 for who only listens.
-    pub talks: u32,
+    pub layers: Vec<LayerRequest>,
+    /// How often it speaks beside others of weight 1, where there is a conversation model; 0 for who only listens.
+    pub speaking_weight: u32,
     /// What it does at which moments.
-    pub script: Vec<Cue>,
+    pub script: Vec<ScriptStep>,
     /// Its room: 0 is that of the target's URL.
     pub room: u32,
 }
 
 /// What a participant sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Publish {
+pub struct PublishConfig {
     /// Its picture: a size of the test card, such as `240p`; `None` for sound only.
     pub video: Option<String>,
     /// Sizes of the same picture that it sends side by side (RFC 8853), two or three, the smallest first; empty
@@ -47,7 +47,7 @@ pub struct Publish {
     pub adapts: bool,
 }
 
-impl Publish {
+impl PublishConfig {
     /// It sends a picture.
     #[must_use]
     pub fn has_video(&self) -> bool {
@@ -102,7 +102,7 @@ impl MediaCodec {
 
 /// A layer that a participant asks for, of all simulcast pictures that it receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LayerWish {
+pub struct LayerRequest {
     /// How long after its join.
     pub after: Duration,
     /// Which.
@@ -111,7 +111,7 @@ pub struct LayerWish {
 
 /// Whom a participant receives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Subscribe {
+pub enum SubscribePolicy {
     /// Everybody.
     #[default]
     All,
@@ -121,14 +121,14 @@ pub enum Subscribe {
     LastSpeakers(u16),
 }
 
-impl Subscribe {
+impl SubscribePolicy {
     /// How the file writes it.
     #[must_use]
     pub fn name(self) -> String {
         match self {
-            Subscribe::All => "all".into(),
-            Subscribe::Nobody => "none".into(),
-            Subscribe::LastSpeakers(count) => format!("last_speakers({count})"),
+            SubscribePolicy::All => "all".into(),
+            SubscribePolicy::Nobody => "none".into(),
+            SubscribePolicy::LastSpeakers(count) => format!("last_speakers({count})"),
         }
     }
 
@@ -137,9 +137,9 @@ impl Subscribe {
     pub fn from_name(name: &str) -> Option<Self> {
         let count = |text: &str| text.strip_prefix("last_speakers(")?.strip_suffix(')')?.trim().parse().ok();
         match name {
-            "all" => Some(Subscribe::All),
-            "none" => Some(Subscribe::Nobody),
-            _ => count(name).filter(|count| *count > 0).map(Subscribe::LastSpeakers),
+            "all" => Some(SubscribePolicy::All),
+            "none" => Some(SubscribePolicy::Nobody),
+            _ => count(name).filter(|count| *count > 0).map(SubscribePolicy::LastSpeakers),
         }
     }
 
@@ -147,9 +147,9 @@ impl Subscribe {
     #[must_use]
     pub fn count_of(self, others: u64) -> u64 {
         match self {
-            Subscribe::All => others,
-            Subscribe::Nobody => 0,
-            Subscribe::LastSpeakers(count) => others.min(u64::from(count)),
+            SubscribePolicy::All => others,
+            SubscribePolicy::Nobody => 0,
+            SubscribePolicy::LastSpeakers(count) => others.min(u64::from(count)),
         }
     }
 }
@@ -166,7 +166,7 @@ impl Default for Role {
     /// A pupil of a lesson: a small picture and sound, everybody seen and heard.
     fn default() -> Self {
         Self {
-            publish: Some(Publish {
+            publish: Some(PublishConfig {
                 video: Some("240p".into()),
                 simulcast: Vec::new(),
                 codec: Codec::Vp8,
@@ -175,11 +175,11 @@ impl Default for Role {
                 audio_file: None,
                 adapts: true,
             }),
-            video: Subscribe::All,
-            audio: Subscribe::All,
+            video: SubscribePolicy::All,
+            audio: SubscribePolicy::All,
             connection_per_feed: false,
             layers: Vec::new(),
-            talks: 1,
+            speaking_weight: 1,
             script: Vec::new(),
             room: 0,
         }

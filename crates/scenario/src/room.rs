@@ -30,7 +30,7 @@ impl Endpoint {
 
 /// A room that is made by who joins first, and destroyed by who leaves last.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct NewRoom {
+pub struct RoomConfig {
     /// The server's key for making rooms, where it asks for one (Janus: `admin_key`).
     pub admin_key: Option<TokenSource>,
     /// How many may publish; as many as the crowd has when the scenario does not say.

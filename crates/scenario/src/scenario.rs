@@ -5,6 +5,8 @@ use std::time::Duration;
 use crate::arrival::ArrivalKind;
 use crate::canary::Canary;
 use crate::churn::{Reconnect, Stay};
+use crate::conversation::Conversation;
+use crate::destination::Destination;
 use crate::file;
 use crate::network::AddressRange;
 use crate::objective::Objective;
@@ -12,15 +14,13 @@ use crate::plan::Plan;
 use crate::problem::ScenarioError;
 use crate::read;
 use crate::role::Role;
-use crate::room::NewRoom;
+use crate::room::RoomConfig;
 use crate::streams::Streams;
-use crate::talk::Talk;
 use crate::tap::Tap;
 use crate::target::Target;
 use crate::watch::{self, Watch};
-use crate::way::Way;
 
-/// What a run is asked to do. Made by [`Scenario::parse_with`] or [`Scenario::quick`], which checked it.
+/// What a run is asked to do. Made by [`Scenario::parse_with`] or [`Scenario::from_flags`], which checked it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
     /// The server under load.
@@ -32,9 +32,9 @@ pub struct Scenario {
     /// What one viewer is expected to receive.
     pub stream: Stream,
     /// Who speaks when in a conference; `None` for everybody all the time.
-    pub talk: Option<Talk>,
+    pub conversation: Option<Conversation>,
     /// The conference's room, where the run is to make it.
-    pub room: Option<NewRoom>,
+    pub room: Option<RoomConfig>,
     /// What is watched beside the crowd; a watch's index is its `HostId`.
     pub watch: Vec<Watch>,
     /// Whose frames are handed out to be decoded; `None`: nobody's.
@@ -168,12 +168,12 @@ impl Override {
 /// A scenario said in one command line. Texts are as the person typed them, so that errors quote them; everything
 /// left out takes the default that a file would.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct QuickForm {
+pub struct ScenarioFlags {
     /// The target URL.
     pub url: String,
     /// `-n`: how many participants; 1 when absent.
     pub size: Option<u32>,
-    /// `--every`: one join each so long, such as `100ms`.
+    /// `--every`: interval between joins, such as `100ms`.
     pub every: Option<String>,
     /// `--for`: how long the run lasts, such as `60s`.
     pub duration: Option<String>,
@@ -209,7 +209,7 @@ impl Scenario {
     /// Reads a scenario file's text.
     ///
     /// # Errors
-    /// With every problem that could be found, each with its place and mend.
+    /// With every problem that could be found, each with its place and help.
     pub fn parse(text: &str) -> Result<Self, ScenarioError> {
         Self::parse_with(text, &[])
     }
@@ -226,7 +226,7 @@ impl Scenario {
     /// Reads a scenario file's text after `overrides` are laid over it, the last one of a path winning.
     ///
     /// # Errors
-    /// With every problem that could be found, each with its place and mend.
+    /// With every problem that could be found, each with its place and help.
     pub fn parse_with(text: &str, overrides: &[Override]) -> Result<Self, ScenarioError> {
         read::scenario(text, overrides)
     }
@@ -235,7 +235,7 @@ impl Scenario {
     ///
     /// # Errors
     /// As [`Self::parse_with`]; the places are flags.
-    pub fn quick(form: &QuickForm) -> Result<Self, ScenarioError> {
+    pub fn from_flags(form: &ScenarioFlags) -> Result<Self, ScenarioError> {
         Self::parse_with("", &form.overrides())
     }
 
@@ -253,8 +253,8 @@ impl Scenario {
 
     /// Where the participants of each cohort of a run go, by `CohortId`.
     #[must_use]
-    pub fn ways(&self) -> Vec<Way> {
-        Way::all_of(self)
+    pub fn destinations(&self) -> Vec<Destination> {
+        Destination::all_of(self)
     }
 
     /// Participants of all cohorts together, in all rooms.
@@ -279,7 +279,7 @@ impl Scenario {
     }
 }
 
-impl QuickForm {
+impl ScenarioFlags {
     /// The overrides of an empty file that this form stands for.
     #[must_use]
     pub fn overrides(&self) -> Vec<Override> {

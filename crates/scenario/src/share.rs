@@ -10,7 +10,7 @@ pub struct Share {
     of: u32,
 }
 
-/// Why a share was not understood, with the mend.
+/// Why a share was not understood, with what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ShareError {
     /// Not two numbers.

@@ -4,7 +4,7 @@
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tap {
     /// Whose frames.
-    pub tapped: Tapped,
+    pub selection: TapSelection,
     /// They are decoded while the run goes on; else nobody is started, and `throng tap` may attach.
     pub decode: bool,
     /// They are kept in the run folder, to be decoded again later.
@@ -15,7 +15,7 @@ pub struct Tap {
 
 /// Which participants are tapped.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Tapped {
+pub enum TapSelection {
     /// Those that join first.
     First(u32),
     /// These, by their numbers in order of joins, from 0.
@@ -25,14 +25,14 @@ pub enum Tapped {
 /// More are not listed one by one: each costs a decoder.
 pub(crate) const LISTED_MAX: usize = 1_000;
 
-impl Default for Tapped {
+impl Default for TapSelection {
     /// Nobody.
     fn default() -> Self {
         Self::First(0)
     }
 }
 
-impl Tapped {
+impl TapSelection {
     /// Whether participant `number` is tapped.
     #[must_use]
     pub fn holds(&self, number: u32) -> bool {
@@ -45,7 +45,7 @@ impl Tapped {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Scenario, Tapped};
+    use crate::{Scenario, TapSelection};
 
     fn tap(toml: &str) -> Result<Option<super::Tap>, String> {
         let text = format!("[target]\nurl = \"whep+http://127.0.0.1/whep\"\n[crowd]\nsize = 9\n{toml}");
@@ -60,13 +60,13 @@ mod tests {
         assert_eq!(tap(""), Ok(None));
         let first = tap("[tap]\nparticipants = 3\n").unwrap().unwrap();
         assert_eq!(
-            (first.tapped.clone(), first.decode, first.keep, first.ssim),
-            (Tapped::First(3), true, false, false)
+            (first.selection.clone(), first.decode, first.keep, first.ssim),
+            (TapSelection::First(3), true, false, false)
         );
-        assert!(first.tapped.holds(2) && !first.tapped.holds(3));
+        assert!(first.selection.holds(2) && !first.selection.holds(3));
         let these =
             tap("[tap]\nparticipants = [0, 7]\ndecode = false\nkeep = true\nssim = true\n").unwrap().unwrap();
-        assert!(these.tapped.holds(7) && !these.tapped.holds(1));
+        assert!(these.selection.holds(7) && !these.selection.holds(1));
         assert_eq!((these.decode, these.keep, these.ssim), (false, true, true));
     }
 

@@ -11,7 +11,7 @@ use crate::network::Network;
 use crate::secret::{HIDDEN, Secret, may_be_shown};
 
 mod media;
-pub use media::{StunServer, Transport};
+pub use media::{IceTransportPolicy, StunServer};
 
 /// The server under load.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,7 +31,7 @@ pub struct Target {
     /// Accept any TLS certificate (self-signed test servers).
     pub tls_insecure: bool,
     /// Over which ways media may come.
-    pub transport: Transport,
+    pub ice_transport_policy: IceTransportPolicy,
     /// Whom participants ask for their address as it is seen from outside.
     pub stun: Option<StunServer>,
 }
@@ -184,7 +184,7 @@ impl fmt::Display for TokenSource {
     }
 }
 
-/// Why a target URL was not understood, with the mend.
+/// Why a target URL was not understood, with what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
     /// Not a URL at all.
@@ -196,12 +196,12 @@ pub enum TargetError {
         why: String,
     },
     /// The scheme names no protocol that throng speaks.
-    #[error("the scheme `{scheme}` names no protocol; {mend}")]
+    #[error("the scheme `{scheme}` names no protocol; {help}")]
     Scheme {
         /// The scheme as written.
         scheme: String,
         /// What to write.
-        mend: String,
+        help: String,
     },
     /// The path lacks what the protocol needs.
     #[error("{protocol} needs {needs}: write for example `{example}`")]
@@ -214,12 +214,12 @@ pub enum TargetError {
         example: &'static str,
     },
     /// What stands between braces is no name, or stands where none can.
-    #[error("{what}; {mend}")]
+    #[error("{what}; {help}")]
     Names {
         /// What is wrong.
         what: String,
         /// What to write.
-        mend: String,
+        help: String,
         /// Which part of the text.
         at: Range<usize>,
     },
@@ -245,7 +245,8 @@ impl Target {
             }
         };
         // Who asks OvenMediaEngine for its relay means to use it, as OvenPlayer and OvenRtcTester do.
-        let transport = if endpoint.asks_for_relay() { Transport::Relay } else { Transport::Any };
+        let ice_transport_policy =
+            if endpoint.asks_for_relay() { IceTransportPolicy::Relay } else { IceTransportPolicy::All };
         Ok(Self {
             endpoint,
             names,
@@ -254,7 +255,7 @@ impl Target {
             rooms: 1,
             allow: Vec::new(),
             tls_insecure: false,
-            transport,
+            ice_transport_policy,
             stun: None,
         })
     }
@@ -471,7 +472,7 @@ impl Endpoint {
             "livekit+ws" | "livekit+wss" => Self::livekit(&plain("livekit+")?),
             "whep+http" | "whep+https" => Ok(Self::Whep { url: plain("whep+")? }),
             "whip+http" | "whip+https" => Ok(Self::Whip { url: plain("whip+")? }),
-            _ => Err(TargetError::Scheme { mend: mend_for(&scheme, text), scheme }),
+            _ => Err(TargetError::Scheme { help: mend_for(&scheme, text), scheme }),
         }
     }
 

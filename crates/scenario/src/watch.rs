@@ -12,8 +12,8 @@ use crate::target::TokenSource;
 pub struct Watch {
     /// Its name in reports; the host's own when absent.
     pub name: Option<String>,
-    /// Whose processes; with an agent always [`Watched::ByAgent`].
-    pub target: Watched,
+    /// Whose processes; with an agent always [`WatchTarget::ByAgent`].
+    pub target: WatchTarget,
     /// The agent (`throng watch`) that does it on another host; this process does when absent.
     pub agent: Option<Agent>,
     /// From one reading to the next; an agent's owner has said it to the agent.
@@ -25,14 +25,14 @@ pub struct Watch {
     /// Endpoints that are scraped; URLs as seen from this host.
     pub metrics: Vec<String>,
     /// When stacks are sampled.
-    pub profile: Vec<ProfileWish>,
+    pub profile: Vec<ProfileRequest>,
     /// The knowledge pack of the server, by name; chosen by the processes when absent.
     pub pack: Option<String>,
 }
 
-/// Whose processes are watched. Their descendants are too, except with [`Watched::Pid`].
+/// Whose processes are watched. Their descendants are too, except with [`WatchTarget::Pid`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Watched {
+pub enum WatchTarget {
     /// All processes of this name.
     Process(String),
     /// Those of a systemd unit.
@@ -49,7 +49,7 @@ pub enum Watched {
     ByAgent,
 }
 
-impl Watched {
+impl WatchTarget {
     /// The keys of a `[[watch]]` that name whom to watch on this host.
     pub const KEYS: [&'static str; 6] = ["process", "unit", "cgroup", "pid", "port", "command"];
 
@@ -68,7 +68,7 @@ impl Watched {
     }
 }
 
-impl fmt::Display for Watched {
+impl fmt::Display for WatchTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Process(name) => write!(f, "process {name}"),
@@ -106,7 +106,7 @@ impl fmt::Display for Agent {
 
 /// A profile that is wanted: when and for how long.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProfileWish {
+pub struct ProfileRequest {
     /// When it begins.
     pub moment: Moment,
     /// For how long stacks are sampled.

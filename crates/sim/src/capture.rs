@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use crate::namespace::Namespace;
-use crate::stand::StandError;
+use crate::support::SimError;
 
 /// Of each packet: the longest IPv4 header, and the ports.
 const HEAD_BYTES: usize = 64;
@@ -46,7 +46,7 @@ impl Capture {
     ///
     /// # Errors
     /// When the kernel gives no such socket.
-    pub fn start(namespace: &Namespace) -> Result<Self, StandError> {
+    pub fn start(namespace: &Namespace) -> Result<Self, SimError> {
         let socket = namespace.enter(socket)??;
         let is_over = Arc::new(AtomicBool::new(false));
         let over = Arc::clone(&is_over);

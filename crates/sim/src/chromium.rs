@@ -3,7 +3,7 @@
 use std::ops::{Deref, DerefMut};
 
 use crate::namespace::Namespace;
-use crate::stand::StandError;
+use crate::support::SimError;
 
 /// A running browser with one page; it ends when dropped, and with the thread that started it.
 #[derive(Debug)]
@@ -14,7 +14,7 @@ impl Chromium {
     ///
     /// # Errors
     /// When Chromium is not installed or does not come up.
-    pub fn start(namespace: &Namespace) -> Result<Self, StandError> {
+    pub fn start(namespace: &Namespace) -> Result<Self, SimError> {
         Ok(Self(throng_browser::Chromium::start(namespace.command("chromium"), &[])?))
     }
 }

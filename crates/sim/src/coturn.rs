@@ -9,7 +9,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use crate::namespace::Namespace;
-use crate::stand::{Guarded, StandError, wait_for_port};
+use crate::support::{ChildGuard, SimError, wait_for_port};
 
 /// Relayed addresses are 127.0.0.1 with one of these ports: below those that Linux hands out to clients by itself.
 pub const RELAYED_PORTS: RangeInclusive<u16> = 20_000..=20_999;
@@ -24,7 +24,7 @@ const READY_WITHIN: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct Coturn {
     address: SocketAddr,
-    process: Guarded,
+    process: ChildGuard,
     folder: TempDir,
 }
 
@@ -33,7 +33,7 @@ impl Coturn {
     ///
     /// # Errors
     /// When coturn is not installed or does not come up; its log is part of the error.
-    pub fn start() -> Result<Self, StandError> {
+    pub fn start() -> Result<Self, SimError> {
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         Self::launched(Command::new("turnserver"), address, || wait_for_port("coturn", address, READY_WITHIN))
@@ -43,7 +43,7 @@ impl Coturn {
     ///
     /// # Errors
     /// As [`Self::start`].
-    pub fn start_in(namespace: &Namespace, address: Ipv4Addr) -> Result<Self, StandError> {
+    pub fn start_in(namespace: &Namespace, address: Ipv4Addr) -> Result<Self, SimError> {
         let address = SocketAddr::from((address, 3478));
         Self::launched(namespace.command("turnserver"), address, || {
             namespace.enter(|| wait_for_port("coturn", address, READY_WITHIN))?
@@ -53,8 +53,8 @@ impl Coturn {
     fn launched(
         mut command: Command,
         address: SocketAddr,
-        wait: impl FnOnce() -> Result<TcpStream, StandError>,
-    ) -> Result<Self, StandError> {
+        wait: impl FnOnce() -> Result<TcpStream, SimError>,
+    ) -> Result<Self, SimError> {
         let folder = tempfile::tempdir()?;
         let (ip, port) = (address.ip(), address.port());
         let path = folder.path().display();
@@ -69,11 +69,11 @@ impl Coturn {
         fs::write(folder.path().join("configuration"), configuration)?;
         command.arg("-c").arg(folder.path().join("configuration"));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let process = Guarded::start(&mut command)?;
+        let process = ChildGuard::start(&mut command)?;
         let coturn = Self { address, process, folder };
         match wait() {
             Ok(_) => Ok(coturn),
-            Err(error) => Err(StandError::Said(format!("{error}; its log:\n{}", coturn.log()))),
+            Err(error) => Err(SimError::Said(format!("{error}; its log:\n{}", coturn.log()))),
         }
     }
 
@@ -87,7 +87,7 @@ impl Coturn {
     ///
     /// # Errors
     /// When the kernel's tables cannot be read.
-    pub fn allocations(&self) -> Result<usize, StandError> {
+    pub fn allocations(&self) -> Result<usize, SimError> {
         let relayed = relayed_sockets(&fs::read_to_string("/proc/net/udp")?);
         let mut held = 0;
         for descriptor in fs::read_dir(format!("/proc/{}/fd", self.process.id()))? {

@@ -13,7 +13,7 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::{self, Message};
 
 use crate::namespace::Namespace;
-use crate::stand::{Guarded, StandError, cache_folder, run, wait_for_port};
+use crate::support::{ChildGuard, SimError, cache_folder, run, wait_for_port};
 
 /// The WebSocket for viewers: `ws://127.0.0.1:8188/` inside the namespace, on its media address as well.
 pub const PORT: u16 = 8188;
@@ -55,19 +55,19 @@ pub const FEED_FPS: u32 = 30;
 #[derive(Debug)]
 pub struct Janus<'a> {
     namespace: &'a Namespace,
-    process: Guarded,
+    process: ChildGuard,
     folder: TempDir,
 }
 
 /// A running ffmpeg that feeds both mountpoints; it ends when dropped.
 #[derive(Debug)]
 pub struct Feed {
-    _process: Guarded,
+    _process: ChildGuard,
 }
 
 /// Ten seconds of a test picture in H.264 and in VP8 and of a tone in Opus, coded once a machine and played in a loop:
 /// coding them in each test takes the CPU that others are measured on.
-fn clip() -> Result<PathBuf, StandError> {
+fn clip() -> Result<PathBuf, SimError> {
     let folder = cache_folder().join("clips");
     let clip = folder.join("testsrc2-640x360-30fps-2.mkv");
     if clip.exists() {
@@ -110,7 +110,7 @@ impl<'a> Janus<'a> {
     ///
     /// # Errors
     /// When Janus is not installed or does not come up; its log is part of the error.
-    pub fn start(namespace: &'a Namespace, media_address: Ipv4Addr) -> Result<Self, StandError> {
+    pub fn start(namespace: &'a Namespace, media_address: Ipv4Addr) -> Result<Self, SimError> {
         Self::start_with(namespace, media_address, None, PORTS)
     }
 
@@ -122,7 +122,7 @@ impl<'a> Janus<'a> {
         namespace: &'a Namespace,
         media_address: Ipv4Addr,
         backend: &str,
-    ) -> Result<Self, StandError> {
+    ) -> Result<Self, SimError> {
         Self::start_with(namespace, media_address, Some(backend), PORTS)
     }
 
@@ -134,7 +134,7 @@ impl<'a> Janus<'a> {
         namespace: &'a Namespace,
         media_address: Ipv4Addr,
         ports: RangeInclusive<u16>,
-    ) -> Result<Self, StandError> {
+    ) -> Result<Self, SimError> {
         Self::start_with(namespace, media_address, None, ports)
     }
 
@@ -143,7 +143,7 @@ impl<'a> Janus<'a> {
         media_address: Ipv4Addr,
         backend: Option<&str>,
         ports: RangeInclusive<u16>,
-    ) -> Result<Self, StandError> {
+    ) -> Result<Self, SimError> {
         let folder = tempfile::tempdir()?;
         configure(&folder, media_address, backend, &ports)?;
         let process = launched(namespace, &folder)?;
@@ -154,7 +154,7 @@ impl<'a> Janus<'a> {
     ///
     /// # Errors
     /// As [`Self::start`].
-    pub fn restart(&mut self) -> Result<(), StandError> {
+    pub fn restart(&mut self) -> Result<(), SimError> {
         let child = self.process.child();
         child.kill()?;
         child.wait()?;
@@ -179,7 +179,7 @@ impl<'a> Janus<'a> {
     ///
     /// # Errors
     /// When ffmpeg cannot be started.
-    pub fn feed(&self) -> Result<Feed, StandError> {
+    pub fn feed(&self) -> Result<Feed, SimError> {
         let clip = clip()?;
         let mut command = self.namespace.command("ffmpeg");
         command.args(["-hide_banner", "-loglevel", "error", "-nostdin", "-re", "-stream_loop", "-1", "-i"]);
@@ -191,14 +191,14 @@ impl<'a> Janus<'a> {
             command.args(["-f", "rtp", &format!("rtp://127.0.0.1:{port}?pkt_size=1200")]);
         }
         command.stdin(Stdio::null()).stdout(Stdio::null());
-        Ok(Feed { _process: Guarded::start(&mut command)? })
+        Ok(Feed { _process: ChildGuard::start(&mut command)? })
     }
 
     /// Asks the admin API; `fields` are added to the request.
     ///
     /// # Errors
     /// When Janus does not answer, or answers with an error.
-    pub fn admin(&self, request: &str, fields: &Value) -> Result<Value, StandError> {
+    pub fn admin(&self, request: &str, fields: &Value) -> Result<Value, SimError> {
         self.namespace.enter(|| admin(request, fields))?
     }
 
@@ -206,7 +206,7 @@ impl<'a> Janus<'a> {
     ///
     /// # Errors
     /// As [`Self::admin`].
-    pub fn handles(&self) -> Result<Vec<Value>, StandError> {
+    pub fn handles(&self) -> Result<Vec<Value>, SimError> {
         let mut handles = Vec::new();
         for session in list(&self.admin("list_sessions", &json!({}))?, "sessions") {
             for handle in list(&self.admin("list_handles", &json!({ "session_id": session }))?, "handles") {
@@ -221,7 +221,7 @@ impl<'a> Janus<'a> {
     ///
     /// # Errors
     /// As [`Self::admin`].
-    pub fn open_ends(&self) -> Result<(usize, usize), StandError> {
+    pub fn open_ends(&self) -> Result<(usize, usize), SimError> {
         let sessions = list(&self.admin("list_sessions", &json!({}))?, "sessions");
         let handles = sessions.iter().map(|session| {
             // A session that ended since it was listed has none.
@@ -235,7 +235,7 @@ impl<'a> Janus<'a> {
     ///
     /// # Errors
     /// When their folder cannot be read.
-    pub fn recordings(&self) -> Result<Vec<PathBuf>, StandError> {
+    pub fn recordings(&self) -> Result<Vec<PathBuf>, SimError> {
         let files = fs::read_dir(self.folder.path())?.map(|entry| Ok(entry?.path()));
         let mut files: Vec<PathBuf> = files.collect::<std::io::Result<_>>()?;
         files.retain(|path| path.extension().is_some_and(|extension| extension == "mjr"));
@@ -247,7 +247,7 @@ impl<'a> Janus<'a> {
     ///
     /// # Errors
     /// When Janus does not answer.
-    pub fn rooms(&self) -> Result<Vec<u64>, StandError> {
+    pub fn rooms(&self) -> Result<Vec<u64>, SimError> {
         let said = self
             .namespace
             .enter(|| video_room(&[json!({ "request": "list", "admin_key": ADMIN_KEY })]))??;
@@ -259,13 +259,13 @@ impl<'a> Janus<'a> {
     ///
     /// # Errors
     /// When Janus does not answer, or nobody of that name is there.
-    pub fn kick(&self, name: &str) -> Result<(), StandError> {
+    pub fn kick(&self, name: &str) -> Result<(), SimError> {
         let who = json!({ "request": "listparticipants", "room": ROOM });
         let said = self.namespace.enter(|| video_room(&[who]))??;
         let all = said.iter().flat_map(|answer| list(answer, "participants"));
         let found = all.into_iter().find(|person| is_called(person, name));
         let id =
-            found.ok_or_else(|| StandError::Said(format!("no {name} in the room: {said:?}")))?["id"].take();
+            found.ok_or_else(|| SimError::Said(format!("no {name} in the room: {said:?}")))?["id"].take();
         let kick = json!({ "request": "kick", "room": ROOM, "secret": ROOM_SECRET, "id": id });
         self.namespace.enter(|| video_room(&[kick]))?.map(drop)
     }
@@ -274,7 +274,7 @@ impl<'a> Janus<'a> {
     ///
     /// # Errors
     /// When Janus does not answer.
-    pub fn destroy_room(&self, room: u64) -> Result<(), StandError> {
+    pub fn destroy_room(&self, room: u64) -> Result<(), SimError> {
         let destroy = json!({ "request": "destroy", "room": room, "secret": ROOM_SECRET });
         self.namespace.enter(|| video_room(&[destroy]))?.map(drop)
     }
@@ -283,7 +283,7 @@ impl<'a> Janus<'a> {
     ///
     /// # Errors
     /// As [`Self::admin`].
-    pub fn packets_received(&self) -> Result<u64, StandError> {
+    pub fn packets_received(&self) -> Result<u64, SimError> {
         Ok(self.handles()?.iter().map(|handle| counted(media(handle), "in", "packets")).sum())
     }
 
@@ -291,7 +291,7 @@ impl<'a> Janus<'a> {
     ///
     /// # Errors
     /// As [`Self::admin`].
-    pub fn packets_sent(&self) -> Result<u64, StandError> {
+    pub fn packets_sent(&self) -> Result<u64, SimError> {
         Ok(self.handles()?.iter().map(|handle| counted(media(handle), "out", "packets")).sum())
     }
 
@@ -299,7 +299,7 @@ impl<'a> Janus<'a> {
     ///
     /// # Errors
     /// When the namespace's socket table cannot be read.
-    pub fn media_ports(&self) -> Result<usize, StandError> {
+    pub fn media_ports(&self) -> Result<usize, SimError> {
         let table = fs::read_to_string(format!("/proc/{}/net/udp", self.pid()))?;
         let port =
             |line: &str| u16::from_str_radix(line.split_whitespace().nth(1)?.rsplit_once(':')?.1, 16).ok();
@@ -310,13 +310,13 @@ impl<'a> Janus<'a> {
     ///
     /// # Errors
     /// As [`Self::admin`].
-    pub fn bytes_sent(&self) -> Result<u64, StandError> {
+    pub fn bytes_sent(&self) -> Result<u64, SimError> {
         Ok(self.handles()?.iter().map(|handle| counted(media(handle), "out", "bytes")).sum())
     }
 }
 
 /// Starts Janus with the configuration in `folder`, and waits until it accepts connections.
-fn launched(namespace: &Namespace, folder: &TempDir) -> Result<Guarded, StandError> {
+fn launched(namespace: &Namespace, folder: &TempDir) -> Result<ChildGuard, SimError> {
     let log = folder.path().join("log");
     let written = fs::File::create(&log)?;
     let mut command = namespace.command("janus");
@@ -324,13 +324,13 @@ fn launched(namespace: &Namespace, folder: &TempDir) -> Result<Guarded, StandErr
     command.current_dir(folder.path());
     command.arg("-F").arg(folder.path()).stdin(Stdio::null());
     command.stdout(written.try_clone()?).stderr(written);
-    let process = Guarded::start(&mut command)?;
+    let process = ChildGuard::start(&mut command)?;
     for port in [PORT, ADMIN_PORT] {
         let to = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let ready = namespace.enter(|| wait_for_port("Janus", to, Duration::from_secs(10)))?;
         if let Err(error) = ready {
             let log = fs::read_to_string(&log).unwrap_or_default();
-            return Err(StandError::Said(format!("{error}; its log:\n{log}")));
+            return Err(SimError::Said(format!("{error}; its log:\n{log}")));
         }
     }
     Ok(process)
@@ -370,8 +370,8 @@ fn figures(stats: &Value, what: &str) -> u64 {
 }
 
 /// Puts requests to the VideoRoom plugin, as a client of its own; the answers' data.
-fn video_room(requests: &[Value]) -> Result<Vec<Value>, StandError> {
-    let said = |error: &dyn std::fmt::Display| StandError::Said(format!("Janus, as a client: {error}"));
+fn video_room(requests: &[Value]) -> Result<Vec<Value>, SimError> {
+    let said = |error: &dyn std::fmt::Display| SimError::Said(format!("Janus, as a client: {error}"));
     let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, PORT))?;
     stream.set_read_timeout(Some(Duration::from_secs(5)))?;
     let mut upgrade =
@@ -379,7 +379,7 @@ fn video_room(requests: &[Value]) -> Result<Vec<Value>, StandError> {
     let subprotocol = tungstenite::http::HeaderValue::from_static("janus-protocol");
     upgrade.headers_mut().insert("Sec-WebSocket-Protocol", subprotocol);
     let (mut socket, _) = tungstenite::client(upgrade, stream).map_err(|error| said(&error))?;
-    let mut ask = |body: Value| -> Result<Value, StandError> {
+    let mut ask = |body: Value| -> Result<Value, SimError> {
         socket.send(Message::text(body.to_string())).map_err(|error| said(&error))?;
         let answer = socket.read().map_err(|error| said(&error))?;
         let answer: Value = serde_json::from_slice(&answer.into_data()).map_err(|error| said(&error))?;
@@ -403,8 +403,8 @@ fn list(answer: &Value, name: &str) -> Vec<Value> {
     answer.get(name).and_then(Value::as_array).cloned().unwrap_or_default()
 }
 
-fn admin(request: &str, fields: &Value) -> Result<Value, StandError> {
-    let said = |error: &dyn std::fmt::Display| StandError::Said(format!("Janus admin, {request}: {error}"));
+fn admin(request: &str, fields: &Value) -> Result<Value, SimError> {
+    let said = |error: &dyn std::fmt::Display| SimError::Said(format!("Janus admin, {request}: {error}"));
     let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, ADMIN_PORT))?;
     stream.set_read_timeout(Some(Duration::from_secs(5)))?;
     let mut upgrade =

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::namespace::Namespace;
-use crate::stand::StandError;
+use crate::support::SimError;
 
 /// How often the listener looks whether it is to end.
 const LOOKS_EACH: Duration = Duration::from_millis(20);
@@ -33,7 +33,7 @@ impl JanusEvents {
     ///
     /// # Errors
     /// When there is none.
-    pub fn listen(namespace: &Namespace) -> Result<Self, StandError> {
+    pub fn listen(namespace: &Namespace) -> Result<Self, SimError> {
         let listener = namespace.enter(|| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))??;
         listener.set_nonblocking(true)?;
         let events = Self { address: listener.local_addr()?, kept: Arc::default(), is_over: Arc::default() };

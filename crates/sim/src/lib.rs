@@ -3,8 +3,8 @@
 //!
 //! Everything is plain threads and blocking sockets, so that a stand runs beside any runtime or none.
 
-mod stand;
-pub use stand::StandError;
+mod support;
+pub use support::SimError;
 
 mod outcome;
 pub use outcome::{not_tested, requires_root, skipped};
@@ -15,7 +15,7 @@ pub mod capture;
 
 pub mod link;
 
-pub mod stolen;
+pub mod cpu_steal;
 
 pub mod ome;
 pub mod whep;

@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::namespace::Namespace;
-use crate::stand::{Guarded, StandError};
+use crate::support::{ChildGuard, SimError};
 use queue::Queue;
 
 /// How long before a packet is due the relay wakes up to spin: above the usual overshoot of a timed sleep at
@@ -51,7 +51,7 @@ impl Conditions {
 /// A running link; it ends when dropped.
 #[derive(Debug)]
 pub struct Link {
-    _process: Guarded,
+    _process: ChildGuard,
 }
 
 impl Link {
@@ -64,9 +64,9 @@ impl Link {
         (a, address_a): (&Namespace, Ipv4Addr),
         (b, address_b): (&Namespace, Ipv4Addr),
         conditions: Conditions,
-    ) -> Result<Self, StandError> {
+    ) -> Result<Self, SimError> {
         let Conditions { delay_ms, jitter_ms, loss_percent, rate_kbps, queue_packets } = conditions;
-        let mut process = Guarded::start(
+        let mut process = ChildGuard::start(
             Command::new(throng_link)
                 .args([a.name(), &address_a.to_string(), b.name(), &address_b.to_string()])
                 .args([delay_ms, jitter_ms, loss_percent].map(|figure| figure.to_string()))
@@ -80,7 +80,7 @@ impl Link {
         }
         match said.trim() {
             "ready" => Ok(Self { _process: process }),
-            _ => Err(StandError::Said("throng-link ended before it was ready".into())),
+            _ => Err(SimError::Said("throng-link ended before it was ready".into())),
         }
     }
 }
@@ -91,9 +91,9 @@ impl Link {
 ///
 /// # Errors
 /// When the arguments are not those, or a device cannot be made or read.
-pub fn carry(args: &[String], ready: impl FnOnce()) -> Result<(), StandError> {
+pub fn carry(args: &[String], ready: impl FnOnce()) -> Result<(), SimError> {
     let usage =
-        || StandError::Said("usage: throng-link NS_A ADDR_A NS_B ADDR_B DELAY JITTER LOSS RATE QUEUE".into());
+        || SimError::Said("usage: throng-link NS_A ADDR_A NS_B ADDR_B DELAY JITTER LOSS RATE QUEUE".into());
     let [ns_a, address_a, ns_b, address_b, delay, jitter, loss, rate, queue] = args else {
         return Err(usage());
     };

@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 use crate::namespace::Namespace;
 use crate::outcome::skipped;
-use crate::stand::{Guarded, StandError, cache_folder, wait_for_port};
+use crate::support::{ChildGuard, SimError, cache_folder, wait_for_port};
 
 /// Signalling, WHIP and API.
 pub const PORT: u16 = 7880;
@@ -36,7 +36,7 @@ pub const VERSION: &str = "1.13.5";
 pub struct LiveKit<'a> {
     namespace: &'a Namespace,
     address: Ipv4Addr,
-    process: Guarded,
+    process: ChildGuard,
     folder: TempDir,
 }
 
@@ -63,8 +63,8 @@ impl<'a> LiveKit<'a> {
     ///
     /// # Errors
     /// When it is not installed or does not come up; its log is part of the error.
-    pub fn start(namespace: &'a Namespace, address: Ipv4Addr) -> Result<Self, StandError> {
-        let program = program().ok_or_else(|| StandError::Said("livekit-server is not installed".into()))?;
+    pub fn start(namespace: &'a Namespace, address: Ipv4Addr) -> Result<Self, SimError> {
+        let program = program().ok_or_else(|| SimError::Said("livekit-server is not installed".into()))?;
         let folder = tempfile::tempdir()?;
         let config = format!(
             "port: {PORT}\nbind_addresses: [ \"{address}\", \"127.0.0.1\" ]\nkeys: {{ {KEY}: {SECRET} }}\nlogging: {{ level: info }}\n\
@@ -77,7 +77,7 @@ impl<'a> LiveKit<'a> {
         let mut command = namespace.command(&program.to_string_lossy());
         command.arg("--config").arg(folder.path().join("livekit.yaml")).stdin(Stdio::null());
         command.stdout(log.try_clone()?).stderr(log);
-        let process = Guarded::start(&mut command)?;
+        let process = ChildGuard::start(&mut command)?;
         let server = Self { namespace, address, process, folder };
         // Each port is opened after the one before.
         let ready = namespace.enter(|| {
@@ -88,7 +88,7 @@ impl<'a> LiveKit<'a> {
         })?;
         match ready {
             Ok(()) => Ok(server),
-            Err(error) => Err(StandError::Said(format!("{error}; its log:\n{}", server.log()))),
+            Err(error) => Err(SimError::Said(format!("{error}; its log:\n{}", server.log()))),
         }
     }
 
@@ -108,7 +108,7 @@ impl<'a> LiveKit<'a> {
     ///
     /// # Errors
     /// When it does not answer, or answers with an error.
-    pub fn ask(&self, method: &str, body: &Value) -> Result<Value, StandError> {
+    pub fn ask(&self, method: &str, body: &Value) -> Result<Value, SimError> {
         let room = body.get("room").and_then(Value::as_str).unwrap_or_default();
         let token = token("tests", room, &json!({ "roomAdmin": true, "roomList": true, "roomCreate": true }));
         let head = format!(
@@ -117,14 +117,14 @@ impl<'a> LiveKit<'a> {
         );
         let answer = self.exchange(PORT, &head, &body.to_string())?;
         serde_json::from_str(&answer)
-            .map_err(|error| StandError::Said(format!("LiveKit {method}: {error} in {answer}")))
+            .map_err(|error| SimError::Said(format!("LiveKit {method}: {error} in {answer}")))
     }
 
     /// The participants of a room as the server knows them.
     ///
     /// # Errors
     /// As [`Self::ask`].
-    pub fn participants(&self, room: &str) -> Result<Vec<Value>, StandError> {
+    pub fn participants(&self, room: &str) -> Result<Vec<Value>, SimError> {
         let listed = self.ask("ListParticipants", &json!({ "room": room }))?;
         Ok(listed.get("participants").and_then(Value::as_array).cloned().unwrap_or_default())
     }
@@ -133,7 +133,7 @@ impl<'a> LiveKit<'a> {
     ///
     /// # Errors
     /// When the server does not answer.
-    pub fn metric(&self, name: &str, label: &str) -> Result<f64, StandError> {
+    pub fn metric(&self, name: &str, label: &str) -> Result<f64, SimError> {
         let metrics = self.exchange(METRICS_PORT, "GET /metrics HTTP/1.1\r\n", "")?;
         let of_name = metrics.lines().filter(|line| {
             let rest = line.strip_prefix(name);
@@ -143,9 +143,9 @@ impl<'a> LiveKit<'a> {
     }
 
     /// The body of the response to a request.
-    fn exchange(&self, port: u16, head: &str, body: &str) -> Result<String, StandError> {
+    fn exchange(&self, port: u16, head: &str, body: &str) -> Result<String, SimError> {
         let to = SocketAddr::from((self.address, port));
-        let text = self.namespace.enter(|| -> Result<String, StandError> {
+        let text = self.namespace.enter(|| -> Result<String, SimError> {
             let mut stream = TcpStream::connect(to)?;
             stream.set_read_timeout(Some(Duration::from_secs(5)))?;
             let length = body.len();
@@ -156,9 +156,9 @@ impl<'a> LiveKit<'a> {
             Ok(String::from_utf8_lossy(&bytes).into_owned())
         })??;
         let (head, body) =
-            text.split_once("\r\n\r\n").ok_or_else(|| StandError::Said("LiveKit: cut off".into()))?;
+            text.split_once("\r\n\r\n").ok_or_else(|| SimError::Said("LiveKit: cut off".into()))?;
         if !head.starts_with("HTTP/1.1 200") {
-            return Err(StandError::Said(format!("LiveKit: {text}")));
+            return Err(SimError::Said(format!("LiveKit: {text}")));
         }
         Ok(if head.to_ascii_lowercase().contains("transfer-encoding: chunked") {
             unchunked(body)

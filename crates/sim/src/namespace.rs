@@ -11,7 +11,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::stand::{StandError, run};
+use crate::support::{SimError, run};
 
 /// Makes names unique within a process; the process id makes them unique on the machine.
 static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -27,7 +27,7 @@ impl Namespace {
     ///
     /// # Errors
     /// When `ip netns` fails.
-    pub fn new(purpose: &str) -> Result<Self, StandError> {
+    pub fn new(purpose: &str) -> Result<Self, SimError> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("throng-{purpose}-{}-{number}", std::process::id());
         run(Command::new("ip").args(["netns", "add", &name]))?;
@@ -40,7 +40,7 @@ impl Namespace {
     ///
     /// # Errors
     /// When `ip` fails.
-    pub fn with_veth(purpose: &str, address: Ipv4Addr) -> Result<Self, StandError> {
+    pub fn with_veth(purpose: &str, address: Ipv4Addr) -> Result<Self, SimError> {
         let namespace = Self::new(purpose)?;
         namespace.ip(&["link", "add", "v0", "type", "veth", "peer", "name", "v1"])?;
         namespace.ip(&["addr", "add", &format!("{address}/24"), "dev", "v0"])?;
@@ -53,7 +53,7 @@ impl Namespace {
     ///
     /// # Errors
     /// When `ip` fails.
-    pub fn pair(purpose: &str, a: Ipv4Addr, b: Ipv4Addr) -> Result<(Self, Self), StandError> {
+    pub fn pair(purpose: &str, a: Ipv4Addr, b: Ipv4Addr) -> Result<(Self, Self), SimError> {
         let (first, second) = (Self::new(purpose)?, Self::new(purpose)?);
         first.ip(&["link", "add", "v0", "type", "veth", "peer", "name", "v0", "netns", &second.name])?;
         for (namespace, address) in [(&first, a), (&second, b)] {
@@ -68,7 +68,7 @@ impl Namespace {
     ///
     /// # Errors
     /// When it does not.
-    pub fn when_running(&self) -> Result<(), StandError> {
+    pub fn when_running(&self) -> Result<(), SimError> {
         let within = Duration::from_secs(5);
         let until = Instant::now() + within;
         loop {
@@ -77,7 +77,7 @@ impl Namespace {
                 return Ok(());
             }
             if Instant::now() > until {
-                return Err(StandError::NotReady { what: "v0".into(), within_ms: within.as_millis() });
+                return Err(SimError::NotReady { what: "v0".into(), within_ms: within.as_millis() });
             }
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -87,7 +87,7 @@ impl Namespace {
     ///
     /// # Errors
     /// When `ip` fails.
-    pub fn add_address(&self, address: Ipv4Addr) -> Result<(), StandError> {
+    pub fn add_address(&self, address: Ipv4Addr) -> Result<(), SimError> {
         self.ip(&["addr", "add", &format!("{address}/24"), "dev", "v0"])
     }
 
@@ -96,7 +96,7 @@ impl Namespace {
     ///
     /// # Errors
     /// When the files cannot be written.
-    pub fn resolve(&self, name: &str, addresses: &[Ipv4Addr]) -> Result<(), StandError> {
+    pub fn resolve(&self, name: &str, addresses: &[Ipv4Addr]) -> Result<(), SimError> {
         let folder = self.files();
         std::fs::create_dir_all(&folder)?;
         let lines = addresses.iter().map(|address| format!("{address} {name}\n"));
@@ -127,7 +127,7 @@ impl Namespace {
     ///
     /// # Errors
     /// When it fails.
-    pub fn ip(&self, args: &[&str]) -> Result<(), StandError> {
+    pub fn ip(&self, args: &[&str]) -> Result<(), SimError> {
         run(Command::new("ip").args(["-n", &self.name]).args(args)).map(drop)
     }
 
@@ -135,14 +135,14 @@ impl Namespace {
     ///
     /// # Errors
     /// When the namespace cannot be entered.
-    pub fn enter<T: Send>(&self, act: impl FnOnce() -> T + Send) -> Result<T, StandError> {
+    pub fn enter<T: Send>(&self, act: impl FnOnce() -> T + Send) -> Result<T, SimError> {
         let path = format!("/run/netns/{}", self.name);
         std::thread::scope(|scope| {
             let inside = scope.spawn(|| {
                 let namespace = File::open(&path)?;
                 // SAFETY: the descriptor is open for the whole call; only this short-lived thread changes namespace.
                 if unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) } != 0 {
-                    return Err(StandError::Io(std::io::Error::last_os_error()));
+                    return Err(SimError::Io(std::io::Error::last_os_error()));
                 }
                 Ok(act())
             });
@@ -155,7 +155,7 @@ impl Namespace {
     ///
     /// # Errors
     /// When `nft` fails.
-    pub fn lose(&self, per_mille: u16, port: Option<u16>) -> Result<(), StandError> {
+    pub fn lose(&self, per_mille: u16, port: Option<u16>) -> Result<(), SimError> {
         let port = port.map_or_else(String::new, |port| format!("udp dport {port} "));
         let rules = format!(
             "table inet throng {{\n}}\ndelete table inet throng\ntable inet throng {{\nchain input {{\n\
@@ -171,19 +171,19 @@ impl Namespace {
     ///
     /// # Errors
     /// When `nft` fails or nothing was asked to be lost.
-    pub fn lost(&self) -> Result<u64, StandError> {
+    pub fn lost(&self) -> Result<u64, SimError> {
         let listed = run(self.command("nft").args(["list", "table", "inet", "throng"]))?;
         let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
         let mut words = listed.split_whitespace().skip_while(|word| *word != "packets");
         let count = words.nth(1).and_then(|count| count.parse().ok());
-        count.ok_or_else(|| StandError::Said(format!("no counter in: {listed}")))
+        count.ok_or_else(|| SimError::Said(format!("no counter in: {listed}")))
     }
 
     /// Takes the loss away.
     ///
     /// # Errors
     /// When `nft` fails.
-    pub fn lose_nothing(&self) -> Result<(), StandError> {
+    pub fn lose_nothing(&self) -> Result<(), SimError> {
         run(self.command("nft").args(["delete", "table", "inet", "throng"])).map(drop)
     }
 }

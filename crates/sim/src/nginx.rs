@@ -10,7 +10,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use crate::outcome::skipped;
-use crate::stand::{Guarded, StandError, wait_for_port};
+use crate::support::{ChildGuard, SimError, wait_for_port};
 
 /// Where Debian puts it, which is on the PATH of root only.
 const NGINX: &str = "/usr/sbin/nginx";
@@ -18,7 +18,7 @@ const NGINX: &str = "/usr/sbin/nginx";
 /// A running nginx; it ends when dropped.
 #[derive(Debug)]
 pub struct Nginx {
-    _process: Guarded,
+    _process: ChildGuard,
     address: SocketAddr,
     folder: TempDir,
 }
@@ -28,10 +28,10 @@ impl Nginx {
     ///
     /// # Errors
     /// When it cannot be started or does not come up; its log is part of the error.
-    pub fn before(upstream: &str) -> Result<Self, StandError> {
+    pub fn before(upstream: &str) -> Result<Self, SimError> {
         let folder = tempfile::tempdir()?;
         let certified = rcgen::generate_simple_self_signed(["localhost".into(), "127.0.0.1".into()])
-            .map_err(|error| StandError::Said(error.to_string()))?;
+            .map_err(|error| SimError::Said(error.to_string()))?;
         fs::write(folder.path().join("cert.pem"), certified.cert.pem())?;
         fs::write(folder.path().join("key.pem"), certified.signing_key.serialize_pem())?;
         // Taken and given back: nginx cannot say which port the kernel chose.
@@ -42,10 +42,10 @@ impl Nginx {
         let mut command = Command::new(NGINX);
         command.arg("-p").arg(folder.path()).args(["-c", "nginx.conf", "-e", "error.log"]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(written);
-        let process = Guarded::start(&mut command)?;
+        let process = ChildGuard::start(&mut command)?;
         if let Err(error) = wait_for_port("nginx", address, Duration::from_secs(10)) {
             let log = fs::read_to_string(&log).unwrap_or_default();
-            return Err(StandError::Said(format!("{error}; its log:\n{log}")));
+            return Err(SimError::Said(format!("{error}; its log:\n{log}")));
         }
         Ok(Self { _process: process, address, folder })
     }
@@ -76,7 +76,7 @@ impl Nginx {
     ///
     /// # Errors
     /// When its log cannot be read.
-    pub fn requests(&self) -> Result<Vec<String>, StandError> {
+    pub fn requests(&self) -> Result<Vec<String>, SimError> {
         let log = fs::read_to_string(self.folder.path().join("requests.log"))?;
         Ok(log.lines().map(str::to_owned).collect())
     }

@@ -37,7 +37,7 @@ pub enum Behaviour {
 
 /// A request as it came.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct ReceivedRequest {
     /// Method.
     pub method: String,
     /// Path and query.
@@ -48,7 +48,7 @@ pub struct Seen {
     pub body: String,
 }
 
-impl Seen {
+impl ReceivedRequest {
     /// The value of a header (name in lower case).
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
@@ -60,7 +60,7 @@ impl Seen {
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
-    seen: Arc<Mutex<Vec<Seen>>>,
+    seen: Arc<Mutex<Vec<ReceivedRequest>>>,
     done: Arc<AtomicBool>,
     accepting: Option<JoinHandle<()>>,
 }
@@ -73,7 +73,7 @@ impl Server {
     pub fn start(ip: Ipv4Addr, behaviour: Behaviour) -> std::io::Result<Self> {
         let listener = TcpListener::bind((ip, 0))?;
         let address = listener.local_addr()?;
-        let (seen, done): (Arc<Mutex<Vec<Seen>>>, Arc<AtomicBool>) = Default::default();
+        let (seen, done): (Arc<Mutex<Vec<ReceivedRequest>>>, Arc<AtomicBool>) = Default::default();
         let (kept, ended) = (seen.clone(), done.clone());
         let accepting = std::thread::spawn(move || {
             while let Ok((stream, _)) = listener.accept() {
@@ -95,7 +95,7 @@ impl Server {
 
     /// The requests that came, in order.
     #[must_use]
-    pub fn seen(&self) -> Vec<Seen> {
+    pub fn requests(&self) -> Vec<ReceivedRequest> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -111,7 +111,7 @@ impl Drop for Server {
     }
 }
 
-fn serve(stream: &TcpStream, behaviour: &Behaviour, seen: &Mutex<Vec<Seen>>, done: &AtomicBool) {
+fn serve(stream: &TcpStream, behaviour: &Behaviour, seen: &Mutex<Vec<ReceivedRequest>>, done: &AtomicBool) {
     let mut reader = BufReader::new(stream);
     // One connection may carry several requests; an idle one is dropped with its client.
     while let Some(request) = read(&mut reader) {
@@ -166,12 +166,15 @@ fn response(status: u16, headers: &[(&str, &str)], body: &str) -> String {
     text + "\r\n" + body
 }
 
-fn read(reader: &mut BufReader<&TcpStream>) -> Option<Seen> {
+fn read(reader: &mut BufReader<&TcpStream>) -> Option<ReceivedRequest> {
     let mut line = String::new();
     reader.read_line(&mut line).ok().filter(|length| *length > 0)?;
     let mut words = line.split_whitespace();
-    let mut seen =
-        Seen { method: words.next()?.to_owned(), target: words.next()?.to_owned(), ..Seen::default() };
+    let mut seen = ReceivedRequest {
+        method: words.next()?.to_owned(),
+        target: words.next()?.to_owned(),
+        ..ReceivedRequest::default()
+    };
     loop {
         let mut line = String::new();
         reader.read_line(&mut line).ok().filter(|length| *length > 0)?;

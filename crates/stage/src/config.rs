@@ -30,12 +30,12 @@ pub struct StageConfig {
     /// Which size of the test card viewers get who do not ask (`/whep?card=low`).
     pub card: Card,
     /// As which server it answers.
-    pub manner: Manner,
+    pub emulates: EmulatedServer,
 }
 
 /// As which server a stage answers: what clients meet that were only tried with another one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Manner {
+pub enum EmulatedServer {
     /// As itself: `/whep` and `/whip`, a test card where nobody publishes.
     #[default]
     Stage,
@@ -46,14 +46,14 @@ pub enum Manner {
     SrsSilent,
 }
 
-impl Manner {
+impl EmulatedServer {
     const ALL: [(Self, &'static str); 3] =
         [(Self::Stage, "stage"), (Self::Srs, "srs"), (Self::SrsSilent, "srs-silent")];
 
-    /// The manner called so on the command line, if there is one.
+    /// The emulates called so on the command line, if there is one.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|(_, known)| *known == name).map(|(manner, _)| manner)
+        Self::ALL.into_iter().find(|(_, known)| *known == name).map(|(emulates, _)| emulates)
     }
 
     pub(crate) fn is_srs(self) -> bool {
@@ -106,7 +106,7 @@ impl Default for StageConfig {
             planted: Planted::default(),
             bearer_token: None,
             card: Card::Standard,
-            manner: Manner::Stage,
+            emulates: EmulatedServer::Stage,
         }
     }
 }

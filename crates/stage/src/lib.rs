@@ -2,7 +2,7 @@
 //!
 //! One room: `POST /whep` to view, `POST /whip` to publish; while nobody publishes it plays a test card. With
 //! `?stream=NAME` it has several streams, each with a publisher. Its knobs ([`StageConfig`]) make it saturate as real
-//! servers do: few workers, a narrow link, costly packets; or answer as another server does ([`Manner`]).
+//! servers do: few workers, a narrow link, costly packets; or answer as another server does ([`EmulatedServer`]).
 //!
 //! ```text
 //! stage-clock ──bursts──> stage-worker-N ── number, seal, sendmmsg ──> viewers        (one UDP socket a worker)
@@ -11,7 +11,7 @@
 //! A viewer's picture begins with the next key frame; the test card has one each second.
 
 mod config;
-pub use config::{Card, Manner, StageConfig, StageError};
+pub use config::{Card, EmulatedServer, StageConfig, StageError};
 
 mod no_rtx;
 mod planted;
@@ -154,13 +154,13 @@ impl Stage {
     /// Where viewers `POST` their offers.
     #[must_use]
     pub fn whep_url(&self) -> Url {
-        self.url(if self.room.config.manner.is_srs() { srs::WHEP } else { "/whep" })
+        self.url(if self.room.config.emulates.is_srs() { srs::WHEP } else { "/whep" })
     }
 
     /// Where a publisher `POST`s its offer.
     #[must_use]
     pub fn whip_url(&self) -> Url {
-        self.url(if self.room.config.manner.is_srs() { srs::WHIP } else { "/whip" })
+        self.url(if self.room.config.emulates.is_srs() { srs::WHIP } else { "/whip" })
     }
 
     /// A page that plays the room in a browser.

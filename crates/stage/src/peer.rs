@@ -14,7 +14,7 @@ use throng_media::rtp::{ExtensionIds, PacketKind, classify};
 use throng_protocol::webrtc::crypto::{self, KeySlot, SharedCrypto};
 use throng_protocol::webrtc::srtp::SessionKeys;
 
-use crate::config::Manner;
+use crate::config::EmulatedServer;
 use crate::source::Codec;
 use crate::srs;
 
@@ -82,7 +82,7 @@ impl Identity {
         crypto::shared().map(Self).map_err(|error| error.to_string())
     }
 
-    fn config(&self, manner: Manner) -> RtcConfig {
+    fn config(&self, emulates: EmulatedServer) -> RtcConfig {
         let mut extensions = ExtensionMap::empty();
         extensions.set(3, StrExtension::TransportSequenceNumber);
         extensions.set(4, StrExtension::RtpMid);
@@ -91,7 +91,7 @@ impl Identity {
             .clear_codecs()
             .enable_opus(true, false)
             .enable_h264(true)
-            .enable_vp8(!manner.is_srs())
+            .enable_vp8(!emulates.is_srs())
             .set_extension_map(extensions)
             .set_rtp_mode(true)
             .set_ice_lite(true)
@@ -106,12 +106,12 @@ impl Identity {
         role: Role,
         local: SocketAddr,
         now: Instant,
-        manner: Manner,
+        emulates: EmulatedServer,
     ) -> Result<Answered, OfferError> {
         let malformed = |error: &dyn std::fmt::Display| OfferError::Malformed(error.to_string());
-        let offered = if manner.is_srs() { srs::without_rtx(offer) } else { offer.to_owned() };
+        let offered = if emulates.is_srs() { srs::without_rtx(offer) } else { offer.to_owned() };
         let offer = SdpOffer::from_sdp_string(&offered).map_err(|error| malformed(&error))?;
-        let (mut rtc, keys) = crypto::with_key_slot(|| self.config(manner).build(now));
+        let (mut rtc, keys) = crypto::with_key_slot(|| self.config(emulates).build(now));
         let candidate = Candidate::host(local, "udp").map_err(|error| malformed(&error))?;
         rtc.add_local_candidate(candidate);
         let answer = rtc.sdp_api().accept_offer(offer).map_err(|error| malformed(&error))?;
@@ -122,9 +122,9 @@ impl Identity {
         let mids = sdp.lines().filter_map(|line| line.trim_end().strip_prefix("a=mid:")).map(Mid::from);
         let mut agreed: Vec<Agreed> = mids.filter_map(|mid| agreed_on(&mut peer.rtc, mid, role)).collect();
         if agreed.is_empty() {
-            return Err(if manner.is_srs() { OfferError::Section } else { OfferError::NoMedia });
+            return Err(if emulates.is_srs() { OfferError::Section } else { OfferError::NoMedia });
         }
-        if manner.is_srs() {
+        if emulates.is_srs() {
             let sections = offered.lines().filter(|line| line.starts_with("m=")).count();
             if agreed.len() < sections {
                 return Err(OfferError::Section);

@@ -172,7 +172,7 @@ impl Room {
         let plain = self.config.planted.no_rtx.then(|| without_rtx(offer));
         let offer = plain.as_deref().unwrap_or(offer);
         let answered =
-            match self.identity.answer(offer, role, worker.local, Instant::now(), self.config.manner) {
+            match self.identity.answer(offer, role, worker.local, Instant::now(), self.config.emulates) {
                 Ok(answered) => answered,
                 Err(error) => {
                     self.forget(&id);

@@ -129,7 +129,7 @@ impl Session {
         match role {
             Role::Viewer => {
                 let (channel, live) = (self.channel, room.live(self.channel));
-                let card = room.config.manner.has_card().then_some(self.card);
+                let card = room.config.emulates.has_card().then_some(self.card);
                 let (has_picture, stutters) = (room.has_a_picture_left(), room.stutters());
                 let streams: Vec<Stream> = agreed
                     .into_iter()

@@ -136,7 +136,7 @@ impl Worker {
                 }
             }
             Order::Live(channel, live) => {
-                let has_card = self.room.config.manner.has_card();
+                let has_card = self.room.config.emulates.has_card();
                 self.sessions.switch(channel, live, has_card, &self.room.audience);
             }
             Order::KeyFrame(channel) => {

@@ -5,7 +5,7 @@ mod client;
 use std::time::{Duration, Instant};
 
 use client::{Viewer, http, offer, publishers_offer};
-use throng_stage::{Card, Manner, Stage, StageConfig};
+use throng_stage::{Card, EmulatedServer, Stage, StageConfig};
 
 const SDP: &str = "Content-Type: application/sdp\r\n";
 
@@ -128,7 +128,7 @@ fn a_link_that_is_too_narrow_drops() {
 
 #[test]
 fn as_srs_it_takes_one_publisher_a_stream_and_h264_alone_and_says_so() {
-    let stage = stage(StageConfig { manner: Manner::Srs, ..StageConfig::default() });
+    let stage = stage(StageConfig { emulates: EmulatedServer::Srs, ..StageConfig::default() });
     let address = stage.http_addr();
     let publish = |stream: &str, offer: &str| {
         http(address, "POST", &format!("/rtc/v1/whip/?app=live&stream={stream}"), SDP, offer)

@@ -4,10 +4,10 @@ use std::fs;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use throng_observation::Sieve;
+use throng_observation::RowSelector;
 use throng_observation::run::{DecodedRow, Row, RunData, RunInfo};
 
-use crate::{RunWriter, StoreError, Table, decoded, reader, sieved};
+use crate::{RunWriter, StoreError, Table, decoded, reader, selected};
 
 /// The format of `run.db` that this throng writes, and the newest that it reads.
 pub const FORMAT: u32 = 1;
@@ -99,13 +99,16 @@ impl RunFolder {
         reader::read(&database(path.as_ref())?)
     }
 
-    /// Reads a run for a report, in the memory of what that shows: what `sieve` does not want one by one is added up as it is
+    /// Reads a run for a report, in the memory of what that shows: what `selector` does not want one by one is added up as it is
     /// read. The addresses of participants are left out.
     ///
     /// # Errors
     /// As [`RunFolder::read`].
-    pub fn read_for(path: impl AsRef<Path>, sieve: &mut dyn Sieve) -> Result<RunData, StoreError> {
-        sieved::read(&database(path.as_ref())?, sieve)
+    pub fn read_selected(
+        path: impl AsRef<Path>,
+        selector: &mut dyn RowSelector,
+    ) -> Result<RunData, StoreError> {
+        selected::read(&database(path.as_ref())?, selector)
     }
 
     /// Reads what is known of a run as a whole, and the steps of its search, and none of its other rows.
@@ -133,7 +136,7 @@ impl RunFolder {
         table: Table,
         mut each: impl FnMut(Row) -> bool,
     ) -> Result<(), StoreError> {
-        sieved::each(&database(path.as_ref())?, table, &mut each)
+        selected::each(&database(path.as_ref())?, table, &mut each)
     }
 
     /// Adds what decoders made of tapped tracks to the run at `path`, while it goes on or after it; rows of the same

@@ -27,5 +27,5 @@ mod search;
 
 mod reader;
 
-mod sieved;
-pub use sieved::Table;
+mod selected;
+pub use selected::Table;

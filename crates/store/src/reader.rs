@@ -105,7 +105,7 @@ pub(crate) fn read_most(db: &Connection) -> rusqlite::Result<RunData> {
         crowd: list(db, "crowd", &schema::CROWD, "second, cohort", rows::read_crowd)?,
         sent: list(db, "sent", &schema::SENT, "second, cohort, kind DESC", rows::read_sent)?,
         layer_switches: layer_switches(db)?,
-        generator: list(db, "generator", &schema::GENERATOR, "second, worker", rows::read_generator)?,
+        generator: list(db, "generator", &schema::GENERATOR, "second, thread", rows::read_generator)?,
         events: list(db, "event", &schema::EVENT, "at_us, rowid", rows::read_event)?,
         experience,
         holds,

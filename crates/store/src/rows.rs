@@ -149,7 +149,7 @@ fn series(row: &SeriesRow) -> Vec<Value> {
         blob(&row.jitter_us),
         blob(&row.fps_milli),
         blob(&row.loss_ppm),
-        blob(&row.oven_delay_us),
+        blob(&row.oven_rtc_tester_delay_us),
     ];
     values.extend(counters(&row.counters));
     values
@@ -219,7 +219,7 @@ fn track(row: &TrackRow) -> Vec<Value> {
         opt(row.first_frame_at.map(RunTime::as_micros)),
         opt(row.fps),
         opt(row.jitter_us.map(i64::from)),
-        opt(row.oven_delay_us.map(i64::from)),
+        opt(row.oven_rtc_tester_delay_us.map(i64::from)),
         blob(&row.relative_delay_us),
         blob(row.absolute_delay.distribution()),
         opt(row.absolute_delay.basis().map(|basis| basis.key().to_owned())),
@@ -232,7 +232,7 @@ fn track(row: &TrackRow) -> Vec<Value> {
 fn generator(row: &GeneratorRow) -> Vec<Value> {
     vec![
         row.second.into(),
-        opt(row.worker.map(i64::from)),
+        opt(row.thread.map(i64::from)),
         int(row.cpu_us),
         int(row.run_queue_wait_us),
         int(row.lag_p99_us),
@@ -383,7 +383,7 @@ pub(crate) fn read_series(row: &Row<'_>) -> rusqlite::Result<SeriesRow> {
         jitter_us: c.distribution()?,
         fps_milli: c.distribution()?,
         loss_ppm: c.distribution()?,
-        oven_delay_us: c.distribution()?,
+        oven_rtc_tester_delay_us: c.distribution()?,
         counters: c.counters()?,
     })
 }
@@ -457,7 +457,7 @@ pub(crate) fn read_track(row: &Row<'_>) -> rusqlite::Result<TrackRow> {
     let kind = c.kind()?.unwrap_or(MediaKind::Video);
     let codec = Codec::from_name(&c.take::<String>()?);
     let (from, first_frame_at) = (c.take()?, c.take::<Option<i64>>()?.map(RunTime));
-    let (fps, jitter_us, oven_delay_us) = (c.take()?, c.take()?, c.take()?);
+    let (fps, jitter_us, oven_rtc_tester_delay_us) = (c.take()?, c.take()?, c.take()?);
     let (relative_delay_us, absolute_delay) = (c.distribution()?, c.one_way()?);
     let counters = c.counters()?;
     Ok(TrackRow {
@@ -472,7 +472,7 @@ pub(crate) fn read_track(row: &Row<'_>) -> rusqlite::Result<TrackRow> {
         absolute_delay,
         fps,
         jitter_us,
-        oven_delay_us,
+        oven_rtc_tester_delay_us,
     })
 }
 
@@ -481,7 +481,7 @@ pub(crate) fn read_generator(row: &Row<'_>) -> rusqlite::Result<GeneratorRow> {
     let mut c = Cells::of(row);
     Ok(GeneratorRow {
         second: c.take()?,
-        worker: c.take()?,
+        thread: c.take()?,
         cpu_us: c.count()?,
         run_queue_wait_us: c.count()?,
         lag_p99_us: c.count()?,

@@ -62,7 +62,7 @@ pub(crate) const SERIES: [&str; 14] = [
     "jitter_us",
     "fps_milli",
     "loss_ppm",
-    "oven_delay_us",
+    "oven_rtc_tester_delay_us",
 ];
 
 /// Columns of `sent`.
@@ -114,7 +114,7 @@ pub(crate) const TRACK: [&str; 13] = [
     "first_frame_us",
     "fps",
     "jitter_us",
-    "oven_delay_us",
+    "oven_rtc_tester_delay_us",
     "relative_delay_us",
     "absolute_delay_us",
     "capture_basis",
@@ -128,7 +128,7 @@ pub(crate) const LAYER_SWITCH: [&str; 7] =
 /// Columns of `generator`.
 pub(crate) const GENERATOR: [&str; 13] = [
     "second",
-    "worker",
+    "thread",
     "cpu_us",
     "run_queue_wait_us",
     "lag_p99_us",
@@ -202,18 +202,18 @@ pub(crate) fn create() -> String {
          CREATE TABLE crowd ({crowd});
          CREATE TABLE series (second INTEGER NOT NULL, cohort INTEGER NOT NULL, kind TEXT, tracks INTEGER NOT NULL,
              tracks_below_source_fps INTEGER NOT NULL, source_fps_milli INTEGER, relative_delay_us BLOB,
-             absolute_delay_us BLOB, capture_basis TEXT, absolute_delay_negative INTEGER NOT NULL, jitter_us BLOB, fps_milli BLOB, loss_ppm BLOB, oven_delay_us BLOB, {counters});
+             absolute_delay_us BLOB, capture_basis TEXT, absolute_delay_negative INTEGER NOT NULL, jitter_us BLOB, fps_milli BLOB, loss_ppm BLOB, oven_rtc_tester_delay_us BLOB, {counters});
          CREATE TABLE sent (second INTEGER NOT NULL, cohort INTEGER NOT NULL, kind TEXT NOT NULL, {sent});
          CREATE TABLE participant (participant INTEGER PRIMARY KEY, cohort INTEGER NOT NULL,
              intended_us INTEGER NOT NULL, ended_us INTEGER, outcome TEXT, failure_reason TEXT, failure_detail TEXT,
              local_address TEXT, {phases});
          CREATE TABLE track (participant INTEGER NOT NULL, track INTEGER NOT NULL, kind TEXT NOT NULL,
-             codec TEXT NOT NULL, sender TEXT, first_frame_us INTEGER, fps REAL, jitter_us INTEGER, oven_delay_us INTEGER, relative_delay_us BLOB,
+             codec TEXT NOT NULL, sender TEXT, first_frame_us INTEGER, fps REAL, jitter_us INTEGER, oven_rtc_tester_delay_us INTEGER, relative_delay_us BLOB,
              absolute_delay_us BLOB, capture_basis TEXT, absolute_delay_negative INTEGER NOT NULL, {counters},
              PRIMARY KEY (participant, track)) WITHOUT ROWID;
          CREATE TABLE layer_switch (participant INTEGER NOT NULL, track INTEGER NOT NULL, layer TEXT NOT NULL,
              requested_us INTEGER NOT NULL, shown_us INTEGER, width INTEGER NOT NULL, height INTEGER NOT NULL);
-         CREATE TABLE generator (second INTEGER NOT NULL, worker INTEGER, cpu_us INTEGER NOT NULL,
+         CREATE TABLE generator (second INTEGER NOT NULL, thread INTEGER, cpu_us INTEGER NOT NULL,
              run_queue_wait_us INTEGER NOT NULL, lag_p99_us INTEGER NOT NULL, lag_max_us INTEGER NOT NULL,
              socket_drops INTEGER NOT NULL, send_drops INTEGER NOT NULL, sent_bytes INTEGER NOT NULL,
              rss_bytes INTEGER NOT NULL,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, Transaction};
 use throng_observation::run::CohortId;
-use throng_observation::{Clause, ExperienceRow, HoldRow, Passed, Purpose, RunTime};
+use throng_observation::{Clause, ExperienceRow, HoldOutcome, HoldRow, Purpose, RunTime};
 
 use crate::reader::list;
 use crate::rows::{Cells, int, opt, put};
@@ -182,7 +182,8 @@ fn read_hold(row: &Row<'_>) -> rusqlite::Result<HoldRow> {
         *seconds = c.take()?;
     }
     for passed in &mut read.passed {
-        *passed = word(&mut c, [Passed::Undecided, Passed::Yes, Passed::No], Passed::key)?;
+        *passed =
+            word(&mut c, [HoldOutcome::Undecided, HoldOutcome::Yes, HoldOutcome::No], HoldOutcome::key)?;
     }
     read.user_seconds = c.count()?;
     read.bad_user_seconds = c.count()?;
@@ -240,7 +241,7 @@ mod tests {
             judged_from: Some(RunTime(7)),
             seconds: 30,
             bad_seconds: [5, 3, 0],
-            passed: [Passed::No, Passed::Undecided, Passed::Yes],
+            passed: [HoldOutcome::No, HoldOutcome::Undecided, HoldOutcome::Yes],
             user_seconds: 810,
             bad_user_seconds: 11,
             limited_seconds: 2,

@@ -12,7 +12,7 @@ use throng_observation::host::HostEventKind;
 
 use crate::local::WatchError;
 use crate::logs::{Drain, Output};
-use crate::sampler::meter::Out;
+use crate::sampler::meter::Sink;
 use crate::target::Target;
 
 /// How long a command may take to end after it was asked to.
@@ -51,7 +51,7 @@ impl Commands {
     }
 
     /// Says of each command once how it ended; `told` are the places of those that were said.
-    pub(crate) fn tell_ends(&self, out: &Out, told: &mut Vec<usize>) {
+    pub(crate) fn tell_ends(&self, out: &Sink, told: &mut Vec<usize>) {
         for (place, command) in self.0.iter() {
             if !told.contains(place)
                 && let Some(how) = command.how_it_ended()

@@ -4,29 +4,29 @@
 mod target;
 pub use target::{Target, TargetError};
 
-mod charge;
+mod cpu_accounting;
 mod rows;
 pub use rows::{RowReceiver, RowSender, rows};
 
 mod local;
-pub use local::{Local, Processes, WatchConfig, WatchError, WatchedProcess, Watching};
+pub use local::{LocalHost, LocalWatch, WatchConfig, WatchError, WatchedProcess, WatchedProcesses};
 
 pub mod remote;
 
 pub mod proc;
 
 mod commands;
-mod find;
+mod discovery;
 mod sampler;
 
 pub mod profiler;
 
-mod seen;
-pub use seen::{Clock, Seen, SeenWriter, Value, clock_from};
+mod reading;
+pub use reading::{Clock, Reading, ReadingWriter, SeriesValue, clock_from};
 
 pub mod logs;
 pub mod packs;
 pub mod scrape;
 
-mod told;
-pub use told::{Beside, Listened, Told, ToldConfig, endpoint};
+mod sources;
+pub use sources::{ReaderConfig, SourceConfig, SourceReaders, SourceWatch, endpoint};

@@ -10,12 +10,12 @@ use throng_observation::host::{HostEventKind, HostId};
 use throng_observation::units;
 
 use crate::commands::Commands;
-use crate::find::Finder;
+use crate::discovery::Finder;
 use crate::logs::Output;
 use crate::rows::RowSender;
 use crate::sampler::cost::Pace;
-use crate::sampler::meter::Out;
-use crate::sampler::{Sampler, Settings, Shown};
+use crate::sampler::meter::Sink;
+use crate::sampler::{Sampler, Settings, SharedProcesses};
 use crate::target::Target;
 
 /// How a host is watched.
@@ -34,7 +34,7 @@ pub struct WatchConfig {
     /// The share of one core that watching may cost before it reads less often.
     pub cpu_ratio_max: f64,
     /// Whether this process does nothing but watch this host, so that all its CPU time is the cost.
-    pub is_alone: bool,
+    pub is_exclusive: bool,
 }
 
 impl Default for WatchConfig {
@@ -47,7 +47,7 @@ impl Default for WatchConfig {
             fast_period: Some(Duration::from_millis(100)),
             hot_threads: 64,
             cpu_ratio_max: 0.02,
-            is_alone: false,
+            is_exclusive: false,
         }
     }
 }
@@ -90,13 +90,13 @@ const PERIOD_MIN: Duration = Duration::from_millis(10);
 
 /// This host, ready to be watched: commands are started, nothing is read yet.
 #[derive(Debug)]
-pub struct Local {
+pub struct LocalHost {
     config: WatchConfig,
     finder: Finder,
     commands: Commands,
 }
 
-impl Local {
+impl LocalHost {
     /// Starts the commands among the targets and gets ready to watch. The processes of other targets may come later.
     ///
     /// # Errors
@@ -130,10 +130,10 @@ impl Local {
     ///
     /// # Errors
     /// When the machine gives no thread.
-    pub fn begin(self, host: HostId, zero: Instant, rows: RowSender) -> Result<Watching, WatchError> {
+    pub fn begin(self, host: HostId, zero: Instant, rows: RowSender) -> Result<LocalWatch, WatchError> {
         let Self { config, finder, commands } = self;
-        let shown = Shown::default();
-        let out = Out { rows, host, zero, netns: None };
+        let shown = SharedProcesses::default();
+        let out = Sink { rows, host, zero, netns: None };
         let name = config.name.unwrap_or_else(host_name);
         let pace =
             Pace { slow: config.period, fast: config.fast_period.filter(|fast| *fast < config.period) };
@@ -142,7 +142,7 @@ impl Local {
             pace,
             hot_threads: config.hot_threads,
             cpu_max: config.cpu_ratio_max,
-            is_alone: config.is_alone,
+            is_exclusive: config.is_exclusive,
         };
         let (stop, stopped) = mpsc::channel::<()>();
         let (its_out, its_shown) = (out.clone(), shown.clone());
@@ -155,15 +155,15 @@ impl Local {
                 !matches!(stopped.recv_timeout(wait), Err(RecvTimeoutError::Timeout))
             });
         })?;
-        Ok(Watching { out, shown, stop: Some(stop), thread: Some(thread), commands: Some(commands) })
+        Ok(LocalWatch { out, shown, stop: Some(stop), thread: Some(thread), commands: Some(commands) })
     }
 }
 
 /// A host that is being watched. Dropping it ends that, and the commands that were started for it.
 #[derive(Debug)]
-pub struct Watching {
-    out: Out,
-    shown: Shown,
+pub struct LocalWatch {
+    out: Sink,
+    shown: SharedProcesses,
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
     commands: Option<Commands>,
@@ -171,12 +171,12 @@ pub struct Watching {
 
 /// Tells which processes are watched at the moment, and what those write that were started for it; good on any thread.
 #[derive(Clone, Debug, Default)]
-pub struct Processes {
-    shown: Shown,
+pub struct WatchedProcesses {
+    shown: SharedProcesses,
     outputs: Vec<Output>,
 }
 
-impl Processes {
+impl WatchedProcesses {
     /// Those of this moment.
     #[must_use]
     pub fn now(&self) -> Vec<WatchedProcess> {
@@ -190,18 +190,18 @@ impl Processes {
     }
 }
 
-impl Watching {
+impl LocalWatch {
     /// The processes watched at the moment.
     #[must_use]
     pub fn processes(&self) -> Vec<WatchedProcess> {
-        self.seen_processes().now()
+        self.watched_processes().now()
     }
 
     /// Something by which others can ask [`Self::processes`].
     #[must_use]
-    pub fn seen_processes(&self) -> Processes {
+    pub fn watched_processes(&self) -> WatchedProcesses {
         let outputs = self.commands.as_ref().map(Commands::outputs).unwrap_or_default();
-        Processes { shown: self.shown.clone(), outputs }
+        WatchedProcesses { shown: self.shown.clone(), outputs }
     }
 
     /// Writes a mark of the run among the host's happenings.
@@ -223,7 +223,7 @@ impl Watching {
     }
 }
 
-impl Drop for Watching {
+impl Drop for LocalWatch {
     fn drop(&mut self) {
         self.end();
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use throng_observation::host::{HostId, HostRow, SeriesId};
 
-use crate::charge::{Accounts, Charged, Purpose, Spent};
+use crate::cpu_accounting::{ChargeGuard, CpuAccounts, CpuUsage, Purpose};
 
 /// Puts rows into the queue of a run. Its clones share the numbers of series, so all parts of all watchers of a run
 /// use clones of one.
@@ -32,7 +32,7 @@ struct Shared {
     dropped: AtomicU64,
     /// Set when nobody takes rows any more.
     is_closed: AtomicBool,
-    accounts: Arc<Accounts>,
+    accounts: Arc<CpuAccounts>,
 }
 
 /// A queue for `capacity` rows. It takes memory for those that wait: a bounded channel of the standard library has all its
@@ -74,12 +74,12 @@ impl RowSender {
     }
 
     /// Puts what the calling thread takes of a CPU on the account of `host`, until the answer is dropped.
-    pub(crate) fn charge(&self, host: HostId, purpose: Purpose) -> Option<Charged> {
+    pub(crate) fn charge(&self, host: HostId, purpose: Purpose) -> Option<ChargeGuard> {
         self.shared.accounts.clone().charge(host, purpose)
     }
 
     /// What the threads that work for `host` took of a CPU so far.
-    pub(crate) fn spent(&self, host: HostId) -> Spent {
+    pub(crate) fn spent(&self, host: HostId) -> CpuUsage {
         self.shared.accounts.spent(host)
     }
 

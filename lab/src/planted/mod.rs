@@ -7,6 +7,8 @@ pub(crate) use line::FRAME_RATIO;
 mod accept_backlog;
 mod all_cores;
 mod ceiling;
+mod conference_line;
+mod conference_quota;
 mod copying;
 mod cpu_quota;
 mod crash;
@@ -18,8 +20,6 @@ mod go_parallelism;
 mod go_serial_join;
 mod go_silent_drop;
 mod hidden;
-mod lesson_line;
-mod lesson_quota;
 mod line;
 mod lossy_path;
 mod low_priority;
@@ -52,8 +52,8 @@ pub(crate) const ALL: &[Planted] = &[
     all_cores::PLANTED,
     low_priority::PLANTED,
     line::PLANTED,
-    lesson_quota::PLANTED,
-    lesson_line::PLANTED,
+    conference_quota::PLANTED,
+    conference_line::PLANTED,
     lossy_path::PLANTED,
     descriptors::PLANTED,
     port_range::PLANTED,

@@ -81,7 +81,7 @@ impl GoalLoads {
 
 #[cfg(test)]
 mod tests {
-    use throng_observation::{Goal, Passed, RunTime};
+    use throng_observation::{Goal, HoldOutcome, RunTime};
 
     use super::*;
 
@@ -89,9 +89,9 @@ mod tests {
     fn said(of: &[(u32, &str)]) -> Option<String> {
         let row = |users: u32, came_to: char| {
             let passed = match came_to {
-                'p' => Passed::Yes,
-                'f' => Passed::No,
-                _ => Passed::Undecided,
+                'p' => HoldOutcome::Yes,
+                'f' => HoldOutcome::No,
+                _ => HoldOutcome::Undecided,
             };
             HoldRow { users, until: Some(RunTime(1)), passed: [passed; 3], ..HoldRow::default() }
         };

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use throng_observation::{Goal, HoldRow, Passed, Purpose, RunTime};
+use throng_observation::{Goal, HoldOutcome, HoldRow, Purpose, RunTime};
 
 use super::*;
-use crate::search::dice::Dice;
-use crate::search::{Pace, Search, Second, Settings};
+use crate::search::rng::Rng;
+use crate::search::{Schedule, Search, Second, Settings};
 
 /// A server with a capacity that wanders, strikes at any load, users with trouble of their own, and a generator that is
 /// disturbed: each of them in some of the searches.
 struct World {
-    dice: Dice,
+    rng: Rng,
     capacity: f64,
     wander: f64,
     strike: f64,
@@ -23,28 +23,31 @@ struct World {
 
 impl World {
     fn new(seed: u64) -> Self {
-        let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9) ^ 0x1a3);
-        let mut some = |most: f64| if dice.roll() < 0.5 { 0.0 } else { most * dice.roll() };
+        let mut rng = Rng(seed.wrapping_mul(0x9e37_79b9) ^ 0x1a3);
+        let mut some = |most: f64| if rng.uniform() < 0.5 { 0.0 } else { most * rng.uniform() };
         let (wander, strike, own, disturbed) = (some(0.2), some(0.05), some(0.01), some(0.05));
-        let capacity = 0.5 * (dice.roll() * 1_200_f64.ln()).exp();
-        Self { dice, capacity, wander, strike, own, disturbed, struck_for: 0, disturbed_for: 0 }
+        let capacity = 0.5 * (rng.uniform() * 1_200_f64.ln()).exp();
+        Self { rng, capacity, wander, strike, own, disturbed, struck_for: 0, disturbed_for: 0 }
     }
 
     fn second(&mut self, at: i64, users: u32, is_complete: bool) -> Second {
-        let capacity = self.capacity * (1.0 + self.wander * self.dice.normal() / 3.0);
-        let lasts = |left: &mut u32, chance: f64, dice: &mut Dice| {
-            *left =
-                if dice.roll() < chance { 1 + (dice.roll() * 4.0) as u32 } else { left.saturating_sub(1) };
+        let capacity = self.capacity * (1.0 + self.wander * self.rng.normal() / 3.0);
+        let lasts = |left: &mut u32, chance: f64, rng: &mut Rng| {
+            *left = if rng.uniform() < chance {
+                1 + (rng.uniform() * 4.0) as u32
+            } else {
+                left.saturating_sub(1)
+            };
             *left > 0
         };
-        let is_struck = lasts(&mut self.struck_for, self.strike, &mut self.dice);
-        let is_limited = lasts(&mut self.disturbed_for, self.disturbed, &mut self.dice);
-        let own = (0..users).filter(|_| self.dice.roll() < self.own).count();
+        let is_struck = lasts(&mut self.struck_for, self.strike, &mut self.rng);
+        let is_limited = lasts(&mut self.disturbed_for, self.disturbed, &mut self.rng);
+        let own = (0..users).filter(|_| self.rng.uniform() < self.own).count();
         let is_bad = is_struck || is_limited || f64::from(users) > capacity;
         Second {
             at: RunTime(at * 1_000_000),
             users,
-            bad: if is_bad { f64::from(users) * (0.1 + 0.9 * self.dice.roll()) } else { own as f64 },
+            bad: if is_bad { f64::from(users) * (0.1 + 0.9 * self.rng.uniform()) } else { own as f64 },
             delay_ms: Some(5.0),
             is_limited,
             is_complete,
@@ -55,8 +58,8 @@ impl World {
 /// The holds of a search that was cut off after `seconds`.
 fn held(seed: u64, seconds: i64) -> Vec<HoldRow> {
     let mut world = World::new(seed);
-    let pace = Pace::of_budget(Duration::from_secs([60, 180, 300, 1_300][(seed % 4) as usize]));
-    let settings = Settings { goal: Goal::Acceptable, start: 5, floor: 1, step: 1, ceiling: 400, pace };
+    let schedule = Schedule::of_budget(Duration::from_secs([60, 180, 300, 1_300][(seed % 4) as usize]));
+    let settings = Settings { goal: Goal::Acceptable, start: 5, floor: 1, step: 1, ceiling: 400, schedule };
     let mut search = Search::new(settings);
     let mut holds: Vec<HoldRow> = Vec::new();
     let (mut users, mut at, mut complete_for) = (0_u32, 0, 0);
@@ -77,7 +80,7 @@ fn held(seed: u64, seconds: i64) -> Vec<HoldRow> {
 }
 
 /// The loads of holds that came to `passed`, as a person reads them in the list; a soak has a sentence of its own.
-fn came_to(holds: &[HoldRow], goal: Goal, passed: Passed) -> Vec<u32> {
+fn came_to(holds: &[HoldRow], goal: Goal, passed: HoldOutcome) -> Vec<u32> {
     let told = holds.iter().filter(|hold| hold.until.is_some() && hold.purpose != Purpose::Soak);
     told.filter(|hold| hold.passed(goal) == passed).map(|hold| hold.users).collect()
 }
@@ -88,7 +91,7 @@ fn check_line(said: &str, loads: &GoalLoads, holds: &[HoldRow], goal: Goal) {
         assert!(!said.contains("passed") && !said.contains("failed"), "{told}");
         return;
     }
-    let (passed, failed) = (came_to(holds, goal, Passed::Yes), came_to(holds, goal, Passed::No));
+    let (passed, failed) = (came_to(holds, goal, HoldOutcome::Yes), came_to(holds, goal, HoldOutcome::No));
     assert!(!said.contains("none failed") || failed.is_empty(), "{told}");
     assert!(!said.contains("none passed") || passed.is_empty(), "{told}");
     assert!(loads.passing.is_none_or(|load| passed.contains(&load)), "{told}");
@@ -109,7 +112,7 @@ fn no_sentence_contradicts_what_was_held() {
         let cut_off = [60, 150, 400, 1_500][(seed / 4 % 4) as usize];
         let holds = held(seed, cut_off);
         let Some(capacity) = Capacity::of(&holds, Goal::Acceptable) else { continue };
-        *conclusions.entry(capacity.conclusion.key()).or_default() += 1;
+        *conclusions.entry(capacity.verdict.key()).or_default() += 1;
         let said = capacity.statement("viewers");
         let told = format!("seed {seed}: {said}\n{holds:#?}");
         // The answer and the line of its goal are one.
@@ -120,8 +123,8 @@ fn no_sentence_contradicts_what_was_held() {
                 check_line(&line, loads, &holds, goal);
             }
         }
-        let failed = came_to(&holds, capacity.goal, Passed::No);
-        let passed = came_to(&holds, capacity.goal, Passed::Yes);
+        let failed = came_to(&holds, capacity.goal, HoldOutcome::No);
+        let passed = came_to(&holds, capacity.goal, HoldOutcome::Yes);
         assert!(!said.contains("no load that was tried failed") || failed.is_empty(), "{told}");
         assert!(!said.starts_with("not one") || passed.is_empty(), "{told}");
         // A failing load that failed once is never told without the word.
@@ -130,7 +133,7 @@ fn no_sentence_contradicts_what_was_held() {
         assert!(failing.is_none() || times >= 2 || said.contains("unconfirmed"), "{told}");
         assert!(!said.contains("unconfirmed") || failing.is_some(), "{told}");
         // No load fails by seconds in which the generator was the limit.
-        for hold in holds.iter().filter(|hold| hold.passed(capacity.goal) == Passed::No) {
+        for hold in holds.iter().filter(|hold| hold.passed(capacity.goal) == HoldOutcome::No) {
             let judged_well = hold.seconds - hold.limited_seconds;
             assert!(hold.bad_seconds[capacity.goal as usize] <= judged_well, "{told}");
         }

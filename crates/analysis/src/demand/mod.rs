@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use throng_observation::host::measured::Host;
 
 use crate::knowledge::Knowledge;
-use crate::windows::{Stretch, Windows};
+use crate::windows::{LoadWindow, Windows};
 
 mod fit;
 mod joins;
@@ -68,7 +68,7 @@ pub struct Demand {
     /// Which resource.
     pub resource: Resource,
     /// Of whom: the thread, the process, the interface; empty for the host as a whole.
-    pub of: String,
+    pub instance: String,
     /// The pool of a thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
@@ -102,7 +102,7 @@ impl Demand {
     /// What it is called in a table.
     #[must_use]
     pub fn name(&self) -> String {
-        let of = &self.of;
+        let of = &self.instance;
         match self.resource {
             Resource::HostCpu => "CPU of the host".into(),
             Resource::Thread => format!("thread {of}"),
@@ -142,7 +142,7 @@ pub(crate) struct Used {
 /// them. Empty where fewer than three loads passed.
 #[must_use]
 pub fn of(host: &Host<'_>, knowledge: &Knowledge, windows: &Windows) -> Vec<Demand> {
-    let mut loads: Vec<Stretch> = windows.passed.iter().filter(|load| load.users > 0.0).copied().collect();
+    let mut loads: Vec<LoadWindow> = windows.passed.iter().filter(|load| load.users > 0.0).copied().collect();
     loads.sort_by(|a, b| a.users.total_cmp(&b.users));
     let mut demands: Vec<Demand> =
         resources::used(host, knowledge, &loads).iter().filter_map(|used| demand(used, &loads)).collect();
@@ -153,7 +153,7 @@ pub fn of(host: &Host<'_>, knowledge: &Knowledge, windows: &Windows) -> Vec<Dema
     demands
 }
 
-fn demand(used: &Used, loads: &[Stretch]) -> Option<Demand> {
+fn demand(used: &Used, loads: &[LoadWindow]) -> Option<Demand> {
     let points: Vec<Point> = used
         .values
         .iter()
@@ -171,7 +171,7 @@ fn demand(used: &Used, loads: &[Stretch]) -> Option<Demand> {
         .and_then(|limit| fit.meets(limit * used.reach, &points));
     let demand = Demand {
         resource: used.resource,
-        of: used.of.clone(),
+        instance: used.of.clone(),
         group: used.group.clone(),
         unit: used.unit.into(),
         per_user,
@@ -202,7 +202,7 @@ pub struct Prediction {
     /// The upper end; `null` where the end lies so far beyond what was tried that nothing is known of it.
     pub users_high: Option<f64>,
     /// The resource that ends then.
-    pub then: String,
+    pub next_resource: String,
     /// Whether that is an extrapolation, and so an optimistic one.
     pub extrapolated: bool,
 }
@@ -216,14 +216,14 @@ const WIDTH_MIN: f64 = 0.02;
 #[must_use]
 pub fn after(demands: &[Demand], tried: f64, ease: impl Fn(&Demand) -> bool) -> Option<Prediction> {
     let next = demands.iter().find(|demand| demand.users.is_some() && !ease(demand))?;
-    let (then, extrapolated) = (next.name(), next.extrapolated);
+    let (next_resource, extrapolated) = (next.name(), next.extrapolated);
     let (users, reach) = (next.users?, REACH_MAX * tried);
     if users > reach {
         return Some(Prediction {
             users: reach,
             users_low: reach,
             users_high: None,
-            then,
+            next_resource,
             extrapolated: true,
         });
     }
@@ -232,7 +232,7 @@ pub fn after(demands: &[Demand], tried: f64, ease: impl Fn(&Demand) -> bool) -> 
         users,
         users_low: next.users_low?.min(users - half).max(0.0),
         users_high: Some(next.users_high?.max(users + half)),
-        then,
+        next_resource,
         extrapolated,
     })
 }

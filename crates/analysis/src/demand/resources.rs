@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use throng_observation::host::catalogue as metric;
 use throng_observation::host::catalogue::Metric;
-use throng_observation::host::measured::{Host, Measured};
+use throng_observation::host::measured::{Host, MeasuredSeries};
 
 use super::{Resource, Used};
 use crate::knowledge::{CROWD_GROUP, Knowledge};
-use crate::windows::Stretch;
+use crate::windows::LoadWindow;
 
 /// How much of each limit serves well. CPU and lines queue before they are full; tables and descriptors do not.
 const REACH_CPU: f64 = 0.95;
@@ -24,10 +24,10 @@ const GROUPS_MAX: usize = 3;
 const PROCESSES_MAX: usize = 3;
 
 /// What each resource of the host used at each of `loads`, the smallest load first.
-pub(super) fn used(host: &Host<'_>, knowledge: &Knowledge, loads: &[Stretch]) -> Vec<Used> {
+pub(super) fn used(host: &Host<'_>, knowledge: &Knowledge, loads: &[LoadWindow]) -> Vec<Used> {
     let mut all = threads(host, knowledge, loads);
     all.extend(processes(host, loads));
-    let cpus = host.metric(metric::HOST_CPU_BUSY.name).first().and_then(Measured::limit);
+    let cpus = host.metric(metric::HOST_CPU_BUSY.name).first().and_then(MeasuredSeries::limit);
     all.push(of_sum(host, loads, &metric::HOST_CPU_BUSY, Resource::HostCpu, cpus, REACH_CPU));
     if let Some(group) = host.metric(metric::CGROUP_CPU.name).iter().find(|group| group.limit().is_some()) {
         all.push(of_one(group, loads, Resource::Quota, "", "ratio", REACH_QUOTA));
@@ -51,7 +51,7 @@ pub(super) fn used(host: &Host<'_>, knowledge: &Knowledge, loads: &[Stretch]) ->
         (&metric::TCP_EPHEMERAL_PORTS, Resource::Ports, REACH_CPU),
         (&metric::CONNTRACK_ENTRIES, Resource::Conntrack, REACH_TABLE),
     ] {
-        let limit = host.metric(metric.name).first().and_then(Measured::limit);
+        let limit = host.metric(metric.name).first().and_then(MeasuredSeries::limit);
         all.push(of_sum(host, loads, metric, resource, limit, reach));
     }
     // What was never used, or never seen, costs nothing that could be told.
@@ -59,13 +59,13 @@ pub(super) fn used(host: &Host<'_>, knowledge: &Knowledge, loads: &[Stretch]) ->
     all
 }
 
-fn means(series: &Measured<'_>, loads: &[Stretch]) -> Vec<Option<f64>> {
+fn means(series: &MeasuredSeries<'_>, loads: &[LoadWindow]) -> Vec<Option<f64>> {
     loads.iter().map(|load| series.mean(load.window)).collect()
 }
 
 fn of_one(
-    series: &Measured<'_>,
-    loads: &[Stretch],
+    series: &MeasuredSeries<'_>,
+    loads: &[LoadWindow],
     resource: Resource,
     of: &str,
     unit: &'static str,
@@ -78,7 +78,7 @@ fn of_one(
 /// All series of the metric together.
 fn of_sum(
     host: &Host<'_>,
-    loads: &[Stretch],
+    loads: &[LoadWindow],
     metric: &Metric,
     resource: Resource,
     limit: Option<f64>,
@@ -88,7 +88,7 @@ fn of_sum(
     Used { resource, of: String::new(), group: None, unit: metric.unit.symbol(), limit, reach, values }
 }
 
-fn sums<'a>(series: impl Iterator<Item = &'a Measured<'a>>, loads: &[Stretch]) -> Vec<Option<f64>> {
+fn sums<'a>(series: impl Iterator<Item = &'a MeasuredSeries<'a>>, loads: &[LoadWindow]) -> Vec<Option<f64>> {
     let mut sums: Vec<Option<f64>> = vec![None; loads.len()];
     for one in series {
         for (sum, load) in sums.iter_mut().zip(loads) {
@@ -101,25 +101,29 @@ fn sums<'a>(series: impl Iterator<Item = &'a Measured<'a>>, loads: &[Stretch]) -
     sums
 }
 
-fn at_the_top(series: &Measured<'_>, loads: &[Stretch]) -> f64 {
+fn at_the_top(series: &MeasuredSeries<'_>, loads: &[LoadWindow]) -> f64 {
     loads.last().and_then(|load| series.mean(load.window)).unwrap_or(0.0)
 }
 
 /// The series that was highest at the largest load.
-fn busiest<'a, 'b>(host: &'b Host<'a>, metric: &Metric, loads: &[Stretch]) -> Option<&'b Measured<'a>> {
+fn busiest<'a, 'b>(
+    host: &'b Host<'a>,
+    metric: &Metric,
+    loads: &[LoadWindow],
+) -> Option<&'b MeasuredSeries<'a>> {
     let list = host.metric(metric.name).iter();
     list.max_by(|a, b| at_the_top(a, loads).total_cmp(&at_the_top(b, loads)))
 }
 
-fn threads(host: &Host<'_>, knowledge: &Knowledge, loads: &[Stretch]) -> Vec<Used> {
-    let mut list: Vec<(f64, &Measured<'_>)> = host
+fn threads(host: &Host<'_>, knowledge: &Knowledge, loads: &[LoadWindow]) -> Vec<Used> {
+    let mut list: Vec<(f64, &MeasuredSeries<'_>)> = host
         .metric(metric::THREAD_CPU.name)
         .iter()
         .map(|thread| (at_the_top(thread, loads), thread))
         .filter(|(used, _)| *used > 0.01)
         .collect();
     list.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let mut groups: BTreeMap<(String, &str), Vec<&Measured<'_>>> = BTreeMap::new();
+    let mut groups: BTreeMap<(String, &str), Vec<&MeasuredSeries<'_>>> = BTreeMap::new();
     let mut all = Vec::new();
     for (_, thread) in list {
         let (process, name) = (thread.label("process"), thread.label("thread"));
@@ -156,9 +160,9 @@ fn threads(host: &Host<'_>, knowledge: &Knowledge, loads: &[Stretch]) -> Vec<Use
     all
 }
 
-fn processes(host: &Host<'_>, loads: &[Stretch]) -> Vec<Used> {
-    let cpus = host.metric(metric::HOST_CPU_BUSY.name).first().and_then(Measured::limit);
-    let mut list: Vec<&Measured<'_>> = host.metric(metric::PROCESS_CPU.name).iter().collect();
+fn processes(host: &Host<'_>, loads: &[LoadWindow]) -> Vec<Used> {
+    let cpus = host.metric(metric::HOST_CPU_BUSY.name).first().and_then(MeasuredSeries::limit);
+    let mut list: Vec<&MeasuredSeries<'_>> = host.metric(metric::PROCESS_CPU.name).iter().collect();
     list.sort_by(|a, b| at_the_top(b, loads).total_cmp(&at_the_top(a, loads)));
     list.truncate(PROCESSES_MAX);
     let mut all = Vec::new();
@@ -186,12 +190,12 @@ pub(crate) fn memory_limit(host: &Host<'_>) -> Option<f64> {
     [&metric::CGROUP_MEMORY, &metric::HOST_MEMORY_AVAILABLE]
         .into_iter()
         .flat_map(|metric| host.metric(metric.name))
-        .filter_map(Measured::limit)
+        .filter_map(MeasuredSeries::limit)
         .filter(|limit| *limit > 0.0)
         .reduce(f64::min)
 }
 
-fn network(host: &Host<'_>, loads: &[Stretch]) -> Vec<Used> {
+fn network(host: &Host<'_>, loads: &[LoadWindow]) -> Vec<Used> {
     let Some(interface) = busiest(host, &metric::NIC_TX_BYTES, loads).map(|series| series.label("interface"))
     else {
         return Vec::new();

@@ -5,8 +5,8 @@ use throng_observation::units::percent;
 use throng_observation::{FailureReason, Outcome, RunTime};
 
 use super::line::sent_text;
-use super::{Candidate, Evidence, Seen};
-use crate::scene::{Reading, Scene};
+use super::{Candidate, CheckResult, Evidence};
+use crate::context::{Context, Reading};
 
 pub(super) const KEY: &str = "configured_ceiling";
 /// Nearly all who have a bad second are not served at all.
@@ -23,21 +23,21 @@ fn is_refusal(reason: &FailureReason) -> bool {
     )
 }
 
-pub(super) fn check(scene: &Scene<'_>) -> Seen {
-    let users = &scene.users;
+pub(super) fn check(context: &Context<'_>) -> CheckResult {
+    let users = &context.users;
     if users.bad_ratio.fail.is_none() {
-        return Seen::Unseen("how users fared");
+        return CheckResult::NotMonitored("how users fared");
     }
     if users.not_served.fail() < NOT_SERVED_MIN {
-        return Seen::Fine(format!(
+        return CheckResult::RuledOut(format!(
             "Refusals: {} of the bad seconds are of users who were not served at all",
             percent(users.not_served.fail())
         ));
     }
-    let (refused, said) = failed(scene, is_refusal);
+    let (refused, said) = failed(context, is_refusal);
     let connected = users.connected.fail();
     let served = Evidence::new(
-        format!("delay of those who are served, median ({})", sent_text(scene)),
+        format!("delay of those who are served, median ({})", sent_text(context)),
         Unit::Milliseconds,
         users.delay_ms,
     );
@@ -47,7 +47,7 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
     let candidate = Candidate {
         // Nothing queues at a ceiling.
         queue: None,
-        crossed_at_s: scene.windows.first_bad_s.map(|second| second as f64),
+        crossed_at_s: context.windows.first_bad_s.map(|second| second as f64),
         ..Candidate::new(KEY, String::new(), "configuration of the server")
     };
     if refused.fail() > 0.0 {
@@ -67,12 +67,12 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
             ),
             ..candidate
         }
-        .seen();
+        .suspect();
     }
     // Nobody said no. Who fails all the same at the same number may have met a ceiling that is silent.
-    let (others, said) = failed(scene, |reason| !reason.is_ours());
+    let (others, said) = failed(context, |reason| !reason.is_ours());
     if others.fail() == 0.0 {
-        return Seen::Fine("Refusals: the server refused nobody".into());
+        return CheckResult::RuledOut("Refusals: the server refused nobody".into());
     }
     let hint = said.map_or_else(String::new, |said| format!(" (the last: {said})"));
     Candidate {
@@ -91,18 +91,18 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         at_most: super::score::CAP_COMPANY,
         ..candidate
     }
-    .seen()
+    .suspect()
 }
 
-/// How many participants failed for such a reason in each window, those of the knee with the failing load's; and what was said
+/// How many participants failed for such a reason in each window, those of the onset with the failing load's; and what was said
 /// to the last of them.
-fn failed(scene: &Scene<'_>, is_such: impl Fn(&FailureReason) -> bool) -> (Reading, Option<String>) {
-    let such = || scene.run.participants.iter().filter(|row| row.failure().is_some_and(&is_such));
-    let within = scene.reading(|window| {
+fn failed(context: &Context<'_>, is_such: impl Fn(&FailureReason) -> bool) -> (Reading, Option<String>) {
+    let such = || context.run.participants.iter().filter(|row| row.failure().is_some_and(&is_such));
+    let within = context.reading(|window| {
         let within = |at: &RunTime| (window.from_us..=window.until_us).contains(&at.0);
         Some(such().filter(|row| row.ended_at.as_ref().is_some_and(within)).count() as f64)
     });
-    let near = || such().filter(|row| row.ended_at.is_some_and(|at| scene.is_near_failure(at)));
+    let near = || such().filter(|row| row.ended_at.is_some_and(|at| context.is_near_failure(at)));
     let said = near().last().and_then(|row| match &row.outcome {
         Some(Outcome::Failed(failure)) => Some(failure.detail.clone()),
         _ => None,

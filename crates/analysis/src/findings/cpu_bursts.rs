@@ -10,8 +10,8 @@ use throng_observation::host::{SeriesId, Unit};
 use throng_observation::units::percent;
 
 use super::runtime::{self, Bound};
-use super::{Candidate, Evidence, Seen, cpu_all, cpu_quota};
-use crate::scene::{Reading, Scene, Thread};
+use super::{Candidate, CheckResult, Evidence, cpu_all, cpu_quota};
+use crate::context::{Context, Reading, Thread};
 
 pub(super) const KEY: &str = "cpu_bursts";
 /// A reading this full leaves no room; what begins and ends within a reading shows less than it was.
@@ -22,27 +22,27 @@ const MOMENT_US_MAX: i64 = 250_000;
 const BURSTS_MIN: f64 = 0.03;
 const BURSTS_FULL: f64 = 0.10;
 
-pub(super) fn check(scene: &Scene<'_>) -> Seen {
-    if !scene.is_seen(&metric::THREAD_CPU) {
-        return Seen::Unseen("the server's threads");
+pub(super) fn check(context: &Context<'_>) -> CheckResult {
+    if !context.is_seen(&metric::THREAD_CPU) {
+        return CheckResult::NotMonitored("the server's threads");
     }
-    let is_elsewhere = cpu_all::is_full(scene) || scene.throttled().fail() >= cpu_quota::THROTTLED_MIN;
-    let bound = runtime::bound(scene);
+    let is_elsewhere = cpu_all::is_full(context) || context.throttled().fail() >= cpu_quota::THROTTLED_MIN;
+    let bound = runtime::bound(context);
     let is_of_its_own = |thread: &&Thread<'_>| bound.as_ref().is_none_or(|bound| !bound.pool.holds(thread));
-    let own = scene.threads.iter().filter(is_of_its_own).map(|thread| Bursty::of_thread(scene, thread));
-    let bursty = own.chain(bound.as_ref().map(|bound| Bursty::of_pool(scene, bound)));
+    let own = context.threads.iter().filter(is_of_its_own).map(|thread| Bursty::of_thread(context, thread));
+    let bursty = own.chain(bound.as_ref().map(|bound| Bursty::of_pool(context, bound)));
     let with_room = bursty.filter(|one| one.cpu.fail() < super::threads::FULL_MIN);
     let worst = with_room.max_by(|a, b| a.share.fail().total_cmp(&b.share.fail()));
     let Some(worst) = worst.filter(|one| !is_elsewhere && one.share.fail.is_some()) else {
-        return Seen::Moot;
+        return CheckResult::NotApplicable;
     };
     if worst.share.fail() < BURSTS_MIN {
-        return Seen::Fine(format!(
+        return CheckResult::RuledOut(format!(
             "No thread is full for moments: {} of the time at most",
             percent(worst.share.fail())
         ));
     }
-    worst.candidate(scene).seen()
+    worst.candidate(context).suspect()
 }
 
 /// What may be full for moments: a thread, or all those among which a runtime moves its work.
@@ -57,10 +57,10 @@ struct Bursty {
 }
 
 impl Bursty {
-    fn of_thread(scene: &Scene<'_>, thread: &Thread<'_>) -> Self {
+    fn of_thread(context: &Context<'_>, thread: &Thread<'_>) -> Self {
         Self {
             who: format!("thread {}", thread.label()),
-            share: bursts(scene, thread),
+            share: bursts(context, thread),
             cpu: thread.cpu,
             series: vec![thread.measured.series.id],
             group: thread.group.clone(),
@@ -69,8 +69,8 @@ impl Bursty {
     }
 
     /// Which of its threads has the work says nothing: while as many are full as the runtime runs at once, all of it is.
-    fn of_pool(scene: &Scene<'_>, bound: &Bound<'_, '_>) -> Self {
-        let shares: Vec<Reading> = bound.pool.threads.iter().map(|thread| bursts(scene, thread)).collect();
+    fn of_pool(context: &Context<'_>, bound: &Bound<'_, '_>) -> Self {
+        let shares: Vec<Reading> = bound.pool.threads.iter().map(|thread| bursts(context, thread)).collect();
         let sum = |of: fn(&Reading) -> Option<f64>| {
             let known: Vec<f64> = shares.iter().filter_map(of).collect();
             (!known.is_empty()).then(|| (known.iter().sum::<f64>() / bound.at()).min(1.0))
@@ -96,7 +96,7 @@ impl Bursty {
         }
     }
 
-    fn candidate(self, scene: &Scene<'_>) -> Candidate {
+    fn candidate(self, context: &Context<'_>) -> Candidate {
         let Self { who, share, cpu, .. } = self;
         let of_time = percent(share.fail());
         let title = match who.strip_prefix("thread ") {
@@ -109,8 +109,8 @@ impl Bursty {
         };
         Candidate {
             used: (share.fail() / BURSTS_FULL).clamp(0.0, 1.0),
-            queue: scene.backlog(),
-            crossed_at_s: scene.windows.first_bad_s.map(|second| second as f64),
+            queue: context.backlog(),
+            crossed_at_s: context.windows.first_bad_s.map(|second| second as f64),
             series: self.series,
             evidence: vec![
                 Evidence::new(
@@ -123,7 +123,7 @@ impl Bursty {
                 Evidence::new(
                     "delay of the users' frames above their floor, median",
                     Unit::Milliseconds,
-                    scene.users.delay_ms,
+                    context.users.delay_ms,
                 ),
             ],
             change: format!(
@@ -137,8 +137,8 @@ impl Bursty {
 }
 
 /// In which share of the time a thread was full, of the time in which it was read often enough.
-fn bursts(scene: &Scene<'_>, thread: &Thread<'_>) -> Reading {
-    let of = scene.reading(|window| thread.measured.share_of_moments(window, FULL_MIN, MOMENT_US_MAX));
+fn bursts(context: &Context<'_>, thread: &Thread<'_>) -> Reading {
+    let of = context.reading(|window| thread.measured.share_of_moments(window, FULL_MIN, MOMENT_US_MAX));
     // A thread that was too idle to be read so often was not full.
     let idle = |share: Option<f64>, cpu: Option<f64>| {
         share.or_else(|| cpu.filter(|cpu| *cpu < BURSTS_MIN).map(|_| 0.0))

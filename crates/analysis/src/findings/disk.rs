@@ -5,12 +5,12 @@
 
 use throng_observation::host::Unit;
 use throng_observation::host::catalogue as metric;
-use throng_observation::host::measured::Measured;
+use throng_observation::host::measured::MeasuredSeries;
 use throng_observation::units::{bit_rate, duration_ms};
 
-use super::{Candidate, Evidence, Seen};
+use super::{Candidate, CheckResult, Evidence};
+use crate::context::{Context, Reading};
 use crate::demand::Resource;
-use crate::scene::{Reading, Scene};
 
 pub(super) const KEY: &str = "disk_read";
 /// Below a third of what is sent, the page cache serves, not the disk.
@@ -27,27 +27,27 @@ const STALL_MIN: f64 = 0.30;
 
 /// The disk that the server reads from: one that gives at least what the server reads, and of those the one nearest to it,
 /// because others on the host read from disks as well. Where no single disk gives so much, the busiest.
-fn disk_of<'a>(scene: &Scene<'a>, own: Reading) -> Option<(Measured<'a>, Reading)> {
+fn disk_of<'a>(context: &Context<'a>, own: Reading) -> Option<(MeasuredSeries<'a>, Reading)> {
     let fits = |read: &Reading| own.fail.is_some_and(|own| own > 0.0 && read.fail() >= OWN_MIN * own);
-    let all = scene.host.metric(metric::DISK_READ_BYTES.name).iter();
-    all.map(|disk| (*disk, scene.median(disk)))
+    let all = context.host.metric(metric::DISK_READ_BYTES.name).iter();
+    all.map(|disk| (*disk, context.median(disk)))
         .filter(|(_, read)| fits(read))
         .min_by(|a, b| a.1.fail().total_cmp(&b.1.fail()))
-        .or_else(|| scene.top(&metric::DISK_READ_BYTES))
+        .or_else(|| context.top(&metric::DISK_READ_BYTES))
 }
 
-pub(super) fn check(scene: &Scene<'_>) -> Seen {
-    let own = scene.sum(&metric::PROCESS_READ_BYTES);
-    let Some((disk, read)) = disk_of(scene, own) else {
-        return Seen::Unseen("the disks");
+pub(super) fn check(context: &Context<'_>) -> CheckResult {
+    let own = context.sum(&metric::PROCESS_READ_BYTES);
+    let Some((disk, read)) = disk_of(context, own) else {
+        return CheckResult::NotMonitored("the disks");
     };
     let from_disk = own.fail.unwrap_or(0.0).max(if own.fail.is_none() { read.fail() } else { 0.0 });
-    let sent = scene
+    let sent = context
         .top(&metric::NIC_TX_BYTES)
         .map_or(0.0, |(_, sent)| sent.fail())
-        .max(scene.users.received.fail());
+        .max(context.users.received.fail());
     if read.fail() < READ_BYTES_MIN || from_disk < READ_OF_SENT_MIN * sent {
-        return Seen::Fine(format!(
+        return CheckResult::RuledOut(format!(
             "Disk: {} read for {} sent",
             bit_rate(from_disk * 8.0),
             bit_rate(sent * 8.0)
@@ -55,29 +55,29 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
     }
     let device = disk.label("device");
     let of_device = |wanted: &throng_observation::host::catalogue::Metric| {
-        scene.host.metric(wanted.name).iter().find(|series| series.label("device") == device)
+        context.host.metric(wanted.name).iter().find(|series| series.label("device") == device)
     };
-    let of = |wanted| of_device(wanted).map_or_else(Reading::default, |series| scene.median(series));
+    let of = |wanted| of_device(wanted).map_or_else(Reading::default, |series| context.median(series));
     let (wait, queue, busy) = (of(&metric::DISK_READ_AWAIT), of(&metric::DISK_QUEUE), of(&metric::DISK_BUSY));
-    let blocked = scene.sum(&metric::PROCESS_THREADS_BLOCKED);
-    let stall = scene.sum(&metric::HOST_PRESSURE_IO_SOME);
+    let blocked = context.sum(&metric::PROCESS_THREADS_BLOCKED);
+    let stall = context.sum(&metric::HOST_PRESSURE_IO_SOME);
     let floor = wait.base.or(wait.pass).unwrap_or(0.0);
     let is_slow = wait.fail() > AWAIT_MS_MIN && wait.fail() >= AWAIT_GROWTH * floor;
     let is_waited_for = blocked.fail() >= 1.0
         || stall.fail() >= STALL_MIN
-        || scene.sum(&metric::PROCESS_BLKIO_WAIT).fail() >= STALL_MIN;
+        || context.sum(&metric::PROCESS_BLKIO_WAIT).fail() >= STALL_MIN;
     // What more users ask for and do not get: the disk gives each of them less than before.
-    let per_user = |value: Option<f64>, stretch: Option<crate::windows::Stretch>| {
+    let per_user = |value: Option<f64>, stretch: Option<crate::windows::LoadWindow>| {
         Some(value? / stretch.filter(|stretch| stretch.users > 0.0)?.users)
     };
-    let shrinks = per_user(read.fail, Some(scene.fail))
+    let shrinks = per_user(read.fail, Some(context.fail))
         .zip(
-            per_user(read.base.filter(|base| *base > READ_BYTES_MIN), scene.windows.base)
-                .or(per_user(read.pass, scene.windows.pass)),
+            per_user(read.base.filter(|base| *base > READ_BYTES_MIN), context.windows.base)
+                .or(per_user(read.pass, context.windows.pass)),
         )
         .is_some_and(|(fail, before)| fail < 0.9 * before);
     if !is_slow && !is_waited_for {
-        return Seen::Fine(format!(
+        return CheckResult::RuledOut(format!(
             "Disk {device}: a read takes {}, nobody waits for it",
             duration_ms(wait.fail())
         ));
@@ -92,16 +92,16 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         stall.growth(0.02),
         blocked.growth(0.1),
     ];
-    let stalled = scene.crossed_metric(&metric::HOST_PRESSURE_IO_SOME, STALL_MIN);
-    let crossed = stalled.or_else(|| scene.crossed_metric(&metric::PROCESS_THREADS_BLOCKED, 1.0));
+    let stalled = context.crossed_metric(&metric::HOST_PRESSURE_IO_SOME, STALL_MIN);
+    let crossed = stalled.or_else(|| context.crossed_metric(&metric::PROCESS_THREADS_BLOCKED, 1.0));
     let crossed = crossed.or_else(|| {
         of_device(&metric::DISK_READ_AWAIT)
-            .and_then(|s| scene.crossed(&[*s], (AWAIT_GROWTH * floor).max(AWAIT_MS_MIN)))
+            .and_then(|s| context.crossed(&[*s], (AWAIT_GROWTH * floor).max(AWAIT_MS_MIN)))
     });
     Candidate {
         used,
         queue: waiting.into_iter().flatten().reduce(f64::max),
-        demand: scene.demand_of(Resource::DiskRead, device).cloned(),
+        demand: context.demand_of(Resource::DiskRead, device).cloned(),
         crossed_at_s: crossed,
         series: vec![disk.series.id],
         evidence: vec![
@@ -119,5 +119,5 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
             format!("disk {device}"),
         )
     }
-    .seen()
+    .suspect()
 }

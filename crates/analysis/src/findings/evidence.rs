@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use throng_observation::host::Unit;
 use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
 
-use crate::scene::{Change, Reading};
+use crate::context::{Change, Reading};
 
 /// A counter in the three windows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -6,7 +6,7 @@
 //! that was served well.
 
 use super::{Candidate, Evidence, GENERATOR};
-use crate::scene::Change;
+use crate::context::Change;
 
 /// What the law says of a candidate.
 pub(crate) enum Gate {

@@ -8,9 +8,9 @@ use throng_observation::host::{Family, Profile, ProfileMethod, SelfTime, SeriesI
 use throng_observation::units::percent;
 
 use super::score::used_up;
-use super::{Candidate, Evidence, Seen, cpu_all, cpu_quota};
+use super::{Candidate, CheckResult, Evidence, cpu_all, cpu_quota};
+use crate::context::{Context, Reading};
 use crate::demand::Resource;
-use crate::scene::{Reading, Scene};
 
 /// A profile with fewer samples says nothing of shares (a tenth is then off by half of itself).
 const SAMPLES_MIN: u64 = 50;
@@ -24,12 +24,12 @@ const CRYPTO_MIN: f64 = 0.40;
 const SEND_MIN: f64 = 0.45;
 
 /// The profile that was taken under the failing load, or the last that claims to be of it.
-pub(super) fn profile_of_failure<'a>(scene: &Scene<'a>) -> Option<&'a Profile> {
+pub(super) fn profile_of_failure<'a>(context: &Context<'a>) -> Option<&'a Profile> {
     let within = |profile: &&&Profile| {
         let middle = profile.started_at.0.saturating_add_unsigned(profile.duration_us / 2);
-        scene.is_near_failure(throng_observation::RunTime(middle))
+        context.is_near_failure(throng_observation::RunTime(middle))
     };
-    let all = &scene.host.profiles;
+    let all = &context.host.profiles;
     all.iter().rfind(within).or_else(|| all.iter().rfind(|profile| profile.moment.contains("fail"))).copied()
 }
 
@@ -46,15 +46,16 @@ struct Busy {
     series: Vec<SeriesId>,
 }
 
-fn busy(scene: &Scene<'_>) -> Result<Busy, Seen> {
-    let Some(profile) = profile_of_failure(scene).filter(|profile| profile.method == ProfileMethod::CpuClock)
+fn busy(context: &Context<'_>) -> Result<Busy, CheckResult> {
+    let Some(profile) =
+        profile_of_failure(context).filter(|profile| profile.method == ProfileMethod::CpuClock)
     else {
-        return Err(Seen::Unseen("a profile of the failing load"));
+        return Err(CheckResult::NotMonitored("a profile of the failing load"));
     };
-    let of = |moment: &str| scene.host.profiles.iter().find(|other| other.moment.contains(moment)).copied();
+    let of = |moment: &str| context.host.profiles.iter().find(|other| other.moment.contains(moment)).copied();
     // The idle server, and the full one that still did well.
     let (floor, near) = (of("base"), of("full"));
-    let thread = scene.hottest();
+    let thread = context.hottest();
     let full = thread.filter(|thread| thread.cpu.fail() >= super::threads::FULL_MIN - 0.05);
     let (time, floor, near, who, cpu, pool, resource, of) = if let Some(thread) = full {
         let own = |profile: &Profile| {
@@ -73,9 +74,9 @@ fn busy(scene: &Scene<'_>) -> Result<Busy, Seen> {
             Resource::Thread,
             thread.label(),
         )
-    } else if cpu_all::is_full(scene) || scene.throttled().fail() >= cpu_quota::THROTTLED_MIN {
+    } else if cpu_all::is_full(context) || context.throttled().fail() >= cpu_quota::THROTTLED_MIN {
         let all = SelfTime::of(profile);
-        let busy = scene.host_busy().unwrap_or_default();
+        let busy = context.host_busy().unwrap_or_default();
         (
             all,
             floor.map(SelfTime::of),
@@ -87,19 +88,19 @@ fn busy(scene: &Scene<'_>) -> Result<Busy, Seen> {
             String::new(),
         )
     } else {
-        return Err(Seen::Moot);
+        return Err(CheckResult::NotApplicable);
     };
     if time.samples < SAMPLES_MIN {
-        return Err(Seen::Unseen("a profile of the failing load with enough samples"));
+        return Err(CheckResult::NotMonitored("a profile of the failing load with enough samples"));
     }
     let series =
-        full.map_or_else(|| scene.ids(&metric::HOST_CPU_BUSY), |thread| vec![thread.measured.series.id]);
+        full.map_or_else(|| context.ids(&metric::HOST_CPU_BUSY), |thread| vec![thread.measured.series.id]);
     Ok(Busy { time, floor, near, who, cpu, pool, resource, of, series })
 }
 
 /// A candidate for a share of the busy time.
 fn candidate(
-    scene: &Scene<'_>,
+    context: &Context<'_>,
     busy: &Busy,
     key: &'static str,
     what: &str,
@@ -126,9 +127,9 @@ fn candidate(
     };
     Candidate {
         used: used_up(busy.cpu.fail()) * (share / enough).clamp(0.0, 1.0),
-        queue: scene.backlog(),
-        demand: scene.demand_of(busy.resource, &busy.of).cloned(),
-        crossed_at_s: scene.windows.first_bad_s.map(|second| second as f64),
+        queue: context.backlog(),
+        demand: context.demand_of(busy.resource, &busy.of).cloned(),
+        crossed_at_s: context.windows.first_bad_s.map(|second| second as f64),
         series: busy.series.clone(),
         evidence: vec![
             shares,
@@ -148,25 +149,25 @@ fn candidate(
     }
 }
 
-pub(super) fn copying(scene: &Scene<'_>) -> Seen {
-    let busy = match busy(scene) {
+pub(super) fn copying(context: &Context<'_>) -> CheckResult {
+    let busy = match busy(context) {
         Ok(busy) => busy,
         Err(seen) => return seen,
     };
     let share = busy.time.family(Family::Copy).own_share;
     if share < COPY_MIN {
-        return Seen::Fine(format!("Copying takes {} of {}", percent(share), busy.who));
+        return CheckResult::RuledOut(format!("Copying takes {} of {}", percent(share), busy.who));
     }
     Candidate {
         title: format!("{} of {} is copying of bytes", percent(share), busy.who),
         change: "Pass buffers on where they are copied: sendfile or splice for files, writev for headers, shared memory between processes, fewer relays on the way".into(),
-        ..candidate(scene, &busy, "copy_dominated", "copying", share, COPY_MIN)
+        ..candidate(context, &busy, "copy_dominated", "copying", share, COPY_MIN)
     }
-    .seen()
+    .suspect()
 }
 
-pub(super) fn hot_function(scene: &Scene<'_>) -> Seen {
-    let busy = match busy(scene) {
+pub(super) fn hot_function(context: &Context<'_>) -> CheckResult {
+    let busy = match busy(context) {
         Ok(busy) => busy,
         Err(seen) => return seen,
     };
@@ -187,7 +188,7 @@ pub(super) fn hot_function(scene: &Scene<'_>) -> Seen {
         !is_told_elsewhere && !symbol.frame.symbol.starts_with("0x")
     };
     let Some(top) = busy.time.symbols.iter().find(named).filter(|top| top.share >= FUNCTION_MIN) else {
-        return Seen::Fine(format!("No function has a fifth of {}", busy.who));
+        return CheckResult::RuledOut(format!("No function has a fifth of {}", busy.who));
     };
     let (share, name) = (top.share, &top.frame.symbol);
     Candidate {
@@ -195,41 +196,41 @@ pub(super) fn hot_function(scene: &Scene<'_>) -> Seen {
         change: format!(
             "Look at {name}: what calls it for each user and packet, and whether its result could be kept"
         ),
-        ..candidate(scene, &busy, "hot_function", name, share, FUNCTION_MIN)
+        ..candidate(context, &busy, "hot_function", name, share, FUNCTION_MIN)
     }
-    .seen()
+    .suspect()
 }
 
-pub(super) fn crypto(scene: &Scene<'_>) -> Seen {
-    let busy = match busy(scene) {
+pub(super) fn crypto(context: &Context<'_>) -> CheckResult {
+    let busy = match busy(context) {
         Ok(busy) => busy,
         Err(seen) => return seen,
     };
     let share = busy.time.family(Family::Crypto).own_share;
     if share < CRYPTO_MIN {
-        return Seen::Fine(format!("Encryption takes {} of {}", percent(share), busy.who));
+        return CheckResult::RuledOut(format!("Encryption takes {} of {}", percent(share), busy.who));
     }
     Candidate {
         title: format!("{} of {} is encryption", percent(share), busy.who),
         change: "AES-GCM with the CPU's own instructions (AES-NI) instead of AES-CM with HMAC-SHA1, a build of libsrtp with OpenSSL, or fewer bits to encrypt".into(),
-        ..candidate(scene, &busy, "crypto", "encryption", share, CRYPTO_MIN)
+        ..candidate(context, &busy, "crypto", "encryption", share, CRYPTO_MIN)
     }
-    .seen()
+    .suspect()
 }
 
-pub(super) fn system_calls(scene: &Scene<'_>) -> Seen {
-    let busy = match busy(scene) {
+pub(super) fn system_calls(context: &Context<'_>) -> CheckResult {
+    let busy = match busy(context) {
         Ok(busy) => busy,
         Err(seen) => return seen,
     };
     let share = busy.time.family(Family::Send).share().max(busy.time.family(Family::Receive).share());
     if share < SEND_MIN {
-        return Seen::Fine(format!("Sending takes {} of {}", percent(share), busy.who));
+        return CheckResult::RuledOut(format!("Sending takes {} of {}", percent(share), busy.who));
     }
     Candidate {
         title: format!("{} of {} is the kernel's way to the network", percent(share), busy.who),
         change: "Fewer, larger calls: UDP_SEGMENT (GSO) or sendmmsg for packets, larger writes for streams, larger packets".into(),
-        ..candidate(scene, &busy, "system_calls", "sending and receiving", share, SEND_MIN)
+        ..candidate(context, &busy, "system_calls", "sending and receiving", share, SEND_MIN)
     }
-    .seen()
+    .suspect()
 }

@@ -2,13 +2,13 @@
 
 use throng_observation::host::Unit;
 use throng_observation::host::catalogue as metric;
-use throng_observation::host::measured::Measured;
+use throng_observation::host::measured::MeasuredSeries;
 use throng_observation::units::{bit_rate, percent};
 
 use super::score::used_up;
-use super::{Candidate, Evidence, Seen};
+use super::{Candidate, CheckResult, Evidence};
+use crate::context::{Context, Reading};
 use crate::demand::Resource;
-use crate::scene::{Reading, Scene};
 
 pub(super) const KEY: &str = "line_rate";
 /// Of a known speed; above, frames wait for each other whatever the mean says.
@@ -21,13 +21,13 @@ const DROPS_MIN: f64 = 1.0;
 /// also where bursts are over before anybody looks at how long the queue is.
 const HELD_MIN: f64 = 1.0;
 
-pub(super) fn check(scene: &Scene<'_>) -> Seen {
-    let Some((line, sent)) = scene.top(&metric::NIC_TX_BYTES) else {
-        return Seen::Unseen("the network interfaces");
+pub(super) fn check(context: &Context<'_>) -> CheckResult {
+    let Some((line, sent)) = context.top(&metric::NIC_TX_BYTES) else {
+        return CheckResult::NotMonitored("the network interfaces");
     };
     let interface = line.label("interface");
     let speed = line.limit().filter(|limit| *limit > 0.0);
-    let own: Vec<(&str, Vec<Measured<'_>>)> = [
+    let own: Vec<(&str, Vec<MeasuredSeries<'_>>)> = [
         &metric::QDISC_BACKLOG_PACKETS,
         &metric::QDISC_DROPS,
         &metric::QDISC_OVERLIMITS,
@@ -35,26 +35,26 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
     ]
     .iter()
     .map(|wanted| {
-        let list = scene.host.metric(wanted.name).iter();
+        let list = context.host.metric(wanted.name).iter();
         (wanted.name, list.filter(|series| series.label("interface") == interface).copied().collect())
     })
     .collect();
     let list =
         |name: &str| own.iter().find(|(own, _)| *own == name).map_or(&[][..], |(_, list)| list.as_slice());
     // A class and its parent count the same packets: the most of them, not their sum.
-    let worst = |name: &str, of: &dyn Fn(&Measured<'_>) -> Reading| {
+    let worst = |name: &str, of: &dyn Fn(&MeasuredSeries<'_>) -> Reading| {
         list(name).iter().map(of).max_by(|a, b| a.fail().total_cmp(&b.fail())).unwrap_or_default()
     };
-    let mean = |series: &Measured<'_>| Reading {
-        fail: series.mean(scene.fail.window).into_iter().chain(series.mean(scene.knee)).reduce(f64::max),
-        ..scene.reading(|window| series.mean(window))
+    let mean = |series: &MeasuredSeries<'_>| Reading {
+        fail: series.mean(context.fail.window).into_iter().chain(series.mean(context.onset)).reduce(f64::max),
+        ..context.reading(|window| series.mean(window))
     };
-    let backlog = worst(metric::QDISC_BACKLOG_PACKETS.name, &|series| scene.median(series));
+    let backlog = worst(metric::QDISC_BACKLOG_PACKETS.name, &|series| context.median(series));
     let drops = worst(metric::QDISC_DROPS.name, &mean);
     let held = worst(metric::QDISC_OVERLIMITS.name, &mean);
     let share = speed.map_or(0.0, |speed| sent.fail() / speed);
     let is_shaped = held.fail() > 0.0 || drops.fail() >= DROPS_MIN;
-    let packets = scene.host.metric(metric::NIC_TX_PACKETS.name).iter();
+    let packets = context.host.metric(metric::NIC_TX_PACKETS.name).iter();
     let packets = packets.filter(|series| series.label("interface") == interface).map(&mean).next();
     let waits = held.with(packets.unwrap_or_default(), |held, sent| held / sent.max(1.0));
     let is_queueing = backlog.fail() >= QUEUED_PACKETS_MIN
@@ -65,7 +65,7 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
             || " (its speed is not known)".into(),
             |speed| format!(" of {}", bit_rate(speed * 8.0)),
         );
-        return Seen::Fine(format!(
+        return CheckResult::RuledOut(format!(
             "Line {interface}: {} sent{of}, {:.0} packets queued, {:.0} dropped a second",
             bit_rate(sent.fail() * 8.0),
             backlog.fail(),
@@ -73,9 +73,9 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         ));
     }
     let crossed = speed
-        .and_then(|speed| scene.crossed(&[line], FULL_MIN * speed))
-        .or_else(|| scene.crossed(list(metric::QDISC_DROPS.name), DROPS_MIN))
-        .or_else(|| scene.crossed(list(metric::QDISC_BACKLOG_PACKETS.name), QUEUED_PACKETS_MIN));
+        .and_then(|speed| context.crossed(&[line], FULL_MIN * speed))
+        .or_else(|| context.crossed(list(metric::QDISC_DROPS.name), DROPS_MIN))
+        .or_else(|| context.crossed(list(metric::QDISC_BACKLOG_PACKETS.name), QUEUED_PACKETS_MIN));
     let rate = bit_rate(sent.fail() * 8.0);
     let title = match speed {
         Some(speed) if share >= FULL_MIN => {
@@ -85,9 +85,9 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
     };
     Candidate {
         used: used_up(share).max(if is_shaped && is_queueing { 1.0 } else { 0.0 }),
-        queue: [backlog.growth(0.5), drops.growth(0.1), waits.growth(0.1), scene.backlog()].into_iter().flatten().reduce(f64::max),
+        queue: [backlog.growth(0.5), drops.growth(0.1), waits.growth(0.1), context.backlog()].into_iter().flatten().reduce(f64::max),
         refuses: drops.begins() && drops.fail() >= DROPS_MIN,
-        demand: scene.demand_of(Resource::NicSent, interface).cloned(),
+        demand: context.demand_of(Resource::NicSent, interface).cloned(),
         crossed_at_s: crossed,
         series: vec![line.series.id],
         evidence: vec![
@@ -103,12 +103,12 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         eases: |demand, _| matches!(demand.resource, Resource::NicSent),
         ..Candidate::new(KEY, title, format!("interface {interface}"))
     }
-    .seen()
+    .suspect()
 }
 
 /// What the interface sends, for those who only need the number.
-pub(super) fn sent_text(scene: &Scene<'_>) -> String {
-    scene.top(&metric::NIC_TX_BYTES).map_or_else(String::new, |(line, sent)| {
+pub(super) fn sent_text(context: &Context<'_>) -> String {
+    context.top(&metric::NIC_TX_BYTES).map_or_else(String::new, |(line, sent)| {
         let share = line
             .limit()
             .map_or_else(String::new, |limit| format!(", {} of the line", percent(sent.fail() / limit)));

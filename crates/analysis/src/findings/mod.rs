@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throng_observation::host::SeriesId;
 
+use crate::context::Context;
 use crate::demand::{Demand, Prediction};
-use crate::scene::Scene;
 
 mod evidence;
 pub(crate) mod gate;
@@ -48,21 +48,21 @@ mod ports;
 pub(crate) use cpu_all::{BUSY_MIN, WAIT_MIN};
 pub use evidence::Evidence;
 
-/// What is free of a host for its server: low-priority work of others makes way (see `Scene::host_busy`).
+/// What is free of a host for its server: low-priority work of others makes way (see `Context::host_busy`).
 pub(crate) const HOST_BUSY: &str = "host.cpu.busy less others' host.cpu.nice, of all cores";
 
 /// What one finding sees.
-pub(crate) enum Seen {
+pub(crate) enum CheckResult {
     /// It may be the cause.
     Suspect(Box<Candidate>),
     /// It was looked at and is not the limit: in what state it was.
-    Fine(String),
+    RuledOut(String),
     /// It looks like the limit, and did so before anybody suffered: it explains nothing.
     Constant(String),
     /// The question does not arise here; another finding tells what there is to tell.
-    Moot,
+    NotApplicable,
     /// Nobody looked: which counters are missing.
-    Unseen(&'static str),
+    NotMonitored(&'static str),
 }
 
 /// A finding before it is weighed against the others.
@@ -112,8 +112,8 @@ impl Candidate {
         }
     }
 
-    pub(crate) fn seen(self) -> Seen {
-        Seen::Suspect(Box::new(self))
+    pub(crate) fn suspect(self) -> CheckResult {
+        CheckResult::Suspect(Box::new(self))
     }
 }
 
@@ -129,7 +129,7 @@ pub struct Finding {
     /// Which resource, of whom.
     pub resource: String,
     /// How it stands to the others.
-    pub standing: Standing,
+    pub role: FindingRole,
     /// What it is told by: at least three lines.
     pub evidence: Vec<Evidence>,
     /// Numbers of the series in `run.db` that the first line is about.
@@ -137,17 +137,17 @@ pub struct Finding {
     /// What to change.
     pub change: String,
     /// What the change would give; `null` where the demand model cannot tell.
-    pub predicts: Option<Prediction>,
+    pub prediction: Option<Prediction>,
 }
 
 /// How a finding stands to the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum FindingRole {
     /// It stopped the server.
     Cause,
     /// It says what the cause is busy with.
-    Explains,
+    Explanation,
     /// It follows from the cause.
     Symptom,
     /// It may have part in it.
@@ -167,7 +167,7 @@ pub(crate) const NEVER_CONNECTED: &str = never_connected::KEY;
 pub(crate) const OF_THE_CROWD: &[&str] = &[generator::KEY, never_connected::KEY, signalling::KEY];
 
 /// A finding's key and its question, in the order of docs/findings.md.
-pub(crate) type Rule = (&'static str, fn(&Scene<'_>) -> Seen);
+pub(crate) type Rule = (&'static str, fn(&Context<'_>) -> CheckResult);
 
 /// The finding that says nothing about the server.
 pub(crate) const GENERATOR: &str = generator::KEY;

@@ -7,24 +7,24 @@ use throng_observation::host::Unit;
 use throng_observation::run::ParticipantRow;
 use throng_observation::{Failure, FailureReason, Outcome, Phase};
 
-use super::{Candidate, Evidence, Seen};
-use crate::scene::{Reading, Scene};
+use super::{Candidate, CheckResult, Evidence};
+use crate::context::{Context, Reading};
 use crate::windows::was_nobody_connected;
 
 pub(super) const KEY: &str = "never_connected";
 
-pub(super) fn check(scene: &Scene<'_>) -> Seen {
-    if !was_nobody_connected(scene.run) {
-        return Seen::Moot;
+pub(super) fn check(context: &Context<'_>) -> CheckResult {
+    if !was_nobody_connected(context.run) {
+        return CheckResult::NotApplicable;
     }
     let began = |row: &&ParticipantRow| row.reached.contains_key(&Phase::Started) || row.failure().is_some();
-    let all: Vec<&ParticipantRow> = scene.run.participants.iter().filter(began).collect();
+    let all: Vec<&ParticipantRow> = context.run.participants.iter().filter(began).collect();
     let failures = by_reason(&all);
     // Before anybody came nobody was sent away.
     let since = |count: usize| Reading { base: Some(0.0), fail: Some(count as f64), ..Reading::default() };
     let failed: usize = failures.iter().map(|(_, list)| list.len()).sum();
     let Some((reason, most)) = failures.first() else {
-        return waited(scene, &all).seen();
+        return waited(context, &all).suspect();
     };
     let detail = most.first().map_or("", |failure| failure.detail.as_str());
     let told = if detail.is_empty() { what(reason).to_owned() } else { detail.to_owned() };
@@ -43,13 +43,13 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
     Candidate {
         evidence,
         change: change(reason).to_owned(),
-        ..candidate(scene, format!("Nobody could connect: {told} ({} of {}{alike})", most.len(), all.len()))
+        ..candidate(context, format!("Nobody could connect: {told} ({} of {}{alike})", most.len(), all.len()))
     }
-    .seen()
+    .suspect()
 }
 
 /// Nobody failed either: all were still waiting when the run ended.
-fn waited(scene: &Scene<'_>, all: &[&ParticipantRow]) -> Candidate {
+fn waited(context: &Context<'_>, all: &[&ParticipantRow]) -> Candidate {
     let furthest = all.iter().filter_map(|row| row.reached.keys().max()).max();
     let got_to = furthest.map_or("started", |phase| phase.key());
     let since = Reading { base: Some(0.0), fail: Some(all.len() as f64), ..Reading::default() };
@@ -60,15 +60,15 @@ fn waited(scene: &Scene<'_>, all: &[&ParticipantRow]) -> Candidate {
             since,
         )],
         change: "Look at what stands between: a firewall that drops silently, a wrong address, a server that accepts and does not answer".into(),
-        ..candidate(scene, format!("Nobody was connected when the run ended: {} waited, none got beyond {got_to}", all.len()))
+        ..candidate(context, format!("Nobody was connected when the run ended: {} waited, none got beyond {got_to}", all.len()))
     }
 }
 
-fn candidate(scene: &Scene<'_>, title: String) -> Candidate {
+fn candidate(context: &Context<'_>, title: String) -> Candidate {
     Candidate {
         used: 1.0,
         refuses: true,
-        crossed_at_s: scene.windows.first_bad_s.map(|second| second as f64),
+        crossed_at_s: context.windows.first_bad_s.map(|second| second as f64),
         ..Candidate::new(KEY, title, "the way to the server")
     }
 }
@@ -117,7 +117,7 @@ fn what(reason: &FailureReason) -> &'static str {
         FailureReason::Dtls => "DTLS did not complete",
         FailureReason::NoMedia | FailureReason::MediaLost => "no media came",
         FailureReason::NotAllowed => "the target is not allowed",
-        FailureReason::Generator | FailureReason::Defect | FailureReason::NotStarted => {
+        FailureReason::Generator | FailureReason::InternalError | FailureReason::NotStarted => {
             "the generator could not"
         }
     }

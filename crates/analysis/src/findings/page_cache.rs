@@ -3,9 +3,9 @@
 use throng_observation::host::Unit;
 use throng_observation::host::catalogue as metric;
 
-use super::{Candidate, Evidence, Seen};
+use super::{Candidate, CheckResult, Evidence};
+use crate::context::Context;
 use crate::demand::Resource;
-use crate::scene::Scene;
 
 pub(super) const KEY: &str = "page_cache";
 /// Pages a second that come back soon after they were thrown out: 4 MB/s of reading that memory would have spared.
@@ -15,30 +15,33 @@ const OWN_READ_BYTES_MIN: f64 = 64e3;
 /// The working set does not fit at all: 40 MB/s.
 const REFAULTS_FULL: f64 = 10_000.0;
 
-pub(super) fn check(scene: &Scene<'_>) -> Seen {
-    if !scene.is_seen(&metric::HOST_MEMORY_REFAULTS_FILE) {
-        return Seen::Unseen("how often the page cache has to read again");
+pub(super) fn check(context: &Context<'_>) -> CheckResult {
+    if !context.is_seen(&metric::HOST_MEMORY_REFAULTS_FILE) {
+        return CheckResult::NotMonitored("how often the page cache has to read again");
     }
-    let refaults = scene.sum(&metric::HOST_MEMORY_REFAULTS_FILE);
+    let refaults = context.sum(&metric::HOST_MEMORY_REFAULTS_FILE);
     if refaults.fail() < REFAULTS_MIN {
-        return Seen::Fine(format!("Page cache: {:.0} pages a second had to be read again", refaults.fail()));
+        return CheckResult::RuledOut(format!(
+            "Page cache: {:.0} pages a second had to be read again",
+            refaults.fail()
+        ));
     }
-    let own = scene.sum(&metric::PROCESS_READ_BYTES);
+    let own = context.sum(&metric::PROCESS_READ_BYTES);
     if own.fail.is_some_and(|own| own < OWN_READ_BYTES_MIN) {
-        return Seen::Fine(format!(
+        return CheckResult::RuledOut(format!(
             "Page cache: {:.0} pages a second had to be read again, but the server reads nothing from disks",
             refaults.fail()
         ));
     }
-    let crossed = scene.crossed_metric(&metric::HOST_MEMORY_REFAULTS_FILE, REFAULTS_MIN);
-    let available = scene.sum(&metric::HOST_MEMORY_AVAILABLE);
-    let read = scene.top(&metric::DISK_READ_BYTES).map(|(_, read)| read).unwrap_or_default();
+    let crossed = context.crossed_metric(&metric::HOST_MEMORY_REFAULTS_FILE, REFAULTS_MIN);
+    let available = context.sum(&metric::HOST_MEMORY_AVAILABLE);
+    let read = context.top(&metric::DISK_READ_BYTES).map(|(_, read)| read).unwrap_or_default();
     let share = (refaults.fail() / REFAULTS_MIN).ln() / (REFAULTS_FULL / REFAULTS_MIN).ln();
     Candidate {
         used: 0.5 + 0.5 * share.clamp(0.0, 1.0),
         queue: refaults.growth(10.0),
         crossed_at_s: crossed,
-        series: scene.ids(&metric::HOST_MEMORY_REFAULTS_FILE),
+        series: context.ids(&metric::HOST_MEMORY_REFAULTS_FILE),
         evidence: vec![
             Evidence::new("host.memory.refaults_file", Unit::PerSecond, refaults).crossed(crossed),
             Evidence::new("disk.read_bytes of the busiest disk", Unit::BytesPerSecond, read),
@@ -49,5 +52,5 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         eases: |demand, _| demand.resource == Resource::DiskRead,
         ..Candidate::new(KEY, "The page cache is too small for what is being served", "page cache")
     }
-    .seen()
+    .suspect()
 }

@@ -4,22 +4,22 @@ use throng_observation::host::Unit;
 use throng_observation::host::catalogue as metric;
 use throng_observation::units::percent;
 
-use super::{Candidate, Evidence, Seen};
+use super::{Candidate, CheckResult, Evidence};
+use crate::context::Context;
 use crate::demand::Resource;
-use crate::scene::Scene;
 
 pub(super) const KEY: &str = "local_ports";
 /// The kernel looks for a free port at random (net/ipv4/inet_hashtables.c); at nine tenths it looks long and often fails.
 const FULL_MIN: f64 = 0.90;
 
-pub(super) fn check(scene: &Scene<'_>) -> Seen {
-    let refused = scene.log_lines("no_ports");
-    let fullest = scene.fullest(&metric::TCP_EPHEMERAL_PORTS);
+pub(super) fn check(context: &Context<'_>) -> CheckResult {
+    let refused = context.log_lines("no_ports");
+    let fullest = context.fullest(&metric::TCP_EPHEMERAL_PORTS);
     let share = fullest.as_ref().map_or(0.0, |(_, reading, limit)| reading.fail() / limit);
     if share < FULL_MIN && !refused.begins() {
         return match fullest {
-            None => Seen::Unseen("local ports"),
-            Some((_, reading, limit)) => Seen::Fine(format!(
+            None => CheckResult::NotMonitored("local ports"),
+            Some((_, reading, limit)) => CheckResult::RuledOut(format!(
                 "Local ports: {:.0} of {limit:.0} toward one peer ({})",
                 reading.fail(),
                 percent(share)
@@ -28,15 +28,15 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
     }
     let (reading, limit) = fullest.map(|(_, reading, limit)| (reading, Some(limit))).unwrap_or_default();
     let crossed =
-        limit.and_then(|limit| scene.crossed_metric(&metric::TCP_EPHEMERAL_PORTS, FULL_MIN * limit));
-    let waiting = scene.sum(&metric::TCP_TIME_WAIT);
+        limit.and_then(|limit| context.crossed_metric(&metric::TCP_EPHEMERAL_PORTS, FULL_MIN * limit));
+    let waiting = context.sum(&metric::TCP_TIME_WAIT);
     Candidate {
         used: if share >= FULL_MIN { 1.0 } else { 0.6 },
-        queue: Some(scene.users.not_served.fail()),
+        queue: Some(context.users.not_served.fail()),
         refuses: refused.begins() || share >= 0.99,
-        demand: scene.demand_of(Resource::Ports, "").cloned(),
+        demand: context.demand_of(Resource::Ports, "").cloned(),
         crossed_at_s: crossed,
-        series: scene.ids(&metric::TCP_EPHEMERAL_PORTS),
+        series: context.ids(&metric::TCP_EPHEMERAL_PORTS),
         evidence: vec![
             Evidence::new("tcp.ephemeral_ports toward one peer, the most", Unit::Count, reading).limit(limit).crossed(crossed).decides(),
             Evidence::new("log lines \"cannot assign requested address\"", Unit::PerSecond, refused).decides(),
@@ -46,5 +46,5 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         eases: |demand, _| demand.resource == Resource::Ports,
         ..Candidate::new(KEY, "No local port is left for connections to one peer", "local ports")
     }
-    .seen()
+    .suspect()
 }

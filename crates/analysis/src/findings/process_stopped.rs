@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 use throng_observation::Goal;
 use throng_observation::host::Unit;
 use throng_observation::host::catalogue as metric;
-use throng_observation::host::measured::{Measured, Window};
+use throng_observation::host::measured::{MeasuredSeries, Window};
 
-use super::{Candidate, Evidence, Seen};
-use crate::scene::{Scene, seconds};
-use crate::windows::fares;
+use super::{Candidate, CheckResult, Evidence};
+use crate::context::{Context, seconds};
+use crate::windows::quality_by_second;
 
 pub(super) const KEY: &str = "process_stopped";
 /// A second of which so much was spent stopped is one in which the process did not run.
@@ -20,16 +20,16 @@ const FELT_S: i64 = 5;
 /// Of the bad seconds, so many have to lie beside a stop for it to be why they were bad.
 const EXPLAINED_MIN: f64 = 0.5;
 
-pub(super) fn check(scene: &Scene<'_>) -> Seen {
-    let list = scene.host.metric(metric::PROCESS_STOPPED.name);
+pub(super) fn check(context: &Context<'_>) -> CheckResult {
+    let list = context.host.metric(metric::PROCESS_STOPPED.name);
     if list.is_empty() {
-        return Seen::Unseen("whether the server's processes were stopped");
+        return CheckResult::NotMonitored("whether the server's processes were stopped");
     }
     let span = Window {
-        from_us: scene.knee.from_us.min(scene.fail.window.from_us),
-        until_us: scene.knee.until_us.max(scene.fail.window.until_us),
+        from_us: context.onset.from_us.min(context.fail.window.from_us),
+        until_us: context.onset.until_us.max(context.fail.window.until_us),
     };
-    let stops = |series: &Measured<'_>| -> BTreeSet<i64> {
+    let stops = |series: &MeasuredSeries<'_>| -> BTreeSet<i64> {
         let first = span.from_us.div_euclid(1_000_000);
         let values = series.on(seconds(span)).into_iter().zip(first..);
         values
@@ -39,12 +39,12 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
     };
     let stopped = list.iter().map(|series| (series, stops(series))).max_by_key(|(_, stops)| stops.len());
     let Some((series, stops)) = stopped.filter(|(_, stops)| !stops.is_empty()) else {
-        return Seen::Fine("No watched process was stopped".into());
+        return CheckResult::RuledOut("No watched process was stopped".into());
     };
     let process = format!("{} (PID {})", series.label("process"), series.label("pid"));
-    let share = explained(scene, span, &stops);
+    let share = explained(context, span, &stops);
     if share < EXPLAINED_MIN {
-        return Seen::Fine(format!(
+        return CheckResult::RuledOut(format!(
             "{process} was stopped for {} s, and most seconds were bad without that",
             stops.len()
         ));
@@ -60,11 +60,11 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
             Evidence::new(
                 format!("process.stopped of {process}, share of the time"),
                 Unit::Ratio,
-                scene.rate(&metric::PROCESS_STOPPED),
+                context.rate(&metric::PROCESS_STOPPED),
             )
             .limit(Some(1.0))
             .crossed(at_s),
-            Evidence::new("process.cpu", Unit::Ratio, scene.sum(&metric::PROCESS_CPU)),
+            Evidence::new("process.cpu", Unit::Ratio, context.sum(&metric::PROCESS_CPU)),
         ],
         change: format!(
             "See who stopped it around second {at:.0}: a debugger, kill -STOP, job control of a shell, a snapshot or backup that \
@@ -76,16 +76,16 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
             "server process",
         )
     }
-    .seen()
+    .suspect()
 }
 
 /// The share of the bad seconds of `span` that lie in a stop or just after one.
-fn explained(scene: &Scene<'_>, span: Window, stops: &BTreeSet<i64>) -> f64 {
+fn explained(context: &Context<'_>, span: Window, stops: &BTreeSet<i64>) -> f64 {
     let (from, until) = (span.from_us.div_euclid(1_000_000), span.until_us.div_euclid(1_000_000));
-    let fares = fares(scene.run);
-    let bad: Vec<i64> = fares
+    let quality_by_second = quality_by_second(context.run);
+    let bad: Vec<i64> = quality_by_second
         .range(from..until.max(from))
-        .filter(|(_, fare)| fare.bad_ratio() > Goal::Acceptable.bad_ratio_max())
+        .filter(|(_, quality)| quality.bad_ratio() > Goal::Acceptable.bad_ratio_max())
         .map(|(second, _)| *second)
         .collect();
     // Both clocks count whole seconds, and a process is read once in one.

@@ -4,8 +4,8 @@ use throng_observation::host::Unit;
 use throng_observation::host::catalogue as metric;
 use throng_observation::units::percent;
 
-use super::{Candidate, Evidence, Seen, cpu_all, cpu_quota};
-use crate::scene::Scene;
+use super::{Candidate, CheckResult, Evidence, cpu_all, cpu_quota};
+use crate::context::Context;
 
 pub(super) const KEY: &str = "run_queue";
 /// A tenth of the time ready and not running: a frame of 33 ms is then 3 ms late, every one.
@@ -15,25 +15,25 @@ const WAIT_FULL: f64 = 0.25;
 /// So much idle elsewhere that the wait is not for want of CPUs.
 const IDLE_MIN: f64 = 0.15;
 
-pub(super) fn check(scene: &Scene<'_>) -> Seen {
-    let is_seen = scene.is_seen(&metric::THREAD_RUN_QUEUE_WAIT);
-    let Some(busy) = scene.host_busy_with_all().filter(|_| is_seen) else {
-        return Seen::Unseen("how long threads wait for a CPU");
+pub(super) fn check(context: &Context<'_>) -> CheckResult {
+    let is_seen = context.is_seen(&metric::THREAD_RUN_QUEUE_WAIT);
+    let Some(busy) = context.host_busy_with_all().filter(|_| is_seen) else {
+        return CheckResult::NotMonitored("how long threads wait for a CPU");
     };
     // Nobody does who does not run.
-    let Some((thread, wait)) = scene.longest_wait() else { return Seen::Moot };
-    let is_elsewhere = cpu_all::is_full(scene)
+    let Some((thread, wait)) = context.longest_wait() else { return CheckResult::NotApplicable };
+    let is_elsewhere = cpu_all::is_full(context)
         || busy.fail() > 1.0 - IDLE_MIN
-        || scene.throttled().fail() >= cpu_quota::THROTTLED_MIN;
+        || context.throttled().fail() >= cpu_quota::THROTTLED_MIN;
     if wait.fail() < WAIT_MIN || is_elsewhere {
-        return Seen::Fine(format!(
+        return CheckResult::RuledOut(format!(
             "Waiting for a CPU: {} at most ({})",
             percent(wait.fail()),
             thread.label()
         ));
     }
-    let own = scene.waits_of(thread);
-    let crossed = scene.crossed(&own, WAIT_MIN);
+    let own = context.waits_of(thread);
+    let crossed = context.crossed(&own, WAIT_MIN);
     Candidate {
         used: (wait.fail() / WAIT_FULL).clamp(0.0, 1.0),
         queue: wait.growth(0.02),
@@ -51,5 +51,5 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
             "CPU affinity or priority",
         )
     }
-    .seen()
+    .suspect()
 }

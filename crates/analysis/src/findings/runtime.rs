@@ -7,9 +7,9 @@ use throng_observation::pack::Runtime;
 
 use super::score::used_up;
 use super::serialised::{ONE_CORE, TAKING_PART};
-use super::{Candidate, Evidence, HOST_BUSY, Seen, cpu_all, cpu_quota};
+use super::{Candidate, CheckResult, Evidence, HOST_BUSY, cpu_all, cpu_quota};
+use crate::context::{Context, Pool, Reading};
 use crate::demand::{Demand, Resource};
-use crate::scene::{Pool, Reading, Scene};
 
 pub(super) const KEY: &str = "runtime_parallelism";
 /// Of the cores that the runtime works on at once: the rest goes to handing work from thread to thread, and what a thread does
@@ -29,20 +29,20 @@ pub(super) struct Bound<'a, 'b> {
 }
 
 /// The busiest threads of which none has work of its own.
-pub(super) fn bound<'a, 'b>(scene: &'b Scene<'a>) -> Option<Bound<'a, 'b>> {
+pub(super) fn bound<'a, 'b>(context: &'b Context<'a>) -> Option<Bound<'a, 'b>> {
     let set_to = |pool: &Pool<'a, 'b>| {
         let first = pool.threads.first()?;
-        scene.knowledge.parallelism(first.process, scene.knowledge.runtime(first.process, first.name)?)
+        context.knowledge.parallelism(first.process, context.knowledge.runtime(first.process, first.name)?)
     };
-    let pools = Pool::all(scene).into_iter().filter(|pool| set_to(pool).is_some() || pool.wanders(scene));
-    let pool = pools.max_by(|a, b| a.used(scene).total_cmp(&b.used(scene)))?;
+    let pools = Pool::all(context).into_iter().filter(|pool| set_to(pool).is_some() || pool.wanders(context));
+    let pool = pools.max_by(|a, b| a.used(context).total_cmp(&b.used(context)))?;
     let first = pool.threads.first()?;
     Some(Bound {
         process: first.process,
         group: first.group.clone(),
-        runtime: scene.knowledge.runtime(first.process, first.name),
+        runtime: context.knowledge.runtime(first.process, first.name),
         set_to: set_to(&pool),
-        cores: pool.cores(scene),
+        cores: pool.cores(context),
         pool,
     })
 }
@@ -93,8 +93,8 @@ fn variable(runtime: Runtime) -> &'static str {
 }
 
 /// Whether the runtime of a process is set to no more than one thread at once: then nobody takes turns at a lock.
-pub(super) fn is_bound(scene: &Scene<'_>, process: &str) -> bool {
-    bound(scene).is_some_and(|bound| bound.process == process && bound.set_to == Some(1))
+pub(super) fn is_bound(context: &Context<'_>, process: &str) -> bool {
+    bound(context).is_some_and(|bound| bound.process == process && bound.set_to == Some(1))
 }
 
 /// The model of a process, ended at so many cores.
@@ -109,31 +109,31 @@ pub(super) fn ended_at(demand: &Demand, cores: f64) -> Option<Demand> {
     })
 }
 
-pub(super) fn check(scene: &Scene<'_>) -> Seen {
-    if !scene.is_seen(&metric::THREAD_CPU) {
-        return Seen::Unseen("the server's threads");
+pub(super) fn check(context: &Context<'_>) -> CheckResult {
+    if !context.is_seen(&metric::THREAD_CPU) {
+        return CheckResult::NotMonitored("the server's threads");
     }
-    let is_elsewhere = cpu_all::is_full(scene) || scene.throttled().fail() >= cpu_quota::THROTTLED_MIN;
-    let Some(bound) = bound(scene).filter(|_| !is_elsewhere) else { return Seen::Moot };
+    let is_elsewhere = cpu_all::is_full(context) || context.throttled().fail() >= cpu_quota::THROTTLED_MIN;
+    let Some(bound) = bound(context).filter(|_| !is_elsewhere) else { return CheckResult::NotApplicable };
     let (count, group, process) = (bound.pool.threads.len(), &bound.group, bound.process);
-    let is_host = scene.cpus().is_some_and(|cpus| bound.at() >= cpus);
+    let is_host = context.cpus().is_some_and(|cpus| bound.at() >= cpus);
     if !bound.is_full() || is_host {
         let cores = bound.cores.fail();
-        return Seen::Fine(format!(
+        return CheckResult::RuledOut(format!(
             "The {count} threads {group} of {process} share their work and use {cores:.1} cores"
         ));
     }
     // Several at work in each second, and one core's worth in all: they take turns, which another finding tells.
-    let takes_turns = scene.busiest_of_each_second(&bound.pool.threads) <= *TAKING_PART.end();
+    let takes_turns = context.busiest_of_each_second(&bound.pool.threads) <= *TAKING_PART.end();
     if bound.set_to.is_none() && takes_turns {
-        return Seen::Moot;
+        return CheckResult::NotApplicable;
     }
     let threads: Vec<_> = bound.pool.threads.iter().map(|thread| thread.measured).collect();
-    let crossed = scene.crossed(&threads, FULL_MIN * bound.at());
-    let of_process = scene.demand_of(Resource::ProcessCpu, process);
+    let crossed = context.crossed(&threads, FULL_MIN * bound.at());
+    let of_process = context.demand_of(Resource::ProcessCpu, process);
     Candidate {
         used: used_up((bound.cores.fail() / bound.at()).max(0.95)),
-        queue: scene.backlog(),
+        queue: context.backlog(),
         demand: of_process.and_then(|demand| ended_at(demand, bound.at())),
         crossed_at_s: crossed,
         series: threads.iter().map(|thread| thread.series.id).collect(),
@@ -145,16 +145,16 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
             )
             .limit(Some(bound.at()))
             .crossed(crossed),
-            Evidence::new(HOST_BUSY, Unit::Ratio, scene.host_busy().unwrap_or_default()).limit(Some(1.0)),
+            Evidence::new(HOST_BUSY, Unit::Ratio, context.host_busy().unwrap_or_default()).limit(Some(1.0)),
             Evidence::new(
                 "thread.run_queue_wait of them, the longest",
                 Unit::Ratio,
-                scene.longest_wait().map_or_else(Reading::default, |(_, wait)| wait),
+                context.longest_wait().map_or_else(Reading::default, |(_, wait)| wait),
             ),
         ],
         change: bound.change(),
         eases: |demand, _| matches!(demand.resource, Resource::Thread | Resource::ThreadGroup),
         ..Candidate::new(KEY, bound.title(), format!("threads of {process}"))
     }
-    .seen()
+    .suspect()
 }

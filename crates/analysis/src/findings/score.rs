@@ -5,7 +5,7 @@
 //! suffer? A question that cannot be answered takes its weight out, so that a run without a model can still be
 //! explained; but nothing is named because it merely rose together with the crowd: everything does.
 
-use crate::scene::Scene;
+use crate::context::Context;
 
 use super::Candidate;
 
@@ -43,15 +43,15 @@ pub(crate) fn used_up(share: f64) -> f64 {
 }
 
 /// The score of a candidate.
-pub(crate) fn score(candidate: &Candidate, scene: &Scene<'_>) -> f64 {
+pub(crate) fn score(candidate: &Candidate, context: &Context<'_>) -> f64 {
     let refuses = if candidate.refuses { 1.0 } else { 0.0 };
     let used = candidate.used.max(refuses);
     let queue = candidate.queue.or(candidate.refuses.then_some(1.0)).map(|queue| queue.max(refuses));
     let answers = [
         (WEIGHT_USED, Some(used)),
         (WEIGHT_QUEUE, queue),
-        (WEIGHT_PREDICTED, predicted(candidate, scene)),
-        (WEIGHT_TIME, in_time(candidate.crossed_at_s, scene)),
+        (WEIGHT_PREDICTED, predicted(candidate, context)),
+        (WEIGHT_TIME, in_time(candidate.crossed_at_s, context)),
     ];
     let known: f64 = answers.iter().filter(|(_, answer)| answer.is_some()).map(|(weight, _)| weight).sum();
     let sum: f64 = answers.iter().filter_map(|(weight, answer)| Some(weight * (*answer)?)).sum();
@@ -66,20 +66,20 @@ pub(crate) fn score(candidate: &Candidate, scene: &Scene<'_>) -> f64 {
 }
 
 /// Whether the model met the resource's end where the crowd's limit is.
-fn predicted(candidate: &Candidate, scene: &Scene<'_>) -> Option<f64> {
-    let knee = scene.windows.users_at_knee()?;
+fn predicted(candidate: &Candidate, context: &Context<'_>) -> Option<f64> {
+    let limit = context.windows.users_at_limit()?;
     let demand = candidate.demand.as_ref()?;
     let users = demand.users.filter(|users| *users > 0.0)?;
     // A wide interval forgives more, but no more than a factor of e to the half.
     let own = demand.users_high.map_or(0.0, |high| (high / users).ln());
     let width = PREDICTION_WIDTH.max(own.min(0.5));
-    Some((-((users / knee).ln() / width).powi(2)).exp())
+    Some((-((users / limit).ln() / width).powi(2)).exp())
 }
 
 /// Whether it crossed when users began to suffer: shortly before is cause, well before is a resource that had been near
 /// its limit, afterwards is a consequence. Both clocks count whole seconds.
-fn in_time(crossed_at_s: Option<f64>, scene: &Scene<'_>) -> Option<f64> {
-    let bad = scene.windows.first_bad_s? as f64;
+fn in_time(crossed_at_s: Option<f64>, context: &Context<'_>) -> Option<f64> {
+    let bad = context.windows.first_bad_s? as f64;
     Some(match crossed_at_s {
         None => 0.0,
         Some(at) if at > bad + 5.0 => 0.0,

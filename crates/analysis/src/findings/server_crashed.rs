@@ -3,31 +3,31 @@
 use throng_observation::RunTime;
 use throng_observation::host::{HostEvent, HostEventKind, Unit};
 
-use super::{Candidate, Evidence, Seen};
-use crate::scene::{Reading, Scene};
+use super::{Candidate, CheckResult, Evidence};
+use crate::context::{Context, Reading};
 
 pub(super) const KEY: &str = "server_crashed";
 /// A process that ended is seen within a second or two; users miss it a little later.
 const SLACK_US: i64 = 3_000_000;
 
-pub(super) fn check(scene: &Scene<'_>) -> Seen {
+pub(super) fn check(context: &Context<'_>) -> CheckResult {
     // At the end of a run everything ends.
-    let end_us = scene.run.ended_at.map_or(i64::MAX, |end| end.0.saturating_sub(500_000));
-    let ended: Vec<&HostEvent> = scene
+    let end_us = context.run.ended_at.map_or(i64::MAX, |end| end.0.saturating_sub(500_000));
+    let ended: Vec<&HostEvent> = context
         .host
-        .said(HostEventKind::ProcessEnded)
+        .events_of(HostEventKind::ProcessEnded)
         .filter(|event| event.at.0 < end_us)
         .filter(|event| {
-            scene.is_near_failure(event.at)
-                || scene.is_near_failure(RunTime(event.at.0.saturating_sub(SLACK_US)))
+            context.is_near_failure(event.at)
+                || context.is_near_failure(RunTime(event.at.0.saturating_sub(SLACK_US)))
         })
         .collect();
     let (Some(first), Some(told)) = (ended.first(), ended.iter().max_by_key(|event| event.detail.len()))
     else {
-        if !scene.host.said(HostEventKind::ProcessFound).any(|_| true) {
-            return Seen::Unseen("the server's processes");
+        if !context.host.events_of(HostEventKind::ProcessFound).any(|_| true) {
+            return CheckResult::NotMonitored("the server's processes");
         }
-        return Seen::Fine("No watched process ended".into());
+        return CheckResult::RuledOut("No watched process ended".into());
     };
     let at_s = first.at.as_secs_f64();
     let once =
@@ -45,5 +45,5 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         ),
         ..Candidate::new(KEY, format!("The server ended under the load: {}", told.detail), "server process")
     }
-    .seen()
+    .suspect()
 }

@@ -8,9 +8,9 @@ use throng_observation::host::measured::Window;
 use throng_observation::units::duration_ms;
 use throng_observation::{Phase, RunTime};
 
-use super::{Candidate, Evidence, Seen};
-use crate::scene::{Reading, Scene, at_share};
-use crate::windows::Stretch;
+use super::{Candidate, CheckResult, Evidence};
+use crate::context::{Context, Reading, at_share};
+use crate::windows::LoadWindow;
 
 pub(super) const KEY: &str = "signalling_serialised";
 /// Fewer joins, or fewer that waited at once, show no law.
@@ -45,9 +45,9 @@ struct Law {
     explained: f64,
 }
 
-pub(super) fn check(scene: &Scene<'_>) -> Seen {
-    let joins = joins(scene);
-    let near: Vec<Join> = joins.iter().filter(|join| scene.is_near_failure(join.began)).copied().collect();
+pub(super) fn check(context: &Context<'_>) -> CheckResult {
+    let joins = joins(context);
+    let near: Vec<Join> = joins.iter().filter(|join| context.is_near_failure(join.began)).copied().collect();
     let most = near.iter().map(|join| join.before).max().unwrap_or(0);
     let shown = shown_by(&near, &joins);
     let law = law(shown).filter(|_| shown.len() >= JOINS_MIN && most >= WAITING_MIN);
@@ -56,23 +56,23 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         law.filter(|law| law.explained >= EXPLAINED_MIN && law.each_ms * most as f64 >= WAIT_MS_MIN)
     else {
         return match p95 {
-            Some(p95) => Seen::Fine(format!(
+            Some(p95) => CheckResult::RuledOut(format!(
                 "Signalling: joins are answered within {}, whoever else waits",
                 duration_ms(p95)
             )),
-            None => Seen::Moot,
+            None => CheckResult::NotApplicable,
         };
     };
     let took = |within: &dyn Fn(RunTime) -> bool| {
         at_share(joins.iter().filter(|join| within(join.began)).map(|join| join.took_ms).collect(), 0.95)
     };
-    let in_stretch = |stretch: Option<Stretch>| {
-        let window = joining(scene, stretch?);
+    let in_stretch = |stretch: Option<LoadWindow>| {
+        let window = joining(context, stretch?);
         took(&|at| (window.from_us..window.until_us).contains(&at.0))
     };
     let alone =
         at_share(joins.iter().filter(|join| join.before == 0).map(|join| join.took_ms).collect(), 0.5);
-    let times = Reading { base: alone, pass: in_stretch(scene.windows.pass), fail: p95, most: None };
+    let times = Reading { base: alone, pass: in_stretch(context.windows.pass), fail: p95, most: None };
     let waiting = Reading { base: Some(0.0), fail: Some(most as f64), ..Reading::default() };
     let at_once = (law.alone_ms / law.each_ms).round().max(1.0);
     let how = if at_once < 2.0 {
@@ -83,7 +83,7 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
     Candidate {
         used: (law.each_ms * most as f64 / WAIT_MS_FULL).clamp(0.0, 1.0),
         queue: times.growth(50.0),
-        crossed_at_s: scene.windows.first_bad_s.map(|second| second as f64),
+        crossed_at_s: context.windows.first_bad_s.map(|second| second as f64),
         evidence: vec![
             Evidence::new("time until offer and answer are exchanged, p95 (floor: who met nobody waiting)", Unit::Milliseconds, times)
                 .decides(),
@@ -93,17 +93,17 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
                 Unit::Ratio,
                 Reading { fail: Some(law.explained), ..Reading::default() },
             ),
-            Evidence::new("process.cpu of the server, of all cores", Unit::Ratio, scene.own_share()).limit(Some(1.0)),
+            Evidence::new("process.cpu of the server, of all cores", Unit::Ratio, context.own_share()).limit(Some(1.0)),
         ],
         change: format!(
             "What the server does for a join while it holds up the next ({}): a lock, a call to another service, a single thread for signalling; until then, let users come more slowly than {:.1} a second",
             duration_ms(law.each_ms),
             1e3 / law.each_ms
         ),
-        at_most: if scene.users.not_served.fail() >= NOT_SERVED_MIN { 100.0 } else { super::score::CAP_COMPANY },
+        at_most: if context.users.not_served.fail() >= NOT_SERVED_MIN { 100.0 } else { super::score::CAP_COMPANY },
         ..Candidate::new(KEY, format!("Signalling is serialised: joins are answered {how}"), "signalling of the server")
     }
-    .seen()
+    .suspect()
 }
 
 /// The joins that the law is read off: those near the failure; where a search adds too few at a time, those of the whole run.
@@ -112,8 +112,8 @@ fn shown_by<'a>(near: &'a [Join], all: &'a [Join]) -> &'a [Join] {
 }
 
 /// The seconds in which a load's users came: those of its hold before it was settled.
-fn joining(scene: &Scene<'_>, stretch: Stretch) -> Window {
-    let of_it = scene
+fn joining(context: &Context<'_>, stretch: LoadWindow) -> Window {
+    let of_it = context
         .run
         .holds
         .iter()
@@ -122,13 +122,13 @@ fn joining(scene: &Scene<'_>, stretch: Stretch) -> Window {
 }
 
 /// All joins that were answered, with how many were waiting when each began.
-fn joins(scene: &Scene<'_>) -> Vec<Join> {
-    let answered = scene.run.participants.iter().filter_map(|row| {
+fn joins(context: &Context<'_>) -> Vec<Join> {
+    let answered = context.run.participants.iter().filter_map(|row| {
         let (began, ended) = (row.reached.get(&Phase::Started)?, row.reached.get(&Phase::Negotiated)?);
         Some((began.0, ended.0))
     });
     // Who failed waited as well, until he did.
-    let failed = scene.run.participants.iter().filter(|row| !row.reached.contains_key(&Phase::Negotiated));
+    let failed = context.run.participants.iter().filter(|row| !row.reached.contains_key(&Phase::Negotiated));
     let failed = failed.filter_map(|row| Some((row.reached.get(&Phase::Started)?.0, row.ended_at?.0)));
     let answered: Vec<(i64, i64)> = answered.collect();
     let (mut begins, mut ends): (Vec<i64>, Vec<i64>) = answered.iter().copied().chain(failed).unzip();

@@ -5,25 +5,25 @@ use throng_observation::host::catalogue as metric;
 use throng_observation::units::percent;
 
 use super::score::used_up;
-use super::{Candidate, Evidence, Seen};
+use super::{Candidate, CheckResult, Evidence};
+use crate::context::Context;
 use crate::demand::Resource;
-use crate::scene::Scene;
 
 pub(super) const KEY: &str = "softirq";
 /// A CPU that serves interrupts four fifths of its time leaves too little for ksoftirqd's share of a burst.
 const SOFTIRQ_MIN: f64 = 0.80;
 
-pub(super) fn check(scene: &Scene<'_>) -> Seen {
-    let core = scene.top_grown(&metric::CORE_SOFTIRQ);
-    let dropped = scene.rate(&metric::SOFTNET_DROPPED);
-    let squeezed = scene.rate(&metric::SOFTNET_TIME_SQUEEZE);
+pub(super) fn check(context: &Context<'_>) -> CheckResult {
+    let core = context.top_grown(&metric::CORE_SOFTIRQ);
+    let dropped = context.rate(&metric::SOFTNET_DROPPED);
+    let squeezed = context.rate(&metric::SOFTNET_TIME_SQUEEZE);
     let Some((series, share)) = core else {
-        return Seen::Unseen("soft interrupts of each CPU");
+        return CheckResult::NotMonitored("soft interrupts of each CPU");
     };
     let refuses = dropped.begins() && dropped.fail() >= 1.0;
     let is_full = share.fail() >= super::score::USED_FROM;
     if !is_full && !refuses {
-        return Seen::Fine(format!(
+        return CheckResult::RuledOut(format!(
             "Soft interrupts: {} of the busiest CPU, {:.0} packets dropped a second",
             percent(share.fail()),
             dropped.fail()
@@ -31,13 +31,13 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
     }
     let cpu = series.label("cpu");
     let crossed =
-        scene.crossed(&[series], SOFTIRQ_MIN).or(scene.crossed_metric(&metric::SOFTNET_DROPPED, 1.0));
+        context.crossed(&[series], SOFTIRQ_MIN).or(context.crossed_metric(&metric::SOFTNET_DROPPED, 1.0));
     Candidate {
         // At 0.8 it is as full as a thread at 0.95: the rest belongs to whoever else runs there.
         used: used_up(share.fail() / SOFTIRQ_MIN * 0.95),
-        queue: squeezed.growth(1.0).into_iter().chain(scene.backlog()).reduce(f64::max),
+        queue: squeezed.growth(1.0).into_iter().chain(context.backlog()).reduce(f64::max),
         refuses,
-        demand: scene.demand_of(Resource::SoftirqCore, cpu).cloned(),
+        demand: context.demand_of(Resource::SoftirqCore, cpu).cloned(),
         crossed_at_s: crossed,
         series: vec![series.series.id],
         evidence: vec![
@@ -49,5 +49,5 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         eases: |demand, _| demand.resource == Resource::SoftirqCore,
         ..Candidate::new(KEY, format!("CPU {cpu} takes the packets of all and has no time for more"), format!("soft interrupts of CPU {cpu}"))
     }
-    .seen()
+    .suspect()
 }

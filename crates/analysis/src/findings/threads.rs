@@ -6,9 +6,9 @@ use throng_observation::host::catalogue as metric;
 use throng_observation::units::percent;
 
 use super::score::used_up;
-use super::{Candidate, Evidence, HOST_BUSY, Seen, cpu_all, cpu_quota, runtime};
+use super::{Candidate, CheckResult, Evidence, HOST_BUSY, cpu_all, cpu_quota, runtime};
+use crate::context::{Context, Pool, Reading, Thread};
 use crate::demand::Resource;
-use crate::scene::{Pool, Reading, Scene, Thread};
 
 pub(super) mod full;
 pub(super) mod single;
@@ -42,30 +42,30 @@ struct Hot<'a, 'b> {
 }
 
 /// The full thread, or why there is none.
-fn hot<'a, 'b>(scene: &'b Scene<'a>) -> Result<Hot<'a, 'b>, Seen> {
-    if !scene.is_seen(&metric::THREAD_CPU) {
-        return Err(Seen::Unseen("the server's threads"));
+fn hot<'a, 'b>(context: &'b Context<'a>) -> Result<Hot<'a, 'b>, CheckResult> {
+    if !context.is_seen(&metric::THREAD_CPU) {
+        return Err(CheckResult::NotMonitored("the server's threads"));
     }
-    let mut full = scene.threads.iter().filter(|thread| thread.is_full() && !thread.is_always_busy());
-    let Some(thread) = full.find(|thread| !is_any_of_its_pool(scene, thread)) else {
-        return Err(none_is_full(scene));
+    let mut full = context.threads.iter().filter(|thread| thread.is_full() && !thread.is_always_busy());
+    let Some(thread) = full.find(|thread| !is_any_of_its_pool(context, thread)) else {
+        return Err(none_is_full(context));
     };
     let used = thread.cpu.fail();
-    if scene.throttled().fail() >= cpu_quota::THROTTLED_MIN {
-        return Err(Seen::Moot);
+    if context.throttled().fail() >= cpu_quota::THROTTLED_MIN {
+        return Err(CheckResult::NotApplicable);
     }
-    if cpu_all::is_full(scene) {
-        return Err(Seen::Moot);
+    if cpu_all::is_full(context) {
+        return Err(CheckResult::NotApplicable);
     }
-    let pool = Pool::of(scene, thread).threads;
+    let pool = Pool::of(context, thread).threads;
     let mean = pool.iter().map(|thread| thread.cpu.fail()).sum::<f64>() / pool.len().max(1) as f64;
     let of_process: f64 =
-        scene.threads.iter().filter(|other| other.pid == thread.pid).map(|other| other.cpu.fail()).sum();
-    let has_setting = scene
+        context.threads.iter().filter(|other| other.pid == thread.pid).map(|other| other.cpu.fail()).sum();
+    let has_setting = context
         .knowledge
         .thread(thread.process, thread.name)
         .is_some_and(|known| known.setting.as_ref().is_some_and(|setting| setting.unit == "thread"));
-    let is_of_runtime = scene.knowledge.runtime(thread.process, thread.name).is_some();
+    let is_of_runtime = context.knowledge.runtime(thread.process, thread.name).is_some();
     // Of a runtime that puts any task on any thread, one that keeps its thread has work that cannot be shared.
     let shape = if pool.len() > 1 && mean < EVEN_MIN && !is_of_runtime {
         Shape::Uneven
@@ -78,15 +78,15 @@ fn hot<'a, 'b>(scene: &'b Scene<'a>) -> Result<Hot<'a, 'b>, Seen> {
 }
 
 /// Whether a thread is any of those that share its work, so that what they do together has to be looked at.
-fn is_any_of_its_pool(scene: &Scene<'_>, thread: &Thread<'_>) -> bool {
-    Pool::of(scene, thread).wanders(scene) || runtime::is_bound(scene, thread.process)
+fn is_any_of_its_pool(context: &Context<'_>, thread: &Thread<'_>) -> bool {
+    Pool::of(context, thread).wanders(context) || runtime::is_bound(context, thread.process)
 }
 
 /// No thread whose work grew is full; one that is always busy looks as if it were.
-fn none_is_full(scene: &Scene<'_>) -> Seen {
-    let always = scene.threads.iter().find(|thread| thread.is_always_busy());
+fn none_is_full(context: &Context<'_>) -> CheckResult {
+    let always = context.threads.iter().find(|thread| thread.is_always_busy());
     if let Some(thread) = always.filter(|thread| thread.is_full()) {
-        return Seen::Constant(format!(
+        return CheckResult::Constant(format!(
             "Thread {} is busy at every load alike ({} before, {} under the load that failed): what does not change with the load explains nothing",
             thread.label(),
             percent(thread.cpu.before().unwrap_or(0.0)),
@@ -94,8 +94,8 @@ fn none_is_full(scene: &Scene<'_>) -> Seen {
         ));
     }
     // A full one that is any of its pool is told with its pool.
-    scene.hottest().filter(|thread| !thread.is_full()).map_or(Seen::Moot, |thread| {
-        Seen::Fine(format!(
+    context.hottest().filter(|thread| !thread.is_full()).map_or(CheckResult::NotApplicable, |thread| {
+        CheckResult::RuledOut(format!(
             "The busiest thread, {}, used {} of its core",
             thread.label(),
             percent(thread.cpu.fail())
@@ -105,7 +105,7 @@ fn none_is_full(scene: &Scene<'_>) -> Seen {
 
 /// What all three say alike.
 fn candidate(
-    scene: &Scene<'_>,
+    context: &Context<'_>,
     hot: &Hot<'_, '_>,
     key: &'static str,
     title: String,
@@ -113,9 +113,9 @@ fn candidate(
 ) -> Candidate {
     let (thread, used) = (hot.thread, hot.thread.cpu.fail());
     let own = [thread.measured];
-    let crossed = scene.crossed(&own, FULL_MIN);
-    let busy = scene.host_busy().unwrap_or_default();
-    let users = &scene.users;
+    let crossed = context.crossed(&own, FULL_MIN);
+    let busy = context.host_busy().unwrap_or_default();
+    let users = &context.users;
     let mut evidence = vec![
         Evidence::new(format!("thread.cpu of {}", thread.label()), Unit::Ratio, thread.cpu)
             .limit(Some(1.0))
@@ -152,8 +152,8 @@ fn candidate(
     let share = if thread.steady >= STEADY_MIN { used.max(FULL_MIN) } else { used };
     Candidate {
         used: used_up(share),
-        queue: scene.backlog(),
-        demand: scene.demand_of(Resource::Thread, &thread.label()).cloned(),
+        queue: context.backlog(),
+        demand: context.demand_of(Resource::Thread, &thread.label()).cloned(),
         crossed_at_s: crossed,
         series: vec![thread.measured.series.id],
         evidence,
@@ -168,8 +168,8 @@ fn candidate(
 }
 
 /// What the packs know to change; else what is true of any program.
-fn change(scene: &Scene<'_>, thread: &Thread<'_>, otherwise: &str) -> String {
-    let known = scene.knowledge.thread(thread.process, thread.name);
-    let mend = known.map(throng_observation::pack::ThreadMeaning::mend).filter(|mend| !mend.is_empty());
-    mend.unwrap_or_else(|| otherwise.to_owned())
+fn change(context: &Context<'_>, thread: &Thread<'_>, otherwise: &str) -> String {
+    let known = context.knowledge.thread(thread.process, thread.name);
+    let help = known.map(throng_observation::pack::ThreadMeaning::help).filter(|help| !help.is_empty());
+    help.unwrap_or_else(|| otherwise.to_owned())
 }

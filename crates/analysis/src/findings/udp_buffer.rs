@@ -5,29 +5,29 @@ use throng_observation::host::catalogue as metric;
 use throng_observation::limits::BURST_DROPS_EVENT;
 use throng_observation::units::bytes;
 
-use super::{Candidate, Evidence, Seen};
-use crate::scene::{Reading, Scene, Thread};
+use super::{Candidate, CheckResult, Evidence};
+use crate::context::{Context, Reading, Thread};
 
 pub(super) const KEY: &str = "udp_receive_buffer";
 /// Fewer drops a second than this are a hiccup: one in a thousand at a thousand packets a second.
 const DROPS_MIN: f64 = 0.5;
 
-pub(super) fn check(scene: &Scene<'_>) -> Seen {
-    let of_host = scene.rate(&metric::UDP_RCVBUF_ERRORS);
-    let of_sockets = scene.rate(&metric::SOCKET_DROPS);
+pub(super) fn check(context: &Context<'_>) -> CheckResult {
+    let of_host = context.rate(&metric::UDP_RCVBUF_ERRORS);
+    let of_sockets = context.rate(&metric::SOCKET_DROPS);
     if of_host.fail.is_none() && of_sockets.fail.is_none() {
-        return Seen::Unseen("full receive buffers of UDP sockets");
+        return CheckResult::NotMonitored("full receive buffers of UDP sockets");
     }
     // In one namespace with the generator, its drops stand in the host's counter.
-    let own_us = scene.reading(|window| {
+    let own_us = context.reading(|window| {
         let (from, until) = (window.from_us.div_euclid(1_000_000), window.until_us.div_euclid(1_000_000));
-        let rows = scene
+        let rows = context
             .run
             .generator
             .iter()
-            .filter(|row| row.worker.is_some() && (from..until).contains(&row.second));
+            .filter(|row| row.thread.is_some() && (from..until).contains(&row.second));
         let bursts =
-            scene.run.events.iter().filter(|event| {
+            context.run.events.iter().filter(|event| {
                 event.kind == BURST_DROPS_EVENT && (from..until).contains(&event.at.second())
             });
         let own = rows.map(|row| row.socket_drops as f64).sum::<f64>()
@@ -46,27 +46,30 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         fail: drops.fail.or(of_host.fail),
         most: drops.most.or(of_host.most),
     };
-    let fullest = scene.fullest(&metric::SOCKET_RECEIVE_QUEUE);
+    let fullest = context.fullest(&metric::SOCKET_RECEIVE_QUEUE);
     let share = fullest.as_ref().map_or(0.0, |(_, reading, limit)| reading.fail() / limit);
     if drops.fail() < DROPS_MIN {
-        return Seen::Fine(format!("UDP receive buffers: {:.1} datagrams dropped a second", drops.fail()));
+        return CheckResult::RuledOut(format!(
+            "UDP receive buffers: {:.1} datagrams dropped a second",
+            drops.fail()
+        ));
     }
-    let memory = scene.rate(&metric::UDP_MEM_ERRORS);
+    let memory = context.rate(&metric::UDP_MEM_ERRORS);
     let is_udp_mem = memory.fail() > 0.0;
-    let crossed = scene
+    let crossed = context
         .crossed_metric(&metric::SOCKET_DROPS, DROPS_MIN)
-        .or(scene.crossed_metric(&metric::UDP_RCVBUF_ERRORS, DROPS_MIN));
-    let rmem = scene.host.info.and_then(|info| info.facts.get("net.core.rmem_max"));
+        .or(context.crossed_metric(&metric::UDP_RCVBUF_ERRORS, DROPS_MIN));
+    let rmem = context.host.info.and_then(|info| info.facts.get("net.core.rmem_max"));
     let rmem = rmem.map_or_else(String::new, |max| format!(" (net.core.rmem_max is {max})"));
     let port = fullest
         .as_ref()
         .map_or_else(String::new, |(series, ..)| format!(" of port {}", series.label("port")));
-    let hot = scene.hottest();
+    let hot = context.hottest();
     let mut evidence = vec![
         Evidence::new("datagrams dropped at full receive buffers", Unit::PerSecond, drops)
             .limit(Some(0.0))
             .crossed(crossed),
-        Evidence::new("udp.in_datagrams", Unit::PerSecond, scene.sum(&metric::UDP_IN_DATAGRAMS)),
+        Evidence::new("udp.in_datagrams", Unit::PerSecond, context.sum(&metric::UDP_IN_DATAGRAMS)),
     ];
     if let Some((series, reading, limit)) = &fullest {
         evidence.push(
@@ -94,7 +97,7 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
         queue: Some(1.0),
         refuses: drops.begins(),
         crossed_at_s: crossed,
-        series: scene.ids(if of_sockets.fail() > 0.0 {
+        series: context.ids(if of_sockets.fail() > 0.0 {
             &metric::SOCKET_DROPS
         } else {
             &metric::UDP_RCVBUF_ERRORS
@@ -109,7 +112,7 @@ pub(super) fn check(scene: &Scene<'_>) -> Seen {
             "UDP receive buffer",
         )
     }
-    .seen()
+    .suspect()
 }
 
 fn is_full(thread: &Thread<'_>) -> bool {

@@ -8,10 +8,10 @@ use std::fmt::Write as _;
 use throng_observation::host::Unit;
 
 use super::explained;
-use super::plants::PLANTS;
-use super::world_tests::{FAIL, Harm, Moment, World};
-use crate::search::dice::Dice;
-use crate::verdict::Certainty;
+use super::planted_limits::PLANTED_LIMITS;
+use super::simulated_run::{FAIL, Moment, SimulatedRun, UserImpact};
+use crate::bottleneck::BottleneckVerdict;
+use crate::search::rng::Rng;
 
 const SERVERS: u64 = 1_000;
 /// So many of them may get a cause that is wrong and sure.
@@ -78,23 +78,23 @@ fn value(course: Course, most: f64, level: f64, dwell_s: i64, seed: u64) -> impl
     move |moment: Moment| match course {
         Course::Constant => most * (0.5 + 0.5 * level),
         Course::Follows => most * 0.6 * level * moment.users / f64::from(FAIL),
-        Course::Unrelated => most * Dice(seed ^ (moment.second / dwell_s).unsigned_abs()).roll(),
+        Course::Unrelated => most * Rng(seed ^ (moment.second / dwell_s).unsigned_abs()).uniform(),
     }
 }
 
 /// A server with one limit, or none that is watched, and decoys beside it: the key of the limit.
-fn server(seed: u64) -> (World, Option<&'static str>, Vec<String>) {
-    let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    let mut world = World::new();
-    let mut of = |count: usize| (dice.roll() * count as f64) as usize % count;
-    let limit = (of(10) >= 4).then(|| PLANTS[of(PLANTS.len())]);
-    world.harm = [Harm::Delay, Harm::Loss][of(2)];
+fn server(seed: u64) -> (SimulatedRun, Option<&'static str>, Vec<String>) {
+    let mut rng = Rng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let mut sim = SimulatedRun::new();
+    let mut of = |count: usize| (rng.uniform() * count as f64) as usize % count;
+    let limit = (of(10) >= 4).then(|| PLANTED_LIMITS[of(PLANTED_LIMITS.len())]);
+    sim.impact = [UserImpact::Delay, UserImpact::Loss][of(2)];
     let mut told = Vec::new();
     for _ in 0..1 + of(5) {
         let decoy = &DECOYS[of(DECOYS.len())];
         let course = [Course::Constant, Course::Follows, Course::Unrelated][of(3)];
         let (level, dwell_s) = (of(1_000) as f64 / 1e3, 3 + of(60) as i64);
-        world.put(
+        sim.put(
             decoy.metric,
             decoy.labels,
             decoy.unit,
@@ -105,16 +105,16 @@ fn server(seed: u64) -> (World, Option<&'static str>, Vec<String>) {
     }
     if let Some((_, plant)) = limit {
         // A loss is seen by its own rule, beside any limit that loses nothing.
-        world.harm = Harm::Delay;
-        plant(&mut world);
-    } else if world.harm == Harm::Loss {
+        sim.impact = UserImpact::Delay;
+        plant(&mut sim);
+    } else if sim.impact == UserImpact::Loss {
         // Lost between the server and the users is seen at once; a loss that the server makes itself is not.
         let sent = |m: Moment| if m.over { 0.9 * m.users } else { m.users };
         let eth0 = [("interface", "eth0")];
-        world.put("nic.tx_packets", &eth0, Unit::PerSecond, None, move |m| 120.0 * sent(m));
-        world.put("nic.tx_bytes", &eth0, Unit::BytesPerSecond, Some(125e6), move |m| 125e3 * sent(m));
+        sim.put("nic.tx_packets", &eth0, Unit::PerSecond, None, move |m| 120.0 * sent(m));
+        sim.put("nic.tx_bytes", &eth0, Unit::BytesPerSecond, Some(125e6), move |m| 125e3 * sent(m));
     }
-    (world, limit.map(|(key, _)| key), told)
+    (sim, limit.map(|(key, _)| key), told)
 }
 
 #[test]
@@ -124,9 +124,10 @@ fn of_a_thousand_servers_hardly_any_gets_a_cause_that_is_wrong_and_sure() {
     // Right and sure, suspected only, nothing said, wrong and sure: with a limit that is watched, and without.
     let mut table: BTreeMap<bool, [u32; 4]> = BTreeMap::new();
     for seed in 0..SERVERS {
-        let (mut world, limit, decoys) = server(seed);
-        let found = explained(&mut world).bottleneck;
-        let is_sure = matches!(found.verdict, Certainty::Bottleneck | Certainty::GeneratorLimited);
+        let (mut sim, limit, decoys) = server(seed);
+        let found = explained(&mut sim).bottleneck;
+        let is_sure =
+            matches!(found.verdict, BottleneckVerdict::Bottleneck | BottleneckVerdict::GeneratorLimited);
         let is_named = found.finding.as_deref() == limit;
         let column = match (is_sure, is_named) {
             (true, true) => 0,

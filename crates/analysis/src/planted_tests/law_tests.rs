@@ -3,13 +3,13 @@
 
 use throng_observation::host::catalogue::{ALL, Metric};
 use throng_observation::host::{HostEventKind, Unit};
-use throng_observation::{Goal, Passed};
+use throng_observation::{Goal, HoldOutcome};
 
 use super::explained;
-use super::plants::{PLANTS, full, hot_worker, send_buffers, slow_reader};
-use super::world_tests::{Harm, World};
+use super::planted_limits::{PLANTED_LIMITS, full, hot_worker, send_buffers, slow_reader};
+use super::simulated_run::{SimulatedRun, UserImpact};
+use crate::bottleneck::{Bottleneck, BottleneckVerdict, explain};
 use crate::findings::RULES;
-use crate::verdict::{Bottleneck, Certainty, explain};
 
 /// What is told by happenings and by the crowd alone: there is no counter that could be constant.
 const NOT_OF_COUNTERS: &[&str] = &[
@@ -23,43 +23,48 @@ const NOT_OF_COUNTERS: &[&str] = &[
 /// What says what a full CPU is busy with, and is no limit by itself.
 const EXPLAINS: &[&str] = &["hot_function", "crypto", "system_calls"];
 
-const HARMS: [Harm; 3] = [Harm::Delay, Harm::Loss, Harm::NotServed];
+const HARMS: [UserImpact; 3] = [UserImpact::Delay, UserImpact::Loss, UserImpact::NotServed];
 
 /// All that is said of a cause, the named one first.
 fn said(found: &Bottleneck) -> Vec<&str> {
-    found.finding.iter().chain(found.others.iter().map(|other| &other.finding)).map(String::as_str).collect()
+    found
+        .finding
+        .iter()
+        .chain(found.other_findings.iter().map(|other| &other.finding))
+        .map(String::as_str)
+        .collect()
 }
 
 #[test]
 fn every_finding_is_held_to_the_law() {
     for (key, _) in RULES {
-        let is_planted = PLANTS.iter().any(|(planted, _)| planted == key);
+        let is_planted = PLANTED_LIMITS.iter().any(|(planted, _)| planted == key);
         let is_told_elsewhere = NOT_OF_COUNTERS.contains(key) || EXPLAINS.contains(key);
-        assert!(is_planted || is_told_elsewhere, "{key} has no limit in PLANTS");
+        assert!(is_planted || is_told_elsewhere, "{key} has no limit in PLANTED_LIMITS");
     }
 }
 
 #[test]
 fn what_grows_with_the_load_is_named_and_what_is_always_so_is_not() {
-    for (key, plant) in PLANTS {
+    for (key, plant) in PLANTED_LIMITS {
         super::check(key, plant);
         if NOT_OF_COUNTERS.contains(key) {
             continue;
         }
-        for harm in HARMS {
-            let mut world = World::new();
-            plant(&mut world);
-            world.freeze();
-            world.events.retain(|(kind, _)| *kind != HostEventKind::ProcessEnded);
-            (world.harm, world.refusals, world.profile) = (harm, false, None);
-            let found = explained(&mut world).bottleneck;
+        for impact in HARMS {
+            let mut sim = SimulatedRun::new();
+            plant(&mut sim);
+            sim.freeze();
+            sim.events.retain(|(kind, _)| *kind != HostEventKind::ProcessEnded);
+            (sim.impact, sim.refusals, sim.profile) = (impact, false, None);
+            let found = explained(&mut sim).bottleneck;
             assert!(!said(&found).contains(key), "{key} was as full before: {found:#?}");
         }
     }
 }
 
 /// Every metric of the catalogue as full as it can be, at any load: with all labels that any of them has.
-fn fill(world: &mut World, metric: &'static Metric) {
+fn fill(sim: &mut SimulatedRun, metric: &'static Metric) {
     let labels = [
         ("process", "media"),
         ("pid", "7"),
@@ -72,7 +77,7 @@ fn fill(world: &mut World, metric: &'static Metric) {
         ("protocol", "udp"),
         ("cgroup", "/media"),
     ];
-    world.without(metric.name);
+    sim.without(metric.name);
     let most = match metric.unit {
         Unit::Ratio if metric.name.starts_with("host.cpu") => 8.0,
         Unit::Ratio => 1.0,
@@ -82,142 +87,132 @@ fn fill(world: &mut World, metric: &'static Metric) {
         Unit::Milliseconds => 500.0,
     };
     let value = if metric.name == "host.memory.available" { 1e6 } else { most };
-    world.put(metric.name, &labels, metric.unit, Some(most), move |_| value);
+    sim.put(metric.name, &labels, metric.unit, Some(most), move |_| value);
 }
 
 #[test]
 fn a_world_in_which_everything_is_always_full_has_no_cause() {
-    for harm in HARMS {
-        let mut world = World::new();
-        ALL.iter().for_each(|metric| fill(&mut world, metric));
-        world.harm = harm;
-        let found = explained(&mut world).bottleneck;
+    for impact in HARMS {
+        let mut sim = SimulatedRun::new();
+        ALL.iter().for_each(|metric| fill(&mut sim, metric));
+        sim.impact = impact;
+        let found = explained(&mut sim).bottleneck;
         assert_eq!(said(&found), Vec::<&str>::new(), "{found:#?}");
-        assert_eq!(found.verdict, Certainty::Unattributed);
+        assert_eq!(found.verdict, BottleneckVerdict::Unattributed);
     }
 }
 
 #[test]
 fn no_metric_that_is_always_full_is_a_cause() {
     for metric in ALL {
-        let mut world = World::new();
-        fill(&mut world, metric);
-        let found = explained(&mut world).bottleneck;
+        let mut sim = SimulatedRun::new();
+        fill(&mut sim, metric);
+        let found = explained(&mut sim).bottleneck;
         assert_eq!(said(&found), Vec::<&str>::new(), "{}: {found:#?}", metric.name);
     }
 }
 
 /// A thread that polls, beside whatever limits the server.
-fn victim(world: &mut World) {
+fn victim(sim: &mut SimulatedRun) {
     let labels = [("process", "poller"), ("pid", "66"), ("tid", "66"), ("thread", "poller")];
-    world.put("thread.cpu", &labels, Unit::Ratio, Some(1.0), |_| 0.985);
-    world.put("thread.run_queue_wait", &labels, Unit::Ratio, None, |_| 0.01);
+    sim.put("thread.cpu", &labels, Unit::Ratio, Some(1.0), |_| 0.985);
+    sim.put("thread.run_queue_wait", &labels, Unit::Ratio, None, |_| 0.01);
 }
 
 #[test]
 fn a_thread_that_always_works_is_not_named_and_makes_nothing_its_symptom() {
-    let mut world = World::new();
-    victim(&mut world);
-    let found = explained(&mut world).bottleneck;
-    assert_eq!((found.verdict, &found.finding), (Certainty::Unattributed, &None), "{found:#?}");
-    let why = &found.not_limiting[0];
+    let mut sim = SimulatedRun::new();
+    victim(&mut sim);
+    let found = explained(&mut sim).bottleneck;
+    assert_eq!((found.verdict, &found.finding), (BottleneckVerdict::Unattributed, &None), "{found:#?}");
+    let why = &found.ruled_out[0];
     assert!(
         why.starts_with("Thread poller (66) is busy at every load alike (98")
             && why.contains("explains nothing"),
         "{why}"
     );
-    for (key, plant) in PLANTS {
-        super::check(key, |world| {
-            plant(world);
-            victim(world);
+    for (key, plant) in PLANTED_LIMITS {
+        super::check(key, |sim| {
+            plant(sim);
+            victim(sim);
         });
     }
 }
 
 #[test]
 fn a_host_that_others_keep_full_is_not_the_limit_of_a_server_that_uses_little() {
-    let mut world = World::new();
-    world.put("host.cpu.busy", &[], Unit::Ratio, Some(2.0), |_| 2.0);
-    world.thread("media", "worker-0", 11, |m| 0.001 * m.users, |m| 0.002 * m.users);
-    world.process("media", |m| 0.002 * m.users);
-    let found = explained(&mut world).bottleneck;
-    assert_eq!((found.verdict, &found.finding), (Certainty::Unattributed, &None), "{found:#?}");
-    assert!(
-        found.not_limiting[0].contains("100.0 % of 2 cores busy, 100.0 % before"),
-        "{:?}",
-        found.not_limiting
-    );
+    let mut sim = SimulatedRun::new();
+    sim.put("host.cpu.busy", &[], Unit::Ratio, Some(2.0), |_| 2.0);
+    sim.thread("media", "worker-0", 11, |m| 0.001 * m.users, |m| 0.002 * m.users);
+    sim.process("media", |m| 0.002 * m.users);
+    let found = explained(&mut sim).bottleneck;
+    assert_eq!((found.verdict, &found.finding), (BottleneckVerdict::Unattributed, &None), "{found:#?}");
+    assert!(found.ruled_out[0].contains("100.0 % of 2 cores busy, 100.0 % before"), "{:?}", found.ruled_out);
 }
 
 /// Two compilers at nice 19 on two cores: the host is never idle.
-fn low_priority(world: &mut World, own: fn(super::world_tests::Moment) -> f64) {
-    world.put("host.cpu.busy", &[], Unit::Ratio, Some(2.0), |_| 2.0);
-    world.put("host.cpu.nice", &[], Unit::Ratio, Some(2.0), move |m| 2.0 - own(m));
+fn low_priority(sim: &mut SimulatedRun, own: fn(super::simulated_run::Moment) -> f64) {
+    sim.put("host.cpu.busy", &[], Unit::Ratio, Some(2.0), |_| 2.0);
+    sim.put("host.cpu.nice", &[], Unit::Ratio, Some(2.0), move |m| 2.0 - own(m));
 }
 
 #[test]
 fn low_priority_work_is_no_full_host() {
-    let mut world = World::new();
-    low_priority(&mut world, |m| 0.1 + 0.01 * m.users);
+    let mut sim = SimulatedRun::new();
+    low_priority(&mut sim, |m| 0.1 + 0.01 * m.users);
     // Its threads wait a little longer as they work more, and that is all.
-    world.thread("media", "worker-0", 11, |m| 0.004 * m.users, |m| 0.0025 * m.users);
-    let found = explained(&mut world).bottleneck;
-    assert_eq!((found.verdict, &found.finding), (Certainty::Unattributed, &None), "{found:#?}");
-    assert!(found.not_limiting.iter().any(|said| said.contains("low-priority work of others")), "{found:#?}");
-    super::check("one_thread_full", |world| {
-        hot_worker(world);
-        low_priority(world, |m| full(m) + 0.1);
+    sim.thread("media", "worker-0", 11, |m| 0.004 * m.users, |m| 0.0025 * m.users);
+    let found = explained(&mut sim).bottleneck;
+    assert_eq!((found.verdict, &found.finding), (BottleneckVerdict::Unattributed, &None), "{found:#?}");
+    assert!(found.ruled_out.iter().any(|said| said.contains("low-priority work of others")), "{found:#?}");
+    super::check("one_thread_full", |sim| {
+        hot_worker(sim);
+        low_priority(sim, |m| full(m) + 0.1);
     });
     // Work that does not make way is in the way, whatever its priority: the server's own wait decides.
-    let mut world = World::new();
-    low_priority(&mut world, |m| full(m) + 0.1);
-    world.thread("media", "worker-0", 11, |m| 0.7 * full(m), |m| if m.over { 0.3 } else { 0.02 });
-    let found = explained(&mut world).bottleneck;
+    let mut sim = SimulatedRun::new();
+    low_priority(&mut sim, |m| full(m) + 0.1);
+    sim.thread("media", "worker-0", 11, |m| 0.7 * full(m), |m| if m.over { 0.3 } else { 0.02 });
+    let found = explained(&mut sim).bottleneck;
     assert_eq!(found.finding.as_deref(), Some("cpu_full"), "{found:#?}");
     assert!(found.title.contains("though they run at lower priority"), "{}", found.title);
     // What the server itself runs at low priority is its own.
-    super::check("cpu_full", |world| {
-        world.without("thread.cpu").without("thread.run_queue_wait");
+    super::check("cpu_full", |sim| {
+        sim.without("thread.cpu").without("thread.run_queue_wait");
         for (name, tid) in [("worker-0", 11), ("worker-1", 12)] {
-            world.thread("media", name, tid, |m| 0.85 * full(m), |m| if m.over { 0.3 } else { 0.02 });
+            sim.thread("media", name, tid, |m| 0.85 * full(m), |m| if m.over { 0.3 } else { 0.02 });
         }
-        world.process("media", |m| 1.7 * full(m));
-        world.put("process.cpu.user", &[("process", "media"), ("pid", "7")], Unit::Ratio, None, |m| {
+        sim.process("media", |m| 1.7 * full(m));
+        sim.put("process.cpu.user", &[("process", "media"), ("pid", "7")], Unit::Ratio, None, |m| {
             1.6 * full(m)
         });
-        world.put("host.cpu.busy", &[], Unit::Ratio, Some(2.0), |m| 2.0 * full(m));
-        world.put("host.cpu.nice", &[], Unit::Ratio, Some(2.0), |m| 1.6 * full(m));
-        world.facts.insert("media.nice".into(), "10".into());
+        sim.put("host.cpu.busy", &[], Unit::Ratio, Some(2.0), |m| 2.0 * full(m));
+        sim.put("host.cpu.nice", &[], Unit::Ratio, Some(2.0), |m| 1.6 * full(m));
+        sim.facts.insert("media.nice".into(), "10".into());
     });
 }
 
 #[test]
 fn a_server_that_others_leave_too_little_cpu_is_short_of_it() {
-    super::check("cpu_full", |world| {
-        world.put("host.cpu.busy", &[], Unit::Ratio, Some(2.0), |_| 2.0);
-        world.without("thread.cpu").without("thread.run_queue_wait");
+    super::check("cpu_full", |sim| {
+        sim.put("host.cpu.busy", &[], Unit::Ratio, Some(2.0), |_| 2.0);
+        sim.without("thread.cpu").without("thread.run_queue_wait");
         for (name, tid) in [("worker-0", 11), ("worker-1", 12)] {
-            world.thread(
-                "media",
-                name,
-                tid,
-                |m| 0.45 * full(m),
-                |m| if m.over { 0.5 } else { 0.01 * m.users },
-            );
+            sim.thread("media", name, tid, |m| 0.45 * full(m), |m| if m.over { 0.5 } else { 0.01 * m.users });
         }
-        world.process("media", |m| 0.9 * full(m));
+        sim.process("media", |m| 0.9 * full(m));
     });
 }
 
 #[test]
 fn drops_that_begin_are_not_the_doing_of_a_thread_that_polls() {
     for (key, plant) in
-        [("udp_receive_buffer", slow_reader as fn(&mut World)), ("backpressure", send_buffers)]
+        [("udp_receive_buffer", slow_reader as fn(&mut SimulatedRun)), ("backpressure", send_buffers)]
     {
-        let mut world = World::new();
-        plant(&mut world);
-        victim(&mut world);
-        let found = explained(&mut world).bottleneck;
+        let mut sim = SimulatedRun::new();
+        plant(&mut sim);
+        victim(&mut sim);
+        let found = explained(&mut sim).bottleneck;
         assert_eq!(said(&found).first().copied(), Some(key), "{found:#?}");
     }
 }
@@ -225,17 +220,17 @@ fn drops_that_begin_are_not_the_doing_of_a_thread_that_polls() {
 /// What was full at the first load, which failed: nothing shows that it grew, and nothing that it did not.
 #[test]
 fn a_floor_that_failed_itself_is_no_floor() {
-    let mut world = World::new();
-    hot_worker(&mut world);
-    let mut run = world.freeze().run();
+    let mut sim = SimulatedRun::new();
+    hot_worker(&mut sim);
+    let mut run = sim.freeze().run();
     run.holds.truncate(2);
     for hold in &mut run.holds {
-        (hold.users, hold.passed) = (8, [Passed::No; 3]);
+        (hold.users, hold.passed) = (8, [HoldOutcome::No; 3]);
     }
     let found = explain(&run, Goal::Acceptable).bottleneck;
     assert_eq!(
         (found.verdict, found.finding.as_deref()),
-        (Certainty::Suspect, Some("one_thread_full")),
+        (BottleneckVerdict::Suspect, Some("one_thread_full")),
         "{found:#?}"
     );
     assert_eq!(found.baseline_s, None);

@@ -3,46 +3,46 @@
 mod family_tests;
 mod law_tests;
 mod new_tests;
-mod plants;
-mod world_tests;
+mod planted_limits;
+mod simulated_run;
 
 use throng_observation::Goal;
 use throng_observation::host::Unit;
 
-use crate::verdict::{Certainty, Explained, explain};
-use plants::{PLANTS, full, full_line, hot_worker, refaults, slow_disk, slow_reader, turns};
-use world_tests::{FAIL, PASS, World};
+use crate::bottleneck::{BottleneckVerdict, Explanation, explain};
+use planted_limits::{PLANTED_LIMITS, full, full_line, hot_worker, refaults, slow_disk, slow_reader, turns};
+use simulated_run::{FAIL, PASS, SimulatedRun};
 
-fn explained(world: &mut World) -> Explained {
-    explain(&world.run(), Goal::Acceptable)
+fn explained(sim: &mut SimulatedRun) -> Explanation {
+    explain(&sim.run(), Goal::Acceptable)
 }
 
 /// A limit is planted; the verdict names it, with evidence, and what it was not.
-fn check(expect: &str, plant: impl Fn(&mut World)) {
-    let mut world = World::new();
-    plant(&mut world);
-    let found = explained(&mut world).bottleneck;
+fn check(expect: &str, plant: impl Fn(&mut SimulatedRun)) {
+    let mut sim = SimulatedRun::new();
+    plant(&mut sim);
+    let found = explained(&mut sim).bottleneck;
     let told = format!("{expect}: {found:#?}");
     assert_eq!(found.finding.as_deref(), Some(expect), "{told}");
-    assert!(matches!(found.verdict, Certainty::Bottleneck), "{told}");
+    assert!(matches!(found.verdict, BottleneckVerdict::Bottleneck), "{told}");
     assert!(found.score.is_some_and(|score| (70.0..=100.0).contains(&score)), "{told}");
-    assert!(found.evidence.len() >= 3 && !found.not_limiting.is_empty(), "{told}");
+    assert!(found.evidence.len() >= 3 && !found.ruled_out.is_empty(), "{told}");
     assert!(found.change.is_some_and(|change| !change.is_empty()), "{told}");
     assert!(!found.title.is_empty() && found.resource.is_some_and(|resource| !resource.is_empty()), "{told}");
 }
 
 /// The first plant of a finding.
-fn plant_of(key: &str) -> plants::Plant {
-    PLANTS.iter().find(|(planted, _)| *planted == key).map(|(_, plant)| *plant).unwrap()
+fn plant_of(key: &str) -> planted_limits::PlantLimit {
+    PLANTED_LIMITS.iter().find(|(planted, _)| *planted == key).map(|(_, plant)| *plant).unwrap()
 }
 
 #[test]
 fn a_full_thread_is_named_with_its_setting_and_the_moment_at_which_it_was_full() {
-    let mut world = World::new();
-    hot_worker(&mut world);
-    let found = explained(&mut world).bottleneck;
+    let mut sim = SimulatedRun::new();
+    hot_worker(&mut sim);
+    let found = explained(&mut sim).bottleneck;
     assert!(found.change.is_some_and(|change| change.contains("--workers (media.conf)")));
-    let next = found.predicts.expect("something ends next");
+    let next = found.prediction.expect("something ends next");
     assert!(next.users > f64::from(FAIL), "{next:?}");
     let crossed = found.evidence.iter().find_map(|line| line.crossed_at_s).expect("a crossing");
     assert!(
@@ -53,14 +53,15 @@ fn a_full_thread_is_named_with_its_setting_and_the_moment_at_which_it_was_full()
 
 #[test]
 fn a_host_that_others_kept_full_from_the_start_does_not_hide_a_lock() {
-    let mut world = World::new();
-    turns(&mut world, "relay");
+    let mut sim = SimulatedRun::new();
+    turns(&mut sim, "relay");
     for (name, tid) in [("t-a", 11), ("t-b", 12), ("t-c", 13), ("t-d", 14)] {
-        world.thread("relay", name, tid, |m| full(m) / 4.0, |m| if m.over { 0.25 } else { 0.05 });
+        sim.thread("relay", name, tid, |m| full(m) / 4.0, |m| if m.over { 0.25 } else { 0.05 });
     }
-    world.put("host.cpu.busy", &[], Unit::Ratio, Some(2.0), |_| 1.99);
-    let found = explained(&mut world).bottleneck;
-    let named: Vec<_> = found.finding.iter().chain(found.others.iter().map(|other| &other.finding)).collect();
+    sim.put("host.cpu.busy", &[], Unit::Ratio, Some(2.0), |_| 1.99);
+    let found = explained(&mut sim).bottleneck;
+    let named: Vec<_> =
+        found.finding.iter().chain(found.other_findings.iter().map(|other| &other.finding)).collect();
     assert!(named.iter().any(|key| *key == "lock_contention"), "{found:#?}");
 }
 
@@ -68,78 +69,78 @@ fn a_host_that_others_kept_full_from_the_start_does_not_hide_a_lock() {
 fn workers_without_a_core_left_for_another_are_the_cpu() {
     // Workers that bursts of frames keep from being quite full, and neither waits: where there is a core for each and no
     // more, another worker finds none; where there are more cores, it does.
-    let workers = |world: &mut World, cores: f64| {
-        world.without("thread.cpu").without("thread.run_queue_wait");
-        world.thread("media", "worker-0", 11, |m| 0.95 * full(m), |_| 0.03);
-        world.thread("media", "worker-1", 12, |m| 0.84 * full(m), |_| 0.03);
-        world.process("media", |m| 1.79 * full(m));
-        world.put("host.cpu.busy", &[], Unit::Ratio, Some(cores), |m| 1.82 * full(m));
+    let workers = |sim: &mut SimulatedRun, cores: f64| {
+        sim.without("thread.cpu").without("thread.run_queue_wait");
+        sim.thread("media", "worker-0", 11, |m| 0.95 * full(m), |_| 0.03);
+        sim.thread("media", "worker-1", 12, |m| 0.84 * full(m), |_| 0.03);
+        sim.process("media", |m| 1.79 * full(m));
+        sim.put("host.cpu.busy", &[], Unit::Ratio, Some(cores), |m| 1.82 * full(m));
     };
-    check("cpu_full", |world| workers(world, 2.0));
-    check("one_thread_full", |world| workers(world, 8.0));
+    check("cpu_full", |sim| workers(sim, 2.0));
+    check("one_thread_full", |sim| workers(sim, 8.0));
     // A full thread beside one of other work that leaves a good part of its core: that part is worth another worker.
-    check("one_thread_full", |world| {
-        world.without("thread.cpu").without("thread.run_queue_wait");
-        world.thread("media", "worker-0", 11, full, |_| 0.03);
-        world.thread("media", "mixer", 12, |m| 0.65 * full(m), |_| 0.03);
-        world.process("media", |m| 1.65 * full(m));
-        world.put("host.cpu.busy", &[], Unit::Ratio, Some(2.0), |m| 1.68 * full(m));
+    check("one_thread_full", |sim| {
+        sim.without("thread.cpu").without("thread.run_queue_wait");
+        sim.thread("media", "worker-0", 11, full, |_| 0.03);
+        sim.thread("media", "mixer", 12, |m| 0.65 * full(m), |_| 0.03);
+        sim.process("media", |m| 1.65 * full(m));
+        sim.put("host.cpu.busy", &[], Unit::Ratio, Some(2.0), |m| 1.68 * full(m));
     });
 }
 
 #[test]
 fn a_host_that_others_fill_is_not_the_limit_of_a_thread_that_never_waits() {
-    check("one_thread_full", |world| {
-        hot_worker(world);
+    check("one_thread_full", |sim| {
+        hot_worker(sim);
         // The generator shares the host's cores.
-        world.put("host.cpu.busy", &[], Unit::Ratio, Some(2.0), |m| 1.98 * full(m));
+        sim.put("host.cpu.busy", &[], Unit::Ratio, Some(2.0), |m| 1.98 * full(m));
     });
 }
 
 #[test]
 fn of_several_disks_it_is_the_servers_own_and_iowait_alone_is_none() {
-    let mut world = World::new();
-    slow_disk(&mut world);
-    world.put("disk.read_bytes", &[("device", "vda")], Unit::BytesPerSecond, None, |_| 80e6);
-    let found = explained(&mut world).bottleneck;
+    let mut sim = SimulatedRun::new();
+    slow_disk(&mut sim);
+    sim.put("disk.read_bytes", &[("device", "vda")], Unit::BytesPerSecond, None, |_| 80e6);
+    let found = explained(&mut sim).bottleneck;
     assert_eq!(found.resource.as_deref(), Some("disk loop3"), "others read more from theirs");
-    let mut world = World::new();
-    world.put("host.cpu.iowait", &[], Unit::Ratio, Some(8.0), |_| 7.5);
-    world.put("host.pressure.io.some", &[], Unit::Ratio, None, |m| if m.over { 1.0 } else { 0.1 });
-    let found = explained(&mut world).bottleneck;
-    assert_eq!(found.verdict, Certainty::Unattributed, "{found:#?}");
+    let mut sim = SimulatedRun::new();
+    sim.put("host.cpu.iowait", &[], Unit::Ratio, Some(8.0), |_| 7.5);
+    sim.put("host.pressure.io.some", &[], Unit::Ratio, None, |m| if m.over { 1.0 } else { 0.1 });
+    let found = explained(&mut sim).bottleneck;
+    assert_eq!(found.verdict, BottleneckVerdict::Unattributed, "{found:#?}");
 }
 
 #[test]
 fn a_page_cache_that_somebody_else_fills_is_not_named() {
-    let mut world = World::new();
-    world.put("host.memory.refaults_file", &[], Unit::PerSecond, None, refaults);
-    let found = explained(&mut world).bottleneck;
-    assert_eq!(found.verdict, Certainty::Unattributed, "somebody else's files: {found:#?}");
+    let mut sim = SimulatedRun::new();
+    sim.put("host.memory.refaults_file", &[], Unit::PerSecond, None, refaults);
+    let found = explained(&mut sim).bottleneck;
+    assert_eq!(found.verdict, BottleneckVerdict::Unattributed, "somebody else's files: {found:#?}");
 }
 
 #[test]
 fn a_buffer_behind_a_full_thread_is_the_threads_doing() {
-    check("one_thread_full", |world| {
-        hot_worker(world);
-        slow_reader(world);
+    check("one_thread_full", |sim| {
+        hot_worker(sim);
+        slow_reader(sim);
     });
 }
 
 #[test]
 fn a_generator_past_its_limits_says_nothing_about_the_server() {
-    let mut world = World::new();
-    hot_worker(&mut world);
-    world.generator_cpu = 0.9;
-    let found = explained(&mut world).bottleneck;
+    let mut sim = SimulatedRun::new();
+    hot_worker(&mut sim);
+    sim.generator_cpu = 0.9;
+    let found = explained(&mut sim).bottleneck;
     assert_eq!(
         (found.verdict, found.finding.as_deref()),
-        (Certainty::GeneratorLimited, Some("generator_limited"))
+        (BottleneckVerdict::GeneratorLimited, Some("generator_limited"))
     );
 }
 
-fn profile(world: &mut World, symbols: &[(&'static str, &'static str, u32)]) {
-    world.profile = Some(symbols.to_vec());
+fn profile(sim: &mut SimulatedRun, symbols: &[(&'static str, &'static str, u32)]) {
+    sim.profile = Some(symbols.to_vec());
 }
 
 #[test]
@@ -150,66 +151,62 @@ fn what_a_full_thread_is_busy_with_explains_it() {
         ("aesni_ctr32_encrypt_blocks", "libcrypto.so.3", "crypto"),
         ("udp_sendmsg", "[kernel]", "system_calls"),
     ] {
-        let mut world = World::new();
-        hot_worker(&mut world);
+        let mut sim = SimulatedRun::new();
+        hot_worker(&mut sim);
         profile(
-            &mut world,
+            &mut sim,
             &[(symbol, module, 500), ("a", "media", 100), ("b", "media", 100), ("c", "media", 100)],
         );
-        let found = explained(&mut world).bottleneck;
+        let found = explained(&mut sim).bottleneck;
         assert_eq!(found.finding.as_deref(), Some("one_thread_full"), "{found:#?}");
-        assert!(found.others.iter().any(|other| other.finding == key), "{key}: {found:#?}");
+        assert!(found.other_findings.iter().any(|other| other.finding == key), "{key}: {found:#?}");
     }
 }
 
 #[test]
 fn ordinary_encryption_explains_nothing() {
-    let mut world = World::new();
-    hot_worker(&mut world);
+    let mut sim = SimulatedRun::new();
+    hot_worker(&mut sim);
     let many = ["a", "b", "c", "d", "e", "f"].map(|name| (name, "media", 100));
     let mut symbols = many.to_vec();
     symbols.extend([("srtp_protect", "libsrtp2", 100), ("aesni_x", "libcrypto", 100)]);
-    profile(&mut world, &symbols);
-    let found = explained(&mut world).bottleneck;
-    assert!(found.others.is_empty(), "{:#?}", found.others);
+    profile(&mut sim, &symbols);
+    let found = explained(&mut sim).bottleneck;
+    assert!(found.other_findings.is_empty(), "{:#?}", found.other_findings);
 }
 
 #[test]
 fn nothing_full_is_said_to_be_nothing_that_can_be_seen() {
-    let found = explained(&mut World::new()).bottleneck;
-    assert_eq!((found.verdict, found.finding), (Certainty::Unattributed, None));
-    assert!(
-        found.not_limiting.len() >= 5 && found.title.contains("Not a resource"),
-        "{:?}",
-        found.not_limiting
-    );
+    let found = explained(&mut SimulatedRun::new()).bottleneck;
+    assert_eq!((found.verdict, found.finding), (BottleneckVerdict::Unattributed, None));
+    assert!(found.ruled_out.len() >= 5 && found.title.contains("Not a resource"), "{:?}", found.ruled_out);
 }
 
 #[test]
 fn two_limits_at_once_are_both_named() {
-    let mut world = World::new();
-    hot_worker(&mut world);
-    full_line(&mut world);
-    let found = explained(&mut world).bottleneck;
-    assert_eq!(found.verdict, Certainty::CoBottleneck, "{found:#?}");
-    assert!(found.title.contains("Two limits at once") && found.others.len() == 1, "{found:#?}");
+    let mut sim = SimulatedRun::new();
+    hot_worker(&mut sim);
+    full_line(&mut sim);
+    let found = explained(&mut sim).bottleneck;
+    assert_eq!(found.verdict, BottleneckVerdict::CoBottleneck, "{found:#?}");
+    assert!(found.title.contains("Two limits at once") && found.other_findings.len() == 1, "{found:#?}");
 }
 
 #[test]
 fn without_a_watcher_the_cause_was_not_observed() {
-    let mut world = World::new();
-    world.is_watched = false;
-    let found = explained(&mut world).bottleneck;
-    assert_eq!(found.verdict, Certainty::NotObserved);
+    let mut sim = SimulatedRun::new();
+    sim.is_watched = false;
+    let found = explained(&mut sim).bottleneck;
+    assert_eq!(found.verdict, BottleneckVerdict::NotMonitored);
     assert!(found.title.contains("not observed") && found.change.is_some());
 }
 
 #[test]
 fn a_plain_run_gets_a_cause_too() {
-    let mut world = World::new();
-    hot_worker(&mut world);
-    world.is_search = false;
-    let explained = explained(&mut world);
+    let mut sim = SimulatedRun::new();
+    hot_worker(&mut sim);
+    sim.is_search = false;
+    let explained = explained(&mut sim);
     assert_eq!(
         explained.bottleneck.finding.as_deref(),
         Some("one_thread_full"),
@@ -221,26 +218,29 @@ fn a_plain_run_gets_a_cause_too() {
 
 #[test]
 fn a_run_in_which_nothing_failed_has_nothing_to_explain() {
-    let mut world = World::new();
-    let mut run = world.run();
+    let mut sim = SimulatedRun::new();
+    let mut run = sim.run();
     run.holds.retain(|hold| hold.users <= PASS);
     run.experience.iter_mut().for_each(|row| row.bad = 0);
     let found = explain(&run, Goal::Acceptable);
-    assert_eq!(found.bottleneck.verdict, Certainty::NothingFailed);
+    assert_eq!(found.bottleneck.verdict, BottleneckVerdict::NothingFailed);
     assert!(!found.demand.is_empty(), "what a user costs is told all the same");
-    assert_eq!(explain(&Default::default(), Goal::Clean).bottleneck.verdict, Certainty::NothingFailed);
+    assert_eq!(
+        explain(&Default::default(), Goal::Clean).bottleneck.verdict,
+        BottleneckVerdict::NothingFailed
+    );
 }
 
 #[test]
 fn the_resource_that_ends_first_stands_first_and_the_next_after_the_fix() {
-    let mut world = World::new();
-    hot_worker(&mut world);
-    let explained = explained(&mut world);
+    let mut sim = SimulatedRun::new();
+    hot_worker(&mut sim);
+    let explained = explained(&mut sim);
     let first = &explained.demand[0];
     assert!(first.name().contains("worker-0") && !first.extrapolated, "{first:?}");
     let users = first.users.unwrap();
     assert!((users / (f64::from(PASS) * 0.95 / 0.94) - 1.0).abs() < 0.03, "{users}");
-    let next = explained.bottleneck.predicts.unwrap();
+    let next = explained.bottleneck.prediction.unwrap();
     let is_within = next.users_low <= next.users && next.users_high.is_none_or(|high| next.users < high);
     assert!(next.extrapolated && is_within, "{next:?}");
 }

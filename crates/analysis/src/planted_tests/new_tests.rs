@@ -4,22 +4,22 @@ use std::collections::BTreeMap;
 
 use throng_observation::host::{HostInfo, Unit};
 use throng_observation::run::{ParticipantId, ParticipantRow, RunData};
-use throng_observation::{Clause, Failure, FailureReason, Goal, Outcome, Passed, Phase, RunTime};
+use throng_observation::{Clause, Failure, FailureReason, Goal, HoldOutcome, Outcome, Phase, RunTime};
 
-use super::plants::{full, go_on_one_core, hot_worker};
-use super::world_tests::{Harm, World};
+use super::planted_limits::{full, go_on_one_core, hot_worker};
+use super::simulated_run::{SimulatedRun, UserImpact};
 use super::{check, explained, plant_of};
-use crate::verdict::{Bottleneck, Certainty, explain};
+use crate::bottleneck::{Bottleneck, BottleneckVerdict, explain};
 
 /// A crowd of 30 of whom each fails with what `failures` say in turn, in a search or a plain run; the host is busy with
 /// something else meanwhile.
 fn nobody(failures: &[(FailureReason, &str)], is_search: bool, is_watched: bool) -> RunData {
-    let mut world = World::new();
-    (world.is_search, world.is_watched) = (is_search, is_watched);
-    world.put("host.cpu.busy", &[], Unit::Ratio, Some(2.0), |_| 1.98);
-    let mut run = world.run();
+    let mut sim = SimulatedRun::new();
+    (sim.is_search, sim.is_watched) = (is_search, is_watched);
+    sim.put("host.cpu.busy", &[], Unit::Ratio, Some(2.0), |_| 1.98);
+    let mut run = sim.run();
     run.holds.truncate(1);
-    run.holds.iter_mut().for_each(|hold| hold.passed = [Passed::No; 3]);
+    run.holds.iter_mut().for_each(|hold| hold.passed = [HoldOutcome::No; 3]);
     run.series.clear();
     run.crowd.iter_mut().for_each(|row| (row.connected, row.playing) = (0, 0));
     for row in &mut run.experience {
@@ -59,9 +59,11 @@ fn where_nobody_could_connect_the_cause_is_why() {
         );
         assert_eq!(
             (found.verdict, found.finding.as_deref()),
-            (Certainty::Bottleneck, Some("never_connected"))
+            (BottleneckVerdict::Bottleneck, Some("never_connected"))
         );
-        assert!(found.others.is_empty() && found.change.is_some_and(|change| change.contains("ss -ltn")));
+        assert!(
+            found.other_findings.is_empty() && found.change.is_some_and(|change| change.contains("ss -ltn"))
+        );
         assert!(found.evidence.len() >= 3, "{:?}", found.evidence);
     }
 }
@@ -77,30 +79,30 @@ fn where_reasons_differ_all_are_said_and_where_there_is_none_that_too() {
     assert!(found.title.starts_with("Nobody was connected when the run ended: 30 waited"), "{}", found.title);
     // Those for whom the generator had no room say nothing about the server.
     let found = cause(&nobody(&[(FailureReason::Generator, "no descriptor")], true, true));
-    assert_eq!(found.verdict, Certainty::GeneratorLimited, "{found:#?}");
+    assert_eq!(found.verdict, BottleneckVerdict::GeneratorLimited, "{found:#?}");
 }
 
 #[test]
 fn a_ceiling_is_only_said_to_refuse_where_somebody_was_refused() {
-    let refuses = |world: &mut World| {
-        let found = explained(world).bottleneck;
+    let refuses = |sim: &mut SimulatedRun| {
+        let found = explained(sim).bottleneck;
         let said = [found.finding.clone().unwrap_or_default(), found.title.clone()].join(" ");
         (said.contains("refuses more"), found)
     };
-    let mut world = World::new();
-    plant_of("configured_ceiling")(&mut world);
-    let (is_said, found) = refuses(&mut world);
+    let mut sim = SimulatedRun::new();
+    plant_of("configured_ceiling")(&mut sim);
+    let (is_said, found) = refuses(&mut sim);
     assert!(
         is_said && found.evidence[0].fail == Some(1.0) && found.evidence[0].baseline == Some(0.0),
         "{found:#?}"
     );
     // Visits that end, or joins that are still waiting: nobody said no.
-    let mut world = World::new();
-    world.harm = Harm::NotServed;
-    let (is_said, found) = refuses(&mut world);
-    assert!(!is_said && found.verdict == Certainty::Unattributed, "{found:#?}");
+    let mut sim = SimulatedRun::new();
+    sim.impact = UserImpact::NotServed;
+    let (is_said, found) = refuses(&mut sim);
+    assert!(!is_said && found.verdict == BottleneckVerdict::Unattributed, "{found:#?}");
     // Somebody failed, and not by the server's word.
-    let mut run = world.run();
+    let mut run = sim.run();
     let at = RunTime(found.first_bad_s.unwrap() * 1_000_000);
     run.participants.extend((0..4).map(|id| ParticipantRow {
         participant: ParticipantId(900 + id),
@@ -114,7 +116,7 @@ fn a_ceiling_is_only_said_to_refuse_where_somebody_was_refused() {
     let found = cause(&run);
     assert_eq!(
         (found.verdict, found.finding.as_deref()),
-        (Certainty::Suspect, Some("configured_ceiling")),
+        (BottleneckVerdict::Suspect, Some("configured_ceiling")),
         "{found:#?}"
     );
     assert!(found.title.contains("the server refused nobody"), "{}", found.title);
@@ -123,20 +125,16 @@ fn a_ceiling_is_only_said_to_refuse_where_somebody_was_refused() {
 /// Loss that the server's own card did not see leave: it drops before it sends, and sends again what is asked for.
 #[test]
 fn packets_that_were_never_sent_are_not_lost_on_the_way() {
-    let mut world = World::new();
-    world.harm = Harm::Loss;
-    world.put("nic.tx_bytes", &[("interface", "eth0")], Unit::BytesPerSecond, Some(125e6), |m| {
+    let mut sim = SimulatedRun::new();
+    sim.impact = UserImpact::Loss;
+    sim.put("nic.tx_bytes", &[("interface", "eth0")], Unit::BytesPerSecond, Some(125e6), |m| {
         // Some other traffic, which becomes less beside the media.
         20e3 + 125e3 * m.users * if m.over { 0.9 } else { 1.0 }
     });
-    let mut run = world.run();
+    let mut run = sim.run();
     let found = cause(&run);
-    assert_eq!((found.verdict, &found.finding), (Certainty::Unattributed, &None), "{found:#?}");
-    assert!(
-        found.not_limiting.iter().any(|said| said.contains("they were not sent")),
-        "{:?}",
-        found.not_limiting
-    );
+    assert_eq!((found.verdict, &found.finding), (BottleneckVerdict::Unattributed, &None), "{found:#?}");
+    assert!(found.ruled_out.iter().any(|said| said.contains("they were not sent")), "{:?}", found.ruled_out);
     // Retransmissions fill the gaps: what comes late was missing all the same.
     for row in &mut run.series {
         let lost = std::mem::take(&mut row.counters.packets_lost);
@@ -148,12 +146,12 @@ fn packets_that_were_never_sent_are_not_lost_on_the_way() {
 /// On loopback the card counts both directions: our own packets grow with the loss, because we ask for what is missing.
 #[test]
 fn our_own_requests_on_loopback_are_no_packets_of_the_server() {
-    let mut world = World::new();
-    world.harm = Harm::Loss;
-    world.without("nic.tx_bytes");
+    let mut sim = SimulatedRun::new();
+    sim.impact = UserImpact::Loss;
+    sim.without("nic.tx_bytes");
     // As much as before for each user: a tenth less of the server's, and a tenth more of ours.
-    world.put("nic.tx_bytes", &[("interface", "lo")], Unit::BytesPerSecond, None, |m| 1.02 * 125e3 * m.users);
-    let mut run = world.run();
+    sim.put("nic.tx_bytes", &[("interface", "lo")], Unit::BytesPerSecond, None, |m| 1.02 * 125e3 * m.users);
+    let mut run = sim.run();
     let received: BTreeMap<i64, u64> =
         run.series.iter().map(|row| (row.second, row.counters.wire_bytes)).collect();
     for row in &mut run.generator {
@@ -168,23 +166,23 @@ fn our_own_requests_on_loopback_are_no_packets_of_the_server() {
 #[test]
 fn go_on_one_core_is_one_answer_however_its_work_wanders() {
     for offset in 0..3 {
-        check("runtime_parallelism", |world| {
-            plant_of("runtime_parallelism")(world);
-            world.facts.insert("sfu.environment.GOMAXPROCS".into(), "1".into());
+        check("runtime_parallelism", |sim| {
+            plant_of("runtime_parallelism")(sim);
+            sim.facts.insert("sfu.environment.GOMAXPROCS".into(), "1".into());
             // Another start of the search meets other threads at work.
-            world.without("thread.cpu");
+            sim.without("thread.cpu");
             for (tid, turn) in [(11, 0), (12, 1), (13, 2)] {
-                let cpu = move |m: super::world_tests::Moment| {
+                let cpu = move |m: super::simulated_run::Moment| {
                     if ((m.second + 7 * offset) / 11) % 3 == turn { 0.97 * full(m) } else { 0.02 * full(m) }
                 };
-                world.thread("sfu", "sfu", tid, cpu, |_| 0.01);
+                sim.thread("sfu", "sfu", tid, cpu, |_| 0.01);
             }
         });
     }
-    let mut world = World::new();
-    plant_of("runtime_parallelism")(&mut world);
-    world.facts.insert("sfu.environment.GOMAXPROCS".into(), "1".into());
-    let found = explained(&mut world).bottleneck;
+    let mut sim = SimulatedRun::new();
+    plant_of("runtime_parallelism")(&mut sim);
+    sim.facts.insert("sfu.environment.GOMAXPROCS".into(), "1".into());
+    let found = explained(&mut sim).bottleneck;
     assert_eq!(found.title, "sfu works on one core and no more: GOMAXPROCS is 1");
     assert!(found.change.is_some_and(|change| change.starts_with("GOMAXPROCS")));
     // Who knows no runtime sees that the work wanders.
@@ -193,28 +191,28 @@ fn go_on_one_core_is_one_answer_however_its_work_wanders() {
 
 #[test]
 fn a_thread_of_go_that_keeps_its_work_is_a_thread() {
-    check("one_thread_full", |world| {
-        world.facts.insert("sfu.runtime".into(), "go".into());
-        world.without("thread.cpu").without("thread.run_queue_wait");
-        world.thread("sfu", "sfu", 11, full, |_| 0.01);
-        world.thread("sfu", "sfu", 12, |m| 0.3 * full(m), |_| 0.01);
-        world.process("sfu", |m| 1.3 * full(m));
+    check("one_thread_full", |sim| {
+        sim.facts.insert("sfu.runtime".into(), "go".into());
+        sim.without("thread.cpu").without("thread.run_queue_wait");
+        sim.thread("sfu", "sfu", 11, full, |_| 0.01);
+        sim.thread("sfu", "sfu", 12, |m| 0.3 * full(m), |_| 0.01);
+        sim.process("sfu", |m| 1.3 * full(m));
     });
 }
 
 #[test]
 fn workers_that_are_all_full_are_named_together() {
     for pack in [true, false] {
-        let mut world = World::new();
-        world.without("thread.cpu").without("thread.run_queue_wait");
+        let mut sim = SimulatedRun::new();
+        sim.without("thread.cpu").without("thread.run_queue_wait");
         if !pack {
-            world.facts.clear();
+            sim.facts.clear();
         }
         // Whichever is a little busier in a second is chance.
-        world.thread("media", "worker-0", 11, |m| 0.98 * full(m), |_| 0.01);
-        world.thread("media", "worker-1", 12, |m| 0.98 * full(m), |_| 0.01);
-        world.process("media", |m| 1.96 * full(m));
-        let found = explained(&mut world).bottleneck;
+        sim.thread("media", "worker-0", 11, |m| 0.98 * full(m), |_| 0.01);
+        sim.thread("media", "worker-1", 12, |m| 0.98 * full(m), |_| 0.01);
+        sim.process("media", |m| 1.96 * full(m));
+        let found = explained(&mut sim).bottleneck;
         assert_eq!(found.finding.as_deref(), Some("one_thread_full"), "{found:#?}");
         assert!(found.title.starts_with("All 2 threads"), "{}", found.title);
     }
@@ -222,40 +220,40 @@ fn workers_that_are_all_full_are_named_together() {
 
 #[test]
 fn goroutines_that_share_cores_are_not_uneven() {
-    let mut world = World::new();
-    go_on_one_core(&mut world);
-    world.thread("sfu", "sfu", 14, |m| 0.6 * full(m), |_| 0.01);
-    world.process("sfu", |m| 1.6 * full(m));
-    let found = explained(&mut world).bottleneck;
-    assert_eq!((found.verdict, &found.finding), (Certainty::Unattributed, &None), "{found:#?}");
+    let mut sim = SimulatedRun::new();
+    go_on_one_core(&mut sim);
+    sim.thread("sfu", "sfu", 14, |m| 0.6 * full(m), |_| 0.01);
+    sim.process("sfu", |m| 1.6 * full(m));
+    let found = explained(&mut sim).bottleneck;
+    assert_eq!((found.verdict, &found.finding), (BottleneckVerdict::Unattributed, &None), "{found:#?}");
 }
 
 #[test]
 fn moments_in_which_a_thread_is_full_are_named_last() {
-    let mut world = World::new();
-    plant_of("cpu_bursts")(&mut world);
-    let found = explained(&mut world).bottleneck;
+    let mut sim = SimulatedRun::new();
+    plant_of("cpu_bursts")(&mut sim);
+    let found = explained(&mut sim).bottleneck;
     assert!(found.change.is_some_and(|change| change.contains("key frames")), "{:?}", found.title);
     let share = &found.evidence[0];
     assert!(
         share.fail.is_some_and(|fail| (0.15..0.25).contains(&fail)) && share.pass == Some(0.0),
         "{share:?}"
     );
-    check("line_rate", |world| {
-        plant_of("cpu_bursts")(world);
-        plant_of("line_rate")(world);
+    check("line_rate", |sim| {
+        plant_of("cpu_bursts")(sim);
+        plant_of("line_rate")(sim);
     });
 }
 
 /// In Go the bursts are those of the program, whichever of its threads has them.
 #[test]
 fn moments_in_which_a_go_program_is_full_are_the_programs() {
-    let mut world = World::new();
-    world.facts.insert("sfu.runtime".into(), "go".into());
-    world.facts.insert("sfu.environment.GOMAXPROCS".into(), "1".into());
-    world.without("thread.cpu").without("thread.run_queue_wait");
+    let mut sim = SimulatedRun::new();
+    sim.facts.insert("sfu.runtime".into(), "go".into());
+    sim.facts.insert("sfu.environment.GOMAXPROCS".into(), "1".into());
+    sim.without("thread.cpu").without("thread.run_queue_wait");
     for (tid, turn) in [(11, 0), (12, 1), (13, 2)] {
-        world.bursty_thread("sfu", "sfu", tid, move |m| {
+        sim.bursty_thread("sfu", "sfu", tid, move |m| {
             let has_work = (m.second / 5) % 3 == turn;
             match (m.over, m.tenth) {
                 _ if !has_work => 0.0,
@@ -265,8 +263,8 @@ fn moments_in_which_a_go_program_is_full_are_the_programs() {
             }
         });
     }
-    world.process("sfu", |m| 0.01 * m.users);
-    let found = explained(&mut world).bottleneck;
+    sim.process("sfu", |m| 0.01 * m.users);
+    let found = explained(&mut sim).bottleneck;
     assert_eq!(found.finding.as_deref(), Some("cpu_bursts"), "{found:#?}");
     assert!(found.title.starts_with("All that the 3 threads sfu of sfu can do"), "{}", found.title);
     assert!(found.change.is_some_and(|change| change.contains("GOMAXPROCS")));
@@ -276,22 +274,22 @@ fn moments_in_which_a_go_program_is_full_are_the_programs() {
 
 #[test]
 fn a_moment_that_lies_in_two_readings_is_one() {
-    check("cpu_bursts", |world| {
-        world.without("thread.cpu").without("thread.run_queue_wait");
-        world.bursty_thread("media", "worker-0", 11, |m| match (m.over, m.tenth) {
+    check("cpu_bursts", |sim| {
+        sim.without("thread.cpu").without("thread.run_queue_wait");
+        sim.bursty_thread("media", "worker-0", 11, |m| match (m.over, m.tenth) {
             (true, 3) => 0.70,
             (true, 4) => 0.66,
             _ => 0.008 * m.users,
         });
-        world.process("media", |m| 0.01 * m.users);
+        sim.process("media", |m| 0.01 * m.users);
     });
 }
 
 #[test]
 fn joins_that_wait_for_each_other_are_serialised_signalling() {
-    let mut world = World::new();
-    plant_of("signalling_serialised")(&mut world);
-    let found = explained(&mut world).bottleneck;
+    let mut sim = SimulatedRun::new();
+    plant_of("signalling_serialised")(&mut sim);
+    let found = explained(&mut sim).bottleneck;
     assert!(
         found.title.starts_with("Signalling is serialised: joins are answered one after the other, "),
         "{}",
@@ -303,26 +301,26 @@ fn joins_that_wait_for_each_other_are_serialised_signalling() {
         "{took:?}"
     );
     // A thread that is full answers late, and that is the cause.
-    check("one_thread_full", |world| {
-        plant_of("signalling_serialised")(world);
-        hot_worker(world);
+    check("one_thread_full", |sim| {
+        plant_of("signalling_serialised")(sim);
+        hot_worker(sim);
     });
 }
 
 #[test]
 fn a_prediction_stays_within_what_was_tried() {
-    let mut world = World::new();
-    hot_worker(&mut world);
-    world.without("host.cpu.busy");
-    world.put("process.fds", &[("process", "media"), ("pid", "7")], Unit::Count, Some(2e4), |m| {
+    let mut sim = SimulatedRun::new();
+    hot_worker(&mut sim);
+    sim.without("host.cpu.busy");
+    sim.put("process.fds", &[("process", "media"), ("pid", "7")], Unit::Count, Some(2e4), |m| {
         12.0 + m.users.round()
     });
-    let next = explained(&mut world).bottleneck.predicts.expect("descriptors end some time");
+    let next = explained(&mut sim).bottleneck.prediction.expect("descriptors end some time");
     assert_eq!((next.users, next.users_high), (4.0 * 42.0, None), "{next:?}");
-    world.put("process.fds", &[("process", "media"), ("pid", "7")], Unit::Count, Some(100.0), |m| {
+    sim.put("process.fds", &[("process", "media"), ("pid", "7")], Unit::Count, Some(100.0), |m| {
         12.0 + m.users.round()
     });
-    let next = explained(&mut world).bottleneck.predicts.expect("descriptors end next");
+    let next = explained(&mut sim).bottleneck.prediction.expect("descriptors end next");
     assert!((next.users - 88.0).abs() < 1.0, "{next:?}");
     assert!(
         next.users_low < next.users - 0.9 && next.users_high.is_some_and(|high| high > next.users + 0.9),
@@ -332,19 +330,19 @@ fn a_prediction_stays_within_what_was_tried() {
 
 #[test]
 fn others_on_the_host_are_told_where_the_server_waits() {
-    let mut world = World::new();
-    world.put("host.cpu.user", &[], Unit::Ratio, Some(2.0), |m| 1.1 + 0.01 * m.users);
-    world.put("host.cpu.system", &[], Unit::Ratio, Some(2.0), |_| 0.2);
-    world.process("media", |m| 0.01 * m.users);
-    world.generator_cpu = 0.2;
-    assert_eq!(explained(&mut world).others_cpu, None, "nobody waited");
-    world.thread("media", "worker-0", 11, |m| 0.01 * m.users, |m| if m.over { 0.4 } else { 0.05 });
-    let others = explained(&mut world).others_cpu.expect("compilers");
+    let mut sim = SimulatedRun::new();
+    sim.put("host.cpu.user", &[], Unit::Ratio, Some(2.0), |m| 1.1 + 0.01 * m.users);
+    sim.put("host.cpu.system", &[], Unit::Ratio, Some(2.0), |_| 0.2);
+    sim.process("media", |m| 0.01 * m.users);
+    sim.generator_cpu = 0.2;
+    assert_eq!(explained(&mut sim).other_processes_cpu, None, "nobody waited");
+    sim.thread("media", "worker-0", 11, |m| 0.01 * m.users, |m| if m.over { 0.4 } else { 0.05 });
+    let others = explained(&mut sim).other_processes_cpu.expect("compilers");
     assert!((others.cores() - 1.1).abs() < 0.1 && others.waited_ratio > 0.3, "{others:?}");
     assert!(others.sentence().contains("1.1 cores under the load that passed"), "{}", others.sentence());
     // Watched by an agent elsewhere the generator is not on that host; what runs beside the server is.
-    let mut run = world.run();
+    let mut run = sim.run();
     run.host.hosts = vec![HostInfo { clock_error_us: 40, ..run.host.hosts[0].clone() }];
-    let others = explain(&run, Goal::Acceptable).others_cpu.expect("compilers");
+    let others = explain(&run, Goal::Acceptable).other_processes_cpu.expect("compilers");
     assert!((others.cores() - 1.3).abs() < 0.1, "{others:?}");
 }

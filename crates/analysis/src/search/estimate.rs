@@ -71,12 +71,12 @@ mod tests {
 
     use throng_observation::Goal;
 
-    use super::super::Pace;
+    use super::super::Schedule;
     use super::*;
 
     fn estimate(minutes: u64, ceiling: u32) -> Estimate {
-        let pace = Pace::of_budget(Duration::from_secs(minutes * 60));
-        let settings = Settings { goal: Goal::Acceptable, start: 5, floor: 1, step: 1, ceiling, pace };
+        let schedule = Schedule::of_budget(Duration::from_secs(minutes * 60));
+        let settings = Settings { goal: Goal::Acceptable, start: 5, floor: 1, step: 1, ceiling, schedule };
         Estimate::of(settings, 20.0, 3.0)
     }
 

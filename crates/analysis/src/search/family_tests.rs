@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use throng_observation::{Goal, HoldRow, Passed, RunTime};
+use throng_observation::{Goal, HoldOutcome, HoldRow, RunTime};
 
-use super::dice::Dice;
+use super::rng::Rng;
 use super::*;
-use crate::capacity::{Capacity, Conclusion};
+use crate::capacity::{Capacity, CapacityVerdict};
 
 const SERVERS: u64 = 1_000;
 /// Of what is said without a doubt, so much may be wrong.
@@ -68,7 +68,7 @@ struct Model {
     churn: f64,
     /// How many users beyond the capacity suffer for one that is too many; infinite: all.
     soft: bool,
-    dice: Dice,
+    rng: Rng,
     drift: f64,
     queue: f64,
     is_stuck: bool,
@@ -79,9 +79,9 @@ struct Model {
 
 impl Model {
     fn new(seed: u64) -> Self {
-        let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9) ^ 0x5eed);
-        let kind = KINDS[(dice.roll() * KINDS.len() as f64) as usize];
-        let mut between = |low: f64, high: f64| low + (high - low) * dice.roll();
+        let mut rng = Rng(seed.wrapping_mul(0x9e37_79b9) ^ 0x5eed);
+        let kind = KINDS[(rng.uniform() * KINDS.len() as f64) as usize];
+        let mut between = |low: f64, high: f64| low + (high - low) * rng.uniform();
         let capacity = between(6_f64.ln(), 3_000_f64.ln()).exp();
         let noise = between(0.0, 0.005);
         let (period, length, other, share) =
@@ -111,25 +111,25 @@ impl Model {
             is_lesser: false,
             strike_left_s: 0.0,
             next_strike_s: phase * period,
-            dice,
+            rng,
         }
     }
 
     /// How many of `users` have a bad second, and the median delay.
     fn second(&mut self, at: i64, users: u32) -> (u32, f64) {
         let now = at as f64;
-        self.drift = 0.7 * self.drift + self.noise * self.dice.normal();
+        self.drift = 0.7 * self.drift + self.noise * self.rng.normal();
         let mut capacity = self.capacity * (1.0 + self.drift);
         capacity *= 1.0 + self.wave.0 * (now / self.wave.1 * std::f64::consts::TAU).sin();
         capacity *= (1.0 - self.leak * (now - self.leak_from_s).max(0.0)).max(0.1);
         if let Some((share, dwell_s)) = self.modes {
-            self.is_lesser ^= self.dice.roll() < 1.0 / dwell_s;
+            self.is_lesser ^= self.rng.uniform() < 1.0 / dwell_s;
             capacity *= if self.is_lesser { share } else { 1.0 };
         }
         if at < self.warm_up_s {
             capacity *= 0.1;
         }
-        let own = (0..users).filter(|_| self.churn > 0.0 && self.dice.roll() < self.churn).count() as u32;
+        let own = (0..users).filter(|_| self.churn > 0.0 && self.rng.uniform() < self.churn).count() as u32;
         if self.strikes(now) {
             return (users, 5.0);
         }
@@ -141,7 +141,8 @@ impl Model {
         let Some((length, period)) = self.strikes else { return false };
         if now >= self.next_strike_s {
             self.strike_left_s = length;
-            self.next_strike_s += if period > 0.0 { period } else { length + period * self.dice.roll().ln() };
+            self.next_strike_s +=
+                if period > 0.0 { period } else { length + period * self.rng.uniform().ln() };
         }
         self.strike_left_s -= 1.0;
         self.strike_left_s > -1.0
@@ -191,8 +192,9 @@ enum Judged {
 }
 
 /// Runs a search on the model: its holds, and the second in which it ended or was out of time.
-fn played(model: &mut Model, pace: Pace, minutes: i64) -> (Vec<HoldRow>, i64) {
-    let settings = Settings { goal: Goal::Acceptable, start: 5, floor: 1, step: 1, ceiling: CEILING, pace };
+fn played(model: &mut Model, schedule: Schedule, minutes: i64) -> (Vec<HoldRow>, i64) {
+    let settings =
+        Settings { goal: Goal::Acceptable, start: 5, floor: 1, step: 1, ceiling: CEILING, schedule };
     let mut search = Search::new(settings);
     let mut holds: Vec<HoldRow> = Vec::new();
     let (mut users, mut at, mut complete_for) = (0_u32, 0_i64, 0);
@@ -225,14 +227,14 @@ fn judge(model: &Model, capacity: &Capacity, end_s: i64) -> Judged {
     // Where a twentieth of the seconds is bad at any load, no crowd is served well.
     let (never, hardly) = (model.background() > 0.08, model.background() > 0.03);
     let is_near = capacity.users.is_some_and(|users| (low..=high).contains(&f64::from(users)));
-    let is_right = match capacity.conclusion {
-        Conclusion::Found => is_near && !never,
-        Conclusion::AtLeast => f64::from(CEILING) <= high,
-        Conclusion::NeverPasses => model.capacity < 1.0,
-        Conclusion::NotSustained => model.leak > 0.0 || model.modes.is_some() || hardly,
-        Conclusion::Undecidable | Conclusion::Invalid => return Judged::Doubted,
+    let is_right = match capacity.verdict {
+        CapacityVerdict::Found => is_near && !never,
+        CapacityVerdict::AtLeast => f64::from(CEILING) <= high,
+        CapacityVerdict::NeverPasses => model.capacity < 1.0,
+        CapacityVerdict::NotSustained => model.leak > 0.0 || model.modes.is_some() || hardly,
+        CapacityVerdict::Undecidable | CapacityVerdict::Invalid => return Judged::Doubted,
     };
-    match (capacity.doubts.is_empty(), is_right || is_near) {
+    match (capacity.caveats.is_empty(), is_right || is_near) {
         (true, _) if is_right => Judged::Right,
         (true, _) => Judged::Wrong,
         (false, true) => Judged::Doubted,
@@ -249,8 +251,8 @@ fn of_a_thousand_servers_hardly_any_gets_an_answer_that_is_wrong_and_sure() {
     for seed in 0..SERVERS {
         let mut model = Model::new(seed);
         let minutes = [3, 5, 10, 20, 50][(seed % 5) as usize];
-        let pace = Pace::of_budget(Duration::from_secs(minutes * 60));
-        let (holds, end_s) = played(&mut model, pace, minutes as i64);
+        let schedule = Schedule::of_budget(Duration::from_secs(minutes * 60));
+        let (holds, end_s) = played(&mut model, schedule, minutes as i64);
         let capacity = Capacity::of(&holds, Goal::Acceptable).expect("something was held");
         assert!(
             capacity.users.zip(capacity.first_failing).is_none_or(|(passes, fails)| passes < fails),
@@ -302,8 +304,8 @@ fn disturbed(length: f64, period: f64, phase: f64, minutes: u64) -> (Capacity, V
         soft: false,
         ..model
     };
-    let pace = Pace::of_budget(Duration::from_secs(minutes * 60));
-    let (holds, _) = played(&mut model, pace, minutes as i64);
+    let schedule = Schedule::of_budget(Duration::from_secs(minutes * 60));
+    let (holds, _) = played(&mut model, schedule, minutes as i64);
     (Capacity::of(&holds, Goal::Acceptable).expect("something was held"), holds)
 }
 
@@ -316,8 +318,8 @@ fn a_disturbance_at_any_load_is_no_limit_whatever_its_phase() {
             let (capacity, _) = disturbed(length, period, f64::from(phase) * period / 60.0, minutes);
             let is_right = capacity.users.is_some_and(|users| (900..=1_050).contains(&users));
             told +=
-                usize::from(capacity.doubts.iter().any(|doubt| doubt.contains("independently of the load")));
-            let is_doubted = !capacity.doubts.is_empty() || capacity.conclusion == Conclusion::Undecidable;
+                usize::from(capacity.caveats.iter().any(|doubt| doubt.contains("independently of the load")));
+            let is_doubted = !capacity.caveats.is_empty() || capacity.verdict == CapacityVerdict::Undecidable;
             if !is_right && !is_doubted {
                 sure_and_wrong.push(format!("phase {phase} of {period}: {}", capacity.statement("users")));
             }
@@ -344,22 +346,22 @@ fn a_soak_that_goes_bad_is_the_answer() {
         ..Model::new(0)
     };
     // How long the search takes until its soak; then a third of the capacity is lost within that.
-    let pace = Pace { repeats: 1, ..Pace::default() };
-    let mut sound = Model { dice: Dice(1), ..model };
-    let (holds, _) = played(&mut sound, pace, 75);
+    let schedule = Schedule { repeats: 1, ..Schedule::default() };
+    let mut sound = Model { rng: Rng(1), ..model };
+    let (holds, _) = played(&mut sound, schedule, 75);
     let soak = holds.iter().find(|hold| hold.purpose == Purpose::Soak).expect("a soak");
-    assert_eq!(soak.passed(Goal::Acceptable), Passed::Yes);
+    assert_eq!(soak.passed(Goal::Acceptable), HoldOutcome::Yes);
     let at_s = soak.from.as_secs_f64();
     model = Model {
         leak: 0.33 / 600.0,
         leak_from_s: at_s,
-        ..Model { dice: Dice(1), drift: 0.0, queue: 0.0, ..sound }
+        ..Model { rng: Rng(1), drift: 0.0, queue: 0.0, ..sound }
     };
-    let (holds, _) = played(&mut model, pace, 75);
+    let (holds, _) = played(&mut model, schedule, 75);
     let soak = holds.iter().find(|hold| hold.purpose == Purpose::Soak).expect("a soak");
-    assert_eq!(soak.passed(Goal::Acceptable), Passed::No);
+    assert_eq!(soak.passed(Goal::Acceptable), HoldOutcome::No);
     let capacity = Capacity::of(&holds, Goal::Acceptable).expect("an answer");
-    assert_eq!(capacity.conclusion, Conclusion::NotSustained);
+    assert_eq!(capacity.verdict, CapacityVerdict::NotSustained);
     let told = capacity.statement("viewers");
     assert!(told.contains("not sustained: held for long") && told.contains("served badly after"), "{told}");
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use throng_observation::{Goal, HoldRow, Passed, Purpose, RunTime};
+use throng_observation::{Goal, HoldOutcome, HoldRow, Purpose, RunTime};
 
 use super::trial::Trials;
 use super::{Second, Settings};
@@ -24,7 +24,7 @@ const LIMITED_MIN: u32 = 3;
 /// What the generator held up is felt for so many seconds after one in which it was past its limits: bad ones among them
 /// say as little as that one.
 const BESIDE_S: u32 = 2;
-/// A crowd that never gets complete is judged as it is after so many seconds beyond [`super::Pace::settle_max_s`].
+/// A crowd that never gets complete is judged as it is after so many seconds beyond [`super::Schedule::settle_max_s`].
 const INCOMPLETE_MAX_S: u32 = 120;
 
 /// A failing load that is held again is looked at for at least so long, however clearly it fails: why it fails is read
@@ -33,11 +33,11 @@ const CONFIRM_MIN_S: u32 = 10;
 
 /// What a second did to a hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    GoesOn,
+pub(crate) enum HoldProgress {
+    Continues,
     Ended,
     /// The generator was the limit.
-    Limited,
+    GeneratorLimited,
 }
 
 #[derive(Clone, Debug)]
@@ -55,9 +55,9 @@ pub(crate) struct Holding {
     hard_sure_s: u32,
     /// Seconds since the generator was past its limits.
     since_limited_s: u32,
-    counted: Counted,
+    counted: JudgedCounts,
     /// What was counted before the last judged second, if that was a bad one.
-    before_bad: Option<Counted>,
+    before_bad: Option<JudgedCounts>,
     bad_user_seconds: f64,
     /// It failed so clearly that no more seconds are needed.
     is_lost: bool,
@@ -65,7 +65,7 @@ pub(crate) struct Holding {
 
 /// What the judged seconds came to.
 #[derive(Clone, Copy, Debug)]
-struct Counted {
+struct JudgedCounts {
     trials: [Trials; 3],
     /// Judged seconds in a row that were bad, and that were good since the last bad one.
     bad_s: u32,
@@ -80,7 +80,7 @@ impl Holding {
         Self {
             row,
             settings,
-            counted: Counted { trials, bad_s: 0, good_s: 0, stretches: 0, broke_at: None },
+            counted: JudgedCounts { trials, bad_s: 0, good_s: 0, stretches: 0, broke_at: None },
             before_bad: None,
             complete_s: 0,
             waited_s: 0,
@@ -104,10 +104,10 @@ impl Holding {
 
     /// How long a load is bad on end that is not just disturbed: in a short search no longer than it looks at a load.
     fn lasting_s(&self) -> u32 {
-        LASTING_S.min(self.settings.pace.hold_s)
+        LASTING_S.min(self.settings.schedule.hold_s)
     }
 
-    pub(crate) fn second(&mut self, second: &Second) -> Verdict {
+    pub(crate) fn second(&mut self, second: &Second) -> HoldProgress {
         self.since_limited_s = if second.is_limited { 0 } else { self.since_limited_s.saturating_add(1) };
         self.hard(second);
         if self.is_settling() {
@@ -123,7 +123,7 @@ impl Holding {
         if self.is_generator_limited() || is_ours {
             self.row.limited_seconds = self.row.limited_seconds.max(self.hard_limited_s);
             self.end(second, Some("the generator was the limit"));
-            return Verdict::Limited;
+            return HoldProgress::GeneratorLimited;
         }
         if is_hard && self.is_settling() && self.row.purpose == Purpose::Confirm {
             self.row.judged_from = Some(second.at); // It will not settle.
@@ -136,7 +136,7 @@ impl Holding {
             let is_broken = self.row.is_mostly_bad(Goal::Broken);
             for goal in Goal::ALL {
                 if goal != Goal::Broken || goal == self.settings.goal || is_broken {
-                    self.row.passed[goal as usize] = Passed::No;
+                    self.row.passed[goal as usize] = HoldOutcome::No;
                 }
             }
             let why = format!(
@@ -145,26 +145,26 @@ impl Holding {
                 self.lasting_s()
             );
             self.end(second, Some(&why));
-            return Verdict::Ended;
+            return HoldProgress::Ended;
         }
         if !self.is_decided() {
-            return Verdict::GoesOn;
+            return HoldProgress::Continues;
         }
         self.end(second, None);
-        Verdict::Ended
+        HoldProgress::Ended
     }
 
     /// Whether more seconds would tell nothing new.
     fn is_decided(&self) -> bool {
         let is_whole = self.row.seconds >= self.whole_s();
-        if self.row.purpose == Purpose::Contrast {
+        if self.row.purpose == Purpose::DependenceTest {
             return is_whole;
         }
         match self.row.passed(self.settings.goal) {
-            Passed::Undecided => false,
-            Passed::Yes => true,
+            HoldOutcome::Undecided => false,
+            HoldOutcome::Yes => true,
             // A moment, or as long as the load lasts?
-            Passed::No => {
+            HoldOutcome::No => {
                 self.counted.bad_s >= self.lasting_s() || (is_whole && self.row.seconds >= self.lasting_s())
             }
         }
@@ -187,7 +187,7 @@ impl Holding {
     }
 
     fn settle(&mut self, second: &Second) {
-        let pace = &self.settings.pace;
+        let schedule = &self.settings.schedule;
         self.waited_s += 1;
         self.complete_s += u32::from(second.is_complete);
         if self.delays_ms.len() >= SETTLED_OVER {
@@ -198,9 +198,9 @@ impl Holding {
             (Some(first), Some(last)) => (last - first).abs(),
             _ => 0.0,
         };
-        let has_settled = self.complete_s >= pace.settle_min_s && moved < SETTLED_WITHIN_MS;
-        let is_long_enough =
-            self.complete_s >= pace.settle_max_s || self.waited_s >= pace.settle_max_s + INCOMPLETE_MAX_S;
+        let has_settled = self.complete_s >= schedule.settle_min_s && moved < SETTLED_WITHIN_MS;
+        let is_long_enough = self.complete_s >= schedule.settle_max_s
+            || self.waited_s >= schedule.settle_max_s + INCOMPLETE_MAX_S;
         if has_settled || is_long_enough {
             self.row.judged_from = Some(second.at);
             (self.hard_s, self.hard_limited_s, self.hard_sure_s) = (0, 0, 0);
@@ -229,7 +229,7 @@ impl Holding {
     }
 
     /// A bad second beside one in which the generator was past its limits is one of those.
-    fn leave_out(&mut self, before: Counted) {
+    fn leave_out(&mut self, before: JudgedCounts) {
         self.counted = before;
         self.row.limited_seconds += 1;
         self.tell_counted();
@@ -261,7 +261,7 @@ impl Holding {
     }
 }
 
-impl Counted {
+impl JudgedCounts {
     /// Counts a second; true when it was bad for any goal.
     fn add(&mut self, second: &Second) -> bool {
         let are_bad = Goal::ALL.map(|goal| self.trials[goal as usize].add(second.users, second.bad));
@@ -280,14 +280,15 @@ impl Counted {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Pace;
+    use super::super::Schedule;
     use super::*;
 
     /// A hold of a demand step of 8 s whose seconds are `.` good, `b`ad for all, `L`imited and bad, or `l`imited and good;
     /// the first `settle_s` settle it.
-    fn held(seconds: &str, settle_s: u32) -> (Option<Verdict>, HoldRow) {
-        let pace = Pace { hold_s: 8, settle_min_s: settle_s, ..Pace::default() };
-        let settings = Settings { goal: Goal::Acceptable, start: 5, floor: 1, step: 1, ceiling: 100, pace };
+    fn held(seconds: &str, settle_s: u32) -> (Option<HoldProgress>, HoldRow) {
+        let schedule = Schedule { hold_s: 8, settle_min_s: settle_s, ..Schedule::default() };
+        let settings =
+            Settings { goal: Goal::Acceptable, start: 5, floor: 1, step: 1, ceiling: 100, schedule };
         let row = HoldRow { users: 50, purpose: Purpose::Demand, ..HoldRow::default() };
         let mut holding = Holding::new(row, settings, 8);
         for (at, kind) in (1..).zip(seconds.chars()) {
@@ -299,7 +300,7 @@ mod tests {
                 is_limited: matches!(kind, 'L' | 'l'),
                 is_complete: true,
             });
-            if verdict != Verdict::GoesOn {
+            if verdict != HoldProgress::Continues {
                 return (Some(verdict), holding.row);
             }
         }
@@ -309,23 +310,23 @@ mod tests {
     #[test]
     fn no_load_fails_beside_seconds_in_which_the_generator_was_the_limit() {
         for (seconds, expect) in [
-            ("...........", Some((Verdict::Ended, Passed::Yes))),
-            ("...bbbbbbbb", Some((Verdict::Ended, Passed::No))),
+            ("...........", Some((HoldProgress::Ended, HoldOutcome::Yes))),
+            ("...bbbbbbbb", Some((HoldProgress::Ended, HoldOutcome::No))),
             // Two bad seconds, one of them past the generator's limits, or just after it, or just before.
             ("....LL......", None),
             ("....Lb......", None),
-            ("....bl.........", Some((Verdict::Ended, Passed::Yes))),
-            ("....lbb.....", Some((Verdict::Limited, Passed::Undecided))),
+            ("....bl.........", Some((HoldProgress::Ended, HoldOutcome::Yes))),
+            ("....lbb.....", Some((HoldProgress::GeneratorLimited, HoldOutcome::Undecided))),
             // It was overloaded while it settled, in seconds half of which were the generator's.
-            ("bLbLbLbLbLbL", Some((Verdict::Limited, Passed::Undecided))),
+            ("bLbLbLbLbLbL", Some((HoldProgress::GeneratorLimited, HoldOutcome::Undecided))),
             // What it held up once, long before, is over.
-            ("l..bbbbbbbbb", Some((Verdict::Ended, Passed::No))),
+            ("l..bbbbbbbbb", Some((HoldProgress::Ended, HoldOutcome::No))),
         ] {
             let (verdict, row) = held(seconds, 3);
             let came_to = verdict.map(|verdict| (verdict, row.passed(Goal::Acceptable)));
             match expect {
                 Some(expect) => assert_eq!(came_to, Some(expect), "{seconds}: {row:?}"),
-                None => assert_ne!(row.passed(Goal::Acceptable), Passed::No, "{seconds}: {row:?}"),
+                None => assert_ne!(row.passed(Goal::Acceptable), HoldOutcome::No, "{seconds}: {row:?}"),
             }
             assert!(
                 row.bad_seconds[Goal::Acceptable as usize] + row.limited_seconds <= row.seconds,
@@ -338,7 +339,7 @@ mod tests {
     fn a_load_that_is_lost_while_most_are_badly_served_is_lost_for_every_goal() {
         for settle_s in [3, 30] {
             let (verdict, row) = held("bbbbbbbbbbb", settle_s);
-            assert_eq!((verdict, row.passed), (Some(Verdict::Ended), [Passed::No; 3]), "{row:?}");
+            assert_eq!((verdict, row.passed), (Some(HoldProgress::Ended), [HoldOutcome::No; 3]), "{row:?}");
         }
     }
 }

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use throng_observation::{Goal, HoldRow, Passed, Purpose};
+use throng_observation::{Goal, HoldOutcome, HoldRow, Purpose};
 
 /// A load is held so often at most; then the majority stands.
 const HOLDS_MAX: u32 = 5;
@@ -33,11 +33,11 @@ impl Criterion {
     pub(crate) fn failed(self, hold: &HoldRow) -> Option<bool> {
         match self {
             Self::Goal(goal) => match hold.passed(goal) {
-                Passed::Undecided => None,
-                passed => Some(passed == Passed::No),
+                HoldOutcome::Undecided => None,
+                passed => Some(passed == HoldOutcome::No),
             },
-            Self::Collapse(goal) if hold.passed(goal) != Passed::Undecided => {
-                Some(hold.passed(goal) == Passed::No && hold.is_overloaded(goal))
+            Self::Collapse(goal) if hold.passed(goal) != HoldOutcome::Undecided => {
+                Some(hold.passed(goal) == HoldOutcome::No && hold.is_overloaded(goal))
             }
             Self::Collapse(_) => None,
         }
@@ -218,7 +218,7 @@ pub(crate) fn is_near(low: u32, high: u32, step: u32) -> bool {
 
 /// Contrasts and soaks answer questions of their own; a baseline that was thrown away says nothing.
 fn tells_of_its_load(hold: &HoldRow) -> bool {
-    !matches!(hold.purpose, Purpose::Contrast | Purpose::Soak)
+    !matches!(hold.purpose, Purpose::DependenceTest | Purpose::Soak)
 }
 
 /// Pool adjacent violators: neighbours of which the smaller load fails more often are one block with their common share.
@@ -258,7 +258,7 @@ mod tests {
                 _ => 20,
             }; 3],
             bad_to_the_end: came_to != 'p',
-            passed: [if came_to == 'p' { Passed::Yes } else { Passed::No }; 3],
+            passed: [if came_to == 'p' { HoldOutcome::Yes } else { HoldOutcome::No }; 3],
             ..HoldRow::default()
         };
         let rows: Vec<HoldRow> =

@@ -6,39 +6,39 @@
 //! After each load that failed the crowd shrinks until it is served well again, so that no load is judged by the damage of
 //! the one before. After a hold that the generator limited it shrinks until that keeps up again.
 
-use throng_observation::{Goal, HoldRow, Passed, Purpose, RunTime};
+use throng_observation::{Goal, HoldOutcome, HoldRow, Purpose, RunTime};
 
-mod pace;
-pub use pace::Pace;
+mod schedule;
+pub use schedule::Schedule;
 
 mod trial;
 
 pub(crate) mod loads;
 use loads::Loads;
 
-pub(crate) mod contrast;
+pub(crate) mod dependence_test;
 
 mod next;
 pub(crate) use next::criterion;
 use next::{Known, Next};
 
 mod holding;
-use holding::{Holding, Verdict};
+use holding::{HoldProgress, Holding};
 
 mod estimate;
 pub use estimate::Estimate;
 
 mod pause;
-use pause::{Pause, Paused};
+use pause::{Pause, PauseProgress};
 
 mod recovery;
 pub(crate) use recovery::NEVER as NEVER_BACK;
-use recovery::{Recovered, Recovery};
+use recovery::{Recovery, RecoveryProgress};
 
 #[cfg(test)]
-pub(crate) mod dice;
-#[cfg(test)]
 mod family_tests;
+#[cfg(test)]
+pub(crate) mod rng;
 #[cfg(test)]
 mod simulated_tests;
 
@@ -56,7 +56,7 @@ pub struct Settings {
     /// The largest crowd that may be tried.
     pub ceiling: u32,
     /// How long each load is looked at.
-    pub pace: Pace,
+    pub schedule: Schedule,
 }
 
 impl Settings {
@@ -231,24 +231,24 @@ impl Search {
                 let row = holding.row.clone();
                 let has_calmed_down = holding.has_calmed_down();
                 match verdict {
-                    Verdict::GoesOn => {}
-                    Verdict::Ended => self.ended(row.clone(), has_calmed_down, second.at),
-                    Verdict::Limited => self.pause(),
+                    HoldProgress::Continues => {}
+                    HoldProgress::Ended => self.ended(row.clone(), has_calmed_down, second.at),
+                    HoldProgress::GeneratorLimited => self.pause(),
                 }
                 vec![row]
             }
             Now::Recovering(recovery, row) => {
                 let mut row = row.clone();
                 match recovery.second(second) {
-                    Recovered::NotYet => return Vec::new(),
-                    Recovered::After(ms) => {
+                    RecoveryProgress::NotYet => return Vec::new(),
+                    RecoveryProgress::After(ms) => {
                         row.recovery_ms = Some(ms);
                         if let Some(hold) = self.holds.last_mut() {
                             hold.recovery_ms = Some(ms);
                         }
                         self.decide(second.at);
                     }
-                    Recovered::Never => {
+                    RecoveryProgress::Never => {
                         row.why = Some(recovery::NEVER.to_owned());
                         self.now = Now::Over(End::NoRecovery, None);
                     }
@@ -257,9 +257,9 @@ impl Search {
             }
             Now::Pausing(pause) => {
                 match pause.second(second) {
-                    Paused::NotYet => {}
-                    Paused::Over => self.decide(second.at),
-                    Paused::Never => self.now = Now::Over(End::GeneratorLimited, None),
+                    PauseProgress::NotYet => {}
+                    PauseProgress::Over => self.decide(second.at),
+                    PauseProgress::Never => self.now = Now::Over(End::GeneratorLimited, None),
                 }
                 Vec::new()
             }
@@ -288,7 +288,7 @@ impl Search {
             is_settling,
             passing: loads.passing().map(|load| load.users),
             failing: loads.failing().map(|load| load.users),
-            repeat: (self.repeat, self.settings.pace.repeats.max(1)),
+            repeat: (self.repeat, self.settings.schedule.repeats.max(1)),
             found: (1..self.repeat).filter_map(of_repeat).collect(),
             values: self.values.clone(),
         }
@@ -326,7 +326,7 @@ impl Search {
             return;
         }
         let half = self.loads().passing().map_or(0, |load| load.users / 2);
-        self.now = Now::Pausing(Pause::new(self.settings.nearest(f64::from(half)), &self.settings.pace));
+        self.now = Now::Pausing(Pause::new(self.settings.nearest(f64::from(half)), &self.settings.schedule));
     }
 
     /// The server's limit may lie below the load that the generator cannot offer: from here on no load is tried above the
@@ -335,7 +335,7 @@ impl Search {
         let (limited, step) = (self.wants(), self.settings.step);
         let Some(passing) = self.loads().passing() else { return false };
         let apart = limited.saturating_sub(passing.users);
-        if apart < 2 * step || f64::from(apart) <= self.settings.pace.width_ratio * f64::from(limited) {
+        if apart < 2 * step || f64::from(apart) <= self.settings.schedule.width_ratio * f64::from(limited) {
             return false;
         }
         let middle = self.settings.nearest((f64::from(passing.users) * f64::from(limited)).sqrt());
@@ -348,7 +348,7 @@ impl Search {
     fn ended(&mut self, row: HoldRow, has_calmed_down: bool, at: RunTime) {
         self.limited_holds = if self.is_below_generator { pause::TRIES } else { 0 };
         self.holds.push(row.clone());
-        let has_failed = row.passed(self.settings.goal) == Passed::No && !has_calmed_down;
+        let has_failed = row.passed(self.settings.goal) == HoldOutcome::No && !has_calmed_down;
         let is_last = row.purpose == Purpose::Soak;
         match self.loads().passing().filter(|_| has_failed && !is_last) {
             Some(passing) => {
@@ -365,7 +365,7 @@ impl Search {
             Next::Hold(purpose, users, whole_s) => self.hold(purpose, users, whole_s, at),
             Next::Repeat(users) => {
                 self.repeat += 1;
-                self.hold(Purpose::Bisect, users, self.settings.pace.hold_s, at);
+                self.hold(Purpose::Bisect, users, self.settings.schedule.hold_s, at);
             }
             Next::Over(End::Ceiling) if self.is_below_generator => {
                 self.now = Now::Over(End::GeneratorLimited, None);

@@ -5,9 +5,9 @@
 //!          -> the passing load again -> (once more from near by) -> soak
 //! ```
 
-use throng_observation::{HoldRow, Passed, Purpose};
+use throng_observation::{HoldOutcome, HoldRow, Purpose};
 
-use super::contrast::{Contrast, Dependence};
+use super::dependence_test::{Dependence, DependenceTest};
 use super::loads::{Criterion, Load, Loads, is_near};
 use super::{End, Settings};
 
@@ -21,7 +21,7 @@ const REPEAT_FROM: f64 = 0.85;
 const SOAK_AT: f64 = 0.9;
 /// What failed in the first minute is held again after it: a server that was just started compiles, fills caches, opens pools.
 const WARM_UP_S: f64 = 60.0;
-/// The low load of a contrast, as a share of the passing one: what strikes there does not strike by the load.
+/// The low load of a dependence_test, as a share of the passing one: what strikes there does not strike by the load.
 const CONTRAST_LOW: f64 = 0.5;
 
 /// What comes next.
@@ -54,17 +54,19 @@ impl Known<'_> {
 
     /// The loads of this repeat.
     pub(super) fn loads(&self) -> Loads {
-        Loads::of(self.of_repeat(), self.criterion(), self.settings.pace.hold_s)
+        Loads::of(self.of_repeat(), self.criterion(), self.settings.schedule.hold_s)
     }
 
     /// What comes next.
     pub(super) fn next(&self) -> Next {
         let goal = self.settings.goal;
         let soak = self.of_repeat().find(|hold| {
-            hold.purpose == Purpose::Soak && hold.until.is_some() && hold.passed(goal) != Passed::Undecided
+            hold.purpose == Purpose::Soak
+                && hold.until.is_some()
+                && hold.passed(goal) != HoldOutcome::Undecided
         });
         match soak.map(|soak| soak.passed(goal)) {
-            Some(Passed::No) => return Next::Over(End::NotSustained),
+            Some(HoldOutcome::No) => return Next::Over(End::NotSustained),
             Some(_) => return Next::Over(self.end()),
             None => {}
         }
@@ -76,7 +78,7 @@ impl Known<'_> {
             return next;
         }
         if let Some(open) = loads.open() {
-            return self.hold(Purpose::Again, open.users);
+            return self.hold(Purpose::Retest, open.users);
         }
         match (loads.passing(), loads.failing()) {
             (Some(passing), failing) => self
@@ -106,13 +108,13 @@ impl Known<'_> {
     }
 
     fn hold(&self, purpose: Purpose, users: u32) -> Next {
-        let pace = &self.settings.pace;
+        let schedule = &self.settings.schedule;
         let seconds = match purpose {
-            Purpose::Baseline => (pace.hold_s / 2).max(pace.demand_s),
-            Purpose::Demand => pace.demand_s,
-            Purpose::Confirm => pace.hold_s.saturating_mul(pace.confirm_factor.max(1)),
-            Purpose::Soak => pace.soak_s,
-            Purpose::Again | Purpose::Bisect | Purpose::Verify | Purpose::Contrast => pace.hold_s,
+            Purpose::Baseline => (schedule.hold_s / 2).max(schedule.demand_s),
+            Purpose::Demand => schedule.demand_s,
+            Purpose::Confirm => schedule.hold_s.saturating_mul(schedule.confirm_factor.max(1)),
+            Purpose::Soak => schedule.soak_s,
+            Purpose::Retest | Purpose::Bisect | Purpose::Verify | Purpose::DependenceTest => schedule.hold_s,
         };
         Next::Hold(purpose, users, seconds)
     }
@@ -127,14 +129,14 @@ impl Known<'_> {
         let goal = self.settings.goal;
         let is_noisy = |hold: &HoldRow| {
             let ratio = f64::from(hold.bad_seconds[goal as usize]) / f64::from(hold.seconds.max(1));
-            hold.passed(goal) == Passed::Yes && ratio >= goal.exceed_ratio() / 2.0
+            hold.passed(goal) == HoldOutcome::Yes && ratio >= goal.exceed_ratio() / 2.0
         };
         if !floor.clone().all(is_noisy) {
             return None;
         }
         let is_first = floor.count() == 1;
         Some(if is_first {
-            self.hold(Purpose::Again, self.settings.start)
+            self.hold(Purpose::Retest, self.settings.start)
         } else {
             Next::Over(End::TooNoisy)
         })
@@ -149,7 +151,7 @@ impl Known<'_> {
             return again;
         }
         if failing.collapsed == 1 && failing.failed == 1 {
-            return self.hold(Purpose::Again, failing.users);
+            return self.hold(Purpose::Retest, failing.users);
         }
         Next::Over(if failing.is_collapsed() { End::NeverPasses } else { End::TooNoisy })
     }
@@ -157,14 +159,14 @@ impl Known<'_> {
     /// The way up, until a load is overloaded for as long as it is held: seconds that were bad now and then below it may have
     /// another reason than the load.
     fn upwards(&self, loads: &Loads, passing: Load) -> Option<Next> {
-        let Settings { step, ceiling, pace, .. } = self.settings;
+        let Settings { step, ceiling, schedule, .. } = self.settings;
         let largest = loads.largest()?;
         if let Some(failing) = loads.failing()
             && loads.collapsing().is_none()
             && !is_near(failing.users, largest.users, *step)
         {
             // A larger crowd was not overloaded: before more is tried it has to be known what it was.
-            return self.contrast(&passing, &failing);
+            return self.dependence_test(&passing, &failing);
         }
         if loads.collapsing().is_some() || largest.users >= *ceiling {
             let is_ceiling = loads.failing().is_none() && !passing.is_whole;
@@ -172,9 +174,9 @@ impl Known<'_> {
         }
         let is_first_way_up = self.repeat == 1 && !loads.has_failed();
         let (purpose, growth) = if is_first_way_up {
-            (Purpose::Demand, pace.growth)
+            (Purpose::Demand, schedule.growth)
         } else {
-            (Purpose::Bisect, self.gallop().min(pace.growth))
+            (Purpose::Bisect, self.gallop().min(schedule.growth))
         };
         let next = (f64::from(largest.users) * growth / f64::from(*step)).ceil() as u32 * step;
         Some(self.hold(purpose, next.max(largest.users + step).min(*ceiling)))
@@ -193,7 +195,7 @@ impl Known<'_> {
 
     /// Between the two, while they are further apart than they should be.
     fn between(&self, passing: &Load, failing: &Load) -> Option<Next> {
-        self.middle(passing.users, failing.users, self.settings.pace.width_ratio)
+        self.middle(passing.users, failing.users, self.settings.schedule.width_ratio)
     }
 
     /// The geometric mean of two loads that are further apart than `ratio` of the higher.
@@ -212,7 +214,7 @@ impl Known<'_> {
         let began = self.holds.iter().map(|hold| hold.from).min()?;
         let last = self.holds.iter().find(|hold| Some(hold.number) == failing.last_failed)?;
         let is_early = (last.until?.0 - began.0) as f64 / 1e6 < WARM_UP_S;
-        is_early.then(|| self.hold(Purpose::Again, failing.users))
+        is_early.then(|| self.hold(Purpose::Retest, failing.users))
     }
 
     fn confirm(&self, failing: &Load) -> Option<Next> {
@@ -221,30 +223,31 @@ impl Known<'_> {
 
     /// Bad seconds now and then far below the overload: by the load, or at any?
     fn dependence(&self, loads: &Loads, passing: &Load, failing: &Load) -> Option<Next> {
-        let Settings { step, pace, .. } = self.settings;
+        let Settings { step, schedule, .. } = self.settings;
         if let Some(overloaded) = loads.overload(*step) {
             // One hold of a load above may be a moment as well.
             let is_sure = overloaded.users == failing.users || overloaded.collapsed >= SURE_HOLDS;
-            return (!is_sure).then(|| self.hold(Purpose::Again, overloaded.users));
+            return (!is_sure).then(|| self.hold(Purpose::Retest, overloaded.users));
         }
         if let Some(overloaded) = loads.collapsing()
             && let Some(below) = loads.largest_below(overloaded.users)
             && !is_near(below.users, overloaded.users, *step)
-            && let Some(next) = self.middle(below.users, overloaded.users, pace.width_ratio)
+            && let Some(next) = self.middle(below.users, overloaded.users, schedule.width_ratio)
         {
             return Some(next);
         }
-        self.contrast(passing, failing)
+        self.dependence_test(passing, failing)
     }
 
     /// The next turn of a low and a high load, while it is not known whether service goes bad by the load.
-    fn contrast(&self, passing: &Load, failing: &Load) -> Option<Next> {
+    fn dependence_test(&self, passing: &Load, failing: &Load) -> Option<Next> {
         let low = self.near(passing, CONTRAST_LOW);
-        let contrast =
-            Contrast::of(self.holds.iter()).unwrap_or(Contrast::new(low, failing.users)).against(low);
-        contrast.dependence().is_none().then(|| {
-            let (users, seconds) = contrast.turn(self.settings.pace.hold_s);
-            Next::Hold(Purpose::Contrast, users, seconds)
+        let dependence_test = DependenceTest::of(self.holds.iter())
+            .unwrap_or(DependenceTest::new(low, failing.users))
+            .against(low);
+        dependence_test.dependence().is_none().then(|| {
+            let (users, seconds) = dependence_test.turn(self.settings.schedule.hold_s);
+            Next::Hold(Purpose::DependenceTest, users, seconds)
         })
     }
 
@@ -256,9 +259,9 @@ impl Known<'_> {
 
     /// The limit is known once more: again from near by, or a soak, or the end.
     fn known(&self, passing: &Load, failing: Option<&Load>) -> Next {
-        if failing.is_some() && self.repeat < self.settings.pace.repeats {
+        if failing.is_some() && self.repeat < self.settings.schedule.repeats {
             Next::Repeat(self.near(passing, REPEAT_FROM))
-        } else if self.settings.pace.soak_s > 0 {
+        } else if self.settings.schedule.soak_s > 0 {
             self.hold(Purpose::Soak, self.near(passing, SOAK_AT))
         } else {
             Next::Over(self.end())
@@ -276,7 +279,7 @@ impl Known<'_> {
 
 /// What makes a load fail, as far as `holds` tell.
 pub(crate) fn criterion(holds: &[HoldRow], goal: throng_observation::Goal) -> Criterion {
-    match Contrast::of(holds.iter()).and_then(|contrast| contrast.dependence()) {
+    match DependenceTest::of(holds.iter()).and_then(|dependence_test| dependence_test.dependence()) {
         Some(Dependence::None) => Criterion::Collapse(goal),
         _ => Criterion::Goal(goal),
     }

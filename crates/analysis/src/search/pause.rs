@@ -1,7 +1,7 @@
 //! After a hold in which the generator was the limit: a smaller crowd until it keeps up again. What else its host does, or
 //! the hypervisor below, passes; a crowd that is too large for it does not.
 
-use super::{Pace, Second};
+use super::{Schedule, Second};
 
 /// The generator keeps up for so many seconds in a row, and the load is held again.
 const CALM_SECONDS: u32 = 5;
@@ -10,7 +10,7 @@ const GIVEN_UP: u32 = 4;
 /// A load is held again so many times; then it is the load.
 pub(crate) const TRIES: u32 = 2;
 
-pub(crate) enum Paused {
+pub(crate) enum PauseProgress {
     NotYet,
     Over,
     Never,
@@ -26,16 +26,16 @@ pub(crate) struct Pause {
 }
 
 impl Pause {
-    pub(crate) fn new(users: u32, pace: &Pace) -> Self {
-        Self { users, patience_s: pace.settle_max_s * GIVEN_UP, seconds: 0, calm: 0 }
+    pub(crate) fn new(users: u32, schedule: &Schedule) -> Self {
+        Self { users, patience_s: schedule.settle_max_s * GIVEN_UP, seconds: 0, calm: 0 }
     }
 
-    pub(crate) fn second(&mut self, second: &Second) -> Paused {
+    pub(crate) fn second(&mut self, second: &Second) -> PauseProgress {
         self.seconds += 1;
         self.calm = if second.is_limited { 0 } else { self.calm + 1 };
         if self.calm >= CALM_SECONDS {
-            return Paused::Over;
+            return PauseProgress::Over;
         }
-        if self.seconds >= self.patience_s { Paused::Never } else { Paused::NotYet }
+        if self.seconds >= self.patience_s { PauseProgress::Never } else { PauseProgress::NotYet }
     }
 }

@@ -15,7 +15,7 @@ const GIVEN_UP_S: u32 = 90;
 /// Why the search ended where the server did not come back.
 pub(crate) const NEVER: &str = "afterwards the server served not even the smallest crowd for 90 s";
 
-pub(crate) enum Recovered {
+pub(crate) enum RecoveryProgress {
     NotYet,
     /// After so many milliseconds.
     After(u64),
@@ -37,7 +37,7 @@ impl Recovery {
         Self { users, settings, since, seconds: 0, good: 0 }
     }
 
-    pub(crate) fn second(&mut self, second: &Second) -> Recovered {
+    pub(crate) fn second(&mut self, second: &Second) -> RecoveryProgress {
         self.seconds += 1;
         let may_be_bad = self.settings.goal.bad_ratio_max() * f64::from(second.users);
         let is_good = second.is_complete && second.users > 0 && second.bad <= may_be_bad;
@@ -45,14 +45,14 @@ impl Recovery {
         if self.good >= GOOD_SECONDS {
             // The good seconds themselves were not needed.
             let ms = (second.at.0 - self.since.0) / 1000 - i64::from(GOOD_SECONDS) * 1000;
-            return Recovered::After(u64::try_from(ms).unwrap_or(0));
+            return RecoveryProgress::After(u64::try_from(ms).unwrap_or(0));
         }
         if self.seconds >= GIVEN_UP_S {
-            return Recovered::Never;
+            return RecoveryProgress::Never;
         }
         if self.seconds >= PATIENCE_S {
             self.users = self.settings.floor;
         }
-        Recovered::NotYet
+        RecoveryProgress::NotYet
     }
 }

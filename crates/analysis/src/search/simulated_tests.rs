@@ -2,9 +2,9 @@
 
 use throng_observation::{Goal, HoldRow, RunTime};
 
-use super::dice::Dice;
+use super::rng::Rng;
 use super::*;
-use crate::capacity::{Capacity, Conclusion};
+use crate::capacity::{Capacity, CapacityVerdict};
 
 /// A server with a capacity, noise around it, and a queue.
 struct Server {
@@ -18,7 +18,7 @@ struct Server {
     disturbed: std::ops::Range<i64>,
     /// Once overloaded, it serves well again only below this share of its capacity.
     stuck_below: Option<f64>,
-    dice: Dice,
+    rng: Rng,
     drift: f64,
     dip_left: u32,
     is_stuck: bool,
@@ -34,7 +34,7 @@ impl Server {
             generator: f64::INFINITY,
             disturbed: 0..0,
             stuck_below: None,
-            dice: Dice(seed),
+            rng: Rng(seed),
             drift: 0.0,
             dip_left: 0,
             is_stuck: false,
@@ -43,10 +43,10 @@ impl Server {
     }
 
     fn second(&mut self, users: u32) -> (u32, f64) {
-        self.drift = 0.7 * self.drift + self.noise * self.dice.normal();
+        self.drift = 0.7 * self.drift + self.noise * self.rng.normal();
         let mut capacity = self.capacity * (1.0 + self.drift);
         if let Some((share, chance)) = self.dips {
-            if self.dip_left == 0 && self.dice.roll() < chance {
+            if self.dip_left == 0 && self.rng.uniform() < chance {
                 self.dip_left = 2;
             }
             if self.dip_left > 0 {
@@ -97,16 +97,16 @@ fn search(settings: Settings, server: &mut Server) -> (Search, Vec<HoldRow>, i64
     (search, holds, at)
 }
 
-fn settings(pace: Pace) -> Settings {
-    Settings { goal: Goal::Acceptable, start: 20, floor: 1, step: 1, ceiling: 5_000, pace }
+fn settings(schedule: Schedule) -> Settings {
+    Settings { goal: Goal::Acceptable, start: 20, floor: 1, step: 1, ceiling: 5_000, schedule }
 }
 
-fn budget(minutes: u64) -> Pace {
-    Pace::of_budget(std::time::Duration::from_secs(minutes * 60))
+fn budget(minutes: u64) -> Schedule {
+    Schedule::of_budget(std::time::Duration::from_secs(minutes * 60))
 }
 
-fn found(capacity: f64, noise: f64, seed: u64, pace: Pace) -> (Capacity, i64) {
-    let (_, holds, seconds) = search(settings(pace), &mut Server::new(capacity, noise, seed));
+fn found(capacity: f64, noise: f64, seed: u64, schedule: Schedule) -> (Capacity, i64) {
+    let (_, holds, seconds) = search(settings(schedule), &mut Server::new(capacity, noise, seed));
     (Capacity::of(&holds, Goal::Acceptable).unwrap(), seconds)
 }
 
@@ -115,7 +115,7 @@ fn a_quiet_servers_limit_is_found_within_the_width_that_was_asked_for() {
     for (seed, limit) in [(1, 7.5), (2, 25.5), (3, 131.0), (4, 1000.0), (5, 2750.0)] {
         let (capacity, seconds) = found(limit, 0.0, seed, budget(10));
         let users = f64::from(capacity.users.unwrap());
-        assert_eq!(capacity.conclusion, Conclusion::Found);
+        assert_eq!(capacity.verdict, CapacityVerdict::Found);
         assert!(users <= limit * 1.005 && users > limit * 0.96 - 1.0, "{users} of {limit}");
         assert!(f64::from(capacity.first_failing.unwrap()) > limit);
         // The largest crowd takes more than a minute to gather, each time.
@@ -137,9 +137,10 @@ fn whole_rooms_are_tried_where_whole_rooms_come_and_go() {
 }
 
 /// Standard deviation of the answer, as a share, over servers that differ in their noise only.
-fn spread(pace: Pace) -> f64 {
-    let errors: Vec<f64> =
-        (0..40).map(|seed| f64::from(found(1000.0, 0.01, seed, pace).0.users.unwrap()) / 1000.0).collect();
+fn spread(schedule: Schedule) -> f64 {
+    let errors: Vec<f64> = (0..40)
+        .map(|seed| f64::from(found(1000.0, 0.01, seed, schedule).0.users.unwrap()) / 1000.0)
+        .collect();
     let mean = errors.iter().sum::<f64>() / errors.len() as f64;
     (errors.iter().map(|error| (error - mean).powi(2)).sum::<f64>() / errors.len() as f64).sqrt()
 }
@@ -148,12 +149,17 @@ fn spread(pace: Pace) -> f64 {
 #[expect(clippy::print_stdout, reason = "the table of docs/find.md is made with it")]
 fn noise_has_less_spread_the_longer_a_search_looks() {
     let paces =
-        [("5 min", budget(5)), ("10 min", budget(10)), ("20 min", budget(20)), ("full", Pace::default())];
+        [("5 min", budget(5)), ("10 min", budget(10)), ("20 min", budget(20)), ("full", Schedule::default())];
     let spreads: Vec<f64> = paces
         .iter()
-        .map(|(name, pace)| {
-            let spread = spread(*pace);
-            println!("| {name} | {} s, {} times | {:.1} % |", pace.hold_s, pace.repeats, spread * 100.0);
+        .map(|(name, schedule)| {
+            let spread = spread(*schedule);
+            println!(
+                "| {name} | {} s, {} times | {:.1} % |",
+                schedule.hold_s,
+                schedule.repeats,
+                spread * 100.0
+            );
             spread
         })
         .collect();
@@ -164,13 +170,13 @@ fn noise_has_less_spread_the_longer_a_search_looks() {
 fn a_server_that_never_serves_well_and_one_that_always_does_are_told() {
     let (search_, holds, seconds) = search(settings(budget(10)), &mut Server::new(0.5, 0.0, 1));
     assert_eq!(search_.end(), Some(&End::NeverPasses));
-    assert_eq!(Capacity::of(&holds, Goal::Acceptable).unwrap().conclusion, Conclusion::NeverPasses);
+    assert_eq!(Capacity::of(&holds, Goal::Acceptable).unwrap().verdict, CapacityVerdict::NeverPasses);
     assert!(seconds < 400, "{seconds}");
     let small = Settings { ceiling: 100, ..settings(budget(10)) };
     let (search_, holds, _) = search(small, &mut Server::new(1e6, 0.0, 1));
     assert_eq!(search_.end(), Some(&End::Ceiling));
     let capacity = Capacity::of(&holds, Goal::Acceptable).unwrap();
-    assert_eq!((capacity.conclusion, capacity.users), (Conclusion::AtLeast, Some(100)));
+    assert_eq!((capacity.verdict, capacity.users), (CapacityVerdict::AtLeast, Some(100)));
 }
 
 #[test]
@@ -179,7 +185,7 @@ fn a_generator_past_its_limits_ends_the_search_without_a_verdict_on_the_server()
     let (search_, holds, _) = search(settings(budget(10)), &mut server);
     assert_eq!(search_.end(), Some(&End::GeneratorLimited));
     let capacity = Capacity::of(&holds, Goal::Acceptable).unwrap();
-    assert_eq!(capacity.conclusion, Conclusion::Invalid);
+    assert_eq!(capacity.verdict, CapacityVerdict::Invalid);
     assert!(capacity.users.unwrap() <= 300);
 }
 
@@ -191,18 +197,18 @@ fn a_generator_that_is_disturbed_for_a_while_holds_the_load_again() {
         assert_eq!(search_.end(), Some(&End::Found), "from {begins}");
         let capacity = Capacity::of(&holds, Goal::Acceptable).unwrap();
         assert!((92..=95).contains(&capacity.users.unwrap()), "from {begins}: {capacity:?}");
-        assert_eq!(capacity.conclusion, Conclusion::Found);
+        assert_eq!(capacity.verdict, CapacityVerdict::Found);
     }
     // All that was tried passed in the end: that is no limit of the generator.
     let small = Settings { ceiling: 100, ..settings(budget(10)) };
     let (search_, holds, _) = search(small, &mut Server { disturbed: 10..60, ..Server::new(1e6, 0.0, 1) });
     assert_eq!(search_.end(), Some(&End::Ceiling));
     assert!(holds.iter().any(|hold| hold.limited_seconds > 0), "{holds:?}");
-    assert_eq!(Capacity::of(&holds, Goal::Acceptable).unwrap().conclusion, Conclusion::AtLeast);
+    assert_eq!(Capacity::of(&holds, Goal::Acceptable).unwrap().verdict, CapacityVerdict::AtLeast);
     let (search_, holds, seconds) =
         search(small, &mut Server { disturbed: 10..9_999, ..Server::new(1e6, 0.0, 1) });
     assert_eq!(search_.end(), Some(&End::GeneratorLimited));
-    assert_eq!(Capacity::of(&holds, Goal::Acceptable).unwrap().conclusion, Conclusion::Invalid);
+    assert_eq!(Capacity::of(&holds, Goal::Acceptable).unwrap().verdict, CapacityVerdict::Invalid);
     assert!(seconds < 120, "{seconds} s to give up");
 }
 
@@ -212,7 +218,7 @@ fn users_who_fare_badly_while_the_generator_is_past_its_limits_say_nothing_of_th
     let (search_, holds, _) = search(settings(budget(5)), &mut server);
     assert_eq!(search_.end(), Some(&End::GeneratorLimited));
     let capacity = Capacity::of(&holds, Goal::Acceptable).unwrap();
-    assert_eq!((capacity.conclusion, capacity.first_failing), (Conclusion::Invalid, None), "{capacity:?}");
+    assert_eq!((capacity.verdict, capacity.first_failing), (CapacityVerdict::Invalid, None), "{capacity:?}");
 }
 
 #[test]
@@ -232,8 +238,8 @@ fn a_host_whose_seconds_are_bad_at_any_load_is_undecidable() {
         let mut server = Server { dips: Some((0.0, 0.08)), ..Server::new(1000.0, 0.0, seed) };
         let (_, holds, _) = search(settings(budget(10)), &mut server);
         let capacity = Capacity::of(&holds, Goal::Acceptable).unwrap();
-        assert_ne!(capacity.conclusion, Conclusion::AtLeast, "seed {seed}");
-        let is_wrong = capacity.conclusion == Conclusion::Found && capacity.users.unwrap() > 1000;
+        assert_ne!(capacity.verdict, CapacityVerdict::AtLeast, "seed {seed}");
+        let is_wrong = capacity.verdict == CapacityVerdict::Found && capacity.users.unwrap() > 1000;
         assert!(!is_wrong, "seed {seed}: {capacity:?}");
     }
 }
@@ -254,16 +260,16 @@ fn a_server_that_stays_down_ends_the_search_and_what_was_found_stands() {
     let (search_, holds, _) = search(settings(budget(10)), &mut server);
     assert_eq!(search_.end(), Some(&End::NoRecovery));
     let capacity = Capacity::of(&holds, Goal::Acceptable).unwrap();
-    assert_eq!(capacity.conclusion, Conclusion::Found);
+    assert_eq!(capacity.verdict, CapacityVerdict::Found);
     assert!(capacity.notes.iter().any(|note| note.contains("not even the smallest")), "{capacity:?}");
 }
 
 #[test]
 fn a_search_that_was_cut_off_goes_on_where_it_was() {
-    let pace = budget(10);
-    let (_, holds, _) = search(settings(pace), &mut Server::new(500.0, 0.0, 1));
+    let schedule = budget(10);
+    let (_, holds, _) = search(settings(schedule), &mut Server::new(500.0, 0.0, 1));
     for kept in 0..holds.len() {
-        let mut resumed = Search::resume(settings(pace), &holds[..kept]);
+        let mut resumed = Search::resume(settings(schedule), &holds[..kept]);
         let next = &holds[kept];
         assert_eq!(resumed.wants(), next.users, "after {kept} holds");
         assert_eq!(resumed.progress().purpose, Some(next.purpose));
@@ -273,8 +279,8 @@ fn a_search_that_was_cut_off_goes_on_where_it_was() {
 
 #[test]
 fn repeats_begin_near_by_and_each_comes_to_its_own_bracket() {
-    let pace = Pace { repeats: 3, soak_s: 30, ..budget(10) };
-    let (search_, holds, _) = search(settings(pace), &mut Server::new(300.0, 0.005, 9));
+    let schedule = Schedule { repeats: 3, soak_s: 30, ..budget(10) };
+    let (search_, holds, _) = search(settings(schedule), &mut Server::new(300.0, 0.005, 9));
     assert_eq!(search_.end(), Some(&End::Found));
     let capacity = Capacity::of(&holds, Goal::Acceptable).unwrap();
     assert_eq!(capacity.runs.len(), 3, "{capacity:?}");

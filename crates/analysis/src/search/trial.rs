@@ -1,7 +1,7 @@
 //! When a load has passed, by RFC 9971 (MLRsearch): trials of one second, summed up until more of them cannot change the
 //! answer.
 
-use throng_observation::{Goal, Passed};
+use throng_observation::{Goal, HoldOutcome};
 
 /// The seconds of one load, judged for one goal.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -52,14 +52,14 @@ impl Trials {
 
     /// What the load came to so far: it has failed once too many seconds were bad, and passed once the seconds that are
     /// still missing could all be bad.
-    pub(crate) fn passed(&self) -> Passed {
+    pub(crate) fn passed(&self) -> HoldOutcome {
         let whole = self.whole_s.max(self.bad + self.good);
         if f64::from(self.bad) > self.allowed() {
-            Passed::No
+            HoldOutcome::No
         } else if f64::from(whole - self.good) <= self.allowed() {
-            Passed::Yes
+            HoldOutcome::Yes
         } else {
-            Passed::Undecided
+            HoldOutcome::Undecided
         }
     }
 }
@@ -68,7 +68,7 @@ impl Trials {
 mod tests {
     use super::*;
 
-    fn after(goal: Goal, whole_s: u32, seconds: &[(u32, u32)]) -> Passed {
+    fn after(goal: Goal, whole_s: u32, seconds: &[(u32, u32)]) -> HoldOutcome {
         let mut trials = Trials::new(goal, whole_s);
         for (users, bad) in seconds {
             trials.add(*users, f64::from(*bad));
@@ -79,20 +79,20 @@ mod tests {
     #[test]
     fn a_load_fails_after_seven_bad_seconds_of_two_minutes_and_passes_after_a_hundred_and_fourteen_good_ones()
     {
-        assert_eq!(after(Goal::Acceptable, 120, &[(100, 2); 6]), Passed::Undecided);
-        assert_eq!(after(Goal::Acceptable, 120, &[(100, 2); 7]), Passed::No);
-        assert_eq!(after(Goal::Acceptable, 120, &[(100, 1); 113]), Passed::Undecided);
-        assert_eq!(after(Goal::Acceptable, 120, &[(100, 1); 114]), Passed::Yes);
+        assert_eq!(after(Goal::Acceptable, 120, &[(100, 2); 6]), HoldOutcome::Undecided);
+        assert_eq!(after(Goal::Acceptable, 120, &[(100, 2); 7]), HoldOutcome::No);
+        assert_eq!(after(Goal::Acceptable, 120, &[(100, 1); 113]), HoldOutcome::Undecided);
+        assert_eq!(after(Goal::Acceptable, 120, &[(100, 1); 114]), HoldOutcome::Yes);
     }
 
     #[test]
     fn goals_differ_in_how_many_users_may_suffer_and_for_how_long() {
         let five_percent = [(100, 5); 20];
-        assert_eq!(after(Goal::Clean, 20, &five_percent), Passed::No);
-        assert_eq!(after(Goal::Acceptable, 20, &five_percent), Passed::No);
-        assert_eq!(after(Goal::Broken, 20, &five_percent), Passed::Yes);
+        assert_eq!(after(Goal::Clean, 20, &five_percent), HoldOutcome::No);
+        assert_eq!(after(Goal::Acceptable, 20, &five_percent), HoldOutcome::No);
+        assert_eq!(after(Goal::Broken, 20, &five_percent), HoldOutcome::Yes);
         let one_in_a_thousand = [(1000, 1); 20];
-        assert_eq!(after(Goal::Clean, 20, &one_in_a_thousand), Passed::Yes);
+        assert_eq!(after(Goal::Clean, 20, &one_in_a_thousand), HoldOutcome::Yes);
     }
 
     #[test]
@@ -111,6 +111,6 @@ mod tests {
 
     #[test]
     fn a_second_without_users_is_no_bad_one() {
-        assert_eq!(after(Goal::Clean, 1, &[(0, 0)]), Passed::Yes);
+        assert_eq!(after(Goal::Clean, 1, &[(0, 0)]), HoldOutcome::Yes);
     }
 }

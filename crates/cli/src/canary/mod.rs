@@ -1,13 +1,13 @@
 //! Real browsers among the crowd: processes of their own, started before it comes, so that their start is not measured
 //! along, and ended with it.
 
-mod bird;
-mod gate;
-mod guard;
+mod browser_run;
+mod candidates;
 mod host_cpu;
-mod joining;
 mod page;
-mod reading;
+mod page_config;
+mod proxy;
+mod stats;
 
 use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver, SyncSender};
@@ -19,27 +19,30 @@ use throng_observation::canary::BrowserId;
 use throng_observation::run::Row;
 use throng_scenario::{Canary, Plan};
 
-use crate::reach::Permission;
-use crate::{Stop, say};
-use bird::{Begin, Bird};
-use gate::{Gate, Refusals, Rules};
+use crate::permission::Permission;
+use crate::{CliError, say};
+use browser_run::{BrowserRun, RunStart};
 use page::Page;
+use proxy::{Refusals, Rules, SocksProxy};
 
 /// How long all browsers together may take to stand on their page; who does not by then joins late or not at all.
-const UP_WITHIN: Duration = Duration::from_secs(45);
+const START_TIMEOUT: Duration = Duration::from_secs(45);
 
 /// The browser that the plan's canaries are; `None` where it has none.
 ///
 /// # Errors
 /// When there is no such program: said before the run begins, with what to do.
-pub(crate) fn program(plan: &Plan) -> Result<Option<PathBuf>, Stop> {
+pub(crate) fn program(plan: &Plan) -> Result<Option<PathBuf>, CliError> {
     let Some(canary) = &plan.canary else { return Ok(None) };
     if let Some(named) = &canary.browser {
         let path = PathBuf::from(named);
         return if path.is_file() {
             Ok(Some(path))
         } else {
-            Err(Stop::usage(format!("[canary] browser = \"{named}\": there is no such program; {}", mend())))
+            Err(CliError::usage(format!(
+                "[canary] browser = \"{named}\": there is no such program; {}",
+                help()
+            )))
         };
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -47,21 +50,24 @@ pub(crate) fn program(plan: &Plan) -> Result<Option<PathBuf>, Stop> {
         Some(program) => Ok(Some(program)),
         None => {
             let names = throng_browser::NAMES.join(", ");
-            Err(Stop::usage(format!("[canary] needs a browser, and none of {names} is in PATH; {}", mend())))
+            Err(CliError::usage(format!(
+                "[canary] needs a browser, and none of {names} is in PATH; {}",
+                help()
+            )))
         }
     }
 }
 
-fn mend() -> &'static str {
+fn help() -> &'static str {
     "install one (Debian, Ubuntu: `apt-get install chromium`), name yours with browser = \"/path\", or remove [canary]"
 }
 
 /// The browsers of a run.
 pub(crate) struct Canaries {
-    birds: Vec<(SyncSender<Begin>, JoinHandle<Option<String>>)>,
+    browsers: Vec<(SyncSender<RunStart>, JoinHandle<Option<String>>)>,
     refusals: Refusals,
     // They end after the browsers, which ask them until the last.
-    _ways: Option<(Page, Gate)>,
+    _servers: Option<(Page, SocksProxy)>,
 }
 
 /// What browsers were kept from, of which so many are said; all are events of the run.
@@ -77,8 +83,8 @@ impl Canaries {
         plan: &Plan,
         program: Option<PathBuf>,
         permission: &Permission,
-    ) -> Result<Self, Stop> {
-        let mut canaries = Self { birds: Vec::new(), refusals: Refusals::default(), _ways: None };
+    ) -> Result<Self, CliError> {
+        let mut canaries = Self { browsers: Vec::new(), refusals: Refusals::default(), _servers: None };
         let (Some(canary), Some(program), Some(server)) = (&plan.canary, program, permission.server()) else {
             return Ok(canaries);
         };
@@ -86,50 +92,50 @@ impl Canaries {
             1 => format!("starting 1 browser ({})", program.display()),
             count => format!("starting {count} browsers ({})", program.display()),
         });
-        let failed = |error: std::io::Error| Stop::usage(format!("[canary]: {error}"));
-        let (may_reach, refusals) = (permission.may_lead_to(), canaries.refusals.clone());
+        let failed = |error: std::io::Error| CliError::usage(format!("[canary]: {error}"));
+        let (may_reach, refusals) = (permission.browser_address_check(), canaries.refusals.clone());
         let page = Page::serve(may_reach.clone(), refusals.clone()).map_err(failed)?;
         let (host, _) = plan.target.host_and_port();
         let rules = Rules { page: page.address(), host, server: server.ip(), may_reach };
-        let gate = Gate::open(rules, refusals.clone()).map_err(failed)?;
+        let proxy = SocksProxy::open(rules, refusals.clone()).map_err(failed)?;
         let unix_ns = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
         let clock = WallClock { at: Instant::now(), unix_ns: u64::try_from(unix_ns).unwrap_or(u64::MAX) };
-        let (is_up, up) = mpsc::sync_channel(usize::from(canary.browsers));
+        let (ready, up) = mpsc::sync_channel(usize::from(canary.browsers));
         for number in 0..canary.browsers {
             let browser = BrowserId(number);
-            let bird = Bird {
+            let browser_run = BrowserRun {
                 browser,
                 program: program.clone(),
-                flags: joining::flags(plan, gate.address()),
+                flags: page_config::browser_flags(plan, proxy.address()),
                 refusals: refusals.clone(),
                 page: page.url(),
-                words: joining::words(plan, browser, clock)?,
+                config: page_config::page_config(plan, browser, clock)?,
                 joins_at: canary.joins_at(number),
                 leaves_at: plan.duration,
             };
             let (begin, told) = mpsc::sync_channel(1);
-            let is_up = is_up.clone();
+            let ready = ready.clone();
             let thread = std::thread::Builder::new().name(browser.name());
-            let thread = thread.spawn(move || bird.fly(&is_up, &told)).map_err(failed)?;
-            canaries.birds.push((begin, thread));
+            let thread = thread.spawn(move || browser_run.run(&ready, &told)).map_err(failed)?;
+            canaries.browsers.push((begin, thread));
         }
-        drop(is_up);
-        wait_until_up(canary, &up);
-        canaries._ways = Some((page, gate));
+        drop(ready);
+        wait_until_ready(canary, &up);
+        canaries._servers = Some((page, proxy));
         Ok(canaries)
     }
 
     /// The crowd comes: `zero` is when its first join is due; what is seen goes to `rows`.
     pub(crate) fn begin(&self, zero: Instant, rows: &SyncSender<Row>) {
-        for (begin, _) in &self.birds {
+        for (begin, _) in &self.browsers {
             // A thread that is gone has told why.
-            let _ = begin.try_send(Begin { zero, rows: rows.clone() });
+            let _ = begin.try_send(RunStart { zero, rows: rows.clone() });
         }
     }
 
     /// Lets the browsers leave and ends them; what went wrong with them is said.
     pub(crate) fn stop(self) {
-        let (begins, threads): (Vec<_>, Vec<_>) = self.birds.into_iter().unzip();
+        let (begins, threads): (Vec<_>, Vec<_>) = self.browsers.into_iter().unzip();
         // All are told at once.
         drop(begins);
         for thread in threads {
@@ -149,8 +155,8 @@ impl Canaries {
     }
 }
 
-fn wait_until_up(canary: &Canary, up: &Receiver<()>) {
-    let until = Instant::now() + UP_WITHIN;
+fn wait_until_ready(canary: &Canary, up: &Receiver<()>) {
+    let until = Instant::now() + START_TIMEOUT;
     for _ in 0..canary.browsers {
         if up.recv_timeout(until.saturating_duration_since(Instant::now())).is_err() {
             return;

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::gate::Refusals;
-use super::guard::{MayReach, admitted};
+use super::candidates::{MayReach, filter_candidates};
+use super::proxy::Refusals;
 
 /// The page with its script.
 const PAGE: &str = concat!(
@@ -26,7 +26,7 @@ const BODY_BYTES_MAX: u64 = 4 << 20;
 /// Request line and headers of a browser.
 const HEAD_BYTES_MAX: u64 = 64 << 10;
 /// A browser on this machine sends its request at once.
-const PATIENCE: Duration = Duration::from_secs(2);
+const IO_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The server; it ends when dropped.
 pub(super) struct Page {
@@ -66,7 +66,7 @@ impl Drop for Page {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
         // Wakes the thread, which then sees that it is over.
-        let _ = TcpStream::connect_timeout(&self.address, PATIENCE);
+        let _ = TcpStream::connect_timeout(&self.address, IO_TIMEOUT);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -80,8 +80,8 @@ fn answer(
     may_reach: &MayReach,
     refusals: &Refusals,
 ) -> std::io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(IO_TIMEOUT))?;
+    stream.set_write_timeout(Some(IO_TIMEOUT))?;
     let mut writer = stream.try_clone()?;
     let response = respond(&mut BufReader::new(stream), address, may_reach, refusals)?;
     writer.write_all(response.as_bytes())
@@ -117,7 +117,7 @@ fn respond(
         "POST /guard" if length <= BODY_BYTES_MAX => {
             let mut body = Vec::new();
             reader.take(length).read_to_end(&mut body)?;
-            let (kept, refused) = admitted(&String::from_utf8_lossy(&body), &**may_reach);
+            let (kept, refused) = filter_candidates(&String::from_utf8_lossy(&body), &**may_reach);
             let count = refused.len();
             refused.iter().for_each(|what| refusals.add(what));
             response("200 OK", "text/plain; charset=utf-8", count, &kept)

@@ -12,9 +12,9 @@ use super::seconds::Failed;
 
 /// Who is there under a load.
 #[derive(Clone, Debug)]
-pub(super) enum Who {
+pub(super) enum LoadShape {
     /// As many as the load says.
-    Sized {
+    Cohort {
         /// Cohorts that stay as they are, with their sizes.
         fixed: Vec<(CohortId, u32)>,
         /// The cohort whose size is searched.
@@ -23,13 +23,13 @@ pub(super) enum Who {
     /// As many as the load says, room after room: whom each room holds.
     Rooms(Vec<Vec<(CohortId, u32)>>),
     /// Loads from 1 on are crowds of their own, each of whole cohorts; one of them is there at a time.
-    Valued(Vec<Vec<(CohortId, u32)>>),
+    Values(Vec<Vec<(CohortId, u32)>>),
 }
 
 /// How the crowd is made up.
 #[derive(Clone, Debug)]
-pub(super) struct MakeUp {
-    pub(super) who: Who,
+pub(super) struct CrowdConfig {
+    pub(super) shape: LoadShape,
     /// Joins a second.
     pub(super) joins_per_s: f64,
     /// The local addresses that participants are dealt in turn; empty lets the kernel choose.
@@ -40,7 +40,7 @@ pub(super) struct MakeUp {
 
 /// What the crowd is to do now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum CrowdAction {
     Call { cohort: CohortId, place: u32, at: RunTime, source_ip: Option<IpAddr> },
     Dismiss(ParticipantId),
 }
@@ -48,17 +48,17 @@ pub(super) enum Step {
 /// The crowd as it is.
 #[derive(Debug)]
 pub(super) struct Crowd {
-    make_up: MakeUp,
-    /// Whose each seat is: first those of cohorts whose sizes are known.
+    config: CrowdConfig,
+    /// Whose each slot is: first those of cohorts whose sizes are known.
     owners: Vec<CohortId>,
     /// Who sits there, in the same order; `None` while nobody does.
-    seats: Vec<Option<ParticipantId>>,
+    slots: Vec<Option<ParticipantId>>,
     /// The number in its cohort of everybody who was called, by which URLs may differ.
     places: BTreeMap<ParticipantId, (CohortId, u32)>,
     /// Who failed, and still counts.
     failed: BTreeSet<ParticipantId>,
     /// Those of them who failed for want of this host's own resources.
-    failed_by_us: BTreeSet<ParticipantId>,
+    failed_by_generator: BTreeSet<ParticipantId>,
     called: u64,
     next_at: RunTime,
     /// Since when the crowd has the size that is wanted.
@@ -69,19 +69,19 @@ pub(super) struct Crowd {
 }
 
 impl Crowd {
-    pub(super) fn new(make_up: MakeUp) -> Self {
-        let owners = match &make_up.who {
-            Who::Sized { fixed, .. } => heads(fixed),
-            Who::Rooms(rooms) => rooms.iter().flat_map(|room| heads(room)).collect(),
-            Who::Valued(_) => Vec::new(),
+    pub(super) fn new(config: CrowdConfig) -> Self {
+        let owners = match &config.shape {
+            LoadShape::Cohort { fixed, .. } => cohort_per_slot(fixed),
+            LoadShape::Rooms(rooms) => rooms.iter().flat_map(|room| cohort_per_slot(room)).collect(),
+            LoadShape::Values(_) => Vec::new(),
         };
         Self {
-            make_up,
+            config,
             owners,
-            seats: Vec::new(),
+            slots: Vec::new(),
             places: BTreeMap::new(),
             failed: BTreeSet::new(),
-            failed_by_us: BTreeSet::new(),
+            failed_by_generator: BTreeSet::new(),
             called: 0,
             next_at: RunTime(0),
             right_since: None,
@@ -92,112 +92,112 @@ impl Crowd {
 
     /// The smallest crowd that there can be.
     pub(super) fn fixed(&self) -> u32 {
-        match &self.make_up.who {
-            Who::Sized { .. } => self.owners.len() as u32,
-            Who::Rooms(_) | Who::Valued(_) => 0,
+        match &self.config.shape {
+            LoadShape::Cohort { .. } => self.owners.len() as u32,
+            LoadShape::Rooms(_) | LoadShape::Values(_) => 0,
         }
     }
 
     /// Notes who failed: they are the first to go.
     pub(super) fn note_failed(&mut self, failed: Failed) {
         self.failed.extend(failed.all);
-        self.failed_by_us.extend(failed.ours);
+        self.failed_by_generator.extend(failed.by_generator);
     }
 
     /// Whether somebody counts as badly served for whom this host had no room.
-    pub(super) fn has_failed_by_us(&self) -> bool {
-        !self.failed_by_us.is_empty()
+    pub(super) fn has_failed_by_generator(&self) -> bool {
+        !self.failed_by_generator.is_empty()
     }
 
     /// Whether the crowd had the wanted size, and everybody the time to join, throughout the second that ends at `end`.
     pub(super) fn was_complete(&self, end: RunTime) -> bool {
-        let patience_us = i64::try_from(self.make_up.patience.as_micros()).unwrap_or(i64::MAX);
+        let patience_us = i64::try_from(self.config.patience.as_micros()).unwrap_or(i64::MAX);
         let begin_us = end.0 - 1_000_000;
         let is_right = self.right_since.is_some_and(|since| begin_us >= since.0);
         is_right && self.called_at.is_none_or(|at| begin_us >= at.0.saturating_add(patience_us))
     }
 
     /// The steps towards the load `wants` that are due at `now`. `did` does a step and tells who was called.
-    pub(super) fn aim(
+    pub(super) fn adjust(
         &mut self,
         wants: u32,
         now: RunTime,
-        mut did: impl FnMut(Step) -> Option<ParticipantId>,
+        mut did: impl FnMut(CrowdAction) -> Option<ParticipantId>,
     ) {
         if wants != self.wants {
             self.wants = wants;
             self.right_since = None;
             // A new load begins with a whole crowd: who failed under the old one makes room for somebody new.
             self.replace_failed(&mut did);
-            self.seat_all(&mut did);
-            let seated: BTreeSet<ParticipantId> = self.seats.iter().flatten().copied().collect();
-            self.places.retain(|participant, _| seated.contains(participant));
+            self.resize_slots(&mut did);
+            let present_now: BTreeSet<ParticipantId> = self.slots.iter().flatten().copied().collect();
+            self.places.retain(|participant, _| present_now.contains(participant));
             self.next_at = self.next_at.max(now);
         }
-        let gap_us = (1e6 / self.make_up.joins_per_s.max(0.001)) as i64;
+        let gap_us = (1e6 / self.config.joins_per_s.max(0.001)) as i64;
         while self.next_at <= now
-            && let Some(seat) = self.seats.iter().position(Option::is_none)
+            && let Some(slot) = self.slots.iter().position(Option::is_none)
         {
-            let cohort = self.owner(seat);
+            let cohort = self.owner(slot);
             let place = self.free_place(cohort);
-            let step = Step::Call { cohort, place, at: self.next_at, source_ip: self.source_ip() };
+            let step = CrowdAction::Call { cohort, place, at: self.next_at, source_ip: self.source_ip() };
             self.called += 1;
             self.called_at = Some(now);
             self.next_at = RunTime(self.next_at.0 + gap_us);
             let called = did(step);
             self.places.extend(called.map(|participant| (participant, (cohort, place))));
-            if let Some(free) = self.seats.get_mut(seat) {
+            if let Some(free) = self.slots.get_mut(slot) {
                 *free = called;
             }
         }
-        if self.seats.iter().all(Option::is_some) {
+        if self.slots.iter().all(Option::is_some) {
             self.right_since.get_or_insert(now);
         }
     }
 
-    fn replace_failed(&mut self, did: &mut impl FnMut(Step) -> Option<ParticipantId>) {
+    fn replace_failed(&mut self, did: &mut impl FnMut(CrowdAction) -> Option<ParticipantId>) {
         let failed = std::mem::take(&mut self.failed);
-        self.failed_by_us.clear();
-        for seat in &mut self.seats {
-            if let Some(participant) = seat.take_if(|participant| failed.contains(participant)) {
-                did(Step::Dismiss(participant));
+        self.failed_by_generator.clear();
+        for slot in &mut self.slots {
+            if let Some(participant) = slot.take_if(|participant| failed.contains(participant)) {
+                did(CrowdAction::Dismiss(participant));
             }
         }
-        if matches!(self.make_up.who, Who::Sized { .. }) {
-            // One of these seats is like another: a smaller crowd need not call anybody for a free one.
-            let mut alike = self.seats.split_off(self.owners.len().min(self.seats.len()));
+        if matches!(self.config.shape, LoadShape::Cohort { .. }) {
+            // One of these slots is like another: a smaller crowd need not call anybody for a free one.
+            let mut alike = self.slots.split_off(self.owners.len().min(self.slots.len()));
             alike.retain(Option::is_some);
-            self.seats.append(&mut alike);
+            self.slots.append(&mut alike);
         }
     }
 
-    /// As many seats as the load has; who loses one leaves, the newest first.
-    fn seat_all(&mut self, did: &mut impl FnMut(Step) -> Option<ParticipantId>) {
-        let size = match &self.make_up.who {
-            Who::Sized { .. } => (self.wants as usize).max(self.owners.len()),
-            Who::Rooms(_) => (self.wants as usize).min(self.owners.len()),
+    /// As many slots as the load has; who loses one leaves, the newest first.
+    fn resize_slots(&mut self, did: &mut impl FnMut(CrowdAction) -> Option<ParticipantId>) {
+        let size = match &self.config.shape {
+            LoadShape::Cohort { .. } => (self.wants as usize).max(self.owners.len()),
+            LoadShape::Rooms(_) => (self.wants as usize).min(self.owners.len()),
             // Another value: everybody leaves, and its own crowd comes.
-            Who::Valued(crowds) => {
-                for participant in self.seats.drain(..).flatten() {
-                    did(Step::Dismiss(participant));
+            LoadShape::Values(crowds) => {
+                for participant in self.slots.drain(..).flatten() {
+                    did(CrowdAction::Dismiss(participant));
                 }
                 let crowd = (self.wants as usize).checked_sub(1).and_then(|place| crowds.get(place));
-                self.owners = crowd.map_or_else(Vec::new, |crowd| heads(crowd));
+                self.owners = crowd.map_or_else(Vec::new, |crowd| cohort_per_slot(crowd));
                 self.owners.len()
             }
         };
-        while self.seats.len() > size {
-            if let Some(participant) = self.seats.pop().flatten() {
-                did(Step::Dismiss(participant));
+        while self.slots.len() > size {
+            if let Some(participant) = self.slots.pop().flatten() {
+                did(CrowdAction::Dismiss(participant));
             }
         }
-        self.seats.resize(size, None);
+        self.slots.resize(size, None);
     }
 
-    fn owner(&self, seat: usize) -> CohortId {
-        match (self.owners.get(seat), &self.make_up.who) {
+    fn owner(&self, slot: usize) -> CohortId {
+        match (self.owners.get(slot), &self.config.shape) {
             (Some(cohort), _) => *cohort,
-            (None, Who::Sized { varying, .. }) => *varying,
+            (None, LoadShape::Cohort { varying, .. }) => *varying,
             (None, _) => CohortId(0),
         }
     }
@@ -207,7 +207,7 @@ impl Crowd {
         let of_cohort = |participant: &ParticipantId| {
             self.places.get(participant).filter(|(of, _)| *of == cohort).map(|(_, place)| *place)
         };
-        let taken: BTreeSet<u32> = self.seats.iter().flatten().filter_map(of_cohort).collect();
+        let taken: BTreeSet<u32> = self.slots.iter().flatten().filter_map(of_cohort).collect();
         (0..)
             .zip(&taken)
             .find(|(place, taken)| place != *taken)
@@ -215,14 +215,14 @@ impl Crowd {
     }
 
     fn source_ip(&self) -> Option<IpAddr> {
-        let all = &self.make_up.source_ips;
+        let all = &self.config.source_ips;
         let turn = usize::try_from(self.called).unwrap_or(0).checked_rem(all.len())?;
         all.get(turn).copied()
     }
 }
 
-/// A seat for each participant of the cohorts.
-fn heads(cohorts: &[(CohortId, u32)]) -> Vec<CohortId> {
+/// A slot for each participant of the cohorts.
+fn cohort_per_slot(cohorts: &[(CohortId, u32)]) -> Vec<CohortId> {
     cohorts.iter().flat_map(|(cohort, size)| std::iter::repeat_n(*cohort, *size as usize)).collect()
 }
 
@@ -231,12 +231,12 @@ mod tests {
     use super::*;
 
     fn crowd(fixed: u32) -> Crowd {
-        of(Who::Sized { fixed: vec![(CohortId(1), fixed)], varying: CohortId(0) })
+        of(LoadShape::Cohort { fixed: vec![(CohortId(1), fixed)], varying: CohortId(0) })
     }
 
-    fn of(who: Who) -> Crowd {
-        Crowd::new(MakeUp {
-            who,
+    fn of(shape: LoadShape) -> Crowd {
+        Crowd::new(CrowdConfig {
+            shape,
             joins_per_s: 10.0,
             source_ips: Vec::new(),
             patience: Duration::from_secs(3),
@@ -244,23 +244,23 @@ mod tests {
     }
 
     fn failed(who: u32) -> Failed {
-        Failed { all: [ParticipantId(who)].into(), ours: [ParticipantId(who)].into() }
+        Failed { all: [ParticipantId(who)].into(), by_generator: [ParticipantId(who)].into() }
     }
 
     fn present(crowd: &Crowd) -> Vec<u32> {
-        crowd.seats.iter().flatten().map(|participant| participant.0).collect()
+        crowd.slots.iter().flatten().map(|participant| participant.0).collect()
     }
 
     /// Aims and tells who was called of which cohort, and who was dismissed.
     fn aim(crowd: &mut Crowd, wants: u32, at_ms: i64, next: &mut u32) -> (Vec<(u16, i64)>, Vec<u32>) {
         let (mut called, mut dismissed) = (Vec::new(), Vec::new());
-        crowd.aim(wants, RunTime(at_ms * 1000), |step| match step {
-            Step::Call { cohort, at, .. } => {
+        crowd.adjust(wants, RunTime(at_ms * 1000), |step| match step {
+            CrowdAction::Call { cohort, at, .. } => {
                 called.push((cohort.0, at.0 / 1000));
                 *next += 1;
                 Some(ParticipantId(*next - 1))
             }
-            Step::Dismiss(participant) => {
+            CrowdAction::Dismiss(participant) => {
                 dismissed.push(participant.0);
                 None
             }
@@ -287,10 +287,10 @@ mod tests {
         aim(&mut crowd, 5, 1000, &mut next);
         assert_eq!(present(&crowd).len(), 5);
         crowd.note_failed(failed(1));
-        assert!(crowd.has_failed_by_us());
+        assert!(crowd.has_failed_by_generator());
         let (_, dismissed) = aim(&mut crowd, 3, 1000, &mut next);
         assert_eq!(dismissed, [1, 4]);
-        assert!(!crowd.has_failed_by_us(), "under another load it is forgotten");
+        assert!(!crowd.has_failed_by_generator(), "under another load it is forgotten");
         assert_eq!(present(&crowd), [0, 2, 3]);
         // The same size again calls nobody.
         assert_eq!(aim(&mut crowd, 3, 2000, &mut next), (vec![], vec![]));
@@ -301,8 +301,8 @@ mod tests {
         let (mut crowd, mut next) = (crowd(1), 0);
         let mut numbers = |crowd: &mut Crowd, wants: u32, at_ms: i64| {
             let mut called = Vec::new();
-            crowd.aim(wants, RunTime(at_ms * 1000), |step| {
-                let Step::Call { cohort, place, .. } = step else { return None };
+            crowd.adjust(wants, RunTime(at_ms * 1000), |step| {
+                let CrowdAction::Call { cohort, place, .. } = step else { return None };
                 called.push((cohort.0, place));
                 next += 1;
                 Some(ParticipantId(next - 1))
@@ -332,7 +332,7 @@ mod tests {
     #[test]
     fn another_value_is_another_crowd() {
         let two = |cohort| vec![(CohortId(cohort), 1), (CohortId(cohort + 1), 2)];
-        let (mut crowd, mut next) = (of(Who::Valued(vec![two(0), two(2)])), 0);
+        let (mut crowd, mut next) = (of(LoadShape::Values(vec![two(0), two(2)])), 0);
         let (called, dismissed) = aim(&mut crowd, 1, 0, &mut next);
         assert_eq!((called, dismissed), (vec![(0, 0)], vec![]));
         let (called, _) = aim(&mut crowd, 1, 200, &mut next);
@@ -349,7 +349,7 @@ mod tests {
     #[test]
     fn rooms_fill_one_after_the_other_and_who_fails_is_replaced_in_the_same_room() {
         let room = |number: u16| vec![(CohortId(2 * number), 1), (CohortId(2 * number + 1), 2)];
-        let (mut crowd, mut next) = (of(Who::Rooms((0..3).map(room).collect())), 0);
+        let (mut crowd, mut next) = (of(LoadShape::Rooms((0..3).map(room).collect())), 0);
         let (called, _) = aim(&mut crowd, 6, 10_000, &mut next);
         assert_eq!(called.iter().map(|(cohort, _)| *cohort).collect::<Vec<_>>(), [0]);
         let (called, _) = aim(&mut crowd, 6, 20_000, &mut next);

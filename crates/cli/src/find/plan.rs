@@ -3,23 +3,23 @@
 use std::path::Path;
 use std::time::Duration;
 
-use throng_analysis::search::{Estimate, Pace, Settings};
+use throng_analysis::search::{Estimate, Schedule, Settings};
 use throng_observation::run::CohortId;
 use throng_observation::{BadIf, Goal, HoldRow, RunTime};
 use throng_scenario::{
-    Arrival as _, Cohort, Moment, Override, Plan, ProfileWish, ROOMS_MAX, Scenario, Watch,
+    Arrival as _, Cohort, Moment, Override, Plan, ProfileRequest, ROOMS_MAX, Scenario, Watch,
 };
 use throng_store::RunFolder;
 
-use super::crowd::{MakeUp, Who};
-use super::moments::{PROFILE, near_limit};
-use super::values::Valued;
+use super::crowd::{CrowdConfig, LoadShape};
+use super::profile_triggers::{PROFILE, near_limit};
+use super::values::ValueVariation;
 use crate::args::Find;
-use crate::{Stop, run, say, scenario};
+use crate::{CliError, run, say, scenario};
 
 /// A search may take so many times its budget before it is ended as it is.
 const OVERTIME: f64 = 2.0;
-/// What the full pace may take.
+/// What the full schedule may take.
 const FULL: Duration = Duration::from_secs(75 * 60);
 /// The largest crowd that is tried where neither a flag nor a cap says.
 const CEILING: u32 = 2_000;
@@ -33,12 +33,12 @@ const START: u32 = 5;
 const ROOMS: &str = "target.rooms";
 
 /// A scenario, and how it is searched.
-pub(super) struct Searched {
+pub(super) struct SearchPlan {
     /// With the crowd at its largest.
     pub(super) scenario: Scenario,
     pub(super) plan: Plan,
     pub(super) settings: Settings,
-    pub(super) make_up: MakeUp,
+    pub(super) crowd: CrowdConfig,
     /// Names of the loads, where a value varies and not the crowd's size.
     pub(super) values: Vec<String>,
     /// When the search is ended as it is.
@@ -47,27 +47,27 @@ pub(super) struct Searched {
     leaves_stays_out: bool,
 }
 
-impl Searched {
-    pub(super) fn of(command: &Find) -> Result<Self, Stop> {
+impl SearchPlan {
+    pub(super) fn of(command: &Find) -> Result<Self, CliError> {
         let budget = command.budget.as_deref().map(duration).transpose()?;
         let time = budget.map_or(FULL, |budget| budget.max(Duration::from_secs(60)).mul_f64(OVERTIME));
-        let Varies { scenario, mut plan, who, values, start, floor, step, ceiling } =
-            Varies::of(command, time)?;
-        let pace = budget.map_or_else(Pace::default, Pace::of_budget);
-        plan.watch.iter_mut().for_each(|watch| profile_moments(watch, &pace));
+        let Variation { scenario, mut plan, shape, values, start, floor, step, ceiling } =
+            Variation::of(command, time)?;
+        let schedule = budget.map_or_else(Schedule::default, Schedule::of_budget);
+        plan.watch.iter_mut().for_each(|watch| profile_moments(watch, &schedule));
         let bad_if = bad_if(&scenario);
-        let make_up = MakeUp {
-            who,
+        let crowd = CrowdConfig {
+            shape,
             joins_per_s: joins_per_s(&plan),
             source_ips: run::source_ips(&plan).into_iter().collect(),
             patience: Duration::from_secs_f64(bad_if.join_ms_max / 1e3),
         };
         Ok(Self {
-            settings: Settings { goal: Goal::Acceptable, start, floor, step, ceiling, pace },
+            settings: Settings { goal: Goal::Acceptable, start, floor, step, ceiling, schedule },
             leaves_stays_out: scenario.crowd.iter().any(|cohort| cohort.stay.is_some()),
             scenario,
             plan,
-            make_up,
+            crowd,
             values,
             deadline: RunTime::after_start(time),
             budget,
@@ -90,41 +90,41 @@ impl Searched {
 
     /// Says what is going to happen.
     pub(super) fn introduce(&self) {
-        let Settings { start, ceiling, pace, .. } = &self.settings;
-        let (target, joins_per_s) = (self.plan.target.display(), self.make_up.joins_per_s);
-        let what = match (&self.make_up.who, self.values.first().zip(self.values.last())) {
-            (Who::Valued(crowds), Some((first, last))) => {
+        let Settings { start, ceiling, schedule, .. } = &self.settings;
+        let (target, joins_per_s) = (self.plan.target.display(), self.crowd.joins_per_s);
+        let what = match (&self.crowd.shape, self.values.first().zip(self.values.last())) {
+            (LoadShape::Values(crowds), Some((first, last))) => {
                 let users: u32 = crowds.last().into_iter().flatten().map(|(_, size)| size).sum();
                 format!(
                     "the last value at which {users} users of {target} are served well: from {first} up to {last}"
                 )
             }
-            (Who::Sized { varying, .. }, _) => {
+            (LoadShape::Cohort { varying, .. }, _) => {
                 let varying = self.plan.cohorts.get(usize::from(varying.0)).map_or("", String::as_str);
                 format!(
                     "the largest crowd of {target} that is served well: from {start} up to {ceiling} ({varying})"
                 )
             }
-            (Who::Rooms(rooms), _) => {
+            (LoadShape::Rooms(rooms), _) => {
                 let (most, each) = (rooms.len(), self.settings.step);
                 format!("the most rooms of {target} that are served well: up to {most} of {each}")
             }
-            (Who::Valued(_), None) => format!("the limit of {target}"),
+            (LoadShape::Values(_), None) => format!("the limit of {target}"),
         };
         say(&format!(
             "searching for {what}, {joins_per_s:.0} joins/s, each load judged for {} s",
-            pace.hold_s
+            schedule.hold_s
         ));
         say(&self.takes());
         if let Some(budget) = self.budget {
             let budget = throng_scenario::units::write_duration(budget);
             say(&format!("a budget of {budget} costs precision:"));
-            pace.costs().iter().for_each(|cost| say(&format!("  {cost}")));
+            schedule.costs().iter().for_each(|cost| say(&format!("  {cost}")));
         }
     }
 }
 
-impl Searched {
+impl SearchPlan {
     /// How long it will take, and when it is ended at the latest.
     fn takes(&self) -> String {
         let written = |seconds: f64| {
@@ -137,11 +137,10 @@ impl Searched {
         };
         let ended = format!("it is ended after {} with what it knows", written(self.deadline.as_secs_f64()));
         // Of values nobody knows how many users come and go with each.
-        if let Who::Valued(_) = self.make_up.who {
+        if let LoadShape::Values(_) = self.crowd.shape {
             return ended;
         }
-        let estimate =
-            Estimate::of(self.settings, self.make_up.joins_per_s, self.make_up.patience.as_secs_f64());
+        let estimate = Estimate::of(self.settings, self.crowd.joins_per_s, self.crowd.patience.as_secs_f64());
         let [typical, shortest, longest] =
             [estimate.typical_s, estimate.shortest_s, estimate.longest_s].map(|s| written(f64::from(s)));
         format!(
@@ -152,10 +151,10 @@ impl Searched {
 }
 
 /// What a search varies, and between which bounds.
-struct Varies {
+struct Variation {
     scenario: Scenario,
     plan: Plan,
-    who: Who,
+    shape: LoadShape,
     values: Vec<String>,
     start: u32,
     floor: u32,
@@ -163,8 +162,8 @@ struct Varies {
     ceiling: u32,
 }
 
-impl Varies {
-    fn of(command: &Find, time: Duration) -> Result<Self, Stop> {
+impl Variation {
+    fn of(command: &Find, time: Duration) -> Result<Self, CliError> {
         match command.vary.as_deref() {
             Some(values) if values.contains('=') => Self::value(command, values, time),
             Some(ROOMS) => Self::rooms(command, time),
@@ -175,11 +174,11 @@ impl Varies {
     }
 
     /// The size of a cohort.
-    fn size(command: &Find, cohort: Option<&str>, time: Duration) -> Result<Self, Stop> {
+    fn size(command: &Find, cohort: Option<&str>, time: Duration) -> Result<Self, CliError> {
         let asked = scenario::of_find(command, &[])?;
         let varying = varying(&asked, cohort)?;
         if asked.target.rooms > 1 {
-            return Err(Stop::usage(format!(
+            return Err(CliError::usage(format!(
                 "--vary {}: there are {} rooms, and each would grow; write --vary {ROOMS}, or --set {ROOMS}=1",
                 cohort.unwrap_or_default(),
                 asked.target.rooms
@@ -190,7 +189,7 @@ impl Varies {
         let floor = fixed + if is_conference && fixed == 0 { 2 } else { 1 };
         let ceiling = most(command, &asked);
         if ceiling < floor {
-            return Err(Stop::usage(format!(
+            return Err(CliError::usage(format!(
                 "--ceiling {ceiling} is below {floor}, the smallest crowd of this scenario"
             )));
         }
@@ -207,7 +206,10 @@ impl Varies {
         let scenario = scenario::of_find(command, &largest)?;
         Ok(Self {
             plan: scenario.plan(),
-            who: Who::Sized { fixed: sizes(&scenario.crowd, Some(varying)), varying: cohort_id(varying) },
+            shape: LoadShape::Cohort {
+                fixed: sizes(&scenario.crowd, Some(varying)),
+                varying: cohort_id(varying),
+            },
             scenario,
             values: Vec::new(),
             start: command.start.unwrap_or_else(|| START.min(ceiling)).max(floor),
@@ -218,10 +220,10 @@ impl Varies {
     }
 
     /// How many rooms there are, each with the whole crowd of the file.
-    fn rooms(command: &Find, time: Duration) -> Result<Self, Stop> {
+    fn rooms(command: &Find, time: Duration) -> Result<Self, CliError> {
         let asked = scenario::of_find(command, &[Override::flag_toml("--vary", ROOMS, "1")])?;
         if !asked.target.has_rooms() {
-            return Err(Stop::usage(format!(
+            return Err(CliError::usage(format!(
                 "--vary {ROOMS}: {} has no rooms; those of Janus VideoRoom and LiveKit can vary, and those that {{room}} in \
                  the URL numbers",
                 asked.target.protocol().name()
@@ -230,7 +232,7 @@ impl Varies {
         let each = u32::try_from(asked.users()).unwrap_or(u32::MAX);
         let most = (most(command, &asked) / each).min(ROOMS_MAX);
         if most == 0 {
-            return Err(Stop::usage(format!("--ceiling is below {each}, the people of one room")));
+            return Err(CliError::usage(format!("--ceiling is below {each}, the people of one room")));
         }
         // The scenario at its largest is judged as any other: against its caps, and by its target's consent.
         let gathers = |cohort: &Cohort| cohort.arrival.offsets(cohort.size.saturating_mul(most)).last();
@@ -250,7 +252,7 @@ impl Varies {
         let start = command.start.unwrap_or(each).div_ceil(each).clamp(1, most) * each;
         Ok(Self {
             plan: scenario.plan(),
-            who: Who::Rooms((0..most as usize).map(of_room).collect()),
+            shape: LoadShape::Rooms((0..most as usize).map(of_room).collect()),
             scenario,
             values: Vec::new(),
             start,
@@ -261,13 +263,13 @@ impl Varies {
     }
 
     /// A value of the scenario: loads are its places in the list.
-    fn value(command: &Find, vary: &str, time: Duration) -> Result<Self, Stop> {
-        let Valued { scenario, plan, crowds, names } = Valued::of(command, vary, time)?;
+    fn value(command: &Find, vary: &str, time: Duration) -> Result<Self, CliError> {
+        let ValueVariation { scenario, plan, crowds, names } = ValueVariation::of(command, vary, time)?;
         let ceiling = u32::try_from(names.len()).unwrap_or(u32::MAX);
         Ok(Self {
             scenario,
             plan,
-            who: Who::Valued(crowds),
+            shape: LoadShape::Values(crowds),
             values: names,
             start: 1,
             floor: 1,
@@ -286,15 +288,15 @@ fn most(command: &Find, scenario: &Scenario) -> u32 {
 
 /// What the server does with its time under the load that fails says more than any counter, and most beside what it did
 /// when all was still well.
-fn profile_moments(watch: &mut Watch, pace: &Pace) {
+fn profile_moments(watch: &mut Watch, schedule: &Schedule) {
     let wishes = [
         (Moment::Baseline, Watch::BASELINE_DURATION),
-        (Moment::Full, near_limit(pace)),
+        (Moment::Full, near_limit(schedule)),
         (Moment::Fail, PROFILE),
     ];
     for (moment, duration) in wishes {
         if watch.profile.iter().all(|wish| wish.moment != moment) {
-            watch.profile.push(ProfileWish { moment, duration });
+            watch.profile.push(ProfileRequest { moment, duration });
         }
     }
 }
@@ -305,11 +307,11 @@ pub(super) fn bad_if(scenario: &Scenario) -> BadIf {
 }
 
 /// The holds of a search that was cut off, as of before this run.
-pub(super) fn earlier(folder: &Path) -> Result<Vec<HoldRow>, Stop> {
-    let run = RunFolder::outline(folder).map_err(Stop::usage)?;
+pub(super) fn earlier(folder: &Path) -> Result<Vec<HoldRow>, CliError> {
+    let run = RunFolder::outline(folder).map_err(CliError::usage)?;
     let ended: Vec<_> = run.holds.into_iter().filter(|hold| hold.until.is_some()).collect();
     let Some(end) = ended.iter().filter_map(|hold| hold.until).max() else {
-        return Err(Stop::usage(format!("{} holds no search that could go on", folder.display())));
+        return Err(CliError::usage(format!("{} holds no search that could go on", folder.display())));
     };
     let before = |at: RunTime| RunTime(at.0 - end.0);
     Ok(ended
@@ -324,12 +326,12 @@ pub(super) fn earlier(folder: &Path) -> Result<Vec<HoldRow>, Stop> {
         .collect())
 }
 
-fn duration(text: &str) -> Result<Duration, Stop> {
-    throng_scenario::units::duration(text).map_err(|error| Stop::usage(format!("--budget: {error}")))
+fn duration(text: &str) -> Result<Duration, CliError> {
+    throng_scenario::units::duration(text).map_err(|error| CliError::usage(format!("--budget: {error}")))
 }
 
 /// The cohort that is named, or the largest.
-fn varying(scenario: &Scenario, name: Option<&str>) -> Result<usize, Stop> {
+fn varying(scenario: &Scenario, name: Option<&str>) -> Result<usize, CliError> {
     let cohorts = &scenario.crowd;
     let Some(name) = name else {
         let largest = cohorts.iter().enumerate().rev().max_by_key(|(_, cohort)| cohort.size);
@@ -337,7 +339,7 @@ fn varying(scenario: &Scenario, name: Option<&str>) -> Result<usize, Stop> {
     };
     cohorts.iter().position(|cohort| cohort.name == name).ok_or_else(|| {
         let names: Vec<_> = cohorts.iter().map(|cohort| cohort.name.as_str()).collect();
-        Stop::usage(format!("--vary {name}: no cohort is called so; there is {}", names.join(", ")))
+        CliError::usage(format!("--vary: unknown cohort `{name}`; known: {}", names.join(", ")))
     })
 }
 

@@ -11,7 +11,7 @@ const SECONDS_KEPT: i64 = 10;
 
 /// What one second was like, all cohorts together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Seen {
+pub(super) struct SecondSummary {
     pub(super) second: i64,
     pub(super) users: u32,
     pub(super) bad: f64,
@@ -21,15 +21,15 @@ pub(super) struct Seen {
 
 /// Listens to the rows; clones share what was heard.
 #[derive(Clone, Debug)]
-pub(super) struct Seconds(Arc<Mutex<Heard>>);
+pub(super) struct Seconds(Arc<Mutex<OpenSeconds>>);
 
 #[derive(Debug)]
-struct Heard {
+struct OpenSeconds {
     cohorts: u16,
     delays_ms: BTreeMap<i64, f64>,
     limited: BTreeSet<i64>,
-    open: Seen,
-    closed: VecDeque<Seen>,
+    open: SecondSummary,
+    closed: VecDeque<SecondSummary>,
     failed: Failed,
 }
 
@@ -38,28 +38,28 @@ struct Heard {
 pub(super) struct Failed {
     pub(super) all: BTreeSet<ParticipantId>,
     /// Those of them for whom this host had no descriptors, ports or memory: their seconds say nothing of the server.
-    pub(super) ours: BTreeSet<ParticipantId>,
+    pub(super) by_generator: BTreeSet<ParticipantId>,
 }
 
 impl Seconds {
     pub(super) fn new(cohorts: u16) -> Self {
-        Self(Arc::new(Mutex::new(Heard {
+        Self(Arc::new(Mutex::new(OpenSeconds {
             cohorts: cohorts.max(1),
             delays_ms: BTreeMap::new(),
             limited: BTreeSet::new(),
-            open: Seen::default(),
+            open: SecondSummary::default(),
             closed: VecDeque::new(),
             failed: Failed::default(),
         })))
     }
 
     /// Hears a row.
-    pub(super) fn hear(&self, row: &Row) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).hear(row);
+    pub(super) fn observe(&self, row: &Row) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).observe(row);
     }
 
     /// The seconds that have closed since.
-    pub(super) fn take(&self) -> VecDeque<Seen> {
+    pub(super) fn take(&self) -> VecDeque<SecondSummary> {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner).closed)
     }
 
@@ -69,8 +69,8 @@ impl Seconds {
     }
 }
 
-impl Heard {
-    fn hear(&mut self, row: &Row) {
+impl OpenSeconds {
+    fn observe(&mut self, row: &Row) {
         match row {
             Row::Series(row) => {
                 // Pictures where there are any: sound is light enough to come through when they no longer do.
@@ -87,13 +87,13 @@ impl Heard {
                 let Some(Outcome::Failed(failure)) = &row.outcome else { return };
                 self.failed.all.insert(row.participant);
                 if failure.reason == FailureReason::Generator {
-                    self.failed.ours.insert(row.participant);
+                    self.failed.by_generator.insert(row.participant);
                 }
             }
             // The last rows of a second: one for each cohort, in order.
             Row::Experience(row) => {
                 if row.cohort.0 == 0 {
-                    self.open = Seen { second: row.second, ..Seen::default() };
+                    self.open = SecondSummary { second: row.second, ..SecondSummary::default() };
                 }
                 self.open.users += row.users;
                 self.open.bad += row.bad_users();
@@ -115,7 +115,7 @@ impl Heard {
     }
 }
 
-impl Seen {
+impl SecondSummary {
     /// The end of the second.
     pub(super) fn ends_at(&self) -> RunTime {
         RunTime((self.second + 1) * 1_000_000)
@@ -150,18 +150,18 @@ mod tests {
                 ..Default::default()
             })
         };
-        seconds.hear(&delay(MediaKind::Video, 4, 20_000));
-        seconds.hear(&delay(MediaKind::Audio, 4, 1_000));
-        seconds.hear(&Row::Event(EventRow {
+        seconds.observe(&delay(MediaKind::Video, 4, 20_000));
+        seconds.observe(&delay(MediaKind::Audio, 4, 1_000));
+        seconds.observe(&Row::Event(EventRow {
             at: RunTime(4_500_000),
             participant: None,
             kind: "generator_limited".into(),
             count: 1,
             detail: String::new(),
         }));
-        seconds.hear(&experience(0, 3, 1));
+        seconds.observe(&experience(0, 3, 1));
         assert!(seconds.take().is_empty());
-        seconds.hear(&experience(1, 5, 2));
+        seconds.observe(&experience(1, 5, 2));
         let seen = seconds.take();
         assert_eq!((seen[0].users, seen[0].bad, seen[0].is_limited), (8, 3.0, true));
         assert!(seen[0].delay_ms.is_some_and(|ms| (ms - 20.0).abs() < 0.5), "{seen:?}");

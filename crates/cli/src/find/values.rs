@@ -8,13 +8,13 @@ use throng_scenario::{Arrival as _, Override, Plan, Scenario};
 
 use super::plan::{cohort_id, sizes};
 use crate::args::Find;
-use crate::{Stop, scenario};
+use crate::{CliError, scenario};
 
 /// More values than anybody lists; each is a crowd that has to be planned.
 const VALUES_MAX: usize = 64;
 
 /// The crowds of all values in one plan.
-pub(super) struct Valued {
+pub(super) struct ValueVariation {
     /// With the last value: the heaviest, by the order in which they were given.
     pub(super) scenario: Scenario,
     pub(super) plan: Plan,
@@ -24,11 +24,11 @@ pub(super) struct Valued {
     pub(super) names: Vec<String>,
 }
 
-impl Valued {
+impl ValueVariation {
     /// Reads `--vary PATH=A,B,C`; each run of the crowd may take `longest`, beside the time in which it gathers.
-    pub(super) fn of(command: &Find, vary: &str, longest: Duration) -> Result<Self, Stop> {
+    pub(super) fn of(command: &Find, vary: &str, longest: Duration) -> Result<Self, CliError> {
         if command.start.is_some() || command.ceiling.is_some() {
-            return Err(Stop::usage(
+            return Err(CliError::usage(
                 "--start and --ceiling bound the crowd's size; with --vary PATH=A,B,C list the values to try",
             ));
         }
@@ -36,31 +36,31 @@ impl Valued {
         let scenarios = values
             .iter()
             .map(|value| of_value(command, path, value, longest))
-            .collect::<Result<Vec<Scenario>, Stop>>()?;
+            .collect::<Result<Vec<Scenario>, CliError>>()?;
         let names = values.iter().map(|value| format!("{path} = {}", value.trim_matches('"'))).collect();
         let Some(scenario) = scenarios.last().cloned() else { return Err(too_few(vary)) };
         if path == "target.rooms" {
-            return Err(Stop::usage(
+            return Err(CliError::usage(
                 "rooms are a size: write --vary target.rooms, and bound it by --ceiling",
             ));
         }
         if let Some(other) = scenarios.iter().find(|other| !differs_in_crowd_alone(other, &scenario)) {
             let whole = if other.target == scenario.target { "" } else { ", and all of them one target" };
-            return Err(Stop::usage(format!(
+            return Err(CliError::usage(format!(
                 "--vary {path}: within one run only what stands below [crowd] can vary{whole}; \
                  run throng find once for each value, with --set {path}=…"
             )));
         }
         let mut plan = scenario.plan();
         let each = scenario.crowd.len();
-        (plan.cohorts, plan.roles, plan.ways) = (Vec::new(), Vec::new(), Vec::new());
+        (plan.cohorts, plan.roles, plan.destinations) = (Vec::new(), Vec::new(), Vec::new());
         let mut crowds = Vec::new();
         for (place, (scenario, value)) in scenarios.iter().zip(&values).enumerate() {
             let of_value = scenario.plan();
             plan.cohorts
                 .extend(of_value.cohorts.iter().map(|name| format!("{name} {}", value.trim_matches('"'))));
             plan.roles.extend(of_value.roles);
-            plan.ways.extend(of_value.ways);
+            plan.destinations.extend(of_value.destinations);
             let moved =
                 |(cohort, size): (CohortId, u32)| (cohort_id(place * each + usize::from(cohort.0)), size);
             crowds.push(sizes(&scenario.crowd, None).into_iter().map(moved).collect());
@@ -70,7 +70,7 @@ impl Valued {
 }
 
 /// The scenario with one of the values, long enough for a whole search.
-fn of_value(command: &Find, path: &str, value: &str, longest: Duration) -> Result<Scenario, Stop> {
+fn of_value(command: &Find, path: &str, value: &str, longest: Duration) -> Result<Scenario, CliError> {
     let set = Override { origin: format!("--vary {path}"), ..set(path, value)? };
     let asked = scenario::of_find(command, std::slice::from_ref(&set))?;
     let gathers = asked.crowd.iter().filter_map(|cohort| cohort.arrival.offsets(cohort.size).last()).max();
@@ -79,7 +79,7 @@ fn of_value(command: &Find, path: &str, value: &str, longest: Duration) -> Resul
     scenario::of_find(command, &[set, duration])
 }
 
-fn set(path: &str, value: &str) -> Result<Override, Stop> {
+fn set(path: &str, value: &str) -> Result<Override, CliError> {
     let sets = scenario::parse_sets(&[format!("{path}={value}")])?;
     sets.into_iter().next().ok_or_else(|| too_few(path))
 }
@@ -96,7 +96,7 @@ fn differs_in_crowd_alone(one: &Scenario, other: &Scenario) -> bool {
 }
 
 /// `PATH=A,B,C`; commas within brackets, braces and quotes belong to a value.
-fn listed(vary: &str) -> Result<(&str, Vec<&str>), Stop> {
+fn listed(vary: &str) -> Result<(&str, Vec<&str>), CliError> {
     let Some((path, list)) = vary.split_once('=') else { return Err(too_few(vary)) };
     let (mut values, mut from, mut depth, mut is_quoted) = (Vec::new(), 0, 0_i32, false);
     for (at, letter) in list.char_indices() {
@@ -117,7 +117,7 @@ fn listed(vary: &str) -> Result<(&str, Vec<&str>), Stop> {
         return Err(too_few(vary));
     }
     if values.len() > VALUES_MAX {
-        return Err(Stop::usage(format!(
+        return Err(CliError::usage(format!(
             "--vary: {} values are too many, {VALUES_MAX} at most",
             values.len()
         )));
@@ -125,8 +125,8 @@ fn listed(vary: &str) -> Result<(&str, Vec<&str>), Stop> {
     Ok((path.trim(), values))
 }
 
-fn too_few(vary: &str) -> Stop {
-    Stop::usage(format!(
+fn too_few(vary: &str) -> CliError {
+    CliError::usage(format!(
         "--vary {vary}: list two values or more, the lightest first, such as --vary crowd.publish.video=144p,240p,360p"
     ))
 }

@@ -4,17 +4,17 @@ mod plain;
 mod screen;
 mod terminal;
 
-pub(crate) use plain::Plain;
+pub(crate) use plain::PlainDisplay;
 pub(crate) use screen::Subject;
 #[cfg(test)]
 pub(crate) use screen::draw;
-pub(crate) use terminal::{Screen, Terminal};
+pub(crate) use terminal::{Screen, TerminalDisplay};
 
 use throng_analysis::search::Progress;
-use throng_engine::Live;
+use throng_engine::LiveSnapshot;
 use throng_report::ObjectiveResult;
 
-use crate::watched_now::ServerFigures;
+use crate::live_hosts::ServerFigures;
 
 /// Shows a run while it goes on.
 pub(crate) trait Display {
@@ -22,7 +22,7 @@ pub(crate) trait Display {
     /// search is; called a few times a second. `true` when the person wants to end the run.
     fn show(
         &mut self,
-        live: &Live,
+        live: &LiveSnapshot,
         objectives: &[ObjectiveResult],
         servers: &[ServerFigures],
         search: Option<&Progress>,
@@ -35,10 +35,16 @@ pub(crate) trait Display {
 }
 
 /// Shows nothing.
-pub(crate) struct Quiet;
+pub(crate) struct NoDisplay;
 
-impl Display for Quiet {
-    fn show(&mut self, _: &Live, _: &[ObjectiveResult], _: &[ServerFigures], _: Option<&Progress>) -> bool {
+impl Display for NoDisplay {
+    fn show(
+        &mut self,
+        _: &LiveSnapshot,
+        _: &[ObjectiveResult],
+        _: &[ServerFigures],
+        _: Option<&Progress>,
+    ) -> bool {
         false
     }
 }

@@ -4,38 +4,38 @@ use std::io::Write;
 use std::time::Duration;
 
 use throng_analysis::search::Progress;
-use throng_engine::Live;
-use throng_engine::live::{KindFigures, Spread, Stage};
+use throng_engine::LiveSnapshot;
+use throng_engine::live::{KindFigures, RunState, Spread};
 use throng_observation::Quantiles;
-use throng_observation::foreign;
 use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
+use throng_observation::untrusted;
 use throng_report::ObjectiveResult;
 
 use super::Display;
-use crate::watched_now::ServerFigures;
+use crate::live_hosts::ServerFigures;
 
 /// Writes a summary block each `every` of run time.
-pub(crate) struct Plain<W: Write> {
+pub(crate) struct PlainDisplay<W: Write> {
     out: W,
     every_s: i64,
     next_s: i64,
     failed_shown: u32,
     /// Nobody plays: all of them publish.
-    only_sends: bool,
+    is_send_only: bool,
 }
 
-impl<W: Write> Plain<W> {
-    /// Writes to `out`, of publishers alone where `only_sends`.
-    pub(crate) fn new(out: W, every: Duration, only_sends: bool) -> Self {
+impl<W: Write> PlainDisplay<W> {
+    /// Writes to `out`, of publishers alone where `is_send_only`.
+    pub(crate) fn new(out: W, every: Duration, is_send_only: bool) -> Self {
         let every_s = i64::try_from(every.as_secs()).unwrap_or(i64::MAX).max(1);
-        Self { out, every_s, next_s: every_s - 1, failed_shown: 0, only_sends }
+        Self { out, every_s, next_s: every_s - 1, failed_shown: 0, is_send_only }
     }
 }
 
-impl<W: Write> Display for Plain<W> {
+impl<W: Write> Display for PlainDisplay<W> {
     fn show(
         &mut self,
-        live: &Live,
+        live: &LiveSnapshot,
         _: &[ObjectiveResult],
         servers: &[ServerFigures],
         search: Option<&Progress>,
@@ -44,11 +44,11 @@ impl<W: Write> Display for Plain<W> {
             return false; // Its loads are told one by one; a summary between them would bury them.
         }
         let Some(second) = live.second else { return false };
-        if second >= self.next_s && live.stage != Stage::Finished {
+        if second >= self.next_s && live.state != RunState::Finished {
             self.next_s = (second + 1) / self.every_s * self.every_s + self.every_s - 1;
             // A closed pipe must not end the run; the figures are in the run folder.
-            let block = block(live, servers, second, self.only_sends, &mut self.failed_shown);
-            let _ = self.out.write_all(foreign::lines(&block).as_bytes());
+            let block = block(live, servers, second, self.is_send_only, &mut self.failed_shown);
+            let _ = self.out.write_all(untrusted::lines(&block).as_bytes());
             let _ = self.out.flush();
         }
         false
@@ -56,20 +56,20 @@ impl<W: Write> Display for Plain<W> {
 }
 
 fn block(
-    live: &Live,
+    live: &LiveSnapshot,
     servers: &[ServerFigures],
     second: i64,
-    only_sends: bool,
+    is_send_only: bool,
     failed_shown: &mut u32,
 ) -> String {
     let crowd = &live.crowd;
     let [new, checking, connected, disconnected, failed, closed] = crowd.ice;
-    let playing = if only_sends { String::new() } else { format!("{} playing, ", crowd.playing) };
+    let playing = if is_send_only { String::new() } else { format!("{} playing, ", crowd.playing) };
     let mut text = format!(
         "<Summary> {} s\n  {} {} of {} intended, {} connected, {playing}{} failed, {} left\n  \
          ICE        new {new}, checking {checking}, connected {connected}, completed 0, disconnected {disconnected}, failed {failed}, closed {closed}\n",
         second + 1,
-        if only_sends { "publishers" } else { "clients   " },
+        if is_send_only { "publishers" } else { "clients   " },
         crowd.intended,
         crowd.planned,
         crowd.connected,
@@ -157,11 +157,11 @@ fn kind_lines(name: &str, kind: &KindFigures, second: i64, clients: u32) -> Stri
         let gop = so_far.frames_decodable as f64 / so_far.key_frames as f64;
         text += &format!("             gop avg {gop:.1} frames\n");
     }
-    if let Some(oven) = &kind.oven_delay_ms {
+    if let Some(delay) = &kind.oven_rtc_tester_delay_ms {
         text += &format!(
             "             drift since the first packet (what OvenRtcTester calls delay): median {}, {}\n",
-            duration_ms(oven.p50),
-            spread(kind.oven_delay_spread_ms.as_ref(), duration_ms),
+            duration_ms(delay.p50),
+            spread(kind.oven_rtc_tester_delay_spread_ms.as_ref(), duration_ms),
         );
     }
     text
@@ -188,14 +188,14 @@ mod tests {
 
     use super::*;
 
-    fn at(second: i64) -> Live {
-        Live { second: Some(second), stage: Stage::Running, ..Live::default() }
+    fn at(second: i64) -> LiveSnapshot {
+        LiveSnapshot { second: Some(second), state: RunState::Running, ..LiveSnapshot::default() }
     }
 
     #[test]
     fn a_block_comes_once_for_every_interval() {
         let mut out = Vec::new();
-        let mut plain = Plain::new(&mut out, Duration::from_secs(5), false);
+        let mut plain = PlainDisplay::new(&mut out, Duration::from_secs(5), false);
         for second in 0..=11 {
             plain.show(&at(second), &[], &[], None);
             plain.show(&at(second), &[], &[], None);
@@ -228,7 +228,7 @@ mod tests {
         (live.crowd.started, live.crowd.ice) = (4, [1, 2, 3, 4, 5, 6]);
         let (fps, fps_spread) = of([20, 30, 40], 1.0);
         let (relative_delay_ms, relative_delay_spread_ms) = of([100, 200, 240], 10.0);
-        let (oven_delay_ms, oven_delay_spread_ms) = of([10, 20, 30], 1.0);
+        let (oven_rtc_tester_delay_ms, oven_rtc_tester_delay_spread_ms) = of([10, 20, 30], 1.0);
         let so_far = TrackCounters {
             wire_bytes: 4_000_000,
             packets_received: 4000,
@@ -244,8 +244,8 @@ mod tests {
             fps_spread,
             relative_delay_ms,
             relative_delay_spread_ms,
-            oven_delay_ms,
-            oven_delay_spread_ms,
+            oven_rtc_tester_delay_ms,
+            oven_rtc_tester_delay_spread_ms,
             ..KindFigures::default()
         };
         live.audio = KindFigures { tracks: 4, relative_delay_spread_ms, ..KindFigures::default() };

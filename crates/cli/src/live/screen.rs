@@ -7,14 +7,14 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, Paragraph, Row, Sparkline, Table};
 use throng_analysis::search::Progress;
-use throng_engine::Live;
-use throng_engine::live::{KindFigures, Point, Stage, TrackFigures};
-use throng_observation::foreign;
+use throng_engine::LiveSnapshot;
+use throng_engine::live::{HistoryPoint, KindFigures, RunState, TrackFigures};
 use throng_observation::units::{bit_rate, bytes, percent};
+use throng_observation::untrusted;
 use throng_observation::{MediaKind, Quantiles};
 use throng_report::ObjectiveResult;
 
-use crate::watched_now::ServerFigures;
+use crate::live_hosts::ServerFigures;
 
 const GOOD: Color = Color::Green;
 const BAD: Color = Color::Red;
@@ -31,13 +31,13 @@ const ROOMY_LINES: u16 = 30;
 /// What is shown: at which target, and whether all publish and nobody plays.
 pub(crate) struct Subject {
     pub(crate) title: String,
-    pub(crate) only_sends: bool,
+    pub(crate) is_send_only: bool,
 }
 
 pub(crate) fn draw(
     frame: &mut Frame<'_>,
     subject: &Subject,
-    live: &Live,
+    live: &LiveSnapshot,
     objectives: &[ObjectiveResult],
     servers: &[ServerFigures],
     search: Option<&Progress>,
@@ -62,7 +62,7 @@ pub(crate) fn draw(
     ])
     .areas(frame.area());
     draw_head(frame, head, &subject.title, live);
-    draw_crowd(frame, crowd, live, subject.only_sends);
+    draw_crowd(frame, crowd, live, subject.is_send_only);
     draw_charts(frame, charts, live);
     match search {
         Some(search) => draw_search(frame, judged, search),
@@ -123,17 +123,17 @@ fn draw_servers(frame: &mut Frame<'_>, area: Rect, servers: &[ServerFigures]) {
     }
 }
 
-fn draw_head(frame: &mut Frame<'_>, area: Rect, title: &str, live: &Live) {
+fn draw_head(frame: &mut Frame<'_>, area: Rect, title: &str, live: &LiveSnapshot) {
     let [text, bar] = Layout::vertical([Constraint::Length(1), Constraint::Length(1)]).areas(area);
-    let stage = match live.stage {
-        Stage::Starting => "starting",
-        Stage::Running => "running",
-        Stage::Leaving => "leaving",
-        Stage::Finished => "finished",
+    let stage = match live.state {
+        RunState::Starting => "starting",
+        RunState::Running => "running",
+        RunState::Leaving => "leaving",
+        RunState::Finished => "finished",
     };
     let line = Line::from(vec![
         Span::styled("throng ", Style::new().add_modifier(Modifier::BOLD)),
-        Span::raw(foreign::line(title)),
+        Span::raw(untrusted::line(title)),
         Span::styled(format!("  {stage}  "), Style::new().fg(ACCENT)),
         Span::styled("q ends the run and reports", Style::new().fg(QUIET)),
     ]);
@@ -150,10 +150,10 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, title: &str, live: &Live) {
     frame.render_widget(Paragraph::new(line), bar);
 }
 
-fn draw_crowd(frame: &mut Frame<'_>, area: Rect, live: &Live, only_sends: bool) {
+fn draw_crowd(frame: &mut Frame<'_>, area: Rect, live: &LiveSnapshot, is_send_only: bool) {
     let crowd = &live.crowd;
     let [new, checking, connected, disconnected, failed, closed] = crowd.ice;
-    let playing = if only_sends { String::new() } else { format!("playing {:>4}  ", crowd.playing) };
+    let playing = if is_send_only { String::new() } else { format!("playing {:>4}  ", crowd.playing) };
     let lines = vec![
         Line::from(vec![
             Span::raw(format!("intended {:>4} of {:<4}  ", crowd.intended, crowd.planned)),
@@ -173,12 +173,12 @@ fn draw_crowd(frame: &mut Frame<'_>, area: Rect, live: &Live, only_sends: bool) 
         )),
     ];
     frame.render_widget(
-        Paragraph::new(lines).block(titled(if only_sends { "Publishers" } else { "Crowd" })),
+        Paragraph::new(lines).block(titled(if is_send_only { "Publishers" } else { "Crowd" })),
         area,
     );
 }
 
-fn failures(live: &Live) -> String {
+fn failures(live: &LiveSnapshot) -> String {
     let mut by_count: Vec<_> = live.failures.iter().collect();
     by_count.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
     let list: Vec<_> = by_count.iter().take(4).map(|(reason, count)| format!("{reason} {count}")).collect();
@@ -186,9 +186,9 @@ fn failures(live: &Live) -> String {
 }
 
 /// Its title, what it draws of a second, and whether high is bad.
-type Chart = (String, fn(&Point) -> f64, bool);
+type Chart = (String, fn(&HistoryPoint) -> f64, bool);
 
-fn draw_charts(frame: &mut Frame<'_>, area: Rect, live: &Live) {
+fn draw_charts(frame: &mut Frame<'_>, area: Rect, live: &LiveSnapshot) {
     let rows = Layout::vertical([Constraint::Percentage(50), Constraint::Percentage(50)]).split(area);
     let kind = if live.video.tracks > 0 { &live.video } else { &live.audio };
     let charts: [Chart; 4] = [
@@ -236,14 +236,14 @@ fn draw_objectives(frame: &mut Frame<'_>, area: Rect, objectives: &[ObjectiveRes
     let lines: Vec<_> = objectives
         .iter()
         .map(|objective| {
-            let (sign, colour) = match objective.verdict.as_str() {
+            let (sign, colour) = match objective.result.as_str() {
                 "met" => ("met     ", GOOD),
                 "missed" => ("MISSED  ", BAD),
                 _ => ("–       ", QUIET),
             };
             Line::from(vec![
                 Span::styled(sign, Style::new().fg(colour)),
-                Span::raw(format!("{:<34} ", foreign::line(&objective.text))),
+                Span::raw(format!("{:<34} ", untrusted::line(&objective.text))),
                 Span::styled(objective.measured_text.clone(), Style::new().fg(colour)),
             ])
         })
@@ -264,7 +264,7 @@ fn is_troubled(track: &TrackFigures, source_fps: Option<f64>) -> bool {
     track.loss_ratio > 0.0 || track.delay_ms_max.is_some_and(|ms| ms > LATE_MS) || frames_are_missing
 }
 
-fn draw_worst(frame: &mut Frame<'_>, area: Rect, live: &Live) {
+fn draw_worst(frame: &mut Frame<'_>, area: Rect, live: &LiveSnapshot) {
     let is_shown = |track: &&TrackFigures| is_troubled(track, live.video.source_fps);
     let title = titled("Worst in the last second");
     if !live.worst.iter().any(|participant| participant.tracks.iter().any(|track| is_shown(&track))) {
@@ -290,15 +290,15 @@ fn draw_worst(frame: &mut Frame<'_>, area: Rect, live: &Live) {
     frame.render_widget(Table::new(rows, widths).header(head).block(title), area);
 }
 
-fn draw_health(frame: &mut Frame<'_>, area: Rect, live: &Live) {
+fn draw_health(frame: &mut Frame<'_>, area: Rect, live: &LiveSnapshot) {
     let process = &live.generator.process;
-    let workers: Vec<_> = live
+    let threads: Vec<_> = live
         .generator
-        .workers
+        .threads
         .iter()
         .map(|w| format!("{:.0} % / {:.1} ms", w.cpu_us as f64 / 1e4, w.lag_p99_us as f64 / 1e3))
         .collect();
-    let drops: u64 = live.generator.workers.iter().map(|w| w.socket_drops + w.send_drops).sum();
+    let drops: u64 = live.generator.threads.iter().map(|w| w.socket_drops + w.send_drops).sum();
     let lines = vec![
         Line::from(format!(
             "CPU {:.0} %   memory {}   descriptors {}   own drops {}   steal {}",
@@ -308,7 +308,7 @@ fn draw_health(frame: &mut Frame<'_>, area: Rect, live: &Live) {
             drops,
             percent(process.steal_ratio),
         )),
-        Line::from(format!("workers (CPU / loop lag p99): {}", workers.join("   "))),
+        Line::from(format!("threads (CPU / loop lag p99): {}", threads.join("   "))),
         if live.generator.limited.is_empty() {
             Line::styled("healthy", Style::new().fg(GOOD))
         } else {
@@ -360,19 +360,19 @@ mod tests {
                 text: text.into(),
                 measured: None,
                 measured_text: measured_text.into(),
-                verdict: verdict.into(),
+                result: verdict.into(),
                 met: verdict == "met",
             })
             .into()
     }
 
-    fn drawn(live: &Live, width: u16, height: u16) -> String {
+    fn drawn(live: &LiveSnapshot, width: u16, height: u16) -> String {
         drawn_with(live, &[], width, height)
     }
 
-    fn drawn_with(live: &Live, servers: &[ServerFigures], width: u16, height: u16) -> String {
+    fn drawn_with(live: &LiveSnapshot, servers: &[ServerFigures], width: u16, height: u16) -> String {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-        let subject = Subject { title: "whep+http://127.0.0.1:7080/whep".into(), only_sends: false };
+        let subject = Subject { title: "whep+http://127.0.0.1:7080/whep".into(), is_send_only: false };
         terminal.draw(|frame| draw(frame, &subject, live, &objectives(), servers, None)).unwrap();
         let buffer = terminal.backend().buffer().clone();
         (0..height)
@@ -383,12 +383,12 @@ mod tests {
 
     #[test]
     fn a_limited_generator_and_failures_stand_out() {
-        let mut live = Live::default();
+        let mut live = LiveSnapshot::default();
         live.crowd.failed = 3;
         live.failures.insert("ice".into(), 3);
-        live.generator.limited = vec!["worker 0 used 97 % of its core".into()];
+        live.generator.limited = vec!["thread 0 used 97 % of its core".into()];
         let screen = drawn(&live, 110, 32);
-        for text in ["failed    3", "failures: ice 3", "over the limit: worker 0 used 97 % of its core"] {
+        for text in ["failed    3", "failures: ice 3", "over the limit: thread 0 used 97 % of its core"] {
             assert!(screen.contains(text), "{text} is not on\n{screen}");
         }
     }
@@ -402,7 +402,7 @@ mod tests {
             loss_ratio: 0.0,
             fps: 0.0,
             delay_ms_max: Some(4.0),
-            oven_delay_ms: None,
+            oven_rtc_tester_delay_ms: None,
             packets_received: 50,
             packets_lost: 0,
             wire_bytes: 6_000,
@@ -415,7 +415,8 @@ mod tests {
             intended_at: RunTime::default(),
             tracks,
         };
-        let screen = |tracks| drawn(&Live { worst: vec![viewer(tracks)], ..Live::default() }, 110, 40);
+        let screen =
+            |tracks| drawn(&LiveSnapshot { worst: vec![viewer(tracks)], ..LiveSnapshot::default() }, 110, 40);
         assert!(screen(vec![healthy.clone()]).contains("nobody has trouble"));
         let mixed = screen(vec![healthy, lossy]);
         assert!(mixed.contains("video H264") && !mixed.contains("audio opus"), "{mixed}");
@@ -423,7 +424,7 @@ mod tests {
 
     #[test]
     fn objectives_and_one_way_delay_are_shown_on_the_smallest_usual_terminal() {
-        let mut live = Live::default();
+        let mut live = LiveSnapshot::default();
         live.video.tracks = 1;
         let quantiles = Quantiles { count: 9, p50: 20.0, p95: 197.0, p99: 198.0, max: 199.0 };
         live.video.absolute_delay_ms = Some(quantiles);
@@ -444,14 +445,14 @@ mod tests {
     fn a_watched_server_has_its_line() {
         let hottest = Some(("hloop 1".to_owned(), 0.97));
         let servers = [ServerFigures { cpu: Some(1.2), hottest, ..ServerFigures::default() }];
-        let screen = drawn_with(&Live::default(), &servers, 110, 32);
+        let screen = drawn_with(&LiveSnapshot::default(), &servers, 110, 32);
         assert!(screen.contains("CPU 120.0 % of a core, hottest thread hloop 1 97.0 %"), "{screen}");
     }
 
     #[test]
     fn any_size_of_terminal_is_drawn() {
         for (width, height) in [(1, 1), (20, 5), (80, 24), (300, 80)] {
-            drawn(&Live::default(), width, height);
+            drawn(&LiveSnapshot::default(), width, height);
         }
     }
 }

@@ -8,13 +8,13 @@ use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_ra
 use ratatui::Frame;
 use ratatui::backend::CrosstermBackend;
 use throng_analysis::search::Progress;
-use throng_engine::Live;
+use throng_engine::LiveSnapshot;
 use throng_report::ObjectiveResult;
 
 use super::screen::Subject;
 use super::{Display, screen};
-use crate::person;
-use crate::watched_now::ServerFigures;
+use crate::live_hosts::ServerFigures;
+use crate::messages;
 
 /// The terminal in raw mode on its alternate screen; both are undone on drop, also when the run panics.
 pub(crate) struct Screen(ratatui::Terminal<CrosstermBackend<Stdout>>);
@@ -26,7 +26,7 @@ impl Screen {
         crossterm::execute!(io::stdout(), EnterAlternateScreen)?;
         let screen = Self(ratatui::Terminal::new(CrosstermBackend::new(io::stdout()))?);
         if io::stderr().is_terminal() {
-            person::hold_back();
+            messages::hold_messages();
         }
         Ok(screen)
     }
@@ -54,27 +54,27 @@ impl Drop for Screen {
         // Nothing better can be done when giving the terminal back fails.
         let _ = crossterm::execute!(io::stdout(), LeaveAlternateScreen);
         let _ = disable_raw_mode();
-        person::speak_again();
+        messages::flush_messages();
     }
 }
 
 /// The view of a run.
-pub(crate) struct Terminal {
+pub(crate) struct TerminalDisplay {
     screen: Screen,
     subject: Subject,
 }
 
-impl Terminal {
+impl TerminalDisplay {
     /// Takes the terminal.
     pub(crate) fn take(subject: Subject) -> io::Result<Self> {
         Ok(Self { screen: Screen::take()?, subject })
     }
 }
 
-impl Display for Terminal {
+impl Display for TerminalDisplay {
     fn show(
         &mut self,
-        live: &Live,
+        live: &LiveSnapshot,
         objectives: &[ObjectiveResult],
         servers: &[ServerFigures],
         search: Option<&Progress>,

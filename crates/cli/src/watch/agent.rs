@@ -3,26 +3,30 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use throng_watch::remote::{Agent, AgentConfig, Offer};
+use throng_watch::remote::{Agent, AgentConfig, AgentPolicy};
 
 use super::arguments::Watch;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
-use crate::{Stop, print, reach, say};
+use crate::{CliError, permission, print, say};
 
 /// Serves until a signal.
-pub(super) fn serve(command: &Watch, listen: SocketAddr, interrupt: &Interrupt) -> Result<Exit, Stop> {
+pub(super) fn serve(command: &Watch, listen: SocketAddr, interrupt: &Interrupt) -> Result<Exit, CliError> {
     let token = match &command.token {
-        Some(text) => reach::secret(text)?.expose().to_owned(),
+        Some(text) => permission::secret(text)?.expose().to_owned(),
         None => new_token()?,
     };
     let config = AgentConfig {
         listen,
         token: token.clone(),
         is_tls: !command.no_tls,
-        offer: Offer { watch: command.config()?, beside: command.beside()?, consent: command.consent()? },
+        policy: AgentPolicy {
+            watch: command.config()?,
+            sources: command.sources()?,
+            consent: command.consent()?,
+        },
     };
-    let agent = Agent::start(config).map_err(|error| Stop::new(Exit::Usage, error))?;
+    let agent = Agent::start(config).map_err(|error| CliError::new(Exit::Usage, error))?;
     print(&said(command, &agent, &token));
     let mut sessions = 0;
     while !interrupt.is_set() && agent.is_running() {
@@ -63,11 +67,11 @@ fn said(command: &Watch, agent: &Agent, token: &str) -> String {
 }
 
 /// 128 bits from the kernel.
-fn new_token() -> Result<String, Stop> {
+fn new_token() -> Result<String, CliError> {
     use std::io::Read;
     let mut bytes = [0; 16];
     std::fs::File::open("/dev/urandom")
         .and_then(|mut random| random.read_exact(&mut bytes))
-        .map_err(|error| Stop::usage(format!("no token can be made ({error}); give one with --token")))?;
+        .map_err(|error| CliError::usage(format!("no token can be made ({error}); give one with --token")))?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use throng_scenario::{Network, Reach, units};
+use throng_scenario::{AddressPolicy, Network, units};
 use throng_watch::remote::Consent;
-use throng_watch::{Beside, Target, WatchConfig};
+use throng_watch::{SourceConfig, Target, WatchConfig};
 
-use crate::Stop;
+use crate::CliError;
 
 #[derive(Debug, Args)]
 pub(crate) struct Watch {
@@ -93,19 +93,20 @@ pub(crate) struct Watch {
 
 impl Watch {
     /// What is watched.
-    pub(crate) fn config(&self) -> Result<WatchConfig, Stop> {
+    pub(crate) fn config(&self) -> Result<WatchConfig, CliError> {
         let period = time("--every", &self.every)?;
-        Ok(WatchConfig { targets: self.targets()?, period, is_alone: true, ..WatchConfig::default() })
+        Ok(WatchConfig { targets: self.targets()?, period, is_exclusive: true, ..WatchConfig::default() })
     }
 
     /// What is read beside the counters.
-    pub(crate) fn beside(&self) -> Result<Beside, Stop> {
+    pub(crate) fn sources(&self) -> Result<SourceConfig, CliError> {
         let network = |text: &String| {
-            text.parse::<Network>().map_err(|error| Stop::usage(format!("--allow-target {text}: {error}")))
+            text.parse::<Network>()
+                .map_err(|error| CliError::usage(format!("--allow-target {text}: {error}")))
         };
         let networks = self.allow_target.iter().map(network).collect::<Result<Vec<_>, _>>()?;
-        let reach = Reach::new(throng_engine::preflight::own_addresses(), networks);
-        let beside = Beside {
+        let reach = AddressPolicy::new(throng_engine::preflight::own_addresses(), networks);
+        let sources = SourceConfig {
             logs: self.log.clone(),
             access_logs: self.access_log.clone(),
             metrics: self.metrics.clone(),
@@ -115,11 +116,11 @@ impl Watch {
                 reach.permits(address).map(drop).map_err(|refusal| refusal.to_string())
             }),
         };
-        beside.check().map_err(Stop::usage)?;
-        Ok(beside)
+        sources.check().map_err(CliError::usage)?;
+        Ok(sources)
     }
 
-    pub(crate) fn duration(&self) -> Result<Option<Duration>, Stop> {
+    pub(crate) fn duration(&self) -> Result<Option<Duration>, CliError> {
         self.lasts.as_deref().map(|text| time("--for", text)).transpose()
     }
 
@@ -130,11 +131,12 @@ impl Watch {
     }
 
     /// What load is agreed to.
-    pub(crate) fn consent(&self) -> Result<Option<Consent>, Stop> {
+    pub(crate) fn consent(&self) -> Result<Option<Consent>, CliError> {
         if self.allow_load.is_empty() {
             return Ok(None);
         }
-        let bad = |flag: &'static str| move |error: units::UnitError| Stop::usage(format!("{flag}: {error}"));
+        let bad =
+            |flag: &'static str| move |error: units::UnitError| CliError::usage(format!("{flag}: {error}"));
         let joins =
             self.max_joins.as_deref().map(units::rate_per_s).transpose().map_err(bad("--max-joins"))?;
         let bits =
@@ -150,7 +152,7 @@ impl Watch {
     }
 
     /// Whose processes.
-    pub(crate) fn targets(&self) -> Result<Vec<Target>, Stop> {
+    pub(crate) fn targets(&self) -> Result<Vec<Target>, CliError> {
         let kinds = [
             ("process", &self.process),
             ("unit", &self.unit),
@@ -161,7 +163,7 @@ impl Watch {
         let mut targets = Vec::new();
         for (kind, texts) in kinds {
             for text in texts {
-                targets.push(Target::parse(kind, text).map_err(Stop::usage)?);
+                targets.push(Target::parse(kind, text).map_err(CliError::usage)?);
             }
         }
         if !self.command.is_empty() {
@@ -171,6 +173,6 @@ impl Watch {
     }
 }
 
-fn time(flag: &str, text: &str) -> Result<Duration, Stop> {
-    units::duration(text).map_err(|error| Stop::usage(format!("{flag}: {error}")))
+fn time(flag: &str, text: &str) -> Result<Duration, CliError> {
+    units::duration(text).map_err(|error| CliError::usage(format!("{flag}: {error}")))
 }

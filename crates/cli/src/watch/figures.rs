@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use throng_observation::foreign;
 use throng_observation::host::{HostEvent, HostEventKind, HostInfo, HostRow, HostSeries, SeriesId, Unit};
 use throng_observation::units::{bytes, percent};
+use throng_observation::untrusted;
 
 mod ended;
 use ended::Ended;
@@ -80,7 +80,7 @@ impl Figure {
 
     /// A label as a person may see it: programs choose the names of their threads.
     pub(super) fn shown(&self, name: &str) -> Cow<'_, str> {
-        foreign::name(self.label(name))
+        untrusted::name(self.label(name))
     }
 }
 
@@ -182,7 +182,7 @@ impl Figures {
                 let labels: Vec<_> =
                     figure.of.labels.iter().map(|(name, value)| format!("{name} {value}")).collect();
                 let what = format!("{name} {}", labels.join(", "));
-                (foreign::line(what.trim_end()).into_owned(), figure.max)
+                (untrusted::line(what.trim_end()).into_owned(), figure.max)
             })
         };
         ERRORS.into_iter().flat_map(worst).collect()
@@ -194,7 +194,7 @@ impl Figures {
             self.ever(name).filter_map(move |figure| {
                 let limit = figure.of.limit.filter(|limit| figure.max > limit * 0.8)?;
                 let who = figure.of.labels.get("process").or_else(|| figure.of.labels.get("cgroup"));
-                let who = foreign::name(who.map_or("", String::as_str));
+                let who = untrusted::name(who.map_or("", String::as_str));
                 Some(format!("{name} {who}: {:.0} of {limit:.0}", figure.max))
             })
         };
@@ -243,8 +243,8 @@ impl Figures {
         for near in self.near_limits() {
             text += &format!("  near limit   {near}\n");
         }
-        for event in self.events.iter().filter(|event| event.kind == HostEventKind::CannotSee) {
-            text += &format!("  not seen     {}\n", foreign::line(&event.detail));
+        for event in self.events.iter().filter(|event| event.kind == HostEventKind::Unreadable) {
+            text += &format!("  not seen     {}\n", untrusted::line(&event.detail));
         }
         if let Some(info) = &self.info {
             let cpu = info.watcher_cpu_us as f64 / 1e6 / end_s.max(1e-3);

@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
-use throng_engine::Live;
+use throng_engine::LiveSnapshot;
 use throng_observation::RunTime;
-use throng_observation::foreign::is_harmful;
 use throng_observation::host::{
     HostEvent, HostEventKind, HostId, HostInfo, HostRow, HostSample, HostSeries, SeriesId, Unit,
 };
+use throng_observation::untrusted::is_harmful;
 
 use super::figures::Figures;
 use super::{screen, view};
 use crate::live;
-use crate::watched_now::WatchedNow;
+use crate::live_hosts::LiveHosts;
 
 const HOSTILE: [&str; 5] = [
     "\x1b[2J\x1b]0;x\x07",
@@ -46,7 +46,7 @@ fn rows(name: &str) -> Vec<HostRow> {
     let event = HostEvent {
         host: HostId(0),
         at: RunTime(1),
-        kind: HostEventKind::CannotSee,
+        kind: HostEventKind::Unreadable,
         detail: name.to_owned(),
     };
     let info = HostInfo { name: name.to_owned(), ..HostInfo::default() };
@@ -68,7 +68,7 @@ fn drawn(draw: impl FnOnce(&mut ratatui::Frame<'_>)) -> String {
 #[test]
 fn names_of_a_watched_host_stay_text_on_every_view() {
     for name in HOSTILE {
-        let (mut figures, mut now) = (Figures::default(), WatchedNow::default());
+        let (mut figures, mut now) = (Figures::default(), LiveHosts::default());
         for row in rows(name) {
             figures.take(&row);
             now.take(&row);
@@ -81,8 +81,8 @@ fn names_of_a_watched_host_stay_text_on_every_view() {
         let servers = [now.figures(), now.figures()].concat();
         is_plain("server", &servers[0].line());
         assert!(servers[0].hottest.is_some());
-        let subject = live::Subject { title: name.to_owned(), only_sends: false };
-        let seen = drawn(|frame| live::draw(frame, &subject, &Live::default(), &[], &servers, None));
+        let subject = live::Subject { title: name.to_owned(), is_send_only: false };
+        let seen = drawn(|frame| live::draw(frame, &subject, &LiveSnapshot::default(), &[], &servers, None));
         is_plain("run", &seen);
     }
 }

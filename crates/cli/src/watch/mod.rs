@@ -17,14 +17,14 @@ use throng_observation::host::{HostId, HostRow};
 use throng_observation::pack::PACKS_FACT;
 use throng_observation::run::{Ending, Row};
 use throng_store::{HostFile, RunWriter};
-use throng_watch::{Local, RowReceiver, RowSender};
+use throng_watch::{LocalHost, RowReceiver, RowSender};
 
 use self::arguments::Watch;
 use self::figures::Figures;
 use self::view::View;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
-use crate::{Stop, print, say};
+use crate::{CliError, print, say};
 
 /// Rows that may wait for the file and the view.
 const ROWS_WAITING_MAX: usize = 65_536;
@@ -32,8 +32,8 @@ const SHOW_EVERY: Duration = Duration::from_millis(250);
 const COMMIT_EVERY: Duration = Duration::from_secs(1);
 
 /// Watches this host.
-pub(crate) fn watch(command: &Watch) -> Result<Exit, Stop> {
-    let interrupt = Interrupt::listen().map_err(|error| Stop::new(Exit::Invalid, error))?;
+pub(crate) fn watch(command: &Watch) -> Result<Exit, CliError> {
+    let interrupt = Interrupt::listen().map_err(|error| CliError::new(Exit::Invalid, error))?;
     match command.listen {
         Some(listen) => agent::serve(command, listen, &interrupt),
         None => here(command, &interrupt),
@@ -41,32 +41,33 @@ pub(crate) fn watch(command: &Watch) -> Result<Exit, Stop> {
 }
 
 /// For a person, and into a file when one is named.
-fn here(command: &Watch, interrupt: &Interrupt) -> Result<Exit, Stop> {
+fn here(command: &Watch, interrupt: &Interrupt) -> Result<Exit, CliError> {
     let lasts = command.duration()?;
-    let local = Local::open(command.config()?).map_err(|error| Stop::new(Exit::Target, error))?;
+    let local = LocalHost::open(command.config()?).map_err(|error| CliError::new(Exit::Target, error))?;
     let (rows, received) = throng_watch::rows(ROWS_WAITING_MAX);
     let zero = Instant::now();
     let mut file = command.output.as_deref().map(File::create).transpose()?;
     let mut view = View::new(command.plain, command.quiet, &command.title());
     let watching =
-        local.begin(HostId(0), zero, rows.clone()).map_err(|error| Stop::new(Exit::Invalid, error))?;
+        local.begin(HostId(0), zero, rows.clone()).map_err(|error| CliError::new(Exit::Invalid, error))?;
 
-    let beside = command.beside()?;
-    let listened = beside.begin(&command.targets()?, &watching.seen_processes(), HostId(0), zero, &rows);
-    listened.problems.iter().for_each(|problem| say(&format!("warning: {problem}")));
-    let mut packs = serde_json::to_string(&listened.packs).unwrap_or_default();
+    let sources = command.sources()?;
+    let source_watch =
+        sources.begin(&command.targets()?, &watching.watched_processes(), HostId(0), zero, &rows);
+    source_watch.problems.iter().for_each(|problem| say(&format!("warning: {problem}")));
+    let mut packs = serde_json::to_string(&source_watch.packs).unwrap_or_default();
     let mut figures = Figures::default();
     let mut is_over = false;
     while !is_over {
         std::thread::sleep(SHOW_EVERY);
-        if let Some(more) = listened.news() {
+        if let Some(more) = source_watch.news() {
             packs = serde_json::to_string(&more).unwrap_or_default();
         }
         is_over = interrupt.is_set() || lasts.is_some_and(|lasts| zero.elapsed() >= lasts);
         take(&received, &packs, &mut figures, file.as_mut());
         is_over |= view.show(&figures, zero.elapsed());
     }
-    listened.stop();
+    source_watch.stop();
     watching.stop();
     take(&received, &packs, &mut figures, file.as_mut());
     drop(view);
@@ -99,11 +100,11 @@ struct File<'a> {
 }
 
 impl<'a> File<'a> {
-    fn create(path: &'a Path) -> Result<Self, Stop> {
+    fn create(path: &'a Path) -> Result<Self, CliError> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let started_at = i64::try_from(now.as_micros()).unwrap_or(i64::MAX);
         let writer = HostFile::create(path, env!("CARGO_PKG_VERSION"), started_at)
-            .map_err(|error| Stop::new(Exit::Usage, error))?;
+            .map_err(|error| CliError::new(Exit::Usage, error))?;
         Ok(Self { path, writer, committed_at: Instant::now() })
     }
 
@@ -117,10 +118,12 @@ impl<'a> File<'a> {
         }
     }
 
-    fn finish(self, zero: Instant, rows: &RowSender) -> Result<Exit, Stop> {
+    fn finish(self, zero: Instant, rows: &RowSender) -> Result<Exit, CliError> {
         let lost = self.writer.rows_lost() + rows.dropped();
         let ended_at = RunTime::after_start(zero.elapsed());
-        self.writer.finish(Ending::Complete, ended_at).map_err(|error| Stop::new(Exit::Invalid, error))?;
+        self.writer
+            .finish(Ending::Complete, ended_at)
+            .map_err(|error| CliError::new(Exit::Invalid, error))?;
         say(&format!("written to {}", self.path.display()));
         if lost > 0 {
             say(&format!("{lost} rows came too fast and are missing from it"));

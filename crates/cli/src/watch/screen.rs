@@ -7,9 +7,9 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, Paragraph, Row, Sparkline, Table};
-use throng_observation::foreign;
 use throng_observation::host::{is_stacked_disk, is_upper_interface, lowest};
 use throng_observation::units::{bytes, percent};
+use throng_observation::untrusted;
 
 use super::figures::{Figure, Figures};
 
@@ -31,7 +31,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, title: &str, figures: &Figures, at: Du
     .areas(frame.area());
     let line = Line::from(vec![
         Span::styled("throng watch ", Style::new().add_modifier(Modifier::BOLD)),
-        Span::raw(foreign::line(title)),
+        Span::raw(untrusted::line(title)),
         Span::styled(format!("  {:.0} s  ", at.as_secs_f64()), Style::new().fg(ACCENT)),
         Span::styled("q ends", Style::new().fg(QUIET)),
     ]);
@@ -132,7 +132,7 @@ fn draw_threads(frame: &mut Frame<'_>, area: Rect, figures: &Figures) {
 fn draw_wrong(frame: &mut Frame<'_>, area: Rect, figures: &Figures) {
     let errors = figures.errors().into_iter().map(|(what, worst)| format!("{what}: at most {worst:.1}"));
     let bad = errors.chain(figures.near_limits()).map(|text| Line::styled(text, Style::new().fg(BAD)));
-    let events = figures.events.iter().rev().map(|event| Line::from(foreign::line(&event.detail)));
+    let events = figures.events.iter().rev().map(|event| Line::from(untrusted::line(&event.detail)));
     let lines: Vec<_> = bad.chain(events).take(area.height as usize).collect();
     frame.render_widget(Paragraph::new(lines).block(titled("Errors, limits, happenings")), area);
 }

@@ -4,13 +4,13 @@
 use std::net::IpAddr;
 
 use throng_scenario::{Agent, AgentProof, Caps, Plan};
-use throng_watch::remote::{Presence, Remote, RemoteConfig};
+use throng_watch::remote::{Presence, RemoteAgent, RemoteConfig};
 
-use crate::reach;
+use crate::permission;
 
 /// What became of the agent of each watch, in the order of the plan; `None` where there is none.
 #[derive(Debug)]
-pub(crate) struct Agents(Vec<Option<Result<Remote, String>>>);
+pub(crate) struct Agents(Vec<Option<Result<RemoteAgent, String>>>);
 
 /// What an agent agrees to, as long as it is there.
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ impl Agents {
     }
 
     /// The agent of a watch, given away.
-    pub(super) fn take(&mut self, watch: usize) -> Result<Remote, String> {
+    pub(super) fn take(&mut self, watch: usize) -> Result<RemoteAgent, String> {
         let agent = self.0.get_mut(watch).and_then(Option::take);
         agent.unwrap_or_else(|| Err("its agent was not asked".into()))
     }
@@ -65,16 +65,16 @@ impl Agreement {
     /// # Errors
     /// With how it ended.
     pub(crate) fn check(&self) -> Result<(), String> {
-        if self.presence.has_stayed() {
+        if self.presence.was_never_lost() {
             return Ok(());
         }
         Err(format!("the agent at {} is gone, and with it what it agreed to", self.agent))
     }
 }
 
-fn connect(agent: &Agent) -> Result<Remote, String> {
+fn connect(agent: &Agent) -> Result<RemoteAgent, String> {
     let token = agent.token.as_ref().ok_or("its token is not known: write token = \"env:NAME\"")?;
-    let token = reach::token(token).map_err(|stop| stop.error.to_string())?.expose().to_owned();
+    let token = permission::token(token).map_err(|stop| stop.error.to_string())?.expose().to_owned();
     let fingerprint = agent
         .fingerprint
         .as_ref()
@@ -84,10 +84,10 @@ fn connect(agent: &Agent) -> Result<Remote, String> {
         })
         .transpose()?;
     let address = format!("{}:{}", agent.host, agent.port);
-    Remote::connect(&RemoteConfig { address, token, fingerprint }).map_err(|error| error.to_string())
+    RemoteAgent::connect(&RemoteConfig { address, token, fingerprint }).map_err(|error| error.to_string())
 }
 
-fn agreement(remote: &Remote) -> Option<Agreement> {
+fn agreement(remote: &RemoteAgent) -> Option<Agreement> {
     let consent = remote.consent()?;
     let caps = Caps {
         users: consent.users_max,

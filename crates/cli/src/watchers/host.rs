@@ -6,32 +6,32 @@ use std::time::{Duration, Instant};
 
 use throng_observation::host::{HostId, HostRow};
 use throng_observation::pack::Pack;
-use throng_scenario::{Moment, ProfileWish, Watch, Watched};
+use throng_scenario::{Moment, ProfileRequest, Watch, WatchTarget};
 use throng_watch::profiler::{self, Options};
-use throng_watch::remote::{Remote, RemoteWatching};
-use throng_watch::{Beside, Listened, Local, RowSender, Target, WatchConfig, Watching, packs};
+use throng_watch::remote::{RemoteAgent, RemoteWatch};
+use throng_watch::{LocalHost, LocalWatch, RowSender, SourceConfig, SourceWatch, Target, WatchConfig, packs};
 
-use super::moment::{is_due, run_time};
+use super::profile_schedule::{is_due, run_time};
 
 /// One `[[watch]]`.
 pub(super) struct Host {
     pub(super) id: HostId,
     pub(super) watch: Watch,
-    watching: Option<By>,
-    listened: Option<Listened>,
-    wishes: Vec<ProfileWish>,
+    watching: Option<HostWatcher>,
+    source_watch: Option<SourceWatch>,
+    wishes: Vec<ProfileRequest>,
     profiling: Vec<Profiling>,
     pub(super) is_lost: bool,
 }
 
 /// Who watches.
-enum By {
-    Here(Watching),
-    Agent(RemoteWatching),
+enum HostWatcher {
+    Local(LocalWatch),
+    Agent(RemoteWatch),
 }
 
 /// What is known of a host's server, and what is wrong with what was asked for.
-pub(super) struct Listening {
+pub(super) struct PackLookup {
     pub(super) packs: Option<Vec<Pack>>,
     pub(super) problems: Vec<String>,
 }
@@ -47,15 +47,14 @@ impl Host {
     pub(super) fn begin(
         id: HostId,
         watch: &Watch,
-        agent: impl FnOnce() -> Result<Remote, String>,
+        agent: impl FnOnce() -> Result<RemoteAgent, String>,
         zero: Instant,
         rows: &RowSender,
     ) -> (Self, Option<String>) {
         let watching = match &watch.agent {
-            Some(_) => {
-                agent().map(|remote| By::Agent(remote.begin(id, watch.name.clone(), zero, rows.clone())))
-            }
-            None => local(id, watch, zero, rows).map(By::Here),
+            Some(_) => agent()
+                .map(|remote| HostWatcher::Agent(remote.begin(id, watch.name.clone(), zero, rows.clone()))),
+            None => local(id, watch, zero, rows).map(HostWatcher::Local),
         };
         let (watching, problem) = match watching {
             Ok(watching) => (Some(watching), None),
@@ -63,43 +62,44 @@ impl Host {
         };
         let is_lost = watching.is_none();
         let wishes = if is_lost { Vec::new() } else { watch.profile.clone() };
-        let (watch, listened, profiling) = (watch.clone(), None, Vec::new());
-        (Self { id, watch, watching, listened, wishes, profiling, is_lost }, problem)
+        let (watch, source_watch, profiling) = (watch.clone(), None, Vec::new());
+        (Self { id, watch, watching, source_watch, wishes, profiling, is_lost }, problem)
     }
 
     /// Finds what is known of the server, and reads its logs and endpoints. An agent does both by itself, by what its
     /// owner has said; only a pack that the scenario names stands over the agent's.
-    pub(super) fn listen(&mut self, beside: &Beside, zero: Instant, rows: &RowSender) -> Listening {
+    pub(super) fn listen(&mut self, sources: &SourceConfig, zero: Instant, rows: &RowSender) -> PackLookup {
         let unknown = |packs: &[Pack], name: &String| packs.iter().all(|pack| pack.pack != *name);
         match (&self.watching, &self.watch.pack) {
-            (Some(By::Here(watching)), pack) => {
-                let beside = Beside {
+            (Some(HostWatcher::Local(watching)), pack) => {
+                let sources = SourceConfig {
                     logs: self.watch.logs.clone(),
                     access_logs: self.watch.access_logs.clone(),
                     metrics: self.watch.metrics.clone(),
                     pack: pack.clone(),
-                    ..beside.clone()
+                    ..sources.clone()
                 };
                 let targets = targets(&self.watch.target);
-                let listened = beside.begin(&targets, &watching.seen_processes(), self.id, zero, rows);
-                let (packs, problems) = (Some(listened.packs.clone()), listened.problems.clone());
-                self.listened = Some(listened);
-                Listening { packs, problems }
+                let source_watch =
+                    sources.begin(&targets, &watching.watched_processes(), self.id, zero, rows);
+                let (packs, problems) = (Some(source_watch.packs.clone()), source_watch.problems.clone());
+                self.source_watch = Some(source_watch);
+                PackLookup { packs, problems }
             }
-            (Some(By::Agent(_)), Some(name)) if unknown(&beside.packs, name) => {
-                Listening { packs: None, problems: vec![format!("there is no knowledge pack `{name}`")] }
+            (Some(HostWatcher::Agent(_)), Some(name)) if unknown(&sources.packs, name) => {
+                PackLookup { packs: None, problems: vec![format!("there is no knowledge pack `{name}`")] }
             }
-            (Some(By::Agent(_)), Some(name)) => {
-                let packs = packs::of_server(&beside.packs, Some(name), &[]);
-                Listening { packs: Some(packs), problems: Vec::new() }
+            (Some(HostWatcher::Agent(_)), Some(name)) => {
+                let packs = packs::of_server(&sources.packs, Some(name), &[]);
+                PackLookup { packs: Some(packs), problems: Vec::new() }
             }
-            (Some(By::Agent(_)) | None, _) => Listening { packs: None, problems: Vec::new() },
+            (Some(HostWatcher::Agent(_)) | None, _) => PackLookup { packs: None, problems: Vec::new() },
         }
     }
 
     /// What is known of the server, when that has become more: its processes came later.
-    pub(super) fn news(&self) -> Option<Vec<Pack>> {
-        self.listened.as_ref()?.news()
+    pub(super) fn new_packs(&self) -> Option<Vec<Pack>> {
+        self.source_watch.as_ref()?.news()
     }
 
     /// Begins the profiles that are due; returns what there is to tell. `is_heard`: rows of the host have come.
@@ -110,7 +110,7 @@ impl Host {
         rows: &RowSender,
     ) -> Vec<String> {
         let mut told = Vec::new();
-        let due: Vec<ProfileWish> =
+        let due: Vec<ProfileRequest> =
             self.wishes.extract_if(.., |wish| is_due(wish, at_s, full_at, has_failed)).collect();
         for wish in due {
             match self.profile(&wish, at_s, is_heard, rows) {
@@ -129,7 +129,7 @@ impl Host {
     /// Begins a profile; `false` while there is no process to profile and there may yet be one.
     fn profile(
         &mut self,
-        wish: &ProfileWish,
+        wish: &ProfileRequest,
         at_s: f64,
         is_heard: bool,
         rows: &RowSender,
@@ -142,8 +142,8 @@ impl Host {
         let until_crowd = Duration::from_secs_f64((-at_s).max(0.0));
         let lasts = if is_baseline { wish.duration.min(until_crowd) } else { wish.duration };
         let watching = match &self.watching {
-            Some(By::Here(watching)) => watching,
-            Some(By::Agent(agent)) => {
+            Some(HostWatcher::Local(watching)) => watching,
+            Some(HostWatcher::Agent(agent)) => {
                 if is_heard {
                     agent.profile(&wish.moment.name(), lasts);
                 }
@@ -173,12 +173,12 @@ impl Host {
     /// Ends watching; profiles that are being taken end early and are kept. Returns the moments that did not come.
     pub(super) fn stop(&mut self) -> Vec<Moment> {
         self.profiling.drain(..).for_each(Profiling::end);
-        if let Some(listened) = self.listened.take() {
-            listened.stop();
+        if let Some(source_watch) = self.source_watch.take() {
+            source_watch.stop();
         }
         match self.watching.take() {
-            Some(By::Here(watching)) => watching.stop(),
-            Some(By::Agent(agent)) => agent.stop(),
+            Some(HostWatcher::Local(watching)) => watching.stop(),
+            Some(HostWatcher::Agent(agent)) => agent.stop(),
             None => {}
         }
         self.wishes.drain(..).map(|wish| wish.moment).collect()
@@ -193,25 +193,25 @@ impl Profiling {
     }
 }
 
-fn local(id: HostId, watch: &Watch, zero: Instant, rows: &RowSender) -> Result<Watching, String> {
+fn local(id: HostId, watch: &Watch, zero: Instant, rows: &RowSender) -> Result<LocalWatch, String> {
     let config = WatchConfig {
         name: watch.name.clone(),
         targets: targets(&watch.target),
         period: watch.every,
         ..WatchConfig::default()
     };
-    let local = Local::open(config).map_err(|error| error.to_string())?;
+    let local = LocalHost::open(config).map_err(|error| error.to_string())?;
     local.begin(id, zero, rows.clone()).map_err(|error| error.to_string())
 }
 
-fn targets(watched: &Watched) -> Vec<Target> {
+fn targets(watched: &WatchTarget) -> Vec<Target> {
     vec![match watched.clone() {
-        Watched::Process(name) => Target::Process(name),
-        Watched::Unit(name) => Target::Unit(name),
-        Watched::Cgroup(path) => Target::Cgroup(path),
-        Watched::Pid(pid) => Target::Pid(pid),
-        Watched::Port(port) => Target::Port(port),
-        Watched::Command(words) => Target::Command(words),
-        Watched::ByAgent => return Vec::new(),
+        WatchTarget::Process(name) => Target::Process(name),
+        WatchTarget::Unit(name) => Target::Unit(name),
+        WatchTarget::Cgroup(path) => Target::Cgroup(path),
+        WatchTarget::Pid(pid) => Target::Pid(pid),
+        WatchTarget::Port(port) => Target::Port(port),
+        WatchTarget::Command(words) => Target::Command(words),
+        WatchTarget::ByAgent => return Vec::new(),
     }]
 }

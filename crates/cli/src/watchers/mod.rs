@@ -10,10 +10,10 @@ use throng_observation::host::{HostEvent, HostEventKind, HostId, HostRow};
 use throng_observation::pack::Pack;
 use throng_observation::run::{EventRow, Row};
 use throng_scenario::{Moment, Plan};
-use throng_watch::{Beside, RowSender};
+use throng_watch::{RowSender, SourceConfig};
 
-use crate::watched_now::ServerFigures;
-use crate::{Stop, say};
+use crate::live_hosts::ServerFigures;
+use crate::{CliError, say};
 
 mod agents;
 pub(crate) use agents::{Agents, Agreement};
@@ -21,12 +21,12 @@ pub(crate) use agents::{Agents, Agreement};
 mod host;
 use host::Host;
 
-mod moment;
-pub(crate) use moment::wait_for_failure;
-use moment::{run_time, since};
+mod profile_schedule;
+pub(crate) use profile_schedule::wait_for_failure;
+use profile_schedule::{run_time, since};
 
-mod pump;
-use pump::Pump;
+mod row_forwarder;
+use row_forwarder::RowForwarder;
 
 /// How long before the first join a watched run begins: the idle server is what everything else is compared with.
 pub(crate) const BASELINE: Duration = Duration::from_secs(5);
@@ -38,10 +38,10 @@ const ROWS_WAITING_MAX: usize = 65_536;
 const SILENT_MAX: Duration = Duration::from_secs(10);
 
 /// What is known of servers: what throng brings along, and what the user's folder adds or replaces.
-pub(crate) fn packs(folder: Option<&Path>) -> Result<Vec<Pack>, Stop> {
+pub(crate) fn packs(folder: Option<&Path>) -> Result<Vec<Pack>, CliError> {
     match folder {
         Some(folder) => throng_watch::packs::with_folder(folder)
-            .map_err(|error| Stop::usage(format!("--packs {}: {error}", folder.display()))),
+            .map_err(|error| CliError::usage(format!("--packs {}: {error}", folder.display()))),
         None => Ok(throng_watch::packs::built_in()),
     }
 }
@@ -49,37 +49,38 @@ pub(crate) fn packs(folder: Option<&Path>) -> Result<Vec<Pack>, Stop> {
 /// The watchers of a run.
 pub(crate) struct Watchers {
     hosts: Vec<Host>,
-    pump: Option<Pump>,
+    forwarder: Option<RowForwarder>,
     rows: RowSender,
     run_rows: SyncSender<Row>,
     zero: Instant,
     full_at: Duration,
     /// Whether a person can be told at once; else what there is to tell waits for the end.
-    speaks_at_once: bool,
-    untold: Vec<String>,
+    prints_at_once: bool,
+    deferred: Vec<String>,
 }
 
 impl Watchers {
     /// Starts what the plan wants watched. `zero` is when the first join is due; `beside` holds what is known of
-    /// servers and whom they may be asked by. Warnings are said (at the end, unless one `speaks_at_once`) and kept with
+    /// servers and whom they may be asked by. Warnings are said (at the end, unless one `prints_at_once`) and kept with
     /// the run.
     pub(crate) fn start(
         plan: &Plan,
         zero: Instant,
         run_rows: SyncSender<Row>,
-        beside: &Beside,
+        sources: &SourceConfig,
         mut agents: Agents,
-        speaks_at_once: bool,
+        prints_at_once: bool,
     ) -> Self {
         let (rows, received) = throng_watch::rows(ROWS_WAITING_MAX);
         let full_at = plan.joins.last().map_or(Duration::ZERO, |join| join.at);
-        let (hosts, untold) = (Vec::new(), Vec::new());
-        let mut watchers = Self { hosts, pump: None, rows, run_rows, zero, full_at, speaks_at_once, untold };
+        let (hosts, deferred) = (Vec::new(), Vec::new());
+        let mut watchers =
+            Self { hosts, forwarder: None, rows, run_rows, zero, full_at, prints_at_once, deferred };
         if plan.watch.is_empty() {
             return watchers;
         }
-        match Pump::start(received, watchers.run_rows.clone()) {
-            Ok(pump) => watchers.pump = Some(pump),
+        match RowForwarder::start(received, watchers.run_rows.clone()) {
+            Ok(forwarder) => watchers.forwarder = Some(forwarder),
             Err(error) => watchers.tell(None, &format!("nothing is watched: {error}")),
         }
         for (index, watch) in plan.watch.iter().enumerate() {
@@ -88,7 +89,7 @@ impl Watchers {
             if let Some(problem) = problem {
                 watchers.tell(Some(id), &problem);
             }
-            let listening = host.listen(beside, zero, &watchers.rows);
+            let listening = host.listen(sources, zero, &watchers.rows);
             if let Some(packs) = &listening.packs {
                 watchers.know(id, packs);
             }
@@ -103,8 +104,8 @@ impl Watchers {
 
     /// Keeps what is known of a server with the run.
     fn know(&self, id: HostId, packs: &[Pack]) {
-        if let (Some(pump), Ok(json)) = (&self.pump, serde_json::to_string(packs))
-            && let Some(row) = pump.know(id, json)
+        if let (Some(forwarder), Ok(json)) = (&self.forwarder, serde_json::to_string(packs))
+            && let Some(row) = forwarder.know(id, json)
         {
             let _ = self.run_rows.send(Row::Host(row));
         }
@@ -116,7 +117,7 @@ impl Watchers {
         let at = since(self.zero);
         let mut told = Vec::new();
         for host in &mut self.hosts {
-            let silent = self.pump.as_ref().and_then(|pump| pump.silent_for(host.id));
+            let silent = self.forwarder.as_ref().and_then(|forwarder| forwarder.silent_for(host.id));
             let moment = (at, self.full_at, has_failed);
             let said = host.profile_when_due(moment, silent.is_some(), &self.rows);
             told.extend(said.into_iter().map(|what| (host.id, what)));
@@ -128,13 +129,13 @@ impl Watchers {
             }
         }
         told.into_iter().for_each(|(id, what)| self.tell(Some(id), &what));
-        let news: Vec<_> = self.hosts.iter().filter_map(|host| Some((host.id, host.news()?))).collect();
+        let news: Vec<_> = self.hosts.iter().filter_map(|host| Some((host.id, host.new_packs()?))).collect();
         news.into_iter().for_each(|(id, packs)| self.know(id, &packs));
     }
 
     /// What the watched hosts do at the moment.
     pub(crate) fn figures(&self) -> Vec<ServerFigures> {
-        self.pump.as_ref().map(Pump::figures).unwrap_or_default()
+        self.forwarder.as_ref().map(RowForwarder::figures).unwrap_or_default()
     }
 
     /// Ends watching; profiles that are being taken end early and are kept.
@@ -150,22 +151,22 @@ impl Watchers {
         if dropped > 0 {
             self.tell(None, &format!("{dropped} rows of the watchers came too fast and are missing"));
         }
-        self.untold.iter().for_each(|warning| say(warning));
-        let Self { pump, rows, .. } = self;
-        // The pump ends when the last sender is gone.
+        self.deferred.iter().for_each(|warning| say(warning));
+        let Self { forwarder, rows, .. } = self;
+        // The forwarder ends when the last sender is gone.
         drop(rows);
-        if let Some(pump) = pump {
-            pump.end();
+        if let Some(forwarder) = forwarder {
+            forwarder.end();
         }
     }
 
     /// Tells the person, the host's happenings and the run's events.
     fn tell(&mut self, id: Option<HostId>, what: &str) {
         let warning = format!("warning: {what}");
-        if self.speaks_at_once {
+        if self.prints_at_once {
             say(&warning);
         } else {
-            self.untold.push(warning);
+            self.deferred.push(warning);
         }
         if let Some(id) = id {
             self.happened(id, what);

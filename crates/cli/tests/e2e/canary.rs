@@ -139,7 +139,7 @@ fn a_browser_watches_the_stage_among_viewers_and_agrees_with_them() {
 }
 
 #[test]
-fn a_browser_in_a_lesson_on_janus_sees_everybody_and_is_seen() {
+fn a_browser_in_a_conference_on_janus_sees_everybody_and_is_seen() {
     if !requires_root() {
         return;
     }

@@ -37,12 +37,12 @@ fn an_unreachable_target_is_exit_3() {
 
 #[test]
 fn a_private_target_needs_permission_and_a_public_one_proof() {
-    for (url, mend) in
+    for (url, help) in
         [("whep+http://10.1.2.3/whep", "--allow-target"), ("whep+http://192.0.2.77/whep", "consent")]
     {
         let (code, text) = said(&["view", url, "-n", "1", "--for", "1s"]);
         assert_eq!(code, Some(3), "{text}");
-        assert!(text.contains(mend), "{text}");
+        assert!(text.contains(help), "{text}");
     }
 }
 

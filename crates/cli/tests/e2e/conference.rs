@@ -41,7 +41,7 @@ pub(crate) fn is_left_clean(janus: &Janus<'_>, within: Duration) -> bool {
     }
 }
 
-/// What Janus says of a lesson in its last seconds, when everybody is there and nothing is sent any more.
+/// What Janus says of a conference in its last seconds, when everybody is there and nothing is sent any more.
 struct Told {
     sessions_and_handles: (usize, usize),
     packets_received: u64,
@@ -51,11 +51,11 @@ struct Told {
 /// Everybody is mute from here on, so that what is counted at one end can be held against the other to the packet.
 const MUTE: &str = "crowd.script=[{ at = \"10s\", mute = \"video\" }, { at = \"10s\", mute = \"audio\" }]";
 
-fn lesson(users: u32, per_feed: bool) {
+fn plays_every_pair(users: u32, per_feed: bool) {
     if !requires_root() {
         return;
     }
-    let namespace = Namespace::with_veth("lesson", ADDRESS).unwrap();
+    let namespace = Namespace::with_veth("conference", ADDRESS).unwrap();
     let (url, size) = (url(), users.to_string());
     let mut view = vec!["view", &url, "-n", &size, "--every", "300ms", "--for", "13s", "--set", MUTE];
     view.extend(per_feed.then_some(["--set", "crowd.connection_per_feed=true"]).into_iter().flatten());
@@ -90,7 +90,7 @@ fn lesson(users: u32, per_feed: bool) {
         run.series.iter().filter(|row| whole(row.second)).map(|row| row.counters.packets_received).sum();
     let ratio = received as f64 / (sent * u64::from(users - 1)) as f64;
     assert!((0.97..=1.03).contains(&ratio), "sent {sent}, received {received}: {ratio}");
-    let delivered = figure(&summary, "pairs.flow.delivered_ratio");
+    let delivered = figure(&summary, "conference.flow.delivered_ratio");
     assert!((0.97..=1.03).contains(&delivered), "{delivered} of what was due: {ran}");
 }
 
@@ -102,7 +102,7 @@ fn every_pair_plays(run: &RunData, summary: &Value, users: u32, ran: &Ran) {
     assert_eq!(lost, 0, "{ran}");
     for kind in ["video", "audio"] {
         for figure_name in ["expected", "playing"] {
-            let path = format!("pairs.{kind}.{figure_name}");
+            let path = format!("conference.{kind}.{figure_name}");
             assert_eq!(figure(summary, &path), f64::from(expect), "{path}: {ran}");
         }
     }
@@ -129,39 +129,39 @@ fn is_what_janus_says(told: &Told, events: &JanusEvents, run: &RunData, users: u
 }
 
 #[test]
-fn a_lesson_of_two_plays_every_pair() {
-    lesson(2, false);
+fn a_conference_of_two_plays_every_pair() {
+    plays_every_pair(2, false);
 }
 
 #[test]
-fn a_lesson_of_two_plays_every_pair_with_a_handle_a_feed() {
-    lesson(2, true);
+fn a_conference_of_two_plays_every_pair_with_a_handle_a_feed() {
+    plays_every_pair(2, true);
 }
 
 #[test]
-fn a_lesson_of_twelve_plays_every_pair_with_a_handle_a_feed() {
-    lesson(12, true);
+fn a_conference_of_twelve_plays_every_pair_with_a_handle_a_feed() {
+    plays_every_pair(12, true);
 }
 
 #[test]
-fn a_lesson_of_twelve_plays_every_pair() {
-    lesson(12, false);
+fn a_conference_of_twelve_plays_every_pair() {
+    plays_every_pair(12, false);
 }
 
 /// Sizes in between, where two and twelve show the same law.
 mod long {
-    use super::lesson;
+    use super::plays_every_pair;
 
     #[test]
     #[ignore = "make proof"]
-    fn a_lesson_of_six_plays_every_pair_over_one_handle() {
-        lesson(6, false);
+    fn a_conference_of_six_plays_every_pair_over_one_handle() {
+        plays_every_pair(6, false);
     }
 
     #[test]
     #[ignore = "make proof"]
-    fn a_lesson_of_six_plays_every_pair_with_a_handle_a_feed() {
-        lesson(6, true);
+    fn a_conference_of_six_plays_every_pair_with_a_handle_a_feed() {
+        plays_every_pair(6, true);
     }
 }
 
@@ -170,7 +170,7 @@ fn a_room_that_is_not_there_is_named() {
     if !requires_root() {
         return;
     }
-    let namespace = Namespace::with_veth("lesson", ADDRESS).unwrap();
+    let namespace = Namespace::with_veth("conference", ADDRESS).unwrap();
     let _janus = Janus::start(&namespace, ADDRESS).unwrap();
     let url = format!("janus+ws://{ADDRESS}:8188/videoroom/99");
     let view = ["view", &url, "-n", "3", "--every", "100ms", "--for", "2s"];

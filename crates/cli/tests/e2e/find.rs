@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use serde_json::Value;
 use throng_observation::run::ParticipantId;
-use throng_observation::{Passed, Purpose};
+use throng_observation::{HoldOutcome, Purpose};
 use throng_sim::janus::{ADMIN_KEY, Janus};
 use throng_sim::namespace::Namespace;
 use throng_sim::requires_root;
@@ -38,7 +38,7 @@ fn a_server_that_takes_twelve_has_a_capacity_of_twelve() {
     let run = throng_store::RunFolder::read(ran.folder()).unwrap();
     let confirmed = run.holds.iter().find(|hold| hold.purpose == Purpose::Confirm);
     let confirmed = confirmed.map(|hold| (f64::from(hold.users), hold.passed[1]));
-    assert_eq!(confirmed, Some((fails, Passed::No)), "{ran}");
+    assert_eq!(confirmed, Some((fails, HoldOutcome::No)), "{ran}");
     let refused = run.experience.iter().map(|row| row.clauses[0]).max();
     assert!(refused >= Some(1), "who was refused is among the users: {refused:?}");
 }
@@ -153,7 +153,7 @@ fn a_search_that_is_cut_off_goes_on_from_its_folder() {
 fn what_cannot_be_searched_is_said_before_anything_is_sent() {
     for (arguments, says) in [
         (vec!["find", "whep+http://127.0.0.1:9/whep", "--budget", "soon"], "--budget"),
-        (vec!["find", "whep+http://127.0.0.1:9/whep", "--vary", "pupils"], "no cohort is called so"),
+        (vec!["find", "whep+http://127.0.0.1:9/whep", "--vary", "pupils"], "unknown cohort `pupils`"),
         (vec!["find", "whep+http://127.0.0.1:9/whep", "--vary", "crowd.size=5"], "two values or more"),
         (vec!["find", "whep+http://127.0.0.1:9/whep", "--vary", "target.rooms"], "has no rooms"),
         (vec!["find", ROOM_URL, "--vary", "target.rooms=1,2"], "rooms are a size"),
@@ -210,9 +210,9 @@ mod long {
             ran
         });
         let capacity = &ran.summary()["capacity"];
-        let doubts = capacity["doubts"].as_array().map_or(0, Vec::len);
-        assert!(doubts > 0 || capacity["verdict"] == "undecidable", "{ran}");
-        let notes = capacity["notes"].to_string() + &capacity["doubts"].to_string();
+        let caveats = capacity["caveats"].as_array().map_or(0, Vec::len);
+        assert!(caveats > 0 || capacity["verdict"] == "undecidable", "{ran}");
+        let notes = capacity["notes"].to_string() + &capacity["caveats"].to_string();
         assert!(
             notes.contains("service was bad") || notes.contains("went bad") || notes.contains("failed"),
             "{ran}"

@@ -134,9 +134,9 @@ fn sizes_from_a_file_an_offered_rate_and_three_producers_give_json() {
     assert_eq!(report["workload"]["sizes"], 2);
     assert_eq!(report["workload"]["frame_bytes_mean"], 11_400.0);
     let figures = &report["rows"][0]["figures"];
-    assert!(figures["system_calls"].is_null() && figures["handed_over_late"]["us_p99"].as_f64().is_some());
+    assert!(figures["system_calls"].is_null() && figures["send_delay"]["us_p99"].as_f64().is_some());
     let cores = figures["cpu_s_per_gb"].as_f64().unwrap() * 11_400.0 * 100.0 / 1e9;
-    let year = figures["cost_a_year"].as_f64().unwrap();
+    let year = figures["cost_per_year"].as_f64().unwrap();
     assert!((year / (cores * 10.0 * 8760.0 * 2.0) - 1.0).abs() < 1e-9, "{figures:#}");
 }
 

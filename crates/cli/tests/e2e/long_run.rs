@@ -93,20 +93,20 @@ impl Day {
                 jitter_us: shapes.of(second + 5),
                 fps_milli: if is_video { shapes.of(second / 3) } else { Distribution::new() },
                 loss_ppm: shapes.of(second / 7),
-                oven_delay_us: shapes.of(second + 9),
+                oven_rtc_tester_delay_us: shapes.of(second + 9),
                 source_fps_milli: is_video.then_some(30_000),
                 ..SeriesRow::default()
             })));
         }
         let process =
             GeneratorRow { second, rss_bytes: 100_000_000, cpu_us: 400_000, ..GeneratorRow::default() };
-        let worker = |worker| GeneratorRow {
+        let thread = |thread| GeneratorRow {
             second,
-            worker: Some(worker),
+            thread: Some(thread),
             cpu_us: 200_000,
             ..GeneratorRow::default()
         };
-        [process, worker(0), worker(1)].into_iter().for_each(|row| writer.write(Row::Generator(row)));
+        [process, thread(0), thread(1)].into_iter().for_each(|row| writer.write(Row::Generator(row)));
     }
 
     fn visit(&self, writer: &mut RunWriter, second: i64, nth: u32, shapes: &Shapes) {
@@ -154,7 +154,7 @@ impl Day {
                 absolute_delay: OneWayDelay::default(),
                 fps: (kind == MediaKind::Video).then_some(30.0),
                 jitter_us: Some(900),
-                oven_delay_us: Some(200),
+                oven_rtc_tester_delay_us: Some(200),
             })));
         }
     }

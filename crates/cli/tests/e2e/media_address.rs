@@ -22,7 +22,7 @@ fn expect_playing(ran: &Ran, count: u32, path: &str) {
     let summary = ran.summary();
     assert_eq!(figure(&summary, "participants.failed"), 0.0, "{ran}");
     assert_eq!(figure(&summary, "participants.playing"), f64::from(count), "{ran}");
-    assert_eq!(summary["paths"][path], count, "{ran}");
+    assert_eq!(summary["media_paths"][path], count, "{ran}");
 }
 
 #[test]
@@ -55,11 +55,11 @@ fn livekit_is_asked_on_loopback_and_sends_from_elsewhere() {
     expect_playing(&ran, 3, "host");
     let whip = format!("whip+http://127.0.0.1:{PORT}/whip/v1");
     let publish = ["view", whip.as_str(), "-n", "2", "--every", "200ms", "--for", "6s"];
-    let only_sends = ["--set", "target.room=studio", "--set", "crowd.subscribe=none"];
-    let ran = run(Some(&namespace), &[&publish[..], &set, &only_sends].concat()).expect_code(0);
+    let is_send_only = ["--set", "target.room=studio", "--set", "crowd.subscribe=none"];
+    let ran = run(Some(&namespace), &[&publish[..], &set, &is_send_only].concat()).expect_code(0);
     let summary = ran.summary();
     assert_eq!(figure(&summary, "participants.connected"), 2.0, "{ran}");
-    assert_eq!(summary["paths"]["host"], 2, "{ran}");
+    assert_eq!(summary["media_paths"]["host"], 2, "{ran}");
 }
 
 #[test]

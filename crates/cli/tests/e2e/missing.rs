@@ -82,15 +82,17 @@ fn who_is_mute_silent_or_without_a_camera_is_nothing_missing() {
     let view = ["view", &url, "-n", "3", "--every", "200ms", "--for", "16s"];
     // Who is silent sends a packet in 400 ms; all are mute for five seconds, in picture and then in sound.
     let script = r#"crowd.script=[{ at = "5s", mute = "video", for = "5s" }, { at = "8s", mute = "audio" }]"#;
-    let ran =
-        run(Some(&namespace), &[&view[..], &["--set", "talk.turn=\"1500ms\"", "--set", script]].concat());
+    let ran = run(
+        Some(&namespace),
+        &[&view[..], &["--set", "conversation.talkspurt=\"1500ms\"", "--set", script]].concat(),
+    );
     let ran = ran.expect_code(0);
     assert_eq!(worst(&rows(&ran), 0), (0, 0), "{ran}");
-    assert_eq!(figure(&ran.summary(), "pairs.video.playing"), 6.0, "{ran}");
+    assert_eq!(figure(&ran.summary(), "conference.video.playing"), 6.0, "{ran}");
 
     let sound = ["--set", "crowd.publish={ audio = true }"];
     let ran = run(Some(&namespace), &[&view[..], &sound].concat()).expect_code(0);
     assert_eq!(worst(&rows(&ran), 0), (0, 0), "{ran}");
     assert_eq!(figure(&ran.summary(), "video.tracks"), 0.0, "{ran}");
-    assert_eq!(figure(&ran.summary(), "pairs.audio.playing"), 6.0, "{ran}");
+    assert_eq!(figure(&ran.summary(), "conference.audio.playing"), 6.0, "{ran}");
 }

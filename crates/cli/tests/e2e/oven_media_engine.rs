@@ -74,7 +74,7 @@ fn with_relay(coturn: &Coturn, transport: &str, password: &str) -> Behaviour {
 fn who_asks_for_the_relay_has_all_media_through_it() {
     // The URL asks for it as OvenPlayer does, or the scenario does.
     for (transport, query, more) in
-        [("tcp", "?transport=tcp", &[][..]), ("udp", "", &["--set", "target.transport=relay"])]
+        [("tcp", "?transport=tcp", &[][..]), ("udp", "", &["--set", "target.ice_transport_policy=relay"])]
     {
         let coturn = Coturn::start().unwrap();
         let manner = Manner { listens_to: Some(coturn::RELAYED_PORTS), ..Manner::default() };
@@ -87,7 +87,7 @@ fn who_asks_for_the_relay_has_all_media_through_it() {
         // coturn's sockets have the kernel's usual buffers: when it waits long for a CPU, they overflow.
         expect_play(&server, &ran, 0.02);
         assert_eq!(heard_elsewhere.load(Ordering::Relaxed), 0, "nothing goes the direct way\n{ran}");
-        assert_eq!(ran.summary()["paths"], json!({ format!("relay_{transport}"): 5 }), "{ran}");
+        assert_eq!(ran.summary()["media_paths"], json!({ format!("relay_{transport}"): 5 }), "{ran}");
         let told = format!("path         5 through a relay over {}", transport.to_uppercase());
         assert!(ran.stdout.contains(&told), "{ran}");
         let given_up_at = Instant::now() + Duration::from_secs(3);
@@ -111,7 +111,7 @@ fn a_relay_that_nobody_asked_for_is_one_way_of_two() {
         let (server, _) = start(with_relay(&coturn, "tcp", password), manner);
         let ran = view(&server, STREAM).expect_code(0);
         expect_play(&server, &ran, loss_max);
-        assert_eq!(ran.summary()["paths"], json!({ path: 5 }), "{ran}");
+        assert_eq!(ran.summary()["media_paths"], json!({ path: 5 }), "{ran}");
     }
 }
 
@@ -176,7 +176,7 @@ fn viewers_play_from_a_server_that_is_ready_late_and_reports_media_time() {
     let summary = ran.summary();
     assert!(figure(&summary, "connect.ms_p50") >= 250.0, "nobody is heard before it is ready\n{ran}");
     assert!(ran.stdout.starts_with("5 viewers played cleanly"), "{ran}");
-    assert!(summary["events"].get("odd_rtcp").is_none(), "its reports are RTCP\n{ran}");
+    assert!(summary["events"].get("protocol_anomaly_rtcp").is_none(), "its reports are RTCP\n{ran}");
 }
 
 fn check(behaviour: Behaviour, path: &str, reason: &str) {

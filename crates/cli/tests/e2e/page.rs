@@ -38,8 +38,10 @@ fn the_report_opens_in_a_browser_without_an_error() {
 pub(crate) fn opened(namespace: &Namespace, ran: &Ran) -> Chromium {
     let page = ran.folder().join("report.html");
     let mut browser = Chromium::start(namespace).unwrap();
-    browser.ask("Page.enable", &serde_json::json!({})).unwrap();
-    browser.ask("Page.addScriptToEvaluateOnNewDocument", &serde_json::json!({ "source": LISTEN })).unwrap();
+    browser.command("Page.enable", &serde_json::json!({})).unwrap();
+    browser
+        .command("Page.addScriptToEvaluateOnNewDocument", &serde_json::json!({ "source": LISTEN }))
+        .unwrap();
     browser.load(&format!("file://{}", page.display())).unwrap();
     let met = browser.evaluate("globalThis.met").unwrap();
     assert_eq!(met, serde_json::json!([]), "the page met errors");
@@ -50,10 +52,10 @@ pub(crate) fn opened(namespace: &Namespace, ran: &Ran) -> Chromium {
 pub(crate) fn fits(browser: &mut Chromium, name: &str) {
     for (width, scheme) in [(1200, "light"), (360, "light"), (1200, "dark")] {
         let size = serde_json::json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500 });
-        browser.ask("Emulation.setDeviceMetricsOverride", &size).unwrap();
+        browser.command("Emulation.setDeviceMetricsOverride", &size).unwrap();
         let scheme_set =
             serde_json::json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
-        browser.ask("Emulation.setEmulatedMedia", &scheme_set).unwrap();
+        browser.command("Emulation.setEmulatedMedia", &scheme_set).unwrap();
         let overflow = browser.evaluate("document.documentElement.scrollWidth - innerWidth").unwrap();
         assert!(overflow.as_i64() <= Some(0), "at {width} px the page is {overflow} px too wide");
         let dark = if scheme == "dark" { "-dark" } else { "" };
@@ -65,7 +67,10 @@ pub(crate) fn fits(browser: &mut Chromium, name: &str) {
 fn keep_screenshot(browser: &mut Chromium, name: &str) {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("../screenshots");
     let picture = browser
-        .ask("Page.captureScreenshot", &serde_json::json!({ "format": "png", "captureBeyondViewport": true }))
+        .command(
+            "Page.captureScreenshot",
+            &serde_json::json!({ "format": "png", "captureBeyondViewport": true }),
+        )
         .unwrap();
     std::fs::create_dir_all(&folder).unwrap();
     let bytes = decode_base64(picture["data"].as_str().unwrap_or_default());

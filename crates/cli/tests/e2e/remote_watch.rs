@@ -124,7 +124,7 @@ fn a_server_elsewhere_is_seen_through_its_agent_whose_presence_is_the_consent() 
     });
     let ran = ran.expect_code(0);
     let summary = ran.summary();
-    let server = &summary["server"][0];
+    let server = &summary["hosts"][0];
     assert_eq!(
         (&server["name"], &server["processes"][0]["name"]),
         (&"media one".into(), &"throng".into()),
@@ -132,7 +132,7 @@ fn a_server_elsewhere_is_seen_through_its_agent_whose_presence_is_the_consent() 
     );
     let hottest = &server["hottest_thread"];
     assert!(hottest["name"].as_str().is_some_and(|name| name.contains("worker")), "{hottest:#}\n{ran}");
-    assert!(hottest["mend"].as_str().is_some_and(|mend| mend.contains("--workers")), "{hottest:#}");
+    assert!(hottest["help"].as_str().is_some_and(|help| help.contains("--workers")), "{hottest:#}");
     assert!(server["log_lines"].to_string().contains("too_many_open_files"), "{server:#}");
 
     let run = throng_store::RunFolder::read(ran.folder()).unwrap();

@@ -132,5 +132,5 @@ fn a_check_shows_the_first_urls_and_refuses_names_where_none_can_be() {
     }
     let (code, said) = text(&["view", "whip+http://127.0.0.1:9/{n}", "--set", "crowd.publish.codec=h264"]);
     assert!(code == Some(2) && said.contains("`video` is missing"), "{said}");
-    assert!(said.contains("mend: add video = \"240p\""), "{said}");
+    assert!(said.contains("help: add video = \"240p\""), "{said}");
 }

@@ -27,7 +27,7 @@ fn is_the_truth(track: &Value, fps: f64, ran: &Ran) {
     assert!((of("fps") - of("fps_meter")).abs() < fps * 0.05, "{ran}");
     assert_eq!((of("frames_dropped"), of("breaks")), (0.0, 0.0), "{track:#}");
     // Nothing is lost between the frames that came whole and the pictures.
-    assert_eq!(of("pictures"), of("frames_given"), "{track:#}");
+    assert_eq!(of("pictures"), of("frames_fed"), "{track:#}");
     assert_eq!(of("numbers_read"), of("pictures"), "{track:#}");
     // Who is asked for a key frame jumps ahead in the loop; else each number follows the one before.
     assert!(of("numbers_next") >= of("pictures") * 0.97, "{track:#}");

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 use throng_observation::run::CrowdRow;
+use throng_sim::cpu_steal::CpuTime;
 use throng_sim::namespace::Namespace;
 use throng_sim::not_tested;
-use throng_sim::stolen::CpuTime;
 use throng_store::RunFolder;
 
 /// The binary under test.
@@ -174,9 +174,9 @@ impl Drop for Running {
 const TRIES: usize = 2;
 
 /// How long a test waits for a hypervisor to leave the machine its CPU before it measures again.
-const STOLEN_FOR_MAX: Duration = Duration::from_secs(30);
+const STEAL_WAIT_MAX: Duration = Duration::from_secs(30);
 /// Share of the CPU time that a hypervisor may take from a valid run (`docs/limits.md`).
-const STOLEN_MAX: f64 = 0.05;
+const STEAL_MAX: f64 = 0.05;
 
 /// Measures until the run is valid, or ends the test as not tested. What `measure` gives beside the run belongs to that run.
 #[expect(clippy::print_stderr, reason = "a repeated measurement must say so where the test runner shows it")]
@@ -191,15 +191,15 @@ pub(crate) fn valid<T>(mut measure: impl FnMut() -> (Ran, T)) -> (Ran, T) {
         }
         eprintln!("REPEATED: {reason}");
         let began = Instant::now();
-        while stolen_ratio(Duration::from_secs(3)) > STOLEN_MAX && began.elapsed() < STOLEN_FOR_MAX {}
+        while steal_ratio(Duration::from_secs(3)) > STEAL_MAX && began.elapsed() < STEAL_WAIT_MAX {}
     }
 }
 
 /// The share of the CPU time that a hypervisor takes meanwhile.
-fn stolen_ratio(meanwhile: Duration) -> f64 {
+fn steal_ratio(meanwhile: Duration) -> f64 {
     let before = CpuTime::so_far();
     std::thread::sleep(meanwhile);
-    CpuTime::so_far().stolen_ratio_since(before)
+    CpuTime::so_far().steal_ratio_since(before)
 }
 
 /// Runs `throng ARGS --output FOLDER` to its end, again if the run was invalid.

@@ -41,7 +41,7 @@ fn twenty_viewers_on_janus_are_seen_thread_by_thread() {
     assert!(ran.stderr.contains("  server     CPU "), "{ran}");
 
     let summary = ran.summary();
-    let server = &summary["server"][0];
+    let server = &summary["hosts"][0];
     let process = &server["processes"][0];
     assert_eq!(
         (&process["name"], figure(process, "pid") as u32),
@@ -76,7 +76,7 @@ fn twenty_viewers_on_janus_are_seen_thread_by_thread() {
     assert!(names(&run, "janus.sent", "endpoint").len() == 1, "{:?}", run.host.events);
     let moments: Vec<&str> = run.host.profiles.iter().map(|profile| profile.moment.as_str()).collect();
     assert_eq!(moments, ["baseline", "full"], "{:?}", run.host.events);
-    assert!(std::fs::read_to_string(ran.folder().join("server.csv")).unwrap().contains("thread.cpu"));
+    assert!(std::fs::read_to_string(ran.folder().join("hosts.csv")).unwrap().contains("thread.cpu"));
 
     let mut browser = page::opened(&namespace, &ran);
     for text in ["The server", "CPU by thread", "What the viewers had: delay", "The hottest threads"] {
@@ -87,7 +87,7 @@ fn twenty_viewers_on_janus_are_seen_thread_by_thread() {
 }
 
 #[test]
-fn a_lesson_on_janus_is_seen_thread_by_thread() {
+fn a_conference_on_janus_is_seen_thread_by_thread() {
     if !requires_root() {
         return;
     }
@@ -96,9 +96,9 @@ fn a_lesson_on_janus_is_seen_thread_by_thread() {
     let url = format!("janus+ws://{ADDRESS}:8188/videoroom/{ROOM}");
     // By its number: on this machine others are called so too.
     let watch = format!("pid={}", janus.pid());
-    let lesson = ["view", &url, "-n", "12", "--every", "200ms", "--for", "22s", "--watch", &watch];
-    let ran = run(Some(&namespace), &lesson).expect_code(0);
-    assert_eq!(figure(&ran.summary(), "pairs.video.playing"), 132.0, "{ran}");
+    let conference = ["view", &url, "-n", "12", "--every", "200ms", "--for", "22s", "--watch", &watch];
+    let ran = run(Some(&namespace), &conference).expect_code(0);
+    assert_eq!(figure(&ran.summary(), "conference.video.playing"), 132.0, "{ran}");
     let run = throng_store::RunFolder::read(ran.folder()).unwrap();
     // Everybody is there. The process is counted in ticks of 10 ms, one of which may lie on the other side of an edge.
     let (of_threads, of_process) = crate::watch::threads_and_process(&run.host, "janus", 4.0, 21.5);
@@ -118,10 +118,10 @@ fn the_one_worker_of_a_full_stage_is_named() {
     let crowd = ["view", &stage.target(), "-n", "12", "--every", "100ms", "--for", "8s", "--warm-up", "2s"];
     let ran = run(None, &[&crowd[..], &["--watch", &format!("port={port}")]].concat());
     let summary = ran.summary();
-    let hottest = &summary["server"][0]["hottest_thread"];
+    let hottest = &summary["hosts"][0]["hottest_thread"];
     assert!(hottest["name"].as_str().is_some_and(|name| name.contains("worker")), "{hottest:#}\n{ran}");
     assert!(figure(hottest, "cpu_max") > 0.5, "{hottest:#}\n{ran}");
-    assert!(hottest["mend"].as_str().is_some_and(|mend| mend.contains("--workers")), "{hottest:#}\n{ran}");
+    assert!(hottest["help"].as_str().is_some_and(|help| help.contains("--workers")), "{hottest:#}\n{ran}");
     assert!(ran.stdout.contains("hottest thread"), "{ran}");
 }
 
@@ -135,8 +135,8 @@ fn a_watcher_that_cannot_see_is_a_warning_and_never_the_end_of_a_run() {
     assert!(ran.stderr.contains("warning: pid 2147483647 is not watched"), "{ran}");
     assert_eq!(figure(&summary, "events.watch_failed"), 1.0, "{ran}");
     assert_eq!(figure(&summary, "participants.playing"), 3.0, "{ran}");
-    let not_seen = summary["server"][1]["not_seen"].to_string();
-    assert!(not_seen.contains("no-such-process"), "{not_seen}\n{ran}");
+    let unreadable = summary["hosts"][1]["unreadable"].to_string();
+    assert!(unreadable.contains("no-such-process"), "{unreadable}\n{ran}");
 }
 
 /// A pack of the user's own.
@@ -171,7 +171,7 @@ fn a_command_is_started_watched_and_ended_with_the_run() {
         [throng_observation::pack::PACKS_FACT]
         .clone();
     assert!(known.contains("Waits for its time") && known.contains("Any server"), "{known}");
-    assert_eq!(ran.summary()["server"][0]["processes"][0]["name"], "sleep", "{ran}");
+    assert_eq!(ran.summary()["hosts"][0]["processes"][0]["name"], "sleep", "{ran}");
     let left = std::process::Command::new("pgrep").args(["-f", &format!("sleep {marker}")]).output().unwrap();
     assert!(left.stdout.is_empty(), "the command is still there");
 }

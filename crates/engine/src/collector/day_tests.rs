@@ -56,7 +56,7 @@ fn collector(day: &Day) -> (Collector, mpsc::Receiver<Row>) {
     let plan: Arc<[Join]> = (0..day.seconds * RATE).map(join).collect();
     let control = Control::new(Vec::<Arc<Waker>>::new(), plan.len() as u32);
     let (rows, written) = mpsc::sync_channel(1 << 10);
-    let desk = Desk {
+    let config = CollectorConfig {
         clock: RunClock { start: Instant::now() },
         ends_at: RunTime(day.seconds * 1_000_000),
         cohorts: 1,
@@ -68,7 +68,7 @@ fn collector(day: &Day) -> (Collector, mpsc::Receiver<Row>) {
         live: Arc::default(),
         rows,
     };
-    (Collector::new(desk), written)
+    (Collector::new(config), written)
 }
 
 /// A second of a track; delays differ from second to second, as those of real ones do.
@@ -92,7 +92,7 @@ fn interval(track: u16, kind: MediaKind, ended_at: Instant, second: i64) -> Trac
         relative_delay_us: (0..30).map(spread).collect(),
         absolute_delay_us: Vec::new(),
         capture_basis: None,
-        oven_delay_us: Some(300),
+        oven_rtc_tester_delay_us: Some(300),
         source_fps: (kind == MediaKind::Video).then_some(30.0),
         missing_since: None,
         first_frame_awaited_since: None,
@@ -101,19 +101,19 @@ fn interval(track: u16, kind: MediaKind, ended_at: Instant, second: i64) -> Trac
 }
 
 impl Day {
-    /// What workers tell in `second`.
+    /// What threads tell in `second`.
     fn tell(&self, collector: &mut Collector, second: i64) {
-        let clock = collector.desk.clock;
+        let clock = collector.config.clock;
         let at = |ms: i64| clock.instant(RunTime(second * 1_000_000 + ms * 1_000));
-        let observed = |who: i64, at: Instant, observation: Observation| Seen::Observed {
+        let observed = |who: i64, at: Instant, observation: Observation| DriverEvent::Observed {
             who: who as u32,
             at,
             observation,
         };
         for who in (second * RATE..(second + 1) * RATE).filter(|who| *who < self.seconds * RATE) {
-            collector.take(Seen::Started { who: who as u32, at: at(1) });
+            collector.take(DriverEvent::Started { who: who as u32, at: at(1) });
             let address = SocketAddr::from(([127, 0, 0, 1], 9));
-            collector.take(Seen::LocalAddress { who: who as u32, address });
+            collector.take(DriverEvent::LocalAddress { who: who as u32, address });
             for phase in [Phase::DtlsConnected, Phase::FirstPacket, Phase::FirstFrame] {
                 collector.take(observed(who, at(200), Observation::Reached(phase, at(200))));
             }
@@ -137,11 +137,15 @@ impl Day {
         let halfway = second - self.stay_s / 2;
         for who in (halfway * RATE..(halfway + 1) * RATE).filter(|who| *who >= 0 && fails(who)) {
             let failure = throng_observation::Failure::new(FailureReason::Ice, "no pair");
-            collector.take(Seen::Ended { who: who as u32, at: at(950), outcome: Outcome::Failed(failure) });
+            collector.take(DriverEvent::Ended {
+                who: who as u32,
+                at: at(950),
+                outcome: Outcome::Failed(failure),
+            });
         }
         let gone = second - self.stay_s;
         for who in (gone * RATE..(gone + 1) * RATE).filter(|who| *who >= 0 && !fails(who)) {
-            collector.take(Seen::Ended { who: who as u32, at: at(1), outcome: Outcome::Completed });
+            collector.take(DriverEvent::Ended { who: who as u32, at: at(1), outcome: Outcome::Completed });
         }
     }
 

@@ -71,7 +71,7 @@ pub(super) fn unheard(interval: &SentInterval, bad_if: &BadIf) -> u8 {
 
 /// A participant's second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Fared {
+pub(super) struct SecondQuality {
     /// What was bad about it, as bits of [`Clause::bit`].
     pub(super) bits: u8,
     /// The share of the people whom it should see that it received badly, thousandths.
@@ -80,7 +80,7 @@ pub(super) struct Fared {
     pub(super) paused: u32,
 }
 
-impl Fared {
+impl SecondQuality {
     /// Good where no bit is set, and bad as a whole where any is.
     pub(super) fn whole(bits: u8) -> Self {
         Self { bits, badly_milli: if bits == 0 { 0 } else { 1_000 }, paused: 0 }
@@ -88,13 +88,13 @@ impl Fared {
 }
 
 /// Adds a participant's second to its cohort's row.
-pub(super) fn count(rows: &mut [ExperienceRow], cohort: CohortId, fared: Fared) {
-    let bits = fared.bits;
+pub(super) fn count(rows: &mut [ExperienceRow], cohort: CohortId, quality: SecondQuality) {
+    let bits = quality.bits;
     let Some(row) = rows.get_mut(usize::from(cohort.0)) else { return };
     row.users += 1;
     if bits != 0 {
         row.bad += 1;
-        row.uncounted_milli += 1_000_u32.saturating_sub(fared.badly_milli);
+        row.uncounted_milli += 1_000_u32.saturating_sub(quality.badly_milli);
     }
     for (clause, count) in Clause::ALL.iter().zip(&mut row.clauses) {
         *count += u32::from(bits & clause.bit() != 0);
@@ -131,7 +131,7 @@ mod tests {
             relative_delay_us: vec![5_000; 30],
             absolute_delay_us: Vec::new(),
             capture_basis: None,
-            oven_delay_us: None,
+            oven_rtc_tester_delay_us: None,
             source_fps: Some(30.0),
             frames_due_us: 1_000_000,
             first_frame_awaited_since: None,
@@ -229,9 +229,9 @@ mod tests {
     #[test]
     fn a_participant_in_two_clauses_is_one_bad_user() {
         let mut rows = [ExperienceRow::default()];
-        count(&mut rows, CohortId(0), Fared::whole(Clause::Loss.bit() | Clause::Delay.bit()));
-        count(&mut rows, CohortId(0), Fared::default());
-        count(&mut rows, CohortId(9), Fared::default());
+        count(&mut rows, CohortId(0), SecondQuality::whole(Clause::Loss.bit() | Clause::Delay.bit()));
+        count(&mut rows, CohortId(0), SecondQuality::default());
+        count(&mut rows, CohortId(9), SecondQuality::default());
         assert_eq!((rows[0].users, rows[0].bad, rows[0].uncounted_milli), (2, 1, 0));
         assert_eq!(rows[0].clauses.iter().sum::<u32>(), 2);
     }

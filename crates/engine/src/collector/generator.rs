@@ -1,4 +1,4 @@
-//! The generator's own health: rows of its workers and of the process, the limits that they pass, and what the host lost.
+//! The generator's own health: rows of its threads and of the process, the limits that they pass, and what the host lost.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -50,7 +50,7 @@ impl Collector {
             self.event_of_second(second, HOST_DROPS_EVENT, detail);
         }
         let now = self.now();
-        if memory > self.desk.guards.memory_ratio_max && self.desk.control.stopped().is_none() {
+        if memory > self.config.guards.memory_ratio_max && self.config.control.stopped().is_none() {
             let why = format!("the generator uses {:.0} % of the machine's memory", memory * 100.0);
             self.abort(&why);
             self.event_of_second(second, MEMORY_EVENT, why);
@@ -89,11 +89,11 @@ impl Collector {
     }
 
     /// No reader takes in at once what a server sends at once after it stood still: that says nothing of the generator.
-    pub(super) fn burst(&mut self, second: i64, worker: u16, dropped: u64, silent: Duration) {
+    pub(super) fn burst(&mut self, second: i64, thread: u16, dropped: u64, silent: Duration) {
         self.health.own_drops += dropped;
         let detail = format!(
             "{dropped} datagrams that came at once, after their sender had been silent for {:.1} s, found full receive buffers \
-             of worker {worker}: the server's doing, and not counted as drops of the generator",
+             of thread {thread}: the server's doing, and not counted as drops of the generator",
             silent.as_secs_f64()
         );
         let (at, kind) = (RunTime(second.saturating_mul(1_000_000)), BURST_DROPS_EVENT.to_owned());

@@ -5,14 +5,14 @@ const SECONDS_KEPT: usize = 4;
 
 /// A second: broken clauses, and how long a picture stood still or paused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Noted {
+pub(super) struct SecondNote {
     /// Bits of [`throng_observation::Clause::bit`].
     pub(super) bits: u8,
     /// In hundredths of a second; 255 is that long or longer.
     still_cs: u8,
 }
 
-impl Noted {
+impl SecondNote {
     /// It stood still for so long, or longer: more is not remembered.
     pub(super) const STILL_US_MAX: u64 = 2_550_000;
 
@@ -28,27 +28,27 @@ impl Noted {
 
 /// The last seconds.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct LastSeconds([(i32, Noted); SECONDS_KEPT]);
+pub(super) struct LastSeconds([(i32, SecondNote); SECONDS_KEPT]);
 
 impl Default for LastSeconds {
     fn default() -> Self {
-        Self([(i32::MIN, Noted::default()); SECONDS_KEPT])
+        Self([(i32::MIN, SecondNote::default()); SECONDS_KEPT])
     }
 }
 
 impl LastSeconds {
     /// Notes something of a second, besides what was noted of it before.
-    pub(super) fn add(&mut self, second: i64, noted: Noted) {
+    pub(super) fn add(&mut self, second: i64, noted: SecondNote) {
         let second = in_range(second);
         let place = &mut self.0[second.rem_euclid(SECONDS_KEPT as i32) as usize];
-        let before = if place.0 == second { place.1 } else { Noted::default() };
+        let before = if place.0 == second { place.1 } else { SecondNote::default() };
         let together =
-            Noted { bits: before.bits | noted.bits, still_cs: before.still_cs.max(noted.still_cs) };
+            SecondNote { bits: before.bits | noted.bits, still_cs: before.still_cs.max(noted.still_cs) };
         *place = (second, together);
     }
 
     /// What was noted of it; `None` where nothing was.
-    pub(super) fn of(&self, second: i64) -> Option<Noted> {
+    pub(super) fn of(&self, second: i64) -> Option<SecondNote> {
         let second = in_range(second);
         let (kept, noted) = self.0[second.rem_euclid(SECONDS_KEPT as i32) as usize];
         (kept == second).then_some(noted)
@@ -68,13 +68,13 @@ mod tests {
     #[test]
     fn a_second_keeps_what_any_of_its_intervals_broke_and_forgets_what_is_long_past() {
         let mut seconds = LastSeconds::default();
-        seconds.add(7, Noted::new(Clause::Loss.bit(), 0));
-        seconds.add(7, Noted::new(Clause::Fps.bit(), 204_000));
+        seconds.add(7, SecondNote::new(Clause::Loss.bit(), 0));
+        seconds.add(7, SecondNote::new(Clause::Fps.bit(), 204_000));
         let kept = seconds.of(7).expect("the second");
         assert_eq!((kept.bits, kept.still_us()), (Clause::Loss.bit() | Clause::Fps.bit(), 210_000));
         assert_eq!((seconds.of(3), seconds.of(11)), (None, None));
-        seconds.add(11, Noted::default());
-        assert_eq!((seconds.of(7), seconds.of(11)), (None, Some(Noted::default())));
-        assert_eq!(Noted::new(0, 9_000_000).still_us(), 2_550_000);
+        seconds.add(11, SecondNote::default());
+        assert_eq!((seconds.of(7), seconds.of(11)), (None, Some(SecondNote::default())));
+        assert_eq!(SecondNote::new(0, 9_000_000).still_us(), 2_550_000);
     }
 }

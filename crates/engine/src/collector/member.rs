@@ -9,9 +9,9 @@ use throng_observation::{
     RunTime, TrackCounters, TrackId, TrackInterval,
 };
 
-use super::experience::{Fared, LossJudge, broken};
-use super::last_seconds::{LastSeconds, Noted};
-use super::missing::Silence;
+use super::experience::{LossJudge, SecondQuality, broken};
+use super::last_seconds::{LastSeconds, SecondNote};
+use super::missing::MutePeriod;
 use super::pauses;
 use super::seconds::Seconds;
 use crate::config::Join;
@@ -42,7 +42,7 @@ pub(super) struct Member {
     /// Whether it sends media; who only sends is not waiting for any.
     pub(super) sends: bool,
     /// When it was mute last, in sound and in picture.
-    silences: [Silence; 2],
+    silences: [MutePeriod; 2],
     /// Since when it is nobody who should be served, whatever becomes of it.
     dismissed_at: Option<RunTime>,
     tracks: Vec<Track>,
@@ -76,11 +76,11 @@ struct Track {
     relative_delay_us: Distribution,
     absolute_delay: Option<Box<OneWayDelay>>,
     jitter_us: Option<u32>,
-    oven_delay_us: Option<u32>,
+    oven_rtc_tester_delay_us: Option<u32>,
     last: TrackCounters,
     last_frames_due_us: u64,
     /// What was bad about its last seconds.
-    fared: LastSeconds,
+    quality: LastSeconds,
     loss: LossJudge,
     last_delay_us_max: Option<u32>,
 }
@@ -213,7 +213,7 @@ impl Member {
     }
 
     /// When it was mute last.
-    pub(super) fn silence(&self, kind: MediaKind) -> Silence {
+    pub(super) fn silence(&self, kind: MediaKind) -> MutePeriod {
         self.silences[kind as usize]
     }
 
@@ -244,36 +244,36 @@ impl Member {
 
     /// Notes what its receiver said of a second.
     pub(super) fn heard(&mut self, second: i64, bits: u8) {
-        self.heard.add(second, Noted::new(bits, 0));
+        self.heard.add(second, SecondNote::new(bits, 0));
     }
 
     /// Notes that its picture paused in a second.
     pub(super) fn paused(&mut self, second: i64, pause_us: u64) {
-        self.pauses.add(second, Noted::new(0, pause_us));
+        self.pauses.add(second, SecondNote::new(0, pause_us));
     }
 
     /// How long its picture paused in a second by its own doing, microseconds.
     pub(super) fn pause_us(&self, second: i64) -> u64 {
-        self.pauses.of(second).map_or(0, Noted::still_us)
+        self.pauses.of(second).map_or(0, SecondNote::still_us)
     }
 
     /// What its tracks say of a second. People whom it should see are told by who sends them; of whom nothing is known, as of
     /// a stream that is watched, all are one.
-    fn received(&self, second: i64, pause_us: impl Fn(ParticipantId) -> u64) -> Fared {
-        let mut fared = Fared::default();
+    fn received(&self, second: i64, pause_us: impl Fn(ParticipantId) -> u64) -> SecondQuality {
+        let mut quality = SecondQuality::default();
         let (mut people, mut badly): (Vec<Option<ParticipantId>>, Vec<Option<ParticipantId>>) =
             Default::default();
         for track in &self.tracks {
-            let Some(noted) = track.fared.of(second) else { continue };
+            let Some(noted) = track.quality.of(second) else { continue };
             let mut bits = noted.bits;
             let is_paused = bits & Clause::Freeze.bit() != 0
                 && track.sender.is_some_and(|sender| pauses::explains(pause_us(sender), noted.still_us()));
             if is_paused {
                 // Frames that were not there at the end of its second were not decoded in it either.
                 bits &= !(Clause::Freeze.bit() | Clause::Fps.bit());
-                fared.paused += 1;
+                quality.paused += 1;
             }
-            fared.bits |= bits;
+            quality.bits |= bits;
             if !people.contains(&track.sender) {
                 people.push(track.sender);
             }
@@ -281,8 +281,8 @@ impl Member {
                 badly.push(track.sender);
             }
         }
-        fared.badly_milli = (badly.len() * 1_000 / people.len().max(1)) as u32;
-        fared
+        quality.badly_milli = (badly.len() * 1_000 / people.len().max(1)) as u32;
+        quality
     }
 
     /// What `second` was like; `None` if it was not to be served throughout it. Who has no
@@ -293,7 +293,7 @@ impl Member {
         second: i64,
         bad_if: &BadIf,
         pause_us: impl Fn(ParticipantId) -> u64,
-    ) -> Option<Fared> {
+    ) -> Option<SecondQuality> {
         let end = RunTime((second + 1) * 1_000_000);
         let is_over = |at: &RunTime| *at < end;
         // The second is judged when it is over for a while: what became of somebody later says nothing of it.
@@ -316,13 +316,13 @@ impl Member {
             return (self.join.at.second() < second).then(|| self.received(second, pause_us));
         }
         if self.connected && self.sends && self.receives_nothing() {
-            return Some(Fared::whole(self.heard.of(second).map_or(0, |noted| noted.bits)));
+            return Some(SecondQuality::whole(self.heard.of(second).map_or(0, |noted| noted.bits)));
         }
         let is_lost = has_failed || patience < RunTime(second * 1_000_000);
         // Who has left since is not connected any more, but was.
         let was_connected = self.connected || matches!(self.state, State::Ended(..)) && self.was_connected();
         let lacks = if was_connected && !has_failed { Clause::NoMedia } else { Clause::NotConnected };
-        is_lost.then(|| Fared::whole(lacks.bit()))
+        is_lost.then(|| SecondQuality::whole(lacks.bit()))
     }
 
     /// Marks `second` as played; true the first time.
@@ -393,7 +393,7 @@ impl Member {
             is_first = track.counters.active_us == 0;
             track.add(interval);
             let bits = broken(interval, bad_if, &mut track.loss);
-            track.fared.add(second, Noted::new(bits, interval.counters.freeze_us));
+            track.quality.add(second, SecondNote::new(bits, interval.counters.freeze_us));
         }
         self.tracks_unwritten |= is_first;
     }
@@ -474,10 +474,10 @@ impl Track {
             relative_delay_us: Distribution::new(),
             absolute_delay: None,
             jitter_us: None,
-            oven_delay_us: None,
+            oven_rtc_tester_delay_us: None,
             last: TrackCounters::default(),
             last_frames_due_us: 0,
-            fared: LastSeconds::default(),
+            quality: LastSeconds::default(),
             loss: LossJudge::default(),
             last_delay_us_max: None,
         }
@@ -490,7 +490,7 @@ impl Track {
         self.last_frames_due_us = interval.frames_due_us;
         self.last_delay_us_max = interval.relative_delay_us.iter().copied().max();
         self.jitter_us = interval.jitter_us.or(self.jitter_us);
-        self.oven_delay_us = interval.oven_delay_us.or(self.oven_delay_us);
+        self.oven_rtc_tester_delay_us = interval.oven_rtc_tester_delay_us.or(self.oven_rtc_tester_delay_us);
         interval.relative_delay_us.iter().for_each(|us| self.relative_delay_us.record(u64::from(*us)));
         // Most servers give no capture time.
         if let Some(basis) = interval.capture_basis {
@@ -512,7 +512,7 @@ impl Track {
             absolute_delay: self.absolute_delay.as_deref().cloned().unwrap_or_default(),
             fps: fps(&self.counters, self.frames_due_us),
             jitter_us: self.jitter_us,
-            oven_delay_us: self.oven_delay_us,
+            oven_rtc_tester_delay_us: self.oven_rtc_tester_delay_us,
         }))
     }
 
@@ -536,7 +536,7 @@ impl Track {
             loss_ratio: loss_ratio(&self.last),
             fps: fps(&self.last, self.last_frames_due_us).unwrap_or(0.0),
             delay_ms_max: self.last_delay_us_max.map(|us| f64::from(us) / 1e3),
-            oven_delay_ms: self.oven_delay_us.map(|us| f64::from(us) / 1e3),
+            oven_rtc_tester_delay_ms: self.oven_rtc_tester_delay_us.map(|us| f64::from(us) / 1e3),
             packets_received: self.counters.packets_received,
             packets_lost: self.counters.packets_lost,
             wire_bytes: self.counters.wire_bytes,

@@ -14,7 +14,7 @@ fn interval(packets_received: u64) -> TrackInterval {
         relative_delay_us: Vec::new(),
         absolute_delay_us: Vec::new(),
         capture_basis: None::<CaptureBasis>,
-        oven_delay_us: None,
+        oven_rtc_tester_delay_us: None,
         source_fps: None,
         frames_due_us: 0,
         first_frame_awaited_since: None,
@@ -48,7 +48,7 @@ fn a_visit_that_ended_well_is_not_bad_in_the_second_in_which_it_still_joined() {
     member.plays_in(5);
     member.ended(RunTime(6_300_000), &Outcome::Completed, &mut seconds);
     // It is judged after the visit is over.
-    let of = |second| member.experience(second, &BadIf::default(), |_| 0).map(|fared| fared.bits);
+    let of = |second| member.experience(second, &BadIf::default(), |_| 0).map(|quality| quality.bits);
     assert_eq!([3, 4, 5, 6, 7].map(of), [None, None, Some(0), None, None]);
 }
 
@@ -59,8 +59,9 @@ fn a_second_without_media_is_bad_of_what_was_due_in_it() {
     member.started(RunTime(0), &mut seconds);
     member.reached(Phase::DtlsConnected, RunTime(100_000), &mut seconds);
     let no_media = Clause::NoMedia.bit();
-    let of =
-        |member: &Member, second| member.experience(second, &BadIf::default(), |_| 0).map(|fared| fared.bits);
+    let of = |member: &Member, second| {
+        member.experience(second, &BadIf::default(), |_| 0).map(|quality| quality.bits)
+    };
     assert_eq!([2, 3, 4].map(|second| of(&member, second)), [None, None, Some(no_media)], "it never began");
     member.plays_in(5);
     let missing = TrackCounters { active_us: 1_000_000, missing_us: 1_000_000, ..TrackCounters::default() };
@@ -77,7 +78,7 @@ fn who_failed_is_served_badly_from_then_until_it_was_to_leave() {
     member.reached(Phase::DtlsConnected, RunTime(4_600_000), &mut seconds);
     member.ended(RunTime(6_300_000), &failure(), &mut seconds);
     let bad = Some(Clause::NotConnected.bit());
-    let of = |second| member.experience(second, &BadIf::default(), |_| 0).map(|fared| fared.bits);
+    let of = |second| member.experience(second, &BadIf::default(), |_| 0).map(|quality| quality.bits);
     // In the seventh it failed: from its end on it is nobody who joins.
     assert_eq!([4, 5, 6, 7, 8, 9, 10].map(of), [None, None, bad, bad, bad, None, None]);
 }
@@ -124,11 +125,11 @@ fn who_sees_one_of_two_stand_still_counts_for_a_half() {
     for (track, freeze_us) in [(0, 400_000), (1, 400_000), (2, 0), (3, 0)] {
         member.interval(&frozen(track, freeze_us), 5, &bad_if);
     }
-    let fared = member.experience(5, &bad_if, |_| 0).expect("a second");
-    assert_eq!((fared.bits, fared.badly_milli), (Clause::Freeze.bit(), 500));
+    let quality = member.experience(5, &bad_if, |_| 0).expect("a second");
+    assert_eq!((quality.bits, quality.badly_milli), (Clause::Freeze.bit(), 500));
     member.interval(&frozen(3, 400_000), 5, &bad_if);
-    let fared = member.experience(5, &bad_if, |_| 0).expect("a second");
-    assert_eq!(fared.badly_milli, 1_000, "nobody was seen well");
+    let quality = member.experience(5, &bad_if, |_| 0).expect("a second");
+    assert_eq!(quality.badly_milli, 1_000, "nobody was seen well");
 }
 
 #[test]
@@ -140,7 +141,9 @@ fn a_picture_that_paused_in_its_sender_is_not_the_servers() {
     }
     let of = |pause_us: u64| {
         let pause = move |sender: ParticipantId| if sender.0 == 1 { pause_us } else { 0 };
-        member.experience(5, &bad_if, pause).map(|fared| (fared.bits, fared.badly_milli, fared.paused))
+        member
+            .experience(5, &bad_if, pause)
+            .map(|quality| (quality.bits, quality.badly_milli, quality.paused))
     };
     assert_eq!(of(180_000), Some((0, 0, 1)));
     assert_eq!(of(100_000), Some((Clause::Freeze.bit(), 500, 0)), "it stood still for much longer");

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use throng_observation::run::{CohortId, ParticipantId};
 use throng_observation::{Distribution, Failure, FailureReason, RunTime};
 
-use super::gone::Gone;
+use super::ended_participants::EndedParticipants;
 use super::member::Member;
 use crate::config::Join;
 
@@ -25,7 +25,7 @@ pub(super) struct Members {
     here: BTreeMap<u32, Member>,
     /// Who ended, and in which second.
     ended: VecDeque<(i64, u32)>,
-    gone: Gone,
+    ended_participants: EndedParticipants,
     intended: Intended,
 }
 
@@ -43,7 +43,7 @@ pub(super) enum Sender<'a> {
     /// It is there, or was until a moment ago.
     Here(&'a Member),
     /// It has gone.
-    Gone,
+    Left,
     /// It has not come yet, or is nobody of this run.
     Unknown,
 }
@@ -56,7 +56,7 @@ impl Members {
             next_called: u32::try_from(plan.len()).unwrap_or(u32::MAX),
             here: BTreeMap::new(),
             ended: VecDeque::new(),
-            gone: Gone::new(cohorts),
+            ended_participants: EndedParticipants::new(cohorts),
             intended: Intended { counts: vec![0; cohorts], next: 0, called: VecDeque::new() },
             plan,
         }
@@ -82,7 +82,7 @@ impl Members {
         }
         match self.here.get_mut(&who) {
             Some(member) => member.dismissed(at),
-            None => self.gone.dismissed(who, at),
+            None => self.ended_participants.dismissed(who, at),
         }
     }
 
@@ -94,7 +94,7 @@ impl Members {
         }
     }
 
-    /// Somebody begins; a worker may be ahead of the second that is closed.
+    /// Somebody begins; a thread may be ahead of the second that is closed.
     pub(super) fn begins(&mut self, who: u32) -> Option<&mut Member> {
         let is_planned = (who as usize) < self.plan.len();
         while is_planned
@@ -123,7 +123,7 @@ impl Members {
         };
         match self.here.get(&who.0) {
             Some(member) => Sender::Here(member),
-            None if was_here() => Sender::Gone,
+            None if was_here() => Sender::Left,
             None => Sender::Unknown,
         }
     }
@@ -147,19 +147,19 @@ impl Members {
     pub(super) fn forget(&mut self, second: i64) {
         while let Some((_, who)) = self.ended.pop_front_if(|(ended, _)| *ended + KEPT_S <= second) {
             if let Some(member) = self.here.remove(&who) {
-                self.gone.take(&member);
+                self.ended_participants.take(&member);
             }
         }
     }
 
     /// How many of each cohort were to be served in the second that ends at `end`, and failed before.
     pub(super) fn lost(&mut self, end: RunTime) -> &[u32] {
-        self.gone.lost(end)
+        self.ended_participants.lost(end)
     }
 
     /// Payload bits per second of everybody who received any, over its life so far.
     pub(super) fn payload_bps(&self) -> Distribution {
-        let mut bps = self.gone.payload_bps().clone();
+        let mut bps = self.ended_participants.payload_bps().clone();
         self.iter().filter_map(Member::payload_bps).for_each(|rate| bps.record(rate as u64));
         bps
     }
@@ -193,7 +193,7 @@ impl Members {
                 let why = "the run ended before this participant had joined";
                 Failure::new(FailureReason::NotStarted, why)
             } else if member.is_alive() {
-                Failure::new(FailureReason::Generator, "its worker thread died")
+                Failure::new(FailureReason::Generator, "its thread died")
             } else {
                 return None;
             };
@@ -241,7 +241,7 @@ mod tests {
         let (mut members, mut seconds) = planned();
         let told = |members: &Members, who: u32| match members.sender(ParticipantId(who)) {
             Sender::Here(_) => "here",
-            Sender::Gone => "gone",
+            Sender::Left => "gone",
             Sender::Unknown => "unknown",
         };
         members.come(RunTime(5 * S));

@@ -12,12 +12,12 @@ use super::members::Sender;
 
 /// When a participant last meant to send nothing of a kind.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Silence {
+pub(super) struct MutePeriod {
     since: Option<RunTime>,
     until: Option<RunTime>,
 }
 
-impl Silence {
+impl MutePeriod {
     pub(super) fn changed(&mut self, is_muted: bool, at: RunTime) {
         *self =
             if is_muted { Self { since: Some(at), until: None } } else { Self { until: Some(at), ..*self } };
@@ -68,11 +68,11 @@ fn judge(
 impl Collector {
     /// The interval as it counts; `None` where it says nothing yet.
     pub(super) fn judged(&self, who: u32, interval: TrackInterval) -> Option<TrackInterval> {
-        let ended = self.desk.clock.run_time(interval.ended_at);
+        let ended = self.config.clock.run_time(interval.ended_at);
         let active_us = i64::try_from(interval.counters.active_us).unwrap_or(i64::MAX);
         let began = RunTime(ended.0.saturating_sub(active_us));
-        let patience_us = (self.desk.bad_if.join_ms_max * 1e3) as i64;
-        let for_us = |since: Instant| began.0 - self.desk.clock.run_time(since).0;
+        let patience_us = (self.config.bad_if.join_ms_max * 1e3) as i64;
+        let for_us = |since: Instant| began.0 - self.config.clock.run_time(since).0;
         let due_for_us = interval.missing_since.map(for_us);
         let awaited_for_us = interval.first_frame_awaited_since.map(for_us);
         let receiver = self.members.get(who);
@@ -81,7 +81,7 @@ impl Collector {
             Sender::Here(sender) => {
                 sender.ended_before(ended) || sender.silence(interval.kind).covers(began, ended, patience_us)
             }
-            Sender::Gone => true,
+            Sender::Left => true,
             Sender::Unknown => false,
         };
         judge(interval, due_for_us, awaited_for_us, patience_us, is_meant)
@@ -107,7 +107,7 @@ mod tests {
             relative_delay_us: Vec::new(),
             absolute_delay_us: Vec::new(),
             capture_basis: None,
-            oven_delay_us: None,
+            oven_rtc_tester_delay_us: None,
             source_fps: None,
             frames_due_us: 1_000_000,
             first_frame_awaited_since: None,
@@ -150,8 +150,8 @@ mod tests {
 
     #[test]
     fn who_is_mute_is_so_until_it_had_time_to_begin_again() {
-        let mut silence = Silence::default();
-        let covers = |silence: &Silence, began: i64| {
+        let mut silence = MutePeriod::default();
+        let covers = |silence: &MutePeriod, began: i64| {
             silence.covers(RunTime(began * S), RunTime((began + 1) * S), 3 * S)
         };
         assert!(!covers(&silence, 10));

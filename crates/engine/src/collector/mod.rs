@@ -1,9 +1,9 @@
-//! Turns what workers saw into the rows of the run and the live picture; closes a second 1.2 s after it ended, when the
+//! Turns what threads saw into the rows of the run and the live picture; closes a second 1.2 s after it ended, when the
 //! intervals of all participants are in.
 
+mod ended_participants;
 mod experience;
 mod generator;
-mod gone;
 mod last_seconds;
 mod member;
 mod members;
@@ -20,16 +20,16 @@ use std::time::{Duration, Instant};
 use throng_observation::run::{CohortId, Ending, EventRow, LayerSwitchRow, ParticipantId, Row};
 use throng_observation::{
     BadIf, Distribution, ExperienceRow, FailureReason, LayerSwitch, MediaPath, Observation, Outcome, Phase,
-    Refused, RunTime, SentInterval, TrackInterval,
+    RefusedDestination, RunTime, SentInterval, TrackInterval,
 };
 
 use crate::clock::RunClock;
 use crate::config::{Guards, Join};
 use crate::control::Control;
 use crate::crowd::Order;
-use crate::driver::Seen;
+use crate::driver::DriverEvent;
 use crate::guards::{JoinWatch, LoadWatch};
-use crate::live::{Live, Stage};
+use crate::live::{LiveSnapshot, RunState};
 use crate::run::RunEnd;
 use generator::Health;
 use members::Members;
@@ -47,11 +47,11 @@ const LEFTOVER_US: i64 = 125_000;
 /// A pause of a sender is felt by its receivers as long after it.
 const REACHES_US: i64 = 500_000;
 
-/// Event rows of one kind; a hostile server can make endless oddities. The rest is told in one row at the end.
+/// Event rows of one kind; a hostile server can make endless anomalies. The rest is told in one row at the end.
 const EVENTS_OF_A_KIND_MAX: u32 = 1000;
 
 /// What the collector is told before it starts.
-pub(crate) struct Desk {
+pub(crate) struct CollectorConfig {
     pub(crate) clock: RunClock,
     pub(crate) ends_at: RunTime,
     pub(crate) cohorts: u16,
@@ -61,13 +61,13 @@ pub(crate) struct Desk {
     pub(crate) guards: Guards,
     pub(crate) bad_if: BadIf,
     pub(crate) control: Arc<Control>,
-    pub(crate) live: Arc<Mutex<Live>>,
+    pub(crate) live: Arc<Mutex<LiveSnapshot>>,
     pub(crate) rows: SyncSender<Row>,
 }
 
 /// The collector's books.
 pub(crate) struct Collector {
-    desk: Desk,
+    config: CollectorConfig,
     members: Members,
     seconds: Seconds,
     /// The next second to close.
@@ -77,7 +77,7 @@ pub(crate) struct Collector {
     load: LoadWatch,
     /// Whether an early end was written down.
     stop_told: bool,
-    picture: Live,
+    picture: LiveSnapshot,
     connect_us: Distribution,
     first_frame_us: Distribution,
     events: BTreeMap<String, u32>,
@@ -86,14 +86,14 @@ pub(crate) struct Collector {
 }
 
 impl Collector {
-    pub(crate) fn new(desk: Desk) -> Self {
-        let members = Members::new(Arc::clone(&desk.plan), desk.cohorts);
-        let seconds = Seconds::new(desk.cohorts);
-        let mut picture = Live { ends_at: desk.ends_at, ..Live::default() };
+    pub(crate) fn new(config: CollectorConfig) -> Self {
+        let members = Members::new(Arc::clone(&config.plan), config.cohorts);
+        let seconds = Seconds::new(config.cohorts);
+        let mut picture = LiveSnapshot { ends_at: config.ends_at, ..LiveSnapshot::default() };
         picture.crowd.planned = u32::try_from(members.planned()).unwrap_or(u32::MAX);
-        let (joins, load) = (JoinWatch::new(desk.guards), LoadWatch::new(desk.guards));
+        let (joins, load) = (JoinWatch::new(config.guards), LoadWatch::new(config.guards));
         Self {
-            desk,
+            config,
             members,
             seconds,
             open: 0,
@@ -109,13 +109,13 @@ impl Collector {
         }
     }
 
-    /// Collects until every worker is gone.
-    pub(crate) fn run(mut self, seen: &Receiver<Vec<Seen>>) -> RunEnd {
+    /// Collects until every thread is gone.
+    pub(crate) fn run(mut self, seen: &Receiver<Vec<DriverEvent>>) -> RunEnd {
         let mut measured = self.now().second();
         loop {
             match seen.recv_timeout(Duration::from_millis(100)) {
                 Ok(batch) => {
-                    // First who was called: of nobody else do workers report.
+                    // First who was called: of nobody else do threads report.
                     self.take_news();
                     batch.into_iter().for_each(|seen| self.take(seen));
                 }
@@ -137,27 +137,27 @@ impl Collector {
     }
 
     fn now(&self) -> RunTime {
-        self.desk.clock.run_time(Instant::now())
+        self.config.clock.run_time(Instant::now())
     }
 
     /// Until when joins were offered: the end of the plan, or an early end.
     fn offered_until(&self) -> RunTime {
-        let stopped_at = self.desk.control.stopped().map(|stop| self.desk.clock.run_time(stop.at));
-        stopped_at.map_or(self.desk.ends_at, |at| at.min(self.desk.ends_at))
+        let stopped_at = self.config.control.stopped().map(|stop| self.config.clock.run_time(stop.at));
+        stopped_at.map_or(self.config.ends_at, |at| at.min(self.config.ends_at))
     }
 
     /// Writes an early end down, once, whoever called for it.
     fn tell_stop(&mut self) {
-        let Some(stop) = self.desk.control.stopped().filter(|_| !self.stop_told) else { return };
+        let Some(stop) = self.config.control.stopped().filter(|_| !self.stop_told) else { return };
         self.stop_told = true;
         let kind = if stop.ending == Ending::Aborted { "abort" } else { "stop" };
-        let (at, detail) = (self.desk.clock.run_time(stop.at), stop.why.clone());
+        let (at, detail) = (self.config.clock.run_time(stop.at), stop.why.clone());
         self.event_row(EventRow { at, participant: None, kind: kind.into(), count: 1, detail });
     }
 
     /// Who was called or dismissed since.
     fn take_news(&mut self) {
-        for order in self.desk.control.crowd.news() {
+        for order in self.config.control.crowd.news() {
             match order {
                 Order::Join(who, join) => {
                     self.members.called(who, &join);
@@ -171,34 +171,36 @@ impl Collector {
         }
     }
 
-    fn take(&mut self, seen: Seen) {
+    fn take(&mut self, seen: DriverEvent) {
         match seen {
-            Seen::Started { who, at } => {
-                let at = self.desk.clock.run_time(at);
+            DriverEvent::Started { who, at } => {
+                let at = self.config.clock.run_time(at);
                 if let Some(member) = self.members.begins(who) {
                     member.started(at, &mut self.seconds);
                 }
             }
-            Seen::LocalAddress { who, address } => {
+            DriverEvent::LocalAddress { who, address } => {
                 if let Some(member) = self.members.get_mut(who) {
                     member.local_address.get_or_insert(address);
                 }
             }
-            Seen::RefusedSend { who, at, to } => {
+            DriverEvent::RefusedSend { who, at, to } => {
                 self.event(who, at, "refused_send", format!("a datagram to {to} is not allowed"));
             }
-            Seen::UnreachableSend { who, at, to, why } => {
+            DriverEvent::UnreachableSend { who, at, to, why } => {
                 self.event(who, at, "unreachable_send", format!("a datagram to {to} found no way: {why}"));
             }
-            Seen::Ended { who, at, outcome } => self.ended(who, at, &outcome),
-            Seen::Health(row) => self.health.add(row),
-            Seen::Burst { second, worker, dropped, silent } => self.burst(second, worker, dropped, silent),
-            Seen::Observed { who, at, observation } => self.observed(who, at, observation),
+            DriverEvent::Ended { who, at, outcome } => self.ended(who, at, &outcome),
+            DriverEvent::Health(row) => self.health.add(row),
+            DriverEvent::Burst { second, thread, dropped, silent } => {
+                self.burst(second, thread, dropped, silent)
+            }
+            DriverEvent::Observed { who, at, observation } => self.observed(who, at, observation),
         }
     }
 
     fn observed(&mut self, who: u32, at: Instant, observation: Observation) {
-        let clock = self.desk.clock;
+        let clock = self.config.clock;
         match observation {
             Observation::Reached(phase, moment) => {
                 let moment = clock.run_time(moment);
@@ -247,25 +249,27 @@ impl Collector {
             Observation::LayerSwitched(switch) => self.layer_switched(who, &switch),
             Observation::Refused(what, to) => {
                 let kind = match what {
-                    Refused::IceCandidate => "refused_ice_candidate",
-                    Refused::Redirect => "refused_redirect",
-                    Refused::IceServer => "refused_ice_server",
+                    RefusedDestination::IceCandidate => "refused_ice_candidate",
+                    RefusedDestination::Redirect => "refused_redirect",
+                    RefusedDestination::IceServer => "refused_ice_server",
                 };
                 self.event(who, at, kind, format!("the server named {to}, which is not allowed"));
             }
-            Observation::GoodbyeUnanswered => {
-                self.event(who, at, "goodbye_unanswered", "the server did not answer its goodbye".into());
+            Observation::LeaveUnanswered => {
+                self.event(who, at, "leave_unanswered", "the server did not answer its goodbye".into());
             }
             // These go through the tap, never here.
             Observation::Frame(_) => {}
-            Observation::Odd { place, detail } => self.event(who, at, &format!("odd_{place}"), detail),
+            Observation::ProtocolAnomaly { place, detail } => {
+                self.event(who, at, &format!("protocol_anomaly_{place}"), detail)
+            }
         }
     }
 
     fn interval(&mut self, who: u32, interval: TrackInterval) {
         let Some(interval) = self.judged(who, interval) else { return };
         let Some(member) = self.members.get_mut(who) else { return };
-        let ended_at = self.desk.clock.run_time(interval.ended_at);
+        let ended_at = self.config.clock.run_time(interval.ended_at);
         let length_us = within_a_second(interval.counters.active_us.into());
         let middle = middle(ended_at, length_us).max(self.open);
         self.seconds.interval(middle, who, member.cohort(), &interval);
@@ -278,13 +282,13 @@ impl Collector {
                 }
             }
         }
-        member.interval(&interval, middle, &self.desk.bad_if);
+        member.interval(&interval, middle, &self.config.bad_if);
     }
 
     fn sent(&mut self, who: u32, interval: &SentInterval) {
         let Some(member) = self.members.get_mut(who) else { return };
         member.sends = true;
-        let ended_at = self.desk.clock.run_time(interval.ended_at);
+        let ended_at = self.config.clock.run_time(interval.ended_at);
         // As what is received, or the two would be compared a second apart.
         let second = middle(ended_at, within_a_second(interval.length.as_micros())).max(self.open);
         self.seconds.sent(second, who, member.cohort(), interval);
@@ -296,7 +300,7 @@ impl Collector {
             }
         }
         if member.receives_nothing() {
-            member.heard(second, experience::unheard(interval, &self.desk.bad_if));
+            member.heard(second, experience::unheard(interval, &self.config.bad_if));
         }
     }
 
@@ -307,15 +311,15 @@ impl Collector {
             participant: member.participant(),
             track: switch.track,
             layer: switch.layer,
-            requested_at: self.desk.clock.run_time(switch.requested_at),
-            shown_at: switch.shown.map(|(at, ..)| self.desk.clock.run_time(at)),
+            requested_at: self.config.clock.run_time(switch.requested_at),
+            shown_at: switch.shown.map(|(at, ..)| self.config.clock.run_time(at)),
             width,
             height,
         }));
     }
 
     fn ended(&mut self, who: u32, at: Instant, outcome: &Outcome) {
-        let ended_at = self.desk.clock.run_time(at);
+        let ended_at = self.config.clock.run_time(at);
         let Some(member) = self.members.get_mut(who) else { return };
         if !member.ended(ended_at, outcome, &mut self.seconds) {
             return;
@@ -338,7 +342,7 @@ impl Collector {
     }
 
     fn event(&mut self, who: u32, at: Instant, kind: &str, detail: String) {
-        let (participant, at) = (Some(ParticipantId(who)), self.desk.clock.run_time(at));
+        let (participant, at) = (Some(ParticipantId(who)), self.config.clock.run_time(at));
         self.event_row(EventRow { at, participant, kind: kind.to_owned(), count: 1, detail });
     }
 
@@ -354,11 +358,11 @@ impl Collector {
 
     fn write(&self, row: Row) {
         // A reader that is gone has its reasons; the run goes on for the live picture.
-        let _ = self.desk.rows.send(row);
+        let _ = self.config.rows.send(row);
     }
 
     fn abort(&mut self, why: &str) {
-        self.desk.control.stop(Ending::Aborted, why);
+        self.config.control.stop(Ending::Aborted, why);
         self.tell_stop();
     }
 
@@ -377,7 +381,7 @@ impl Collector {
             let with_tracks = with_tracks || member.has_unwritten_tracks();
             if member.is_changed() || with_tracks || (member.is_overdue(end) && !member.is_written()) {
                 for row in member.rows(with_tracks) {
-                    let _ = self.desk.rows.send(row);
+                    let _ = self.config.rows.send(row);
                 }
             }
         }
@@ -388,15 +392,15 @@ impl Collector {
             self.abort(&why);
         }
         self.picture.at = now;
-        self.picture.stage = match self.desk.control.stopped() {
-            None if now < self.desk.ends_at => Stage::Running,
-            _ => Stage::Leaving,
+        self.picture.state = match self.config.control.stopped() {
+            None if now < self.config.ends_at => RunState::Running,
+            _ => RunState::Leaving,
         };
         self.picture.connect_ms = self.connect_us.quantiles(1000.0);
         self.picture.first_frame_ms = self.first_frame_us.quantiles(1000.0);
         picture::second(&mut self.picture, second, &closed);
         picture::clients(&mut self.picture, &self.members);
-        picture::worst(&mut self.picture, &self.members, self.desk.worst);
+        picture::worst(&mut self.picture, &self.members, self.config.worst);
         picture::health(&mut self.picture, &health, limits);
         closed.crowd.into_iter().for_each(|row| self.write(Row::Crowd(row)));
         closed.series.into_iter().for_each(|row| self.write(Row::Series(Box::new(row))));
@@ -415,7 +419,7 @@ impl Collector {
             return Vec::new();
         }
         let row = |cohort| ExperienceRow { second, cohort: CohortId(cohort), ..ExperienceRow::default() };
-        let mut rows: Vec<_> = (0..self.desk.cohorts.max(1)).map(row).collect();
+        let mut rows: Vec<_> = (0..self.config.cohorts.max(1)).map(row).collect();
         for (row, lost) in rows.iter_mut().zip(self.members.lost(end)) {
             experience::count_lost(row, *lost);
         }
@@ -423,9 +427,9 @@ impl Collector {
             |sender: ParticipantId| self.members.get(sender.0).map_or(0, |member| member.pause_us(second));
         let mut paused = 0;
         for member in self.members.iter() {
-            if let Some(fared) = member.experience(second, &self.desk.bad_if, pause_us) {
-                paused += fared.paused;
-                experience::count(&mut rows, member.cohort(), fared);
+            if let Some(quality) = member.experience(second, &self.config.bad_if, pause_us) {
+                paused += quality.paused;
+                experience::count(&mut rows, member.cohort(), quality);
             }
         }
         if paused > 0 {
@@ -443,7 +447,7 @@ impl Collector {
     }
 
     fn publish(&self) {
-        if let Ok(mut live) = self.desk.live.lock() {
+        if let Ok(mut live) = self.config.live.lock() {
             live.clone_from(&self.picture);
         }
     }
@@ -472,7 +476,7 @@ impl Collector {
         let (ended_at, offered_until) = (self.now(), self.offered_until());
         self.tell_stop();
         for (who, failure) in self.members.left_over(offered_until) {
-            self.ended(who, self.desk.clock.instant(ended_at), &Outcome::Failed(failure));
+            self.ended(who, self.config.clock.instant(ended_at), &Outcome::Failed(failure));
         }
         while self.open <= ended_at.second() {
             self.close_second(ended_at);
@@ -480,8 +484,8 @@ impl Collector {
         self.tell_losses_of_others(ended_at);
         self.tell_unwritten_events(ended_at);
         self.tell_paths(ended_at);
-        let stop = self.desk.control.stopped();
-        self.picture.stage = Stage::Finished;
+        let stop = self.config.control.stopped();
+        self.picture.state = RunState::Finished;
         self.picture.at = ended_at;
         self.publish();
         RunEnd {

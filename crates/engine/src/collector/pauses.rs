@@ -2,7 +2,7 @@
 
 use throng_observation::{MediaKind, SentInterval};
 
-use super::last_seconds::Noted;
+use super::last_seconds::SecondNote;
 
 /// A freeze is an interval between frames of at least `max(3 δ, δ + 150 ms)` (W3C webrtc-stats; `quality/freeze.rs`).
 const FREEZE_MEANS: u64 = 3;
@@ -31,7 +31,7 @@ pub(super) fn own_pause_us(interval: &SentInterval) -> Option<u64> {
 /// Whether a picture that stood still for so long did so because its sender paused. What stood still for longer than is
 /// remembered did not.
 pub(super) fn explains(pause_us: u64, still_us: u64) -> bool {
-    still_us < Noted::STILL_US_MAX && still_us * LONGER.1 <= pause_us * LONGER.0
+    still_us < SecondNote::STILL_US_MAX && still_us * LONGER.1 <= pause_us * LONGER.0
 }
 
 #[cfg(test)]
@@ -74,6 +74,6 @@ mod tests {
     #[test]
     fn a_picture_that_stands_still_for_much_longer_has_another_reason() {
         assert!(explains(140_000, 210_000) && !explains(140_000, 220_000));
-        assert!(!explains(1_900_000, Noted::STILL_US_MAX), "or for longer");
+        assert!(!explains(1_900_000, SecondNote::STILL_US_MAX), "or for longer");
     }
 }

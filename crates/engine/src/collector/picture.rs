@@ -6,10 +6,12 @@ use throng_observation::{Distribution, MediaKind, OneWayDelay, TrackCounters};
 use super::member::{Member, loss_ratio};
 use super::members::Members;
 use super::seconds::Closed;
-use crate::live::{CrowdFigures, HISTORY_SECONDS, KindFigures, Live, Point, RECENT_EVENTS, Spread};
+use crate::live::{
+    CrowdFigures, HISTORY_SECONDS, HistoryPoint, KindFigures, LiveSnapshot, RECENT_EVENTS, Spread,
+};
 
 /// Puts `closed` into the picture.
-pub(super) fn second(picture: &mut Live, second: i64, closed: &Closed) {
+pub(super) fn second(picture: &mut LiveSnapshot, second: i64, closed: &Closed) {
     picture.second = Some(second);
     let mut crowd = CrowdFigures { planned: picture.crowd.planned, ..CrowdFigures::default() };
     for row in &closed.crowd {
@@ -31,7 +33,7 @@ pub(super) fn second(picture: &mut Live, second: i64, closed: &Closed) {
     let first = if video.tracks > 0 { video } else { audio };
     let mut counters = TrackCounters::default();
     closed.series.iter().for_each(|row| counters += row.counters);
-    let point = Point {
+    let point = HistoryPoint {
         second,
         connected: crowd.connected,
         bitrate_bps: video.bitrate_bps + audio.bitrate_bps,
@@ -54,7 +56,8 @@ fn kind(series: &[SeriesRow], kind: MediaKind) -> KindFigures {
     };
     let (fps, fps_spread) = merged(|row| &row.fps_milli, 1000.0);
     let (relative_delay_ms, relative_delay_spread_ms) = merged(|row| &row.relative_delay_us, 1000.0);
-    let (oven_delay_ms, oven_delay_spread_ms) = merged(|row| &row.oven_delay_us, 1000.0);
+    let (oven_rtc_tester_delay_ms, oven_rtc_tester_delay_spread_ms) =
+        merged(|row| &row.oven_rtc_tester_delay_us, 1000.0);
     let mut counters = TrackCounters::default();
     rows().for_each(|row| counters += row.counters);
     let mut absolute = OneWayDelay::default();
@@ -77,8 +80,8 @@ fn kind(series: &[SeriesRow], kind: MediaKind) -> KindFigures {
         absolute_delay_basis: absolute.basis(),
         clock_disagrees_ratio: absolute.clock_disagrees_ratio(),
         jitter_ms: merged(|row| &row.jitter_us, 1000.0).0,
-        oven_delay_ms,
-        oven_delay_spread_ms,
+        oven_rtc_tester_delay_ms,
+        oven_rtc_tester_delay_spread_ms,
         freezes: counters.freeze_count,
         source_fps: (weight > 0.0)
             .then(|| sources().map(|(fps, tracks)| fps * tracks).sum::<f64>() / weight / 1000.0),
@@ -86,33 +89,33 @@ fn kind(series: &[SeriesRow], kind: MediaKind) -> KindFigures {
 }
 
 /// Puts the rates of all who received anything into the picture.
-pub(super) fn clients(picture: &mut Live, members: &Members) {
+pub(super) fn clients(picture: &mut LiveSnapshot, members: &Members) {
     picture.client_bps = Spread::of(&members.payload_bps(), 1.0);
 }
 
 /// Puts the worst `count` of those who play into the picture.
-pub(super) fn worst(picture: &mut Live, members: &Members, count: usize) {
+pub(super) fn worst(picture: &mut LiveSnapshot, members: &Members, count: usize) {
     let mut alive: Vec<&Member> = members.iter().filter(|member| member.is_alive()).collect();
     alive.sort_by(|a, b| b.badness().total_cmp(&a.badness()));
     picture.worst = alive.into_iter().take(count).map(Member::figures).collect();
 }
 
 /// Puts the generator's health into the picture.
-pub(super) fn health(picture: &mut Live, rows: &[GeneratorRow], limits: Vec<String>) {
+pub(super) fn health(picture: &mut LiveSnapshot, rows: &[GeneratorRow], limits: Vec<String>) {
     let generator = &mut picture.generator;
     generator.limited = limits;
     generator.limited_seconds += u32::from(!generator.limited.is_empty());
-    if let Some(process) = rows.iter().rfind(|row| row.worker.is_none()) {
+    if let Some(process) = rows.iter().rfind(|row| row.thread.is_none()) {
         generator.process = process.clone();
     }
-    let workers: Vec<_> = rows.iter().filter(|row| row.worker.is_some()).cloned().collect();
-    if !workers.is_empty() {
-        generator.workers = workers;
+    let threads: Vec<_> = rows.iter().filter(|row| row.thread.is_some()).cloned().collect();
+    if !threads.is_empty() {
+        generator.threads = threads;
     }
 }
 
 /// Remembers an event among the latest.
-pub(super) fn remember(picture: &mut Live, event: &EventRow) {
+pub(super) fn remember(picture: &mut LiveSnapshot, event: &EventRow) {
     if picture.events.len() >= RECENT_EVENTS {
         picture.events.pop_front();
     }

@@ -48,7 +48,7 @@ struct Stretch {
     counters: TrackCounters,
     frames_due_us: u64,
     jitter_us: Option<u32>,
-    oven_delay_us: Option<u32>,
+    oven_rtc_tester_delay_us: Option<u32>,
     source_fps: Option<f32>,
 }
 
@@ -149,7 +149,7 @@ impl Stretch {
         self.counters += interval.counters;
         self.frames_due_us += interval.frames_due_us;
         self.jitter_us = interval.jitter_us.or(self.jitter_us);
-        self.oven_delay_us = interval.oven_delay_us.or(self.oven_delay_us);
+        self.oven_rtc_tester_delay_us = interval.oven_rtc_tester_delay_us.or(self.oven_rtc_tester_delay_us);
         self.source_fps = interval.source_fps.filter(|fps| fps.is_finite() && *fps > 0.0).or(self.source_fps);
     }
 }
@@ -161,7 +161,10 @@ impl Sums {
         row.tracks = u32::try_from(self.tracks.len()).unwrap_or(u32::MAX);
         for track in self.tracks.values() {
             track.jitter_us.iter().for_each(|us| row.jitter_us.record(u64::from(*us)));
-            track.oven_delay_us.iter().for_each(|us| row.oven_delay_us.record(u64::from(*us)));
+            track
+                .oven_rtc_tester_delay_us
+                .iter()
+                .for_each(|us| row.oven_rtc_tester_delay_us.record(u64::from(*us)));
             if track.counters.active_us < RATE_STRETCH_US_MIN {
                 continue;
             }
@@ -226,7 +229,7 @@ mod tests {
             relative_delay_us: vec![10_000, 20_000],
             absolute_delay_us: vec![-5, 9_000, 9_000],
             capture_basis: Some(CaptureBasis::Mark),
-            oven_delay_us: None,
+            oven_rtc_tester_delay_us: None,
             source_fps: Some(30.0),
             frames_due_us: active_ms * 1000,
             first_frame_awaited_since: None,

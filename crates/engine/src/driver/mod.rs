@@ -1,26 +1,26 @@
 //! Drives participants: one thread a core, each with its own participants, sockets and timers; nothing shared.
 
-mod reports;
-pub(crate) use reports::{BATCHES_MAX, Reports, Seen};
+mod collector_sender;
+pub(crate) use collector_sender::{BATCHES_MAX, CollectorSender, DriverEvent};
 
 mod timers;
 
-mod alarm;
+mod wake_timer;
 
-mod hub;
-pub(crate) use hub::{Hub, HubConfig};
+mod io_context;
+pub(crate) use io_context::{IoContext, IoContextConfig};
 
-mod guard;
-pub(crate) use guard::hush;
+mod panic_guard;
+pub(crate) use panic_guard::install_panic_hook;
 
-mod joins;
-pub(crate) use joins::Joins;
+mod join_queue;
+pub(crate) use join_queue::JoinQueue;
 
-mod seat;
+mod slot;
 
-mod seats;
+mod slots;
 
-mod worker;
-pub(crate) use worker::{Duty, Worker};
+mod event_loop;
+pub(crate) use event_loop::{EventLoop, EventLoopConfig};
 
-mod pulse;
+mod thread_health;

@@ -1,17 +1,17 @@
-//! When which seat is next due. A heap in which a deadline that moved later is left where it is and looked at again
+//! When which slot is next due. A heap in which a deadline that moved later is left where it is and looked at again
 //! when it comes: participants move theirs with every packet, and most never fire.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Instant;
 
-/// Deadlines of seats, at most a few entries a seat.
+/// Deadlines of slots, at most a few entries a slot.
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     heap: BinaryHeap<Reverse<(Instant, u32)>>,
 }
 
-/// What a seat keeps of its deadline.
+/// What a slot keeps of its deadline.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Deadline {
     /// When it is due, if ever.
@@ -21,14 +21,14 @@ pub(crate) struct Deadline {
 }
 
 impl Timers {
-    /// Lets `seat` be due at `due`.
-    pub(crate) fn set(&mut self, seat: u32, deadline: &mut Deadline, due: Option<Instant>) {
+    /// Lets `slot` be due at `due`.
+    pub(crate) fn set(&mut self, slot: u32, deadline: &mut Deadline, due: Option<Instant>) {
         deadline.due = due;
         if let Some(due) = due
             && deadline.armed.is_none_or(|armed| due < armed)
         {
             deadline.armed = Some(due);
-            self.heap.push(Reverse((due, seat)));
+            self.heap.push(Reverse((due, slot)));
         }
     }
 
@@ -37,7 +37,7 @@ impl Timers {
         self.heap.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// A seat whose entry has come, and when it was to come.
+    /// A slot whose entry has come, and when it was to come.
     pub(crate) fn pop(&mut self, now: Instant) -> Option<(Instant, u32)> {
         let Reverse(entry) = *self.heap.peek()?;
         if entry.0 > now {
@@ -47,8 +47,8 @@ impl Timers {
         Some(entry)
     }
 
-    /// Whether `seat`, popped with its entry `at`, is due; arms it again when it is only due later.
-    pub(crate) fn is_due(&mut self, seat: u32, deadline: &mut Deadline, at: Instant, now: Instant) -> bool {
+    /// Whether `slot`, popped with its entry `at`, is due; arms it again when it is only due later.
+    pub(crate) fn is_due(&mut self, slot: u32, deadline: &mut Deadline, at: Instant, now: Instant) -> bool {
         if deadline.armed != Some(at) {
             return false;
         }
@@ -56,7 +56,7 @@ impl Timers {
         match deadline.due {
             Some(due) if due <= now => true,
             due => {
-                self.set(seat, deadline, due);
+                self.set(slot, deadline, due);
                 false
             }
         }
@@ -76,8 +76,8 @@ mod tests {
         let (mut timers, mut deadline) = (Timers::default(), Deadline::default());
         let fired = |timers: &mut Timers, deadline: &mut Deadline, ms| {
             let mut count = 0;
-            while let Some((entry, seat)) = timers.pop(at(ms)) {
-                count += u32::from(timers.is_due(seat, deadline, entry, at(ms)));
+            while let Some((entry, slot)) = timers.pop(at(ms)) {
+                count += u32::from(timers.is_due(slot, deadline, entry, at(ms)));
             }
             count
         };
@@ -98,8 +98,8 @@ mod tests {
         for ms in 0..10_000 {
             let now = start + Duration::from_millis(ms);
             timers.set(0, &mut deadline, Some(now + Duration::from_millis(100)));
-            while let Some((entry, seat)) = timers.pop(now) {
-                assert!(!timers.is_due(seat, &mut deadline, entry, now));
+            while let Some((entry, slot)) = timers.pop(now) {
+                assert!(!timers.is_due(slot, &mut deadline, entry, now));
             }
             assert!(timers.heap.len() <= 2);
         }

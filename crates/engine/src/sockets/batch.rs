@@ -30,7 +30,7 @@ type SendControl = [u64; 5];
 /// Room for a `sockaddr_in` or `sockaddr_in6`: no other family reaches an IP socket.
 type Source = [u32; 7];
 
-/// Receive buffers that all sockets of a worker share.
+/// Receive buffers that all sockets of a thread share.
 pub(crate) struct ReceiveBatch {
     bytes: Box<[u8]>,
     sources: Box<[Source]>,

@@ -1,4 +1,4 @@
-//! Sockets: datagrams in batches on the workers; TCP, TLS, HTTP and WebSocket for signalling.
+//! Sockets: datagrams in batches on the threads; TCP, TLS, HTTP and WebSocket for signalling.
 
 mod batch;
 pub(crate) use batch::{RECEIVE_BATCH, ReceiveBatch, SEND_BATCH, force_receive_buffer};

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use throng_observation::{
-    Failure, FailureReason, MediaKind, Observation, Outcome, Phase, Refused, TrackCounters, TrackId,
-    TrackInterval,
+    Failure, FailureReason, MediaKind, Observation, Outcome, Phase, RefusedDestination, TrackCounters,
+    TrackId, TrackInterval,
 };
 use throng_protocol::participant::{
     Channel, FetchId, Input, Message, Open, Output, Participant, Request, Transmit,
@@ -109,7 +109,7 @@ impl Echo {
             relative_delay_us: vec![],
             absolute_delay_us: vec![],
             capture_basis: None,
-            oven_delay_us: None,
+            oven_rtc_tester_delay_us: None,
             source_fps: None,
             frames_due_us: 1_000_000,
             first_frame_awaited_since: None,
@@ -145,7 +145,7 @@ impl Participant for Echo {
             Input::Opened { channel, opening } => {
                 assert!(channel == CHANNEL && opening.local.is_some());
                 if let Ask::Astray(_, to) = self.ask {
-                    let named = Observation::Refused(Refused::IceCandidate, to);
+                    let named = Observation::Refused(RefusedDestination::IceCandidate, to);
                     self.outputs.push_back(Output::Observed(named));
                     let lost = || Output::Send(CHANNEL, Transmit { to, from: None, bytes: b"lost".to_vec() });
                     self.outputs.extend((0..ASTRAY).map(|_| lost()));

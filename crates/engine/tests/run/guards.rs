@@ -59,11 +59,11 @@ fn stopping_offers_no_more_joins_and_counts_only_those_that_were_due() {
         .collect();
     let config = RunConfig::new(joins, RunTime(60_000_000), Arc::new(|_: IpAddr| true));
     let server = udp_echo();
-    let casting = move |_: &Join| -> Box<dyn throng_protocol::participant::Participant> {
+    let factory = move |_: &Join| -> Box<dyn throng_protocol::participant::Participant> {
         Box::new(Echo::new(Ask::Datagrams(server)))
     };
     let (rows, written) = mpsc::sync_channel(10_000);
-    let handle = run(config, Arc::new(casting), rows).unwrap();
+    let handle = run(config, Arc::new(factory), rows).unwrap();
     while handle.now() < RunTime(650_000) {
         std::thread::yield_now();
     }

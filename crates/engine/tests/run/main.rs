@@ -77,16 +77,16 @@ fn every_failure_has_its_name() {
 }
 
 #[test]
-fn several_workers_share_a_crowd() {
+fn several_threads_share_a_crowd() {
     let server = udp_echo();
-    let seen = play(vec![Ask::Datagrams(server); 40], 10, 2500, |config| config.workers = Some(2));
+    let seen = play(vec![Ask::Datagrams(server); 40], 10, 2500, |config| config.threads = Some(2));
     assert!(seen.participants.values().all(|row| row.outcome == Some(Outcome::Completed)));
     assert_eq!(seen.participants.len(), 40);
     assert!(seen.crowd.iter().any(|row| row.playing == 40 && row.connected == 40), "{:?}", seen.crowd);
-    for worker in [Some(0), Some(1)] {
-        let sent: u64 = seen.health.iter().filter(|row| row.worker == worker).map(|row| row.sent_bytes).sum();
+    for thread in [Some(0), Some(1)] {
+        let sent: u64 = seen.health.iter().filter(|row| row.thread == thread).map(|row| row.sent_bytes).sum();
         // 20 participants, 100 datagrams of 4 + 28 bytes a second, for two seconds.
-        assert!(sent > 20 * 100 * 32, "worker {worker:?} sent {sent} bytes");
+        assert!(sent > 20 * 100 * 32, "thread {thread:?} sent {sent} bytes");
     }
 }
 
@@ -112,7 +112,7 @@ fn one_that_played_and_hears_no_goodbye_has_stayed_as_long_as_it_was_meant_to() 
     for row in seen.participants.values() {
         assert_eq!(row.outcome, Some(Outcome::Completed));
     }
-    assert_eq!((times(&seen, "goodbye_unanswered"), times(&seen, "failed")), (2, 0));
+    assert_eq!((times(&seen, "leave_unanswered"), times(&seen, "failed")), (2, 0));
 }
 
 #[test]
@@ -121,13 +121,13 @@ fn one_that_panics_ends_alone_and_says_where() {
     for place in [Panics::Handling, Panics::Polling] {
         let mut asks = vec![Ask::Datagrams(server); 10];
         asks[4] = Ask::Panic(server, 30, place);
-        let seen = play(asks, 10, 2500, |config| config.workers = Some(1));
+        let seen = play(asks, 10, 2500, |config| config.threads = Some(1));
         assert_eq!((seen.end.ending, &seen.end.why), (Ending::Complete, &None));
         for (who, row) in &seen.participants {
             assert_eq!(row.outcome == Some(Outcome::Completed), *who != 4, "{who}: {:?}", row.outcome);
         }
         let Some(Outcome::Failed(failure)) = &seen.participants[&4].outcome else { panic!("it went on") };
-        assert_eq!(failure.reason, FailureReason::Defect);
+        assert_eq!(failure.reason, FailureReason::InternalError);
         for words in ["a defect in throng", "tests/run/echo.rs:", "packet 30 was one too many"] {
             assert!(failure.detail.contains(words), "{}", failure.detail);
         }
@@ -154,12 +154,12 @@ fn one_that_cannot_be_made_for_a_panic_fails_alone() {
     let reach = std::sync::Arc::new(|ip: std::net::IpAddr| ip.is_loopback());
     let config = throng_engine::RunConfig::new(joins, RunTime(700_000), reach);
     let server = udp_echo();
-    let casting = move |join: &throng_engine::Join| -> Box<dyn throng_protocol::participant::Participant> {
+    let factory = move |join: &throng_engine::Join| -> Box<dyn throng_protocol::participant::Participant> {
         assert!(join.participant.0 != 2, "nobody can be number two");
         Box::new(echo::Echo::new(Ask::Datagrams(server)))
     };
     let (rows, written) = std::sync::mpsc::sync_channel(10_000);
-    let end = throng_engine::run(config, std::sync::Arc::new(casting), rows).unwrap().wait();
+    let end = throng_engine::run(config, std::sync::Arc::new(factory), rows).unwrap().wait();
     assert_eq!(end.ending, Ending::Complete);
     let mut outcomes = std::collections::BTreeMap::new();
     for row in written {
@@ -167,6 +167,6 @@ fn one_that_cannot_be_made_for_a_panic_fails_alone() {
             outcomes.insert(row.participant.0, row.failure().cloned());
         }
     }
-    let failed = Some(FailureReason::Defect);
+    let failed = Some(FailureReason::InternalError);
     assert_eq!(outcomes.into_values().collect::<Vec<_>>(), [None, None, failed, None]);
 }

@@ -42,10 +42,10 @@ pub(crate) fn play(asks: Vec<Ask>, every_ms: i64, for_ms: i64, change: impl FnOn
     config.grace = Duration::from_millis(500);
     change(&mut config);
     let (rows, written) = mpsc::sync_channel(10_000);
-    let casting = move |join: &Join| -> Box<dyn throng_protocol::participant::Participant> {
+    let factory = move |join: &Join| -> Box<dyn throng_protocol::participant::Participant> {
         Box::new(Echo::new(asks[join.participant.0 as usize].clone()))
     };
-    let handle = run(config, Arc::new(casting), rows).unwrap();
+    let handle = run(config, Arc::new(factory), rows).unwrap();
     let mut seen = Seen {
         end: handle.wait(),
         participants: BTreeMap::new(),

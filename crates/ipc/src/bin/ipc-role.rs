@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    if throng_ipc::play_role() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if throng_ipc::run_role() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::role::{Order, Said, SystemCalls, Task};
+use crate::role::{RoleCommand, RoleMessage, SystemCalls, Task};
 use crate::transport::{Doing, TransportError, gstreamer};
 
 /// The longest line that a role may say.
@@ -20,14 +20,14 @@ const STDERR_LINES: usize = 8;
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Why a wait for a role ended without what it waited for.
-pub(super) enum Ended {
+pub(super) enum WaitError {
     /// A person or a signal asked to stop.
     Stopped,
     /// The role failed, or did not answer.
     Failed(TransportError),
 }
 
-impl From<TransportError> for Ended {
+impl From<TransportError> for WaitError {
     fn from(error: TransportError) -> Self {
         Self::Failed(error)
     }
@@ -37,7 +37,7 @@ pub(super) struct Child {
     role: String,
     process: std::process::Child,
     orders: Option<ChildStdin>,
-    said: Receiver<Said>,
+    said: Receiver<RoleMessage>,
     stderr: Arc<Mutex<VecDeque<String>>>,
     calls: Option<Result<SystemCalls, String>>,
 }
@@ -118,7 +118,7 @@ impl Child {
         self.calls = Some(SystemCalls::of(self.pid()));
     }
 
-    pub(super) fn order(&mut self, order: &Order) -> Result<(), TransportError> {
+    pub(super) fn order(&mut self, order: &RoleCommand) -> Result<(), TransportError> {
         let mut line = serde_json::to_vec(order).unwrap_or_default();
         line.push(b'\n');
         let told = self.orders.as_mut().map_or(Ok(()), |orders| orders.write_all(&line));
@@ -130,9 +130,9 @@ impl Child {
         &mut self,
         limit: Duration,
         stop: &dyn Fn() -> bool,
-    ) -> Result<Option<String>, Ended> {
+    ) -> Result<Option<String>, WaitError> {
         loop {
-            if let Said::Ready { address } = self.next(limit, stop)? {
+            if let RoleMessage::Ready { address } = self.next(limit, stop)? {
                 return Ok(address);
             }
         }
@@ -143,40 +143,40 @@ impl Child {
         &mut self,
         limit: Duration,
         stop: &dyn Fn() -> bool,
-    ) -> Result<crate::role::SideReport, Ended> {
+    ) -> Result<crate::role::SideReport, WaitError> {
         let until = Instant::now() + limit;
         loop {
             match self.next(until.saturating_duration_since(Instant::now()), stop)? {
-                Said::Done(mut report) => {
+                RoleMessage::Done(mut report) => {
                     if let Some(calls) = &self.calls {
                         report.system_calls =
                             Some(calls.as_ref().map_err(Clone::clone).and_then(SystemCalls::count));
                     }
                     return Ok(report);
                 }
-                Said::Measuring => {
+                RoleMessage::Measuring => {
                     if let Some(Ok(calls)) = &self.calls {
                         calls.start();
                     }
                 }
-                Said::Ready { .. } | Said::Failed { .. } => {}
+                RoleMessage::Ready { .. } | RoleMessage::Failed { .. } => {}
             }
         }
     }
 
-    fn next(&mut self, limit: Duration, stop: &dyn Fn() -> bool) -> Result<Said, Ended> {
+    fn next(&mut self, limit: Duration, stop: &dyn Fn() -> bool) -> Result<RoleMessage, WaitError> {
         let until = Instant::now() + limit;
         loop {
             match self.said.recv_timeout(LOOK.min(until.saturating_duration_since(Instant::now()))) {
-                Ok(Said::Failed { missing: true, reason }) => {
+                Ok(RoleMessage::Failed { missing: true, reason }) => {
                     return Err(TransportError::Missing(reason).into());
                 }
-                Ok(Said::Failed { missing: false, reason }) => {
+                Ok(RoleMessage::Failed { missing: false, reason }) => {
                     return Err(self.failed(format!("says {reason}")).into());
                 }
                 Ok(said) => return Ok(said),
                 Err(RecvTimeoutError::Disconnected) => return Err(self.died().into()),
-                Err(RecvTimeoutError::Timeout) if stop() => return Err(Ended::Stopped),
+                Err(RecvTimeoutError::Timeout) if stop() => return Err(WaitError::Stopped),
                 Err(RecvTimeoutError::Timeout) if Instant::now() >= until => {
                     return Err(self
                         .failed(format!("did not answer within {:.0} s", limit.as_secs_f64()))
@@ -202,7 +202,7 @@ impl Child {
 
     /// Lets the role close its side, and ends it when it does not within `limit`.
     pub(super) fn end(&mut self, limit: Duration) {
-        let _ = self.order(&Order::End);
+        let _ = self.order(&RoleCommand::End);
         let until = Instant::now() + limit;
         while Instant::now() < until {
             if let Ok(Some(_)) = self.process.try_wait() {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::result::{Machine, Sides};
-use crate::{IpcReport, Launcher, Outcome, Plan, Reading, Row, Transport, TransportError};
+use crate::{IpcReport, Launcher, Outcome, Plan, ReadMode, Row, Transport, TransportError};
 
 mod child;
 
@@ -12,7 +12,7 @@ mod pass;
 
 mod python;
 
-use child::Ended;
+use child::WaitError;
 use pass::Pass;
 
 /// How long the pass lasts that counts system calls and samples stacks.
@@ -47,7 +47,7 @@ pub fn measure(
 
 /// What came of one transport.
 #[derive(Default)]
-struct Tried {
+struct Attempt {
     passes: Vec<Pass>,
     inspected: Option<Pass>,
     error: Option<TransportError>,
@@ -58,7 +58,7 @@ struct Bench<'a> {
     launcher: &'a Launcher,
     stop: &'a dyn Fn() -> bool,
     python: Option<python::Python>,
-    of: BTreeMap<Transport, Tried>,
+    of: BTreeMap<Transport, Attempt>,
 }
 
 impl Bench<'_> {
@@ -70,8 +70,8 @@ impl Bench<'_> {
         let tried = self.of.entry(transport).or_default();
         match passed {
             Ok(pass) => tried.passes.push(pass),
-            Err(Ended::Failed(error)) => tried.error = Some(error),
-            Err(Ended::Stopped) => {}
+            Err(WaitError::Failed(error)) => tried.error = Some(error),
+            Err(WaitError::Stopped) => {}
         }
     }
 
@@ -84,7 +84,7 @@ impl Bench<'_> {
         self.of.entry(transport).or_default().inspected = passed;
     }
 
-    fn pass(&mut self, transport: Transport, measured: Duration, inspect: bool) -> Result<Pass, Ended> {
+    fn pass(&mut self, transport: Transport, measured: Duration, inspect: bool) -> Result<Pass, WaitError> {
         if transport.is_python() && self.python.is_none() {
             self.python = Some(python::find(self.plan.python.as_ref())?);
         }
@@ -118,7 +118,7 @@ impl Bench<'_> {
             (Some(Sides { producers: pass.producers, consumer: pass.consumer }), pass.spent)
         });
         let mut figures = Sides::figures(&sides, inspected.as_ref(), self.plan)?;
-        figures.time_spent = spent;
+        figures.cpu_profile = spent;
         Some(row(Outcome::Measured, None, Some(figures)))
     }
 
@@ -128,8 +128,8 @@ impl Bench<'_> {
             Transport::WebsocketPython => {
                 let version = self.python.as_ref().map(|python| python.version.clone())?;
                 Some(match self.plan.reading {
-                    Reading::Edges => version,
-                    Reading::All => format!("{version}; it reads by a checksum (adler32), in C"),
+                    ReadMode::Edges => version,
+                    ReadMode::All => format!("{version}; it reads by a checksum (adler32), in C"),
                 })
             }
             Transport::Fill => Some("no second process: the picture is written and nobody gets it".into()),

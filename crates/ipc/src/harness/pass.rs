@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use super::child::{Child, Ended};
-use crate::role::{Order, Part, SideReport, Task, now_ns, slots};
-use crate::spent::Sampling;
+use super::child::{Child, WaitError};
+use crate::cpu_profile::Sampling;
+use crate::role::{RoleCommand, RoleKind, SideReport, Task, now_ns, slots};
 use crate::transport::{self, End, Side, Wiring};
-use crate::{FRAME_BYTES_MIN, Launcher, Plan, TimeSpent, Transport};
+use crate::{CpuProfile, FRAME_BYTES_MIN, Launcher, Plan, Transport};
 
 /// How long a role may take to open its side: Python and GStreamer load many files, on a machine that may be busy.
 const READY_LIMIT: Duration = Duration::from_secs(30);
@@ -33,7 +33,7 @@ pub(super) struct Pass {
     pub(super) producers: Vec<SideReport>,
     pub(super) consumer: SideReport,
     /// Where the time went; only of a pass that is looked into.
-    pub(super) spent: Option<TimeSpent>,
+    pub(super) spent: Option<CpuProfile>,
 }
 
 /// Runs the roles of `transport` for `measured`.
@@ -45,34 +45,34 @@ pub(super) fn run(
     measured: Duration,
     inspect: bool,
     stop: &dyn Fn() -> bool,
-) -> Result<Pass, Ended> {
+) -> Result<Pass, WaitError> {
     let producers = plan.workload.producers;
     let mut wiring = transport::wire(transport, producers)?;
-    let cast = Cast { plan, launcher, transport, python, measured, inspect };
+    let cast = RoleSpawner { plan, launcher, transport, python, measured, inspect };
     let limit = measured + WARM_UP_MAX + DRAIN_LIMIT;
-    if transport.is_floor() {
-        let mut floor = cast.start(Part::Floor, 0, Vec::new())?;
+    if transport.is_baseline() {
+        let mut floor = cast.start(RoleKind::Baseline, 0, Vec::new())?;
         floor.ready(READY_LIMIT, stop)?;
-        floor.order(&Order::Go { start_ns: now_ns() + START_AFTER_NS })?;
+        floor.order(&RoleCommand::Go { start_ns: now_ns() + START_AFTER_NS })?;
         let sampling = cast.sample(&[&floor]);
         let consumer = floor.done(limit, stop)?;
         let spent = sampling.map(Sampling::spent);
         floor.end(END_LIMIT);
         return Ok(Pass { producers: Vec::new(), consumer, spent });
     }
-    let mut consumer = cast.start(Part::Consumer, 0, wiring.consumer.clone())?;
+    let mut consumer = cast.start(RoleKind::Consumer, 0, wiring.consumer.clone())?;
     let address = consumer.ready(READY_LIMIT, stop)?;
     let mut senders = Vec::new();
     for (producer, mut end) in (0..).zip(wiring.producers.clone()) {
         end.address = end.address.or_else(|| address.clone());
-        senders.push(cast.start(Part::Producer, producer, vec![end])?);
+        senders.push(cast.start(RoleKind::Producer, producer, vec![end])?);
     }
     // What this process keeps open would keep a pipe from ending when its producer dies.
     close(&mut wiring);
     for sender in &mut senders {
         sender.ready(READY_LIMIT, stop)?;
     }
-    let go = Order::Go { start_ns: now_ns() + START_AFTER_NS };
+    let go = RoleCommand::Go { start_ns: now_ns() + START_AFTER_NS };
     for sender in &mut senders {
         sender.order(&go)?;
     }
@@ -94,7 +94,7 @@ fn wait(
     senders: &mut [Child],
     limit: Duration,
     stop: &dyn Fn() -> bool,
-) -> Result<Pass, Ended> {
+) -> Result<Pass, WaitError> {
     let report = consumer.done(limit, stop);
     let mut producers = Vec::new();
     for sender in senders {
@@ -113,7 +113,7 @@ fn close(wiring: &mut Wiring) {
     wiring.fds.clear();
 }
 
-struct Cast<'a> {
+struct RoleSpawner<'a> {
     plan: &'a Plan,
     launcher: &'a Launcher,
     transport: Transport,
@@ -122,7 +122,7 @@ struct Cast<'a> {
     inspect: bool,
 }
 
-impl Cast<'_> {
+impl RoleSpawner<'_> {
     /// Begins to sample the roles when their warm-up is over; nothing in a pass that is measured.
     fn sample(&self, roles: &[&Child]) -> Option<Sampling> {
         if !self.inspect {
@@ -137,7 +137,7 @@ impl Cast<'_> {
         Duration::try_from_secs_f64(warm_up).unwrap_or(WARM_UP_MAX).clamp(WARM_UP, WARM_UP_MAX)
     }
 
-    fn start(&self, part: Part, producer: u8, ends: Vec<End>) -> Result<Child, Ended> {
+    fn start(&self, part: RoleKind, producer: u8, ends: Vec<End>) -> Result<Child, WaitError> {
         let workload = &self.plan.workload;
         let frame_bytes_max = workload.sizes.max_bytes() as usize;
         let smallest =
@@ -160,7 +160,7 @@ impl Cast<'_> {
             measured_ns: self.measured.as_nanos() as u64,
             inspect: self.inspect,
         };
-        let python = self.python.filter(|_| part == Part::Consumer && self.transport.is_python());
+        let python = self.python.filter(|_| part == RoleKind::Consumer && self.transport.is_python());
         let command = match python {
             Some(python) => {
                 let mut command = Command::new(python);
@@ -174,9 +174,9 @@ impl Cast<'_> {
             }
         };
         let role = match part {
-            Part::Producer => format!("producer {producer}"),
-            Part::Consumer => "consumer".into(),
-            Part::Floor => "process".into(),
+            RoleKind::Producer => format!("producer {producer}"),
+            RoleKind::Consumer => "consumer".into(),
+            RoleKind::Baseline => "process".into(),
         };
         let mut child = Child::start(command, role, fds, &task)?;
         if python.is_some() && self.inspect {

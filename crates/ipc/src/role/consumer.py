@@ -1,6 +1,6 @@
 """The receiving side in Python: asyncio and the package `websockets`, as the meeting bots' client had it.
 
-Speaks the conversation of crates/ipc/src/role/mod.rs and reads the frames of crates/ipc/src/mark.rs.
+Speaks the conversation of crates/ipc/src/role/mod.rs and reads the frames of crates/ipc/src/frame.rs.
 """
 import asyncio
 import json

@@ -1,14 +1,14 @@
 //! The receiving side: every frame is checked against what was sent, and all are accounted for.
 
-use super::{LatencyNs, Said, SideReport, Stage, Task, Window, latencies, now_ns};
-use crate::Reading;
-use crate::mark::{Kind, Mark, check_body};
+use super::{LatencyNs, ParentChannel, RoleMessage, SideReport, Task, Window, latencies, now_ns};
+use crate::ReadMode;
+use crate::frame::{FrameHeader, Kind, check_body};
 use crate::transport::{self, Received, Receiver, TransportError};
 
-pub(super) fn play(task: &Task, stage: &mut Stage) -> Result<(), TransportError> {
+pub(super) fn run(task: &Task, stage: &mut ParentChannel) -> Result<(), TransportError> {
     let window = Window::new(task.inspect);
     let mut receivers = transport::receivers(&task.side)?;
-    stage.say(&Said::Ready { address: None })?;
+    stage.say(&RoleMessage::Ready { address: None })?;
     // One receiver for all producers, or one for each: then each has a thread that waits for it.
     let ends = if receivers.len() == 1 { task.side.producers } else { 1 };
     let tallies = if let [receiver] = &mut receivers[..] {
@@ -29,7 +29,7 @@ pub(super) fn play(task: &Task, stage: &mut Stage) -> Result<(), TransportError>
     let mut report = SideReport::default();
     window.end(&mut report);
     merge(&tallies, &mut report)?;
-    stage.say(&Said::Done(report))?;
+    stage.say(&RoleMessage::Done(report))?;
     stage.end();
     Ok(())
 }
@@ -100,13 +100,13 @@ fn drain(
 }
 
 impl Tally {
-    fn take(&mut self, frame: &[u8], reading: Reading, window: &Window) -> Result<(), TransportError> {
-        let damaged = |reason: String, mark: Option<&Mark>| TransportError::Frame {
+    fn take(&mut self, frame: &[u8], reading: ReadMode, window: &Window) -> Result<(), TransportError> {
+        let damaged = |reason: String, mark: Option<&FrameHeader>| TransportError::Frame {
             producer: mark.map_or(0, |mark| mark.producer),
             sequence: mark.map_or(0, |mark| mark.sequence),
             reason,
         };
-        let mark = Mark::read(frame).map_err(|damage| damaged(damage.to_string(), None))?;
+        let mark = FrameHeader::read(frame).map_err(|damage| damaged(damage.to_string(), None))?;
         if mark.kind == Kind::Measured {
             if self.frames == 0 {
                 window.begin();
@@ -128,7 +128,7 @@ impl Tally {
         if mark.kind == Kind::End {
             self.last_ns = now_ns();
             self.ended += 1;
-        } else if reading == Reading::All {
+        } else if reading == ReadMode::All {
             check_body(frame, &mark).map_err(|damage| damaged(damage.to_string(), Some(&mark)))?;
         }
         Ok(())
@@ -138,10 +138,10 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mark::{body_mut, fill, seed};
+    use crate::frame::{body_mut, fill, seed};
 
     fn frame(kind: Kind, producer: u8, sequence: u64) -> Vec<u8> {
-        let mark = Mark { kind, producer, sequence, bytes: 100, seed: seed(producer, 0), due_ns: 1 };
+        let mark = FrameHeader { kind, producer, sequence, bytes: 100, seed: seed(producer, 0), due_ns: 1 };
         let mut frame = vec![0; 100];
         fill(body_mut(&mut frame), mark.seed);
         mark.write(&mut frame);
@@ -161,7 +161,7 @@ mod tests {
         };
         let window = Window::new(false);
         for frame in frames {
-            tally.take(frame, Reading::All, &window).map_err(|error| error.to_string())?;
+            tally.take(frame, ReadMode::All, &window).map_err(|error| error.to_string())?;
         }
         Ok(tally)
     }

@@ -1,14 +1,14 @@
 //! A process of the measurement: told by its first line on stdin what it is, it says on stdout how it fared.
 //!
-//! The conversation, a JSON value a line: role <- [`Task`]; role -> [`Said::Ready`]; role <- [`Order::Go`]; role ->
-//! [`Said::Measuring`] when its warm-up is over, [`Said::Done`]; role <- [`Order::End`], after which it closes its side.
+//! The conversation, a JSON value a line: role <- [`Task`]; role -> [`RoleMessage::Ready`]; role <- [`RoleCommand::Go`]; role ->
+//! [`RoleMessage::Measuring`] when its warm-up is over, [`RoleMessage::Done`]; role <- [`RoleCommand::End`], after which it closes its side.
 
 use std::io::{BufRead, Write};
 
 use serde::{Deserialize, Serialize};
 
 use crate::transport::{Side, TransportError};
-use crate::{FrameSizes, Reading};
+use crate::{FrameSizes, ReadMode};
 
 mod clock;
 pub(crate) use clock::now_ns;
@@ -26,16 +26,16 @@ mod producer;
 
 mod consumer;
 
-mod floor;
+mod baseline;
 
 /// What a role is told first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Task {
-    pub(crate) part: Part,
+    pub(crate) part: RoleKind,
     pub(crate) side: Side,
     pub(crate) sizes: FrameSizes,
     pub(crate) fps: Option<f64>,
-    pub(crate) reading: Reading,
+    pub(crate) reading: ReadMode,
     pub(crate) warm_up_ns: u64,
     pub(crate) measured_ns: u64,
     /// Whether system calls are to be counted.
@@ -45,19 +45,19 @@ pub(crate) struct Task {
 /// Which part a role plays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Part {
+pub(crate) enum RoleKind {
     /// Sends.
     Producer,
     /// Receives.
     Consumer,
     /// Does by itself what no transport can do without.
-    Floor,
+    Baseline,
 }
 
 /// What a role is told later.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Order {
+pub(crate) enum RoleCommand {
     /// Begin at this time of `CLOCK_MONOTONIC`.
     Go {
         /// Nanoseconds.
@@ -70,7 +70,7 @@ pub(crate) enum Order {
 /// What a role says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Said {
+pub(crate) enum RoleMessage {
     /// Its side is open.
     Ready {
         /// Where it listens, when only it knows.
@@ -136,31 +136,31 @@ fn latencies() -> Result<hdrhistogram::Histogram<u64>, TransportError> {
 
 /// Plays the role that stdin tells; returns when it is over. The answer is whether it went well.
 #[must_use]
-pub fn play_role() -> bool {
-    let mut stage = Stage { orders: std::io::stdin().lock(), said: std::io::stdout() };
+pub fn run_role() -> bool {
+    let mut stage = ParentChannel { orders: std::io::stdin().lock(), said: std::io::stdout() };
     let played = stage.task().and_then(|task| match task.part {
-        Part::Producer => producer::play(&task, &mut stage),
-        Part::Consumer => consumer::play(&task, &mut stage),
-        Part::Floor => floor::play(&task, &mut stage),
+        RoleKind::Producer => producer::run(&task, &mut stage),
+        RoleKind::Consumer => consumer::run(&task, &mut stage),
+        RoleKind::Baseline => baseline::run(&task, &mut stage),
     });
     let Err(error) = played else { return true };
     let missing = matches!(error, TransportError::Missing(_));
-    let _ = stage.say(&Said::Failed { missing, reason: error.to_string() });
+    let _ = stage.say(&RoleMessage::Failed { missing, reason: error.to_string() });
     false
 }
 
 /// The conversation of a role with whoever started it.
-struct Stage {
+struct ParentChannel {
     orders: std::io::StdinLock<'static>,
     said: std::io::Stdout,
 }
 
-impl Stage {
+impl ParentChannel {
     fn task(&mut self) -> Result<Task, TransportError> {
         self.read()
     }
 
-    fn say(&mut self, said: &Said) -> Result<(), TransportError> {
+    fn say(&mut self, said: &RoleMessage) -> Result<(), TransportError> {
         let broken = |reason: String| TransportError::Library { doing: "answering", reason };
         let mut line = serde_json::to_vec(said).map_err(|error| broken(error.to_string()))?;
         line.push(b'\n');
@@ -170,8 +170,8 @@ impl Stage {
     /// Waits for the start; the time of it.
     fn go(&mut self) -> Result<u64, TransportError> {
         match self.read()? {
-            Order::Go { start_ns } => Ok(start_ns),
-            Order::End => {
+            RoleCommand::Go { start_ns } => Ok(start_ns),
+            RoleCommand::End => {
                 Err(TransportError::Library { doing: "waiting for the start", reason: "ended".into() })
             }
         }
@@ -180,7 +180,7 @@ impl Stage {
     /// Waits until nobody needs this side any more.
     fn end(&mut self) {
         // Whether it is told to end or its parent is gone makes no difference.
-        let _ = self.read::<Order>();
+        let _ = self.read::<RoleCommand>();
     }
 
     fn read<T: for<'de> Deserialize<'de>>(&mut self) -> Result<T, TransportError> {

@@ -1,7 +1,7 @@
 //! The frames that a producer sends, kept in memory: enough of them that large ones come from memory and not from a
 //! cache, as those of a decoder do.
 
-use crate::mark::{self, HEAD_BYTES, Mark, TAIL_BYTES};
+use crate::frame::{self, FrameHeader, HEAD_BYTES, TAIL_BYTES};
 use crate::transport::{Transport, splice_slots};
 
 /// More than the last level cache of most machines.
@@ -36,8 +36,8 @@ impl Pool {
         let first = memory.as_ptr().align_offset(PAGE_BYTES).min(PAGE_BYTES);
         let mut pool = Self { memory, first, stride, producer, lengths: vec![frame_bytes_max; slots] };
         for slot in 0..slots {
-            let seed = mark::seed(producer, slot as u64);
-            mark::fill(mark::body_mut(pool.slot_mut(slot, frame_bytes_max)), seed);
+            let seed = frame::seed(producer, slot as u64);
+            frame::fill(frame::body_mut(pool.slot_mut(slot, frame_bytes_max)), seed);
         }
         pool
     }
@@ -50,18 +50,18 @@ impl Pool {
     /// Which slot frame number `sequence` lies in, and its seed.
     pub(super) fn place(&self, sequence: u64) -> (usize, u64) {
         let slot = (sequence % self.lengths.len().max(1) as u64) as usize;
-        (slot, mark::seed(self.producer, slot as u64))
+        (slot, frame::seed(self.producer, slot as u64))
     }
 
     /// The frame of that slot, marked.
-    pub(super) fn frame(&mut self, slot: usize, mark: &Mark) -> &[u8] {
+    pub(super) fn frame(&mut self, slot: usize, mark: &FrameHeader) -> &[u8] {
         let bytes = mark.bytes as usize;
         let last = self.lengths.get(slot).copied().unwrap_or(bytes);
         if bytes != last {
             let stride = self.stride;
-            let body = mark::body_mut(self.slot_mut(slot, stride));
+            let body = frame::body_mut(self.slot_mut(slot, stride));
             let end = last.saturating_sub(HEAD_BYTES);
-            mark::refill(body, mark.seed, end.saturating_sub(TAIL_BYTES)..end);
+            frame::refill(body, mark.seed, end.saturating_sub(TAIL_BYTES)..end);
             if let Some(length) = self.lengths.get_mut(slot) {
                 *length = bytes;
             }
@@ -75,7 +75,7 @@ impl Pool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mark::Kind;
+    use crate::frame::Kind;
 
     #[test]
     fn frames_of_changing_sizes_are_whole() {
@@ -84,11 +84,17 @@ mod tests {
             [5000, 48, 49, 5000, 100, 60, 4999, 5000, 3000, 64, 5000].into_iter().enumerate()
         {
             let (slot, seed) = pool.place(sequence as u64);
-            let mark =
-                Mark { kind: Kind::Measured, producer: 1, sequence: sequence as u64, bytes, seed, due_ns: 0 };
+            let mark = FrameHeader {
+                kind: Kind::Measured,
+                producer: 1,
+                sequence: sequence as u64,
+                bytes,
+                seed,
+                due_ns: 0,
+            };
             let frame = pool.frame(slot, &mark);
-            assert_eq!(Mark::read(frame), Ok(mark));
-            assert_eq!(mark::check_body(frame, &mark), Ok(()), "{sequence}");
+            assert_eq!(FrameHeader::read(frame), Ok(mark));
+            assert_eq!(frame::check_body(frame, &mark), Ok(()), "{sequence}");
         }
     }
 

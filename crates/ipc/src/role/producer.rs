@@ -4,9 +4,9 @@ use hdrhistogram::Histogram;
 
 use super::clock::sleep_until;
 use super::pool::Pool;
-use super::{LatencyNs, Said, SideReport, Stage, Task, Window, latencies, now_ns};
+use super::{LatencyNs, ParentChannel, RoleMessage, SideReport, Task, Window, latencies, now_ns};
 use crate::FRAME_BYTES_MIN;
-use crate::mark::{Kind, Mark};
+use crate::frame::{FrameHeader, Kind};
 use crate::transport::{self, Outgoing, Sender, TransportError};
 
 /// Below this mean size reading the clock for each frame would be a good part of what is measured.
@@ -21,7 +21,7 @@ pub(super) fn stamped_every(mean_bytes: f64) -> u64 {
     if mean_bytes < SMALL_FRAME_BYTES { STAMPED_OF_SMALL } else { 1 }
 }
 
-pub(super) fn play(task: &Task, stage: &mut Stage) -> Result<(), TransportError> {
+pub(super) fn run(task: &Task, stage: &mut ParentChannel) -> Result<(), TransportError> {
     let window = Window::new(task.inspect);
     let side = &task.side;
     if side.slots.saturating_mul(side.frame_bytes_max) > POOL_BYTES_MAX {
@@ -34,7 +34,7 @@ pub(super) fn play(task: &Task, stage: &mut Stage) -> Result<(), TransportError>
     let mut sender = transport::sender(side)?;
     // A timer that fires 50 us late, as the kernel's default allows, would be part of every latency.
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
-    stage.say(&Said::Ready { address: None })?;
+    stage.say(&RoleMessage::Ready { address: None })?;
     let start_ns = stage.go()?;
     let mut run =
         Run { task, pool: &mut pool, sender: &mut *sender, window: &window, sequence: 0, kind: Kind::WarmUp };
@@ -44,7 +44,7 @@ pub(super) fn play(task: &Task, stage: &mut Stage) -> Result<(), TransportError>
     };
     window.end(&mut report);
     run.send(Kind::End, FRAME_BYTES_MIN as usize, now_ns())?;
-    stage.say(&Said::Done(report))?;
+    stage.say(&RoleMessage::Done(report))?;
     stage.end();
     Ok(())
 }
@@ -60,7 +60,12 @@ struct Run<'a> {
 
 impl Run<'_> {
     /// Frames at an offered rate. Producers take turns, as streams that do not know of each other do on average.
-    fn offer(&mut self, fps: f64, start_ns: u64, stage: &mut Stage) -> Result<SideReport, TransportError> {
+    fn offer(
+        &mut self,
+        fps: f64,
+        start_ns: u64,
+        stage: &mut ParentChannel,
+    ) -> Result<SideReport, TransportError> {
         let side = &self.task.side;
         let interval_ns = 1e9 / fps;
         let turn_ns = interval_ns * f64::from(side.producer) / f64::from(side.producers.max(1));
@@ -93,7 +98,7 @@ impl Run<'_> {
     }
 
     /// Frames as fast as the transport takes them.
-    fn flood(&mut self, start_ns: u64, stage: &mut Stage) -> Result<SideReport, TransportError> {
+    fn flood(&mut self, start_ns: u64, stage: &mut ParentChannel) -> Result<SideReport, TransportError> {
         let stamped_every = stamped_every(self.task.sizes.mean_bytes());
         let measured_ns = start_ns + self.task.warm_up_ns;
         let end_ns = measured_ns + self.task.measured_ns;
@@ -133,10 +138,10 @@ impl Run<'_> {
         &mut self,
         kind: Kind,
         report: &mut SideReport,
-        stage: &mut Stage,
+        stage: &mut ParentChannel,
     ) -> Result<(), TransportError> {
         if kind == Kind::Measured && self.kind == Kind::WarmUp {
-            stage.say(&Said::Measuring)?;
+            stage.say(&RoleMessage::Measuring)?;
             self.kind = kind;
             report.first_ns = now_ns();
             self.window.begin();
@@ -151,7 +156,7 @@ impl Run<'_> {
     fn send(&mut self, kind: Kind, bytes: usize, due_ns: u64) -> Result<(), TransportError> {
         let (slot, seed) = self.pool.place(self.sequence);
         let producer = self.task.side.producer;
-        let mark = Mark { kind, producer, sequence: self.sequence, bytes: bytes as u64, seed, due_ns };
+        let mark = FrameHeader { kind, producer, sequence: self.sequence, bytes: bytes as u64, seed, due_ns };
         let bytes = self.pool.frame(slot, &mark);
         self.sender.send(&Outgoing { mark, bytes, slot })?;
         self.sequence += 1;

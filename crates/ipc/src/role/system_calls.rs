@@ -11,7 +11,7 @@ const TRACEPOINT: [&str; 2] = [
     "/sys/kernel/debug/tracing/events/raw_syscalls/sys_enter/id",
 ];
 
-const MEND: &str = "mount -t tracefs tracefs /sys/kernel/tracing";
+const HELP: &str = "mount -t tracefs tracefs /sys/kernel/tracing";
 
 const PERF_TYPE_TRACEPOINT: u32 = 2;
 const FLAG_DISABLED: u64 = 1;
@@ -48,7 +48,7 @@ impl SystemCalls {
     pub(crate) fn of(pid: u32) -> Result<Self, String> {
         let id = TRACEPOINT.into_iter().map(std::fs::read_to_string).find_map(Result::ok);
         let id = id.ok_or_else(|| {
-            format!("the tracepoint raw_syscalls cannot be read: it takes root and tracefs ({MEND})")
+            format!("the tracepoint raw_syscalls cannot be read: it takes root and tracefs ({HELP})")
         })?;
         let attr = Attr {
             kind: PERF_TYPE_TRACEPOINT,
@@ -114,7 +114,7 @@ mod tests {
             let is_mounted = TRACEPOINT.iter().any(|path| std::path::Path::new(path).exists());
             let may_count = rustix::process::geteuid().is_root() && is_mounted;
             assert!(!may_count, "root may count where tracefs is mounted: {reason}");
-            assert!(is_mounted || reason.contains(MEND), "{reason}");
+            assert!(is_mounted || reason.contains(HELP), "{reason}");
             (Ok(0), Ok(1001))
         });
         // The read of the counter is a call itself.

@@ -107,7 +107,7 @@ impl Transport {
     }
 
     /// Whether one process does all, so that there is nobody to pass anything to.
-    pub(crate) fn is_floor(self) -> bool {
+    pub(crate) fn is_baseline(self) -> bool {
         matches!(self, Self::Memcpy | Self::Fill)
     }
 

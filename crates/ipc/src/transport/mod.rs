@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use serde::{Deserialize, Serialize};
 
-use crate::mark::Mark;
+use crate::frame::FrameHeader;
 
 mod kind;
 pub use kind::Transport;
@@ -82,7 +82,7 @@ impl<T, E: Into<io::Error>> Doing<T> for Result<T, E> {
 
 /// A frame to be sent.
 pub(crate) struct Outgoing<'a> {
-    pub(crate) mark: Mark,
+    pub(crate) mark: FrameHeader,
     /// The frame as it lies in the producer's memory, marked.
     pub(crate) bytes: &'a [u8],
     /// Which slot of the producer's pool it lies in; a slot is used again when all others were.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use throng_ring::{Consumer, Event, FrameInfo, Policy, Producer, RingError, RingOptions};
 
 use super::{Doing, Outgoing, Received, Receiver, Sender, Side, Transport, TransportError, Wiring};
-use crate::mark::{body_mut, fill};
+use crate::frame::{body_mut, fill};
 
 /// Frames that a ring has room for at least, one to write and one to read: more would only be more memory to go through.
 /// Lanes of 8 MiB for pictures of 3.1 MB took 0.83 of the CPU of lanes of 16 MiB, with room for five.

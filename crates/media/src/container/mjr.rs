@@ -6,7 +6,7 @@
 //! a 16-bit length, the packet. Numbers are big-endian.
 
 use serde_json::Value;
-use throng_observation::{Codec, foreign};
+use throng_observation::{Codec, untrusted};
 
 use crate::octets::{u16_at, u32_at};
 
@@ -119,7 +119,7 @@ fn codec(json: &[u8], offset: usize) -> Result<Codec, MjrError> {
     match Codec::from_name(name) {
         Codec::Other => Err(MjrError::Header {
             offset,
-            detail: format!("codec `{}` is none that throng can send", foreign::name(name)),
+            detail: format!("codec `{}` is none that throng can send", untrusted::name(name)),
         }),
         codec => Ok(codec),
     }

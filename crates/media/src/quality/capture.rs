@@ -8,7 +8,7 @@
 //! A sender without a wall clock may put another one into its reports (RFC 3550 §6.4.1: time since it began, say);
 //! OvenMediaEngine puts media time. Nothing is told by those.
 
-use super::packet::Captured;
+use super::packet::CaptureTime;
 use throng_observation::CaptureBasis;
 
 /// Clocks that are set at all are not a day apart.
@@ -61,7 +61,12 @@ impl CaptureMeter {
 
     /// A frame arrived at `arrived_unix_ns`: its delay in microseconds, negative when the clocks disagree; `None` when
     /// its capture time is not known.
-    pub fn frame(&mut self, arrived_unix_ns: u64, timestamp: u32, captured: Option<Captured>) -> Option<i32> {
+    pub fn frame(
+        &mut self,
+        arrived_unix_ns: u64,
+        timestamp: u32,
+        captured: Option<CaptureTime>,
+    ) -> Option<i32> {
         let captured = captured.or_else(|| self.reported(timestamp))?;
         if self.basis.is_none_or(|basis| captured.basis < basis) {
             self.basis = Some(captured.basis);
@@ -76,14 +81,14 @@ impl CaptureMeter {
         self.basis
     }
 
-    fn reported(&self, timestamp: u32) -> Option<Captured> {
+    fn reported(&self, timestamp: u32) -> Option<CaptureTime> {
         if self.basis.is_some_and(|basis| basis < CaptureBasis::SenderReport) {
             return None; // figures of two bases do not mix
         }
         let (ntp_unix_ns, rtp_timestamp) = self.report?;
         let after_ns =
             i64::from(super::timestamp::step(rtp_timestamp, timestamp)) * 1_000_000_000 / self.clock_hz;
-        Some(Captured {
+        Some(CaptureTime {
             unix_ns: ntp_unix_ns.checked_add_signed(after_ns)?,
             basis: CaptureBasis::SenderReport,
         })
@@ -107,7 +112,7 @@ mod tests {
             (0, i32::MAX),
             (u64::MAX, i32::MIN),
         ] {
-            let captured = Captured { unix_ns: captured, basis: CaptureBasis::Mark };
+            let captured = CaptureTime { unix_ns: captured, basis: CaptureBasis::Mark };
             assert_eq!(meter.frame(NOW, 0, Some(captured)), Some(expect));
         }
         assert_eq!(meter.basis(), Some(CaptureBasis::Mark));
@@ -122,7 +127,7 @@ mod tests {
         // Ten milliseconds before the report.
         assert_eq!(meter.frame(NOW, u32::MAX - 1799, None), Some(10_000));
         assert_eq!(meter.basis(), Some(CaptureBasis::SenderReport));
-        let captured = Captured { unix_ns: NOW, basis: CaptureBasis::AbsCaptureTime };
+        let captured = CaptureTime { unix_ns: NOW, basis: CaptureBasis::AbsCaptureTime };
         assert_eq!(meter.frame(NOW + 1_000, 0, Some(captured)), Some(1));
         assert_eq!((meter.frame(NOW, 900, None), meter.basis()), (None, Some(CaptureBasis::AbsCaptureTime)));
     }
@@ -144,7 +149,7 @@ mod tests {
             assert!(!meter.sender_report(media_time + 12 * S, 0, NOW));
             assert_eq!((meter.frame(NOW, 0, None), meter.basis()), (None, None));
             // A mark in the media still tells.
-            let captured = Captured { unix_ns: NOW - S, basis: CaptureBasis::Mark };
+            let captured = CaptureTime { unix_ns: NOW - S, basis: CaptureBasis::Mark };
             assert_eq!(meter.frame(NOW, 0, Some(captured)), Some(1_000_000));
         }
         // A clock that is a minute off is one, if it runs as ours does; a report may come late.

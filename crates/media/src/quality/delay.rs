@@ -88,7 +88,7 @@ impl DelayMeter {
     }
 
     /// Reads a little of both ends.
-    pub(super) fn warm(&self) -> u64 {
+    pub(super) fn prefetch(&self) -> u64 {
         self.clock_hz as u64 ^ self.base_ns.to_bits()
     }
 

@@ -12,7 +12,7 @@
 //! waiting by frames before it once those cannot be decoded anyway, nor any frame by a discardable one before it.
 //! A viewer who joins in the middle of a frame never had it: it is not counted.
 
-use super::packet::Captured;
+use super::packet::CaptureTime;
 use crate::codec::PayloadFacts;
 use std::collections::VecDeque;
 
@@ -32,12 +32,12 @@ pub struct FramePacket {
     /// Arrival on the meter's clock, ns.
     pub arrived_ns: i64,
     /// Capture time of the frame, if the packet has it.
-    pub captured: Option<Captured>,
+    pub captured: Option<CaptureTime>,
 }
 
 /// What became of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum FrameOutcome {
     /// Every packet arrived.
     Complete(CompleteFrame),
     /// One frame given up, of this timestamp.
@@ -60,7 +60,7 @@ pub struct CompleteFrame {
     /// It refers to no other.
     pub key_frame: bool,
     /// When it was captured.
-    pub captured: Option<Captured>,
+    pub captured: Option<CaptureTime>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -78,7 +78,7 @@ struct Frame {
     discardable: bool,
     picture_id: Option<(u16, u8)>,
     arrived_ns: i64,
-    captured: Option<Captured>,
+    captured: Option<CaptureTime>,
 }
 
 /// Frames of one video track.
@@ -118,7 +118,7 @@ impl FrameMeter {
     }
 
     /// Reads the frame that the next packet will probably join.
-    pub(super) fn warm(&self) -> u64 {
+    pub(super) fn prefetch(&self) -> u64 {
         self.frames.back().map_or(0, |frame| frame.last as u64)
     }
 
@@ -145,8 +145,8 @@ impl FrameMeter {
         self.insert(0, packet);
     }
 
-    /// Judges what can be judged. All numbers below `settled_below` have arrived or never will.
-    pub fn judge(&mut self, settled_below: i64, mut tell: impl FnMut(Verdict)) {
+    /// Judges what can be judged. All numbers below `resolved_below` have arrived or never will.
+    pub fn judge(&mut self, resolved_below: i64, mut tell: impl FnMut(FrameOutcome)) {
         while self.frames.len() > self.frames_max {
             self.give_up_first(&mut tell);
         }
@@ -156,21 +156,21 @@ impl FrameMeter {
             let ended = frame.ends || following.is_some_and(|f| f.first == frame.last + 1);
             let whole = ended && frame.is_whole();
             let follows = self.next == Some(frame.first);
-            let hole_settled = frame.first <= settled_below;
+            let hole_resolved = frame.first <= resolved_below;
             if whole && follows {
                 self.complete(frame, &mut tell);
-            } else if frame.padding && hole_settled {
+            } else if frame.padding && hole_resolved {
                 // What the hole before it was shows in the next frame, for which the hole becomes longer.
                 self.frames.pop_front();
             } else if whole
                 && frame.starts
-                && (self.next.is_none() || !self.intact && frame.key_frame || hole_settled)
+                && (self.next.is_none() || !self.intact && frame.key_frame || hole_resolved)
             {
                 self.miss_before(&frame, &mut tell);
                 self.complete(frame, &mut tell);
             } else if self.next.is_none() && !frame.starts && (whole && following.is_some()) {
                 self.leave(frame); // joined in its middle
-            } else if self.is_hopeless(&frame, ended, following.as_ref(), settled_below) {
+            } else if self.is_hopeless(&frame, ended, following.as_ref(), resolved_below) {
                 self.miss_before(&frame, &mut tell);
                 self.give_up_first(&mut tell);
             } else if !self.skip_to_key_frame(&mut tell) {
@@ -180,7 +180,7 @@ impl FrameMeter {
     }
 
     /// The source begins anew: what is not complete is given up, and a key frame is needed.
-    pub fn restart(&mut self, mut tell: impl FnMut(Verdict)) {
+    pub fn restart(&mut self, mut tell: impl FnMut(FrameOutcome)) {
         self.judge(i64::MIN, &mut tell);
         while !self.frames.is_empty() {
             self.give_up_first(&mut tell);
@@ -204,13 +204,19 @@ impl FrameMeter {
     }
 
     /// Whether the frame will never be complete, or is not worth the wait.
-    fn is_hopeless(&self, frame: &Frame, ended: bool, following: Option<&Frame>, settled_below: i64) -> bool {
+    fn is_hopeless(
+        &self,
+        frame: &Frame,
+        ended: bool,
+        following: Option<&Frame>,
+        resolved_below: i64,
+    ) -> bool {
         let bound = match following {
             _ if ended => frame.last + 1,
             Some(following) => following.first,
             None => return false,
         };
-        let settled = bound <= settled_below;
+        let settled = bound <= resolved_below;
         let overtaken = self.intact
             && frame.discardable
             && self.next == Some(frame.first)
@@ -220,7 +226,7 @@ impl FrameMeter {
     }
 
     /// When nothing before it can be decoded, a complete key frame ends the wait for what is before it.
-    fn skip_to_key_frame(&mut self, tell: &mut impl FnMut(Verdict)) -> bool {
+    fn skip_to_key_frame(&mut self, tell: &mut impl FnMut(FrameOutcome)) -> bool {
         if self.intact {
             return false;
         }
@@ -233,7 +239,7 @@ impl FrameMeter {
     }
 
     /// Tells of frames that lay wholly in the hole before `frame`.
-    fn miss_before(&mut self, frame: &Frame, tell: &mut impl FnMut(Verdict)) {
+    fn miss_before(&mut self, frame: &Frame, tell: &mut impl FnMut(FrameOutcome)) {
         let Some(next) = self.next.filter(|&next| next < frame.first) else { return };
         self.next = Some(frame.first);
         if !frame.starts {
@@ -249,17 +255,17 @@ impl FrameMeter {
         };
         if missed > 0 {
             self.intact = !self.headers_read;
-            tell(Verdict::Missed(missed));
+            tell(FrameOutcome::Missed(missed));
         }
     }
 
-    fn complete(&mut self, frame: Frame, tell: &mut impl FnMut(Verdict)) {
+    fn complete(&mut self, frame: Frame, tell: &mut impl FnMut(FrameOutcome)) {
         self.leave(frame);
         if frame.padding {
             return;
         }
         self.intact |= frame.key_frame;
-        tell(Verdict::Complete(CompleteFrame {
+        tell(FrameOutcome::Complete(CompleteFrame {
             timestamp: frame.timestamp,
             first: frame.first,
             arrived_ns: frame.arrived_ns,
@@ -270,7 +276,7 @@ impl FrameMeter {
     }
 
     /// Ends the wait for the first frame, whatever its state.
-    fn give_up_first(&mut self, tell: &mut impl FnMut(Verdict)) {
+    fn give_up_first(&mut self, tell: &mut impl FnMut(FrameOutcome)) {
         let Some(&frame) = self.frames.front() else { return };
         let follows = frame.starts || self.next == Some(frame.first);
         if frame.ends && frame.is_whole() && follows && (!self.intact || frame.key_frame) {
@@ -283,7 +289,7 @@ impl FrameMeter {
         }
         self.intact &= frame.discardable || !self.headers_read;
         if !joined_in_its_middle {
-            tell(Verdict::Dropped(frame.timestamp));
+            tell(FrameOutcome::Dropped(frame.timestamp));
         }
     }
 

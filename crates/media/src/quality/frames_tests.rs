@@ -47,14 +47,14 @@ fn packets(words: &str) -> Vec<FramePacket> {
     out
 }
 
-/// One letter a verdict: `K` decodable key frame, `+` decodable, `-` complete only, `x` dropped, `m` missed.
-fn letter(verdict: Verdict) -> String {
-    match verdict {
-        Verdict::Complete(f) if f.decodable && f.key_frame => "K".into(),
-        Verdict::Complete(f) if f.decodable => "+".into(),
-        Verdict::Complete(_) => "-".into(),
-        Verdict::Dropped(_) => "x".into(),
-        Verdict::Missed(n) => "m".repeat(n as usize),
+/// One letter a outcome: `K` decodable key frame, `+` decodable, `-` complete only, `x` dropped, `m` missed.
+fn letter(outcome: FrameOutcome) -> String {
+    match outcome {
+        FrameOutcome::Complete(f) if f.decodable && f.key_frame => "K".into(),
+        FrameOutcome::Complete(f) if f.decodable => "+".into(),
+        FrameOutcome::Complete(_) => "-".into(),
+        FrameOutcome::Dropped(_) => "x".into(),
+        FrameOutcome::Missed(n) => "m".repeat(n as usize),
     }
 }
 
@@ -72,11 +72,11 @@ fn verdicts(packets: &[FramePacket]) -> String {
             }
             other => panic!("{other:?}"),
         }
-        frames.judge(sequence.settled_below(), |v| told.push_str(&letter(v)));
+        frames.judge(sequence.resolved_below(), |v| told.push_str(&letter(v)));
     }
     told.push('|');
     sequence.give_up_all();
-    frames.judge(sequence.settled_below(), |v| told.push_str(&letter(v)));
+    frames.judge(sequence.resolved_below(), |v| told.push_str(&letter(v)));
     told
 }
 
@@ -152,7 +152,7 @@ fn what_a_frame_tells_is_that_of_its_packets() {
     for (packet, at) in packets.iter_mut().zip([10, 30, 20]) {
         packet.arrived_ns = at;
     }
-    let captured = Captured { unix_ns: 9, basis: crate::quality::CaptureBasis::Mark };
+    let captured = CaptureTime { unix_ns: 9, basis: crate::quality::CaptureBasis::Mark };
     packets[1].captured = Some(captured);
     let mut frames = FrameMeter::new(4, true);
     packets.iter().for_each(|p| frames.packet(p));
@@ -166,7 +166,7 @@ fn what_a_frame_tells_is_that_of_its_packets() {
         key_frame: true,
         captured: Some(captured),
     };
-    assert_eq!(told, [Verdict::Complete(frame)]);
+    assert_eq!(told, [FrameOutcome::Complete(frame)]);
 }
 
 #[test]
@@ -217,7 +217,8 @@ fn memory_is_bounded_whatever_comes() {
             arrived_ns: 0,
             captured: None,
         });
-        frames.judge((random >> 51) as i64, |v| dropped += i32::from(!matches!(v, Verdict::Complete(_))));
+        frames
+            .judge((random >> 51) as i64, |v| dropped += i32::from(!matches!(v, FrameOutcome::Complete(_))));
         assert!(frames.frames.len() <= 24 && frames.frames.capacity() <= 25);
     }
     assert!(dropped > 0);

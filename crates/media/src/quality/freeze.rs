@@ -29,12 +29,12 @@ pub struct FreezeMeter {
     shown_at: Option<Instant>,
     /// Of the freeze in progress, what was already told; `None` when there is none.
     told: Option<Duration>,
-    frozen: Frozen,
+    frozen: FreezeTotals,
 }
 
 /// Freezes since the previous look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Frozen {
+pub struct FreezeTotals {
     /// Freezes begun.
     pub count: u64,
     /// Time spent frozen.
@@ -74,7 +74,7 @@ impl FreezeMeter {
     }
 
     /// What was frozen since the previous call.
-    pub fn take(&mut self, now: Instant) -> Frozen {
+    pub fn take(&mut self, now: Instant) -> FreezeTotals {
         self.timeout(now);
         self.account(now);
         std::mem::take(&mut self.frozen)
@@ -149,11 +149,15 @@ mod tests {
         (0..=20).for_each(|i| meter.frame(start + ms(i * 40))); // the last at 800 ms, the bound at 990 ms
         assert_eq!(meter.next_timeout(), Some(start + ms(990)));
         let mut seconds = (1..=4).map(|s| meter.take(start + ms(s * 1000)));
-        assert_eq!(seconds.next(), Some(Frozen { count: 1, time: ms(200) }));
-        assert!(seconds.all(|second| second == Frozen { count: 0, time: ms(1000) }));
+        assert_eq!(seconds.next(), Some(FreezeTotals { count: 1, time: ms(200) }));
+        assert!(seconds.all(|second| second == FreezeTotals { count: 0, time: ms(1000) }));
         meter.frame(start + ms(4500));
         meter.frame(start + ms(4540));
-        assert_eq!(meter.take(start + ms(5000)), Frozen { count: 0, time: ms(500) }, "begun seconds ago");
+        assert_eq!(
+            meter.take(start + ms(5000)),
+            FreezeTotals { count: 0, time: ms(500) },
+            "begun seconds ago"
+        );
     }
 
     #[test]
@@ -161,8 +165,8 @@ mod tests {
         let start = Instant::now();
         let mut meter = FreezeMeter::default();
         (0..=22).for_each(|i| meter.frame(start + ms(i * 40))); // the last at 880 ms, the bound at 1070 ms
-        assert_eq!(meter.take(start + ms(1000)), Frozen::default());
+        assert_eq!(meter.take(start + ms(1000)), FreezeTotals::default());
         meter.frame(start + ms(1100));
-        assert_eq!(meter.take(start + ms(1130)), Frozen { count: 1, time: ms(220) });
+        assert_eq!(meter.take(start + ms(1130)), FreezeTotals { count: 1, time: ms(220) });
     }
 }

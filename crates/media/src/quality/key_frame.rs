@@ -14,13 +14,13 @@ const MIN_SPACING: Duration = Duration::from_secs(1);
 
 /// Whether a key frame is needed.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct KeyFrameNeed {
+pub struct KeyFrameRequester {
     /// Ask from this moment on; `None` when nothing is amiss.
     ask_at: Option<Instant>,
     asked_at: Option<Instant>,
 }
 
-impl KeyFrameNeed {
+impl KeyFrameRequester {
     /// Packets come, and none of their frames can be decoded yet.
     pub fn waiting_since(&mut self, since: Instant) {
         self.ask_at.get_or_insert(since + PATIENCE);
@@ -61,7 +61,7 @@ mod tests {
     fn joining_waits_breaking_does_not_and_both_ask_once_a_second() {
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
-        let mut need = KeyFrameNeed::default();
+        let mut need = KeyFrameRequester::default();
         assert!(!need.take(at(0)));
         need.waiting_since(at(0));
         need.waiting_since(at(100)); // the first counts

@@ -5,7 +5,7 @@ mod track;
 pub use track::{TrackConfig, TrackMeter};
 
 mod packet;
-pub use packet::{Captured, Packet};
+pub use packet::{CaptureTime, Packet};
 pub use throng_observation::CaptureBasis;
 
 mod wall_clock;
@@ -20,8 +20,8 @@ pub use timestamp::TimestampUnwrap;
 mod jitter;
 pub use jitter::JitterMeter;
 
-mod oven;
-pub use oven::OvenMeter;
+mod oven_rtc_tester;
+pub use oven_rtc_tester::OvenRtcTesterMeter;
 
 mod source_rate;
 pub use source_rate::SourceRateMeter;
@@ -30,10 +30,10 @@ mod nack;
 pub use nack::NackList;
 
 mod key_frame;
-pub use key_frame::KeyFrameNeed;
+pub use key_frame::KeyFrameRequester;
 
 mod freeze;
-pub use freeze::{FreezeMeter, Frozen};
+pub use freeze::{FreezeMeter, FreezeTotals};
 
 mod delay;
 pub use delay::DelayMeter;
@@ -44,11 +44,11 @@ mod capture;
 pub use capture::CaptureMeter;
 
 mod frames;
-pub use frames::{CompleteFrame, FrameMeter, FramePacket, Verdict};
+pub use frames::{CompleteFrame, FrameMeter, FrameOutcome, FramePacket};
 
 mod reception;
 pub use reception::{Reception, ReceptionMeter};
 
-mod pictures;
+mod video;
 
 mod samples;

@@ -28,12 +28,12 @@ pub struct Packet {
     pub retransmitted: bool,
     /// When its frame was captured, where a header extension says so. A mark in [`Self::facts`] need not be repeated
     /// here; when both are there, this one counts.
-    pub captured: Option<Captured>,
+    pub captured: Option<CaptureTime>,
 }
 
 /// When a frame was captured, and how we know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Captured {
+pub struct CaptureTime {
     /// Nanoseconds since the Unix epoch on the clock of the source.
     pub unix_ns: u64,
     /// How we know.

@@ -26,7 +26,7 @@ pub enum Arrival {
     /// It had come before.
     Duplicate,
     /// Too far from the others to be one of them. If the next packet follows it, the source has restarted.
-    Suspect,
+    Probation,
     /// It follows a suspect: the source has restarted and both packets are to be offered again.
     Restarted,
 }
@@ -115,7 +115,7 @@ impl SequenceMeter {
     }
 
     /// Reads where the next packet will be marked.
-    pub(super) fn warm(&self) -> u64 {
+    pub(super) fn prefetch(&self) -> u64 {
         let highest = self.range.map_or(0, |(_, highest)| highest);
         let (word, _) = self.slot(highest);
         self.arrived.get(word).copied().unwrap_or(0)
@@ -151,7 +151,7 @@ impl SequenceMeter {
 
     /// All numbers below this one have arrived or are lost.
     #[must_use]
-    pub fn settled_below(&self) -> i64 {
+    pub fn resolved_below(&self) -> i64 {
         self.holes.front().map_or(self.range.map_or(0, |(_, highest)| highest + 1), |hole| hole.first)
     }
 
@@ -203,7 +203,7 @@ impl SequenceMeter {
             return Arrival::Restarted;
         }
         self.restart_at = Some(sequence.wrapping_add(1));
-        Arrival::Suspect
+        Arrival::Probation
     }
 
     /// Makes room for the numbers up to `number`, and a hole of those between.

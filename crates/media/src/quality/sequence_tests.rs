@@ -100,9 +100,9 @@ fn a_restarted_source_is_a_new_base_and_not_a_loss() {
     for sequence in [100, 101] {
         meter.packet(sequence, false, 0);
     }
-    assert_eq!(meter.packet(40_000, false, 1), Arrival::Suspect);
+    assert_eq!(meter.packet(40_000, false, 1), Arrival::Probation);
     assert_eq!(meter.packet(102, false, 1), Arrival::Next(102), "one stray packet changes nothing");
-    assert_eq!(meter.packet(40_000, false, 2), Arrival::Suspect);
+    assert_eq!(meter.packet(40_000, false, 2), Arrival::Probation);
     assert_eq!(meter.packet(40_001, false, 2), Arrival::Restarted);
     meter.restart();
     assert_eq!(meter.packet(40_000, false, 2), Arrival::Next(40_000));
@@ -124,7 +124,7 @@ fn probing_with_old_retransmissions_is_neither_a_restart_nor_a_loss() {
 fn a_source_that_restarts_behind_is_seen_too() {
     let mut meter = meter();
     meter.packet(30_000, false, 0);
-    assert_eq!(meter.packet(5, false, 1), Arrival::Suspect);
+    assert_eq!(meter.packet(5, false, 1), Arrival::Probation);
     assert_eq!(meter.packet(6, false, 1), Arrival::Restarted);
 }
 
@@ -136,7 +136,7 @@ fn a_dropout_longer_than_the_window_is_lost_at_once_and_a_longer_one_than_the_rf
     assert_eq!(meter.lost(), 2998 - 1023, "what the window cannot recognise any more");
     meter.timeout(200);
     assert_eq!(meter.lost(), 2998);
-    assert_eq!(meter.packet(2999 + 3000, false, 201), Arrival::Suspect);
+    assert_eq!(meter.packet(2999 + 3000, false, 201), Arrival::Probation);
 }
 
 #[test]
@@ -144,14 +144,14 @@ fn everything_below_the_first_open_hole_is_settled() {
     let mut meter = meter();
     meter.packet(10, false, 0);
     meter.packet(11, false, 0);
-    assert_eq!(meter.settled_below(), 12);
+    assert_eq!(meter.resolved_below(), 12);
     meter.packet(14, false, 0);
     meter.packet(16, false, 50);
-    assert_eq!(meter.settled_below(), 12);
+    assert_eq!(meter.resolved_below(), 12);
     meter.timeout(200);
-    assert_eq!(meter.settled_below(), 15);
+    assert_eq!(meter.resolved_below(), 15);
     meter.packet(15, false, 210);
-    assert_eq!(meter.settled_below(), 17);
+    assert_eq!(meter.resolved_below(), 17);
 }
 
 #[test]

@@ -5,12 +5,12 @@ use super::delay::DelayMeter;
 use super::freeze::FreezeMeter;
 use super::jitter::JitterMeter;
 use super::nack::NackList;
-use super::oven::OvenMeter;
-use super::packet::{Captured, Packet};
-use super::pictures::Pictures;
+use super::oven_rtc_tester::OvenRtcTesterMeter;
+use super::packet::{CaptureTime, Packet};
 use super::reception::{Reception, ReceptionMeter};
 use super::samples::Samples;
 use super::sequence::{Arrival, SequenceMeter};
+use super::video::VideoMeter;
 use super::wall_clock::WallClock;
 use std::time::{Duration, Instant};
 use throng_observation::{CaptureBasis, Codec, MediaKind, TrackCounters, TrackId, TrackInterval};
@@ -64,10 +64,10 @@ pub struct TrackMeter {
     reception: ReceptionMeter,
     sender_report: Option<(u64, Instant)>,
     jitter: JitterMeter,
-    oven: OvenMeter,
+    oven: OvenRtcTesterMeter,
     playout: Playout,
     /// `None` for audio, where every packet is a frame.
-    pictures: Option<Box<Pictures>>,
+    pictures: Option<Box<VideoMeter>>,
 }
 
 /// From when on the frames of a picture are judged.
@@ -89,7 +89,13 @@ struct Playout {
 }
 
 impl Playout {
-    fn frame(&mut self, arrived_ns: i64, arrived_unix_ns: u64, timestamp: u32, captured: Option<Captured>) {
+    fn frame(
+        &mut self,
+        arrived_ns: i64,
+        arrived_unix_ns: u64,
+        timestamp: u32,
+        captured: Option<CaptureTime>,
+    ) {
         self.relative_us.push(self.delay.frame(arrived_ns, timestamp));
         let before = self.capture.basis();
         if let Some(delay_us) = self.capture.frame(arrived_unix_ns, timestamp, captured) {
@@ -125,14 +131,14 @@ impl TrackMeter {
             reception: ReceptionMeter::default(),
             sender_report: None,
             jitter: JitterMeter::new(config.clock_rate_hz),
-            oven: OvenMeter::new(config.clock_rate_hz),
+            oven: OvenRtcTesterMeter::new(config.clock_rate_hz),
             playout: Playout {
                 delay: DelayMeter::new(config.clock_rate_hz),
                 capture: CaptureMeter::new(config.clock_rate_hz),
                 relative_us: Samples::default(),
                 absolute_us: Samples::default(),
             },
-            pictures: is_video.then(|| Box::new(Pictures::new(config.clock_rate_hz, config.codec))),
+            pictures: is_video.then(|| Box::new(VideoMeter::new(config.clock_rate_hz, config.codec))),
         }
     }
 
@@ -142,11 +148,11 @@ impl TrackMeter {
         self.first_packet_at.get_or_insert(packet.arrived_at);
         let now_ms = self.ms(packet.arrived_at);
         match self.sequence.packet(packet.sequence, packet.retransmitted, now_ms) {
-            Arrival::Suspect => self.suspect = Some(*packet),
+            Arrival::Probation => self.suspect = Some(*packet),
             Arrival::Restarted => self.restarted(packet),
             arrival => {
                 self.route(packet, arrival, now_ms);
-                self.settle(packet.arrived_at);
+                self.judge_frames(packet.arrived_at);
             }
         }
     }
@@ -154,14 +160,14 @@ impl TrackMeter {
     /// Reads a little of each part that the next packet will need, so that its memory is on its way; the result means
     /// nothing.
     #[must_use]
-    pub fn warm(&self) -> u64 {
-        let pictures = self.pictures.as_ref().map_or(0, |pictures| pictures.warm());
+    pub fn prefetch(&self) -> u64 {
+        let pictures = self.pictures.as_ref().map_or(0, |pictures| pictures.prefetch());
         let parts = [
             self.counters.wire_bytes,
-            self.sequence.warm(),
+            self.sequence.prefetch(),
             u64::from(self.jitter.ticks()),
             u64::from(self.oven.delay_us().unwrap_or(0)),
-            self.playout.delay.warm(),
+            self.playout.delay.prefetch(),
             self.playout.relative_us.len() as u64,
             u64::from(self.nacks.next_timeout_ms().unwrap_or(0)),
         ];
@@ -224,7 +230,7 @@ impl TrackMeter {
         let now_ms = self.ms(now);
         if self.sequence.next_timeout_ms().is_some_and(|at_ms| now_ms >= at_ms) {
             self.sequence.timeout(now_ms);
-            self.settle(now);
+            self.judge_frames(now);
         }
         if let Some(pictures) = &mut self.pictures {
             pictures.freeze.timeout(now);
@@ -300,7 +306,7 @@ impl TrackMeter {
             relative_delay_us: self.playout.relative_us.take(),
             capture_basis: self.capture_basis().filter(|_| !self.playout.absolute_us.is_empty()),
             absolute_delay_us: self.playout.absolute_us.take(),
-            oven_delay_us: self.oven.delay_us(),
+            oven_rtc_tester_delay_us: self.oven.delay_us(),
             source_fps: self.pictures.as_ref().and_then(|pictures| pictures.source_rate.frames_per_second()),
             frames_due_us: micros(frames_due),
             first_frame_awaited_since,
@@ -336,7 +342,7 @@ impl TrackMeter {
     /// expected = received + recovered + lost.
     pub fn finish(&mut self, now: Instant) -> TrackInterval {
         self.sequence.give_up_all();
-        self.settle(now);
+        self.judge_frames(now);
         self.take_interval(now)
     }
 
@@ -379,7 +385,7 @@ impl TrackMeter {
             let arrival = self.sequence.packet(packet.sequence, packet.retransmitted, now_ms);
             self.route(packet, arrival, now_ms);
         }
-        self.settle(packet.arrived_at);
+        self.judge_frames(packet.arrived_at);
     }
 
     fn route(&mut self, packet: &Packet, arrival: Arrival, now_ms: u32) {
@@ -406,7 +412,7 @@ impl TrackMeter {
                 self.counters.packets_late += u64::from(!recovered);
                 (number, true, recovered)
             }
-            Arrival::Duplicate | Arrival::Suspect | Arrival::Restarted => {
+            Arrival::Duplicate | Arrival::Probation | Arrival::Restarted => {
                 self.counters.packets_duplicate += 1;
                 return;
             }
@@ -437,7 +443,7 @@ impl TrackMeter {
         let marked = packet
             .facts
             .mark
-            .map(|mark| Captured { unix_ns: mark.captured_unix_ns, basis: CaptureBasis::Mark });
+            .map(|mark| CaptureTime { unix_ns: mark.captured_unix_ns, basis: CaptureBasis::Mark });
         let captured = packet.captured.or(marked);
         if let Some(pictures) = &mut self.pictures {
             pictures.packet(packet, number, arrived_ns, captured);
@@ -450,18 +456,19 @@ impl TrackMeter {
     }
 
     /// Judges the frames that can be judged.
-    fn settle(&mut self, now: Instant) {
+    fn judge_frames(&mut self, now: Instant) {
         let Some(pictures) = &mut self.pictures else { return };
         let (playout, clock, announced_at) = (&mut self.playout, &self.clock, self.announced_at);
         let key_frame = &mut self.key_frame;
-        let settled = pictures.settle(self.sequence.settled_below(), now, &mut self.counters, |frame| {
-            let arrived_at =
-                announced_at + Duration::from_nanos(u64::try_from(frame.arrived_ns).unwrap_or(0));
-            playout.frame(frame.arrived_ns, clock.unix_ns(arrived_at), frame.timestamp, frame.captured);
-            if frame.decodable && frame.key_frame {
-                *key_frame = Some((frame.timestamp, arrived_at));
-            }
-        });
+        let settled =
+            pictures.judge_frames(self.sequence.resolved_below(), now, &mut self.counters, |frame| {
+                let arrived_at =
+                    announced_at + Duration::from_nanos(u64::try_from(frame.arrived_ns).unwrap_or(0));
+                playout.frame(frame.arrived_ns, clock.unix_ns(arrived_at), frame.timestamp, frame.captured);
+                if frame.decodable && frame.key_frame {
+                    *key_frame = Some((frame.timestamp, arrived_at));
+                }
+            });
         if let Some(first) = settled.key_frame {
             self.nacks.forget_before(first as u16);
         }

@@ -59,7 +59,7 @@ pub struct Clip {
     /// Length of the loop in units of the clock.
     ticks: u64,
     /// Frames of the file that are left out: before the first key frame, or incomplete in a recording.
-    left_out: u32,
+    skipped_frames: u32,
     frame_bytes_max: u32,
 }
 
@@ -122,8 +122,8 @@ impl Clip {
 
     /// Frames of the file that are not in the loop: before the first key frame, or incomplete in a recording.
     #[must_use]
-    pub fn left_out(&self) -> u32 {
-        self.left_out
+    pub fn skipped_frames(&self) -> u32 {
+        self.skipped_frames
     }
 
     /// How long a turn of the loop takes, seconds.
@@ -300,8 +300,8 @@ pub(super) struct ClipBuilder {
 impl ClipBuilder {
     pub(super) fn new(codec: Codec, clock_rate: u32) -> Self {
         let (bytes, packets, frames) = (Vec::new(), Vec::new(), Vec::new());
-        let (ticks, left_out, frame_bytes_max) = (0, 0, 0);
-        let clip = Clip { codec, clock_rate, bytes, packets, frames, ticks, left_out, frame_bytes_max };
+        let (ticks, skipped_frames, frame_bytes_max) = (0, 0, 0);
+        let clip = Clip { codec, clock_rate, bytes, packets, frames, ticks, skipped_frames, frame_bytes_max };
         Self { clip, last: None }
     }
 
@@ -316,7 +316,7 @@ impl ClipBuilder {
     ) -> Result<(), ClipError> {
         let clip = &mut self.clip;
         if clip.frames.is_empty() && !is_key {
-            return self.leave_out();
+            return self.skip_frame();
         }
         let first_packet = clip.packets.len();
         for payload in payloads {
@@ -330,7 +330,7 @@ impl ClipBuilder {
         }
         let packets = u16::try_from(clip.packets.len() - first_packet).map_err(|_| ClipError::TooLong)?;
         if packets == 0 {
-            return self.leave_out();
+            return self.skip_frame();
         }
         let kept = self.last.map_or(0, |(told, kept)| {
             kept + at.saturating_sub(told).min(u64::from(PAUSE_MAX_S * clip.clock_rate))
@@ -342,8 +342,8 @@ impl ClipBuilder {
 
     /// Counts a frame that is not part of the loop.
     #[expect(clippy::unnecessary_wraps, reason = "the tail of Self::frame")]
-    pub(super) fn leave_out(&mut self) -> Result<(), ClipError> {
-        self.clip.left_out = self.clip.left_out.saturating_add(1);
+    pub(super) fn skip_frame(&mut self) -> Result<(), ClipError> {
+        self.clip.skipped_frames = self.clip.skipped_frames.saturating_add(1);
         Ok(())
     }
 
@@ -351,7 +351,7 @@ impl ClipBuilder {
     pub(super) fn finish(mut self, last_ticks: u64) -> Result<Clip, ClipError> {
         let frames = &self.clip.frames;
         if frames.is_empty() {
-            return Err(if self.clip.left_out > 0 { ClipError::NoKeyFrame } else { ClipError::Empty });
+            return Err(if self.clip.skipped_frames > 0 { ClipError::NoKeyFrame } else { ClipError::Empty });
         }
         let mut steps: Vec<u64> = frames
             .windows(2)

@@ -8,14 +8,14 @@
 mod clip;
 pub use clip::{Clip, ClipError, PAYLOAD_MAX};
 
-mod cut;
+mod frame_files;
 
 mod read;
 pub use read::{Format, read};
 
-mod recorded;
+mod packet_files;
 
-mod order;
+mod reorder;
 
 mod player;
 pub use player::{PlayedFrame, Player};

@@ -3,7 +3,7 @@
 use throng_observation::Codec;
 
 use super::clip::{Clip, ClipError};
-use super::{cut, recorded};
+use super::{frame_files, packet_files};
 use crate::container::annexb::nal_units;
 
 /// What has to be known of a file that does not say it itself.
@@ -27,18 +27,18 @@ const FPS: f64 = 30.0;
 pub fn read(file: &[u8], format: &Format) -> Result<Clip, ClipError> {
     let fps = format.fps.filter(|fps| (0.1..=1_000.0).contains(fps)).unwrap_or(FPS);
     match file {
-        [b'D', b'K', b'I', b'F', ..] => cut::ivf(file),
-        [b'O', b'g', b'g', b'S', ..] => cut::opus(file),
-        _ if file.starts_with(b"MJR0") || file.starts_with(b"MEETECHO") => recorded::mjr(file),
+        [b'D', b'K', b'I', b'F', ..] => frame_files::ivf(file),
+        [b'O', b'g', b'g', b'S', ..] => frame_files::opus(file),
+        _ if file.starts_with(b"MJR0") || file.starts_with(b"MEETECHO") => packet_files::mjr(file),
         [0xa1, 0xb2, 0xc3, 0xd4, ..]
         | [0xd4, 0xc3, 0xb2, 0xa1, ..]
         | [0xa1, 0xb2, 0x3c, 0x4d, ..]
         | [0x4d, 0x3c, 0xb2, 0xa1, ..] => {
-            recorded::pcap(file, format.codec.unwrap_or(Codec::Vp8), format.ssrc)
+            packet_files::pcap(file, format.codec.unwrap_or(Codec::Vp8), format.ssrc)
         }
         [0, 0, 1, ..] | [0, 0, 0, 1, ..] if nal_units(file).next().is_some() => match format.codec {
-            Some(Codec::H265) => cut::h265(file, fps),
-            None | Some(Codec::H264) => cut::h264(file, fps),
+            Some(Codec::H265) => frame_files::h265(file, fps),
+            None | Some(Codec::H264) => frame_files::h264(file, fps),
             Some(other) => {
                 Err(ClipError::Codec { codec: other.name().into(), format: "an Annex-B byte stream" })
             }

@@ -1,6 +1,6 @@
 //! Which interfaces and disks may be added up: what is built on top of another carries the same bytes once more.
 
-use super::measured::{Host, Measured};
+use super::measured::{Host, MeasuredSeries};
 
 /// The loopback.
 const LOOPBACK: &str = "lo";
@@ -33,7 +33,7 @@ pub fn lowest<T>(all: Vec<T>, is_upper: impl Fn(&T) -> bool) -> Vec<T> {
 impl<'a> Host<'a> {
     /// The series of a metric of disks that may be added up.
     #[must_use]
-    pub fn disks(&self, metric: &str) -> Vec<Measured<'a>> {
+    pub fn disks(&self, metric: &str) -> Vec<MeasuredSeries<'a>> {
         lowest(self.metric(metric).to_vec(), |disk| is_stacked_disk(disk.label("device")))
     }
 
@@ -41,12 +41,12 @@ impl<'a> Host<'a> {
     /// network namespace, without the loopback. Where that is the busiest, the test is on one machine, and it is the only
     /// one.
     #[must_use]
-    pub fn interfaces(&self, metric: &str) -> Vec<Measured<'a>> {
+    pub fn interfaces(&self, metric: &str) -> Vec<MeasuredSeries<'a>> {
         let all = self.metric(metric);
-        let own: Vec<Measured<'a>> =
+        let own: Vec<MeasuredSeries<'a>> =
             all.iter().filter(|series| series.label("netns").is_empty()).copied().collect();
         let own = if own.is_empty() { all.to_vec() } else { own };
-        let total = |series: &Measured<'a>| series.integral(self.window).unwrap_or(0.0);
+        let total = |series: &MeasuredSeries<'a>| series.integral(self.window).unwrap_or(0.0);
         let (local, others): (Vec<_>, Vec<_>) =
             own.into_iter().partition(|series| series.label("interface") == LOOPBACK);
         let busiest = others.iter().map(total).fold(0.0, f64::max);

@@ -28,7 +28,7 @@ pub struct Host<'a> {
     pub events: Vec<&'a HostEvent>,
     /// Its profiles.
     pub profiles: Vec<&'a Profile>,
-    by_metric: HashMap<&'a str, Vec<Measured<'a>>>,
+    by_metric: HashMap<&'a str, Vec<MeasuredSeries<'a>>>,
     /// The part of the run in which it was seen.
     pub window: Window,
 }
@@ -52,7 +52,7 @@ impl Window {
 
 /// A series and its samples in order of time.
 #[derive(Clone, Copy, Debug)]
-pub struct Measured<'a> {
+pub struct MeasuredSeries<'a> {
     /// What is measured.
     pub series: &'a HostSeries,
     samples: &'a [HostSample],
@@ -76,7 +76,7 @@ pub fn hosts(run: &RunData) -> Vec<Host<'_>> {
 }
 
 fn host(data: &HostData, id: HostId, ends_us: i64) -> Host<'_> {
-    let mut by_metric: HashMap<&str, Vec<Measured<'_>>> = HashMap::new();
+    let mut by_metric: HashMap<&str, Vec<MeasuredSeries<'_>>> = HashMap::new();
     let of: HashMap<SeriesId, &HostSeries> =
         data.series.iter().filter(|series| series.host == id).map(|series| (series.id, series)).collect();
     let runs = || {
@@ -88,7 +88,7 @@ fn host(data: &HostData, id: HostId, ends_us: i64) -> Host<'_> {
     let last_us = runs().filter_map(|(_, samples)| samples.last().map(|last| last.at.0)).max().unwrap_or(0);
     for (series, samples) in runs() {
         let shift_us = shift_us(series.unit, samples);
-        by_metric.entry(series.metric.as_str()).or_default().push(Measured {
+        by_metric.entry(series.metric.as_str()).or_default().push(MeasuredSeries {
             series,
             samples,
             shift_us,
@@ -130,13 +130,13 @@ impl<'a> Host<'a> {
 
     /// All series of a metric.
     #[must_use]
-    pub fn metric(&self, name: &str) -> &[Measured<'a>] {
+    pub fn metric(&self, name: &str) -> &[MeasuredSeries<'a>] {
         self.by_metric.get(name).map_or(&[], Vec::as_slice)
     }
 
     /// Every metric with its series, by name.
     #[must_use]
-    pub fn metrics(&self) -> Vec<(&'a str, &[Measured<'a>])> {
+    pub fn metrics(&self) -> Vec<(&'a str, &[MeasuredSeries<'a>])> {
         let mut all: Vec<_> = self.by_metric.iter().map(|(name, list)| (*name, list.as_slice())).collect();
         all.sort_unstable_by_key(|(name, _)| *name);
         all
@@ -155,12 +155,12 @@ impl<'a> Host<'a> {
     }
 
     /// What was said with this kind, in order.
-    pub fn said(&self, kind: HostEventKind) -> impl Iterator<Item = &'a HostEvent> {
+    pub fn events_of(&self, kind: HostEventKind) -> impl Iterator<Item = &'a HostEvent> {
         self.events.iter().copied().filter(move |event| event.kind == kind)
     }
 }
 
-impl<'a> Measured<'a> {
+impl<'a> MeasuredSeries<'a> {
     /// A label of the series; empty where it has none of that name.
     #[must_use]
     pub fn label(&self, name: &str) -> &'a str {

@@ -8,30 +8,30 @@ const ACCESS_BYTES: &str = "access.bytes";
 
 /// Bytes that left, and those of them that a server's access log tells of.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Explained {
+pub struct AccountedTraffic {
     /// What the server's interfaces sent, bytes: headers of all layers and every other program's traffic are among it.
     pub sent_bytes: f64,
     /// What the accounts tell of, bytes: bodies, and response headers where the log has them.
-    pub explained_bytes: f64,
+    pub accounted_bytes: f64,
 }
 
-impl Explained {
+impl AccountedTraffic {
     /// The share of what was sent that no account tells of, 0 to 1; `None` where nothing was sent. Where the accounts
     /// tell of more than was sent it is 0: a connection of an hour is written at its end, so a window that is shorter
     /// than the connections may hold more than its own.
     #[must_use]
-    pub fn unexplained_share(&self) -> Option<f64> {
-        (self.sent_bytes > 0.0).then(|| (1.0 - self.explained_bytes / self.sent_bytes).clamp(0.0, 1.0))
+    pub fn unaccounted_share(&self) -> Option<f64> {
+        (self.sent_bytes > 0.0).then(|| (1.0 - self.accounted_bytes / self.sent_bytes).clamp(0.0, 1.0))
     }
 }
 
 /// Compares what the server's interfaces sent ([`Host::interfaces`]) with its access logs, over the time in which the host
 /// was seen. `None` where no interface was seen.
 #[must_use]
-pub fn explained(host: &Host<'_>) -> Option<Explained> {
+pub fn accounted_traffic(host: &Host<'_>) -> Option<AccountedTraffic> {
     let sent = host.interfaces(NIC_TX_BYTES.name);
     let sent_bytes = sent.iter().filter_map(|nic| nic.integral(host.window)).reduce(|a, b| a + b)?;
-    Some(Explained { sent_bytes, explained_bytes: host.total(ACCESS_BYTES).unwrap_or(0.0) })
+    Some(AccountedTraffic { sent_bytes, accounted_bytes: host.total(ACCESS_BYTES).unwrap_or(0.0) })
 }
 
 #[cfg(test)]
@@ -48,7 +48,7 @@ mod tests {
     /// Metric, labels, value.
     type Told<'a> = (&'a str, &'a [(&'a str, &'a str)], f64);
 
-    fn told(series: &[Told<'_>]) -> Option<Explained> {
+    fn told(series: &[Told<'_>]) -> Option<AccountedTraffic> {
         let mut host = HostData::default();
         for (number, (metric, labels, value)) in (0..).zip(series) {
             let id = SeriesId(number);
@@ -59,7 +59,7 @@ mod tests {
             let at = |second: i64| RunTime(second * 1_000_000);
             host.samples.extend((0..11).map(|s| HostSample { series: id, at: at(s), value: *value }));
         }
-        explained(hosts(&RunData { host, ..RunData::default() }).first()?)
+        accounted_traffic(hosts(&RunData { host, ..RunData::default() }).first()?)
     }
 
     #[test]
@@ -71,7 +71,7 @@ mod tests {
         ]);
         let told = told.unwrap();
         assert!((told.sent_bytes - 59e6 / 8.0 * 10.0).abs() < 1.0, "{told:?}");
-        assert!((told.unexplained_share().unwrap() - 26.0 / 59.0).abs() < 1e-9);
+        assert!((told.unaccounted_share().unwrap() - 26.0 / 59.0).abs() < 1e-9);
     }
 
     #[test]
@@ -104,8 +104,8 @@ mod tests {
 
     #[test]
     fn an_account_larger_than_the_card_leaves_nothing_unexplained() {
-        let told = Explained { sent_bytes: 10.0, explained_bytes: 11.0 };
-        assert_eq!(told.unexplained_share(), Some(0.0));
-        assert_eq!(Explained { sent_bytes: 0.0, explained_bytes: 0.0 }.unexplained_share(), None);
+        let told = AccountedTraffic { sent_bytes: 10.0, accounted_bytes: 11.0 };
+        assert_eq!(told.unaccounted_share(), Some(0.0));
+        assert_eq!(AccountedTraffic { sent_bytes: 0.0, accounted_bytes: 0.0 }.unaccounted_share(), None);
     }
 }

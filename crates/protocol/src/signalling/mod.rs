@@ -3,11 +3,11 @@
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use throng_observation::{Failure, Refused};
+use throng_observation::{Failure, RefusedDestination};
 
+mod response_deadline;
 mod said;
 mod sections;
-mod waiting;
 
 pub mod janus;
 pub mod livekit;
@@ -22,7 +22,7 @@ mod tests;
 
 pub use self::names::RunMark;
 use crate::participant::{Channel, ChannelError, FetchId, Message, Open, Opening, Request, Response, Why};
-use crate::webrtc::relay::{RelayHost, RelayPlace};
+use crate::webrtc::relay::{TurnHost, TurnUri};
 
 /// One server's way to exchange offer, answer and candidates; sans-IO, as the participant that owns it.
 ///
@@ -95,9 +95,9 @@ pub enum SignalOutput {
     /// A TURN server that the server wants us to use, with its credentials.
     Relay(RelayServer),
     /// The server named a place outside what is allowed; nothing was sent there.
-    Refused(Refused, SocketAddr),
-    /// Something odd that could be ignored.
-    Odd(String),
+    Refused(RefusedDestination, SocketAddr),
+    /// A message that breaks the protocol and could be ignored.
+    Anomaly(String),
     /// The server ended or refused the session.
     Failed(Failure),
     /// Goodbye is said, or cannot be.
@@ -121,9 +121,9 @@ impl RelayServer {
     /// The same, having compared its host with that of the signalling server.
     #[must_use]
     pub fn beside(mut self, signalling_host: Option<&str>) -> Self {
-        let place = RelayPlace::parse(&self.url).ok();
+        let place = TurnUri::parse(&self.url).ok();
         self.is_signalling_host = match (place.map(|place| place.host), signalling_host) {
-            (Some(RelayHost::Name(name)), Some(host)) => name.eq_ignore_ascii_case(host),
+            (Some(TurnHost::Name(name)), Some(host)) => name.eq_ignore_ascii_case(host),
             _ => false,
         };
         self

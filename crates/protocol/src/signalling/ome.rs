@@ -18,12 +18,12 @@ use serde_json::Value;
 use throng_observation::{Failure, FailureReason};
 use url::Url;
 
+use super::response_deadline::{ANSWER_WITHIN, ResponseDeadline};
 use super::said::{self, LIST_MAX};
-use super::waiting::{ANSWER_WITHIN, Waiting};
 use super::{RelayServer, SignalInput, SignalOutput, Signalling};
 use crate::participant::{ChannelError, Message, Open, Why};
 
-/// How failures and oddities name this server.
+/// How failures and anomalies name this server.
 const SERVER: &str = "OvenMediaEngine";
 
 /// Where and how to ask.
@@ -56,8 +56,8 @@ struct Session {
 #[derive(Debug)]
 enum State {
     Idle,
-    Opening(Waiting),
-    AwaitingOffer(Waiting),
+    Opening(ResponseDeadline),
+    AwaitingOffer(ResponseDeadline),
     /// The offer is with the participant, who will answer.
     Answering(Session),
     Playing(Session),
@@ -90,8 +90,8 @@ impl Ome {
         self.outputs.push_back(SignalOutput::Signal(Message::Text(text)));
     }
 
-    fn odd(&mut self, what: String) {
-        self.outputs.push_back(SignalOutput::Odd(what));
+    fn anomaly(&mut self, what: String) {
+        self.outputs.push_back(SignalOutput::Anomaly(what));
     }
 
     fn heard(&mut self, message: &Message) -> Result<(), Failure> {
@@ -115,11 +115,11 @@ impl Ome {
             // Playlists and renditions: the viewer takes what it is given.
             Some("notification") => Ok(()),
             Some(p2p) if p2p.ends_with("_p2p") => {
-                self.odd(format!("{SERVER}: declined {}: viewers do not relay", said::excerpt(p2p)));
+                self.anomaly(format!("{SERVER}: declined {}: viewers do not relay", said::excerpt(p2p)));
                 Ok(())
             }
             Some(other) => {
-                self.odd(format!("{SERVER}: unknown command {}", said::excerpt(other)));
+                self.anomaly(format!("{SERVER}: unknown command {}", said::excerpt(other)));
                 Ok(())
             }
             None if said.error.is_some() => {
@@ -132,7 +132,7 @@ impl Ome {
 
     fn offered(&mut self, said: Said) -> Result<(), Failure> {
         if !matches!(self.state, State::AwaitingOffer(_) | State::Playing(_)) {
-            self.odd(format!("{SERVER}: an offer that was not asked for"));
+            self.anomaly(format!("{SERVER}: an offer that was not asked for"));
             return Ok(());
         }
         let id = said.id.ok_or_else(|| said::broken(SERVER, "an offer without id"))?;
@@ -175,7 +175,7 @@ impl Ome {
 
     fn candidates(&mut self, candidates: Vec<Candidate>) {
         if candidates.len() > LIST_MAX {
-            self.odd(format!("{SERVER}: {} candidates; took {LIST_MAX}", candidates.len()));
+            self.anomaly(format!("{SERVER}: {} candidates; took {LIST_MAX}", candidates.len()));
         }
         let taken = candidates.into_iter().take(LIST_MAX).filter_map(|c| said::candidate(&c.candidate));
         self.outputs.extend(taken.map(SignalOutput::RemoteCandidate));
@@ -205,7 +205,7 @@ impl Signalling for Ome {
     fn handle(&mut self, now: Instant, input: SignalInput<'_>) {
         match input {
             SignalInput::Start => {
-                self.state = State::Opening(Waiting::new(
+                self.state = State::Opening(ResponseDeadline::new(
                     now,
                     self.config.answer_within,
                     "OME: the WebSocket to open",
@@ -219,7 +219,7 @@ impl Signalling for Ome {
             SignalInput::Opened(_) => {
                 if matches!(self.state, State::Opening(_)) {
                     self.say(&Command::RequestOffer);
-                    self.state = State::AwaitingOffer(Waiting::new(
+                    self.state = State::AwaitingOffer(ResponseDeadline::new(
                         now,
                         self.config.answer_within,
                         "OME: an offer after request_offer",

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use throng_observation::{Failure, Layer, MediaKind, Refused};
+use throng_observation::{Failure, Layer, MediaKind, RefusedDestination};
 
 use crate::participant::{ChannelError, FetchId, Message, Open, Opening, Request, Response, Why};
 
@@ -20,38 +20,38 @@ impl PeerId {
 
 /// Whom a participant wants to see or hear.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Heed {
+pub enum Subscription {
     /// Everybody.
     #[default]
     All,
     /// Nobody.
     Nobody,
     /// Those of these names.
-    These(BTreeSet<String>),
+    Named(BTreeSet<String>),
 }
 
-impl Heed {
+impl Subscription {
     /// Whether it wants `name`.
     #[must_use]
     pub fn wants(&self, name: &str) -> bool {
         match self {
             Self::All => true,
             Self::Nobody => false,
-            Self::These(names) => names.contains(name),
+            Self::Named(names) => names.contains(name),
         }
     }
 }
 
 /// What a participant subscribes to, separately for sound and pictures.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Attention {
+pub struct Subscriptions {
     /// Whom it hears.
-    pub audio: Heed,
+    pub audio: Subscription,
     /// Whom it sees.
-    pub video: Heed,
+    pub video: Subscription,
 }
 
-impl Attention {
+impl Subscriptions {
     /// Whether it wants `kind` of `name`.
     #[must_use]
     pub fn wants(&self, name: &str, kind: MediaKind) -> bool {
@@ -121,7 +121,7 @@ pub enum RoomInput<'a> {
     /// A peer connection failed; the adapter gives up what belongs to it.
     Lost(PeerId),
     /// Subscribe to this from here on.
-    Attend(&'a Attention),
+    Subscribe(&'a Subscriptions),
     /// Our own sending of a kind is mute from here on, or not any more: the others are to know it. Told whenever it changes,
     /// and of what is mute once more when the publisher's connection is up.
     Mute(MediaKind, bool),
@@ -164,15 +164,15 @@ pub enum RoomOutput {
     /// Of what the section `a=mid` of a peer connection brings, the server forwards this layer from here on.
     LayerSent(PeerId, String, Layer),
     /// Who else is in the room and sends, by name, whenever that changes.
-    People(BTreeSet<String>),
+    Publishers(BTreeSet<String>),
     /// The server wants nothing of a kind from us any more, or lets us send it again.
     Muted(MediaKind, bool),
     /// A peer connection is no longer needed.
     ClosePeer(PeerId),
     /// The server named a place outside what is allowed; nothing was sent there.
-    Refused(Refused, SocketAddr),
-    /// Something odd that could be ignored.
-    Odd(String),
+    Refused(RefusedDestination, SocketAddr),
+    /// A message that breaks the protocol and could be ignored.
+    Anomaly(String),
     /// The server ended or refused the session.
     Failed(Failure),
     /// Goodbye is said, or cannot be.

@@ -4,8 +4,8 @@
 use serde::de::DeserializeOwned;
 use throng_observation::{Failure, FailureReason};
 
+pub(super) use crate::excerpt::excerpt;
 use crate::participant::Message;
-pub(super) use crate::words::excerpt;
 
 /// The largest signalling message or body taken in. Offers of a hundred media sections stay under 300 kB.
 pub(super) const MESSAGE_BYTES_MAX: usize = 1 << 20;

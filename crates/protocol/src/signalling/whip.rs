@@ -49,7 +49,7 @@ impl RoomSignalling for Whip {
             | RoomInput::Answer(..)
             | RoomInput::Connected(_)
             | RoomInput::Lost(_)
-            | RoomInput::Attend(_)
+            | RoomInput::Subscribe(_)
             | RoomInput::Mute(..)
             | RoomInput::Layer(_) => return,
         };
@@ -73,7 +73,7 @@ impl RoomSignalling for Whip {
                 SignalOutput::Fetch(id, request) => RoomOutput::Fetch(id, request),
                 SignalOutput::Reached(opening) => RoomOutput::Reached(opening),
                 SignalOutput::Refused(what, place) => RoomOutput::Refused(what, place),
-                SignalOutput::Odd(detail) => RoomOutput::Odd(detail),
+                SignalOutput::Anomaly(detail) => RoomOutput::Anomaly(detail),
                 SignalOutput::Failed(failure) => RoomOutput::Failed(failure),
                 SignalOutput::Goodbye => RoomOutput::Goodbye,
                 SignalOutput::Open(open) => RoomOutput::Open(open),

@@ -11,16 +11,16 @@ use throng_observation::{
     Failure, FailureReason, IceState, Layer, MediaKind, MediaPath, Observation, TrackId,
 };
 
-use super::home::Home;
+use super::local_addresses::LocalAddresses;
 use super::receiver::{Receiver, next_second};
 use super::reflexive::{Gathering, WAITS_FOR};
 use super::sender::{Ladder, Sender};
 use super::session::{MediaToSend, Negotiated, Session, SessionError, SessionOutput};
-use super::viewer::{MayReach, Patience};
+use super::viewer::{MayReach, StepTimeouts};
 use crate::participant::{Open, Transmit, Why};
 use crate::signalling::room::RoomStream;
 
-mod agreeing;
+mod negotiation;
 
 /// Candidates that come before there is a session to take them; more are not kept.
 const EARLY_CANDIDATES_MAX: usize = 64;
@@ -30,7 +30,7 @@ const EARLY_CANDIDATES_MAX: usize = 64;
 pub(super) struct Shared {
     pub(super) may_reach: MayReach,
     pub(super) clock: WallClock,
-    pub(super) patience: Patience,
+    pub(super) timeouts: StepTimeouts,
     pub(super) seed: u64,
     /// When the participant began: intervals end on whole seconds after it.
     pub(super) joined_at: Instant,
@@ -89,7 +89,7 @@ pub(super) struct Connection {
     sends_only: bool,
     state: State,
     /// Where our packets go, and from which address of ours: as authentic packets or DTLS come.
-    remote: Option<Way>,
+    remote: Option<Route>,
     outputs: VecDeque<ConnectionOutput>,
 }
 
@@ -130,13 +130,13 @@ enum Step {
 
 /// The way to the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Way {
+struct Route {
     /// Which address of ours, where the socket has several.
     local: Option<IpAddr>,
     remote: SocketAddr,
 }
 
-impl Way {
+impl Route {
     fn send(self, bytes: Vec<u8>) -> ConnectionOutput {
         ConnectionOutput::Send(Transmit { to: self.remote, from: self.local, bytes })
     }
@@ -144,7 +144,7 @@ impl Way {
 
 struct Peer {
     session: Session,
-    home: Home,
+    local_addresses: LocalAddresses,
     negotiated: Option<Negotiated>,
     timeout_at: Instant,
     /// The session is to be told the time at once: a new pair has checks to send, and the deadline that the session gave
@@ -198,7 +198,7 @@ impl Connection {
             let Some(mid) = receiver.mid_of(*track) else { continue };
             let (was, is) = (sender(&before, mid), sender(&self.streams, mid));
             if was != is {
-                receiver.changes_hands(*track, was.is_some(), is.is_some(), now);
+                receiver.sender_changed(*track, was.is_some(), is.is_some(), now);
             }
         }
         // What the sender before did is told as theirs.
@@ -270,7 +270,7 @@ impl Connection {
             match peer.session.poll_output() {
                 Ok(SessionOutput::Timeout(at)) => return peer.timeout_at = at,
                 Ok(SessionOutput::Transmit { source, to, bytes }) => {
-                    let way = Way { local: peer.home.leaves_from(source), remote: to };
+                    let way = Route { local: peer.local_addresses.leaves_from(source), remote: to };
                     if classify(&bytes) == PacketKind::Dtls {
                         self.remote = Some(way);
                     }
@@ -290,7 +290,7 @@ impl Connection {
         self.observe(Observation::Ice(state));
         match &mut self.state {
             State::Connecting { by, step, .. } if state == IceState::Connected && *step != Step::Dtls => {
-                (*by, *step) = (now + self.shared.patience.dtls, Step::Dtls);
+                (*by, *step) = (now + self.shared.timeouts.dtls, Step::Dtls);
                 self.outputs.push_back(ConnectionOutput::IceConnected);
             }
             State::Playing { peer, .. } => {
@@ -308,22 +308,25 @@ impl Connection {
         arrived_at: Instant,
         bytes: &mut [u8],
     ) {
-        let way = Way { local, remote: source };
+        let way = Route { local, remote: source };
         // Nearly each comes from where the one before came from.
         let is_known = self.remote == Some(way);
         match (classify(bytes), &mut self.state) {
             (PacketKind::Rtp | PacketKind::Rtcp, State::Playing { peer, .. })
-                if !is_known && !peer.session.hears(source) =>
+                if !is_known && !peer.session.is_from_peer(source) =>
             {
-                if let Some(detail) = peer.session.drop_strange(source) {
-                    self.observe(Observation::Odd { place: "source", detail });
+                if let Some(detail) = peer.session.drop_unknown_source(source) {
+                    self.observe(Observation::ProtocolAnomaly { place: "source", detail });
                 }
             }
             (PacketKind::Rtp, State::Playing { receiver, peer, .. }) => {
                 let ip_udp_bytes = if source.is_ipv4() { 28 } else { 48 };
                 if receiver.rtp(arrived_at, ip_udp_bytes, bytes) && !is_known {
                     self.remote = Some(way);
-                    peer.home.received_at(local).into_iter().for_each(|own| peer.session.media_at(own));
+                    peer.local_addresses
+                        .received_at(local)
+                        .into_iter()
+                        .for_each(|own| peer.session.media_at(own));
                 }
                 if self.shared.is_tapped && receiver.has_observed() {
                     self.take_observed(); // frames are worth little when they come late
@@ -339,7 +342,7 @@ impl Connection {
                 PacketKind::Stun | PacketKind::Dtls,
                 State::Connecting { peer, .. } | State::Playing { peer, .. },
             ) if (self.shared.may_reach)(source.ip()) => {
-                let Some(own) = peer.home.received_at(local) else { return };
+                let Some(own) = peer.local_addresses.received_at(local) else { return };
                 match peer.session.datagram(now, source, own, bytes) {
                     Ok(()) => self.drain(now),
                     Err(error) => self.fail_session(&error),
@@ -354,11 +357,11 @@ impl Connection {
         }
     }
 
-    /// See [`crate::participant::Participant::warm`].
-    pub(super) fn warm(&self) -> u64 {
+    /// See [`crate::participant::Participant::prefetch`].
+    pub(super) fn prefetch(&self) -> u64 {
         match &self.state {
-            State::Playing { sender: Some(sender), .. } => sender.warm(),
-            State::Playing { receiver, .. } => receiver.warm(),
+            State::Playing { sender: Some(sender), .. } => sender.prefetch(),
+            State::Playing { receiver, .. } => receiver.prefetch(),
             _ => 0,
         }
     }
@@ -427,7 +430,7 @@ impl Connection {
 
     /// Until when it waits for what, and what it means when that does not come.
     fn own_deadline(&self) -> Option<(Instant, FailureReason, Why)> {
-        let patience = &self.shared.patience;
+        let timeouts = &self.shared.timeouts;
         match &self.state {
             State::Idle | State::Over => None,
             State::Opening { by, .. } => {
@@ -440,7 +443,7 @@ impl Connection {
             }),
             State::Playing { peer, .. } => {
                 let lost = peer.consent_lost_at?;
-                Some((lost + patience.consent, FailureReason::MediaLost, "ICE consent was lost"))
+                Some((lost + timeouts.consent, FailureReason::MediaLost, "ICE consent was lost"))
             }
         }
     }
@@ -492,7 +495,7 @@ impl Connection {
         };
         peer.session.close();
         while let Ok(SessionOutput::Transmit { source, to, bytes }) = peer.session.poll_output() {
-            let way = Way { local: peer.home.leaves_from(source), remote: to };
+            let way = Route { local: peer.local_addresses.leaves_from(source), remote: to };
             self.outputs.push_back(way.send(bytes));
         }
     }

@@ -22,7 +22,7 @@ const TRANSPORT_FEEDBACK_INTERVAL: Duration = Duration::from_millis(100);
 const ARRIVALS_MAX: usize = 1_000;
 
 /// What one track is owed.
-pub(super) struct Duty {
+pub(super) struct ReportState {
     feedback: Feedback,
     report_interval: Duration,
     next_report_at: Instant,
@@ -33,7 +33,7 @@ pub(super) struct Duty {
     last_sender_report: Option<(u32, Instant)>,
 }
 
-impl Duty {
+impl ReportState {
     /// When the next report on it is due.
     pub(super) fn next_report_at(&self) -> Instant {
         self.next_report_at
@@ -92,12 +92,12 @@ impl Reporter {
     }
 
     /// What a track that opens now is owed.
-    pub(super) fn duty(&mut self, kind: MediaKind, feedback: Feedback, now: Instant) -> Duty {
+    pub(super) fn report_state(&mut self, kind: MediaKind, feedback: Feedback, now: Instant) -> ReportState {
         let report_interval = match kind {
             MediaKind::Video => VIDEO_REPORT_INTERVAL,
             MediaKind::Audio => AUDIO_REPORT_INTERVAL,
         };
-        Duty {
+        ReportState {
             feedback,
             report_interval,
             // The first report comes after half an interval (RFC 3550 6.2).
@@ -149,9 +149,9 @@ impl Reporter {
     pub(super) fn due(&mut self, now: Instant, tracks: &mut [Track]) -> Option<Vec<u8>> {
         let mut body = Vec::new();
         for at in 0..tracks.len() {
-            let Some(track) = tracks.get_mut(at).filter(|track| track.is_held()) else { continue };
+            let Some(track) = tracks.get_mut(at).filter(|track| track.has_sender()) else { continue };
             self.requests(now, track, &mut body);
-            let reports = now >= track.duty.next_report_at;
+            let reports = now >= track.report_state.next_report_at;
             if !reports && body.is_empty() {
                 continue;
             }
@@ -160,7 +160,7 @@ impl Reporter {
                 block = report_block(track, now);
             }
             if reports {
-                track.duty.next_report_at = now + self.drawn(track.duty.report_interval);
+                track.report_state.next_report_at = now + self.drawn(track.report_state.report_interval);
                 self.estimate(now, at, tracks, &mut body);
             }
             if block.is_some() || !body.is_empty() {
@@ -194,14 +194,16 @@ impl Reporter {
     /// The bitrate estimate, behind the report of `tracks[at]` if that is the one which carries it.
     fn estimate(&mut self, now: Instant, at: usize, tracks: &[Track], body: &mut Vec<u8>) {
         let Some(rate) = &mut self.remb else { return };
-        let agreed =
-            tracks.iter().enumerate().filter(|(_, track)| track.is_held() && track.duty.feedback.remb);
+        let agreed = tracks
+            .iter()
+            .enumerate()
+            .filter(|(_, track)| track.has_sender() && track.report_state.feedback.remb);
         // Of the most frequent reports, the first.
-        let carrier = agreed.min_by_key(|(_, track)| track.duty.report_interval);
-        if carrier.is_none_or(|(carrier, _)| carrier != at) {
+        let transport = agreed.min_by_key(|(_, track)| track.report_state.report_interval);
+        if transport.is_none_or(|(transport, _)| transport != at) {
             return;
         }
-        let loss = tracks.iter().map(|track| track.duty.fraction_lost).max().unwrap_or(0);
+        let loss = tracks.iter().map(|track| track.report_state.fraction_lost).max().unwrap_or(0);
         if let Some(bits_per_second) = rate.estimate(now, loss) {
             let ssrcs: Vec<u32> = tracks.iter().map(|track| track.ssrc).collect();
             let ssrcs = ssrcs.get(..ssrcs.len().min(255)).unwrap_or_default();
@@ -220,15 +222,15 @@ impl Reporter {
         if !self.missing.is_empty() {
             let _ = RtcpWriter::reduced_size(body).nack(self.ssrc, track.ssrc, &self.missing);
         }
-        let (pli, fir) = (track.duty.feedback.pli, track.duty.feedback.fir);
+        let (pli, fir) = (track.report_state.feedback.pli, track.report_state.feedback.fir);
         if (pli || fir) && track.meter.wants_key_frame(now) {
             let writer = RtcpWriter::reduced_size(body);
             if pli {
                 let _ = writer.picture_loss(self.ssrc, track.ssrc);
                 track.meter.pli_sent();
             } else {
-                let _ = writer.full_intra_request(self.ssrc, track.ssrc, track.duty.fir_sequence);
-                track.duty.fir_sequence = track.duty.fir_sequence.wrapping_add(1);
+                let _ = writer.full_intra_request(self.ssrc, track.ssrc, track.report_state.fir_sequence);
+                track.report_state.fir_sequence = track.report_state.fir_sequence.wrapping_add(1);
                 track.meter.fir_sent();
             }
         }
@@ -252,8 +254,8 @@ impl Reporter {
 
 fn report_block(track: &mut Track, now: Instant) -> Option<ReportBlock> {
     let reception = track.meter.reception()?;
-    track.duty.fraction_lost = reception.fraction_lost;
-    let (last_sr, delay_since_last_sr) = track.duty.since_sender_report(now);
+    track.report_state.fraction_lost = reception.fraction_lost;
+    let (last_sr, delay_since_last_sr) = track.report_state.since_sender_report(now);
     Some(ReportBlock {
         ssrc: track.ssrc,
         fraction_lost: reception.fraction_lost,

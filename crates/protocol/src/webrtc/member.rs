@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use throng_media::quality::WallClock;
 use throng_observation::{Failure, FailureReason, Observation, Outcome, Phase};
-use throng_scenario::{LayerWish, StunServer};
+use throng_scenario::{LayerRequest, StunServer};
 
+use super::behaviour::{Behaviour, BehaviourState, Change};
 use super::connection::{Connection, ConnectionOutput, Outgoing, Shared};
-use super::meeting::{Change, Conduct, Meeting};
-use super::viewer::{MayReach, Patience};
+use super::viewer::{MayReach, StepTimeouts};
 use crate::participant::{Channel, Input, Opening, Output, Participant, Why};
 use crate::signalling::SIGNALLING;
 use crate::signalling::room::{PeerId, RoomInput, RoomOutput, RoomSignalling};
@@ -39,15 +39,15 @@ pub struct MemberOptions {
     /// Seed of what is random.
     pub seed: u64,
     /// How long each step may take.
-    pub patience: Patience,
+    pub timeouts: StepTimeouts,
     /// What it sends; empty for one who only receives.
     pub outgoing: Vec<Outgoing>,
     /// How it behaves.
-    pub conduct: Conduct,
+    pub behaviour: Behaviour,
     /// It tells the coded frames that it receives.
     pub is_tapped: bool,
     /// Which layer of what it receives it asks for, and when after its join.
-    pub layers: Vec<LayerWish>,
+    pub layers: Vec<LayerRequest>,
     /// Whom each of its connections asks for its address as it is seen from outside.
     pub stun: Option<StunServer>,
 }
@@ -56,7 +56,7 @@ pub struct MemberOptions {
 pub struct Member {
     options: MemberOptions,
     signalling: Box<dyn RoomSignalling>,
-    meeting: Meeting,
+    behaviour: BehaviourState,
     state: State,
     started_at: Option<Instant>,
     /// The signalling server's address, once connected.
@@ -77,7 +77,7 @@ enum State {
     },
     Present,
     /// Its media is gone, and signalling may yet say why.
-    Bereft {
+    MediaLost {
         by: Instant,
         failure: Failure,
     },
@@ -102,7 +102,7 @@ impl Member {
     #[must_use]
     pub fn new(signalling: Box<dyn RoomSignalling>, options: MemberOptions) -> Self {
         Self {
-            meeting: Meeting::new(options.conduct.clone()),
+            behaviour: BehaviourState::new(options.behaviour.clone()),
             options,
             signalling,
             state: State::Idle,
@@ -125,8 +125,8 @@ impl Member {
         self.outputs.push_back(Output::Observed(observation));
     }
 
-    fn odd(&mut self, place: &'static str, detail: impl Into<String>) {
-        self.observe(Observation::Odd { place, detail: detail.into() });
+    fn anomaly(&mut self, place: &'static str, detail: impl Into<String>) {
+        self.observe(Observation::ProtocolAnomaly { place, detail: detail.into() });
     }
 
     fn tell(&mut self, now: Instant, input: RoomInput<'_>) {
@@ -186,17 +186,17 @@ impl Member {
                     connection.layer_sent(now, &mid, layer);
                 }
             }
-            RoomOutput::People(people) => {
-                self.meeting.people(people);
+            RoomOutput::Publishers(people) => {
+                self.behaviour.people(people);
                 self.behave(now);
             }
             RoomOutput::Muted(kind, is_muted) => {
-                self.meeting.room_mutes(kind, is_muted);
+                self.behaviour.room_mutes(kind, is_muted);
                 self.behave(now);
             }
             RoomOutput::ClosePeer(id) => self.close_peer(now, id),
             RoomOutput::Refused(what, place) => self.observe(Observation::Refused(what, place)),
-            RoomOutput::Odd(detail) => self.odd("signalling", detail),
+            RoomOutput::Anomaly(detail) => self.anomaly("signalling", detail),
             RoomOutput::Failed(failure) => {
                 self.close_all(now);
                 match self.state {
@@ -225,15 +225,15 @@ impl Member {
         }
     }
 
-    /// Does what the talk and the script ask for at `now`.
+    /// Does what the conversation and the script ask for at `now`.
     fn behave(&mut self, now: Instant) {
         if matches!(self.state, State::Idle | State::Leaving { .. } | State::Over) {
             return;
         }
-        for change in self.meeting.changes(now) {
+        for change in self.behaviour.changes(now) {
             let publisher = self.peers.get_mut(&PeerId::PUBLISHER);
             match change {
-                Change::Attend(attention) => self.tell(now, RoomInput::Attend(&attention)),
+                Change::Subscribe(subscriptions) => self.tell(now, RoomInput::Subscribe(&subscriptions)),
                 Change::Talk(is_talking) => {
                     publisher.into_iter().for_each(|peer| peer.set_talking(is_talking));
                 }
@@ -265,7 +265,7 @@ impl Member {
     fn connection(&mut self, now: Instant, id: PeerId) -> Option<&mut Connection> {
         if !self.peers.contains_key(&id) {
             if self.peers.len() >= PEERS_MAX {
-                self.odd("signalling", format!("more than {PEERS_MAX} peer connections"));
+                self.anomaly("signalling", format!("more than {PEERS_MAX} peer connections"));
                 return None;
             }
             let options = &self.options;
@@ -273,7 +273,7 @@ impl Member {
             let shared = Shared {
                 may_reach: options.may_reach.clone(),
                 clock: options.clock,
-                patience: options.patience,
+                timeouts: options.timeouts,
                 seed: options.seed ^ u64::from(id.0).wrapping_mul(0x9e37_79b9_7f4a_7c15),
                 joined_at: self.started_at.unwrap_or(now),
                 is_tapped: options.is_tapped,
@@ -307,7 +307,7 @@ impl Member {
                     self.observe(Observation::Reached(Phase::DtlsConnected, now));
                     self.tell(now, RoomInput::Connected(id));
                     if id == PeerId::PUBLISHER {
-                        self.meeting.sender_begins();
+                        self.behaviour.sender_begins();
                         self.behave(now);
                     }
                 }
@@ -321,7 +321,7 @@ impl Member {
 
     /// Without what it publishes, or without any connection, a member is not there any more; without one of several it is.
     fn connection_failed(&mut self, now: Instant, id: PeerId, failure: Failure) {
-        if matches!(self.state, State::Bereft { .. } | State::Leaving { .. } | State::Over) {
+        if matches!(self.state, State::MediaLost { .. } | State::Leaving { .. } | State::Over) {
             return;
         }
         let others = self
@@ -330,12 +330,12 @@ impl Member {
             .any(|(other, connection)| *other != id && *other != PeerId::PUBLISHER && !connection.is_over());
         if id == PeerId::PUBLISHER || !others {
             if matches!(self.state, State::Present) && failure.reason == FailureReason::MediaLost {
-                self.state = State::Bereft { by: now + WORD_WITHIN, failure };
+                self.state = State::MediaLost { by: now + WORD_WITHIN, failure };
                 return;
             }
             return self.part(now, Outcome::Failed(failure), false);
         }
-        self.odd("connection", failure.to_string());
+        self.anomaly("connection", failure.to_string());
         self.outputs.push_back(Output::Close(channel(id)));
         self.peers.remove(&id);
         self.tell(now, RoomInput::Lost(id));
@@ -360,7 +360,7 @@ impl Member {
     fn part(&mut self, now: Instant, outcome: Outcome, others_follow: bool) {
         self.close_all(now);
         let was_idle = matches!(self.state, State::Idle);
-        self.state = State::Leaving { by: now + self.options.patience.goodbye, outcome };
+        self.state = State::Leaving { by: now + self.options.timeouts.goodbye, outcome };
         if was_idle {
             return self.over();
         }
@@ -370,7 +370,7 @@ impl Member {
     fn leave(&mut self, now: Instant, others_follow: bool) {
         let outcome = match &self.state {
             State::Leaving { .. } | State::Over => return,
-            State::Bereft { failure, .. } => Outcome::Failed(failure.clone()),
+            State::MediaLost { failure, .. } => Outcome::Failed(failure.clone()),
             _ if self.reached.contains(&Phase::DtlsConnected) => Outcome::Completed,
             _ => Outcome::Failed(Failure::new(FailureReason::NotStarted, "left before it was connected")),
         };
@@ -381,7 +381,7 @@ impl Member {
         match std::mem::replace(&mut self.state, State::Over) {
             State::Over => {}
             State::Leaving { outcome, .. } => self.end(outcome),
-            State::Bereft { failure, .. } => self.end(Outcome::Failed(failure)),
+            State::MediaLost { failure, .. } => self.end(Outcome::Failed(failure)),
             _ => {
                 let failure = Failure::new(FailureReason::SignallingClosed, "signalling ended by itself");
                 self.end(Outcome::Failed(failure));
@@ -398,7 +398,7 @@ impl Member {
         if self.signalling.next_timeout().is_some_and(|(at, _)| now >= at) {
             self.tell(now, RoomInput::Timeout);
         }
-        if self.meeting.next_timeout().is_some_and(|(at, _)| now >= at) {
+        if self.behaviour.next_timeout().is_some_and(|(at, _)| now >= at) {
             self.behave(now);
         }
         let mut after = Bound::Unbounded;
@@ -418,12 +418,12 @@ impl Member {
                     Failure::new(FailureReason::SignallingTimeout, "the room did not answer in time");
                 self.part(now, Outcome::Failed(failure), false);
             }
-            State::Bereft { by, failure } if now >= *by => {
+            State::MediaLost { by, failure } if now >= *by => {
                 let failure = failure.clone();
                 self.part(now, Outcome::Failed(failure), false);
             }
             State::Leaving { by, .. } if now >= *by => {
-                self.observe(Observation::GoodbyeUnanswered);
+                self.observe(Observation::LeaveUnanswered);
                 self.over();
             }
             _ => {}
@@ -433,14 +433,14 @@ impl Member {
     fn next_deadline(&self) -> (Instant, Why) {
         let own = match &self.state {
             State::Joining { by } => Some((*by, "signalling overdue")),
-            State::Bereft { by, .. } => Some((*by, "signalling's word on why the media is gone")),
+            State::MediaLost { by, .. } => Some((*by, "signalling's word on why the media is gone")),
             State::Leaving { by, .. } => Some((*by, "goodbye overdue")),
             _ => self.next_wish_at().map(|at| (at, "layer to ask for")),
         };
         let peers = self.peers.values().filter_map(Connection::next_deadline);
         let is_there = matches!(self.state, State::Joining { .. } | State::Present);
-        let meeting = self.meeting.next_timeout().filter(|_| is_there);
-        let all = peers.chain(own).chain(self.signalling.next_timeout()).chain(meeting);
+        let behaviour = self.behaviour.next_timeout().filter(|_| is_there);
+        let all = peers.chain(own).chain(self.signalling.next_timeout()).chain(behaviour);
         all.min_by_key(|(at, _)| *at).unwrap_or((self.options.clock.at + NEVER, "nothing"))
     }
 }
@@ -462,8 +462,8 @@ impl Participant for Member {
             }
             Input::Start { intended_at } => {
                 self.started_at = Some(now);
-                self.meeting.begin(intended_at);
-                self.state = State::Joining { by: now + self.options.patience.signalling };
+                self.behaviour.begin(intended_at);
+                self.state = State::Joining { by: now + self.options.timeouts.signalling };
                 self.observe(Observation::Reached(Phase::Started, now));
                 self.tell(now, RoomInput::Start);
             }
@@ -508,8 +508,8 @@ impl Participant for Member {
         Output::Timeout(at, why)
     }
 
-    fn warm(&self) -> u64 {
+    fn prefetch(&self) -> u64 {
         // Who has a connection for each sender of a room does not hear of all at once.
-        self.peers.values().take(2).fold(0, |sum, connection| sum ^ connection.warm())
+        self.peers.values().take(2).fold(0, |sum, connection| sum ^ connection.prefetch())
     }
 }

@@ -9,14 +9,14 @@ use throng_media::card::{self, Rung};
 use throng_media::quality::WallClock;
 use throng_media::rtp::{PacketKind, classify};
 use throng_observation::{Codec, Failure, FailureReason, MediaKind, Outcome};
-use throng_scenario::{Act, Cue, StunServer, Subscribe};
+use throng_scenario::{Action, ScriptStep, StunServer, SubscribePolicy};
 
+use super::behaviour::Behaviour;
 use super::connection::Outgoing;
-use super::meeting::Conduct;
 use super::member::{Member, MemberOptions};
 use super::reflexive::tests::{OUTSIDE, STUN, answer};
 use super::session::{MediaToSend, RemoteCandidate, Session, SessionOutput};
-use super::viewer::Patience;
+use super::viewer::StepTimeouts;
 use crate::participant::{Channel, Input, Message, Opening, Output, Participant, Why};
 use crate::signalling::room::{PeerId, RoomInput, RoomOutput, RoomSignalling};
 
@@ -78,33 +78,33 @@ impl World {
         Self::connected_with(Vec::new())
     }
 
-    fn connected_with(script: Vec<Cue>) -> Self {
+    fn connected_with(script: Vec<ScriptStep>) -> Self {
         Self::connected_by(script, None)
     }
 
     /// One that asks a STUN server before it offers.
-    fn connected_by(script: Vec<Cue>, stun: Option<StunServer>) -> Self {
+    fn connected_by(script: Vec<ScriptStep>, stun: Option<StunServer>) -> Self {
         let now = Instant::now() + Duration::from_secs(1);
         let options = MemberOptions {
             may_reach: Arc::new(|ip| ip.to_string().starts_with("10.")),
             clock: WallClock { at: now, unix_ns: 1_700_000_000_000_000_000 },
             toward: Some(address(SERVER)),
             seed: 3,
-            patience: Patience::default(),
+            timeouts: StepTimeouts::default(),
             outgoing: vec![Outgoing {
                 media: MediaToSend { kind: MediaKind::Video, rids: Vec::new() },
                 ladders: vec![card::picture(Rung::P144, Codec::Vp8).unwrap().into()],
                 offset: Duration::ZERO,
                 adapts: true,
             }],
-            conduct: Conduct {
+            behaviour: Behaviour {
                 name: "throng-0".into(),
                 joins_at: Duration::ZERO,
-                talk: None,
+                conversation: None,
                 weights: Arc::new(|_| 1),
                 has_voice: false,
-                video: Subscribe::Nobody,
-                audio: Subscribe::Nobody,
+                video: SubscribePolicy::Nobody,
+                audio: SubscribePolicy::Nobody,
                 script,
                 pictures: Vec::new(),
             },
@@ -210,8 +210,8 @@ impl World {
 
 #[test]
 fn what_is_mute_is_said_to_the_room_when_it_begins_and_when_it_ends() {
-    let mute = |after, act| Cue { at: after, lasts: Some(Duration::from_secs(5)), act };
-    let script = vec![mute(Duration::from_secs(3), Act::Mute(MediaKind::Video))];
+    let mute = |after, action| ScriptStep { at: after, lasts: Some(Duration::from_secs(5)), action };
+    let script = vec![mute(Duration::from_secs(3), Action::Mute(MediaKind::Video))];
     let mut world = World::connected_with(script);
     let said = |world: &World| world.room.0.lock().unwrap().muted.clone();
     assert_eq!(said(&world), []);
@@ -220,7 +220,7 @@ fn what_is_mute_is_said_to_the_room_when_it_begins_and_when_it_ends() {
     world.run(Duration::from_secs(5));
     assert_eq!(said(&world), [(MediaKind::Video, true), (MediaKind::Video, false)]);
     // Mute from before it was connected, it says so when it is.
-    let world = World::connected_with(vec![mute(Duration::ZERO, Act::Mute(MediaKind::Video))]);
+    let world = World::connected_with(vec![mute(Duration::ZERO, Action::Mute(MediaKind::Video))]);
     assert_eq!(said(&world).last(), Some(&(MediaKind::Video, true)));
 }
 

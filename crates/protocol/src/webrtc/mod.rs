@@ -7,13 +7,13 @@ pub mod session;
 
 mod candidates;
 
-mod home;
+mod local_addresses;
 
 mod reflexive;
 
 mod checks;
 
-mod peers;
+mod peer_addresses;
 
 pub mod relay;
 
@@ -23,17 +23,17 @@ pub mod receiver;
 
 pub mod sender;
 
-mod agreed;
+mod send_plans;
 
 mod connection;
 pub use connection::Outgoing;
 
 pub mod member;
 
-mod layering;
+mod layer_switches;
 
-mod meeting;
-pub use meeting::{Conduct, Weights};
+mod behaviour;
+pub use behaviour::{Behaviour, Weights};
 
 mod payload;
 

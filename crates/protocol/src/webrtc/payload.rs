@@ -106,7 +106,7 @@ impl Assignments {
     }
 
     /// Whether the peer announced SSRCs for `section`, and `ssrc` is not among those of any section.
-    pub(super) fn is_stranger(&self, ssrc: u32, section: u16) -> bool {
+    pub(super) fn is_unannounced(&self, ssrc: u32, section: u16) -> bool {
         self.declared.iter().any(|(_, known)| *known == section)
             && !self.declared.iter().any(|(known, _)| *known == ssrc)
     }

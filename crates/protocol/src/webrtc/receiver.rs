@@ -5,24 +5,24 @@ use std::time::{Duration, Instant};
 
 use throng_media::assemble::{AssembledFrame, FrameAssembler, MediaPacket};
 use throng_media::codec::{PayloadFacts, PayloadReader};
-use throng_media::quality::{CaptureBasis, Captured, Packet, TrackConfig, TrackMeter, WallClock};
+use throng_media::quality::{CaptureBasis, CaptureTime, Packet, TrackConfig, TrackMeter, WallClock};
 use throng_media::rtcp::{Compound, Rtcp};
 use throng_media::rtp::{ExtensionIds, Extensions, RtpHeader, original_packet};
 use throng_observation::{Codec, CodedFrame, MediaKind, Observation, Phase, TrackId};
 
-use super::feedback::{Duty, Reporter};
-use super::layering::Layering;
+use super::feedback::{ReportState, Reporter};
+use super::layer_switches::LayerSwitches;
 use super::payload::Assignments;
 use super::session::Negotiated;
 use super::srtp::{IndexEstimator, Opener, SessionKeys, SrtpError};
 
+mod anomalies;
 mod binding;
-mod due;
-mod oddities;
+mod expected;
 mod tracks;
 
-use self::due::Due;
-use self::oddities::{Oddities, Oddity};
+use self::anomalies::{AnomalyKind, AnomalyLog};
+use self::expected::ExpectedMedia;
 
 /// More sources than this are not followed: a hundred streams with their retransmissions stay below it.
 const SOURCES_MAX: usize = 512;
@@ -34,7 +34,7 @@ pub struct Receiver {
     extension_ids: ExtensionIds,
     sources: Vec<Source>,
     tracks: Vec<Track>,
-    due: Due,
+    due: ExpectedMedia,
     reporter: Reporter,
     clock: WallClock,
     first_track: u16,
@@ -44,7 +44,7 @@ pub struct Receiver {
     first_frame_seen: bool,
     is_tapped: bool,
     observed: Vec<Observation>,
-    oddities: Oddities,
+    anomalies: AnomalyLog,
 }
 
 /// One SSRC of the peer.
@@ -67,13 +67,13 @@ enum Role {
 
 /// Whether somebody sends on a track. A server may hand one from sender to sender.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Tenure {
+enum SenderState {
     /// Somebody does.
-    Held,
+    Active,
     /// Somebody will; the next packet is the first of theirs.
     Awaited,
     /// Nobody does; what still comes was on its way before.
-    Vacant,
+    Absent,
 }
 
 /// One received stream.
@@ -83,20 +83,20 @@ pub(super) struct Track {
     pub(super) section: u16,
     pub(super) codec: Codec,
     pub(super) kind: MediaKind,
-    pub(super) duty: Duty,
+    pub(super) report_state: ReportState,
     payloads: PayloadReader,
-    layering: Layering,
+    layer_switches: LayerSwitches,
     first_frame_told: bool,
     config: TrackConfig,
-    tenure: Tenure,
+    sender_state: SenderState,
     /// Puts its frames together, if the participant is tapped.
     assembler: Option<Box<FrameAssembler>>,
 }
 
 impl Track {
     /// Whether it is measured and reported on: nobody asks for a picture that nobody sends.
-    pub(super) fn is_held(&self) -> bool {
-        self.tenure == Tenure::Held
+    pub(super) fn has_sender(&self) -> bool {
+        self.sender_state == SenderState::Active
     }
 
     /// Whether anything ever came of it.
@@ -123,7 +123,7 @@ impl Receiver {
             extension_ids: ExtensionIds::default(),
             sources: Vec::new(),
             tracks: Vec::new(),
-            due: Due::new(options.is_told),
+            due: ExpectedMedia::new(options.is_told),
             reporter: Reporter::new(keys.sealer()?, options.seed, options.clock),
             clock: options.clock,
             first_track: options.first_track,
@@ -133,7 +133,7 @@ impl Receiver {
             first_frame_seen: false,
             is_tapped: options.is_tapped,
             observed: Vec::new(),
-            oddities: Oddities::default(),
+            anomalies: AnomalyLog::default(),
         };
         receiver.renegotiated(negotiated, now);
         Ok(receiver)
@@ -151,20 +151,20 @@ impl Receiver {
         self.review(now);
     }
 
-    /// Reads a little of what the next packet will need: see [`crate::participant::Participant::warm`].
+    /// Reads a little of what the next packet will need: see [`crate::participant::Participant::prefetch`].
     #[must_use]
-    pub(super) fn warm(&self) -> u64 {
+    pub(super) fn prefetch(&self) -> u64 {
         let sources = self.sources.first().map_or(0, |source| u64::from(source.ssrc));
         // Audio and video; the tracks of a conference do not all get something at once.
-        let tracks = self.tracks.iter().take(2).fold(0, |sum, track| sum ^ track.meter.warm());
-        sources ^ tracks ^ u64::from(self.oddities.told()) ^ u64::from(self.first_frame_seen)
+        let tracks = self.tracks.iter().take(2).fold(0, |sum, track| sum ^ track.meter.prefetch());
+        sources ^ tracks ^ u64::from(self.anomalies.told()) ^ u64::from(self.first_frame_seen)
     }
 
     /// Takes in a datagram that is RTP by its first bytes; it is decrypted in place. `true` when it was authentic.
     pub fn rtp(&mut self, arrived_at: Instant, ip_udp_bytes: u32, datagram: &mut [u8]) -> bool {
         let wire_bytes = ip_udp_bytes + datagram.len() as u32;
         let Ok(header) = RtpHeader::parse(datagram) else {
-            self.odd(Oddity::BadRtp, "rtp", "a datagram that is RTP by its first byte is not");
+            self.anomaly(AnomalyKind::BadRtp, "rtp", "a datagram that is RTP by its first byte is not");
             return false;
         };
         let known = self.sources.iter().position(|source| source.ssrc == header.ssrc);
@@ -212,14 +212,14 @@ impl Receiver {
         self.last_media_at = Some(arrived_at);
         let Ok(payload) = header.payload(plain) else {
             track.meter.discarded();
-            return self.odd(Oddity::BadRtp, "rtp", "padding is longer than the payload");
+            return self.anomaly(AnomalyKind::BadRtp, "rtp", "padding is longer than the payload");
         };
-        match track.tenure {
-            Tenure::Held => {}
-            Tenure::Vacant => return,
-            Tenure::Awaited => {
+        match track.sender_state {
+            SenderState::Active => {}
+            SenderState::Absent => return,
+            SenderState::Awaited => {
                 track.meter = TrackMeter::new(track.config, self.clock, arrived_at);
-                track.tenure = Tenure::Held;
+                track.sender_state = SenderState::Active;
             }
         }
         let (sequence, payload) = if retransmitted {
@@ -229,9 +229,10 @@ impl Receiver {
         } else {
             (header.sequence, payload)
         };
-        let captured = extensions
-            .abs_capture_time
-            .map(|time| Captured { unix_ns: time.captured_unix_ns(), basis: CaptureBasis::AbsCaptureTime });
+        let captured = extensions.abs_capture_time.map(|time| CaptureTime {
+            unix_ns: time.captured_unix_ns(),
+            basis: CaptureBasis::AbsCaptureTime,
+        });
         let described = extensions.dependency_descriptor;
         // A payload that breaks its format still counts as a packet of its frame.
         let (facts, malformed) = match track.payloads.read_described(payload, described) {
@@ -239,7 +240,7 @@ impl Receiver {
             Err(error) => (PayloadFacts::default(), Some(error)),
         };
         if facts.key_frame && track.kind == MediaKind::Video {
-            track.layering.key_packet(track.codec, header.timestamp, payload);
+            track.layer_switches.key_packet(track.codec, header.timestamp, payload);
         }
         track.meter.packet(&Packet {
             arrived_at,
@@ -262,11 +263,11 @@ impl Receiver {
             let observed = &mut self.observed;
             assembler.packet(&packet, |frame| observed.push(whole(id, codec, &self.clock, frame)));
         }
-        if track.layering.awaits_key_frame()
+        if track.layer_switches.awaits_key_frame()
             && let Some((timestamp, at)) = track.meter.last_key_frame()
         {
             let id = TrackId(self.first_track.saturating_add(at_track as u16));
-            let switch = track.layering.shown(id, timestamp, at);
+            let switch = track.layer_switches.shown(id, timestamp, at);
             self.observed.extend(switch.map(Observation::LayerSwitched));
         }
         if !self.first_packet_seen {
@@ -289,7 +290,7 @@ impl Receiver {
             self.observed.push(Observation::Reached(Phase::FirstFrame, seen_at));
         }
         if let Some(error) = malformed {
-            self.odd(Oddity::BadPayload, "payload", error);
+            self.anomaly(AnomalyKind::BadPayload, "payload", error);
         }
     }
 
@@ -299,13 +300,13 @@ impl Receiver {
         {
             track.meter.discarded();
         }
-        self.odd(Oddity::Undecryptable, "srtp", "a packet was not authentic");
+        self.anomaly(AnomalyKind::Undecryptable, "srtp", "a packet was not authentic");
     }
 
     /// Takes in a datagram that is RTCP by its first bytes. `true` when it was authentic.
     pub fn rtcp(&mut self, arrived_at: Instant, datagram: &mut [u8]) -> bool {
         let Ok(len) = self.opener.open_rtcp(datagram) else {
-            self.odd(Oddity::Undecryptable, "srtcp", "a packet was not authentic");
+            self.anomaly(AnomalyKind::Undecryptable, "srtcp", "a packet was not authentic");
             return false;
         };
         let (mut bad, mut other_clock) = (false, false);
@@ -314,7 +315,7 @@ impl Receiver {
                 Ok(Rtcp::SenderReport(report)) => {
                     let sender = report.sender;
                     if let Some(track) = self.tracks.iter_mut().find(|track| track.ssrc == sender.ssrc) {
-                        track.duty.sender_report(sender.ntp, arrived_at);
+                        track.report_state.sender_report(sender.ntp, arrived_at);
                         if !sender.ntp.is_unknown() {
                             let (ntp_unix_ns, timestamp) = (sender.ntp.to_unix_ns(), sender.rtp_timestamp);
                             other_clock |= !track.meter.sender_report(ntp_unix_ns, timestamp, arrived_at);
@@ -326,10 +327,10 @@ impl Receiver {
             }
         }
         if other_clock {
-            self.odd_sender_clock();
+            self.sender_clock_anomaly();
         }
         if bad {
-            self.odd(Oddity::BadRtcp, "rtcp", "a control packet is malformed");
+            self.anomaly(AnomalyKind::BadRtcp, "rtcp", "a control packet is malformed");
         }
         true
     }
@@ -356,7 +357,7 @@ impl Receiver {
     pub fn finish(&mut self, now: Instant) {
         for (at, track) in self.tracks.iter_mut().enumerate() {
             let id = TrackId(self.first_track.saturating_add(at as u16));
-            self.observed.extend(track.layering.give_up(id).map(Observation::LayerSwitched));
+            self.observed.extend(track.layer_switches.give_up(id).map(Observation::LayerSwitched));
         }
         self.end_intervals(now, TrackMeter::finish);
     }
@@ -364,9 +365,9 @@ impl Receiver {
     /// When to call [`Self::timeout`] and [`Self::poll_feedback`] next.
     #[must_use]
     pub fn next_timeout(&self) -> Instant {
-        let held = self.tracks.iter().filter(|track| track.is_held());
+        let held = self.tracks.iter().filter(|track| track.has_sender());
         let tracks = held.map(|track| {
-            let report_at = track.duty.next_report_at();
+            let report_at = track.report_state.next_report_at();
             track.meter.next_timeout().map_or(report_at, |at| at.min(report_at))
         });
         tracks.chain(self.reporter.next_at()).fold(self.next_interval_at, Instant::min)
@@ -379,8 +380,8 @@ impl Receiver {
     }
 
     /// What was odd last, for the sentence that says why nothing played.
-    pub(super) fn last_oddity(&self) -> Option<&str> {
-        self.oddities.last()
+    pub(super) fn last_anomaly(&self) -> Option<&str> {
+        self.anomalies.last()
     }
 
     /// Whether [`Self::take_observed`] has something.

@@ -17,7 +17,7 @@ use throng_observation::{Codec, IceState, MediaKind, MediaPath};
 
 use super::checks::{Arrival, Checks, is_answer};
 use super::crypto::{self, CryptoSetupError, KeySlot};
-use super::peers::Peers;
+use super::peer_addresses::PeerAddresses;
 use super::sdp::{Description, SDP_BYTES_MAX, to_negotiate};
 use super::srtp::SessionKeys;
 
@@ -100,7 +100,7 @@ pub struct Session {
     /// The keys were handed out.
     keyed: bool,
     checks: Checks,
-    peers: Peers,
+    peers: PeerAddresses,
     /// Host candidates of ours that are not given up.
     locals: Vec<SocketAddr>,
     /// The server-reflexive candidate of one of them, and which that is.
@@ -139,7 +139,7 @@ impl Session {
             offered: Description::default(),
             keyed: false,
             checks: Checks::default(),
-            peers: Peers::default(),
+            peers: PeerAddresses::default(),
             locals: Vec::new(),
             reflexive: None,
             in_use: None,
@@ -336,13 +336,13 @@ impl Session {
 
     /// Whether media from `source` is the peer's. What is not is to be dropped, as browsers do.
     #[must_use]
-    pub fn hears(&self, source: SocketAddr) -> bool {
+    pub fn is_from_peer(&self, source: SocketAddr) -> bool {
         self.peers.has(source)
     }
 
     /// Media came from `source`, which is not the peer's. When it is the first: what is to be told of it.
-    pub fn drop_strange(&mut self, source: SocketAddr) -> Option<String> {
-        self.peers.strange(source).then(|| self.explain("dropped"))
+    pub fn drop_unknown_source(&mut self, source: SocketAddr) -> Option<String> {
+        self.peers.unknown_source(source).then(|| self.explain("dropped"))
     }
 
     /// The way of media that leaves directly.
@@ -361,7 +361,7 @@ impl Session {
     /// candidates, and candidates that may not be sent to.
     #[must_use]
     pub fn explain(&self, what: &str) -> String {
-        self.peers.told().map_or_else(|| what.to_owned(), |why| format!("{what}: {why}"))
+        self.peers.explanation().map_or_else(|| what.to_owned(), |why| format!("{what}: {why}"))
     }
 
     /// Takes in a STUN or DTLS datagram. Others, what cannot be read, answers from another address than the one that was
@@ -387,7 +387,7 @@ impl Session {
             },
             PacketKind::Dtls if self.peers.has(source) => true,
             PacketKind::Dtls => {
-                self.peers.strange(source);
+                self.peers.unknown_source(source);
                 false
             }
             _ => false,

@@ -11,7 +11,7 @@ use throng_observation::{Failure, FailureReason, IceState, Observation, Outcome,
 use throng_scenario::StunServer;
 
 use self::relaying::Relaying;
-use super::home::Home;
+use super::local_addresses::LocalAddresses;
 use super::receiver::{Receiver, ReceiverOptions};
 use super::reflexive::Gathering;
 use super::session::{Negotiated, Session, SessionOutput};
@@ -19,7 +19,7 @@ use super::srtp::SessionKeys;
 use crate::participant::{Channel, ChannelError, Input, Opening, Output, Participant, Transmit, Why};
 use crate::signalling::{SIGNALLING, SignalInput, SignalOutput, Signalling};
 
-mod agreeing;
+mod negotiation;
 
 mod deadlines;
 
@@ -52,7 +52,7 @@ pub struct ViewerOptions {
     /// Seed of what is random in a viewer (report intervals, SSRC).
     pub seed: u64,
     /// How long each step may take.
-    pub patience: Patience,
+    pub timeouts: StepTimeouts,
     /// It tells the coded frames that it receives.
     pub is_tapped: bool,
     /// Media comes through a relay or not at all: no other candidate is gathered (RFC 8829 section 3.5.3).
@@ -63,7 +63,7 @@ pub struct ViewerOptions {
 
 /// How long a viewer waits for what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
+pub struct StepTimeouts {
     /// From the start until offer and answer are exchanged.
     pub signalling: Duration,
     /// From there until a candidate pair works.
@@ -80,7 +80,7 @@ pub struct Patience {
     pub goodbye: Duration,
 }
 
-impl Default for Patience {
+impl Default for StepTimeouts {
     fn default() -> Self {
         let ten = Duration::from_secs(10);
         Self {
@@ -183,7 +183,7 @@ enum Via {
 /// The transport of one peer connection.
 struct Peer {
     session: Session,
-    home: Home,
+    local_addresses: LocalAddresses,
     negotiated: Option<Negotiated>,
     timeout_at: Instant,
     /// The session is to be told the time at once: a new pair has checks to send, and the deadline that the session gave
@@ -196,14 +196,18 @@ impl Peer {
     /// The local candidate to which a datagram came.
     fn own(&self, via: Via, relayed: Option<SocketAddr>) -> Option<SocketAddr> {
         match via {
-            Via::Socket(local) => self.home.received_at(local),
+            Via::Socket(local) => self.local_addresses.received_at(local),
             Via::Relay => relayed,
         }
     }
 
     /// The way of what leaves from `source`, a local candidate.
     fn leaves(&self, source: SocketAddr) -> Via {
-        if self.home.has(source) { Via::Socket(self.home.leaves_from(source)) } else { Via::Relay }
+        if self.local_addresses.has(source) {
+            Via::Socket(self.local_addresses.leaves_from(source))
+        } else {
+            Via::Relay
+        }
     }
 }
 
@@ -229,8 +233,8 @@ impl Viewer {
         self.outputs.push_back(Output::Observed(observation));
     }
 
-    fn odd(&mut self, place: &'static str, detail: impl Into<String>) {
-        self.observe(Observation::Odd { place, detail: detail.into() });
+    fn anomaly(&mut self, place: &'static str, detail: impl Into<String>) {
+        self.observe(Observation::ProtocolAnomaly { place, detail: detail.into() });
     }
 
     fn tell(&mut self, now: Instant, input: SignalInput<'_>) {
@@ -252,7 +256,7 @@ impl Viewer {
                 SignalOutput::RemoteCandidate(candidate) => self.remote_candidate(now, candidate),
                 SignalOutput::Relay(relay) => self.relay_announced(relay),
                 SignalOutput::Refused(what, place) => self.observe(Observation::Refused(what, place)),
-                SignalOutput::Odd(detail) => self.odd("signalling", detail),
+                SignalOutput::Anomaly(detail) => self.anomaly("signalling", detail),
                 SignalOutput::Failed(failure) => {
                     self.stop_media(now);
                     if matches!(self.state, State::Leaving { .. }) {
@@ -309,7 +313,7 @@ impl Viewer {
 
     fn ice_changed(&mut self, now: Instant, state: IceState) {
         self.observe(Observation::Ice(state));
-        let dtls_by = now + self.options.patience.dtls;
+        let dtls_by = now + self.options.timeouts.dtls;
         let mut reached = false;
         match &mut self.state {
             State::Connecting { by, why, .. } if state == IceState::Connected && *why != Step::Dtls => {
@@ -344,7 +348,7 @@ impl Viewer {
         let negotiated = peer.negotiated.take().unwrap_or_default();
         match Receiver::new(keys, &negotiated, options, now) {
             Ok(receiver) => {
-                let first_media_by = now + self.options.patience.first_media;
+                let first_media_by = now + self.options.timeouts.first_media;
                 let direct = peer.session.direct_path();
                 self.state = State::Playing { peer, receiver: Box::new(receiver), first_media_by };
                 let path = match self.remote {
@@ -384,11 +388,11 @@ impl Viewer {
         let is_known = self.remote == Some((via, source));
         match (classify(bytes), &mut self.state) {
             (PacketKind::Rtp | PacketKind::Rtcp, State::Playing { peer, .. })
-                if !is_known && !peer.session.hears(source) =>
+                if !is_known && !peer.session.is_from_peer(source) =>
             {
-                if let Some(told) = peer.session.drop_strange(source) {
+                if let Some(told) = peer.session.drop_unknown_source(source) {
                     self.quiet_until = None;
-                    self.odd("source", told);
+                    self.anomaly("source", told);
                 }
             }
             (PacketKind::Rtp, State::Playing { receiver, peer, .. }) => {
@@ -453,7 +457,7 @@ impl Participant for Viewer {
             Input::Opened { channel: RELAY, opening } => self.relay_opened(now, &opening),
             Input::Start { .. } => {
                 self.started_at = Some(now);
-                self.state = State::Joining { by: now + self.options.patience.signalling };
+                self.state = State::Joining { by: now + self.options.timeouts.signalling };
                 self.observe(Observation::Reached(Phase::Started, now));
                 self.tell(now, SignalInput::Start);
             }
@@ -469,7 +473,7 @@ impl Participant for Viewer {
                 self.tell(now, SignalInput::Fetched(fetch, result));
             }
             Input::Leave { .. } => self.leave(now),
-            // Due work is done when the outputs are drained.
+            // ExpectedMedia work is done when the outputs are drained.
             Input::Timeout => {}
             Input::Opened { .. } | Input::Datagram { .. } | Input::Bytes { .. } | Input::Message { .. } => {}
         }
@@ -493,9 +497,9 @@ impl Participant for Viewer {
         Output::Timeout(at.max(now + Duration::from_millis(1)), why)
     }
 
-    fn warm(&self) -> u64 {
+    fn prefetch(&self) -> u64 {
         match &self.state {
-            State::Playing { receiver, .. } => receiver.warm() ^ u64::from(self.remote.is_some()),
+            State::Playing { receiver, .. } => receiver.prefetch() ^ u64::from(self.remote.is_some()),
             _ => 0,
         }
     }

@@ -104,7 +104,7 @@ impl Stand {
                     told(&failure.detail);
                     self.failed = true;
                 }
-                SignalOutput::Odd(what) => told(what),
+                SignalOutput::Anomaly(what) => told(what),
                 SignalOutput::RemoteOffer(_) => wants_answer = true,
                 SignalOutput::RemoteCandidate(candidate) => assert!(candidate.starts_with("candidate:")),
                 SignalOutput::Relay(relay) => assert!(relay.url.starts_with("turn")),

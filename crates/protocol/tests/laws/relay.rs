@@ -1,10 +1,10 @@
 //! Relays: their URLs, and the frames of a stream from one.
 
-use throng_protocol::webrtc::relay::{Carrier, Frames, RelayHost, RelayPlace, is_turn_frame};
+use throng_protocol::webrtc::relay::{Frames, RelayTransport, TurnHost, TurnUri, is_turn_frame};
 
 /// TURN: the bytes as a URL, and as a stream that may be cut anywhere without changing its frames.
 pub(crate) fn relay(bytes: &[u8]) {
-    if let Ok(place) = RelayPlace::parse(&String::from_utf8_lossy(bytes)) {
+    if let Ok(place) = TurnUri::parse(&String::from_utf8_lossy(bytes)) {
         url_again(&place);
     }
     let whole = cut(bytes, bytes.len().max(1));
@@ -13,16 +13,16 @@ pub(crate) fn relay(bytes: &[u8]) {
     }
 }
 
-fn url_again(place: &RelayPlace) {
-    let scheme = if matches!(place.carrier, Carrier::Tls(_)) { "turns" } else { "turn" };
+fn url_again(place: &TurnUri) {
+    let scheme = if matches!(place.transport, RelayTransport::Tls(_)) { "turns" } else { "turn" };
     let host = match &place.host {
-        RelayHost::Ip(std::net::IpAddr::V6(v6)) => format!("[{v6}]"),
-        RelayHost::Ip(v4) => v4.to_string(),
-        RelayHost::Name(name) => name.clone(),
+        TurnHost::Ip(std::net::IpAddr::V6(v6)) => format!("[{v6}]"),
+        TurnHost::Ip(v4) => v4.to_string(),
+        TurnHost::Name(name) => name.clone(),
     };
-    let transport = if place.carrier.is_stream() { "tcp" } else { "udp" };
+    let transport = if place.transport.is_stream() { "tcp" } else { "udp" };
     let written = format!("{scheme}:{host}:{}?transport={transport}", place.port);
-    let again = RelayPlace::parse(&written).unwrap_or_else(|error| panic!("{written}: {error}"));
+    let again = TurnUri::parse(&written).unwrap_or_else(|error| panic!("{written}: {error}"));
     assert_eq!((&again.host, again.port), (&place.host, place.port), "{written}");
 }
 

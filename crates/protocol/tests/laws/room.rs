@@ -5,8 +5,12 @@ use std::time::{Duration, Instant};
 
 use throng_observation::{Layer, MediaKind};
 use throng_protocol::participant::{FetchId, Message, Opening};
-use throng_protocol::signalling::janus::{NewRoom, SessionConfig, Subscribing, VideoRoom, VideoRoomConfig};
-use throng_protocol::signalling::room::{Attention, Heed, PeerId, RoomInput, RoomOutput, RoomSignalling};
+use throng_protocol::signalling::janus::{
+    NewRoom, SessionConfig, SubscriberMode, VideoRoom, VideoRoomConfig,
+};
+use throng_protocol::signalling::room::{
+    PeerId, RoomInput, RoomOutput, RoomSignalling, Subscription, Subscriptions,
+};
 use throng_protocol::signalling::{RunMark, whep, whip::Whip};
 use throng_scenario::JanusId;
 
@@ -15,8 +19,8 @@ use super::dialogue::{SDP, response_of, told};
 /// A VideoRoom: one message a line; the lines `wait`, `nobody`, `all`, `mute`, `speak`, `off`, `high` and `lost` are what
 /// the participant itself does. Once with a subscription to all and once with one to each.
 pub(crate) fn videoroom(bytes: &[u8]) {
-    for subscribing in [Subscribing::Multistream, Subscribing::HandlePerFeed] {
-        let new_room = (subscribing == Subscribing::HandlePerFeed).then(|| NewRoom {
+    for subscribing in [SubscriberMode::Multistream, SubscriberMode::HandlePerFeed] {
+        let new_room = (subscribing == SubscriberMode::HandlePerFeed).then(|| NewRoom {
             secret: "s".into(),
             admin_key: None,
             publishers: 3,
@@ -31,7 +35,7 @@ pub(crate) fn videoroom(bytes: &[u8]) {
             mark: RunMark::new("3f9c2"),
             publishes: true,
             subscribes: Some(subscribing),
-            attention: Attention::default(),
+            subscriptions: Subscriptions::default(),
             new_room,
             session: SessionConfig::default(),
         }));
@@ -73,11 +77,12 @@ impl Stand {
 
     /// What the server says, or what the participant does, on one line.
     fn line(&mut self, line: &[u8]) {
-        let attention = |heed: Heed| Attention { audio: Heed::All, video: heed };
+        let subscriptions =
+            |subscription: Subscription| Subscriptions { audio: Subscription::All, video: subscription };
         match line {
             b"wait" => self.wait(),
-            b"nobody" => self.tell(RoomInput::Attend(&attention(Heed::Nobody))),
-            b"all" => self.tell(RoomInput::Attend(&attention(Heed::All))),
+            b"nobody" => self.tell(RoomInput::Subscribe(&subscriptions(Subscription::Nobody))),
+            b"all" => self.tell(RoomInput::Subscribe(&subscriptions(Subscription::All))),
             b"mute" => self.tell(RoomInput::Mute(MediaKind::Video, true)),
             b"speak" => self.tell(RoomInput::Mute(MediaKind::Video, false)),
             b"off" => self.tell(RoomInput::Layer(Layer::Off)),
@@ -103,11 +108,11 @@ impl Stand {
                     told(&failure.detail);
                     self.failed = true;
                 }
-                RoomOutput::Odd(what) => told(&what),
+                RoomOutput::Anomaly(what) => told(&what),
                 RoomOutput::WantOffer(peer) => wanted.push(RoomInput::Offer(peer, SDP.into())),
                 RoomOutput::RemoteOffer(peer, _) => wanted.push(RoomInput::Answer(peer, SDP.into())),
                 RoomOutput::RemoteCandidate(_, candidate) => assert!(candidate.starts_with("candidate:")),
-                RoomOutput::People(names) => assert!(names.len() <= 4_096),
+                RoomOutput::Publishers(names) => assert!(names.len() <= 4_096),
                 _ => {}
             }
         }

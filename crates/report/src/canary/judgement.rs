@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throng_observation::canary::{BrowserId, CanaryBrowserRow, CanarySecondRow};
 use throng_observation::run::{ParticipantRow, RunData};
-use throng_observation::{Goal, Passed, RunTime};
+use throng_observation::{Goal, HoldOutcome, RunTime};
 
 use super::{Agreement, Side};
 
@@ -64,7 +64,7 @@ pub(super) struct Times {
 
 impl Times {
     pub(super) fn of(run: &RunData, warm_up_s: f64) -> Self {
-        let spans = |passed: Passed| {
+        let spans = |passed: HoldOutcome| {
             let judged = run.holds.iter().filter(|hold| hold.passed(Goal::Acceptable) == passed);
             let whole = |from: RunTime, until: RunTime| {
                 (
@@ -74,7 +74,7 @@ impl Times {
             };
             judged.filter_map(|hold| Some(whole(hold.judged_from?, hold.until?))).collect()
         };
-        let holds = (!run.holds.is_empty()).then(|| [spans(Passed::Yes), spans(Passed::No)]);
+        let holds = (!run.holds.is_empty()).then(|| [spans(HoldOutcome::Yes), spans(HoldOutcome::No)]);
         Self { from_second: warm_up_s.ceil() as i64, holds }
     }
 
@@ -192,18 +192,18 @@ fn chance(count: usize, all: usize, ratio: f64) -> f64 {
 
 /// Why nothing could be told.
 pub(super) fn unknown(run: &RunData, compared: usize, left_out: usize) -> Vec<String> {
-    let mut because = Vec::new();
+    let mut reasons = Vec::new();
     if left_out > 0 {
-        because.push(format!("this machine had no CPU for the browsers in {left_out} of {compared} s"));
+        reasons.push(format!("this machine had no CPU for the browsers in {left_out} of {compared} s"));
     }
     let own = run.canary.browsers.iter().filter(|row| row.failure_is_own);
-    because.extend(own.filter_map(|row| {
+    reasons.extend(own.filter_map(|row| {
         Some(format!("browser {} failed by itself: {}", row.browser.0, row.failure.as_ref()?))
     }));
-    if because.is_empty() {
-        because.push(format!("{compared} s could be compared, and {SECONDS_MIN} are needed"));
+    if reasons.is_empty() {
+        reasons.push(format!("{compared} s could be compared, and {SECONDS_MIN} are needed"));
     }
-    because
+    reasons
 }
 
 #[cfg(test)]

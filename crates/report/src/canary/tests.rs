@@ -163,7 +163,7 @@ fn a_failed_browser_disputes_unless_it_failed_by_itself_or_the_crowd_fails_too()
 
 #[test]
 fn in_a_search_only_loads_that_passed_are_compared() {
-    use throng_observation::{HoldRow, Passed};
+    use throng_observation::{HoldOutcome, HoldRow};
     let hold = |from: i64, until: i64, passed| HoldRow {
         users: 5,
         from: RunTime(from * 1_000_000),
@@ -174,7 +174,7 @@ fn in_a_search_only_loads_that_passed_are_compared() {
         ..HoldRow::default()
     };
     let mut run = frozen(0);
-    run.holds = vec![hold(5, 30, Passed::Yes), hold(30, 60, Passed::No)];
+    run.holds = vec![hold(5, 30, HoldOutcome::Yes), hold(30, 60, HoldOutcome::No)];
     run.canary.seconds.iter_mut().for_each(|row| {
         if row.second >= 30 {
             (row.freeze_us, row.frames_decoded) = (1_000_000, 0);

@@ -1,8 +1,8 @@
 //! The cause on the first screen: what stopped the server, by what that is told, and what to change.
 
-use throng_analysis::verdict::{Bottleneck, Certainty};
-use throng_analysis::windows::{Stretch, fares, stretch};
-use throng_observation::Passed;
+use throng_analysis::bottleneck::{Bottleneck, BottleneckVerdict};
+use throng_analysis::windows::{LoadWindow, judged_window, quality_by_second};
+use throng_observation::HoldOutcome;
 use throng_observation::host::Unit;
 use throng_observation::run::RunData;
 
@@ -10,7 +10,7 @@ use super::chart::{Chart, Line, Overlay, Scale};
 use super::markup::{escape, table};
 use super::timeline::Timeline;
 use crate::cause::{certainty, prediction};
-use crate::server::{Grid, Measured, hosts};
+use crate::server::{Grid, MeasuredSeries, hosts};
 use crate::summary::Summary;
 
 /// Nothing where no load failed.
@@ -18,7 +18,7 @@ pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
     let Some(found) = &summary.bottleneck else { return String::new() };
     let sure = matches!(
         found.verdict,
-        Certainty::Bottleneck | Certainty::CoBottleneck | Certainty::GeneratorLimited
+        BottleneckVerdict::Bottleneck | BottleneckVerdict::CoBottleneck | BottleneckVerdict::GeneratorLimited
     );
     let class = if sure { "cause" } else { "cause unsure" };
     let score = found.score.map_or_else(String::new, |score| format!(" · {score:.0} of 100"));
@@ -27,7 +27,7 @@ pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
         certainty(found.verdict),
         escape(&found.title)
     );
-    out += &mend(found);
+    out += &help(found);
     out += &charts(run, found);
     out += &evidence(found);
     out += &rest(found);
@@ -35,13 +35,13 @@ pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
     out
 }
 
-fn mend(found: &Bottleneck) -> String {
+fn help(found: &Bottleneck) -> String {
     let Some(change) = &found.change else { return String::new() };
     let then = found
-        .predicts
+        .prediction
         .as_ref()
         .map_or_else(String::new, |then| format!("<br><b>Would give</b> {}.", escape(&prediction(then))));
-    format!("<p class=\"mend\"><b>Change</b> {}.{then}</p>", escape(change))
+    format!("<p class=\"help\"><b>Change</b> {}.{then}</p>", escape(change))
 }
 
 fn evidence(found: &Bottleneck) -> String {
@@ -74,23 +74,23 @@ fn rest(found: &Bottleneck) -> String {
         let items: String = items.iter().map(|item| format!("<li>{}</li>", escape(item))).collect();
         format!("<details><summary>{title}</summary><ul>{items}</ul></details>")
     };
-    let standing = |other: &throng_analysis::findings::Finding| {
-        use throng_analysis::findings::Standing;
-        let how = match other.standing {
-            Standing::Cause | Standing::Suspect => "may have part in it",
-            Standing::Explains => "says what it is busy with",
-            Standing::Symptom => "follows from it",
+    let role = |other: &throng_analysis::findings::Finding| {
+        use throng_analysis::findings::FindingRole;
+        let how = match other.role {
+            FindingRole::Cause | FindingRole::Suspect => "may have part in it",
+            FindingRole::Explanation => "says what it is busy with",
+            FindingRole::Symptom => "follows from it",
         };
         format!("{} ({how}, {:.0} of 100). {}", other.title, other.score, other.change)
     };
-    let not = match found.not_limiting.first() {
-        Some(_) => format!("What it was not ({})", found.not_limiting.len()),
+    let not = match found.ruled_out.first() {
+        Some(_) => format!("What it was not ({})", found.ruled_out.len()),
         None => String::new(),
     };
     [
-        list("What else stands out", found.others.iter().map(standing).collect()),
-        list(&not, found.not_limiting.clone()),
-        list("What nobody looked at", found.not_observed.clone()),
+        list("What else stands out", found.other_findings.iter().map(role).collect()),
+        list(&not, found.ruled_out.clone()),
+        list("Not monitored", found.not_monitored.clone()),
     ]
     .concat()
 }
@@ -105,13 +105,13 @@ fn charts(run: &RunData, found: &Bottleneck) -> String {
         out += &chart;
     }
     let mut bad = vec![None; grid.count];
-    for (second, fare) in fares(run) {
+    for (second, quality) in quality_by_second(run) {
         let place =
             second.saturating_mul(1_000_000).saturating_sub(grid.first_us).div_euclid(grid.width_us.max(1));
         if let Some(worst) = usize::try_from(place).ok().and_then(|place| bad.get_mut(place))
-            && fare.users > 0
+            && quality.users > 0
         {
-            let ratio = fare.bad_ratio();
+            let ratio = quality.bad_ratio();
             *worst = Some(worst.map_or(ratio, |worst: f64| worst.max(ratio)));
         }
     }
@@ -139,7 +139,7 @@ fn counter(
     let first = found.evidence.first()?;
     let hosts = hosts(run);
     let metrics: Vec<_> = hosts.iter().flat_map(super::super::server::Host::metrics).collect();
-    let series: Vec<Measured<'_>> = metrics
+    let series: Vec<MeasuredSeries<'_>> = metrics
         .iter()
         .flat_map(|(_, list)| list.iter())
         .filter(|series| found.series.contains(&series.series.id.0))
@@ -171,15 +171,15 @@ fn counter(
 fn overlay(run: &RunData, found: &Bottleneck) -> Overlay {
     let mut bands = Vec::new();
     for hold in &run.holds {
-        let Some(Stretch { window, .. }) = stretch(hold) else { continue };
+        let Some(LoadWindow { window, .. }) = judged_window(hold) else { continue };
         let from = window.from_us as f64 / 1e6;
         let is_pass = found.pass_s.is_some_and(|[pass, _]| (pass - from).abs() < 0.5);
         let class = match hold.passed(throng_observation::Goal::Acceptable) {
-            Passed::No => "fail",
-            Passed::Yes if is_pass => "pass",
-            Passed::Yes => "",
+            HoldOutcome::No => "fail",
+            HoldOutcome::Yes if is_pass => "pass",
+            HoldOutcome::Yes => "",
             // It says nothing of the server: ended early, or the generator was the limit.
-            Passed::Undecided => continue,
+            HoldOutcome::Undecided => continue,
         };
         bands.push((from, window.until_us as f64 / 1e6, class));
     }
@@ -213,12 +213,12 @@ mod tests {
             ..HoldRow::default()
         };
         let holds = vec![
-            hold(0, Passed::Yes),
-            hold(20, Passed::Yes),
-            hold(40, Passed::No),
-            hold(60, Passed::Undecided),
+            hold(0, HoldOutcome::Yes),
+            hold(20, HoldOutcome::Yes),
+            hold(40, HoldOutcome::No),
+            hold(60, HoldOutcome::Undecided),
             // Ended before anything of it was judged, for too many were badly served.
-            HoldRow { judged_from: Some(at(86)), until: Some(at(86)), ..hold(80, Passed::No) },
+            HoldRow { judged_from: Some(at(86)), until: Some(at(86)), ..hold(80, HoldOutcome::No) },
         ];
         let run = RunData { holds, ..RunData::default() };
         let found = Bottleneck { pass_s: Some([23.0, 30.0]), ..Bottleneck::default() };

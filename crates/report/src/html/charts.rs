@@ -1,7 +1,7 @@
 //! The charts, all over the same time.
 
 use throng_observation::Distribution;
-use throng_observation::limits::{LAG_P99_MS_MAX, WORKER_CPU_RATIO_MAX};
+use throng_observation::limits::{LAG_P99_MS_MAX, THREAD_CPU_RATIO_MAX};
 use throng_observation::run::RunData;
 use throng_observation::units::percent;
 
@@ -10,7 +10,7 @@ use super::timeline::{Point, Timeline, Tracks};
 use crate::figures::loss_ratio;
 use crate::summary::{ClockSummary, Media, Summary, one_way_basis};
 
-const WORKER_NAMES: [&str; 4] = ["worker 0", "worker 1", "worker 2", "worker 3"];
+const THREAD_NAMES: [&str; 4] = ["thread 0", "thread 1", "thread 2", "thread 3"];
 
 pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
     let time = Timeline::of(run);
@@ -86,7 +86,7 @@ pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
         cpu(&time),
         chart(
             "Generator lag",
-            "ms late (p99 of the worst worker)",
+            "ms late (p99 of the worst thread)",
             &format!("limit {LAG_P99_MS_MAX:.0} ms"),
             Scale::Plain,
             vec![Line::solid("lag", 5, time.each(|p| p.lag_ms))],
@@ -188,33 +188,33 @@ fn one_way_note(media: &Media, clock: &ClockSummary) -> String {
     note
 }
 
-/// Each worker a line; with more workers than colours tell apart, the busiest and the idlest.
+/// Each thread a line; with more threads than colours tell apart, the busiest and the idlest.
 fn cpu(time: &Timeline) -> String {
-    let workers: std::collections::BTreeSet<u16> =
-        time.points.iter().flat_map(|p| p.worker_cpu.keys().copied()).collect();
-    let lines = if workers.len() <= WORKER_NAMES.len()
-        && workers.iter().all(|w| usize::from(*w) < WORKER_NAMES.len())
+    let threads: std::collections::BTreeSet<u16> =
+        time.points.iter().flat_map(|p| p.thread_cpu.keys().copied()).collect();
+    let lines = if threads.len() <= THREAD_NAMES.len()
+        && threads.iter().all(|w| usize::from(*w) < THREAD_NAMES.len())
     {
-        let line = |worker: &u16| {
-            let name = WORKER_NAMES.get(usize::from(*worker)).copied().unwrap_or("worker");
+        let line = |thread: &u16| {
+            let name = THREAD_NAMES.get(usize::from(*thread)).copied().unwrap_or("thread");
             Line::solid(
                 name,
-                [1, 4, 3, 5][usize::from(*worker) % 4],
-                time.each(|p| p.worker_cpu.get(worker).copied()),
+                [1, 4, 3, 5][usize::from(*thread) % 4],
+                time.each(|p| p.thread_cpu.get(thread).copied()),
             )
         };
-        workers.iter().map(line).collect()
+        threads.iter().map(line).collect()
     } else {
-        let pick = |best: fn(f64, f64) -> f64| time.each(|p| p.worker_cpu.values().copied().reduce(best));
+        let pick = |best: fn(f64, f64) -> f64| time.each(|p| p.thread_cpu.values().copied().reduce(best));
         vec![
-            Line::solid("busiest worker", 1, pick(f64::max)),
-            Line::solid("idlest worker", 4, pick(f64::min)),
+            Line::solid("busiest thread", 1, pick(f64::max)),
+            Line::solid("idlest thread", 4, pick(f64::min)),
         ]
     };
     Chart {
         title: "Generator CPU",
-        unit: "of one core, by worker",
-        note: &format!("limit {:.0} %", WORKER_CPU_RATIO_MAX * 100.0),
+        unit: "of one core, by thread",
+        note: &format!("limit {:.0} %", THREAD_CPU_RATIO_MAX * 100.0),
         scale: Scale::Percent,
         seconds: &time.starts,
         lines,

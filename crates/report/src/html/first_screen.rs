@@ -7,8 +7,8 @@ use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
 
 use super::markup::escape;
 use crate::health::{self, Share};
+use crate::role_counts::RoleCounts;
 use crate::summary::{RunOutcome, Summary};
-use crate::who::Who;
 
 pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
     let key = match summary.outcome {
@@ -25,8 +25,9 @@ pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
         date(summary.started_at_unix_us),
         escape(&summary.headline)
     );
-    let others = summary.others_cpu.as_ref().map(throng_analysis::verdict::OthersCpu::sentence);
-    let notes: Vec<_> = others.iter().chain(&summary.partial_because).chain(&summary.warnings).collect();
+    let others =
+        summary.other_processes_cpu.as_ref().map(throng_analysis::bottleneck::OtherProcessesCpu::sentence);
+    let notes: Vec<_> = others.iter().chain(&summary.partial_reasons).chain(&summary.warnings).collect();
     if !notes.is_empty() {
         out.push_str("<ul class=\"notes\">");
         for note in notes {
@@ -59,8 +60,8 @@ fn objectives(summary: &Summary) -> String {
             "<tr><td>{}</td><td>{}</td><td class=\"{}\">{sign} {}</td></tr>",
             escape(&objective.text),
             escape(&objective.measured_text),
-            escape(&objective.verdict),
-            escape(&objective.verdict.replace('_', " "))
+            escape(&objective.result),
+            escape(&objective.result.replace('_', " "))
         );
     }
     out.push_str("</tbody></table></div>");
@@ -79,13 +80,13 @@ fn figures(summary: &Summary) -> String {
                 format!("at most {} at once", crowd.connected_max),
                 format!("{} joins in all, {} failed", crowd.intended, crowd.failed),
             ),
-            None => match Who::of(summary) {
-                Who { viewers: 0, publishers: publishers @ 1.. } => (
+            None => match RoleCounts::of(summary) {
+                RoleCounts { viewers: 0, publishers: publishers @ 1.. } => (
                     "publishers connected",
                     format!("{} of {publishers}", crowd.connected),
                     format!("{} failed", crowd.failed),
                 ),
-                Who { viewers, publishers } => {
+                RoleCounts { viewers, publishers } => {
                     let beside = if publishers > 0 {
                         format!(", beside {publishers} who publish")
                     } else {

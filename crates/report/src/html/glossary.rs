@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use throng_observation::limits::{
-    BAD_SECONDS_RATIO_MIN, LAG_P99_MS_MAX, STEAL_RATIO_MAX, WORKER_CPU_RATIO_MAX,
+    BAD_SECONDS_RATIO_MIN, LAG_P99_MS_MAX, STEAL_RATIO_MAX, THREAD_CPU_RATIO_MAX,
 };
 
 use super::markup::escape;
@@ -42,8 +42,8 @@ const ENTRIES: [(&str, &str); 8] = [
 
 fn generator_limited() -> String {
     format!(
-        "A worker above {:.0} % of its core, a loop more than {LAG_P99_MS_MAX:.0} ms late (p99) or more than {:.0} % of stolen CPU, in at least {:.0} % of the seconds; or any datagram or observation that we dropped ourselves. Such a run is invalid, not failed.",
-        WORKER_CPU_RATIO_MAX * 100.0,
+        "A thread above {:.0} % of its core, a loop more than {LAG_P99_MS_MAX:.0} ms late (p99) or more than {:.0} % of stolen CPU, in at least {:.0} % of the seconds; or any datagram or observation that we dropped ourselves. Such a run is invalid, not failed.",
+        THREAD_CPU_RATIO_MAX * 100.0,
         STEAL_RATIO_MAX * 100.0,
         BAD_SECONDS_RATIO_MIN * 100.0,
     )

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use throng_observation::foreign::is_harmful;
+use throng_observation::untrusted::is_harmful;
 
 #[must_use]
 /// `text` with every character that HTML or an attribute gives a meaning replaced.

@@ -8,16 +8,16 @@ mod canary;
 mod cause;
 mod chart;
 mod charts;
+mod conference;
 mod decoded;
 mod demand;
 mod first_screen;
 mod flame;
 mod flame_page;
 mod glossary;
-mod heat;
+mod heatmap;
 mod markup;
 pub mod page;
-mod pairs;
 mod search;
 mod server;
 mod stack;
@@ -46,7 +46,7 @@ pub fn render(run: &RunData, summary: &Summary) -> String {
         &first_screen::render(run, summary),
         &search::render(run, summary),
         &demand::render(summary),
-        &pairs::render(run, summary),
+        &conference::render(run, summary),
         &charts::render(run, summary),
         &server::render(run),
         &canary::render(summary),
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_lesson_shows_who_saw_whom_and_what_came_out_for_what_went_in() {
-        let run = crate::pairs::tests::lesson(30, 60, |second| if second < 25 { 1.0 } else { 0.5 });
+        let run = crate::conference::tests::lesson(30, 60, |second| if second < 25 { 1.0 } else { 0.5 });
         let page = page(&run);
         for text in [
             "<h2>Who received whom</h2>",
@@ -178,8 +178,8 @@ mod tests {
         assert!(!page.contains("NaN") && !page.contains("inf "));
         assert!(!self::page(&example::healthy(5, 10)).contains("Who received whom"));
         // Who fails to join leaves rows and columns that never came.
-        let mut short = crate::pairs::tests::lesson(25, 30, |_| 1.0);
-        crate::pairs::tests::fail_to_join(&mut short, 20);
+        let mut short = crate::conference::tests::lesson(25, 30, |_| 1.0);
+        crate::conference::tests::fail_to_join(&mut short, 20);
         let short = self::page(&short);
         assert!(short.contains("<b>380 of 600 planned pictures</b> played (20 of 25 connected)"));
         assert!(short.contains("who sends, 0 to 24") && short.contains("class=\"h-never\""));
@@ -187,10 +187,10 @@ mod tests {
 
     #[test]
     fn limits_are_told_as_they_are_applied() {
-        use throng_observation::limits::{LAG_P99_MS_MAX, WORKER_CPU_RATIO_MAX};
+        use throng_observation::limits::{LAG_P99_MS_MAX, THREAD_CPU_RATIO_MAX};
         let page = page(&example::healthy(10, 20));
         let (lag, cpu) =
-            (format!("limit {LAG_P99_MS_MAX:.0} ms"), format!("limit {:.0} %", WORKER_CPU_RATIO_MAX * 100.0));
+            (format!("limit {LAG_P99_MS_MAX:.0} ms"), format!("limit {:.0} %", THREAD_CPU_RATIO_MAX * 100.0));
         assert!(page.contains(&lag) && page.contains(&cpu));
         assert!(page.contains(&format!("more than {LAG_P99_MS_MAX:.0} ms late")));
     }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use throng_observation::run::RunData;
 use throng_observation::units::percent;
-use throng_observation::{Goal, HoldRow, Passed};
+use throng_observation::{Goal, HoldOutcome, HoldRow};
 
 use super::markup::{escape, table};
 use crate::summary::{CapacitySummary, Summary};
@@ -16,7 +16,7 @@ pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
     let Some(capacity) = &summary.capacity else { return String::new() };
     let mut out = String::from("<h2>How the number was found</h2>");
     let soak = capacity.soak.as_ref().map(|soak| format!("Soak: {}", soak.sentence()));
-    let said: Vec<&String> = soak.iter().chain(&capacity.doubts).chain(&capacity.notes).collect();
+    let said: Vec<&String> = soak.iter().chain(&capacity.caveats).chain(&capacity.notes).collect();
     if !said.is_empty() {
         out.push_str("<ul class=\"notes\">");
         for line in said {
@@ -47,9 +47,9 @@ pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
 
 fn row(hold: &HoldRow, capacity: &CapacitySummary) -> Vec<String> {
     let came_to = match hold.passed(Goal::Acceptable) {
-        Passed::Yes => "passed",
-        Passed::No => "failed",
-        Passed::Undecided => "not decided",
+        HoldOutcome::Yes => "passed",
+        HoldOutcome::No => "failed",
+        HoldOutcome::Undecided => "not decided",
     };
     let share = hold.bad_user_seconds as f64 / hold.user_seconds.max(1) as f64;
     vec![
@@ -82,7 +82,7 @@ mod tests {
             users: 36,
             seconds: 600,
             bad_seconds: [580; 3],
-            passed: [Passed::No; 3],
+            passed: [HoldOutcome::No; 3],
             why: Some("<b>".into()),
             ..run.holds[0].clone()
         };

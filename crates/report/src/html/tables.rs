@@ -9,8 +9,8 @@ use throng_observation::{MediaKind, TrackCounters};
 
 use super::markup::{AFTER_THE_END, NEVER, escape, table};
 use crate::figures::loss_ratio;
+use crate::role_counts::RoleCounts;
 use crate::summary::{Media, Summary};
-use crate::who::Who;
 
 /// How many of the worst participants are listed.
 pub(crate) const WORST_MAX: usize = 10;
@@ -80,7 +80,7 @@ fn failures(summary: &Summary) -> String {
         out.push_str(&bar(reason, *count as f64 / most, &count.to_string(), 2));
     }
     out.push_str("</div>");
-    let who = Who::of(summary);
+    let who = RoleCounts::of(summary);
     let rows: Vec<_> = summary
         .failure_examples
         .iter()
@@ -100,7 +100,7 @@ fn events(run: &RunData, summary: &Summary) -> String {
     if summary.events.is_empty() {
         return String::new();
     }
-    let noun = Who::of(summary).one();
+    let noun = RoleCounts::of(summary).one();
     let rows: Vec<_> = summary
         .events
         .iter()
@@ -136,7 +136,11 @@ fn media(summary: &Summary) -> String {
             format!("{} / {} / {}", media.nack_sent, media.pli_sent, media.fir_sent),
             ms(media.jitter_ms_p95),
             format!("{} / {}", media.frames_decodable, media.frames_dropped),
-            format!("{} / {}", ms(media.oven_delay_ms_p50), ms(media.oven_delay_ms_max)),
+            format!(
+                "{} / {}",
+                ms(media.oven_rtc_tester_delay_ms_p50),
+                ms(media.oven_rtc_tester_delay_ms_max)
+            ),
         ]
     };
     let names = [
@@ -187,7 +191,7 @@ fn worst(run: &RunData) -> String {
     list.sort_by(|a, b| b.0.total_cmp(&a.0));
     list.truncate(WORST_MAX);
     if list.is_empty() {
-        let all_well = if run.tracks.is_empty() && run.folded.is_empty() {
+        let all_well = if run.tracks.is_empty() && run.aggregated.is_empty() {
             ""
         } else {
             "<h2>Worst viewers</h2><p>No viewer had trouble worth a line.</p>"

@@ -19,8 +19,8 @@ pub(crate) struct Point {
     pub(crate) crowd: Option<[f64; 4]>,
     pub(crate) video: Tracks,
     pub(crate) audio: Tracks,
-    /// Busiest worker's share of a core.
-    pub(crate) worker_cpu: BTreeMap<u16, f64>,
+    /// Busiest thread's share of a core.
+    pub(crate) thread_cpu: BTreeMap<u16, f64>,
     pub(crate) lag_ms: Option<f64>,
     pub(crate) rss_bytes: Option<f64>,
 }
@@ -96,9 +96,9 @@ impl Timeline {
             let Some(point) = points.get_mut(place(row.second)) else { continue };
             let most = |old: Option<f64>, new: f64| Some(old.map_or(new, |old| old.max(new)));
             point.lag_ms = most(point.lag_ms, health::lag_ms(row));
-            match row.worker {
-                Some(worker) => {
-                    let share = point.worker_cpu.entry(worker).or_insert(0.0);
+            match row.thread {
+                Some(thread) => {
+                    let share = point.thread_cpu.entry(thread).or_insert(0.0);
                     *share = share.max(health::cpu_ratio(row));
                 }
                 None => point.rss_bytes = most(point.rss_bytes, row.rss_bytes as f64),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Host, Measured};
+use super::{Host, MeasuredSeries};
 
 /// What the accounts of a host come to.
 pub(crate) struct Accounts {
@@ -35,7 +35,7 @@ impl Accounts {
             return None;
         }
         let mut groups: BTreeMap<&str, UriGroup> = BTreeMap::new();
-        let total = |series: &Measured<'_>| series.integral(host.window).unwrap_or(0.0);
+        let total = |series: &MeasuredSeries<'_>| series.integral(host.window).unwrap_or(0.0);
         for series in bytes {
             groups.entry(series.label("uri_group")).or_default().bytes += total(series);
         }
@@ -56,8 +56,9 @@ impl Accounts {
             })
             .collect();
         groups.sort_by(|a, b| b.bytes.total_cmp(&a.bytes));
-        let told = throng_observation::host::explained(host).filter(|told| told.explained_bytes > 0.0);
-        let unexplained_ratio = told.and_then(|told| told.unexplained_share());
+        let told =
+            throng_observation::host::accounted_traffic(host).filter(|told| told.accounted_bytes > 0.0);
+        let unexplained_ratio = told.and_then(|told| told.unaccounted_share());
         Some(Self { groups, unexplained_ratio })
     }
 }

@@ -13,7 +13,7 @@ pub(crate) use accounts::Accounts;
 pub(crate) use summary::summarise;
 pub(crate) use threads::{Thread, Threads};
 pub(crate) use throng_analysis::knowledge::Knowledge;
-pub(crate) use throng_observation::host::measured::{Grid, Host, Measured, Window, hosts};
+pub(crate) use throng_observation::host::measured::{Grid, Host, MeasuredSeries, Window, hosts};
 
 /// The earliest whole second of which a host tells, at most a minute before the run: the idle server.
 pub(crate) fn first_second(run: &RunData) -> Option<i64> {

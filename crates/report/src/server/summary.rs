@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use throng_observation::host::HostEventKind;
 use throng_observation::run::RunData;
 
-use super::{Accounts, Host, Knowledge, Measured, Thread, Threads, hosts};
-use crate::summary::{HottestThread, NetworkInterface, Server, ServerProcess};
+use super::{Accounts, Host, Knowledge, MeasuredSeries, Thread, Threads, hosts};
+use crate::summary::{HottestThread, NetworkInterface, WatchedHost, WatchedProcess};
 
 /// Every watched host of the run.
-pub(crate) fn summarise(run: &RunData) -> Vec<Server> {
+pub(crate) fn summarise(run: &RunData) -> Vec<WatchedHost> {
     hosts(run).iter().map(server).collect()
 }
 
@@ -17,7 +17,7 @@ pub(crate) fn summarise(run: &RunData) -> Vec<Server> {
 const PROCESSES_MAX: usize = 20;
 const NOT_SEEN_MAX: usize = 20;
 
-fn server(host: &Host<'_>) -> Server {
+fn server(host: &Host<'_>) -> WatchedHost {
     let knowledge = Knowledge::of(host.info);
     let threads = Threads::of(host);
     let processes = processes(host);
@@ -30,9 +30,9 @@ fn server(host: &Host<'_>) -> Server {
     let second_max = |metric| {
         host.metric(metric).iter().filter_map(|series| series.max_of_seconds(host.window)).reduce(f64::max)
     };
-    Server {
+    WatchedHost {
         name: host.name(),
-        cpus: busy.and_then(Measured::limit),
+        cpus: busy.and_then(MeasuredSeries::limit),
         cpu_p50: busy.and_then(|busy| busy.quantile(host.window, 0.5)),
         cpu_max: busy.and_then(|busy| busy.max_of_seconds(host.window)),
         threads: threads.0.len() as u64,
@@ -47,7 +47,7 @@ fn server(host: &Host<'_>) -> Server {
         tcp_segments_retransmitted: rounded("tcp.segments_retransmitted"),
         tcp_listen_overflows: rounded("tcp.listen_overflows"),
         open_fds_max: host.max("process.fds"),
-        open_fds_limit: host.metric("process.fds").iter().filter_map(Measured::limit).reduce(f64::min),
+        open_fds_limit: host.metric("process.fds").iter().filter_map(MeasuredSeries::limit).reduce(f64::min),
         disk_await_ms_max: [host.max("disk.read_await"), host.max("disk.write_await")]
             .into_iter()
             .flatten()
@@ -59,7 +59,7 @@ fn server(host: &Host<'_>) -> Server {
         pressure_memory_max: host.max("host.pressure.memory.some"),
         pressure_io_max: host.max("host.pressure.io.some"),
         log_lines: log_lines(host),
-        unexplained_tx_ratio: Accounts::of(host).and_then(|accounts| accounts.unexplained_ratio),
+        unaccounted_tx_ratio: Accounts::of(host).and_then(|accounts| accounts.unexplained_ratio),
         profiles: host.profiles.iter().map(|profile| profile.moment.clone()).collect(),
         watched_s: host.window.seconds(),
         watcher_cpu_ratio: (host.window.seconds() > 0.0)
@@ -67,15 +67,19 @@ fn server(host: &Host<'_>) -> Server {
             .filter(|ratio| *ratio > 0.0),
         watcher_rss_bytes: (watcher_rss_bytes > 0).then_some(watcher_rss_bytes),
         clock_error_ms: host.info.map(|info| info.clock_error_us as f64 / 1e3),
-        not_seen: host.said(HostEventKind::CannotSee).map(|e| e.detail.clone()).take(NOT_SEEN_MAX).collect(),
+        unreadable: host
+            .events_of(HostEventKind::Unreadable)
+            .map(|e| e.detail.clone())
+            .take(NOT_SEEN_MAX)
+            .collect(),
     }
 }
 
-fn processes(host: &Host<'_>) -> Vec<ServerProcess> {
-    let rss: BTreeMap<&str, &Measured<'_>> =
+fn processes(host: &Host<'_>) -> Vec<WatchedProcess> {
+    let rss: BTreeMap<&str, &MeasuredSeries<'_>> =
         host.metric("process.rss").iter().map(|series| (series.label("pid"), series)).collect();
-    let process = |cpu: &Measured<'_>| {
-        Some(ServerProcess {
+    let process = |cpu: &MeasuredSeries<'_>| {
+        Some(WatchedProcess {
             name: cpu.label("process").to_owned(),
             pid: cpu.label("pid").parse().unwrap_or(0),
             cpu_s: cpu.integral(host.window)?,
@@ -100,16 +104,17 @@ fn hottest(thread: &Thread<'_>, knowledge: &Knowledge) -> HottestThread {
         cpu_max: thread.cpu_max,
         run_queue_wait_p95: thread.wait_p95,
         meaning: known.map(|known| known.meaning.clone()),
-        mend: known.map(throng_observation::pack::ThreadMeaning::mend).filter(|mend| !mend.is_empty()),
+        help: known.map(throng_observation::pack::ThreadMeaning::help).filter(|help| !help.is_empty()),
     }
 }
 
 /// The interfaces that carried anything, the busiest first.
 fn interfaces(host: &Host<'_>) -> Vec<NetworkInterface> {
     // Interfaces of different network namespaces may bear one name.
-    let place =
-        |series: &Measured<'_>| (series.label("netns").to_owned(), series.label("interface").to_owned());
-    let rx: BTreeMap<_, &Measured<'_>> =
+    let place = |series: &MeasuredSeries<'_>| {
+        (series.label("netns").to_owned(), series.label("interface").to_owned())
+    };
+    let rx: BTreeMap<_, &MeasuredSeries<'_>> =
         host.metric("nic.rx_bytes").iter().map(|series| (place(series), series)).collect();
     let mut all: Vec<(f64, NetworkInterface)> = host
         .metric("nic.tx_bytes")

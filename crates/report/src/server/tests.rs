@@ -166,7 +166,7 @@ pub(crate) fn watched() -> RunData {
     );
     rows.event(-4, HostEventKind::ProcessFound, "janus (PID 4000)");
     rows.event(41, HostEventKind::LogLine, "Discarding too old outgoing packet (age=6597865us)");
-    rows.event(-4, HostEventKind::CannotSee, "/proc/4000/io: permission denied; run as root");
+    rows.event(-4, HostEventKind::Unreadable, "/proc/4000/io: permission denied; run as root");
     rows.0.profiles = vec![profile("baseline", 20), profile("fail", 900)];
     let facts = BTreeMap::from([
         ("kernel".into(), "6.18".into()),
@@ -233,7 +233,7 @@ fn one(unit: Unit, values: &[(i64, f64)]) -> RunData {
 
 #[test]
 fn a_byte_that_passes_two_devices_counts_once_on_the_page_and_in_the_accounts() {
-    let unexplained = |run: &RunData| summarise(run)[0].unexplained_tx_ratio.unwrap();
+    let unexplained = |run: &RunData| summarise(run)[0].unaccounted_tx_ratio.unwrap();
     let disks = |run: &RunData| {
         let page = crate::html::render(run, &crate::summarise(run, &[], std::time::Duration::ZERO));
         let at = page.find("<h3>Disk <small>").unwrap();
@@ -294,7 +294,7 @@ fn the_summary_names_the_thread_that_was_full() {
     assert_eq!((hottest.name.as_str(), hottest.tid), ("hloop 1", 4012));
     assert!((hottest.cpu_max - 0.98).abs() < 1e-9 && hottest.cpu_p50 > 0.4, "{hottest:?}");
     assert_eq!(hottest.meaning.as_deref(), Some("Sends to viewers"));
-    assert!(hottest.mend.as_deref().is_some_and(|mend| mend.contains("event_loops (janus.jcfg: general)")));
+    assert!(hottest.help.as_deref().is_some_and(|help| help.contains("event_loops (janus.jcfg: general)")));
     let sum = server.threads_cpu_ratio.unwrap();
     assert!((sum - 1.0).abs() < 0.02, "{sum}");
     assert_eq!(server.udp_receive_buffer_errors, Some(12 * 14));
@@ -302,8 +302,8 @@ fn the_summary_names_the_thread_that_was_full() {
     assert_eq!((server.open_fds_max, server.open_fds_limit), (Some(340.0), Some(1_024.0)));
     assert_eq!(server.network[0].line_rate_bps, Some(1e9));
     assert_eq!(server.profiles, ["baseline", "fail"]);
-    assert!(server.unexplained_tx_ratio.is_some_and(|ratio| (0.0..0.3).contains(&ratio)));
-    assert_eq!(server.not_seen.len(), 1);
+    assert!(server.unaccounted_tx_ratio.is_some_and(|ratio| (0.0..0.3).contains(&ratio)));
+    assert_eq!(server.unreadable.len(), 1);
 }
 
 #[test]
@@ -340,7 +340,7 @@ fn any_rows_are_borne() {
         let page = crate::html::render(&run, &summary);
         assert_eq!(page.matches("<script>").count(), 1, "the page's own");
         assert!(!page.contains("NaN") && !page.contains("<b>\""), "{page}");
-        assert!(!crate::text::summary(&summary).is_empty() && !crate::csv::server(&run).is_empty());
+        assert!(!crate::text::summary(&summary).is_empty() && !crate::csv::hosts(&run).is_empty());
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use throng_observation::host::catalogue::{THREAD_CPU, THREAD_RUN_QUEUE_WAIT};
 
-use super::{Grid, Host, Knowledge, Measured, Window};
+use super::{Grid, Host, Knowledge, MeasuredSeries, Window};
 
 /// A thread over the run.
 pub(crate) struct Thread<'a> {
@@ -18,7 +18,7 @@ pub(crate) struct Thread<'a> {
     pub(crate) cpu_max: f64,
     /// Share of the time that it was ready and waited for a CPU: 95th percentile.
     pub(crate) wait_p95: Option<f64>,
-    measured: Measured<'a>,
+    measured: MeasuredSeries<'a>,
 }
 
 /// Threads that do the same work.
@@ -38,9 +38,9 @@ pub(crate) struct Threads<'a>(pub(crate) Vec<Thread<'a>>);
 
 impl<'a> Threads<'a> {
     pub(crate) fn of(host: &Host<'a>) -> Self {
-        let waits: BTreeMap<(&str, &str), Measured<'a>> =
+        let waits: BTreeMap<(&str, &str), MeasuredSeries<'a>> =
             host.metric(THREAD_RUN_QUEUE_WAIT.name).iter().map(|wait| (key(wait), *wait)).collect();
-        let thread = |cpu: &Measured<'a>| Thread::of(*cpu, waits.get(&key(cpu)).copied(), host.window);
+        let thread = |cpu: &MeasuredSeries<'a>| Thread::of(*cpu, waits.get(&key(cpu)).copied(), host.window);
         let mut threads: Vec<_> = host.metric(THREAD_CPU.name).iter().filter_map(thread).collect();
         threads.sort_by(|a, b| b.cpu_s.total_cmp(&a.cpu_s));
         Self(threads)
@@ -88,7 +88,7 @@ impl<'a> Threads<'a> {
 }
 
 impl<'a> Thread<'a> {
-    fn of(cpu: Measured<'a>, wait: Option<Measured<'a>>, window: Window) -> Option<Self> {
+    fn of(cpu: MeasuredSeries<'a>, wait: Option<MeasuredSeries<'a>>, window: Window) -> Option<Self> {
         Some(Self {
             name: cpu.label("thread"),
             process: cpu.label("process"),
@@ -107,6 +107,6 @@ impl<'a> Thread<'a> {
     }
 }
 
-fn key<'a>(thread: &Measured<'a>) -> (&'a str, &'a str) {
+fn key<'a>(thread: &MeasuredSeries<'a>) -> (&'a str, &'a str) {
     (thread.label("pid"), thread.label("tid"))
 }

@@ -75,7 +75,7 @@ fn every_null_is_named() {
             (throng_ring_producer_connect(c"x".as_ptr(), null_mut()), "out"),
             (throng_ring_producer_join(0, null_mut()), "out"),
             (throng_ring_producer_join_inherited(null_mut()), "out"),
-            (throng_ring_producer_another(null(), &mut null_mut()), "producer"),
+            (throng_ring_producer_clone(null(), &mut null_mut()), "producer"),
             (throng_ring_producer_set_policy(null_mut(), 0, 0), "producer"),
             (throng_ring_producer_claim(null_mut(), 1, null(), &mut claim), "producer"),
             (throng_ring_producer_claim(producer, 1, null(), null_mut()), "out"),

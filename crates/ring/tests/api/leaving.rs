@@ -87,7 +87,7 @@ fn a_new_consumer_goes_over_what_the_one_before_had_put_aside() {
     second.send(b"behind", &FrameInfo::default()).unwrap();
     drop(first);
     assert!(old.peek().is_some());
-    old.look_for_the_dead();
+    old.check_liveness();
     // The place of the dead is put aside, but stays where it is behind a frame that is held.
     assert!(old.peek().is_some());
     let fds = old.export(shared).unwrap();
@@ -109,7 +109,7 @@ fn a_place_that_somebody_may_be_about_to_own_is_not_slept_on() {
     let claiming = ROWS + 128 + 12;
     rustix::io::pwrite(&memfd, &1u32.to_le_bytes(), claiming).unwrap();
     drop(first);
-    consumer.look_for_the_dead();
+    consumer.check_liveness();
     while consumer.next_event().is_some() {}
     assert!(consumer.peek().is_none());
     assert!(!consumer.arm(), "nobody says when the claimer is through");
@@ -147,7 +147,7 @@ fn a_lane_that_is_written_to_after_all_have_left_is_closed() {
     producer.send(b"held", &FrameInfo::default()).unwrap();
     let held = consumer.peek().unwrap();
     drop(producer);
-    consumer.look_for_the_dead();
+    consumer.check_liveness();
     reserve(&memfd, 1);
     let (closed, ended) = read_to_the_end(&mut consumer);
     assert!(closed.len() == 1 && closed[0].contains("after all had left"), "{closed:?}");

@@ -194,7 +194,7 @@ fn a_waiting_producer_goes_on_when_there_is_room() {
 #[test]
 fn threads_of_a_process_share_a_lane() {
     let (mut consumer, first) = pair();
-    let mut handles: Vec<Producer> = (0..3).map(|_| first.another().unwrap()).collect();
+    let mut handles: Vec<Producer> = (0..3).map(|_| first.try_clone().unwrap()).collect();
     handles.push(first);
     std::thread::scope(|scope| {
         for (thread, mut producer) in handles.into_iter().enumerate() {
@@ -252,7 +252,7 @@ fn a_lane_ends_when_its_producers_have_gone_and_all_is_read() {
     drop(producer);
     assert!(consumer.wait(Duration::from_secs(5)).unwrap());
     let frame = consumer.peek().unwrap();
-    consumer.look_for_the_dead();
+    consumer.check_liveness();
     assert!(matches!(consumer.next_event(), Some(Event::ProducerLeft { clean: true, .. })));
     assert!(consumer.next_event().is_none(), "a frame is held");
     assert_eq!(text(&consumer, &frame), "last");
@@ -274,10 +274,10 @@ fn a_byte_on_the_socket_hides_no_end() {
     let lane = consumer.accept(ours, &small()).unwrap();
     let producer = Producer::join(theirs.try_clone().unwrap()).unwrap();
     theirs.write_all(b"x").unwrap();
-    consumer.look_for_the_dead();
+    consumer.check_liveness();
     assert!(consumer.next_event().is_none(), "it lives");
     drop((producer, theirs));
-    consumer.look_for_the_dead();
+    consumer.check_liveness();
     assert!(matches!(consumer.next_event(), Some(Event::ProducerLeft { clean: true, .. })));
     assert!(matches!(consumer.next_event(), Some(Event::LaneEnded { lane: ended, .. }) if ended == lane));
 
@@ -662,8 +662,8 @@ fn a_ring_travels_over_a_socket_with_a_path() {
 #[test]
 fn a_table_without_free_rows_is_an_error() {
     let (_consumer, first) = pair();
-    let mut others: Vec<Producer> = (1..32).map(|_| first.another().unwrap()).collect();
-    assert!(matches!(first.another(), Err(RingError::TooManyProducers { max: 32 })));
+    let mut others: Vec<Producer> = (1..32).map(|_| first.try_clone().unwrap()).collect();
+    assert!(matches!(first.try_clone(), Err(RingError::TooManyProducers { max: 32 })));
     others.pop();
-    assert!(first.another().is_ok());
+    assert!(first.try_clone().is_ok());
 }

@@ -53,7 +53,7 @@ pub(crate) fn run() -> String {
                 refused += 1;
                 held.drain(..).for_each(|id| consumer.release(id).unwrap());
                 drop(attacker);
-                consumer.look_for_the_dead();
+                consumer.check_liveness();
                 assert!(has_left(&mut consumer, lane), "an attacker's death is hidden");
                 attacks += 1;
                 attacker = attack(&mut consumer, &options, attacks);

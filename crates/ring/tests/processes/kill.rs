@@ -153,7 +153,7 @@ impl Crowd {
         self.children.clear();
         let started = Instant::now();
         while self.consumer.lanes().next().is_some() {
-            self.consumer.look_for_the_dead();
+            self.consumer.check_liveness();
             self.drain(usize::MAX);
             self.take_events();
             assert!(started.elapsed() < STALL, "a lane does not end: {:?}", self.consumer);

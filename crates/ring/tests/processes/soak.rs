@@ -61,7 +61,7 @@ pub(crate) fn run() -> String {
 }
 
 fn produce(first: Producer, process: u32, duration: Duration) {
-    let mut handles: Vec<Producer> = (1..THREADS).map(|_| first.another().unwrap()).collect();
+    let mut handles: Vec<Producer> = (1..THREADS).map(|_| first.try_clone().unwrap()).collect();
     handles.push(first);
     let end = Instant::now() + duration;
     std::thread::scope(|scope| {

@@ -34,7 +34,7 @@ fn claiming() -> String {
         child.kill();
         child.wait();
         assert!(put(&mut living, LIVING, instruction as u64, 40), "no room after {instruction} instructions");
-        consumer.look_for_the_dead();
+        consumer.check_liveness();
         let mut of_the_dead = 0;
         let mut came = false;
         while let Some(frame) = consumer.peek() {
@@ -93,7 +93,7 @@ fn evicting() -> String {
         child.kill();
         child.wait();
         kills += 1;
-        consumer.look_for_the_dead();
+        consumer.check_liveness();
         let mut came = 0;
         while let Some(frame) = consumer.peek() {
             assert!(is_whole(&consumer, &frame), "torn after {instruction} instructions");

@@ -51,7 +51,7 @@ impl AgentProof {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::consent::{Permit, Reach, Refusal};
+    use crate::consent::{AddressPolicy, PermitReason, Refusal};
 
     #[test]
     fn an_agent_speaks_for_its_own_address_and_the_ports_it_names() {
@@ -64,9 +64,9 @@ mod tests {
             proof.validate(at("203.0.113.10"), 8188),
             Err(AgentProofError::OtherAddress { .. })
         ));
-        let mut reach = Reach::default();
+        let mut reach = AddressPolicy::default();
         reach.prove_by_agent(&proof);
-        assert_eq!(reach.permits(at("203.0.113.9")), Ok(Permit::Proven));
+        assert_eq!(reach.permits(at("203.0.113.9")), Ok(PermitReason::Proven));
         assert_eq!(reach.permits(at("203.0.113.10")), Err(Refusal::PublicNotProven(at("203.0.113.10"))));
         reach.withdraw();
         assert!(reach.permits(at("203.0.113.9")).is_err());
@@ -75,10 +75,10 @@ mod tests {
     #[test]
     fn an_agent_at_a_private_address_speaks_for_that_one_alone() {
         let address = "10.0.0.9".parse().unwrap();
-        let mut reach = Reach::default();
+        let mut reach = AddressPolicy::default();
         reach.prove_by_agent(&AgentProof { answered_at: address, ports: vec![1], caps: Caps::NONE });
         // It answers, so it is a machine that its owner let us watch: that is consent for it alone.
-        assert_eq!(reach.permits(address), Ok(Permit::Proven));
+        assert_eq!(reach.permits(address), Ok(PermitReason::Proven));
         assert!(reach.permits("10.0.0.10".parse().unwrap()).is_err());
     }
 }

@@ -19,7 +19,7 @@ pub use secret::{ConsentSecret, ConsentSecretError};
 
 /// Which addresses a run may send to. Cheap to ask for every destination that a server names.
 #[derive(Clone, Debug, Default)]
-pub struct Reach {
+pub struct AddressPolicy {
     own_addresses: HashSet<IpAddr>,
     allowed_networks: Vec<Network>,
     proven: HashSet<IpAddr>,
@@ -27,7 +27,7 @@ pub struct Reach {
 
 /// Why an address may be reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Permit {
+pub enum PermitReason {
     /// It never leaves this host.
     Loopback,
     /// It is one of this host's own addresses.
@@ -90,7 +90,7 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-impl Reach {
+impl AddressPolicy {
     /// What may be reached by this host with these addresses, and in these networks.
     #[must_use]
     pub fn new(
@@ -126,7 +126,7 @@ impl Reach {
     ///
     /// # Errors
     /// With the reason why it may not.
-    pub fn permits(&self, address: IpAddr) -> Result<Permit, Refusal> {
+    pub fn permits(&self, address: IpAddr) -> Result<PermitReason, Refusal> {
         let address = address.to_canonical();
         // The kinds that are never a peer come first: no network or proof may let them in.
         match address {
@@ -137,18 +137,18 @@ impl Reach {
             _ => {}
         }
         if address.is_loopback() {
-            return Ok(Permit::Loopback);
+            return Ok(PermitReason::Loopback);
         }
         if self.own_addresses.contains(&address) {
-            return Ok(Permit::OwnAddress);
+            return Ok(PermitReason::OwnAddress);
         }
         let private = is_private(address);
         // An allowed network opens private space only: `0.0.0.0/0` is not the consent of the whole Internet.
         if private && self.allowed_networks.iter().any(|network| network.contains(address)) {
-            return Ok(Permit::AllowedNetwork);
+            return Ok(PermitReason::AllowedNetwork);
         }
         if self.proven.contains(&address) {
-            return Ok(Permit::Proven);
+            return Ok(PermitReason::Proven);
         }
         Err(if private { Refusal::PrivateNotAllowed(address) } else { Refusal::PublicNotProven(address) })
     }
@@ -177,25 +177,25 @@ fn is_unique_or_link_local(v6: Ipv6Addr) -> bool {
 mod tests {
     use super::*;
 
-    fn reach() -> Reach {
+    fn reach() -> AddressPolicy {
         let own = ["203.0.113.5", "192.168.7.1"].map(|text| text.parse().unwrap());
         let allowed = ["10.1.0.0/16", "fd00:1::/32", "0.0.0.0/0"].map(|text| text.parse().unwrap());
-        Reach::new(own, allowed.into_iter().take(2))
+        AddressPolicy::new(own, allowed.into_iter().take(2))
     }
 
     #[test]
     fn each_kind_of_address_is_judged_by_its_own_rule() {
         let address = |text: &str| text.parse::<IpAddr>().unwrap();
         for (text, expect) in [
-            ("127.0.0.1", Ok(Permit::Loopback)),
-            ("127.255.0.9", Ok(Permit::Loopback)),
-            ("::1", Ok(Permit::Loopback)),
-            ("::ffff:127.0.0.1", Ok(Permit::Loopback)),
-            ("203.0.113.5", Ok(Permit::OwnAddress)),
-            ("::ffff:192.168.7.1", Ok(Permit::OwnAddress)),
-            ("10.1.2.3", Ok(Permit::AllowedNetwork)),
-            ("::ffff:10.1.2.3", Ok(Permit::AllowedNetwork)),
-            ("fd00:1::9", Ok(Permit::AllowedNetwork)),
+            ("127.0.0.1", Ok(PermitReason::Loopback)),
+            ("127.255.0.9", Ok(PermitReason::Loopback)),
+            ("::1", Ok(PermitReason::Loopback)),
+            ("::ffff:127.0.0.1", Ok(PermitReason::Loopback)),
+            ("203.0.113.5", Ok(PermitReason::OwnAddress)),
+            ("::ffff:192.168.7.1", Ok(PermitReason::OwnAddress)),
+            ("10.1.2.3", Ok(PermitReason::AllowedNetwork)),
+            ("::ffff:10.1.2.3", Ok(PermitReason::AllowedNetwork)),
+            ("fd00:1::9", Ok(PermitReason::AllowedNetwork)),
             ("10.2.0.1", Err(Refusal::PrivateNotAllowed(address("10.2.0.1")))),
             ("172.16.0.1", Err(Refusal::PrivateNotAllowed(address("172.16.0.1")))),
             ("169.254.169.254", Err(Refusal::PrivateNotAllowed(address("169.254.169.254")))),
@@ -221,10 +221,10 @@ mod tests {
 
     #[test]
     fn an_allowed_network_never_opens_the_public_internet_or_groups() {
-        let reach = Reach::new([], ["0.0.0.0/0".parse().unwrap(), "::/0".parse().unwrap()]);
+        let reach = AddressPolicy::new([], ["0.0.0.0/0".parse().unwrap(), "::/0".parse().unwrap()]);
         for text in ["8.8.8.8", "2001:db8::1", "224.0.0.1", "255.255.255.255", "0.0.0.0"] {
             assert!(reach.permits(text.parse().unwrap()).is_err(), "{text}");
         }
-        assert_eq!(reach.permits("192.168.1.1".parse().unwrap()), Ok(Permit::AllowedNetwork));
+        assert_eq!(reach.permits("192.168.1.1".parse().unwrap()), Ok(PermitReason::AllowedNetwork));
     }
 }

@@ -8,7 +8,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use throng_observation::foreign;
+use throng_observation::untrusted;
 
 use super::expiry::read_expiry;
 use super::secret::{self, ConsentSecret};
@@ -120,7 +120,8 @@ impl ConsentProof {
         let mut caps = Caps::NONE;
         for (key, value) in pairs(text) {
             let value = value.ok_or_else(|| Malformed("a line is not `key = value`".to_owned()))?;
-            let unit = |error: units::UnitError| Malformed(foreign::line(&format!("{key}: {error}")).into());
+            let unit =
+                |error: units::UnitError| Malformed(untrusted::line(&format!("{key}: {error}")).into());
             let is_new = match key {
                 "token" => return Err(ClearToken),
                 "proof" => seal.replace(read_seal(value)?).is_none(),
@@ -237,7 +238,7 @@ fn read_seal(value: &str) -> Result<[u8; 32], ConsentProofError> {
 fn read_tester(value: &str) -> Result<String, ConsentProofError> {
     let fits = !value.is_empty()
         && value.chars().count() <= TESTER_CHARS_MAX
-        && !value.contains(foreign::is_harmful);
+        && !value.contains(untrusted::is_harmful);
     fits.then(|| value.to_owned()).ok_or_else(|| {
         let what = format!("the tester is not 1 to {TESTER_CHARS_MAX} characters that can be seen");
         ConsentProofError::Malformed(what)
@@ -248,7 +249,7 @@ fn read_target(value: &str) -> Result<(String, u16), ConsentProofError> {
     let wrong = || ConsentProofError::Malformed("the target is not `HOST:PORT`".into());
     let (host, port) = value.rsplit_once(':').ok_or_else(wrong)?;
     let port = port.parse().ok().filter(|port| *port > 0).ok_or_else(wrong)?;
-    if host.is_empty() || host.contains(['*', '/', '@', ' ']) || host.contains(foreign::is_harmful) {
+    if host.is_empty() || host.contains(['*', '/', '@', ' ']) || host.contains(untrusted::is_harmful) {
         Err(wrong())
     } else {
         Ok((normal_host(host), port))
@@ -268,7 +269,7 @@ fn number(key: &str, value: &str) -> Result<u32, ConsentProofError> {
 }
 
 fn cut(text: &str) -> String {
-    foreign::name(text).into_owned()
+    untrusted::name(text).into_owned()
 }
 
 #[cfg(test)]

@@ -6,15 +6,15 @@ use serde::Serialize;
 use super::written::duration;
 use super::{BitRate, Duration, OneOrMany};
 use crate::churn::Reconnect;
-use crate::room::NewRoom;
-use crate::script::{Act, Cue};
-use crate::talk::Talk;
+use crate::conversation::Conversation;
+use crate::room::RoomConfig;
+use crate::script::{Action, ScriptStep};
 use crate::units::write_bit_rate;
 
-/// Something that all of a cohort do: exactly one of `mute` and `screen`.
+/// Something that all of a cohort do: exactly one of `mute` and `screen_share`.
 #[derive(Default, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
-pub(super) struct CueFile {
+pub(super) struct ScriptStepFile {
     /// When it begins, since the start of the run.
     at: Option<Duration>,
     /// How long it lasts; until they leave when left out.
@@ -27,7 +27,7 @@ pub(super) struct CueFile {
     /// Their picture becomes the test card of this size, as who shares a screen.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^(144p|180p|240p|360p|720p)$"))]
-    screen: Option<String>,
+    screen_share: Option<String>,
 }
 
 /// Everybody leaves and joins anew.
@@ -43,15 +43,15 @@ pub(super) struct ReconnectFile {
 /// Who speaks when in a conference.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
-pub(super) struct TalkFile {
+pub(super) struct ConversationFile {
     /// Mean length of a turn; 6 s when left out.
-    turn: Option<Duration>,
+    talkspurt: Option<Duration>,
     /// Mean pause between two turns; 600 ms when left out.
     pause: Option<Duration>,
     /// Share of turns into whose end the next one falls; 0.1 when left out.
     #[schemars(range(max = 1))]
     overlap: Option<f64>,
-    /// The same seed gives the same talk; 1 when left out.
+    /// The same seed gives the same conversation; 1 when left out.
     seed: Option<u64>,
 }
 
@@ -75,25 +75,28 @@ pub(super) struct RoomFile {
     video_codecs: Vec<String>,
 }
 
-pub(super) fn cue(cue: &Cue) -> CueFile {
-    let file =
-        CueFile { at: Some(duration(cue.at)), duration: cue.lasts.map(duration), ..CueFile::default() };
-    match &cue.act {
-        Act::Mute(kind) => CueFile { mute: Some(kind.key().into()), ..file },
-        Act::Screen(size) => CueFile { screen: Some(size.clone()), ..file },
+pub(super) fn cue(cue: &ScriptStep) -> ScriptStepFile {
+    let file = ScriptStepFile {
+        at: Some(duration(cue.at)),
+        duration: cue.lasts.map(duration),
+        ..ScriptStepFile::default()
+    };
+    match &cue.action {
+        Action::Mute(kind) => ScriptStepFile { mute: Some(kind.key().into()), ..file },
+        Action::ScreenShare(size) => ScriptStepFile { screen_share: Some(size.clone()), ..file },
     }
 }
 
-pub(super) fn talk(talk: &Talk) -> TalkFile {
-    TalkFile {
-        turn: Some(duration(talk.turn)),
-        pause: Some(duration(talk.pause)),
-        overlap: Some(talk.overlap),
-        seed: Some(talk.seed),
+pub(super) fn conversation(conversation: &Conversation) -> ConversationFile {
+    ConversationFile {
+        talkspurt: Some(duration(conversation.talkspurt)),
+        pause: Some(duration(conversation.pause)),
+        overlap: Some(conversation.overlap),
+        seed: Some(conversation.seed),
     }
 }
 
-pub(super) fn room(room: &NewRoom) -> RoomFile {
+pub(super) fn room(room: &RoomConfig) -> RoomFile {
     RoomFile {
         // A key itself is left out, as every secret is.
         admin_key: room.admin_key.as_ref().filter(|key| !key.is_secret()).map(ToString::to_string),

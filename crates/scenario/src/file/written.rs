@@ -8,17 +8,29 @@ use super::{
 };
 use crate::arrival::ArrivalKind;
 use crate::churn::StayTime;
-use crate::role::{Role, Subscribe};
+use crate::role::{Role, SubscribePolicy};
 use crate::scenario::{Caps, Cohort, Scenario};
-use crate::tap::Tapped;
-use crate::target::{Target, Transport};
+use crate::tap::TapSelection;
+use crate::target::{IceTransportPolicy, Target};
 use crate::units::{write_bit_rate, write_duration};
-use crate::watch::{Moment, ProfileWish, Watch, Watched};
+use crate::watch::{Moment, ProfileRequest, Watch, WatchTarget};
 
 /// The scenario as TOML, defaults written out, secrets left out.
 pub(crate) fn to_toml(scenario: &Scenario) -> String {
-    let Scenario { target, crowd, run, stream, talk, room, watch, tap, canary, objectives, output, caps } =
-        scenario;
+    let Scenario {
+        target,
+        crowd,
+        run,
+        stream,
+        conversation,
+        room,
+        watch,
+        tap,
+        canary,
+        objectives,
+        output,
+        caps,
+    } = scenario;
     let file = File {
         objectives: objectives.iter().map(|objective| objective.text.clone()).collect(),
         target: TargetFile {
@@ -30,8 +42,9 @@ pub(crate) fn to_toml(scenario: &Scenario) -> String {
             rooms: (target.rooms > 1).then_some(target.rooms),
             allow: target.allow.iter().map(ToString::to_string).collect(),
             tls_insecure: target.tls_insecure,
-            transport: (target.transport != Transport::Any || target.endpoint.asks_for_relay())
-                .then(|| target.transport.name().to_owned()),
+            ice_transport_policy: (target.ice_transport_policy != IceTransportPolicy::All
+                || target.endpoint.asks_for_relay())
+            .then(|| target.ice_transport_policy.name().to_owned()),
             stun: target.stun.as_ref().map(ToString::to_string),
         },
         crowd: match crowd.as_slice() {
@@ -48,13 +61,13 @@ pub(crate) fn to_toml(scenario: &Scenario) -> String {
             audio: stream.audio_bits_per_s.map(|rate| BitRate(write_bit_rate(rate))),
             fps: stream.fps,
         },
-        talk: talk.as_ref().map(conference::talk),
+        conversation: conversation.as_ref().map(conference::conversation),
         room: room.as_ref().map(conference::room),
         watch: watch.iter().map(watch_file).collect(),
         tap: tap.as_ref().map(|tap| TapFile {
-            participants: match &tap.tapped {
-                Tapped::First(count) => TappedFile::First(*count),
-                Tapped::These(numbers) => TappedFile::These(numbers.clone()),
+            participants: match &tap.selection {
+                TapSelection::First(count) => TappedFile::First(*count),
+                TapSelection::These(numbers) => TappedFile::These(numbers.clone()),
             },
             decode: tap.decode,
             keep: tap.keep,
@@ -85,13 +98,13 @@ fn watch_file(watch: &Watch) -> WatchFile {
         ..WatchFile::default()
     };
     match watch.target.clone() {
-        Watched::Process(name) => file.process = Some(name),
-        Watched::Unit(name) => file.unit = Some(name),
-        Watched::Cgroup(path) => file.cgroup = Some(path),
-        Watched::Pid(pid) => file.pid = Some(pid),
-        Watched::Port(port) => file.port = Some(port),
-        Watched::Command(words) => file.command = words,
-        Watched::ByAgent => {}
+        WatchTarget::Process(name) => file.process = Some(name),
+        WatchTarget::Unit(name) => file.unit = Some(name),
+        WatchTarget::Cgroup(path) => file.cgroup = Some(path),
+        WatchTarget::Pid(pid) => file.pid = Some(pid),
+        WatchTarget::Port(port) => file.port = Some(port),
+        WatchTarget::Command(words) => file.command = words,
+        WatchTarget::ByAgent => {}
     }
     if let Some(agent) = &watch.agent {
         file.agent = Some(agent.to_string());
@@ -102,7 +115,7 @@ fn watch_file(watch: &Watch) -> WatchFile {
     file
 }
 
-fn profile_file(wish: &ProfileWish) -> ProfileFile {
+fn profile_file(wish: &ProfileRequest) -> ProfileFile {
     let named = match wish.moment {
         _ if wish.duration != wish.moment.usual_duration() => None,
         Moment::Baseline => Some(MomentFile::Baseline),
@@ -170,7 +183,11 @@ fn cohort(cohort: &Cohort) -> CohortFile {
         }),
         connection_per_feed: cohort.role.as_ref().is_some_and(|role| role.connection_per_feed),
         layers: cohort.role.as_ref().filter(|role| !role.layers.is_empty()).map(layers),
-        talks: cohort.role.as_ref().map(|role| role.talks).filter(|talks| *talks != 1),
+        speaking_weight: cohort
+            .role
+            .as_ref()
+            .map(|role| role.speaking_weight)
+            .filter(|speaking_weight| *speaking_weight != 1),
         script: cohort.role.iter().flat_map(|role| &role.script).map(conference::cue).collect(),
         reconnect: cohort.reconnect.map(conference::reconnect),
     }
@@ -186,7 +203,7 @@ fn layers(role: &Role) -> LayersFile {
     match role.layers.as_slice() {
         [only] if only.after.is_zero() => LayersFile::Word(layer(only.layer)),
         steps => {
-            let step = |wish: &crate::role::LayerWish| LayerStep {
+            let step = |wish: &crate::role::LayerRequest| LayerStep {
                 after: Some(duration(wish.after)),
                 layer: layer(wish.layer),
             };
@@ -220,7 +237,7 @@ fn publish(role: &Role) -> PublishFile {
     PublishFile::Table(table)
 }
 
-fn whom(subscribe: Subscribe) -> Whom {
+fn whom(subscribe: SubscribePolicy) -> Whom {
     Whom(subscribe.name())
 }
 

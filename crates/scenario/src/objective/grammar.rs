@@ -9,12 +9,12 @@ use crate::units;
 
 /// Why an objective was not understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}; {mend}")]
+#[error("{message}; {help}")]
 pub struct ObjectiveError {
     /// What is wrong.
     pub message: String,
     /// What to write.
-    pub mend: String,
+    pub help: String,
     /// The bytes of the text that are meant.
     pub span: Range<usize>,
 }
@@ -44,8 +44,8 @@ impl FromStr for Objective {
         let entry = metric(name)?;
         let statistic = statistic(entry, words.next(), name)?;
         if let Some(more) = words.next() {
-            let mend = format!("write it as `{}`", entry.example);
-            return Err(fail(format!("`{}` is one word too many", cut(more.text)), mend, more.span()));
+            let help = format!("write it as `{}`", entry.example);
+            return Err(fail(format!("`{}` is one word too many", cut(more.text)), help, more.span()));
         }
         direction(entry, comparison, sign)?;
         let threshold = threshold(entry, right)?;
@@ -59,8 +59,8 @@ impl FromStr for Objective {
 fn split(text: &str) -> Result<(&str, Comparison, Range<usize>, Word<'_>), ObjectiveError> {
     let whole = || 0..text.len();
     let Some(at) = text.find(['<', '>', '≤', '≥', '=']) else {
-        let mend = "write `metric quantile < threshold`, such as `video.loss p95 < 1%`";
-        return Err(fail("there is no comparison", mend, whole()));
+        let help = "write `metric quantile < threshold`, such as `video.loss p95 < 1%`";
+        return Err(fail("there is no comparison", help, whole()));
     };
     let (left, rest) = text.split_at(at);
     let signs = [
@@ -92,11 +92,11 @@ fn metric(name: Word<'_>) -> Result<&'static MetricEntry, ObjectiveError> {
         return Ok(entry);
     }
     let candidates = CATALOGUE.iter().flat_map(|entry| entry.names).copied();
-    let mend = match crate::read::nearest(name.text, candidates) {
+    let help = match crate::read::nearest(name.text, candidates) {
         Some(near) => format!("did you mean `{near}`?"),
         None => metrics(),
     };
-    Err(fail(format!("`{}` is not a metric", cut(name.text)), mend, name.span()))
+    Err(fail(format!("`{}` is not a metric", cut(name.text)), help, name.span()))
 }
 
 fn statistic(
@@ -119,8 +119,8 @@ fn statistic(
         }
         (Some(statistic), _) => Ok(statistic),
         (None, _) if matches!(word.text, "mean" | "avg" | "average") => {
-            let mend = "write `p50` for the middle, `p95` for nearly everybody";
-            Err(fail("a mean hides those who suffer, so there is none", mend, word.span()))
+            let help = "write `p50` for the middle, `p95` for nearly everybody";
+            Err(fail("a mean hides those who suffer, so there is none", help, word.span()))
         }
         (None, _) => {
             let message = format!("`{}` is not a quantile", cut(word.text));
@@ -131,7 +131,7 @@ fn statistic(
 
 fn direction(entry: &MetricEntry, comparison: Comparison, sign: Range<usize>) -> Result<(), ObjectiveError> {
     let upper = matches!(comparison, Comparison::Less | Comparison::LessOrEqual);
-    let (wrong, way, mend) = match entry.better {
+    let (wrong, way, help) = match entry.better {
         Better::Lower => (!upper, "lower", "<"),
         Better::Higher => (upper, "higher", ">"),
     };
@@ -139,7 +139,7 @@ fn direction(entry: &MetricEntry, comparison: Comparison, sign: Range<usize>) ->
         return Ok(());
     }
     let message = format!("`{}` is better when it is {way}, so this would demand a bad run", entry.names[0]);
-    Err(fail(message, format!("write `{mend}`"), sign))
+    Err(fail(message, format!("write `{help}`"), sign))
 }
 
 fn threshold(entry: &MetricEntry, right: Word<'_>) -> Result<Threshold, ObjectiveError> {
@@ -152,8 +152,8 @@ fn threshold(entry: &MetricEntry, right: Word<'_>) -> Result<Threshold, Objectiv
         Unit::Ratio => {
             let ratio = read(units::percent(right.text))?;
             if ratio > 1.0 {
-                let mend = "write a percentage from 0% to 100%";
-                return Err(fail("more than 100% cannot be measured", mend, right.span()));
+                let help = "write a percentage from 0% to 100%";
+                return Err(fail("more than 100% cannot be measured", help, right.span()));
             }
             Ok(Threshold::Ratio(ratio))
         }
@@ -178,8 +178,8 @@ fn frame_rate(right: Word<'_>) -> Result<Threshold, ObjectiveError> {
     });
     match parsed {
         Some(Threshold::OfSource(share)) if share > 1.0 => {
-            let mend = "write a share up to 1, such as `0.9 of source`";
-            Err(fail("no viewer sees more frames than the source has", mend, right.span()))
+            let help = "write a share up to 1, such as `0.9 of source`";
+            Err(fail("no viewer sees more frames than the source has", help, right.span()))
         }
         Some(threshold) => Ok(threshold),
         None => {
@@ -198,8 +198,8 @@ fn cut(text: &str) -> String {
     text.chars().take(40).collect()
 }
 
-fn fail(message: impl Into<String>, mend: impl Into<String>, span: Range<usize>) -> ObjectiveError {
-    ObjectiveError { message: message.into(), mend: mend.into(), span }
+fn fail(message: impl Into<String>, help: impl Into<String>, span: Range<usize>) -> ObjectiveError {
+    ObjectiveError { message: message.into(), help: help.into(), span }
 }
 
 #[cfg(test)]
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn errors_point_at_the_word_and_say_the_mend() {
-        for (text, meant, mend) in [
+        for (text, meant, help) in [
             ("video.los p95 < 1%", "video.los", "did you mean `video.loss`?"),
             ("bananas p95 < 1%", "bananas", "write one of video.loss"),
             ("video.delay < 400ms", "video.delay", "video.delay p95 < 400ms"),
@@ -287,7 +287,7 @@ mod tests {
         ] {
             let error = text.parse::<Objective>().expect_err(text);
             assert_eq!(text.get(error.span.clone()), Some(meant), "{text}: {error}");
-            assert!(error.mend.contains(mend), "{text}: {error}");
+            assert!(error.help.contains(help), "{text}: {error}");
         }
     }
 

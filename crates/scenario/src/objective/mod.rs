@@ -141,7 +141,7 @@ impl Threshold {
 
 /// How an objective came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ObjectiveOutcome {
     /// It holds.
     Met,
     /// It does not.
@@ -154,13 +154,13 @@ impl Objective {
     /// Judges a measured figure, in the unit of the [`Threshold`]; `None` (or not a number) when there is none.
     /// `f64::INFINITY` is a figure: the connect time of somebody who never connected.
     #[must_use]
-    pub fn evaluate(&self, measured: Option<f64>) -> Verdict {
+    pub fn evaluate(&self, measured: Option<f64>) -> ObjectiveOutcome {
         match measured {
             Some(figure) if !figure.is_nan() => match self.comparison.holds(figure, self.threshold.value()) {
-                true => Verdict::Met,
-                false => Verdict::Missed,
+                true => ObjectiveOutcome::Met,
+                false => ObjectiveOutcome::Missed,
             },
-            _ => Verdict::NotMeasured,
+            _ => ObjectiveOutcome::NotMeasured,
         }
     }
 }
@@ -178,15 +178,15 @@ mod tests {
     #[test]
     fn a_figure_is_met_missed_or_not_measured() {
         for (objective, measured, expect) in [
-            ("video.loss p95 < 1%", Some(0.009), Verdict::Met),
-            ("video.loss p95 < 1%", Some(0.01), Verdict::Missed),
-            ("video.loss p95 <= 1%", Some(0.01), Verdict::Met),
-            ("fps min > 0.9 of source", Some(0.95), Verdict::Met),
-            ("fps min >= 25", Some(24.9), Verdict::Missed),
-            ("connect p99 < 3s", Some(2999.0), Verdict::Met),
-            ("connect p99 < 3s", Some(f64::INFINITY), Verdict::Missed),
-            ("connect p99 < 3s", Some(f64::NAN), Verdict::NotMeasured),
-            ("failed < 1%", None, Verdict::NotMeasured),
+            ("video.loss p95 < 1%", Some(0.009), ObjectiveOutcome::Met),
+            ("video.loss p95 < 1%", Some(0.01), ObjectiveOutcome::Missed),
+            ("video.loss p95 <= 1%", Some(0.01), ObjectiveOutcome::Met),
+            ("fps min > 0.9 of source", Some(0.95), ObjectiveOutcome::Met),
+            ("fps min >= 25", Some(24.9), ObjectiveOutcome::Missed),
+            ("connect p99 < 3s", Some(2999.0), ObjectiveOutcome::Met),
+            ("connect p99 < 3s", Some(f64::INFINITY), ObjectiveOutcome::Missed),
+            ("connect p99 < 3s", Some(f64::NAN), ObjectiveOutcome::NotMeasured),
+            ("failed < 1%", None, ObjectiveOutcome::NotMeasured),
         ] {
             let parsed: Objective = objective.parse().unwrap();
             assert_eq!(parsed.evaluate(measured), expect, "{objective} with {measured:?}");

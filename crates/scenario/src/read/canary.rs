@@ -22,8 +22,8 @@ pub(super) fn canary(reader: &mut Reader, top: &mut Fields<'_>) -> Option<Canary
     let named = fields.get("browser");
     let browser = named.and_then(|node| reader.text(node, "canary.browser", "the path of a program"));
     if let (Some(node), Some("")) = (named, browser.as_deref()) {
-        let mend = "write browser = \"/usr/bin/chromium\", or leave it out";
-        reader.fail(Some(node.span), "`canary.browser` names nothing", mend);
+        let help = "write browser = \"/usr/bin/chromium\", or leave it out";
+        reader.fail(Some(node.span), "`canary.browser` names nothing", help);
     }
     reader.finish(&fields);
     Some(Canary {
@@ -38,8 +38,8 @@ pub(super) fn canary(reader: &mut Reader, top: &mut Fields<'_>) -> Option<Canary
 pub(super) fn check(reader: &mut Reader, scenario: &Scenario, place: Option<Span>) {
     let Some(canary) = &scenario.canary else { return };
     if let Some(why) = unspoken(&scenario.target) {
-        let mend = "remove [canary]: browsers join by WHEP, Janus Streaming, Janus VideoRoom and LiveKit";
-        reader.fail(place, format!("`canary`: a browser of ours {why}"), mend);
+        let help = "remove [canary]: browsers join by WHEP, Janus Streaming, Janus VideoRoom and LiveKit";
+        reader.fail(place, format!("`canary`: a browser of ours {why}"), help);
     }
     if canary.joins_at(canary.browsers.saturating_sub(1)) >= scenario.run.duration {
         let message = "`canary`: the last browser would join after the run's end";

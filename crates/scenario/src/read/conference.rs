@@ -1,4 +1,4 @@
-//! Reads what a conference has beside its crowd: `[talk]` and `[room]`, and judges them together with who takes part.
+//! Reads what a conference has beside its crowd: `[conversation]` and `[room]`, and judges them together with who takes part.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use throng_observation::Layer;
 use super::Span;
 use super::fields::{Fields, Reader};
 use super::tree::Value;
-use crate::role::Subscribe;
-use crate::room::NewRoom;
+use crate::conversation::Conversation;
+use crate::role::SubscribePolicy;
+use crate::room::RoomConfig;
 use crate::scenario::Scenario;
-use crate::talk::Talk;
 use crate::target::Endpoint;
 use crate::units::{self, write_duration};
 
@@ -19,24 +19,30 @@ const TURN_MAX: Duration = Duration::from_secs(60 * 60);
 /// The codecs that a room may be told to take.
 const VIDEO_CODECS: [&str; 5] = ["vp8", "h264", "h265", "vp9", "av1"];
 
-/// Reads `[talk]`.
-pub(super) fn talk(reader: &mut Reader, top: &mut Fields<'_>) -> Option<Talk> {
-    let is_there = top.get("talk").is_some();
-    let mut fields = reader.section(top, "talk");
-    let usual = Talk::default();
-    let turn_place = fields.get("turn").map(|node| node.span);
-    let talk = Talk {
-        turn: reader.quantity(&mut fields, "turn", "6s", units::duration).unwrap_or(usual.turn),
+/// Reads `[conversation]`.
+pub(super) fn conversation(reader: &mut Reader, top: &mut Fields<'_>) -> Option<Conversation> {
+    let is_there = top.get("conversation").is_some();
+    let mut fields = reader.section(top, "conversation");
+    let usual = Conversation::default();
+    let turn_place = fields.get("talkspurt").map(|node| node.span);
+    let conversation = Conversation {
+        talkspurt: reader
+            .quantity(&mut fields, "talkspurt", "6s", units::duration)
+            .unwrap_or(usual.talkspurt),
         pause: reader.quantity(&mut fields, "pause", "600ms", units::duration).unwrap_or(usual.pause),
         overlap: share(reader, &mut fields, "overlap").unwrap_or(usual.overlap),
         seed: reader.integer(&mut fields, "seed", 0, i64::MAX as u64).unwrap_or(usual.seed),
     };
     reader.finish(&fields);
-    if talk.turn < Duration::from_secs(1) || talk.turn > TURN_MAX || talk.pause > TURN_MAX {
-        let message = "`talk.turn` must be from 1 s to 1 h, and `talk.pause` at most 1 h";
-        reader.fail(turn_place.or(fields.span), message, "write turn = \"6s\"");
+    if conversation.talkspurt < Duration::from_secs(1)
+        || conversation.talkspurt > TURN_MAX
+        || conversation.pause > TURN_MAX
+    {
+        let message =
+            "`conversation.talkspurt` must be from 1 s to 1 h, and `conversation.pause` at most 1 h";
+        reader.fail(turn_place.or(fields.span), message, "write talkspurt = \"6s\"");
     }
-    is_there.then_some(talk)
+    is_there.then_some(conversation)
 }
 
 /// A number from 0 to 1.
@@ -57,7 +63,7 @@ fn share(reader: &mut Reader, fields: &mut Fields<'_>, key: &'static str) -> Opt
 }
 
 /// Reads `[room]`.
-pub(super) fn room(reader: &mut Reader, top: &mut Fields<'_>) -> Option<NewRoom> {
+pub(super) fn room(reader: &mut Reader, top: &mut Fields<'_>) -> Option<RoomConfig> {
     let is_there = top.get("room").is_some();
     let mut fields = reader.section(top, "room");
     let admin_key = fields.get("admin_key").and_then(|node| super::token(reader, node, "room.admin_key"));
@@ -74,7 +80,7 @@ pub(super) fn room(reader: &mut Reader, top: &mut Fields<'_>) -> Option<NewRoom>
     }
     reader.finish(&fields);
     let publishers = publishers.and_then(|publishers| u32::try_from(publishers).ok());
-    is_there.then_some(NewRoom { admin_key, publishers, bits_per_s, video_codecs })
+    is_there.then_some(RoomConfig { admin_key, publishers, bits_per_s, video_codecs })
 }
 
 /// Janus says which layer it forwards and not how many there are: of two it never says "high", so that who asked for that
@@ -93,18 +99,22 @@ fn check_layers(reader: &mut Reader, scenario: &Scenario) {
 /// What of a conference does not go together.
 pub(super) fn check(reader: &mut Reader, scenario: &Scenario, room: Option<Span>) {
     if scenario.room.is_some() && !matches!(scenario.target.endpoint, Endpoint::JanusVideoRoom { .. }) {
-        let mend = "take [room] away, or aim at janus+ws://HOST:8188/videoroom/ROOM";
-        reader.fail(room, "throng makes rooms on Janus VideoRoom only", mend);
+        let help = "take [room] away, or aim at janus+ws://HOST:8188/videoroom/ROOM";
+        reader.fail(room, "throng makes rooms on Janus VideoRoom only", help);
     }
     let roles = || scenario.crowd.iter().filter_map(|cohort| cohort.role.as_ref());
-    let follows = |whom: Subscribe| matches!(whom, Subscribe::LastSpeakers(_));
-    if scenario.talk.is_none() && roles().any(|role| follows(role.video) || follows(role.audio)) {
-        let mend = "write [talk] and under it for example turn = \"6s\"";
-        reader.fail(None, "`subscribe` names the last speakers, but nobody takes turns to speak", mend);
+    let follows = |whom: SubscribePolicy| matches!(whom, SubscribePolicy::LastSpeakers(_));
+    if scenario.conversation.is_none() && roles().any(|role| follows(role.video) || follows(role.audio)) {
+        let help = "write [conversation] and under it for example talkspurt = \"6s\"";
+        reader.fail(None, "`subscribe` names the last speakers, but nobody takes turns to speak", help);
     }
-    if scenario.talk.is_none() && roles().any(|role| role.talks != 1) {
-        let mend = "write [talk] and under it for example turn = \"6s\"";
-        reader.fail(None, "`talks` says how often somebody speaks, but nobody takes turns to speak", mend);
+    if scenario.conversation.is_none() && roles().any(|role| role.speaking_weight != 1) {
+        let help = "write [conversation] and under it for example talkspurt = \"6s\"";
+        reader.fail(
+            None,
+            "`speaking_weight` says how often somebody speaks, but nobody takes turns to speak",
+            help,
+        );
     }
     check_layers(reader, scenario);
     let duration = scenario.run.duration;

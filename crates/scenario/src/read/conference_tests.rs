@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use throng_observation::{Codec, MediaKind};
 
-use crate::{Act, Cue, Role, Scenario, ScenarioError, Subscribe};
+use crate::{Action, ScriptStep, Role, Scenario, ScenarioError, SubscribePolicy};
 
 const LESSON: &str = "[target]\nurl = \"janus+ws://127.0.0.1:8188/videoroom/1234\"\n[run]\nduration = \"90s\"\n";
 
@@ -13,7 +13,7 @@ fn read(crowd: &str) -> Result<Scenario, ScenarioError> {
 }
 
 fn role(keys: &str) -> Role {
-    let scenario = read(&format!("[talk]\n[crowd]\nsize = 5\n{keys}\n")).unwrap_or_else(|e| panic!("{keys}: {e}"));
+    let scenario = read(&format!("[conversation]\n[crowd]\nsize = 5\n{keys}\n")).unwrap_or_else(|e| panic!("{keys}: {e}"));
     assert_eq!(Scenario::parse(&scenario.to_toml()).unwrap_or_else(|e| panic!("{e}")), scenario, "{keys}");
     scenario.crowd[0].role.clone().unwrap_or_default()
 }
@@ -39,7 +39,7 @@ fn a_picture_is_a_size_of_the_test_card_or_a_file() {
 
 #[test]
 fn whom_somebody_receives_is_said_for_pictures_and_sound_apart() {
-    use Subscribe::{All, LastSpeakers, Nobody};
+    use SubscribePolicy::{All, LastSpeakers, Nobody};
     for (keys, video, audio) in [
         ("subscribe = \"all\"", All, All),
         ("subscribe = \"last_speakers(3)\"", LastSpeakers(3), LastSpeakers(3)),
@@ -57,13 +57,13 @@ fn whom_somebody_receives_is_said_for_pictures_and_sound_apart() {
 fn a_script_is_read_in_its_order() {
     let s = Duration::from_secs;
     let role = role(
-        "talks = 5\nscript = [{ at = \"20s\", mute = \"video\", for = \"5s\" }, { at = \"1m\", screen = \"720p\" }]",
+        "speaking_weight = 5\nscript = [{ at = \"20s\", mute = \"video\", for = \"5s\" }, { at = \"1m\", screen_share = \"720p\" }]",
     );
     let expect = [
-        Cue { at: s(20), lasts: Some(s(5)), act: Act::Mute(MediaKind::Video) },
-        Cue { at: s(60), lasts: None, act: Act::Screen("720p".into()) },
+        ScriptStep { at: s(20), lasts: Some(s(5)), action: Action::Mute(MediaKind::Video) },
+        ScriptStep { at: s(60), lasts: None, action: Action::ScreenShare("720p".into()) },
     ];
-    assert_eq!((role.talks, role.script.as_slice()), (5, &expect[..]));
+    assert_eq!((role.speaking_weight, role.script.as_slice()), (5, &expect[..]));
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn a_lesson_comes_to_n_streams_in_and_n_times_all_others_out() {
     assert!((into / once - 100.0).abs() < 1e-6 && (out / once - 9_900.0).abs() < 1e-6, "{into} {out}");
     assert!(!assumed);
     // Ten pictures in place of 99 leave the sound and a tenth of the rest.
-    let (_, fewer, _) = load("[talk]\n[crowd]\nsize = 100\nsubscribe = { video = \"last_speakers(10)\" }\n");
+    let (_, fewer, _) = load("[conversation]\n[crowd]\nsize = 100\nsubscribe = { video = \"last_speakers(10)\" }\n");
     assert!((0.2..0.3).contains(&(fewer / out)), "{}", fewer / out);
     let watchers = "[[crowd]]\nname = \"t\"\nsize = 1\n[[crowd]]\nname = \"w\"\nsize = 9\npublish = \"none\"\n";
     let (into, out, _) = load(watchers);
@@ -130,14 +130,14 @@ fn what_does_not_go_together_is_said() {
         (crowd("subscribe = \"last_speakers(0)\""), "`crowd.subscribe` is not one of"),
         (crowd("subscribe = \"last_speaker(10)\""), "did you mean \"last_speakers(10)\"?"),
         (crowd("subscribe = \"last_speakers(10)\""), "nobody takes turns to speak"),
-        (crowd("talks = 3"), "nobody takes turns to speak"),
-        (crowd("script = [{ at = \"5s\" }]"), "needs `at` and exactly one of `mute` and `screen`"),
+        (crowd("speaking_weight = 3"), "nobody takes turns to speak"),
+        (crowd("script = [{ at = \"5s\" }]"), "needs `at` and exactly one of `mute` and `screen_share`"),
         (crowd("script = [{ at = \"95s\", mute = \"audio\" }]"), "happens at 1m 35s, but the run ends at 1m 30s"),
         (crowd("script = 7"), "is not a list of at most"),
         (crowd("reconnect = { within = \"5s\" }"), "`crowd.reconnect.at` is missing"),
         (crowd("reconnect = { at = \"89s\", within = \"5s\" }"), "something of `reconnect` happens at"),
-        (format!("[talk]\nturn = \"10ms\"\n{}", crowd("")), "`talk.turn` must be from 1 s to 1 h"),
-        (format!("[talk]\noverlap = 2\n{}", crowd("")), "`talk.overlap` is not a share from 0 to 1"),
+        (format!("[conversation]\ntalkspurt = \"10ms\"\n{}", crowd("")), "`conversation.talkspurt` must be from 1 s to 1 h"),
+        (format!("[conversation]\noverlap = 2\n{}", crowd("")), "`conversation.overlap` is not a share from 0 to 1"),
         (format!("[room]\nvideo_codecs = \"theora\"\n{}", crowd("")), "`room.video_codecs` is not a list of codecs"),
         (format!("[room]\nbitrat = \"1Mbit/s\"\n{}", crowd("")), "did you mean `bitrate`?"),
     ] {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::fields::{Fields, Reader};
 use super::tree::{Node, Span, Value};
-use super::{is_text, place_of, ranges, role, way};
+use super::{destination, is_text, place_of, ranges, role};
 use crate::arrival::{ArrivalKind, Burst, Every, Poisson, Ramp};
 use crate::churn::{Reconnect, Stay, StayTime};
 use crate::scenario::Cohort;
@@ -19,11 +19,12 @@ pub(super) const SIZE_MAX: u64 = 1_000_000;
 pub(super) const SEED_MAX: u64 = i64::MAX as u64;
 
 /// Places of sizes, arrivals and stays by cohort, and of own URLs and streams.
-pub(super) type CrowdPlaces = (Vec<Option<Span>>, Vec<Option<Span>>, Vec<Option<Span>>, Vec<WayPlaces>);
+pub(super) type CrowdPlaces =
+    (Vec<Option<Span>>, Vec<Option<Span>>, Vec<Option<Span>>, Vec<DestinationPlaces>);
 
 /// Where a cohort says its own URL, and its streams.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct WayPlaces {
+pub(super) struct DestinationPlaces {
     pub(super) cohort: Option<Span>,
     pub(super) url: Option<Span>,
     pub(super) streams: Option<Span>,
@@ -66,7 +67,7 @@ pub(super) fn crowd(reader: &mut Reader, top: &mut Fields<'_>, usual: &str) -> (
         places.1.push(place_of(fields.get("arrival")).or(Some(item.span)));
         places.2.push(place_of(fields.get("stay")));
         let (url, streams) = (place_of(fields.get("url")), place_of(fields.get("streams")));
-        places.3.push(WayPlaces { cohort: Some(item.span), url, streams });
+        places.3.push(DestinationPlaces { cohort: Some(item.span), url, streams });
         cohorts.extend(cohort(reader, &mut fields, name));
         reader.finish(&fields);
     }
@@ -100,8 +101,8 @@ fn cohort(reader: &mut Reader, fields: &mut Fields<'_>, name: String) -> Option<
     let stay = fields.get("stay").and_then(|node| stay(reader, node, &stay_path));
     let source_ips = ranges(reader, fields);
     let url_path = fields.path_of("url");
-    let target = fields.get("url").and_then(|node| way::target(reader, node, &url_path));
-    let streams = way::streams(reader, fields);
+    let target = fields.get("url").and_then(|node| destination::target(reader, node, &url_path));
+    let streams = destination::streams(reader, fields);
     let role = role::role(reader, fields);
     let reconnect = reconnect(reader, fields);
     Some(Cohort { name, size: size?, arrival: arrival?, stay, source_ips, streams, target, role, reconnect })

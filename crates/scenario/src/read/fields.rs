@@ -51,9 +51,9 @@ impl Reader {
         Self { sources, problems: Vec::new(), may_lack_secrets: false }
     }
 
-    pub(super) fn fail(&mut self, span: Option<Span>, message: impl Into<String>, mend: impl Into<String>) {
+    pub(super) fn fail(&mut self, span: Option<Span>, message: impl Into<String>, help: impl Into<String>) {
         let place = span.and_then(|span| self.sources.place(span));
-        let problem = Problem { place, message: message.into(), mend: Some(mend.into()) };
+        let problem = Problem { place, message: message.into(), help: Some(help.into()) };
         self.problems.push((span, problem));
     }
 
@@ -72,14 +72,14 @@ impl Reader {
         for entry in fields.entries.iter().filter(|entry| !fields.known.contains(&entry.key.as_str())) {
             let place = if fields.path.is_empty() { String::new() } else { format!(" in `{}`", fields.path) };
             let shown: String = entry.key.chars().take(60).collect();
-            let mend = if let Some(near) = nearest(&entry.key, fields.known.iter().copied()) {
+            let help = if let Some(near) = nearest(&entry.key, fields.known.iter().copied()) {
                 format!("did you mean `{near}`?")
             } else if super::TOP_KEYS.contains(&entry.key.as_str()) && !fields.path.is_empty() {
                 format!("`{shown}` belongs at the top of the file, before the first [table]")
             } else {
                 format!("known here: {}", fields.known.join(", "))
             };
-            self.fail(Some(entry.key_span), format!("unknown key `{shown}`{place}"), mend);
+            self.fail(Some(entry.key_span), format!("unknown key `{shown}`{place}"), help);
         }
     }
 

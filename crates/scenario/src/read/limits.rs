@@ -41,8 +41,8 @@ fn times(reader: &mut Reader, scenario: &Scenario, places: &Places) {
             "write duration = \"60s\"",
         );
     } else if run.warm_up >= run.duration {
-        let mend = format!("write less than \"{}\"", write_duration(run.duration));
-        reader.fail(places.warm_up, "`run.warm_up` leaves nothing of the run for the objectives", mend);
+        let help = format!("write less than \"{}\"", write_duration(run.duration));
+        reader.fail(places.warm_up, "`run.warm_up` leaves nothing of the run for the objectives", help);
     }
     if scenario.users() > SIZE_MAX {
         let span = places.size.last().copied().flatten();
@@ -70,11 +70,11 @@ fn arrives_in_time(
         write_duration(rounded_up(last)),
         write_duration(duration)
     );
-    let mend = format!(
+    let help = format!(
         "lengthen run.duration beyond \"{}\", let them arrive faster, or make the crowd smaller",
         write_duration(rounded_up(last))
     );
-    reader.fail(place, message, mend);
+    reader.fail(place, message, help);
 }
 
 /// Up to a whole second, for messages.
@@ -99,8 +99,8 @@ fn caps(reader: &mut Reader, scenario: &Scenario, places: &Places) {
     let place = |of: &[Option<Span>]| of.get(largest).copied().flatten();
     let mut exceeded = |span, what: String, cap: String, key: &str, value: String| {
         let message = format!("{what} exceed the cap of {cap}, which guards against harm by mistake");
-        let mend = format!("make it less, or, with the server owner's agreement, set caps.{key} = {value}");
-        reader.fail(span, message, mend);
+        let help = format!("make it less, or, with the server owner's agreement, set caps.{key} = {value}");
+        reader.fail(span, message, help);
     };
     if let Some(cap) = caps.users.filter(|cap| users > u64::from(*cap)) {
         exceeded(

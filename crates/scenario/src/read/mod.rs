@@ -6,7 +6,7 @@ use crate::problem::{Origin, Place, Problem, ScenarioError};
 use crate::room::ROOMS_MAX;
 use crate::scenario::{Caps, OutputTo, Override, RunTimes, Scenario, Stream};
 use crate::secret::HIDDEN;
-use crate::target::{ApiKey, Protocol, Target, TokenSource, Transport};
+use crate::target::{ApiKey, IceTransportPolicy, Protocol, Target, TokenSource};
 use crate::units;
 
 mod tree;
@@ -16,6 +16,7 @@ use fields::{Fields, Reader};
 mod canary;
 mod conference;
 mod crowd;
+mod destination;
 mod limits;
 mod role;
 mod tap;
@@ -24,7 +25,6 @@ mod tests;
 mod watch;
 #[cfg(test)]
 mod watch_tests;
-mod way;
 
 /// What may stand at the top of the file.
 const TOP_KEYS: [&str; 12] = [
@@ -33,7 +33,7 @@ const TOP_KEYS: [&str; 12] = [
     "crowd",
     "run",
     "stream",
-    "talk",
+    "conversation",
     "room",
     "watch",
     "tap",
@@ -68,8 +68,8 @@ fn read(text: &str, overrides: &[Override], may_lack_secrets: bool) -> Result<Sc
     let mut reader = Reader::new(Sources::new(text, overrides));
     reader.may_lack_secrets = may_lack_secrets;
     for (index, over) in overrides.iter().enumerate() {
-        if let Err((span, message, mend)) = tree::apply(&mut root, over, index + 1) {
-            reader.fail(Some(span), message, mend);
+        if let Err((span, message, help)) = tree::apply(&mut root, over, index + 1) {
+            reader.fail(Some(span), message, help);
         }
     }
     let mut fields = Fields::new("", None, &root);
@@ -79,7 +79,7 @@ fn read(text: &str, overrides: &[Override], may_lack_secrets: bool) -> Result<Sc
     let (mut crowd, crowd_places) = crowd::crowd(&mut reader, &mut fields, usual);
     let (run, run_places) = run(&mut reader, &mut fields);
     let (stream, video) = stream(&mut reader, &mut fields);
-    let talk = conference::talk(&mut reader, &mut fields);
+    let conversation = conference::conversation(&mut reader, &mut fields);
     let room_place = place_of(fields.get("room"));
     let room = conference::room(&mut reader, &mut fields);
     let objectives = objectives(&mut reader, &mut fields);
@@ -95,9 +95,21 @@ fn read(text: &str, overrides: &[Override], may_lack_secrets: bool) -> Result<Sc
         return Err(ScenarioError { problems: reader.into_problems() });
     };
     let (size, arrival, stay, ways) = crowd_places;
-    way::check(&mut reader, &target, &mut crowd, &ways);
-    let scenario =
-        Scenario { target, crowd, run, stream, talk, room, watch, tap, canary, objectives, output, caps };
+    destination::check(&mut reader, &target, &mut crowd, &ways);
+    let scenario = Scenario {
+        target,
+        crowd,
+        run,
+        stream,
+        conversation,
+        room,
+        watch,
+        tap,
+        canary,
+        objectives,
+        output,
+        caps,
+    };
     let (duration, warm_up) = run_places;
     watch::check(&mut reader, &scenario.watch, scenario.run.duration, watch_place);
     canary::check(&mut reader, &scenario, canary_place);
@@ -126,8 +138,8 @@ fn target(reader: &mut Reader, top: &mut Fields<'_>, written_for: Option<&str>) 
     let mut fields = reader.section(top, "target");
     let url = fields.get("url");
     if fields.lacks("url") {
-        let mend = "write under [target] for example url = \"whep+http://127.0.0.1:7080/whep\"";
-        reader.fail(fields.span, "`target.url` is missing", mend);
+        let help = "write under [target] for example url = \"whep+http://127.0.0.1:7080/whep\"";
+        reader.fail(fields.span, "`target.url` is missing", help);
     }
     let token_node = fields.get("token");
     let token = token_node.and_then(|node| token(reader, node, "target.token"));
@@ -138,13 +150,14 @@ fn target(reader: &mut Reader, top: &mut Fields<'_>, written_for: Option<&str>) 
     let rooms = rooms.and_then(|rooms| u32::try_from(rooms).ok()).unwrap_or(1);
     let allow = networks(reader, &mut fields);
     let tls_insecure = reader.boolean(&mut fields, "tls_insecure").unwrap_or(false);
-    let transport_node = fields.get("transport");
-    let transport = role::word(reader, &mut fields, "transport", &Transport::NAMES)
-        .and_then(|name| Transport::from_name(&name));
+    let transport_node = fields.get("ice_transport_policy");
+    let ice_transport_policy =
+        role::word(reader, &mut fields, "ice_transport_policy", &IceTransportPolicy::NAMES)
+            .and_then(|name| IceTransportPolicy::from_name(&name));
     let stun_node = fields.get("stun");
     reader.finish(&fields);
     let node = url?;
-    let target = way::target(reader, node, "target.url")?;
+    let target = destination::target(reader, node, "target.url")?;
     let host = host_of(&target);
     let secrets = [
         ("token", token_node.filter(|_| token.is_some())),
@@ -155,28 +168,30 @@ fn target(reader: &mut Reader, top: &mut Fields<'_>, written_for: Option<&str>) 
             && host != written_for
         {
             let message = format!("`target.{key}` was written for {written_for} and would go to {host}");
-            let mend =
+            let help =
                 format!("add --set target.{key}=… with that for this host, or --set target.{key}= for none");
             let span = if node.span.source == 0 { of_file.span } else { node.span };
-            reader.fail(Some(span), message, mend);
+            reader.fail(Some(span), message, help);
         }
     }
     check_access(reader, Some(node.span), &target, api_key.as_ref(), token.is_some());
     if rooms > 1 && !target.has_rooms() {
         let message = format!("`target.rooms`: {} has no rooms", target.protocol().name());
-        let mend = "remove it, number them by {room} in the URL, or aim at a conference: \
+        let help = "remove it, number them by {room} in the URL, or aim at a conference: \
                     janus+ws://HOST:8188/videoroom/ROOM, livekit+ws://…";
-        reader.fail(rooms_node.map(|node| node.span), message, mend);
+        reader.fail(rooms_node.map(|node| node.span), message, help);
     }
-    let transport = transport.unwrap_or(target.transport);
-    if transport == Transport::Relay && !target.may_have_relay() {
-        let message =
-            format!("`target.transport`: participants on {} use no relay", target.protocol().name());
-        let mend = "remove it: relays are used on OvenMediaEngine and by WHEP";
-        reader.fail(transport_node.map(|node| node.span), message, mend);
+    let ice_transport_policy = ice_transport_policy.unwrap_or(target.ice_transport_policy);
+    if ice_transport_policy == IceTransportPolicy::Relay && !target.may_have_relay() {
+        let message = format!(
+            "`target.ice_transport_policy`: participants on {} use no relay",
+            target.protocol().name()
+        );
+        let help = "remove it: relays are used on OvenMediaEngine and by WHEP";
+        reader.fail(transport_node.map(|node| node.span), message, help);
     }
-    let stun = stun_node.and_then(|node| way::stun(reader, node, &target));
-    Some(Target { token, api_key, rooms, allow, tls_insecure, transport, stun, ..target })
+    let stun = stun_node.and_then(|node| destination::stun(reader, node, &target));
+    Some(Target { token, api_key, rooms, allow, tls_insecure, ice_transport_policy, stun, ..target })
 }
 
 /// LiveKit's API key, its secret, and the room that a WHIP URL does not name.
@@ -195,8 +210,8 @@ fn api_key(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<ApiKey> {
         (None, None) if room.is_none() => None,
         _ if !reader.is_clean() => None,
         _ => {
-            let mend = "write all of api_key, api_secret and, for WHIP, room; or none of them";
-            reader.fail(fields.span, "`target` has only a part of what makes tokens", mend);
+            let help = "write all of api_key, api_secret and, for WHIP, room; or none of them";
+            reader.fail(fields.span, "`target` has only a part of what makes tokens", help);
             None
         }
     }
@@ -214,7 +229,7 @@ fn check_access(
         return; // what was given may be what could not be read
     }
     let room = api_key.map(|api| api.room.is_some());
-    let (message, mend) = match (target.protocol(), room, has_token) {
+    let (message, help) = match (target.protocol(), room, has_token) {
         (Protocol::LiveKit, None, false) => (
             "LiveKit lets nobody in without a token",
             "write under [target] api_key = \"…\" and api_secret = \"env:NAME\", or a token for one participant",
@@ -227,11 +242,11 @@ fn check_access(
         (Protocol::LiveKit | Protocol::Whip, ..) | (_, None, _) => return,
         (_, Some(_), false) => ("only LiveKit knows API keys", "remove target.api_key and target.api_secret"),
     };
-    reader.fail(place, message, mend);
+    reader.fail(place, message, help);
 }
 
 fn token(reader: &mut Reader, node: &Node, path: &str) -> Option<TokenSource> {
-    let mend = "write env:NAME or file:PATH to keep it out of this file, or the token itself";
+    let help = "write env:NAME or file:PATH to keep it out of this file, or the token itself";
     let text = reader.text(node, path, "text")?;
     if text.is_empty() && node.span.source > 0 {
         return None; // an override that takes the file's token away
@@ -252,7 +267,7 @@ fn token(reader: &mut Reader, node: &Node, path: &str) -> Option<TokenSource> {
         TokenSource::Environment(name) | TokenSource::File(name) if name.is_empty() => "names nothing",
         _ => return Some(source),
     };
-    reader.fail(Some(node.span), format!("`{path}` {problem}"), mend);
+    reader.fail(Some(node.span), format!("`{path}` {problem}"), help);
     None
 }
 
@@ -261,7 +276,7 @@ fn networks(reader: &mut Reader, fields: &mut Fields<'_>) -> Vec<Network> {
     parse_each(reader, texts, "target.allow")
 }
 
-/// Parses each text; the part of an error after `; ` is its mend.
+/// Parses each text; the part of an error after `; ` is its help.
 fn parse_each<T: std::str::FromStr<Err = crate::NetworkError>>(
     reader: &mut Reader,
     texts: Vec<(String, &Node)>,
@@ -273,9 +288,9 @@ fn parse_each<T: std::str::FromStr<Err = crate::NetworkError>>(
             Ok(value) => parsed.push(value),
             Err(error) => {
                 let error = error.to_string();
-                let (message, mend) =
+                let (message, help) =
                     error.split_once("; ").unwrap_or((&error, "write `127.0.0.2-127.0.0.20`"));
-                reader.fail(Some(node.span), format!("`{path}`: {message}"), mend);
+                reader.fail(Some(node.span), format!("`{path}`: {message}"), help);
             }
         }
     }
@@ -323,7 +338,7 @@ fn objectives(reader: &mut Reader, top: &mut Fields<'_>) -> Vec<Objective> {
             Ok(objective) => objectives.push(objective),
             Err(error) => {
                 let span = within(reader, node, &text, error.span);
-                reader.fail(Some(span), error.message, error.mend);
+                reader.fail(Some(span), error.message, error.help);
             }
         }
     }
@@ -382,7 +397,7 @@ pub(crate) fn parse_override(text: &str) -> Result<Override, ScenarioError> {
             problems: vec![Problem {
                 place: Some(Place::of(Origin::Override("--set".into()), text, 0, text.len())),
                 message: format!("`{}` is not PATH=VALUE", origin.chars().take(80).collect::<String>()),
-                mend: Some("write for example --set crowd.size=50".into()),
+                help: Some("write for example --set crowd.size=50".into()),
             }],
         }),
     }

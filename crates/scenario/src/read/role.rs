@@ -4,8 +4,10 @@ use throng_observation::{Codec, Layer, MediaKind};
 
 use super::fields::{Fields, Reader};
 use super::tree::{Node, Value};
-use crate::role::{CARD_SIZES, LayerWish, MEDIA_ENDINGS, MediaCodec, MediaFile, Publish, Role, Subscribe};
-use crate::script::{Act, Cue};
+use crate::role::{
+    CARD_SIZES, LayerRequest, MEDIA_ENDINGS, MediaCodec, MediaFile, PublishConfig, Role, SubscribePolicy,
+};
+use crate::script::{Action, ScriptStep};
 use crate::units;
 
 const PUBLISH: &str = "\"none\", or a table such as { video = \"240p\", audio = true }";
@@ -25,13 +27,15 @@ pub(super) fn role(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Role>
     let connection_per_feed = reader.boolean(fields, "connection_per_feed");
     let layers_path = fields.path_of("layers");
     let layers = fields.get("layers");
-    let talks = reader.integer(fields, "talks", 0, 1_000).and_then(|talks| u32::try_from(talks).ok());
+    let speaking_weight = reader
+        .integer(fields, "speaking_weight", 0, 1_000)
+        .and_then(|speaking_weight| u32::try_from(speaking_weight).ok());
     let script = script(reader, fields);
     if publish.is_none()
         && subscribe.is_none()
         && connection_per_feed.is_none()
         && layers.is_none()
-        && talks.is_none()
+        && speaking_weight.is_none()
         && script.is_empty()
     {
         return None;
@@ -47,12 +51,12 @@ pub(super) fn role(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Role>
     if let Some(node) = layers {
         role.layers = self::layers(reader, node, &layers_path);
     }
-    role.talks = talks.unwrap_or(role.talks);
+    role.speaking_weight = speaking_weight.unwrap_or(role.speaking_weight);
     role.script = script;
     Some(role)
 }
 
-fn publish(reader: &mut Reader, node: &Node, path: &str) -> Option<Publish> {
+fn publish(reader: &mut Reader, node: &Node, path: &str) -> Option<PublishConfig> {
     if matches!(&node.value, Value::Text(text) if text == "none") {
         return None;
     }
@@ -89,8 +93,8 @@ fn publish(reader: &mut Reader, node: &Node, path: &str) -> Option<Publish> {
         let video = if matches!(codec.name(), "vp8" | "h264") { "240p" } else { "FILE" };
         let message =
             format!("`{path}.codec` is that of a picture, and no picture is sent: `video` is missing");
-        let mend = format!("add video = \"{video}\", or remove codec to send sound alone");
-        reader.fail(codec_span, message, mend);
+        let help = format!("add video = \"{video}\", or remove codec to send sound alone");
+        reader.fail(codec_span, message, help);
         return None;
     }
     let codec = match codec.map(MediaCodec::codec) {
@@ -108,7 +112,7 @@ fn publish(reader: &mut Reader, node: &Node, path: &str) -> Option<Publish> {
             other
         }
     };
-    let publish = Publish { video, simulcast, codec, audio, video_file, audio_file, adapts };
+    let publish = PublishConfig { video, simulcast, codec, audio, video_file, audio_file, adapts };
     if !publish.has_video() && !audio {
         reader.fail(Some(node.span), format!("`{path}` sends nothing"), "write publish = \"none\"");
     }
@@ -143,7 +147,7 @@ fn file(reader: &mut Reader, fields: &mut Fields<'_>, key: &'static str) -> Opti
 /// Two or three sizes of the test card, brought into order.
 fn simulcast(reader: &mut Reader, fields: &mut Fields<'_>) -> Vec<String> {
     let path = fields.path_of("simulcast");
-    let mend = format!("write two or three of \"{}\"", CARD_SIZES.join("\", \""));
+    let help = format!("write two or three of \"{}\"", CARD_SIZES.join("\", \""));
     let texts = reader.texts(fields, "simulcast", "a list of sizes such as [\"180p\", \"720p\"]");
     let Some(first) = texts.first().map(|(_, node)| node.span) else { return Vec::new() };
     let mut places = Vec::new();
@@ -151,7 +155,7 @@ fn simulcast(reader: &mut Reader, fields: &mut Fields<'_>) -> Vec<String> {
         match CARD_SIZES.iter().position(|size| size == text) {
             Some(place) => places.push(place),
             None => {
-                reader.fail(Some(node.span), format!("`{path}`: the test card has no {text}"), mend.clone());
+                reader.fail(Some(node.span), format!("`{path}`: the test card has no {text}"), help.clone());
             }
         }
     }
@@ -161,14 +165,14 @@ fn simulcast(reader: &mut Reader, fields: &mut Fields<'_>) -> Vec<String> {
     places.sort_unstable();
     places.dedup();
     if places.len() != texts.len() || !(2..=3).contains(&places.len()) {
-        reader.fail(Some(first), format!("`{path}` does not name two or three different sizes"), mend);
+        reader.fail(Some(first), format!("`{path}` does not name two or three different sizes"), help);
         return Vec::new();
     }
     places.into_iter().filter_map(|place| CARD_SIZES.get(place)).map(|size| (*size).to_owned()).collect()
 }
 
 /// One layer from the join on, or a list of layers with the moments at which they are asked for.
-fn layers(reader: &mut Reader, node: &Node, path: &str) -> Vec<LayerWish> {
+fn layers(reader: &mut Reader, node: &Node, path: &str) -> Vec<LayerRequest> {
     let words = Layer::ALL.map(Layer::key);
     let items = match &node.value {
         Value::Text(text) => {
@@ -176,7 +180,7 @@ fn layers(reader: &mut Reader, node: &Node, path: &str) -> Vec<LayerWish> {
                 reader.fail(Some(node.span), format!("`{path}` is no layer"), format!("write {LAYERS}"));
                 return Vec::new();
             };
-            return vec![LayerWish { after: std::time::Duration::ZERO, layer }];
+            return vec![LayerRequest { after: std::time::Duration::ZERO, layer }];
         }
         Value::List(items) if (1..=LAYERS_MAX).contains(&items.len()) => items,
         _ => {
@@ -188,7 +192,7 @@ fn layers(reader: &mut Reader, node: &Node, path: &str) -> Vec<LayerWish> {
             return Vec::new();
         }
     };
-    let mut wishes: Vec<LayerWish> = Vec::new();
+    let mut wishes: Vec<LayerRequest> = Vec::new();
     for item in items {
         let Some(mut fields) = reader.table(item, path, LAYERS) else { continue };
         let after = reader.quantity(&mut fields, "after", "10s", units::duration).unwrap_or_default();
@@ -200,12 +204,12 @@ fn layers(reader: &mut Reader, node: &Node, path: &str) -> Vec<LayerWish> {
         if wishes.last().is_some_and(|last| last.after > after) {
             reader.fail(Some(item.span), format!("`{path}` is not in order"), "write the earliest first");
         }
-        wishes.extend(layer.map(|layer| LayerWish { after, layer }));
+        wishes.extend(layer.map(|layer| LayerRequest { after, layer }));
     }
     wishes
 }
 
-fn subscribe(reader: &mut Reader, node: &Node, path: &str) -> (Subscribe, Subscribe) {
+fn subscribe(reader: &mut Reader, node: &Node, path: &str) -> (SubscribePolicy, SubscribePolicy) {
     if let Value::Text(_) = &node.value {
         let whom = whom(reader, node, path).unwrap_or_default();
         return (whom, whom);
@@ -220,22 +224,22 @@ fn subscribe(reader: &mut Reader, node: &Node, path: &str) -> (Subscribe, Subscr
     both
 }
 
-fn whom(reader: &mut Reader, node: &Node, path: &str) -> Option<Subscribe> {
+fn whom(reader: &mut Reader, node: &Node, path: &str) -> Option<SubscribePolicy> {
     let expected = "one of \"all\", \"none\", \"last_speakers(10)\"";
     let text = reader.text(node, path, expected)?;
-    let whom = Subscribe::from_name(&text);
+    let whom = SubscribePolicy::from_name(&text);
     if whom.is_none() {
         let near = super::nearest(&text, ["all", "none", "last_speakers(10)"].into_iter());
-        let mend =
+        let help =
             near.map_or_else(|| format!("write {expected}"), |near| format!("did you mean \"{near}\"?"));
-        reader.fail(Some(node.span), format!("`{path}` is not {expected}"), mend);
+        reader.fail(Some(node.span), format!("`{path}` is not {expected}"), help);
     }
     whom
 }
 
 const CUE: &str = "a table such as { at = \"30s\", mute = \"audio\", for = \"10s\" }";
 
-fn script(reader: &mut Reader, fields: &mut Fields<'_>) -> Vec<Cue> {
+fn script(reader: &mut Reader, fields: &mut Fields<'_>) -> Vec<ScriptStep> {
     let path = fields.path_of("script");
     let Some(node) = fields.get("script") else { return Vec::new() };
     let items = match &node.value {
@@ -250,27 +254,28 @@ fn script(reader: &mut Reader, fields: &mut Fields<'_>) -> Vec<Cue> {
     items.iter().filter_map(|item| cue(reader, item, &path)).collect()
 }
 
-fn cue(reader: &mut Reader, node: &Node, path: &str) -> Option<Cue> {
+fn cue(reader: &mut Reader, node: &Node, path: &str) -> Option<ScriptStep> {
     let mut fields = reader.table(node, path, CUE)?;
     let at = reader.quantity(&mut fields, "at", "30s", units::duration);
     let lasts = reader.quantity(&mut fields, "for", "10s", units::duration);
-    let has = (fields.get("at").is_some(), fields.get("mute").is_some(), fields.get("screen").is_some());
+    let has =
+        (fields.get("at").is_some(), fields.get("mute").is_some(), fields.get("screen_share").is_some());
     let kind = match word(reader, &mut fields, "mute", &["audio", "video"]).as_deref() {
         Some("video") => MediaKind::Video,
         _ => MediaKind::Audio,
     };
-    let screen = word(reader, &mut fields, "screen", &CARD_SIZES);
+    let screen = word(reader, &mut fields, "screen_share", &CARD_SIZES);
     reader.finish(&fields);
-    let act = match has {
-        (true, true, false) => Act::Mute(kind),
-        (true, false, true) => Act::Screen(screen?),
+    let action = match has {
+        (true, true, false) => Action::Mute(kind),
+        (true, false, true) => Action::ScreenShare(screen?),
         _ => {
-            let message = format!("`{path}` needs `at` and exactly one of `mute` and `screen`");
+            let message = format!("`{path}` needs `at` and exactly one of `mute` and `screen_share`");
             reader.fail(Some(node.span), message, format!("write {CUE}"));
             return None;
         }
     };
-    Some(Cue { at: at?, lasts, act })
+    Some(ScriptStep { at: at?, lasts, action })
 }
 
 /// One of a few words.
@@ -287,11 +292,11 @@ pub(super) fn word(
     if words.contains(&text.as_str()) {
         return Some(text);
     }
-    let mend = match super::nearest(&text, words.iter().copied()) {
+    let help = match super::nearest(&text, words.iter().copied()) {
         Some(near) => format!("did you mean \"{near}\"?"),
         None => format!("write {expected}"),
     };
-    reader.fail(Some(node.span), format!("`{path}` is not {expected}"), mend);
+    reader.fail(Some(node.span), format!("`{path}` is not {expected}"), help);
     None
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use throng_observation::{Codec, Layer};
 
-use crate::{LayerWish, Publish, Scenario, ScenarioError};
+use crate::{LayerRequest, PublishConfig, Scenario, ScenarioError};
 
 const MEETING: &str = r#"
 [target]
@@ -29,7 +29,7 @@ fn a_meeting_says_its_key_its_layers_and_which_are_wanted() {
     assert_eq!((api.key.as_str(), api.secret.to_string().as_str(), api.room), ("devkey", "env:SECRET", None));
     let role = scenario.crowd[0].role.clone().unwrap();
     let simulcast = ["144p", "240p", "360p"].map(String::from).to_vec();
-    let publish = Publish {
+    let publish = PublishConfig {
         video: None,
         simulcast,
         codec: Codec::H264,
@@ -39,7 +39,7 @@ fn a_meeting_says_its_key_its_layers_and_which_are_wanted() {
         adapts: true,
     };
     assert_eq!(role.publish, Some(publish));
-    let wish = |after_s, layer| LayerWish { after: Duration::from_secs(after_s), layer };
+    let wish = |after_s, layer| LayerRequest { after: Duration::from_secs(after_s), layer };
     assert_eq!(role.layers, [wish(0, Layer::Low), wish(10, Layer::High), wish(20, Layer::Off)]);
     let again = Scenario::parse(&scenario.to_toml()).unwrap();
     assert_eq!(again, scenario);

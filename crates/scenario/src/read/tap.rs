@@ -2,7 +2,7 @@
 
 use super::fields::{Fields, Reader};
 use super::tree::{Node, Value};
-use crate::tap::{LISTED_MAX, Tap, Tapped};
+use crate::tap::{LISTED_MAX, Tap, TapSelection};
 
 const PARTICIPANTS: &str = "a whole number from 1 to 1000 (those who join first), or a list such as [0, 17]";
 
@@ -15,7 +15,7 @@ pub(super) fn tap(reader: &mut Reader, top: &mut Fields<'_>) -> Option<Tap> {
         reader.fail(Some(node.span), "`tap.participants` is missing", "write under [tap] participants = 3");
     }
     let tap = Tap {
-        tapped: participants.map(|node| tapped(reader, node)).unwrap_or_default(),
+        selection: participants.map(|node| selection(reader, node)).unwrap_or_default(),
         decode: reader.boolean(&mut fields, "decode").unwrap_or(true),
         keep: reader.boolean(&mut fields, "keep").unwrap_or(false),
         ssim: reader.boolean(&mut fields, "ssim").unwrap_or(false),
@@ -24,16 +24,16 @@ pub(super) fn tap(reader: &mut Reader, top: &mut Fields<'_>) -> Option<Tap> {
     Some(tap)
 }
 
-fn tapped(reader: &mut Reader, node: &Node) -> Tapped {
+fn selection(reader: &mut Reader, node: &Node) -> TapSelection {
     let number = |node: &Node| match node.value {
         Value::Integer(value) => u32::try_from(value).ok(),
         _ => None,
     };
     let read = match &node.value {
         Value::List(nodes) if (1..=LISTED_MAX).contains(&nodes.len()) => {
-            nodes.iter().map(number).collect::<Option<Vec<_>>>().map(Tapped::These)
+            nodes.iter().map(number).collect::<Option<Vec<_>>>().map(TapSelection::These)
         }
-        _ => number(node).filter(|count| (1..=LISTED_MAX as u32).contains(count)).map(Tapped::First),
+        _ => number(node).filter(|count| (1..=LISTED_MAX as u32).contains(count)).map(TapSelection::First),
     };
     read.unwrap_or_else(|| {
         reader.fail(
@@ -41,6 +41,6 @@ fn tapped(reader: &mut Reader, node: &Node) -> Tapped {
             format!("`tap.participants` is not {PARTICIPANTS}"),
             "write participants = 3",
         );
-        Tapped::default()
+        TapSelection::default()
     })
 }

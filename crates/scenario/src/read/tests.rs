@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use crate::arrival::{ArrivalKind, Burst, Every, Poisson, Ramp};
 use crate::{
-    Caps, Origin, Override, QuickForm, Scenario, ScenarioError, Stay, StayTime, TokenSource, Transport,
+    Caps, IceTransportPolicy, Origin, Override, Scenario, ScenarioError, ScenarioFlags, Stay, StayTime,
+    TokenSource,
 };
 
 const FULL: &str = r#"objectives = ["video.loss p95 < 1%", "fps min > 0.9 of source"]
@@ -193,22 +194,22 @@ fn a_relay_is_used_where_there_can_be_one_and_the_scenario_or_the_url_asks_for_i
     let ome = SMALL.replace("whep+http://127.0.0.1:7080/whep", "ws://127.0.0.1:3333/app/stream");
     let asked = ome.replace("/stream", "/stream?transport=tcp");
     for (text, settings, expect) in [
-        (&ome, &[][..], Transport::Any),
-        (&ome, &["target.transport=relay"], Transport::Relay),
-        (&asked, &[], Transport::Relay),
-        (&asked, &["target.transport=any"], Transport::Any),
+        (&ome, &[][..], IceTransportPolicy::All),
+        (&ome, &["target.ice_transport_policy=relay"], IceTransportPolicy::Relay),
+        (&asked, &[], IceTransportPolicy::Relay),
+        (&asked, &["target.ice_transport_policy=all"], IceTransportPolicy::All),
     ] {
         let scenario = set(text, settings).unwrap();
-        assert_eq!(scenario.target.transport, expect, "{text} {settings:?}");
-        assert_eq!(read(&scenario.to_toml()).target.transport, expect, "{text} {settings:?}");
+        assert_eq!(scenario.target.ice_transport_policy, expect, "{text} {settings:?}");
+        assert_eq!(read(&scenario.to_toml()).target.ice_transport_policy, expect, "{text} {settings:?}");
     }
     let janus = SMALL.replace("whep+http://127.0.0.1:7080/whep", "janus+ws://127.0.0.1:8188/streaming/1");
-    for (text, setting, mend) in [
-        (&ome, "target.transport=relais", "did you mean \"relay\"?"),
-        (&janus, "target.transport=relay", "relays are used on OvenMediaEngine and by WHEP"),
+    for (text, setting, help) in [
+        (&ome, "target.ice_transport_policy=relais", "did you mean \"relay\"?"),
+        (&janus, "target.ice_transport_policy=relay", "relays are used on OvenMediaEngine and by WHEP"),
     ] {
         let error = set(text, &[setting]).unwrap_err().to_string();
-        assert!(error.contains(mend), "{error}");
+        assert!(error.contains(help), "{error}");
     }
 }
 
@@ -246,7 +247,7 @@ fn a_cohort_is_named_by_an_override_when_there_are_several() {
 
 #[test]
 fn a_bad_override_says_which() {
-    for (setting, shown, mend) in [
+    for (setting, shown, help) in [
         ("crowd.size=many", "in --set crowd.size", "whole number from 1"),
         ("crowd.sise=5", "in --set crowd.sise", "did you mean `size`?"),
         ("crwd.size=5", "in --set crwd.size", "did you mean `crowd`?"),
@@ -255,7 +256,7 @@ fn a_bad_override_says_which() {
         ("crowd.arrival={ramp=\"60x\"}", "in --set crowd.arrival", "100ms"),
     ] {
         let error = set(FULL, &["run.warm_up=1s", setting]).expect_err(setting).to_string();
-        assert!(error.contains(shown) && error.contains(mend), "{setting}: {error}");
+        assert!(error.contains(shown) && error.contains(help), "{setting}: {error}");
     }
     for text in ["crowd.size", "=5", ""] {
         assert!(Override::parse(text).is_err(), "{text}");
@@ -268,7 +269,7 @@ fn a_bad_override_says_which() {
 
 #[test]
 fn the_quick_form_makes_what_a_file_would() {
-    let form = QuickForm {
+    let form = ScenarioFlags {
         url: "janus+ws://127.0.0.1:8188/streaming/1".into(),
         size: Some(100),
         every: Some("100ms".into()),
@@ -276,12 +277,12 @@ fn the_quick_form_makes_what_a_file_would() {
         summary_every: Some("5s".into()),
         allow: vec!["10.0.0.0/8".into()],
         objectives: vec!["failed < 1%".into()],
-        ..QuickForm::default()
+        ..ScenarioFlags::default()
     };
     let file = "objectives = [\"failed < 1%\"]\n[target]\nurl = \"janus+ws://127.0.0.1:8188/streaming/1\"\nallow = [\"10.0.0.0/8\"]\n[crowd]\nsize = 100\narrival = { every = \"100ms\" }\n";
-    assert_eq!(Scenario::quick(&form).unwrap(), read(file));
-    let wrong = QuickForm { url: "http://h/x".into(), every: Some("fast".into()), ..form };
-    let error = Scenario::quick(&wrong).unwrap_err();
+    assert_eq!(Scenario::from_flags(&form).unwrap(), read(file));
+    let wrong = ScenarioFlags { url: "http://h/x".into(), every: Some("fast".into()), ..form };
+    let error = Scenario::from_flags(&wrong).unwrap_err();
     assert_eq!(error.problems.len(), 2);
     let text = error.to_string();
     assert!(
@@ -292,8 +293,8 @@ fn the_quick_form_makes_what_a_file_would() {
 
 #[test]
 fn problems_stand_at_their_line_and_column_with_the_mend() {
-    // (what is replaced, by what, line, what the caret is under, mend)
-    for (from, to, line, meant, mend) in [
+    // (what is replaced, by what, line, what the caret is under, help)
+    for (from, to, line, meant, help) in [
         ("size = 100", "sise = 100", 11, "sise", "did you mean `size`?"),
         ("[crowd]", "[crwd]", 9, "crwd", "did you mean `crowd`?"),
         ("size = 100", "size = 0", 11, "0", "a whole number from 1"),
@@ -369,7 +370,7 @@ fn problems_stand_at_their_line_and_column_with_the_mend() {
         let under: String = place.source_line.chars().skip(place.caret_at).take(place.width).collect();
         assert_eq!((place.origin, place.line, under.as_str()), (Origin::File, line, meant), "{shown}");
         assert!(
-            error.problems.iter().any(|problem| problem.mend.as_ref().is_some_and(|m| m.contains(mend))),
+            error.problems.iter().any(|problem| problem.help.as_ref().is_some_and(|m| m.contains(help))),
             "{shown}"
         );
     }
@@ -395,7 +396,7 @@ fn all_problems_are_reported_in_the_order_of_the_file() {
 #[test]
 fn an_error_reads_as_a_compilers() {
     let error = Scenario::parse(&SMALL.replace("size = 5", "sise = 5")).unwrap_err().to_string();
-    let expect = "error: unknown key `sise` in `crowd`\n --> line 4, column 1\n  |\n4 | sise = 5\n  | ^^^^\n  mend: did you mean `size`?\n";
+    let expect = "error: unknown key `sise` in `crowd`\n --> line 4, column 1\n  |\n4 | sise = 5\n  | ^^^^\n  help: did you mean `size`?\n";
     assert!(error.contains(expect), "{error}");
 }
 

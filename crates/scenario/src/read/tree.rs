@@ -76,10 +76,10 @@ impl Sources {
 
 /// The file's tree, or what its syntax has wrong.
 pub(super) fn parse(text: &str) -> Result<Vec<Entry>, Vec<Problem>> {
-    let problem = |range: Range<usize>, message: String, mend: Option<&str>| Problem {
+    let problem = |range: Range<usize>, message: String, help: Option<&str>| Problem {
         place: Some(Place::of(Origin::File, text, range.start, range.end)),
         message,
-        mend: mend.map(str::to_owned),
+        help: help.map(str::to_owned),
     };
     if text.len() > TEXT_BYTES_MAX {
         return Err(vec![problem(0..0, format!("the file is longer than {TEXT_BYTES_MAX} bytes"), None)]);
@@ -92,10 +92,10 @@ pub(super) fn parse(text: &str) -> Result<Vec<Entry>, Vec<Problem>> {
     if errors.is_empty() {
         return Ok(entries(table.get_ref(), 0, 0, 0));
     }
-    let mend = Some("this is TOML: text stands in quotes, tables in [brackets]");
+    let help = Some("this is TOML: text stands in quotes, tables in [brackets]");
     Err(errors
         .iter()
-        .map(|e| problem(e.span().unwrap_or(0..0), e.message().trim().to_owned(), mend))
+        .map(|e| problem(e.span().unwrap_or(0..0), e.message().trim().to_owned(), help))
         .collect())
 }
 
@@ -162,8 +162,8 @@ pub(super) fn apply(
     let path_span = Span { source, start: 0, end: over.path.len() };
     let parts: Vec<&str> = over.path.split('.').map(str::trim).collect();
     if parts.iter().any(|part| part.is_empty()) || parts.len() > DEPTH_MAX {
-        let mend = "write a dotted path such as `crowd.size`".into();
-        return Err((path_span, format!("`{}` is not the path of a setting", over.path), mend));
+        let help = "write a dotted path such as `crowd.size`".into();
+        return Err((path_span, format!("`{}` is not the path of a setting", over.path), help));
     }
     set(root, &parts, override_node(over, source), path_span, false)
 }

@@ -9,7 +9,7 @@ use super::fields::{Fields, Reader};
 use super::tree::{Node, Value};
 use super::{is_text, nearest, place_of};
 use crate::units;
-use crate::watch::{Agent, Moment, ProfileWish, Watch, Watched};
+use crate::watch::{Agent, Moment, ProfileRequest, Watch, WatchTarget};
 
 /// More hosts than a page could show.
 const WATCHES_MAX: usize = 16;
@@ -86,32 +86,32 @@ fn watch(reader: &mut Reader, fields: &mut Fields<'_>, name: Option<String>) -> 
 }
 
 /// What an agent watches and reads is its owner's to say: a run that could name files there could have them searched.
-fn by_agent(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Watched> {
-    let owners = Watched::KEYS.into_iter().chain(["every", "logs", "access_log", "metrics"]);
+fn by_agent(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<WatchTarget> {
+    let owners = WatchTarget::KEYS.into_iter().chain(["every", "logs", "access_log", "metrics"]);
     let wrong = owners.filter_map(|key| fields.get(key).map(|node| (key, node.span))).next();
-    let Some((key, place)) = wrong else { return Some(Watched::ByAgent) };
+    let Some((key, place)) = wrong else { return Some(WatchTarget::ByAgent) };
     let flag = match key {
         "command" => "`-- COMMAND`".to_owned(),
         "logs" => "`--log`".to_owned(),
         _ => format!("`--{}`", key.replace('_', "-")),
     };
     let message = format!("`{}` is said to the agent, by whoever starts it", fields.path_of(key));
-    let mend = format!("leave it out here, and give {flag} to `throng watch --listen`");
-    reader.fail(Some(place), message, mend);
+    let help = format!("leave it out here, and give {flag} to `throng watch --listen`");
+    reader.fail(Some(place), message, help);
     None
 }
 
-fn watched(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Watched> {
+fn watched(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<WatchTarget> {
     let present: Vec<(&'static str, &Node)> =
-        Watched::KEYS.into_iter().filter_map(|key| fields.get(key).map(|node| (key, node))).collect();
+        WatchTarget::KEYS.into_iter().filter_map(|key| fields.get(key).map(|node| (key, node))).collect();
     let [(key, node)] = present.as_slice() else {
         // A misspelt key is the better message.
-        if !present.is_empty() || Watched::KEYS.iter().all(|key| fields.lacks(key)) {
+        if !present.is_empty() || WatchTarget::KEYS.iter().all(|key| fields.lacks(key)) {
             let place = present.get(1).map(|(_, node)| node.span).or(fields.span);
             let message = format!("`{}` must name exactly one thing to watch", fields.path);
-            let keys = Watched::KEYS.join(", ");
-            let mend = format!("write one of {keys} or agent, such as process = \"janus\"");
-            reader.fail(place, message, mend);
+            let keys = WatchTarget::KEYS.join(", ");
+            let help = format!("write one of {keys} or agent, such as process = \"janus\"");
+            reader.fail(place, message, help);
         }
         return None;
     };
@@ -121,8 +121,8 @@ fn watched(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Watched> {
             let most = if *key == "pid" { u64::from(i32::MAX.unsigned_abs()) } else { u64::from(u16::MAX) };
             let number = reader.integer(fields, key, 1, most)?;
             match *key {
-                "pid" => u32::try_from(number).ok().map(Watched::Pid),
-                _ => u16::try_from(number).ok().map(Watched::Port),
+                "pid" => u32::try_from(number).ok().map(WatchTarget::Pid),
+                _ => u16::try_from(number).ok().map(WatchTarget::Port),
             }
         }
         "command" => {
@@ -134,13 +134,13 @@ fn watched(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Watched> {
                     "write the program and its arguments",
                 );
             }
-            (!words.is_empty()).then_some(Watched::Command(words))
+            (!words.is_empty()).then_some(WatchTarget::Command(words))
         }
         _ => named(reader, key, &path, node),
     }
 }
 
-fn named(reader: &mut Reader, key: &str, path: &str, node: &Node) -> Option<Watched> {
+fn named(reader: &mut Reader, key: &str, path: &str, node: &Node) -> Option<WatchTarget> {
     let text = reader.text(node, path, "text")?;
     let has_path = text.contains('/');
     let problem = match key {
@@ -155,21 +155,21 @@ fn named(reader: &mut Reader, key: &str, path: &str, node: &Node) -> Option<Watc
         )),
         _ => None,
     };
-    if let Some((what, mend)) = problem {
-        reader.fail(Some(node.span), format!("`{path}` {what}"), mend);
+    if let Some((what, help)) = problem {
+        reader.fail(Some(node.span), format!("`{path}` {what}"), help);
         return None;
     }
     Some(match key {
-        "unit" => Watched::Unit(text),
-        "cgroup" => Watched::Cgroup(text),
-        _ => Watched::Process(text),
+        "unit" => WatchTarget::Unit(text),
+        "cgroup" => WatchTarget::Cgroup(text),
+        _ => WatchTarget::Process(text),
     })
 }
 
 /// The agent, `None` inside when the watch is local; `None` outside when it is wrong.
 #[expect(clippy::option_option, reason = "absent and wrong are different things")]
 fn agent(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Option<Agent>> {
-    const MEND: &str = "write agent = \"tls://HOST:PORT\", as `throng watch --listen` prints it";
+    const HELP: &str = "write agent = \"tls://HOST:PORT\", as `throng watch --listen` prints it";
     let (path, token_path) = (fields.path_of("agent"), fields.path_of("token"));
     let token_node = fields.get("token");
     let token = match token_node {
@@ -181,7 +181,7 @@ fn agent(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Option<Agent>> 
     let Some(node) = fields.get("agent") else {
         if let Some(place) = place_of(token_node).or(fingerprint_place) {
             let message = "a token and a fingerprint are those of an agent, and there is none";
-            reader.fail(Some(place), message, MEND);
+            reader.fail(Some(place), message, HELP);
             return None;
         }
         return Some(None);
@@ -190,23 +190,23 @@ fn agent(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Option<Agent>> 
     let parts = Url::parse(&text).ok().filter(|url| matches!(url.scheme(), "tls" | "tcp"));
     let address = parts.as_ref().and_then(|url| Some((url.host_str()?.to_owned(), url.port()?)));
     let (Some(url), Some((host, port))) = (&parts, address) else {
-        reader.fail(Some(node.span), format!("`{path}` is not an agent's address"), MEND);
+        reader.fail(Some(node.span), format!("`{path}` is not an agent's address"), HELP);
         return None;
     };
     if !url.username().is_empty() || !matches!(url.path(), "" | "/") || url.query().is_some() {
-        reader.fail(Some(node.span), format!("`{path}` has more than a host and a port"), MEND);
+        reader.fail(Some(node.span), format!("`{path}` has more than a host and a port"), HELP);
         return None;
     }
     let is_tls = url.scheme() == "tls";
     if !is_tls && !is_loopback(&host) {
         let message = format!("`{path}` is not on this host, so it must be TLS");
-        reader.fail(Some(node.span), message, MEND);
+        reader.fail(Some(node.span), message, HELP);
         return None;
     }
     if is_tls && fingerprint.is_none() {
         let message = format!("`{path}` makes its own certificate, so its fingerprint must be known");
-        let mend = "write fingerprint = \"sha256:…\" as `throng watch --listen` prints it";
-        reader.fail(Some(node.span), message, mend);
+        let help = "write fingerprint = \"sha256:…\" as `throng watch --listen` prints it";
+        reader.fail(Some(node.span), message, help);
         return None;
     }
     Some(Some(Agent { host, port, is_tls, token, fingerprint }))
@@ -282,7 +282,7 @@ fn text(reader: &mut Reader, fields: &mut Fields<'_>, key: &'static str, expecte
 const PROFILE_EXAMPLE: &str =
     "\"baseline\", \"full\", \"fail\", { at = \"30s\", for = \"10s\" }, or a list of them";
 
-fn profile(reader: &mut Reader, fields: &mut Fields<'_>) -> Vec<ProfileWish> {
+fn profile(reader: &mut Reader, fields: &mut Fields<'_>) -> Vec<ProfileRequest> {
     let path = fields.path_of("profile");
     let Some(node) = fields.get("profile") else { return Vec::new() };
     let items: &[Node] = match &node.value {
@@ -300,11 +300,11 @@ fn profile(reader: &mut Reader, fields: &mut Fields<'_>) -> Vec<ProfileWish> {
     items.iter().filter_map(|item| profile_wish(reader, item, &path)).collect()
 }
 
-fn profile_wish(reader: &mut Reader, node: &Node, path: &str) -> Option<ProfileWish> {
+fn profile_wish(reader: &mut Reader, node: &Node, path: &str) -> Option<ProfileRequest> {
     if is_text(node) {
         let text = reader.text(node, path, PROFILE_EXAMPLE)?;
         let moment = moment(reader, node, path, &text)?;
-        return Some(ProfileWish { duration: moment.usual_duration(), moment });
+        return Some(ProfileRequest { duration: moment.usual_duration(), moment });
     }
     let mut fields = reader.table(node, path, PROFILE_EXAMPLE)?;
     let at_node = fields.get("at");
@@ -332,19 +332,19 @@ fn profile_wish(reader: &mut Reader, node: &Node, path: &str) -> Option<ProfileW
         reader.fail(duration_place, message, "write for = \"10s\"");
         return None;
     }
-    Some(ProfileWish { moment, duration })
+    Some(ProfileRequest { moment, duration })
 }
 
 fn moment(reader: &mut Reader, node: &Node, path: &str, text: &str) -> Option<Moment> {
     let named = Moment::NAMED.into_iter().find(|(name, _)| *name == text);
     if named.is_none() {
         let names = Moment::NAMED.iter().map(|(name, _)| *name);
-        let mend = match nearest(text, names) {
+        let help = match nearest(text, names) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("write {PROFILE_EXAMPLE}"),
         };
         let shown: String = text.chars().take(60).collect();
-        reader.fail(Some(node.span), format!("`{path}`: `{shown}` is no moment of a run"), mend);
+        reader.fail(Some(node.span), format!("`{path}`: `{shown}` is no moment of a run"), help);
     }
     named.map(|(_, moment)| moment)
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{Moment, Override, QuickForm, Scenario, ScenarioError, TokenSource, Watch, Watched};
+use crate::{Moment, Override, Scenario, ScenarioError, ScenarioFlags, TokenSource, Watch, WatchTarget};
 
 const SMALL: &str = "[target]\nurl = \"whep+http://127.0.0.1:7080/whep\"\n[crowd]\nsize = 5\n";
 
@@ -11,22 +11,22 @@ fn read(watch: &str) -> Result<Scenario, ScenarioError> {
 }
 
 fn quick(watches: &[&str]) -> Result<Scenario, ScenarioError> {
-    Scenario::quick(&QuickForm {
+    Scenario::from_flags(&ScenarioFlags {
         url: "whep+http://127.0.0.1:7080/whep".into(),
         watch: watches.iter().map(|text| (*text).to_owned()).collect(),
-        ..QuickForm::default()
+        ..ScenarioFlags::default()
     })
 }
 
 #[test]
 fn every_way_to_name_a_server_is_read() {
     for (text, expect) in [
-        ("process = \"janus\"", Watched::Process("janus".into())),
-        ("unit = \"nginx.service\"", Watched::Unit("nginx.service".into())),
-        ("cgroup = \"/system.slice/x\"", Watched::Cgroup("/system.slice/x".into())),
-        ("pid = 17", Watched::Pid(17)),
-        ("port = 8188", Watched::Port(8188)),
-        ("command = [\"sleep\", \"60\"]", Watched::Command(vec!["sleep".into(), "60".into()])),
+        ("process = \"janus\"", WatchTarget::Process("janus".into())),
+        ("unit = \"nginx.service\"", WatchTarget::Unit("nginx.service".into())),
+        ("cgroup = \"/system.slice/x\"", WatchTarget::Cgroup("/system.slice/x".into())),
+        ("pid = 17", WatchTarget::Pid(17)),
+        ("port = 8188", WatchTarget::Port(8188)),
+        ("command = [\"sleep\", \"60\"]", WatchTarget::Command(vec!["sleep".into(), "60".into()])),
     ] {
         for head in ["[watch]", "[[watch]]"] {
             let scenario = read(&format!("{head}\n{text}\n")).unwrap_or_else(|error| panic!("{error}"));
@@ -65,7 +65,7 @@ fn moments_of_profiles_have_their_usual_length_unless_it_is_said() {
 
 #[test]
 fn what_is_wrong_is_named_with_its_line_and_mend() {
-    for (watch, line, message, mend) in [
+    for (watch, line, message, help) in [
         ("[[watch]]\nproces = \"x\"", 6, "unknown key `proces`", "did you mean `process`?"),
         ("[[watch]]\nname = \"x\"", 5, "exactly one thing to watch", "process = \"janus\""),
         ("[[watch]]\npid = 1\nport = 2", 7, "exactly one thing to watch", ""),
@@ -94,7 +94,7 @@ fn what_is_wrong_is_named_with_its_line_and_mend() {
         let error = read(watch).map(|_| ()).unwrap_err();
         let problem = &error.problems[0];
         assert!(problem.message.contains(message), "{watch}: {error}");
-        assert!(problem.mend.as_deref().is_some_and(|text| text.contains(mend)), "{watch}: {error}");
+        assert!(problem.help.as_deref().is_some_and(|text| text.contains(help)), "{watch}: {error}");
         assert_eq!(problem.place.as_ref().map(|place| place.line), Some(line), "{watch}: {error}");
     }
 }
@@ -157,7 +157,7 @@ fn what_an_agent_reads_is_not_the_runs_to_say() {
         let error = read(&format!("[[watch]]\nagent = \"tcp://127.0.0.1:7081\"\n{key}\n")).unwrap_err();
         let problem = &error.problems[0];
         assert!(problem.message.contains("is said to the agent"), "{key}: {error}");
-        assert!(problem.mend.as_deref().is_some_and(|mend| mend.contains(flag)), "{key}: {error}");
+        assert!(problem.help.as_deref().is_some_and(|help| help.contains(flag)), "{key}: {error}");
     }
 }
 

@@ -8,27 +8,27 @@ use url::{Host, Url};
 
 /// Over which ways media may come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Transport {
+pub enum IceTransportPolicy {
     /// Directly, or through a relay that the server announces: ICE chooses, as in a browser.
     #[default]
-    Any,
+    All,
     /// Only through a relay (TURN), as in a browser with `iceTransportPolicy: "relay"`.
     Relay,
 }
 
-impl Transport {
+impl IceTransportPolicy {
     /// What a scenario may write.
-    pub(crate) const NAMES: [&'static str; 2] = ["any", "relay"];
+    pub(crate) const NAMES: [&'static str; 2] = ["all", "relay"];
 
     pub(crate) fn from_name(name: &str) -> Option<Self> {
-        [Self::Any, Self::Relay].into_iter().find(|transport| transport.name() == name)
+        [Self::All, Self::Relay].into_iter().find(|transport| transport.name() == name)
     }
 
     /// What a scenario writes.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Self::Any => "any",
+            Self::All => "all",
             Self::Relay => "relay",
         }
     }

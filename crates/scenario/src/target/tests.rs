@@ -47,7 +47,7 @@ fn janus_mountpoints_are_numbers_or_text_and_may_have_a_pin() {
 
 #[test]
 fn other_urls_are_refused_with_the_mend() {
-    for (text, mend) in [
+    for (text, help) in [
         ("http://h/whep", "`whep+http://h/whep`"),
         ("janus://h", "janus+ws://"),
         ("rtsp://h/x", "janus+ws://"),
@@ -63,7 +63,7 @@ fn other_urls_are_refused_with_the_mend() {
         ("livekit+ws://h:7880/a/b", "?path="),
     ] {
         let error = Target::parse(text).expect_err(text).to_string();
-        assert!(error.contains(mend), "{text}: {error}");
+        assert!(error.contains(help), "{text}: {error}");
     }
 }
 
@@ -126,12 +126,12 @@ fn loopback_is_told_by_name() {
 #[test]
 fn who_asks_ovenmediaengine_for_its_relay_means_to_use_it() {
     for (text, transport) in [
-        ("ws://h:3333/app/stream", Transport::Any),
-        ("ws://h:3333/app/stream?transport=tcp", Transport::Relay),
-        ("ws://h:3333/app/stream?policy=x&transport=TCP", Transport::Relay),
-        ("ws://h:3333/app/stream?transport=udp", Transport::Any),
-        ("whep+http://h/x?transport=tcp", Transport::Any),
+        ("ws://h:3333/app/stream", IceTransportPolicy::All),
+        ("ws://h:3333/app/stream?transport=tcp", IceTransportPolicy::Relay),
+        ("ws://h:3333/app/stream?policy=x&transport=TCP", IceTransportPolicy::Relay),
+        ("ws://h:3333/app/stream?transport=udp", IceTransportPolicy::All),
+        ("whep+http://h/x?transport=tcp", IceTransportPolicy::All),
     ] {
-        assert_eq!(target(text).transport, transport, "{text}");
+        assert_eq!(target(text).ice_transport_policy, transport, "{text}");
     }
 }

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use throng_observation::foreign::is_harmful;
+use throng_observation::untrusted::is_harmful;
 use throng_scenario::{
     ConsentProof, ConsentProofError, ConsentSecret, Objective, Origin, Override, Scenario, Target,
 };
@@ -69,7 +69,7 @@ pub(crate) fn objective(bytes: &[u8]) {
             assert!(objective.threshold.value().is_finite());
         }
         Err(error) => {
-            assert!(!error.message.is_empty() && !error.mend.is_empty());
+            assert!(!error.message.is_empty() && !error.help.is_empty());
             assert!(text.get(error.span.clone()).is_some(), "{:?} is not in {text:?}", error.span);
         }
     }

@@ -7,13 +7,13 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::stand::{StandError, run};
+use crate::support::{SimError, run};
 
 /// The device's name in its namespace.
 const NAME: &[u8] = b"tl0";
 
 /// Opens `tl0` with `address`/24 in the namespace `name`; needs root.
-pub(super) fn open(name: &str, address: &str) -> Result<File, StandError> {
+pub(super) fn open(name: &str, address: &str) -> Result<File, SimError> {
     let namespace = File::open(format!("/run/netns/{name}"))?;
     let device = std::thread::scope(|scope| {
         let inside = scope.spawn(|| {

@@ -15,7 +15,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::sync::watch;
 
-use crate::config::Manner;
+use crate::config::EmulatedServer;
 use crate::peer::Role;
 use crate::room::Room;
 use crate::srs;
@@ -72,13 +72,13 @@ pub(crate) async fn serve(
 
 /// A request that gets no answer: the connection is closed.
 #[derive(Debug, thiserror::Error)]
-#[error("closed without an answer, in the manner of another server")]
+#[error("closed without an answer, in the emulates of another server")]
 struct Silence;
 
 async fn answer(room: &Room, request: Request<Incoming>) -> Result<Answer, Silence> {
-    let is_srs = room.config.manner.is_srs();
+    let is_srs = room.config.emulates.is_srs();
     let mut response = route(room, request).await;
-    if room.config.manner == Manner::SrsSilent && !response.status().is_success() {
+    if room.config.emulates == EmulatedServer::SrsSilent && !response.status().is_success() {
         return Err(Silence);
     }
     if is_srs {
@@ -109,8 +109,8 @@ async fn route(room: &Room, request: Request<Incoming>) -> Answer {
         "/stats" => {
             known("application/json", serde_json::to_string_pretty(&room.stats()).unwrap_or_default())
         }
-        srs::WHEP if room.config.manner.is_srs() => resource::of_srs(room, Role::Viewer, request).await,
-        srs::WHIP if room.config.manner.is_srs() => resource::of_srs(room, Role::Publisher, request).await,
+        srs::WHEP if room.config.emulates.is_srs() => resource::of_srs(room, Role::Viewer, request).await,
+        srs::WHIP if room.config.emulates.is_srs() => resource::of_srs(room, Role::Publisher, request).await,
         "/whep" => resource::endpoint(room, Role::Viewer, request).await,
         "/whip" => resource::endpoint(room, Role::Publisher, request).await,
         other => {

@@ -96,7 +96,7 @@ fn track(id: u32) -> TrackRow {
         absolute_delay: OneWayDelay::from_parts(Some(CaptureBasis::SenderReport), distribution(50), 7),
         fps: None,
         jitter_us: Some(11),
-        oven_delay_us: Some(12),
+        oven_rtc_tester_delay_us: Some(12),
     }
 }
 
@@ -113,7 +113,7 @@ fn event(at: i64) -> EventRow {
 fn generator() -> GeneratorRow {
     GeneratorRow {
         second: 3,
-        worker: Some(1),
+        thread: Some(1),
         cpu_us: 500,
         steal_ratio: 0.25,
         open_fds: 7,

@@ -92,7 +92,7 @@ fn a_host_reads_back_as_it_was_written() {
         vec![
             HostRow::Sample(sample(7, 0, 0.25)),
             HostRow::Sample(sample(3, 100_000, 4.0)),
-            HostRow::Event(event(2_000_000, HostEventKind::CannotSee)),
+            HostRow::Event(event(2_000_000, HostEventKind::Unreadable)),
             HostRow::Profile(Box::new(profile("fail"))),
             HostRow::Info(info(0, 12_000)),
         ],
@@ -113,7 +113,7 @@ fn a_host_reads_back_as_it_was_written() {
     assert_eq!(host.samples, by_series, "by series and time");
     assert_eq!(
         host.events,
-        [event(-1_000_000, HostEventKind::ProcessFound), event(2_000_000, HostEventKind::CannotSee)]
+        [event(-1_000_000, HostEventKind::ProcessFound), event(2_000_000, HostEventKind::Unreadable)]
     );
     assert_eq!(host.profiles, [profile("baseline"), profile("fail")]);
 }

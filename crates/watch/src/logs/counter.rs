@@ -8,7 +8,7 @@ use throng_observation::host::{HostEventKind, Unit};
 use super::lines::{Line, Lines};
 use super::patterns::Patterns;
 use super::redact::shown;
-use crate::seen::{Seen, Value};
+use crate::reading::{Reading, SeriesValue};
 
 /// How many lines of a second are searched for patterns. What is beyond is counted, not searched: a server that
 /// writes a hundred thousand lines a second must not make its observer the busiest program of the host.
@@ -108,7 +108,7 @@ impl LineCounter {
     }
 
     /// What was counted since the last time. To be called about once a second; rates are over the time that passed.
-    pub fn tick(&mut self, now: RunTime) -> Vec<Seen> {
+    pub fn tick(&mut self, now: RunTime) -> Vec<Reading> {
         let seconds = now.millis_since(self.since) / 1e3;
         if seconds <= 0.0 {
             return Vec::new();
@@ -119,7 +119,7 @@ impl LineCounter {
         for (index, line) in counts.first {
             let Some(pattern) = self.patterns.all().get(index) else { continue };
             let detail = format!("{} ({}): {line}", pattern.id, pattern.meaning.trim_end_matches('.'));
-            seen.push(Seen::Event(HostEventKind::LogLine, detail));
+            seen.push(Reading::Event(HostEventKind::LogLine, detail));
         }
         let names = self.patterns.all().iter().map(|pattern| ("log.lines", Some(pattern.id.as_str())));
         let others = [
@@ -134,14 +134,21 @@ impl LineCounter {
             if count > 0 || *live {
                 let mut labels = vec![("log", self.log.as_str())];
                 labels.extend(pattern.map(|pattern| ("pattern", pattern)));
-                seen.push(Seen::Value(Value::new(metric, Unit::PerSecond, &labels, count as f64 / seconds)));
+                seen.push(Reading::Value(SeriesValue::new(
+                    metric,
+                    Unit::PerSecond,
+                    &labels,
+                    count as f64 / seconds,
+                )));
                 *live = true;
             }
         }
         for (pattern, values) in self.patterns.all().iter().zip(counts.values) {
             let read = pattern.values.iter().zip(values).filter_map(|(of, value)| Some((of, value?)));
             let labels = [("log", self.log.as_str())];
-            seen.extend(read.map(|(of, value)| Seen::Value(Value::new(&of.metric, of.unit, &labels, value))));
+            seen.extend(
+                read.map(|(of, value)| Reading::Value(SeriesValue::new(&of.metric, of.unit, &labels, value))),
+            );
         }
         seen
     }
@@ -203,24 +210,24 @@ mod tests {
     }
 
     /// The values of a tick by metric and pattern.
-    fn values(seen: &[Seen]) -> Vec<(String, f64)> {
-        let value = |seen: &Seen| match seen {
-            Seen::Value(value) => {
+    fn values(seen: &[Reading]) -> Vec<(String, f64)> {
+        let value = |seen: &Reading| match seen {
+            Reading::Value(value) => {
                 let pattern = value.labels.get("pattern").map(|p| format!("[{p}]")).unwrap_or_default();
                 Some((format!("{}{pattern}", value.metric), value.value))
             }
-            Seen::Event(..) => None,
+            Reading::Event(..) => None,
         };
         seen.iter().filter_map(value).collect()
     }
 
-    fn value_of(seen: &[Seen], name: &str) -> Option<f64> {
+    fn value_of(seen: &[Reading], name: &str) -> Option<f64> {
         values(seen).into_iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }
 
-    fn events(seen: &[Seen]) -> Vec<&str> {
+    fn events(seen: &[Reading]) -> Vec<&str> {
         seen.iter()
-            .filter_map(|s| if let Seen::Event(_, detail) = s { Some(detail.as_str()) } else { None })
+            .filter_map(|s| if let Reading::Event(_, detail) = s { Some(detail.as_str()) } else { None })
             .collect()
     }
 

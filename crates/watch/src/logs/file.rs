@@ -13,12 +13,12 @@ const BEHIND_BYTES_MAX: u64 = 64 << 20;
 
 /// What a file gives, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Piece<'a> {
+pub enum Chunk<'a> {
     /// Its next bytes.
     Bytes(&'a [u8]),
     /// The file was replaced or cut, or part of it was skipped: a line that was begun before will not be ended by what
     /// follows.
-    Break,
+    Gap,
 }
 
 /// What following a file came to.
@@ -66,7 +66,7 @@ impl FileTail {
     }
 
     /// Reads what has been written since the last time.
-    pub fn read(&mut self, mut each: impl FnMut(Piece<'_>)) -> Progress {
+    pub fn read(&mut self, mut each: impl FnMut(Chunk<'_>)) -> Progress {
         let mut progress = Progress::default();
         let mut budget = READ_BYTES_MAX;
         let result = self.follow(&mut budget, &mut progress, &mut each);
@@ -88,7 +88,7 @@ impl FileTail {
         &mut self,
         budget: &mut usize,
         progress: &mut Progress,
-        each: &mut impl FnMut(Piece<'_>),
+        each: &mut impl FnMut(Chunk<'_>),
     ) -> Result<(), String> {
         // The old file is read to its end before the new one: a rotated log goes on growing until the server is told.
         self.read_open(budget, progress, each)?;
@@ -104,7 +104,7 @@ impl FileTail {
         if replaced && *budget > 0 {
             progress.ended = self.file.take().is_some();
             if progress.ended {
-                each(Piece::Break);
+                each(Chunk::Gap);
             }
             self.file = Some(self.open()?);
             self.read_open(budget, progress, each)?;
@@ -129,20 +129,20 @@ impl FileTail {
     }
 
     fn in_the_way(&self, error: &std::io::Error) -> String {
-        let mend = match error.kind() {
+        let help = match error.kind() {
             ErrorKind::PermissionDenied => {
                 "; let the watcher's user read it (often: add it to the group `adm`)"
             }
             _ => "",
         };
-        format!("{}: {error}{mend}", self.path.display())
+        format!("{}: {error}{help}", self.path.display())
     }
 
     fn read_open(
         &mut self,
         budget: &mut usize,
         progress: &mut Progress,
-        each: &mut impl FnMut(Piece<'_>),
+        each: &mut impl FnMut(Chunk<'_>),
     ) -> Result<(), String> {
         let Some(open) = &mut self.file else { return Ok(()) };
         let size = open.file.metadata().map_or(open.offset, |about| about.len());
@@ -150,13 +150,13 @@ impl FileTail {
             // Cut short in place (logrotate's copytruncate): what follows is new.
             open.offset = 0;
             progress.ended = true;
-            each(Piece::Break);
+            each(Chunk::Gap);
         }
         if size - open.offset > BEHIND_BYTES_MAX {
             let near_end = size - READ_BYTES_MAX as u64;
             progress.skipped_bytes += near_end - open.offset;
             open.offset = near_end;
-            each(Piece::Break);
+            each(Chunk::Gap);
         }
         while *budget > 0 {
             let room = self.buffer.len().min(*budget);
@@ -164,7 +164,7 @@ impl FileTail {
             match open.file.read_at(buffer, open.offset) {
                 Ok(0) => break,
                 Ok(count) => {
-                    each(Piece::Bytes(buffer.get(..count).unwrap_or_default()));
+                    each(Chunk::Bytes(buffer.get(..count).unwrap_or_default()));
                     open.offset += count as u64;
                     *budget -= count;
                 }
@@ -172,7 +172,7 @@ impl FileTail {
                 Err(error) => {
                     let reason = format!("{}: {error}", self.path.display());
                     self.file = None;
-                    each(Piece::Break);
+                    each(Chunk::Gap);
                     return Err(reason);
                 }
             }

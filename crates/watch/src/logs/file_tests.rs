@@ -26,8 +26,8 @@ impl Log {
     fn read(&mut self) -> (String, Progress) {
         let mut got = Vec::new();
         let progress = self.tail.read(|piece| match piece {
-            Piece::Bytes(bytes) => got.extend_from_slice(bytes),
-            Piece::Break => got.push(b'|'),
+            Chunk::Bytes(bytes) => got.extend_from_slice(bytes),
+            Chunk::Gap => got.push(b'|'),
         });
         (String::from_utf8(got).unwrap(), progress)
     }

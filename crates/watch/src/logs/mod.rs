@@ -12,10 +12,10 @@ mod source;
 mod tail;
 
 pub use counter::{LineCounter, SEARCHED_LINES_MAX};
-pub use file::{FileTail, Piece, Progress};
+pub use file::{Chunk, FileTail, Progress};
 pub use lines::{LINE_BYTES_MAX, Line, Lines};
 pub use output::{Drain, Output};
 pub use patterns::{PATTERNS_MAX, PatternError, Patterns};
 pub use redact::shown;
 pub use source::{LogSource, SourceError};
-pub use tail::{LogReader, Tail};
+pub use tail::{LogKind, Tail};

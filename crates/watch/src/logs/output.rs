@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::redact::shown;
-use super::source::{Waited, read_within};
+use super::source::{ReadOutcome, read_within};
 
 /// What is kept of an output. A reader that falls further behind skips.
 const KEPT_BYTES_MAX: usize = 1 << 20;
@@ -147,10 +147,10 @@ fn drain(mut pipe: File, output: &Output, stop: &AtomicBool) {
         }
         let patience = if stopped_at.is_some() { Duration::ZERO } else { LOOK_EVERY };
         match read_within(&mut pipe, &mut buffer, patience) {
-            Waited::Read(count) => output.add(buffer.get(..count).unwrap_or_default()),
-            Waited::Quiet if stopped_at.is_some() => return,
-            Waited::Quiet => {}
-            Waited::Ended => return,
+            ReadOutcome::Read(count) => output.add(buffer.get(..count).unwrap_or_default()),
+            ReadOutcome::TimedOut if stopped_at.is_some() => return,
+            ReadOutcome::TimedOut => {}
+            ReadOutcome::Ended => return,
         }
     }
 }
@@ -174,7 +174,7 @@ impl OutputReader {
 
     /// Waits for bytes up to `patience` and takes what there is, at most the buffer; with how many bytes had to be skipped
     /// before them.
-    pub(super) fn read_within(&mut self, buffer: &mut [u8], patience: Duration) -> (Waited, u64) {
+    pub(super) fn read_within(&mut self, buffer: &mut [u8], patience: Duration) -> (ReadOutcome, u64) {
         let written = self.output.written();
         let is_idle = |written: &mut Written| {
             !written.is_over && written.forgotten + written.kept.len() as u64 <= self.at
@@ -190,9 +190,9 @@ impl OutputReader {
         }
         self.at += count as u64;
         let waited = match count {
-            0 if written.is_over => Waited::Ended,
-            0 => Waited::Quiet,
-            _ => Waited::Read(count),
+            0 if written.is_over => ReadOutcome::Ended,
+            0 => ReadOutcome::TimedOut,
+            _ => ReadOutcome::Read(count),
         };
         (waited, skipped)
     }
@@ -205,11 +205,11 @@ mod tests {
     fn read(reader: &mut OutputReader) -> (Option<String>, u64) {
         let mut buffer = vec![0; 2 * KEPT_BYTES_MAX];
         match reader.read_within(&mut buffer, Duration::ZERO) {
-            (Waited::Read(count), skipped) => {
+            (ReadOutcome::Read(count), skipped) => {
                 (Some(String::from_utf8(buffer[..count].to_vec()).unwrap()), skipped)
             }
-            (Waited::Quiet, skipped) => (Some(String::new()), skipped),
-            (Waited::Ended, skipped) => (None, skipped),
+            (ReadOutcome::TimedOut, skipped) => (Some(String::new()), skipped),
+            (ReadOutcome::Ended, skipped) => (None, skipped),
         }
     }
 

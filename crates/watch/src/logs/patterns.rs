@@ -20,7 +20,7 @@ pub enum PatternError {
     Pattern {
         /// Which.
         id: String,
-        /// What is wrong, and the mend.
+        /// What is wrong and what to do about it.
         reason: String,
     },
     /// They are too many, or too large together.

@@ -45,39 +45,43 @@ pub enum SourceError {
 }
 
 /// What waiting for bytes came to.
-pub(super) enum Waited {
+pub(super) enum ReadOutcome {
     /// Some came and were read.
     Read(usize),
     /// None came in time.
-    Quiet,
+    TimedOut,
     /// None will come.
     Ended,
 }
 
 /// Waits for bytes up to `patience` and reads what there is, at most the buffer.
-pub(super) fn read_within(from: &mut (impl AsFd + Read), buffer: &mut [u8], patience: Duration) -> Waited {
+pub(super) fn read_within(
+    from: &mut (impl AsFd + Read),
+    buffer: &mut [u8],
+    patience: Duration,
+) -> ReadOutcome {
     let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(patience.subsec_nanos()) };
     let ready = {
         let mut fds = [PollFd::new(from, PollFlags::IN)];
         poll(&mut fds, Some(&timeout))
     };
     match ready {
-        Ok(0) => Waited::Quiet,
+        Ok(0) => ReadOutcome::TimedOut,
         Ok(_) => match from.read(buffer) {
-            Ok(0) => Waited::Ended,
-            Ok(count) => Waited::Read(count),
+            Ok(0) => ReadOutcome::Ended,
+            Ok(count) => ReadOutcome::Read(count),
             Err(error)
                 if matches!(
                     error.kind(),
                     std::io::ErrorKind::Interrupted | std::io::ErrorKind::WouldBlock
                 ) =>
             {
-                Waited::Quiet
+                ReadOutcome::TimedOut
             }
-            Err(_) => Waited::Ended,
+            Err(_) => ReadOutcome::Ended,
         },
-        Err(rustix::io::Errno::INTR) => Waited::Quiet,
-        Err(_) => Waited::Ended,
+        Err(rustix::io::Errno::INTR) => ReadOutcome::TimedOut,
+        Err(_) => ReadOutcome::Ended,
     }
 }
 

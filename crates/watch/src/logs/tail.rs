@@ -10,9 +10,9 @@ use throng_observation::host::{HostEventKind, Unit};
 
 use super::access::{AccessCounter, UriGroups};
 use super::output::OutputReader;
-use super::source::{Journal, Waited, is_unit, read_within};
-use super::{FileTail, LineCounter, LogSource, Patterns, Piece, SourceError};
-use crate::seen::{Clock, Seen, SeenWriter, Value};
+use super::source::{Journal, ReadOutcome, is_unit, read_within};
+use super::{Chunk, FileTail, LineCounter, LogSource, Patterns, SourceError};
+use crate::reading::{Clock, Reading, ReadingWriter, SeriesValue};
 
 /// How often a file is looked at, and how long an output is waited for.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -23,7 +23,7 @@ const JOURNAL_AGAIN_AFTER: (Duration, Duration) = (Duration::from_secs(1), Durat
 
 /// What is read from a log.
 #[derive(Clone, Debug)]
-pub enum LogReader {
+pub enum LogKind {
     /// Lines are counted by pattern.
     Lines(Arc<Patterns>),
     /// Requests and bytes are counted by group of URIs.
@@ -56,8 +56,8 @@ impl Tail {
         &mut self,
         log: impl Into<String>,
         source: LogSource,
-        reader: LogReader,
-        rows: SeenWriter,
+        reader: LogKind,
+        rows: ReadingWriter,
         clock: Clock,
     ) -> Result<(), SourceError> {
         if let LogSource::Journal { unit, .. } = &source
@@ -67,8 +67,8 @@ impl Tail {
         }
         let log = log.into();
         let counter = match reader {
-            LogReader::Lines(patterns) => Counter::Lines(LineCounter::new(log.clone(), patterns, clock())),
-            LogReader::Access(groups) => Counter::Access(AccessCounter::new(log.clone(), groups, clock())),
+            LogKind::Lines(patterns) => Counter::Lines(LineCounter::new(log.clone(), patterns, clock())),
+            LogKind::Access(groups) => Counter::Access(AccessCounter::new(log.clone(), groups, clock())),
         };
         let next = Next::default();
         let writer = Writer {
@@ -151,7 +151,7 @@ impl Counter {
         }
     }
 
-    fn tick(&mut self, now: throng_observation::RunTime) -> Vec<Seen> {
+    fn tick(&mut self, now: throng_observation::RunTime) -> Vec<Reading> {
         match self {
             Self::Lines(counter) => counter.tick(now),
             Self::Access(counter) => counter.tick(now),
@@ -164,7 +164,7 @@ struct Writer {
     log: String,
     counter: Counter,
     next: Next,
-    rows: SeenWriter,
+    rows: ReadingWriter,
     clock: Clock,
     last: Instant,
     skipped_bytes: u64,
@@ -175,13 +175,13 @@ impl Writer {
     fn look(&mut self, file: &mut FileTail) {
         let counter = &mut self.counter;
         let progress = file.read(|piece| match piece {
-            Piece::Bytes(bytes) => counter.read(bytes),
+            Chunk::Bytes(bytes) => counter.read(bytes),
             // What was begun before is a line of its own, not the beginning of what comes next.
-            Piece::Break => counter.finish(),
+            Chunk::Gap => counter.finish(),
         });
         self.skipped_bytes += progress.skipped_bytes;
         if let Some(trouble) = progress.trouble {
-            self.say(HostEventKind::CannotSee, format!("the log {}: {trouble}", self.log));
+            self.say(HostEventKind::Unreadable, format!("the log {}: {trouble}", self.log));
         }
         if progress.recovered {
             self.say(HostEventKind::Watcher, format!("the log {} can be read again", self.log));
@@ -190,7 +190,7 @@ impl Writer {
 
     fn say(&mut self, kind: HostEventKind, detail: String) {
         let now = (self.clock)();
-        self.rows.write(now, [Seen::Event(kind, detail)]);
+        self.rows.write(now, [Reading::Event(kind, detail)]);
     }
 
     fn write_when_due(&mut self) {
@@ -215,7 +215,12 @@ impl Writer {
         if self.skipped_bytes > 0 || self.skipped_before {
             let rate = self.skipped_bytes as f64 / seconds;
             let labels = [("log", self.log.as_str())];
-            seen.push(Seen::Value(Value::new("log.bytes_skipped", Unit::BytesPerSecond, &labels, rate)));
+            seen.push(Reading::Value(SeriesValue::new(
+                "log.bytes_skipped",
+                Unit::BytesPerSecond,
+                &labels,
+                rate,
+            )));
             (self.skipped_before, self.skipped_bytes) = (true, 0);
         }
         self.rows.write(now, seen);
@@ -261,10 +266,10 @@ fn follow_output(mut output: OutputReader, mut writer: Writer, stop: &AtomicBool
             writer.skipped_bytes += skipped;
         }
         match waited {
-            Waited::Read(count) => writer.counter.read(buffer.get(..count).unwrap_or_default()),
-            Waited::Quiet if last => break,
-            Waited::Quiet => {}
-            Waited::Ended => break,
+            ReadOutcome::Read(count) => writer.counter.read(buffer.get(..count).unwrap_or_default()),
+            ReadOutcome::TimedOut if last => break,
+            ReadOutcome::TimedOut => {}
+            ReadOutcome::Ended => break,
         }
         writer.write_when_due();
         // A writer that never pauses must not keep the reader from its end.
@@ -290,12 +295,12 @@ fn follow_journal(program: &PathBuf, unit: &str, mut writer: Writer, stop: &Atom
             Ok(mut journal) => {
                 while !stop.load(Ordering::Relaxed) {
                     match read_within(&mut journal.lines, &mut buffer, LOOK_EVERY) {
-                        Waited::Read(count) => {
+                        ReadOutcome::Read(count) => {
                             again_after = JOURNAL_AGAIN_AFTER.0;
                             writer.counter.read(buffer.get(..count).unwrap_or_default());
                         }
-                        Waited::Quiet => {}
-                        Waited::Ended => break,
+                        ReadOutcome::TimedOut => {}
+                        ReadOutcome::Ended => break,
                     }
                     writer.write_when_due();
                 }
@@ -307,7 +312,7 @@ fn follow_journal(program: &PathBuf, unit: &str, mut writer: Writer, stop: &Atom
             Err(reason) => reason,
         };
         if reason != said {
-            writer.say(HostEventKind::CannotSee, reason.clone());
+            writer.say(HostEventKind::Unreadable, reason.clone());
             said = reason;
         }
         let waits_until = Instant::now() + again_after;
@@ -323,7 +328,7 @@ fn follow_journal(program: &PathBuf, unit: &str, mut writer: Writer, stop: &Atom
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::seen::clock_from;
+    use crate::reading::clock_from;
     use std::io::Write;
     use throng_observation::host::{HostId, HostRow};
     use throng_observation::pack::LogPattern;
@@ -346,7 +351,7 @@ mod tests {
             log: "log".into(),
             counter: Counter::Lines(counter),
             next: Next::default(),
-            rows: SeenWriter::new(HostId(0), rows),
+            rows: ReadingWriter::new(HostId(0), rows),
             clock,
             last: Instant::now(),
             skipped_bytes: 0,

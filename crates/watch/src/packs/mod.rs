@@ -55,7 +55,7 @@ pub enum PackError {
         line: usize,
         /// Column in characters, from 1.
         column: usize,
-        /// What is wrong, and the mend.
+        /// What is wrong and what to do about it.
         reason: String,
     },
     /// A file or folder cannot be read.

@@ -134,12 +134,12 @@ pub struct Socket {
     /// `TCP_ESTABLISHED` is 1.
     pub state: u8,
     /// How sending goes, of a connection that was asked for it.
-    pub flow: Option<Flow>,
+    pub flow: Option<TcpInfo>,
 }
 
 /// What `INET_DIAG_INFO` says of sending (struct tcp_info in linux/tcp.h; the times since 4.9).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Flow {
+pub struct TcpInfo {
     /// `tcpi_unacked`: segments sent and not acknowledged.
     pub unacked: u32,
     /// `tcpi_notsent_bytes`: bytes written and not sent.
@@ -156,11 +156,11 @@ pub struct Flow {
 
 /// What else a dump of sockets is to tell: bits of `idiag_ext`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum SocketDetail {
     /// `INET_DIAG_SKMEMINFO`.
     Memory,
     /// `INET_DIAG_INFO`.
-    Flow,
+    TcpInfo,
 }
 
 /// `INET_DIAG_SKMEMINFO`.
@@ -201,8 +201,8 @@ pub fn socket(payload: &[u8]) -> Option<Socket> {
     })
 }
 
-fn flow(info: &[u8]) -> Option<Flow> {
-    Some(Flow {
+fn flow(info: &[u8]) -> Option<TcpInfo> {
+    Some(TcpInfo {
         unacked: u32_at(info, 24)?,
         retransmitted: u32_at(info, 100)?,
         unsent_bytes: u32_at(info, 144)?,
@@ -220,10 +220,10 @@ pub fn dump_request(kind: u16, fixed: usize) -> Vec<u8> {
 
 /// A dump of sockets: family (2 or 10), protocol (6 or 17), a bit for each TCP state.
 #[must_use]
-pub fn socket_request(family: u8, protocol: u8, states: u32, asked: Asked) -> Vec<u8> {
+pub fn socket_request(family: u8, protocol: u8, states: u32, asked: SocketDetail) -> Vec<u8> {
     let extensions = match asked {
-        Asked::Memory => 1 << 6,
-        Asked::Flow => 1 << 1,
+        SocketDetail::Memory => 1 << 6,
+        SocketDetail::TcpInfo => 1 << 1,
     };
     let mut body = vec![family, protocol, extensions, 0];
     body.extend(states.to_ne_bytes());
@@ -321,7 +321,7 @@ mod tests {
         for (at, value) in [(168, 9_000_000_u64), (176, 8_000_000), (184, 1_000)] {
             info[at..at + 8].copy_from_slice(&value.to_ne_bytes());
         }
-        let expect = Flow {
+        let expect = TcpInfo {
             unacked: 3,
             unsent_bytes: 70_000,
             retransmitted: 5,

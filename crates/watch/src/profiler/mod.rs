@@ -10,25 +10,25 @@ use std::time::Duration;
 use throng_observation::RunTime;
 use throng_observation::host::{HostId, Profile, ProfileMethod};
 
-mod by_clock;
-mod by_state;
+mod clock_sampler;
 mod perf;
-mod rights;
+mod privileges;
+mod processes;
 mod shared;
+mod stack_counts;
+mod state_sampler;
 mod symbols;
 mod syscalls;
-mod tally;
-mod target;
 mod unwind;
 
+pub use processes::tree::{named as processes_named, with_descendants};
 pub(crate) use symbols::elf::is_go;
-pub use target::tree::{named as processes_named, with_descendants};
 
-use crate::charge::{Charged, Purpose};
+use crate::cpu_accounting::{ChargeGuard, Purpose};
 use crate::rows::RowSender;
-use by_clock::ByClock;
-use by_state::ByState;
+use clock_sampler::ClockSampler;
 use shared::{Control, Shared};
+use state_sampler::StateSampler;
 
 /// Samples a second on each CPU unless asked otherwise. Not 100: many programs do things every 10 ms, and a sampler in
 /// step with them sees always or never what they do.
@@ -75,7 +75,7 @@ impl Default for Options {
 }
 
 impl Options {
-    fn charge(&self) -> Option<Charged> {
+    fn charge(&self) -> Option<ChargeGuard> {
         self.rows.as_ref()?.charge(self.host, Purpose::Profile)
     }
 }
@@ -108,7 +108,7 @@ pub struct Cost {
 
 /// Sampling that goes on in a thread of its own until it is stopped. Dropped, it ends without a profile.
 #[derive(Debug)]
-pub struct Sampling {
+pub struct RunningProfile {
     method: ProfileMethod,
     limits: Vec<String>,
     control: Control,
@@ -120,11 +120,11 @@ pub struct Sampling {
 /// When none of them exists, the frequency is out of range, or the clocks were asked for by name and are not allowed.
 /// Without [`Options::method`] a missing right is no error: the states of threads are sampled, and the profile's `limits`
 /// say which right is missing.
-pub fn start(pids: &[u32], options: Options) -> Result<Sampling, ProfilerError> {
+pub fn start(pids: &[u32], options: Options) -> Result<RunningProfile, ProfilerError> {
     if !(1..=FREQUENCY_HZ_MAX).contains(&options.frequency_hz) {
         return Err(ProfilerError::Frequency(options.frequency_hz));
     }
-    if !pids.iter().any(|pid| target::tree::exists(*pid)) {
+    if !pids.iter().any(|pid| processes::tree::exists(*pid)) {
         let text = match pids {
             [] => "none was named".to_owned(),
             _ => format!("none runs with the number {}", list(pids)),
@@ -133,17 +133,17 @@ pub fn start(pids: &[u32], options: Options) -> Result<Sampling, ProfilerError> 
     }
     let mut limits = Vec::new();
     if options.method != Some(ProfileMethod::ThreadState) {
-        match ByClock::open(pids, &options) {
+        match ClockSampler::open(pids, &options) {
             Ok(sampler) => {
                 let method = ProfileMethod::CpuClock;
                 let control = Control::spawn(move |shared: &Shared| {
                     let _cost = options.charge();
                     sampler.run(shared, options)
                 })?;
-                return Ok(Sampling { method, limits, control });
+                return Ok(RunningProfile { method, limits, control });
             }
             Err(error) => {
-                let why = rights::Facts::read().explain(&error);
+                let why = privileges::Privileges::read().explain(&error);
                 if options.method.is_some() {
                     return Err(ProfilerError::NotAllowed(why));
                 }
@@ -151,16 +151,16 @@ pub fn start(pids: &[u32], options: Options) -> Result<Sampling, ProfilerError> 
             }
         }
     }
-    let sampler = ByState::new(pids, options.children);
+    let sampler = StateSampler::new(pids, options.children);
     let known = limits.clone();
     let control = Control::spawn(move |shared: &Shared| {
         let _cost = options.charge();
         sampler.run(shared, options, known)
     })?;
-    Ok(Sampling { method: ProfileMethod::ThreadState, limits, control })
+    Ok(RunningProfile { method: ProfileMethod::ThreadState, limits, control })
 }
 
-impl Sampling {
+impl RunningProfile {
     /// How it samples.
     #[must_use]
     pub fn method(&self) -> ProfileMethod {

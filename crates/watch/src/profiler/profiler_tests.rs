@@ -3,12 +3,12 @@ use super::*;
 #[test]
 fn a_sampling_that_is_dropped_ends() {
     let options = Options { method: Some(ProfileMethod::ThreadState), ..Options::default() };
-    let before = target::tree::threads(std::process::id()).len();
+    let before = processes::tree::threads(std::process::id()).len();
     for _ in 0..20 {
         drop(start(&[std::process::id()], options.clone()).unwrap());
     }
     // Other tests have threads too; twenty of ours would be seen.
-    assert!(target::tree::threads(std::process::id()).len() < before + 20);
+    assert!(processes::tree::threads(std::process::id()).len() < before + 20);
 }
 
 #[test]

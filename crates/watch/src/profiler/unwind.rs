@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use super::perf::UserStack;
-use super::target::image::Images;
-use super::target::maps::{Backing, Memory};
+use super::processes::image::Images;
+use super::processes::maps::{Backing, Memory};
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod native {

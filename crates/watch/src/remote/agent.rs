@@ -12,13 +12,13 @@ use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
 use super::Fingerprint;
+use super::admission::{AdmissionControl, PendingSlot};
 use super::session::{Session, refuse};
-use super::strangers::{Place, Strangers};
 use super::tls;
 use super::wire::Consent;
 use crate::commands::Commands;
-use crate::local::{Local, WatchConfig, WatchError};
-use crate::told::Beside;
+use crate::local::{LocalHost, WatchConfig, WatchError};
+use crate::sources::SourceConfig;
 
 /// What an agent does.
 #[derive(Clone, Debug)]
@@ -30,16 +30,16 @@ pub struct AgentConfig {
     /// Whether it speaks TLS; without, only on loopback.
     pub is_tls: bool,
     /// What runs get.
-    pub offer: Offer,
+    pub policy: AgentPolicy,
 }
 
 /// What an agent gives to runs. They cannot change it: it is the owner's to say.
 #[derive(Clone, Debug, Default)]
-pub struct Offer {
+pub struct AgentPolicy {
     /// What is watched.
     pub watch: WatchConfig,
     /// What is read beside the counters.
-    pub beside: Beside,
+    pub sources: SourceConfig,
     /// What load the owner agrees to while the agent runs.
     pub consent: Option<Consent>,
 }
@@ -64,7 +64,7 @@ pub enum AgentError {
     Watch(#[from] WatchError),
     /// What is to be read beside the counters cannot be.
     #[error("{0}")]
-    Beside(String),
+    SourceConfig(String),
     /// The machine did not give a thread or a runtime.
     #[error("cannot run an agent: {0}")]
     Host(#[from] io::Error),
@@ -119,16 +119,16 @@ impl Agent {
         if !config.is_tls && !config.listen.ip().is_loopback() {
             return Err(AgentError::Plain(config.listen));
         }
-        config.offer.beside.check().map_err(AgentError::Beside)?;
+        config.policy.sources.check().map_err(AgentError::SourceConfig)?;
         let (tls, fingerprint) = if config.is_tls {
             let (config, fingerprint) = tls::server().map_err(AgentError::Certificate)?;
             (Some(TlsAcceptor::from(config)), Some(fingerprint))
         } else {
             (None, None)
         };
-        let commands = Commands::start(&config.offer.watch.targets)?;
+        let commands = Commands::start(&config.policy.watch.targets)?;
         // That watching is possible is found out now, not when a run comes.
-        drop(Local::open_with(config.offer.watch.clone(), &commands)?);
+        drop(LocalHost::open_with(config.policy.watch.clone(), &commands)?);
         let listener = std::net::TcpListener::bind(config.listen)
             .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
             .map_err(|error| AgentError::Listen(config.listen, error))?;
@@ -185,9 +185,9 @@ impl Drop for Agent {
 }
 
 /// A run's seat, until it is dropped.
-struct Seat(Arc<Counts>);
+struct SessionSlot(Arc<Counts>);
 
-impl Seat {
+impl SessionSlot {
     /// `None` when all are taken.
     fn take(counts: &Arc<Counts>) -> Option<Self> {
         if counts.sessions.fetch_add(1, Relaxed) >= SESSIONS_MAX {
@@ -198,7 +198,7 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for SessionSlot {
     fn drop(&mut self) {
         self.0.sessions.fetch_sub(1, Relaxed);
     }
@@ -206,7 +206,7 @@ impl Drop for Seat {
 
 async fn listen(listener: std::net::TcpListener, shared: Arc<Shared>) {
     let Ok(listener) = TcpListener::from_std(listener) else { return };
-    let strangers = Strangers::default();
+    let strangers = AdmissionControl::default();
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -233,7 +233,7 @@ async fn listen(listener: std::net::TcpListener, shared: Arc<Shared>) {
 }
 
 /// Lets a connection show the token, and serves it.
-async fn meet(stream: TcpStream, mut place: Place, shared: Arc<Shared>) {
+async fn meet(stream: TcpStream, mut place: PendingSlot, shared: Arc<Shared>) {
     let _ = stream.set_nodelay(true);
     let known = tokio::time::timeout(HELLO_WITHIN, async {
         match &shared.tls {
@@ -263,14 +263,14 @@ async fn meet(stream: TcpStream, mut place: Place, shared: Arc<Shared>) {
             return;
         }
     };
-    place.showed_the_token();
+    place.authenticated();
     drop(place);
-    let Some(_seat) = Seat::take(&shared.counts) else {
+    let Some(_slot) = SessionSlot::take(&shared.counts) else {
         refused();
         return session.refuse(&format!("{SESSIONS_MAX} runs are served already")).await;
     };
     let is_stopped = tokio::select! {
-        _ = session.serve(&shared.config.offer, &shared.commands) => false,
+        _ = session.serve(&shared.config.policy, &shared.commands) => false,
         () = stopped(shared.stop.clone()) => true,
     };
     if is_stopped {

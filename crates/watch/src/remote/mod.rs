@@ -4,15 +4,15 @@
 //! may begin to watch; the agent answers and streams rows. That the agent is there is also its owner's consent to the
 //! run, and taking it away ends the run.
 
+mod admission;
 mod agent;
 mod client;
 mod clock;
 mod session;
-mod strangers;
 mod tls;
 mod wire;
 
-pub use agent::{Agent, AgentConfig, AgentError, Offer};
-pub use client::{Presence, Remote, RemoteConfig, RemoteError, RemoteWatching};
+pub use agent::{Agent, AgentConfig, AgentError, AgentPolicy};
+pub use client::{Presence, RemoteAgent, RemoteConfig, RemoteError, RemoteWatch};
 pub use tls::{Fingerprint, FingerprintError};
 pub use wire::Consent;

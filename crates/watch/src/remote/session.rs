@@ -10,16 +10,17 @@ use throng_observation::pack::PACKS_FACT;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::time::MissedTickBehavior;
 
-use super::agent::Offer;
+use super::agent::AgentPolicy;
 use super::tls::is_same;
 use super::wire::{
-    Answer, Frame, FrameReader, NO_PROFILE, REQUEST_BYTES_MAX, Request, VERSION, write_message, write_samples,
+    Frame, FrameReader, NO_PROFILE, REQUEST_BYTES_MAX, Request, Response, VERSION, write_message,
+    write_samples,
 };
 use crate::commands::Commands;
-use crate::local::{Local, Watching};
+use crate::local::{LocalHost, LocalWatch};
 use crate::profiler::{self, Options};
 use crate::rows::{RowReceiver, RowSender, rows};
-use crate::told::Listened;
+use crate::sources::SourceWatch;
 
 /// Rows that may wait for a run: two seconds of 2,000 busy threads. A run that takes them slower loses some.
 const ROWS_WAITING_MAX: usize = 16_384;
@@ -53,7 +54,7 @@ pub(super) struct Session {
 
 /// What is streamed to a run.
 struct Streamed {
-    watching: Watching,
+    watching: LocalWatch,
     sender: RowSender,
     receiver: RowReceiver,
     known: Known,
@@ -62,20 +63,20 @@ struct Streamed {
 /// What is known of the server, and what it tells of itself; found on a thread of its own, because processes are waited
 /// for. Reading ends when the run goes.
 struct Known {
-    found: mpsc::Receiver<Listened>,
-    listened: Option<Listened>,
+    found: mpsc::Receiver<SourceWatch>,
+    listened: Option<SourceWatch>,
     packs: Option<String>,
     info: Option<HostInfo>,
 }
 
 impl Known {
-    fn find(offer: &Offer, streamed: (&Watching, RowSender, Instant)) -> io::Result<Self> {
+    fn find(policy: &AgentPolicy, streamed: (&LocalWatch, RowSender, Instant)) -> io::Result<Self> {
         let (watching, sender, zero) = streamed;
-        let (processes, beside, targets) =
-            (watching.seen_processes(), offer.beside.clone(), offer.watch.targets.clone());
+        let (processes, sources, targets) =
+            (watching.watched_processes(), policy.sources.clone(), policy.watch.targets.clone());
         let (out, found) = mpsc::sync_channel(1);
-        std::thread::Builder::new().name("watch-told".into()).spawn(move || {
-            let listened = beside.begin(&targets, &processes, HostId(0), zero, &sender);
+        std::thread::Builder::new().name("watch-sources".into()).spawn(move || {
+            let listened = sources.begin(&targets, &processes, HostId(0), zero, &sender);
             let _ = out.send(listened);
         })?;
         Ok(Self { found, listened: None, packs: None, info: None })
@@ -105,7 +106,7 @@ impl Known {
 /// Says why and closes.
 pub(super) async fn refuse(to: &mut AnyStream, why: &str) {
     let mut out = Vec::new();
-    if write_message(&mut out, &Answer::Refused { why: why.to_owned() }).is_ok() {
+    if write_message(&mut out, &Response::Refused { why: why.to_owned() }).is_ok() {
         let _ = tokio::time::timeout(Duration::from_secs(1), to.write_all(&out)).await;
         let _ = tokio::time::timeout(Duration::from_secs(1), to.shutdown()).await;
     }
@@ -141,18 +142,18 @@ impl Session {
     /// Says why and closes.
     pub(super) async fn refuse(&mut self, why: &str) {
         self.out.clear();
-        if write_message(&mut self.out, &Answer::Refused { why: why.to_owned() }).is_ok() {
+        if write_message(&mut self.out, &Response::Refused { why: why.to_owned() }).is_ok() {
             let _ = tokio::time::timeout(Duration::from_secs(1), self.flush()).await;
             let _ = tokio::time::timeout(Duration::from_secs(1), self.writer.shutdown()).await;
         }
     }
 
     /// Serves until the run goes, takes nothing any more, or says what makes no sense.
-    pub(super) async fn serve(&mut self, offer: &Offer, commands: &Commands) -> io::Result<()> {
-        let (watch, consent) = (&offer.watch, offer.consent.clone());
+    pub(super) async fn serve(&mut self, policy: &AgentPolicy, commands: &Commands) -> io::Result<()> {
+        let (watch, consent) = (&policy.watch, policy.consent.clone());
         let name = watch.name.clone().unwrap_or_else(crate::local::host_name);
         let targets = watch.targets.iter().map(ToString::to_string).collect();
-        write_message(&mut self.out, &Answer::Welcome { version: VERSION, name, targets, consent })?;
+        write_message(&mut self.out, &Response::Welcome { version: VERSION, name, targets, consent })?;
         self.flush().await?;
         let mut beat = tokio::time::interval(SEND_EVERY);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -162,7 +163,7 @@ impl Session {
                 frame = self.frames.next::<Request>(&mut self.reader) => {
                     heard_at = Instant::now();
                     match frame? {
-                        Frame::Message(request) => self.answer(request, offer, commands)?,
+                        Frame::Message(request) => self.answer(request, policy, commands)?,
                         Frame::Samples(_) => return Err(io::ErrorKind::InvalidData.into()),
                     }
                     self.flush().await?;
@@ -177,19 +178,19 @@ impl Session {
         }
     }
 
-    fn answer(&mut self, request: Request, offer: &Offer, commands: &Commands) -> io::Result<()> {
+    fn answer(&mut self, request: Request, policy: &AgentPolicy, commands: &Commands) -> io::Result<()> {
         match request {
             Request::Ping { number } => {
                 let agent_us = i64::try_from(self.zero.elapsed().as_micros()).unwrap_or(i64::MAX);
                 let rows_dropped = self.rows.as_ref().map_or(0, |streamed| streamed.sender.dropped());
-                write_message(&mut self.out, &Answer::Pong { number, agent_us, rows_dropped })
+                write_message(&mut self.out, &Response::Pong { number, agent_us, rows_dropped })
             }
             Request::Begin if self.rows.is_some() => Ok(()),
             Request::Begin => {
                 let (sender, receiver) = rows(ROWS_WAITING_MAX);
-                let local = Local::open_with(offer.watch.clone(), commands).map_err(io::Error::other)?;
+                let local = LocalHost::open_with(policy.watch.clone(), commands).map_err(io::Error::other)?;
                 let watching = local.begin(HostId(0), self.zero, sender.clone()).map_err(io::Error::other)?;
-                let known = Known::find(offer, (&watching, sender.clone(), self.zero))?;
+                let known = Known::find(policy, (&watching, sender.clone(), self.zero))?;
                 self.rows = Some(Streamed { watching, sender, receiver, known });
                 Ok(())
             }
@@ -212,7 +213,7 @@ impl Session {
         let at = RunTime::after_start(self.zero.elapsed());
         let sender = sender.clone();
         let tell = |sender: &RowSender, why: String| {
-            let (host, kind, detail) = (HostId(0), HostEventKind::CannotSee, format!("{NO_PROFILE}{why}"));
+            let (host, kind, detail) = (HostId(0), HostEventKind::Unreadable, format!("{NO_PROFILE}{why}"));
             sender.send(HostRow::Event(HostEvent { host, at, kind, detail }));
         };
         if self.profiling.as_ref().is_some_and(|(_, thread)| !thread.is_finished()) {
@@ -247,12 +248,12 @@ impl Session {
                         HostRow::Sample(sample) => samples.push(sample),
                         HostRow::Info(mut info) => {
                             known.add(&mut info);
-                            write_message(&mut self.out, &Answer::Row(HostRow::Info(info)))?;
+                            write_message(&mut self.out, &Response::Row(HostRow::Info(info)))?;
                         }
                         other => {
                             write_samples(&mut self.out, &samples)?;
                             samples.clear();
-                            write_message(&mut self.out, &Answer::Row(other))?;
+                            write_message(&mut self.out, &Response::Row(other))?;
                         }
                     }
                     let is_enough = self.out.len() + samples.len() * 20 >= WRITE_BYTES;

@@ -15,7 +15,7 @@ async fn session(takes: usize) -> (Session, RowSender, tokio::io::DuplexStream) 
     // The watching itself goes elsewhere.
     let (elsewhere, _) = rows(1);
     let config = WatchConfig { period: Duration::from_secs(60), fast_period: None, ..WatchConfig::default() };
-    let watching = Local::open(config).unwrap().begin(HostId(0), Instant::now(), elsewhere).unwrap();
+    let watching = LocalHost::open(config).unwrap().begin(HostId(0), Instant::now(), elsewhere).unwrap();
     let (_, found) = mpsc::channel();
     let known = Known { found, listened: None, packs: None, info: None };
     session.rows = Some(Streamed { watching, sender: sender.clone(), receiver, known });

@@ -13,7 +13,7 @@ pub(crate) const VERSION: u32 = 1;
 /// What a client may send in one frame.
 pub(crate) const REQUEST_BYTES_MAX: usize = 4 * 1024;
 /// What an agent may send in one frame; a profile is the largest.
-pub(crate) const ANSWER_BYTES_MAX: usize = 16 << 20;
+pub(crate) const RESPONSE_BYTES_MAX: usize = 16 << 20;
 
 /// How the event begins that comes where a profile was asked for and could not be taken.
 pub(crate) const NO_PROFILE: &str = "no profile: ";
@@ -35,7 +35,7 @@ pub(crate) enum Request {
 
 /// What the agent answers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) enum Answer {
+pub(crate) enum Response {
     /// To a hello with the right token.
     Welcome { version: u32, name: String, targets: Vec<String>, consent: Option<Consent> },
     /// Why the connection ends here.

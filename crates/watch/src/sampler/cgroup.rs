@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use throng_observation::host::catalogue::{self as metric, Metric};
 
-use super::files::{Blind, Reader};
+use super::files::{ReadFailures, Reader};
 use super::machine::PressureFiles;
-use super::meter::{Meter, Of, Out, Rate};
+use super::meter::{Meter, Rate, SeriesSpec, Sink};
 use super::units::Units;
 use crate::proc::cgroup_files::{self, CpuStat};
 use crate::proc::{cgroup, mountinfo, scan};
@@ -102,8 +102,14 @@ pub(crate) fn of(reader: &mut Reader, pid: u32) -> Option<String> {
 
 impl Cgroup {
     /// Opens the group of `pid`.
-    pub(crate) fn open(pid: u32, path: String, out: &Out, reader: &mut Reader, blind: &mut Blind) -> Self {
-        Self::of_files(Files::open(pid, &path, out, reader, blind), path)
+    pub(crate) fn open(
+        pid: u32,
+        path: String,
+        out: &Sink,
+        reader: &mut Reader,
+        failures: &mut ReadFailures,
+    ) -> Self {
+        Self::of_files(Files::open(pid, &path, out, reader, failures), path)
     }
 
     fn of_files(files: Files, path: String) -> Self {
@@ -125,10 +131,10 @@ impl Cgroup {
 
     /// Opens what is new, if `pid` is in other groups than when the files were opened: version 1 moves a process into
     /// one hierarchy after the other.
-    pub(crate) fn follow(&mut self, pid: u32, out: &Out, reader: &mut Reader, blind: &mut Blind) {
+    pub(crate) fn follow(&mut self, pid: u32, out: &Sink, reader: &mut Reader, failures: &mut ReadFailures) {
         let membership = reader.path(&format!("/proc/{pid}/cgroup"));
         if membership.is_ok_and(|text| text != self.files.membership) {
-            self.files = Files::open(pid, &self.path, out, reader, blind);
+            self.files = Files::open(pid, &self.path, out, reader, failures);
             self.looked_at = None;
         }
     }
@@ -136,14 +142,14 @@ impl Cgroup {
 
 impl Files {
     /// Opens the files of the group; what a kernel does not have is left out.
-    fn open(pid: u32, path: &str, out: &Out, reader: &mut Reader, blind: &mut Blind) -> Self {
+    fn open(pid: u32, path: &str, out: &Sink, reader: &mut Reader, failures: &mut ReadFailures) -> Self {
         let groups = reader.path(&format!("/proc/{pid}/cgroup")).map(<[u8]>::to_vec).unwrap_or_default();
         let mounts = Mounts::read(reader);
-        Self::find(groups, &mounts, path, out, blind)
+        Self::find(groups, &mounts, path, out, failures)
     }
 
     /// Opens the files of the group `path` of a process that is in `groups`, where `mounts` say that they are.
-    fn find(groups: Vec<u8>, mounts: &Mounts, path: &str, out: &Out, blind: &mut Blind) -> Self {
+    fn find(groups: Vec<u8>, mounts: &Mounts, path: &str, out: &Sink, failures: &mut ReadFailures) -> Self {
         // Version 1 may have a process in a different group of each hierarchy; one name stands for one group.
         let folder = |controller: &str| folder(&groups, mounts, controller, path);
         let v2 = folder("").filter(|(path, is_v2)| *is_v2 && path.join("cgroup.procs").exists());
@@ -187,7 +193,7 @@ impl Files {
         });
         let pressure = v2.filter(|(path, _)| path.join("cpu.pressure").exists()).map(|(path, _)| {
             let before = format!("{}/", path.display());
-            PressureFiles::open(out, blind, &before, ".pressure", &PRESSURE)
+            PressureFiles::open(out, failures, &before, ".pressure", &PRESSURE)
         });
         Self { membership: groups, cpu, memory, pids, io, pressure }
     }
@@ -195,7 +201,7 @@ impl Files {
 
 impl Cgroup {
     /// Reads the group; a file that is gone gives nothing.
-    pub(crate) fn read(&mut self, out: &Out, reader: &mut Reader, units: &Units) {
+    pub(crate) fn read(&mut self, out: &Sink, reader: &mut Reader, units: &Units) {
         let labels = [("cgroup", &*self.path)];
         let meters = &mut *self.meters;
         if let Some(cpu) = &self.files.cpu {
@@ -214,8 +220,8 @@ impl Cgroup {
                 if *is_v2 { cgroup_files::io_stat(text) } else { cgroup_files::blkio_bytes(text) };
             let [reads, writes] = &mut meters.io;
             let now = Instant::now();
-            reads.put(out, now, read, 1.0, &Of::labelled(&metric::CGROUP_READ_BYTES, &labels));
-            writes.put(out, now, written, 1.0, &Of::labelled(&metric::CGROUP_WRITE_BYTES, &labels));
+            reads.put(out, now, read, 1.0, &SeriesSpec::new(&metric::CGROUP_READ_BYTES, &labels));
+            writes.put(out, now, written, 1.0, &SeriesSpec::new(&metric::CGROUP_WRITE_BYTES, &labels));
         }
         if let Some(pressure) = &mut self.files.pressure {
             pressure.read(out, reader, &labels);
@@ -226,7 +232,7 @@ impl Cgroup {
 impl Cpu {
     fn read(
         &self,
-        out: &Out,
+        out: &Sink,
         reader: &mut Reader,
         units: &Units,
         meters: &mut Meters,
@@ -238,7 +244,7 @@ impl Cpu {
         let now = Instant::now();
         let CpuStat { usage_us, user_us, system_us, periods, throttled_periods, throttled_us } =
             cgroup_files::cpu_stat(text);
-        let of = |kind| Of::labelled(kind, labels).limit(quota);
+        let of = |kind| SeriesSpec::new(kind, labels).limit(quota);
         let kinds = [&metric::CGROUP_CPU, &metric::CGROUP_CPU_USER, &metric::CGROUP_CPU_SYSTEM];
         for ((rate, us), kind) in meters.cpu.iter_mut().zip([usage_us, user_us, system_us]).zip(kinds) {
             if let Some(us) = us {
@@ -246,10 +252,10 @@ impl Cpu {
             }
         }
         if let Some(cores) = quota {
-            meters.quota.put(out, now, cores, &Of::labelled(&metric::CGROUP_CPU_QUOTA, labels));
+            meters.quota.put(out, now, cores, &SeriesSpec::new(&metric::CGROUP_CPU_QUOTA, labels));
         }
         if let Some(us) = throttled_us {
-            meters.throttled.put(out, now, us, 1e-6, &Of::labelled(&metric::CGROUP_THROTTLED, labels));
+            meters.throttled.put(out, now, us, 1e-6, &SeriesSpec::new(&metric::CGROUP_THROTTLED, labels));
         }
         if let (Some(periods), Some(throttled)) = (periods, throttled_periods)
             && let Some((periods_before, throttled_before)) = meters.before.replace((periods, throttled))
@@ -257,7 +263,7 @@ impl Cpu {
             let passed = periods.saturating_sub(periods_before);
             let held = throttled.saturating_sub(throttled_before);
             let share = if passed == 0 { 0.0 } else { held as f64 / passed as f64 };
-            let of = Of::labelled(&metric::CGROUP_THROTTLED_PERIODS, labels).limit(Some(1.0));
+            let of = SeriesSpec::new(&metric::CGROUP_THROTTLED_PERIODS, labels).limit(Some(1.0));
             meters.throttled_periods.put(out, now, share, &of);
         }
         let [all, user, system] = &mut meters.cpu;
@@ -333,27 +339,27 @@ fn memory_limit(is_v2: bool) -> &'static str {
 }
 
 impl Pids {
-    fn read(&self, out: &Out, reader: &mut Reader, meters: &mut Meters, labels: &[(&str, &str)]) {
+    fn read(&self, out: &Sink, reader: &mut Reader, meters: &mut Meters, labels: &[(&str, &str)]) {
         let now = Instant::now();
         if let Some(count) = level(reader, &self.current) {
             let max = reader.path(&self.max.to_string_lossy()).ok().and_then(cgroup_files::level);
-            let of = Of::labelled(&metric::CGROUP_PIDS, labels).limit(max.map(|max| max as f64));
+            let of = SeriesSpec::new(&metric::CGROUP_PIDS, labels).limit(max.map(|max| max as f64));
             meters.pids.put(out, now, count as f64, &of);
         }
         let events = self.events.as_ref().and_then(|file| reader.one(file).ok());
         if let Some(hits) = events.and_then(|text| scan::find(text, b"max")) {
-            let of = Of::labelled(&metric::CGROUP_PIDS_LIMIT_HITS, labels);
+            let of = SeriesSpec::new(&metric::CGROUP_PIDS_LIMIT_HITS, labels);
             meters.pids_hits.put(out, now, hits, 1.0, &of);
         }
     }
 }
 
 impl Memory {
-    fn read(&self, out: &Out, reader: &mut Reader, meters: &mut Meters, labels: &[(&str, &str)]) {
+    fn read(&self, out: &Sink, reader: &mut Reader, meters: &mut Meters, labels: &[(&str, &str)]) {
         let limit = reader.path(&self.limit.to_string_lossy()).ok().and_then(cgroup_files::level);
         let now = Instant::now();
         if let Some(bytes) = level(reader, &self.usage) {
-            let of = Of::labelled(&metric::CGROUP_MEMORY, labels).limit(limit.map(|limit| limit as f64));
+            let of = SeriesSpec::new(&metric::CGROUP_MEMORY, labels).limit(limit.map(|limit| limit as f64));
             meters.memory.put(out, now, bytes as f64, &of);
         }
         if let Some(Ok(text)) = self.hits.as_ref().map(|file| reader.one(file)) {
@@ -364,7 +370,7 @@ impl Memory {
                     now,
                     hits,
                     1.0,
-                    &Of::labelled(&metric::CGROUP_MEMORY_LIMIT_HITS, labels),
+                    &SeriesSpec::new(&metric::CGROUP_MEMORY_LIMIT_HITS, labels),
                 );
             }
         }
@@ -375,7 +381,7 @@ impl Memory {
             ];
             for (rate, name, kind) in kinds {
                 if let Some(count) = scan::find(text, name) {
-                    rate.put(out, now, count, 1.0, &Of::labelled(kind, labels));
+                    rate.put(out, now, count, 1.0, &SeriesSpec::new(kind, labels));
                 }
             }
         }

@@ -106,7 +106,7 @@ const PRESSURE: &str =
 struct Hierarchy {
     mount: tempfile::TempDir,
     group: Cgroup,
-    out: Out,
+    out: Sink,
     receiver: RowReceiver,
 }
 
@@ -116,13 +116,13 @@ impl Hierarchy {
     fn new(files: &[(&str, &str)]) -> Self {
         let mount = tempfile::tempdir().unwrap();
         let (rows, receiver) = rows(1_000);
-        let out = Out { rows, host: HostId(0), zero: Instant::now(), netns: None };
+        let out = Sink { rows, host: HostId(0), zero: Instant::now(), netns: None };
         write(&mount, files);
         let mounted =
             format!("25 23 0:22 / {} rw,nosuid shared:9 - cgroup2 cgroup2 rw\n", mount.path().display());
         let mounts = Mounts { text: mounted.into_bytes(), root: String::new() };
         let groups = format!("0::{}\n", Self::PATH).into_bytes();
-        let files = Files::find(groups, &mounts, Self::PATH, &out, &mut Blind::default());
+        let files = Files::find(groups, &mounts, Self::PATH, &out, &mut ReadFailures::default());
         let group = Cgroup::of_files(files, Self::PATH.to_owned());
         Self { mount, group, out, receiver }
     }

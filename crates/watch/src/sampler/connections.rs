@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use throng_observation::host::catalogue as metric;
 
-use super::meter::{Meter, Of, Out, Rate};
-use crate::proc::netlink::{Flow, Socket};
+use super::meter::{Meter, Rate, SeriesSpec, Sink};
+use crate::proc::netlink::{Socket, TcpInfo};
 
 /// Connections that are kept in mind; what further ones send is not told.
 const CONNECTIONS_MAX: usize = 65_536;
@@ -20,7 +20,7 @@ const ESTABLISHED: u8 = 1;
 #[derive(Debug, Default)]
 pub(super) struct Connections {
     /// Counters of each connection as last seen.
-    seen: HashMap<u32, Flow>,
+    seen: HashMap<u32, TcpInfo>,
     /// Of the ports that were looked at before.
     by_port: HashMap<u16, Meters>,
 }
@@ -53,7 +53,7 @@ struct Sum {
 /// One look at all connections.
 pub(super) struct Look<'a> {
     connections: &'a mut Connections,
-    alive: HashMap<u32, Flow>,
+    alive: HashMap<u32, TcpInfo>,
     sums: HashMap<u16, Sum>,
 }
 
@@ -64,7 +64,7 @@ impl Connections {
     }
 
     /// Ends what a port had.
-    pub(super) fn end(&mut self, out: &Out, port: u16) {
+    pub(super) fn end(&mut self, out: &Sink, port: u16) {
         let Some(mut meters) = self.by_port.remove(&port) else { return };
         let now = Instant::now();
         meters.levels.iter_mut().for_each(|meter| meter.end(out, now));
@@ -92,15 +92,15 @@ impl Look<'_> {
 
     /// What a connection had come to before this look. Nothing where that belongs to no moment: before the first look at its
     /// port, and where there was no room to keep it.
-    fn before(&self, socket: &Socket) -> Option<Flow> {
+    fn before(&self, socket: &Socket) -> Option<TcpInfo> {
         let Connections { seen, by_port } = &*self.connections;
         let known = seen.get(&socket.inode).copied();
         let is_new = || by_port.contains_key(&socket.port) && seen.len() < CONNECTIONS_MAX;
-        known.or_else(|| is_new().then(Flow::default))
+        known.or_else(|| is_new().then(TcpInfo::default))
     }
 
     /// Writes what was seen; `tell` knows the labels of a port.
-    pub(super) fn put(self, out: &Out, mut tell: impl FnMut(u16, &mut dyn FnMut(&[(&str, &str)]))) {
+    pub(super) fn put(self, out: &Sink, mut tell: impl FnMut(u16, &mut dyn FnMut(&[(&str, &str)]))) {
         let now = Instant::now();
         for (port, sum) in self.sums {
             let meters = self.connections.by_port.entry(port).or_default();
@@ -112,7 +112,7 @@ impl Look<'_> {
 }
 
 impl Meters {
-    fn put(&mut self, out: &Out, now: Instant, sum: &Sum, labels: &[(&str, &str)]) {
+    fn put(&mut self, out: &Sink, now: Instant, sum: &Sum, labels: &[(&str, &str)]) {
         let Total { retransmitted, busy_us, peer_limited_us, buffer_limited_us } = self.total;
         let levels = [
             (f64::from(sum.established), &metric::SOCKET_CONNECTIONS),
@@ -120,7 +120,7 @@ impl Meters {
             (sum.unacked as f64, &metric::SOCKET_UNACKED),
         ];
         for (meter, (value, kind)) in self.levels.iter_mut().zip(levels) {
-            meter.put(out, now, value, &Of::labelled(kind, labels));
+            meter.put(out, now, value, &SeriesSpec::new(kind, labels));
         }
         // Microseconds in a second are connections, on the mean.
         let rates = [
@@ -130,14 +130,14 @@ impl Meters {
             (buffer_limited_us, 1e-6, &metric::SOCKET_BUFFER_LIMITED),
         ];
         for (rate, (count, scale, kind)) in self.rates.iter_mut().zip(rates) {
-            rate.put(out, now, count, scale, &Of::labelled(kind, labels));
+            rate.put(out, now, count, scale, &SeriesSpec::new(kind, labels));
         }
     }
 }
 
 impl Total {
     /// What came between two looks at a connection.
-    fn between(before: &Flow, now: &Flow) -> Self {
+    fn between(before: &TcpInfo, now: &TcpInfo) -> Self {
         Self {
             retransmitted: now.retransmitted.saturating_sub(before.retransmitted).into(),
             busy_us: now.busy_us.saturating_sub(before.busy_us),
@@ -167,21 +167,21 @@ mod tests {
 
     /// A connection, known by its inode, that had something to send for so long.
     fn connection(port: u16, inode: u32, busy_us: u64) -> Socket {
-        let flow = Flow { retransmitted: 7, busy_us, peer_limited_us: busy_us, ..Flow::default() };
+        let flow = TcpInfo { retransmitted: 7, busy_us, peer_limited_us: busy_us, ..TcpInfo::default() };
         Socket { port, inode, state: ESTABLISHED, flow: Some(flow), ..Socket::default() }
     }
 
     /// One look after another.
     struct Looks {
         connections: Connections,
-        out: Out,
+        out: Sink,
         receiver: crate::RowReceiver,
     }
 
     impl Looks {
         fn new() -> Self {
             let (rows, receiver) = rows(1_000);
-            let out = Out { rows, host: HostId(0), zero: Instant::now(), netns: None };
+            let out = Sink { rows, host: HostId(0), zero: Instant::now(), netns: None };
             Self { connections: Connections::default(), out, receiver }
         }
 

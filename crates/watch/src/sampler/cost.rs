@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::charge::Spent;
+use crate::cpu_accounting::CpuUsage;
 
 /// How long costs are added up before they are judged.
 const JUDGED_OVER: Duration = Duration::from_secs(5);
@@ -40,7 +40,7 @@ pub(crate) struct Budget {
     /// Cores.
     cpu_max: f64,
     since: Instant,
-    before: Spent,
+    before: CpuUsage,
     /// The paces that were given up, the last one last.
     given_up: Vec<Pace>,
     /// Since when watching costs so little that a faster pace may be tried, and how long that must last.
@@ -68,7 +68,7 @@ pub(crate) enum Change {
 }
 
 impl Budget {
-    pub(crate) fn new(cpu_max: f64, now: Instant, spent: Spent) -> Self {
+    pub(crate) fn new(cpu_max: f64, now: Instant, spent: CpuUsage) -> Self {
         Self {
             cpu_max,
             since: now,
@@ -83,7 +83,7 @@ impl Budget {
 
     /// A pass opened all files of a server, thousands perhaps. That is done once and says nothing of what reading
     /// costs: the time until now does not count. A server that comes again and again is excused now and then.
-    pub(crate) fn excuse(&mut self, now: Instant, spent: Spent) {
+    pub(crate) fn excuse(&mut self, now: Instant, spent: CpuUsage) {
         let is_due = self.excused_at.is_none_or(|at| now.saturating_duration_since(at) >= CALM_FIRST);
         if is_due {
             (self.since, self.before, self.excused_at) = (now, spent, Some(now));
@@ -92,7 +92,7 @@ impl Budget {
 
     /// Told what was spent so far: the cost in cores of the time judged, and another pace if this one costs too much,
     /// or so little for so long that a faster one may fit.
-    pub(crate) fn judge(&mut self, now: Instant, spent: Spent, pace: Pace) -> Option<Judged> {
+    pub(crate) fn judge(&mut self, now: Instant, spent: CpuUsage, pace: Pace) -> Option<Judged> {
         let passed = now.checked_duration_since(self.since)?;
         if passed < JUDGED_OVER {
             return None;
@@ -143,8 +143,8 @@ mod tests {
         Duration::from_millis(ms)
     }
 
-    fn reading(ms: u64) -> Spent {
-        Spent { reading: Duration::from_millis(ms), ..Spent::default() }
+    fn reading(ms: u64) -> CpuUsage {
+        CpuUsage { reading: Duration::from_millis(ms), ..CpuUsage::default() }
     }
 
     #[test]
@@ -178,7 +178,7 @@ mod tests {
         let zero = Instant::now();
         let pace = Pace { slow: ms(1000), fast: None };
         let mut budget = Budget::new(0.02, zero, reading(0));
-        let spent = Spent { profiles: ms(2_000), ..reading(50) };
+        let spent = CpuUsage { profiles: ms(2_000), ..reading(50) };
         let judged = budget.judge(zero + ms(5_000), spent, pace);
         assert_eq!(judged, Some(Judged { cost: 0.41, reading: 0.01, change: None }));
     }

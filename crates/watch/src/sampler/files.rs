@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use throng_observation::host::HostEventKind;
 
-use super::meter::Out;
+use super::meter::Sink;
 
 /// What a buffer begins with, and the most that is read of a file.
 const BUFFER_BYTES: usize = 32 * 1024;
@@ -73,25 +73,25 @@ impl Reader {
 /// More complaints than this are a flood; what a person needs stands in the first.
 const COMPLAINTS_MAX: usize = 200;
 
-/// What could not be read: each thing is said once, with its mend.
+/// What could not be read: each thing is said once, with what to do about it.
 #[derive(Debug, Default)]
-pub(crate) struct Blind(HashSet<String>);
+pub(crate) struct ReadFailures(HashSet<String>);
 
-impl Blind {
-    pub(crate) fn say(&mut self, out: &Out, what: &str, why: &str, mend: &str) {
+impl ReadFailures {
+    pub(crate) fn say(&mut self, out: &Sink, what: &str, why: &str, help: &str) {
         if self.0.len() < COMPLAINTS_MAX && !self.0.contains(what) {
             self.0.insert(what.to_owned());
-            out.event(Instant::now(), HostEventKind::CannotSee, format!("{what}: {why}; {mend}"));
+            out.event(Instant::now(), HostEventKind::Unreadable, format!("{what}: {why}; {help}"));
         }
     }
 
     /// Opens a kernel file, or says why not.
-    pub(crate) fn open(&mut self, out: &Out, path: &str, mend: &str) -> Option<File> {
+    pub(crate) fn open(&mut self, out: &Sink, path: &str, help: &str) -> Option<File> {
         match File::open(path) {
             Ok(file) => Some(file),
             Err(error) => {
-                let mend = if is_out_of_descriptors(&error) { MEND_DESCRIPTORS } else { mend };
-                self.say(out, path, &error.to_string(), mend);
+                let help = if is_out_of_descriptors(&error) { HELP_DESCRIPTORS } else { help };
+                self.say(out, path, &error.to_string(), help);
                 None
             }
         }
@@ -103,7 +103,7 @@ pub(crate) fn is_out_of_descriptors(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }
 
-/// The mend where descriptors ran out.
-pub(crate) const MEND_DESCRIPTORS: &str = "raise the watcher's limit of open files (ulimit -n)";
-/// The mend where only rights can be missing.
-pub(crate) const MEND_RIGHTS: &str = "run the watcher as root or as the server's user";
+/// What to do where descriptors ran out.
+pub(crate) const HELP_DESCRIPTORS: &str = "raise the watcher's limit of open files (ulimit -n)";
+/// What to do where only rights can be missing.
+pub(crate) const HELP_RIGHTS: &str = "run the watcher as root or as the server's user";

@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use throng_observation::host::catalogue::{self as metric, Metric};
 
-use super::files::{Blind, Reader};
-use super::meter::{Meter, Of, Out, Rate};
+use super::files::{ReadFailures, Reader};
+use super::meter::{Meter, Rate, SeriesSpec, Sink};
 use crate::proc::cpu_stat::{self, CpuTimes, Line, MODES};
 use crate::proc::diskstats::{self, Disk, SECTOR_BYTES};
 use crate::proc::{meminfo, pressure, scan, softirqs, vmstat};
@@ -88,11 +88,11 @@ struct DiskMeters {
     before: Option<[u64; 4]>,
 }
 
-const MEND_KERNEL: &str = "the kernel was built without it";
+const HELP_KERNEL: &str = "the kernel was built without it";
 
 impl Machine {
-    pub(crate) fn open(out: &Out, blind: &mut Blind) -> Self {
-        let mut open = |path| blind.open(out, path, MEND_KERNEL);
+    pub(crate) fn open(out: &Sink, failures: &mut ReadFailures) -> Self {
+        let mut open = |path| failures.open(out, path, HELP_KERNEL);
         Self {
             stat: open("/proc/stat"),
             diskstats: open("/proc/diskstats"),
@@ -100,7 +100,7 @@ impl Machine {
             vmstat: open("/proc/vmstat"),
             file_nr: open("/proc/sys/fs/file-nr"),
             softirqs: open("/proc/softirqs"),
-            pressure: PressureFiles::open(out, blind, "/proc/pressure/", "", &HOST_PRESSURE),
+            pressure: PressureFiles::open(out, failures, "/proc/pressure/", "", &HOST_PRESSURE),
             cpus: Cpus::default(),
             disks: HashMap::new(),
             memory: Default::default(),
@@ -111,7 +111,7 @@ impl Machine {
     }
 
     /// What is read at every pass.
-    pub(crate) fn read(&mut self, out: &Out, reader: &mut Reader, is_slow: bool) {
+    pub(crate) fn read(&mut self, out: &Sink, reader: &mut Reader, is_slow: bool) {
         if let Some(Ok(text)) = self.stat.as_ref().map(|file| reader.one(file)) {
             self.cpus.read(out, text, is_slow);
         }
@@ -124,7 +124,7 @@ impl Machine {
         }
     }
 
-    fn read_slow(&mut self, out: &Out, reader: &mut Reader) {
+    fn read_slow(&mut self, out: &Sink, reader: &mut Reader) {
         if let Some(Ok(text)) = self.meminfo.as_ref().map(|file| reader.one(file)) {
             read_memory(&mut self.memory, out, text);
         }
@@ -140,14 +140,19 @@ impl Machine {
             if let Some(open) = open {
                 // Where there is no limit the kernel says the largest signed number.
                 let max = max.filter(|max| *max < 1 << 62).map(|max| max as f64);
-                self.files.put(out, Instant::now(), open as f64, &Of::host(&metric::HOST_FILES).limit(max));
+                self.files.put(
+                    out,
+                    Instant::now(),
+                    open as f64,
+                    &SeriesSpec::host(&metric::HOST_FILES).limit(max),
+                );
             }
         }
     }
 }
 
 impl Cpus {
-    fn read(&mut self, out: &Out, text: &[u8], is_slow: bool) {
+    fn read(&mut self, out: &Sink, text: &[u8], is_slow: bool) {
         let now = Instant::now();
         let mut all = None;
         let mut online = 0_u32;
@@ -161,16 +166,22 @@ impl Cpus {
                     }
                 }
                 Line::ContextSwitches(count) if is_slow => {
-                    self.switches.put(out, now, count, 1.0, &Of::host(&metric::HOST_CONTEXT_SWITCHES));
+                    self.switches.put(
+                        out,
+                        now,
+                        count,
+                        1.0,
+                        &SeriesSpec::host(&metric::HOST_CONTEXT_SWITCHES),
+                    );
                 }
                 Line::Forks(count) if is_slow => {
-                    self.forks.put(out, now, count, 1.0, &Of::host(&metric::HOST_FORKS));
+                    self.forks.put(out, now, count, 1.0, &SeriesSpec::host(&metric::HOST_FORKS));
                 }
                 Line::Running(count) => {
-                    self.running.put(out, now, count as f64, &Of::host(&metric::HOST_PROCS_RUNNING));
+                    self.running.put(out, now, count as f64, &SeriesSpec::host(&metric::HOST_PROCS_RUNNING));
                 }
                 Line::Blocked(count) => {
-                    self.blocked.put(out, now, count as f64, &Of::host(&metric::HOST_PROCS_BLOCKED));
+                    self.blocked.put(out, now, count as f64, &SeriesSpec::host(&metric::HOST_PROCS_BLOCKED));
                 }
                 Line::ContextSwitches(_) | Line::Forks(_) => {}
             }
@@ -179,20 +190,20 @@ impl Cpus {
         let cores = f64::from(online.max(1));
         if let Some(shares) = self.all.replace(times).and_then(|before| times.since(&before)) {
             for ((meter, share), kind) in self.all_meters.iter_mut().zip(shares).zip(HOST_MODES) {
-                meter.put(out, now, share * cores, &Of::host(kind).limit(Some(cores)));
+                meter.put(out, now, share * cores, &SeriesSpec::host(kind).limit(Some(cores)));
             }
         }
     }
 }
 
 impl Core {
-    fn read(&mut self, out: &Out, now: Instant, cpu: u32, times: CpuTimes, is_slow: bool) {
+    fn read(&mut self, out: &Sink, now: Instant, cpu: u32, times: CpuTimes, is_slow: bool) {
         let cpu = cpu.to_string();
         let labels = [("cpu", &*cpu)];
         let fast = self.fast.replace(times).and_then(|before| times.since(&before));
         if let (Some(shares), Some(meter)) = (fast, self.meters.get_mut(BUSY)) {
             let busy = shares.last().copied().unwrap_or(0.0);
-            meter.put(out, now, busy, &Of::labelled(&metric::CORE_BUSY, &labels).limit(Some(1.0)));
+            meter.put(out, now, busy, &SeriesSpec::new(&metric::CORE_BUSY, &labels).limit(Some(1.0)));
         }
         if !is_slow {
             return;
@@ -200,7 +211,7 @@ impl Core {
         if let Some(shares) = self.slow.replace(times).and_then(|before| times.since(&before)) {
             let modes = self.meters.iter_mut().zip(shares).zip(CORE_MODES).take(BUSY);
             for ((meter, share), kind) in modes {
-                meter.put_once_stirred(out, now, share, &Of::labelled(kind, &labels).limit(Some(1.0)));
+                meter.put_if_nonzero(out, now, share, &SeriesSpec::new(kind, &labels).limit(Some(1.0)));
             }
         }
     }
@@ -225,8 +236,8 @@ const HOST_PRESSURE: [(&str, [&Metric; 2]); 4] = [
 impl PressureFiles {
     /// Opens `before` + resource + `after` for each resource of the table.
     pub(crate) fn open(
-        out: &Out,
-        blind: &mut Blind,
+        out: &Sink,
+        failures: &mut ReadFailures,
         before: &str,
         after: &str,
         table: &PressureTable,
@@ -238,14 +249,14 @@ impl PressureFiles {
             let file = if *resource == "irq" {
                 File::open(&path).ok()
             } else {
-                blind.open(out, &path, "PSI needs CONFIG_PSI and, on some distributions, psi=1 at boot")
+                failures.open(out, &path, "PSI needs CONFIG_PSI and, on some distributions, psi=1 at boot")
             };
             files.extend(file.map(|file| (file, *metrics, <[Rate; 2]>::default())));
         }
         Self { files }
     }
 
-    pub(crate) fn read(&mut self, out: &Out, reader: &mut Reader, labels: &[(&str, &str)]) {
+    pub(crate) fn read(&mut self, out: &Sink, reader: &mut Reader, labels: &[(&str, &str)]) {
         self.files.retain_mut(|(file, metrics, rates)| {
             // PSI that is compiled in and switched off opens and cannot be read.
             let Ok(text) = reader.one(file) else { return false };
@@ -255,7 +266,7 @@ impl PressureFiles {
                 rates.iter_mut().zip([pressure.some_us, pressure.full_us]).zip(*metrics)
             {
                 if let Some(total) = total {
-                    rate.put(out, now, total, 1e-6, &Of::labelled(kind, labels));
+                    rate.put(out, now, total, 1e-6, &SeriesSpec::new(kind, labels));
                 }
             }
             true
@@ -263,7 +274,7 @@ impl PressureFiles {
     }
 }
 
-fn read_disks(disks: &mut HashMap<Box<[u8]>, DiskMeters>, out: &Out, text: &[u8]) {
+fn read_disks(disks: &mut HashMap<Box<[u8]>, DiskMeters>, out: &Sink, text: &[u8]) {
     for disk in diskstats::parse(text) {
         let was_used = disk.reads > 0 || disk.writes > 0;
         if !was_used || diskstats::is_partition(disk.name) {
@@ -282,7 +293,7 @@ fn read_disks(disks: &mut HashMap<Box<[u8]>, DiskMeters>, out: &Out, text: &[u8]
 }
 
 impl DiskMeters {
-    fn read(&mut self, out: &Out, disk: &Disk<'_>) {
+    fn read(&mut self, out: &Sink, disk: &Disk<'_>) {
         let now = Instant::now();
         let name = scan::text(disk.name);
         let labels = [("device", &*name)];
@@ -296,9 +307,14 @@ impl DiskMeters {
             (disk.ms_busy, 1e-3, &metric::DISK_BUSY),
         ];
         for (rate, (count, scale, kind)) in self.rates.iter_mut().zip(figures) {
-            rate.put(out, now, count, scale, &Of::labelled(kind, &labels));
+            rate.put(out, now, count, scale, &SeriesSpec::new(kind, &labels));
         }
-        self.in_flight.put(out, now, disk.in_flight as f64, &Of::labelled(&metric::DISK_IN_FLIGHT, &labels));
+        self.in_flight.put(
+            out,
+            now,
+            disk.in_flight as f64,
+            &SeriesSpec::new(&metric::DISK_IN_FLIGHT, &labels),
+        );
         let counts = [disk.reads, disk.ms_reading, disk.writes, disk.ms_writing];
         if let Some(before) = self.before.replace(counts) {
             let [reads, reading, writes, writing] = {
@@ -310,23 +326,29 @@ impl DiskMeters {
                 [(reads, reading, &metric::DISK_READ_AWAIT), (writes, writing, &metric::DISK_WRITE_AWAIT)];
             for (meter, (requests, ms, kind)) in self.awaits.iter_mut().zip(kinds) {
                 if requests > 0 {
-                    meter.put(out, now, ms as f64 / requests as f64, &Of::labelled(kind, &labels));
+                    meter.put(out, now, ms as f64 / requests as f64, &SeriesSpec::new(kind, &labels));
                 }
             }
         }
     }
 }
 
-fn read_softirqs(cpus: &mut HashMap<u32, Rate>, out: &Out, text: &[u8]) {
+fn read_softirqs(cpus: &mut HashMap<u32, Rate>, out: &Sink, text: &[u8]) {
     let now = Instant::now();
     for (cpu, count) in softirqs::net_rx(text).take(CORES_MAX) {
         let number = cpu.to_string();
         let of = [("cpu", &*number)];
-        cpus.entry(cpu).or_default().put(out, now, count, 1.0, &Of::labelled(&metric::SOFTIRQ_NET_RX, &of));
+        cpus.entry(cpu).or_default().put(
+            out,
+            now,
+            count,
+            1.0,
+            &SeriesSpec::new(&metric::SOFTIRQ_NET_RX, &of),
+        );
     }
 }
 
-fn read_memory(meters: &mut [Meter; 5], out: &Out, text: &[u8]) {
+fn read_memory(meters: &mut [Meter; 5], out: &Sink, text: &[u8]) {
     let Some(memory) = meminfo::parse(text) else { return };
     let now = Instant::now();
     let figures = [
@@ -341,11 +363,11 @@ fn read_memory(meters: &mut [Meter; 5], out: &Out, text: &[u8]) {
         ),
     ];
     for (meter, (bytes, limit, kind)) in meters.iter_mut().zip(figures) {
-        meter.put(out, now, bytes as f64, &Of::host(kind).limit(Some(limit as f64)));
+        meter.put(out, now, bytes as f64, &SeriesSpec::host(kind).limit(Some(limit as f64)));
     }
 }
 
-fn read_paging(rates: &mut [Rate; 7], out: &Out, text: &[u8]) {
+fn read_paging(rates: &mut [Rate; 7], out: &Sink, text: &[u8]) {
     let stat = vmstat::parse(text);
     let now = Instant::now();
     let figures = [
@@ -358,6 +380,6 @@ fn read_paging(rates: &mut [Rate; 7], out: &Out, text: &[u8]) {
         (stat.oom_kills, 1.0, &metric::HOST_MEMORY_OOM_KILLS),
     ];
     for (rate, (count, scale, kind)) in rates.iter_mut().zip(figures) {
-        rate.put(out, now, count, scale, &Of::host(kind));
+        rate.put(out, now, count, scale, &SeriesSpec::host(kind));
     }
 }

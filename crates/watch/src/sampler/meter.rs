@@ -11,7 +11,7 @@ use crate::rows::RowSender;
 
 /// Where a host's rows go, and what its times count from.
 #[derive(Clone, Debug)]
-pub(crate) struct Out {
+pub(crate) struct Sink {
     pub(crate) rows: RowSender,
     pub(crate) host: HostId,
     pub(crate) zero: Instant,
@@ -19,7 +19,7 @@ pub(crate) struct Out {
     pub(crate) netns: Option<Arc<str>>,
 }
 
-impl Out {
+impl Sink {
     pub(crate) fn at(&self, moment: Instant) -> RunTime {
         match moment.checked_duration_since(self.zero) {
             Some(after) => RunTime::after_start(after),
@@ -35,18 +35,18 @@ impl Out {
 
 /// What a series is of; made only when it begins.
 #[derive(Debug)]
-pub(crate) struct Of<'a> {
+pub(crate) struct SeriesSpec<'a> {
     pub(crate) metric: &'a Metric,
     pub(crate) labels: &'a [(&'a str, &'a str)],
     pub(crate) limit: Option<f64>,
 }
 
-impl<'a> Of<'a> {
+impl<'a> SeriesSpec<'a> {
     pub(crate) fn host(metric: &'a Metric) -> Self {
         Self { metric, labels: &[], limit: None }
     }
 
-    pub(crate) fn labelled(metric: &'a Metric, labels: &'a [(&'a str, &'a str)]) -> Self {
+    pub(crate) fn new(metric: &'a Metric, labels: &'a [(&'a str, &'a str)]) -> Self {
         Self { metric, labels, limit: None }
     }
 
@@ -67,7 +67,7 @@ pub(crate) struct Meter {
 
 impl Meter {
     /// Writes `value`; announces the series if it is new, again if its limit has changed.
-    pub(crate) fn put(&mut self, out: &Out, at: Instant, value: f64, of: &Of<'_>) {
+    pub(crate) fn put(&mut self, out: &Sink, at: Instant, value: f64, of: &SeriesSpec<'_>) {
         let at = out.at(at);
         if self.series.is_none() || self.limit != of.limit {
             let id = self.series.unwrap_or_else(|| out.rows.new_series());
@@ -94,14 +94,14 @@ impl Meter {
     }
 
     /// As [`Self::put`], but the series does not begin with nothing: there may be thousands of them that never stir.
-    pub(crate) fn put_once_stirred(&mut self, out: &Out, at: Instant, value: f64, of: &Of<'_>) {
+    pub(crate) fn put_if_nonzero(&mut self, out: &Sink, at: Instant, value: f64, of: &SeriesSpec<'_>) {
         if self.series.is_some() || value > 0.0 {
             self.put(out, at, value, of);
         }
     }
 
     /// Notes that the value is what it was: as [`Self::put`] with the same value, for less.
-    pub(crate) fn repeat(&mut self, out: &Out, at: Instant) {
+    pub(crate) fn repeat(&mut self, out: &Sink, at: Instant) {
         if self.series.is_some() {
             self.repeated_at = Some(out.at(at));
         }
@@ -113,7 +113,7 @@ impl Meter {
     }
 
     /// Ends the series: from here on nothing is known of it.
-    pub(crate) fn end(&mut self, out: &Out, at: Instant) {
+    pub(crate) fn end(&mut self, out: &Sink, at: Instant) {
         if let Some(series) = self.series.take() {
             if let Some(at) = self.repeated_at.take() {
                 out.rows.send(HostRow::Sample(HostSample { series, at, value: self.value }));
@@ -123,7 +123,7 @@ impl Meter {
     }
 }
 
-fn series(id: SeriesId, out: &Out, of: &Of<'_>) -> HostSeries {
+fn series(id: SeriesId, out: &Sink, of: &SeriesSpec<'_>) -> HostSeries {
     let netns = out.netns.iter().map(|name| ("netns", &**name));
     HostSeries {
         id,
@@ -174,7 +174,7 @@ pub(crate) struct Rate {
 
 impl Rate {
     /// Reads the counter; `scale` turns its steps into the series' unit.
-    pub(crate) fn put(&mut self, out: &Out, at: Instant, count: u64, scale: f64, of: &Of<'_>) {
+    pub(crate) fn put(&mut self, out: &Sink, at: Instant, count: u64, scale: f64, of: &SeriesSpec<'_>) {
         if let Some(rate) = self.counter.rate(at, count) {
             self.meter.put(out, at, rate * scale, of);
         }
@@ -185,7 +185,7 @@ impl Rate {
         self.counter.begin(at, count);
     }
 
-    pub(crate) fn end(&mut self, out: &Out, at: Instant) {
+    pub(crate) fn end(&mut self, out: &Sink, at: Instant) {
         self.meter.end(out, at);
         self.counter = Counter::default();
     }
@@ -198,9 +198,9 @@ mod tests {
     use std::time::Duration;
     use throng_observation::host::catalogue;
 
-    fn out(capacity: usize) -> (Out, crate::RowReceiver) {
+    fn out(capacity: usize) -> (Sink, crate::RowReceiver) {
         let (rows, receiver) = rows(capacity);
-        (Out { rows, host: HostId(3), zero: Instant::now(), netns: None }, receiver)
+        (Sink { rows, host: HostId(3), zero: Instant::now(), netns: None }, receiver)
     }
 
     fn samples(receiver: &crate::RowReceiver) -> Vec<(i64, f64)> {
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn a_value_that_is_noted_to_be_the_same_is_as_good_as_written() {
         let (out, receiver) = out(64);
-        let of = Of::host(&catalogue::HOST_PROCS_RUNNING);
+        let of = SeriesSpec::host(&catalogue::HOST_PROCS_RUNNING);
         let mut meter = Meter::default();
         let at = |second: u64| out.zero + Duration::from_secs(second);
         meter.repeat(&out, at(0)); // there is no value yet
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn repetitions_are_left_out_but_the_last_before_a_change() {
         let (out, receiver) = out(64);
-        let of = Of::host(&catalogue::HOST_PROCS_RUNNING);
+        let of = SeriesSpec::host(&catalogue::HOST_PROCS_RUNNING);
         let mut meter = Meter::default();
         for (second, value) in [(0, 1.0), (1, 1.0), (2, 1.0), (3, 2.0), (4, 2.0)] {
             meter.put(&out, out.zero + Duration::from_secs(second), value, &of);
@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn a_series_that_was_not_taken_is_announced_again_before_its_samples() {
         let (out, receiver) = out(1);
-        let of = Of::host(&catalogue::HOST_PROCS_RUNNING);
+        let of = SeriesSpec::host(&catalogue::HOST_PROCS_RUNNING);
         let mut meter = Meter::default();
         out.event(out.zero, HostEventKind::Mark, "fills the queue");
         meter.put(&out, out.zero, 1.0, &of);
@@ -269,12 +269,12 @@ mod tests {
     #[test]
     fn what_never_stirs_has_no_series() {
         let (out, receiver) = out(8);
-        let of = Of::host(&catalogue::THREAD_CPU);
+        let of = SeriesSpec::host(&catalogue::THREAD_CPU);
         let mut meter = Meter::default();
-        meter.put_once_stirred(&out, out.zero, 0.0, &of);
+        meter.put_if_nonzero(&out, out.zero, 0.0, &of);
         assert!(receiver.try_recv().is_err());
-        meter.put_once_stirred(&out, out.zero, 0.5, &of);
-        meter.put_once_stirred(&out, out.zero, 0.0, &of);
+        meter.put_if_nonzero(&out, out.zero, 0.5, &of);
+        meter.put_if_nonzero(&out, out.zero, 0.0, &of);
         assert_eq!(samples(&receiver).len(), 2);
     }
 }

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use throng_observation::host::{HostEventKind, catalogue as metric};
 use throng_observation::units::duration;
 
-use crate::charge::{Charged, Purpose, Spent, process_cpu};
-use crate::find::{Finder, Found, command_line};
+use crate::cpu_accounting::{ChargeGuard, CpuUsage, Purpose, process_cpu};
+use crate::discovery::{Finder, TargetProcess, command_line};
 use crate::local::WatchedProcess;
 
 mod cgroup;
@@ -28,9 +28,9 @@ mod units;
 
 use cgroup::Cgroup;
 use cost::{Budget, Change, Pace};
-use files::{Blind, MEND_DESCRIPTORS, MEND_RIGHTS, Reader, is_out_of_descriptors};
+use files::{HELP_DESCRIPTORS, HELP_RIGHTS, ReadFailures, Reader, is_out_of_descriptors};
 use machine::Machine;
-use meter::{Meter, Of, Out, Rate};
+use meter::{Meter, Rate, SeriesSpec, Sink};
 use net::Net;
 use process::Process;
 use threads::is_gone;
@@ -56,21 +56,21 @@ pub(crate) struct Settings {
     pub(crate) pace: Pace,
     pub(crate) hot_threads: usize,
     pub(crate) cpu_max: f64,
-    pub(crate) is_alone: bool,
+    pub(crate) is_exclusive: bool,
 }
 
 /// Where others see which processes are watched.
-pub(crate) type Shown = Arc<Mutex<Vec<WatchedProcess>>>;
+pub(crate) type SharedProcesses = Arc<Mutex<Vec<WatchedProcess>>>;
 
 /// Reads a host.
 #[derive(Debug)]
 pub(crate) struct Sampler {
     settings: Settings,
-    out: Out,
+    out: Sink,
     finder: Finder,
-    shown: Shown,
+    shown: SharedProcesses,
     reader: Reader,
-    blind: Blind,
+    failures: ReadFailures,
     dir: Vec<MaybeUninit<u8>>,
     units: Units,
     machine: Machine,
@@ -88,7 +88,7 @@ pub(crate) struct Sampler {
     pace: Pace,
     budget: Budget,
     own: Own,
-    _cost: Option<Charged>,
+    _cost: Option<ChargeGuard>,
     /// CPU time of this process when watching began, where the process does nothing else.
     began: Option<Duration>,
     /// The last pass opened all files of a server.
@@ -111,19 +111,19 @@ struct Own {
 
 impl Sampler {
     /// To be made on the thread that will read, whose CPU time is charged from here on.
-    pub(crate) fn new(settings: Settings, out: Out, finder: Finder, shown: Shown) -> Self {
+    pub(crate) fn new(settings: Settings, out: Sink, finder: Finder, shown: SharedProcesses) -> Self {
         let cost = out.rows.charge(out.host, Purpose::Reading);
-        let began = settings.is_alone.then(process_cpu);
-        let mut blind = Blind::default();
-        let machine = Machine::open(&out, &mut blind);
+        let began = settings.is_exclusive.then(process_cpu);
+        let mut failures = ReadFailures::default();
+        let machine = Machine::open(&out, &mut failures);
         let targets = finder.targets().len();
         Self {
             pace: settings.pace,
-            budget: Budget::new(settings.cpu_max, Instant::now(), Spent::default()),
+            budget: Budget::new(settings.cpu_max, Instant::now(), CpuUsage::default()),
             finder,
             shown,
             reader: Reader::new(),
-            blind,
+            failures,
             dir: vec![MaybeUninit::uninit(); DIR_BYTES],
             units: Units::of_this_kernel(),
             machine,
@@ -181,16 +181,16 @@ impl Sampler {
         self.find();
         self.has_opened = !had_any && (!self.processes.is_empty() || self.pass == 1);
         let mut ended = Vec::new();
-        let Self { processes, out, reader, blind, dir, units, room, .. } = self;
+        let Self { processes, out, reader, failures, dir, units, room, .. } = self;
         for process in processes.values_mut() {
-            if let Err(error) = process.read(out, reader, blind, dir, units, room) {
+            if let Err(error) = process.read(out, reader, failures, dir, units, room) {
                 if is_gone(&error) {
                     ended.push((process.pid, error));
                 } else {
                     let what = format!("{} (PID {})", process.name, process.pid);
                     let is_full = is_out_of_descriptors(&error);
-                    let mend = if is_full { MEND_DESCRIPTORS } else { MEND_RIGHTS };
-                    blind.say(out, &what, &error.to_string(), mend);
+                    let help = if is_full { HELP_DESCRIPTORS } else { HELP_RIGHTS };
+                    failures.say(out, &what, &error.to_string(), help);
                 }
             }
         }
@@ -228,7 +228,7 @@ impl Sampler {
             has_drops |= net.read(&out, &mut self.reader, &self.units, true);
             let inside = self.processes.values().filter(|process| process.namespace == Some(net.namespace));
             let names = inside.map(|process| (process.pid, process.name.to_string())).collect();
-            net.sockets.read(&out, &mut self.reader, &mut self.blind, has_drops, &names);
+            net.sockets.read(&out, &mut self.reader, &mut self.failures, has_drops, &names);
         }
         for cgroup in &mut self.cgroups {
             cgroup.read(&self.out, &mut self.reader, &self.units);
@@ -239,7 +239,7 @@ impl Sampler {
     /// in a moment, and the kernel's counters go on.
     fn open_places(&mut self) {
         let (nets, cgroups, facts) = (&mut self.nets, &mut self.cgroups, &mut self.facts);
-        let (out, reader, blind) = (&self.out, &mut self.reader, &mut self.blind);
+        let (out, reader, failures) = (&self.out, &mut self.reader, &mut self.failures);
         for process in self.processes.values_mut().filter(|process| process.is_to_place(self.pass)) {
             let pid = process.pid;
             let namespace = namespace::of(pid).unwrap_or(0);
@@ -247,29 +247,29 @@ impl Sampler {
             if namespace != 0 && !nets.iter().any(|net| net.namespace == namespace) && nets.len() < PLACES_MAX
             {
                 let label = (!nets.is_empty()).then_some(&*process.name);
-                let net = Net::open(pid, namespace, label, out, blind);
+                let net = Net::open(pid, namespace, label, out, failures);
                 facts::learn_network(facts, label, &net.settings);
                 nets.push(net);
             }
             let Some(path) = cgroup::of(reader, pid) else { continue };
             let cgroup = match cgroups.iter().position(|cgroup| cgroup.path == path) {
                 None if cgroups.len() >= PLACES_MAX => continue,
-                None => cgroups.push_mut(Cgroup::open(pid, path, out, reader, blind)),
+                None => cgroups.push_mut(Cgroup::open(pid, path, out, reader, failures)),
                 Some(place) => {
                     let Some(cgroup) = cgroups.get_mut(place) else { continue };
-                    cgroup.follow(pid, out, reader, blind);
+                    cgroup.follow(pid, out, reader, failures);
                     cgroup
                 }
             };
             for above in cgroup.bounds_above(reader) {
                 if cgroups.len() < PLACES_MAX && !cgroups.iter().any(|cgroup| cgroup.path == above) {
-                    cgroups.push(Cgroup::open(pid, above, out, reader, blind));
+                    cgroups.push(Cgroup::open(pid, above, out, reader, failures));
                 }
             }
         }
         if nets.is_empty() && self.finder.targets().is_empty() {
             let own = std::process::id();
-            nets.push(Net::open(own, namespace::of(own).unwrap_or(0), None, out, blind));
+            nets.push(Net::open(own, namespace::of(own).unwrap_or(0), None, out, failures));
         }
     }
 
@@ -284,18 +284,18 @@ impl Sampler {
         match found {
             Ok(found) => found.into_iter().for_each(|new| self.watch(new)),
             Err(error) => {
-                self.blind.say(&self.out, "/proc", &error.to_string(), "mount it where the watcher runs");
+                self.failures.say(&self.out, "/proc", &error.to_string(), "mount it where the watcher runs");
             }
         }
         self.say_missing();
     }
 
-    fn watch(&mut self, new: Found) {
+    fn watch(&mut self, new: TargetProcess) {
         if self.processes.len() >= PROCESSES_MAX {
             let what = format!("processes beyond {PROCESSES_MAX}");
-            return self.blind.say(&self.out, &what, "there are too many", "watch a narrower target");
+            return self.failures.say(&self.out, &what, "there are too many", "watch a narrower target");
         }
-        let opened = Process::open(new, &self.out, &mut self.reader, &mut self.blind);
+        let opened = Process::open(new, &self.out, &mut self.reader, &mut self.failures);
         match opened {
             Ok(process) => {
                 let line = command_line(&mut self.reader, new.pid).unwrap_or_default();
@@ -308,10 +308,10 @@ impl Sampler {
             }
             Err(error) if is_gone(&error) => {}
             Err(error) if is_out_of_descriptors(&error) => {
-                self.blind.say(&self.out, "further processes", &error.to_string(), MEND_DESCRIPTORS);
+                self.failures.say(&self.out, "further processes", &error.to_string(), HELP_DESCRIPTORS);
             }
             Err(error) => {
-                self.blind.say(&self.out, &format!("PID {}", new.pid), &error.to_string(), MEND_RIGHTS);
+                self.failures.say(&self.out, &format!("PID {}", new.pid), &error.to_string(), HELP_RIGHTS);
             }
         }
     }
@@ -337,13 +337,13 @@ impl Sampler {
             let is_served = self.processes.values().any(|process| process.target == place);
             if !is_served && !*missed {
                 let Some(target) = self.finder.targets().get(place) else { continue };
-                let mend = if target.is_followed() {
+                let help = if target.is_followed() {
                     "it is watched as soon as it is there"
                 } else {
                     "it is not followed"
                 };
-                let detail = format!("{target}: no such process runs, or it may not be seen; {mend}");
-                self.out.event(Instant::now(), HostEventKind::CannotSee, detail);
+                let detail = format!("{target}: no such process runs, or it may not be seen; {help}");
+                self.out.event(Instant::now(), HostEventKind::Unreadable, detail);
             }
             *missed = !is_served;
         }
@@ -386,12 +386,12 @@ impl Sampler {
 
     /// What watching this host took of a CPU so far. A process that does nothing else counts as a whole, whoever of it
     /// reads, encrypts or draws.
-    fn spent(&self) -> Spent {
+    fn spent(&self) -> CpuUsage {
         let spent = self.out.rows.spent(self.out.host);
         match self.began {
             Some(began) => {
                 let reading = process_cpu().saturating_sub(began).saturating_sub(spent.profiles);
-                Spent { reading, ..spent }
+                CpuUsage { reading, ..spent }
             }
             None => spent,
         }
@@ -403,12 +403,23 @@ impl Sampler {
             return self.budget.excuse(now, spent);
         }
         let (out, own) = (&self.out, &mut self.own);
-        own.late_rate.put(out, now, own.late, 1.0, &Of::host(&metric::WATCHER_LATE_PASSES));
-        own.dropped_rate.put(out, now, out.rows.dropped(), 1.0, &Of::host(&metric::WATCHER_ROWS_DROPPED));
+        own.late_rate.put(out, now, own.late, 1.0, &SeriesSpec::host(&metric::WATCHER_LATE_PASSES));
+        own.dropped_rate.put(
+            out,
+            now,
+            out.rows.dropped(),
+            1.0,
+            &SeriesSpec::host(&metric::WATCHER_ROWS_DROPPED),
+        );
         let Some(judged) = self.budget.judge(now, spent, self.pace) else { return };
-        let of = Of::host(&metric::WATCHER_CPU).limit(Some(self.settings.cpu_max));
+        let of = SeriesSpec::host(&metric::WATCHER_CPU).limit(Some(self.settings.cpu_max));
         own.cpu.put(out, now, judged.cost, &of);
-        own.rss.put(out, now, facts::own_rss_bytes(&self.units) as f64, &Of::host(&metric::WATCHER_RSS));
+        own.rss.put(
+            out,
+            now,
+            facts::own_rss_bytes(&self.units) as f64,
+            &SeriesSpec::host(&metric::WATCHER_RSS),
+        );
         if let Some(change) = judged.change {
             self.change_pace(now, change, judged.reading);
         }

@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use throng_observation::host::catalogue::{self as metric, Metric};
 
-use super::files::{Blind, MEND_RIGHTS, Reader};
-use super::meter::{Meter, Of, Out, Rate};
+use super::files::{HELP_RIGHTS, ReadFailures, Reader};
+use super::meter::{Meter, Rate, SeriesSpec, Sink};
 use super::namespace::{self, Inside, Limits, Netlink};
 use super::sockets::Sockets;
 use super::units::Units;
@@ -102,11 +102,17 @@ struct Nic {
 
 impl Net {
     /// Opens the namespace of `pid`.
-    pub(crate) fn open(pid: u32, namespace: u64, label: Option<&str>, out: &Out, blind: &mut Blind) -> Self {
+    pub(crate) fn open(
+        pid: u32,
+        namespace: u64,
+        label: Option<&str>,
+        out: &Sink,
+        failures: &mut ReadFailures,
+    ) -> Self {
         let with_softnet = label.is_none();
         let inside = namespace::open(pid).unwrap_or_else(|error| {
             let what = format!("the network namespace of PID {pid} from within");
-            blind.say(
+            failures.say(
                 out,
                 &what,
                 &error.to_string(),
@@ -116,7 +122,7 @@ impl Net {
             let limits = Limits::default();
             Inside { route: no(), sockets: no(), conntrack_count: None, limits, settings: Vec::new() }
         });
-        let mut open = |name: &str| blind.open(out, &format!("/proc/{pid}/net/{name}"), MEND_RIGHTS);
+        let mut open = |name: &str| failures.open(out, &format!("/proc/{pid}/net/{name}"), HELP_RIGHTS);
         let optional = |name: &str| File::open(format!("/proc/{pid}/net/{name}")).ok();
         let files = Files {
             dev: open("dev"),
@@ -151,12 +157,12 @@ impl Net {
     }
 
     /// Where its rows go.
-    pub(crate) fn out(&self, out: &Out) -> Out {
-        Out { netns: self.label.clone(), ..out.clone() }
+    pub(crate) fn out(&self, out: &Sink) -> Sink {
+        Sink { netns: self.label.clone(), ..out.clone() }
     }
 
     /// Reads the namespace; `true` when datagrams were dropped since the pass before.
-    pub(crate) fn read(&mut self, out: &Out, reader: &mut Reader, units: &Units, is_slow: bool) -> bool {
+    pub(crate) fn read(&mut self, out: &Sink, reader: &mut Reader, units: &Units, is_slow: bool) -> bool {
         if let Some(Ok(text)) = self.files.dev.as_ref().map(|file| reader.all(file)) {
             read_interfaces(&mut self.interfaces, out, text, self.is_own);
         }
@@ -172,7 +178,7 @@ impl Net {
         dropped
     }
 
-    fn read_counters(&mut self, out: &Out, reader: &mut Reader, is_slow: bool) -> bool {
+    fn read_counters(&mut self, out: &Sink, reader: &mut Reader, is_slow: bool) -> bool {
         let mut sums = [None::<u64>; COUNTERS.len()];
         let mut established = None;
         let wanted = if is_slow { COUNTERS.len() } else { UDP_COUNTERS };
@@ -203,11 +209,11 @@ impl Net {
         let now = Instant::now();
         for ((rate, sum), (.., kind)) in self.counters.iter_mut().zip(sums).zip(COUNTERS) {
             if let Some(sum) = sum {
-                rate.put(out, now, sum, 1.0, &Of::host(kind));
+                rate.put(out, now, sum, 1.0, &SeriesSpec::host(kind));
             }
         }
         if let (Some(established), Some(meter)) = (established.filter(|_| is_slow), self.levels.first_mut()) {
-            meter.put(out, now, established as f64, &Of::host(&metric::TCP_ESTABLISHED));
+            meter.put(out, now, established as f64, &SeriesSpec::host(&metric::TCP_ESTABLISHED));
         }
         let drops = UDP_DROPS.iter().filter_map(|place| sums.get(*place).copied().flatten()).sum();
         self.udp_drops_before.replace(drops).is_some_and(|before| drops > before)
@@ -231,7 +237,7 @@ impl Net {
         }
     }
 
-    fn read_levels(&mut self, out: &Out, reader: &mut Reader, units: &Units) {
+    fn read_levels(&mut self, out: &Sink, reader: &mut Reader, units: &Units) {
         let mut stat = SockStat::default();
         for file in self.files.sockstat.iter().flatten() {
             if let Ok(text) = reader.one(file) {
@@ -253,16 +259,16 @@ impl Net {
             (stat.tcp_pages as f64 * page, limits.tcp_pages_max.map(|n| n * page), &metric::TCP_MEMORY),
         ];
         for (meter, (value, limit, kind)) in self.levels.iter_mut().skip(1).zip(figures) {
-            meter.put(out, now, value, &Of::host(kind).limit(limit));
+            meter.put(out, now, value, &SeriesSpec::host(kind).limit(limit));
         }
     }
 
-    fn read_conntrack(&mut self, out: &Out, reader: &mut Reader) {
+    fn read_conntrack(&mut self, out: &Sink, reader: &mut Reader) {
         let (rates, entries) = &mut self.conntrack;
         if let Some(Ok(text)) = self.files.conntrack_count.as_ref().map(|file| reader.one(file))
             && let Some(count) = scan::number(text.trim_ascii())
         {
-            let of = Of::host(&metric::CONNTRACK_ENTRIES).limit(self.limits.conntrack_max);
+            let of = SeriesSpec::host(&metric::CONNTRACK_ENTRIES).limit(self.limits.conntrack_max);
             entries.put(out, Instant::now(), count as f64, &of);
         }
         if let Some(Ok(text)) = self.files.conntrack_stat.as_ref().map(|file| reader.all(file)) {
@@ -285,12 +291,12 @@ impl Net {
             }
             let now = Instant::now();
             for ((rate, sum), (_, kind)) in rates.iter_mut().zip(sums).zip(kinds) {
-                rate.put(out, now, sum, 1.0, &Of::host(kind));
+                rate.put(out, now, sum, 1.0, &SeriesSpec::host(kind));
             }
         }
     }
 
-    fn read_qdiscs(&mut self, out: &Out) {
+    fn read_qdiscs(&mut self, out: &Sink) {
         const GET_QDISC: u16 = 38;
         let Some(route) = &mut self.files.route else { return };
         let (names, qdiscs) = (&self.names, &mut self.qdiscs);
@@ -338,7 +344,7 @@ impl Net {
     }
 }
 
-fn read_interfaces(interfaces: &mut HashMap<Box<[u8]>, Nic>, out: &Out, text: &[u8], is_own: bool) {
+fn read_interfaces(interfaces: &mut HashMap<Box<[u8]>, Nic>, out: &Sink, text: &[u8], is_own: bool) {
     for interface in net_dev::parse(text) {
         if interface.rx.packets == 0 && interface.tx.packets == 0 {
             continue; // never used
@@ -364,7 +370,7 @@ fn line_rate(name: &[u8]) -> Option<f64> {
 }
 
 impl Nic {
-    fn read(&mut self, out: &Out, interface: &Interface<'_>) {
+    fn read(&mut self, out: &Sink, interface: &Interface<'_>) {
         let now = Instant::now();
         let name = scan::text(interface.name);
         let labels = [("interface", &*name)];
@@ -382,12 +388,12 @@ impl Nic {
             (rx.fifo, None, &metric::NIC_RX_FIFO),
         ];
         for (rate, (count, limit, kind)) in self.rates.iter_mut().zip(figures) {
-            rate.put(out, now, count, 1.0, &Of::labelled(kind, &labels).limit(limit));
+            rate.put(out, now, count, 1.0, &SeriesSpec::new(kind, &labels).limit(limit));
         }
     }
 }
 
-fn read_softnet(cpus: &mut HashMap<u32, ([Rate; 4], Meter)>, out: &Out, text: &[u8]) {
+fn read_softnet(cpus: &mut HashMap<u32, ([Rate; 4], Meter)>, out: &Sink, text: &[u8]) {
     let now = Instant::now();
     for cpu in softnet_stat::parse(text) {
         let (rates, backlog) = cpus.entry(cpu.cpu).or_default();
@@ -400,10 +406,10 @@ fn read_softnet(cpus: &mut HashMap<u32, ([Rate; 4], Meter)>, out: &Out, text: &[
             (cpu.flow_limit, &metric::SOFTNET_FLOW_LIMIT),
         ];
         for (rate, (count, kind)) in rates.iter_mut().zip(figures) {
-            rate.put(out, now, count, 1.0, &Of::labelled(kind, &labels));
+            rate.put(out, now, count, 1.0, &SeriesSpec::new(kind, &labels));
         }
         if let Some(packets) = cpu.backlog {
-            backlog.put(out, now, packets as f64, &Of::labelled(&metric::SOFTNET_BACKLOG, &labels));
+            backlog.put(out, now, packets as f64, &SeriesSpec::new(&metric::SOFTNET_BACKLOG, &labels));
         }
     }
 }
@@ -411,7 +417,7 @@ fn read_softnet(cpus: &mut HashMap<u32, ([Rate; 4], Meter)>, out: &Out, text: &[
 fn read_qdisc(
     rates: &mut [Rate; 3],
     levels: &mut [Meter; 2],
-    out: &Out,
+    out: &Sink,
     interface: &str,
     qdisc: &netlink::Qdisc<'_>,
 ) {
@@ -424,11 +430,11 @@ fn read_qdisc(
         (qdisc.requeues, &metric::QDISC_REQUEUES),
     ];
     for (rate, (count, kind)) in rates.iter_mut().zip(counts) {
-        rate.put(out, now, count.into(), 1.0, &Of::labelled(kind, &labels));
+        rate.put(out, now, count.into(), 1.0, &SeriesSpec::new(kind, &labels));
     }
     let waiting =
         [(qdisc.bytes, &metric::QDISC_BACKLOG_BYTES), (qdisc.packets, &metric::QDISC_BACKLOG_PACKETS)];
     for (meter, (value, kind)) in levels.iter_mut().zip(waiting) {
-        meter.put(out, now, value.into(), &Of::labelled(kind, &labels));
+        meter.put(out, now, value.into(), &SeriesSpec::new(kind, &labels));
     }
 }

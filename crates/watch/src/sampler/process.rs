@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use throng_observation::host::catalogue as metric;
 
-use super::files::{Blind, MEND_RIGHTS, Reader};
-use super::meter::{Meter, Of, Out, Rate};
+use super::files::{HELP_RIGHTS, ReadFailures, Reader};
+use super::meter::{Meter, Rate, SeriesSpec, Sink};
 use super::threads::{DirBuffer, Threads};
 use super::units::Units;
-use crate::find::Found;
+use crate::discovery::TargetProcess;
 use crate::proc::{io as proc_io, limits, stat, statm};
 
 /// Limits may be changed while a process runs; descriptors are counted as often where counting is dear.
@@ -60,13 +60,18 @@ struct Meters {
 
 impl Process {
     /// Opens a process; what cannot be read of it is said and left out.
-    pub(crate) fn open(found: Found, out: &Out, reader: &mut Reader, blind: &mut Blind) -> io::Result<Self> {
-        let Found { pid, with_descendants, target } = found;
+    pub(crate) fn open(
+        found: TargetProcess,
+        out: &Sink,
+        reader: &mut Reader,
+        failures: &mut ReadFailures,
+    ) -> io::Result<Self> {
+        let TargetProcess { pid, with_descendants, target } = found;
         let file = File::open(format!("/proc/{pid}/stat"))?;
         let invalid = || io::Error::new(io::ErrorKind::InvalidData, "/proc/PID/stat is of no known form");
         let stat = stat::parse(reader.one(&file)?).ok_or_else(invalid)?;
         let (name, started_ticks) = (String::from_utf8_lossy(stat.name).into_owned(), stat.started_ticks);
-        let io = blind.open(out, &format!("/proc/{pid}/io"), MEND_RIGHTS);
+        let io = failures.open(out, &format!("/proc/{pid}/io"), HELP_RIGHTS);
         Ok(Self {
             pid,
             threads: Threads::open(pid, &name)?,
@@ -89,40 +94,40 @@ impl Process {
     /// Reads the process and all its threads; an error says that it has ended.
     pub(crate) fn read(
         &mut self,
-        out: &Out,
+        out: &Sink,
         reader: &mut Reader,
-        blind: &mut Blind,
+        failures: &mut ReadFailures,
         dir: &mut DirBuffer,
         units: &Units,
         room: &mut usize,
     ) -> io::Result<()> {
         let threads = self.read_stat(out, reader, units)?;
-        self.threads.read_all(out, reader, blind, dir, room, threads)?;
+        self.threads.read_all(out, reader, failures, dir, room, threads)?;
         let now = Instant::now();
         let pid = self.pid.to_string();
         let labels = [("process", &*self.name), ("pid", &*pid)];
         let meters = &mut *self.meters;
         let blocked = self.threads.blocked() as f64;
-        meters.blocked.put(out, now, blocked, &Of::labelled(&metric::PROCESS_THREADS_BLOCKED, &labels));
+        meters.blocked.put(out, now, blocked, &SeriesSpec::new(&metric::PROCESS_THREADS_BLOCKED, &labels));
         if let Some(pages) = statm::resident_pages(reader.one(&self.statm)?) {
             let bytes = pages as f64 * units.page_bytes as f64;
-            meters.rss.put(out, now, bytes, &Of::labelled(&metric::PROCESS_RSS, &labels));
+            meters.rss.put(out, now, bytes, &SeriesSpec::new(&metric::PROCESS_RSS, &labels));
         }
         if let Some(file) = &self.io {
             match reader.one(file) {
                 Ok(text) => read_io(out, now, text, &mut meters.io, &labels),
                 Err(error) => {
-                    blind.say(out, &format!("/proc/{}/io", self.pid), &error.to_string(), MEND_RIGHTS);
+                    failures.say(out, &format!("/proc/{}/io", self.pid), &error.to_string(), HELP_RIGHTS);
                     self.io = None;
                 }
             }
         }
-        self.read_descriptors(out, reader, blind);
+        self.read_descriptors(out, reader, failures);
         Ok(())
     }
 
     /// Its own figures; how many threads it has.
-    fn read_stat(&mut self, out: &Out, reader: &mut Reader, units: &Units) -> io::Result<u64> {
+    fn read_stat(&mut self, out: &Sink, reader: &mut Reader, units: &Units) -> io::Result<u64> {
         let text = reader.one(&self.stat)?;
         let now = Instant::now();
         let Some(stat) = stat::parse(text) else { return Ok(0) };
@@ -141,7 +146,7 @@ impl Process {
         }
         let pid = self.pid.to_string();
         let labels = [("process", &*self.name), ("pid", &*pid)];
-        let of = |metric| Of::labelled(metric, &labels);
+        let of = |metric| SeriesSpec::new(metric, &labels);
         let meters = &mut *self.meters;
         let tick = units.tick_seconds;
         let ticks = [stat.user_ticks.saturating_add(stat.system_ticks), stat.user_ticks, stat.system_ticks];
@@ -160,7 +165,7 @@ impl Process {
         Ok(stat.threads)
     }
 
-    fn read_descriptors(&mut self, out: &Out, reader: &mut Reader, blind: &mut Blind) {
+    fn read_descriptors(&mut self, out: &Sink, reader: &mut Reader, failures: &mut ReadFailures) {
         let now = Instant::now();
         let is_slow_due = self.slow_at.is_none_or(|at| now >= at);
         // Since 6.2 the folder's size is the number of its entries; before, it is 0 and they must be counted.
@@ -177,7 +182,7 @@ impl Process {
             if count.is_none() {
                 match std::fs::read_dir(&self.fds_path) {
                     Ok(entries) => count = Some(entries.count() as u64),
-                    Err(error) => blind.say(out, &self.fds_path, &error.to_string(), MEND_RIGHTS),
+                    Err(error) => failures.say(out, &self.fds_path, &error.to_string(), HELP_RIGHTS),
                 }
             }
         }
@@ -185,7 +190,7 @@ impl Process {
             let pid = self.pid.to_string();
             let labels = [("process", &*self.name), ("pid", &*pid)];
             let of =
-                Of::labelled(&metric::PROCESS_FDS, &labels).limit(self.fd_limit.map(|limit| limit as f64));
+                SeriesSpec::new(&metric::PROCESS_FDS, &labels).limit(self.fd_limit.map(|limit| limit as f64));
             self.meters.fds.put(out, now, count as f64, &of);
         }
     }
@@ -198,7 +203,7 @@ impl Process {
     }
 
     /// Ends every series of the process; tells how many threads were read.
-    pub(crate) fn end(&mut self, out: &Out) -> usize {
+    pub(crate) fn end(&mut self, out: &Sink) -> usize {
         let now = Instant::now();
         let Meters { cpu, threads, blocked, stopped, rss, faults, blkio, io, fds } = &mut *self.meters;
         cpu.iter_mut().chain(faults).chain(io).chain([blkio]).for_each(|rate| rate.end(out, now));
@@ -207,7 +212,7 @@ impl Process {
     }
 }
 
-fn read_io(out: &Out, now: Instant, text: &[u8], rates: &mut [Rate; 4], labels: &[(&str, &str)]) {
+fn read_io(out: &Sink, now: Instant, text: &[u8], rates: &mut [Rate; 4], labels: &[(&str, &str)]) {
     let Some(io) = proc_io::parse(text) else { return };
     let figures = [
         (io.read_bytes, &metric::PROCESS_READ_BYTES),
@@ -216,6 +221,6 @@ fn read_io(out: &Out, now: Instant, text: &[u8], rates: &mut [Rate; 4], labels: 
         (io.write_chars, &metric::PROCESS_WRITE_CHARS),
     ];
     for (rate, (count, kind)) in rates.iter_mut().zip(figures) {
-        rate.put(out, now, count, 1.0, &Of::labelled(kind, labels));
+        rate.put(out, now, count, 1.0, &SeriesSpec::new(kind, labels));
     }
 }

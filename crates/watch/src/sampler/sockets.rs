@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use throng_observation::host::catalogue as metric;
 
 use super::connections::Connections;
-use super::files::{Blind, Reader};
-use super::meter::{Meter, Of, Out, Rate};
+use super::files::{ReadFailures, Reader};
+use super::meter::{Meter, Rate, SeriesSpec, Sink};
 use super::namespace::Netlink;
-use crate::find::sockets_of;
+use crate::discovery::sockets_of;
 use crate::proc::net_sockets::{self, TCP_LISTEN};
-use crate::proc::netlink::{self, Asked, Socket, SocketMemory};
+use crate::proc::netlink::{self, Socket, SocketDetail, SocketMemory};
 
 /// How often sockets are looked at without cause.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
@@ -94,9 +94,9 @@ impl Sockets {
     /// ones of this namespace.
     pub(crate) fn read(
         &mut self,
-        out: &Out,
+        out: &Sink,
         reader: &mut Reader,
-        blind: &mut Blind,
+        failures: &mut ReadFailures,
         dropped: bool,
         processes: &HashMap<u32, String>,
     ) {
@@ -113,7 +113,7 @@ impl Sockets {
         // Once more after the last drop, so that the rate returns to nothing.
         if is_due || dropped || self.is_dropping {
             self.is_dropping = dropped;
-            self.read_datagrams(out, reader, blind, processes);
+            self.read_datagrams(out, reader, failures, processes);
         }
     }
 
@@ -135,7 +135,7 @@ impl Sockets {
         self.owners_at = Some(now + (now.elapsed() * OWNERS_SHARE).max(Duration::from_secs(1)));
     }
 
-    fn read_listening(&mut self, out: &Out, reader: &mut Reader, processes: &HashMap<u32, String>) {
+    fn read_listening(&mut self, out: &Sink, reader: &mut Reader, processes: &HashMap<u32, String>) {
         let mut sums: HashMap<Key, Sum> = HashMap::new();
         let owners = &self.owners;
         let mut add = |socket: &Socket| {
@@ -145,7 +145,7 @@ impl Sockets {
                 (sum.queue, sum.limit) = (socket.receive_queue, socket.send_queue);
             }
         };
-        if dump(self.diag.as_mut(), TCP, LISTENING, Asked::Memory, &mut add).is_err() {
+        if dump(self.diag.as_mut(), TCP, LISTENING, SocketDetail::Memory, &mut add).is_err() {
             for socket in from_files(reader, self.pid, ["tcp", "tcp6"], |s| s.state == TCP_LISTEN) {
                 add(&socket);
             }
@@ -154,7 +154,7 @@ impl Sockets {
             let Some(meters) = meters(&mut self.by_key, key) else { continue };
             tell(key, processes, |labels| {
                 let limit = (sum.limit > 0).then_some(f64::from(sum.limit));
-                let of = Of::labelled(&metric::SOCKET_ACCEPT_QUEUE, labels).limit(limit);
+                let of = SeriesSpec::new(&metric::SOCKET_ACCEPT_QUEUE, labels).limit(limit);
                 meters.queue.put(out, Instant::now(), sum.queue.into(), &of);
             });
         }
@@ -162,9 +162,9 @@ impl Sockets {
 
     fn read_datagrams(
         &mut self,
-        out: &Out,
+        out: &Sink,
         reader: &mut Reader,
-        blind: &mut Blind,
+        failures: &mut ReadFailures,
         processes: &HashMap<u32, String>,
     ) {
         let mut sums: HashMap<Key, Sum> = HashMap::new();
@@ -186,10 +186,10 @@ impl Sockets {
                 (sum.queue, sum.limit) = (memory.received, memory.receive_limit);
             }
         };
-        if let Err(error) = dump(self.diag.as_mut(), UDP, u32::MAX, Asked::Memory, &mut add) {
-            let mend =
+        if let Err(error) = dump(self.diag.as_mut(), UDP, u32::MAX, SocketDetail::Memory, &mut add) {
+            let help =
                 "load the module udp_diag, or run the watcher as root; /proc/P/net/udp is read instead";
-            blind.say(out, "queues of UDP sockets by netlink", &error.to_string(), mend);
+            failures.say(out, "queues of UDP sockets by netlink", &error.to_string(), help);
             for socket in from_files(reader, self.pid, ["udp", "udp6"], |_| true) {
                 add(&socket);
             }
@@ -217,10 +217,10 @@ impl Sockets {
                     now,
                     meters.total_drops,
                     1.0,
-                    &Of::labelled(&metric::SOCKET_DROPS, labels),
+                    &SeriesSpec::new(&metric::SOCKET_DROPS, labels),
                 );
                 let limit = (sum.limit > 0).then_some(f64::from(sum.limit));
-                let of = Of::labelled(&metric::SOCKET_RECEIVE_QUEUE, labels).limit(limit);
+                let of = SeriesSpec::new(&metric::SOCKET_RECEIVE_QUEUE, labels).limit(limit);
                 meters.queue.put(out, now, sum.queue.into(), &of);
             });
         }
@@ -228,7 +228,7 @@ impl Sockets {
 
     /// Connections: how sending goes on those of the ports that are listened on; and local ports in use toward the peer that
     /// uses most, because TCP needs another port for each connection to the same peer.
-    fn read_connected(&mut self, out: &Out, processes: &HashMap<u32, String>) {
+    fn read_connected(&mut self, out: &Sink, processes: &HashMap<u32, String>) {
         let (low, high) = self.ports.unwrap_or((1, 0));
         let listened: HashMap<u16, Key> =
             self.by_key.keys().filter(|key| !key.is_udp).map(|key| (key.port, *key)).collect();
@@ -245,7 +245,7 @@ impl Sockets {
                 *by_peer.entry(key).or_default() += 1;
             }
         };
-        if dump(self.diag.as_mut(), TCP, CONNECTED, Asked::Flow, &mut add).is_err() {
+        if dump(self.diag.as_mut(), TCP, CONNECTED, SocketDetail::TcpInfo, &mut add).is_err() {
             return;
         }
         look.put(out, |port, put| {
@@ -256,13 +256,13 @@ impl Sockets {
         if high > low {
             let most = by_peer.values().copied().max().unwrap_or(0);
             let limit = f64::from(high - low) + 1.0;
-            let of = Of::host(&metric::TCP_EPHEMERAL_PORTS).limit(Some(limit));
+            let of = SeriesSpec::host(&metric::TCP_EPHEMERAL_PORTS).limit(Some(limit));
             self.ephemeral.put(out, Instant::now(), most.into(), &of);
         }
     }
 
     /// Ends what a process's sockets had.
-    pub(crate) fn end(&mut self, out: &Out, pid: u32) {
+    pub(crate) fn end(&mut self, out: &Sink, pid: u32) {
         let now = Instant::now();
         let connections = &mut self.connections;
         self.by_key.retain(|key, meters| {
@@ -296,7 +296,7 @@ fn dump(
     diag: Option<&mut Netlink>,
     protocol: u8,
     states: u32,
-    asked: Asked,
+    asked: SocketDetail,
     add: &mut dyn FnMut(&Socket),
 ) -> io::Result<()> {
     let diag = diag.ok_or(io::ErrorKind::PermissionDenied)?;

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use rustix::fs::{RawDir, SeekFrom, seek};
 use throng_observation::host::catalogue as metric;
 
-use super::files::{Blind, MEND_DESCRIPTORS, MEND_RIGHTS, Reader, is_out_of_descriptors};
-use super::meter::{Counter, Meter, Of, Out, Rate};
+use super::files::{HELP_DESCRIPTORS, HELP_RIGHTS, ReadFailures, Reader, is_out_of_descriptors};
+use super::meter::{Counter, Meter, Rate, SeriesSpec, Sink};
 use super::units::Units;
-use crate::charge::read_clock;
+use crate::cpu_accounting::read_clock;
 use crate::proc::schedstat::SchedStat;
 use crate::proc::{schedstat, stat, status};
 
@@ -38,7 +38,7 @@ const STAYS_HOT: f64 = 2.0;
 
 /// A thread that is read.
 #[derive(Debug)]
-struct Thread {
+struct SampledThread {
     schedstat: File,
     name: Box<str>,
     born_at: Instant,
@@ -75,7 +75,7 @@ pub(crate) struct Threads {
     pid: u32,
     process: Box<str>,
     folder: File,
-    by_tid: HashMap<u32, Thread>,
+    by_tid: HashMap<u32, SampledThread>,
     pass: u32,
     /// When the last pass began.
     passed_at: Instant,
@@ -119,9 +119,9 @@ impl Threads {
     /// the process says that it has.
     pub(crate) fn read_all(
         &mut self,
-        out: &Out,
+        out: &Sink,
         reader: &mut Reader,
-        blind: &mut Blind,
+        failures: &mut ReadFailures,
         dir: &mut DirBuffer,
         room: &mut usize,
         count: u64,
@@ -135,9 +135,9 @@ impl Threads {
         let is_due = self.pass == 1 || self.pass.is_multiple_of(SLEEPER_PASSES);
         let is_scanned = is_due || count != known;
         if is_scanned {
-            self.rescan(out, reader, blind, dir, room)?;
+            self.rescan(out, reader, failures, dir, room)?;
         }
-        let mut gone = self.read_those(out, reader, is_scanned, Thread::is_to_be_read);
+        let mut gone = self.read_those(out, reader, is_scanned, SampledThread::is_to_be_read);
         let came = process_ns.zip(self.process_ns).map(|(now, before)| now.saturating_sub(before));
         let allowed = |came: u64| UNEXPLAINED_NS.max(came / UNEXPLAINED_PART);
         let explained = std::mem::take(&mut self.explained_ns);
@@ -149,7 +149,7 @@ impl Threads {
         *room += gone;
         if gone > 0 && !is_scanned {
             // Who ended may have been replaced.
-            self.rescan(out, reader, blind, dir, room)?;
+            self.rescan(out, reader, failures, dir, room)?;
         }
         self.passed_at = began;
         Ok(())
@@ -158,10 +158,10 @@ impl Threads {
     /// Reads the threads of which `is_wanted` and that were not read in this pass; tells how many are gone.
     fn read_those(
         &mut self,
-        out: &Out,
+        out: &Sink,
         reader: &mut Reader,
         is_scanned: bool,
-        is_wanted: impl Fn(&Thread, u32, u32) -> bool,
+        is_wanted: impl Fn(&SampledThread, u32, u32) -> bool,
     ) -> usize {
         let (pid, process, pass) = (self.pid, &self.process, self.pass);
         let (mut gone, mut grown_ns) = (0, 0_u64);
@@ -197,7 +197,7 @@ impl Threads {
     }
 
     /// Reads one thread again between two passes.
-    pub(crate) fn read_hot(&mut self, out: &Out, reader: &mut Reader, tid: u32) {
+    pub(crate) fn read_hot(&mut self, out: &Sink, reader: &mut Reader, tid: u32) {
         if let Some(thread) = self.by_tid.get_mut(&tid) {
             // A thread that has ended is noticed by the next pass.
             let grown = thread.read(out, reader, self.pid, &self.process, tid).unwrap_or(0);
@@ -206,7 +206,7 @@ impl Threads {
     }
 
     /// What only hot threads are asked: why they leave their CPU, and their state.
-    pub(crate) fn look_at_hot(&mut self, out: &Out, reader: &mut Reader, tid: u32) {
+    pub(crate) fn look_at_hot(&mut self, out: &Sink, reader: &mut Reader, tid: u32) {
         let (pid, process) = (self.pid, &self.process);
         let Some(thread) = self.by_tid.get_mut(&tid) else { return };
         let hot = &mut **thread.hot.get_or_insert_default();
@@ -219,7 +219,7 @@ impl Threads {
         let (pid, tid) = (pid.to_string(), tid.to_string());
         let labels = [("process", &**process), ("pid", &*pid), ("tid", &*tid), ("thread", &*thread.name)];
         let [voluntary, involuntary] = &mut hot.switches;
-        let of = |metric| Of::labelled(metric, &labels);
+        let of = |metric| SeriesSpec::new(metric, &labels);
         voluntary.put(out, now, switches.voluntary, 1.0, &of(&metric::THREAD_SWITCHES_VOLUNTARY));
         involuntary.put(out, now, switches.involuntary, 1.0, &of(&metric::THREAD_SWITCHES_INVOLUNTARY));
     }
@@ -232,7 +232,7 @@ impl Threads {
     }
 
     /// Ends every series: the process is gone.
-    pub(crate) fn end(&mut self, out: &Out) -> usize {
+    pub(crate) fn end(&mut self, out: &Sink) -> usize {
         for thread in self.by_tid.values_mut() {
             thread.end(out);
         }
@@ -243,9 +243,9 @@ impl Threads {
 
     fn rescan(
         &mut self,
-        out: &Out,
+        out: &Sink,
         reader: &mut Reader,
-        blind: &mut Blind,
+        failures: &mut ReadFailures,
         dir: &mut DirBuffer,
         room: &mut usize,
     ) -> io::Result<()> {
@@ -264,10 +264,10 @@ impl Threads {
                 unread += 1;
                 continue;
             }
-            match Thread::open(reader, self.pid, tid, before) {
+            match SampledThread::open(reader, self.pid, tid, before) {
                 Ok(thread) => {
                     *room -= 1;
-                    self.by_tid.insert(tid, Thread { pass: self.pass, ..thread });
+                    self.by_tid.insert(tid, SampledThread { pass: self.pass, ..thread });
                 }
                 // Gone in the meantime.
                 Err(error) if is_gone(&error) => {}
@@ -278,7 +278,7 @@ impl Threads {
                         continue;
                     }
                     let what = format!("threads of {} (PID {})", self.process, self.pid);
-                    blind.say(out, &what, &error.to_string(), MEND_RIGHTS);
+                    failures.say(out, &what, &error.to_string(), HELP_RIGHTS);
                 }
             }
         }
@@ -286,11 +286,11 @@ impl Threads {
         if *room == 0 && unread > 0 {
             let what = format!("some threads of {} (PID {})", self.process, self.pid);
             let why = format!("there are no descriptors for {unread} of them");
-            blind.say(out, &what, &why, MEND_DESCRIPTORS);
+            failures.say(out, &what, &why, HELP_DESCRIPTORS);
         } else if self.by_tid.len() >= THREADS_MAX && unread > 0 {
             let what = format!("some threads of {} (PID {})", self.process, self.pid);
             let why = format!("{THREADS_MAX} are read and {unread} are not");
-            blind.say(out, &what, &why, "their time is in that of the process");
+            failures.say(out, &what, &why, "their time is in that of the process");
         }
         Ok(())
     }
@@ -301,7 +301,7 @@ pub(crate) fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
 }
 
-impl Thread {
+impl SampledThread {
     /// Opens a thread. One that was there before watching began has its time so far taken as the beginning; one that
     /// came since the pass `before` has run all of it since it was born.
     fn open(reader: &mut Reader, pid: u32, tid: u32, before: Option<Instant>) -> io::Result<Self> {
@@ -356,7 +356,14 @@ impl Thread {
     }
 
     /// Reads it; the CPU time that came since it was read before, nanoseconds.
-    fn read(&mut self, out: &Out, reader: &mut Reader, pid: u32, process: &str, tid: u32) -> io::Result<u64> {
+    fn read(
+        &mut self,
+        out: &Sink,
+        reader: &mut Reader,
+        pid: u32,
+        process: &str,
+        tid: u32,
+    ) -> io::Result<u64> {
         let text = reader.one(&self.schedstat)?;
         let now = Instant::now();
         let Some(times) = schedstat::parse(text) else { return Ok(0) };
@@ -375,16 +382,16 @@ impl Thread {
         let (pid, tid) = (Digits::of(pid), Digits::of(tid));
         let labels =
             [("process", process), ("pid", pid.text()), ("tid", tid.text()), ("thread", &*self.name)];
-        self.cpu.put_once_stirred(out, now, share, &Of::labelled(&metric::THREAD_CPU, &labels));
+        self.cpu.put_if_nonzero(out, now, share, &SeriesSpec::new(&metric::THREAD_CPU, &labels));
         if let Some(wait) = wait {
-            let of = Of::labelled(&metric::THREAD_RUN_QUEUE_WAIT, &labels);
-            self.wait.put_once_stirred(out, now, wait * 1e-9, &of);
+            let of = SeriesSpec::new(&metric::THREAD_RUN_QUEUE_WAIT, &labels);
+            self.wait.put_if_nonzero(out, now, wait * 1e-9, &of);
         }
         Ok(grown_ns)
     }
 
     /// Name and state. A thread that took another name begins anew under it.
-    fn look(&mut self, out: &Out, reader: &mut Reader, pid: u32, tid: u32) {
+    fn look(&mut self, out: &Sink, reader: &mut Reader, pid: u32, tid: u32) {
         self.has_run = false;
         let before = std::mem::take(&mut self.name);
         self.read_name(reader, pid, tid);
@@ -401,7 +408,7 @@ impl Thread {
         Some(stat.age(Units::of_this_kernel().tick_seconds, since_boot()))
     }
 
-    fn end(&mut self, out: &Out) {
+    fn end(&mut self, out: &Sink) {
         let now = Instant::now();
         self.cpu.end(out, now);
         self.wait.end(out, now);

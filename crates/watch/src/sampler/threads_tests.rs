@@ -37,25 +37,25 @@ fn a_new_thread_has_run_since_its_birth_or_since_the_pass_that_overlooked_it() {
 /// What is read of this process, and what is told.
 struct Here {
     threads: Threads,
-    out: Out,
+    out: Sink,
     receiver: crate::RowReceiver,
-    blind: Blind,
+    failures: ReadFailures,
     room: usize,
 }
 
 impl Here {
     fn new(room: usize) -> Self {
         let (rows, receiver) = rows(100_000);
-        let out = Out { rows, host: HostId(0), zero: Instant::now(), netns: None };
+        let out = Sink { rows, host: HostId(0), zero: Instant::now(), netns: None };
         let threads = Threads::open(std::process::id(), "here").unwrap();
-        Self { threads, out, receiver, blind: Blind::default(), room }
+        Self { threads, out, receiver, failures: ReadFailures::default(), room }
     }
 
     fn pass(&mut self) {
         let mut dir = [MaybeUninit::uninit(); 4096];
-        let Self { threads, out, blind, room, .. } = self;
+        let Self { threads, out, failures, room, .. } = self;
         // No thread count is this one: every pass looks for new threads.
-        threads.read_all(out, &mut Reader::new(), blind, &mut dir, room, u64::MAX).unwrap();
+        threads.read_all(out, &mut Reader::new(), failures, &mut dir, room, u64::MAX).unwrap();
     }
 
     /// A pass, after the readings of a thread that is hot, before each of which it ran for `ran_ms` of 10 ms; whether it is
@@ -136,7 +136,7 @@ fn threads_for_which_there_is_no_room_are_said_once_with_what_helps() {
         .receiver
         .try_iter()
         .filter_map(|row| match row {
-            HostRow::Event(event) if event.kind == HostEventKind::CannotSee => Some(event.detail),
+            HostRow::Event(event) if event.kind == HostEventKind::Unreadable => Some(event.detail),
             _ => None,
         })
         .collect();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use throng_observation::host::HostEventKind;
 
-use crate::seen::Seen;
+use crate::reading::Reading;
 
 /// An endpoint that fails is asked again no later than this.
 const AGAIN_WITHIN: Duration = Duration::from_secs(60);
@@ -34,14 +34,14 @@ impl Backoff {
     }
 
     /// It answered.
-    pub(super) fn succeeded(&mut self) -> Option<Seen> {
+    pub(super) fn succeeded(&mut self) -> Option<Reading> {
         self.failures = 0;
         let detail = format!("the endpoint {} can be read again", self.endpoint);
-        self.reason.take().map(|_| Seen::Event(HostEventKind::Watcher, detail))
+        self.reason.take().map(|_| Reading::Event(HostEventKind::Watcher, detail))
     }
 
     /// It did not answer, or not what it should.
-    pub(super) fn failed(&mut self, reason: &str) -> Option<Seen> {
+    pub(super) fn failed(&mut self, reason: &str) -> Option<Reading> {
         self.failures = self.failures.saturating_add(1);
         if self.reason.as_deref() == Some(reason) {
             return None;
@@ -49,7 +49,7 @@ impl Backoff {
         self.reason = Some(reason.to_owned());
         self.reasons_said += 1;
         (self.reasons_said <= REASONS_MAX).then(|| {
-            Seen::cannot(format!(
+            Reading::cannot(format!(
                 "the endpoint {}: {reason}; it is asked again, less and less often",
                 self.endpoint
             ))
@@ -82,7 +82,7 @@ mod tests {
         assert!(
             backoff.failed("x").is_some() && backoff.failed("x").is_none() && backoff.failed("y").is_some()
         );
-        assert!(matches!(backoff.succeeded(), Some(Seen::Event(HostEventKind::Watcher, _))));
+        assert!(matches!(backoff.succeeded(), Some(Reading::Event(HostEventKind::Watcher, _))));
         assert_eq!(backoff.succeeded(), None);
         let said = (0..100).filter(|n| backoff.failed(&n.to_string()).is_some()).count();
         assert_eq!(said, REASONS_MAX as usize - 2);

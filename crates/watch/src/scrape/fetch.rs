@@ -18,8 +18,8 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use url::Url;
 
-use super::round::Ask;
-use super::scraper::{Allowed, Credentials, Endpoint};
+use super::round::Query;
+use super::scraper::{AddressCheck, Credentials, Endpoint};
 
 /// The longest answer that is taken.
 pub(super) const ANSWER_BYTES_MAX: usize = 8 << 20;
@@ -56,12 +56,12 @@ pub enum FetchError {
     #[error("it redirects to {0}, which is not followed; name the address that answers")]
     Redirect(String),
     /// It refuses.
-    #[error("it answers {status}{mend}")]
+    #[error("it answers {status}{help}")]
     Status {
         /// The status.
         status: u16,
         /// What to do, after a semicolon; empty where that is not known.
-        mend: &'static str,
+        help: &'static str,
     },
     /// It answers a page for people.
     #[error("it answers with a web page (text/html), not with figures; look at the path")]
@@ -78,12 +78,12 @@ pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
 /// A connection to an endpoint, kept between questions.
-pub(super) enum Link {
+pub(super) enum EndpointConnection {
     Http { requests: SendRequest<Full<Bytes>>, driver: JoinHandle<()> },
     WebSocket(Box<WebSocketStream<Box<dyn Stream>>>),
 }
 
-impl Drop for Link {
+impl Drop for EndpointConnection {
     fn drop(&mut self) {
         if let Self::Http { driver, .. } = self {
             driver.abort();
@@ -91,7 +91,7 @@ impl Drop for Link {
     }
 }
 
-impl Link {
+impl EndpointConnection {
     /// Whether a further question can be sent.
     pub(super) fn is_open(&self) -> bool {
         match self {
@@ -101,7 +101,7 @@ impl Link {
     }
 
     /// Connects to the first address of the endpoint's host that may be asked and takes the connection.
-    pub(super) async fn open(endpoint: &Endpoint, allowed: &Allowed) -> Result<Self, FetchError> {
+    pub(super) async fn open(endpoint: &Endpoint, allowed: &AddressCheck) -> Result<Self, FetchError> {
         let url = &endpoint.url;
         let stream = connect(url, allowed).await?;
         let stream: Box<dyn Stream> = match url.scheme() {
@@ -149,7 +149,7 @@ impl Link {
     }
 
     /// Sends a question and takes its answer.
-    pub(super) async fn ask(&mut self, endpoint: &Endpoint, ask: &Ask) -> Result<Vec<u8>, FetchError> {
+    pub(super) async fn ask(&mut self, endpoint: &Endpoint, ask: &Query) -> Result<Vec<u8>, FetchError> {
         match self {
             Self::Http { requests, .. } => ask_http(requests, endpoint, ask).await,
             Self::WebSocket(socket) => ask_web_socket(socket, ask).await,
@@ -157,7 +157,7 @@ impl Link {
     }
 }
 
-async fn connect(url: &Url, allowed: &Allowed) -> Result<TcpStream, FetchError> {
+async fn connect(url: &Url, allowed: &AddressCheck) -> Result<TcpStream, FetchError> {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
     let port = url.port_or_known_default().unwrap_or(80);
     let unresolved = |reason: String| FetchError::Resolve { host: host.clone(), reason };
@@ -189,7 +189,7 @@ async fn connect(url: &Url, allowed: &Allowed) -> Result<TcpStream, FetchError> 
 async fn ask_http(
     requests: &mut SendRequest<Full<Bytes>>,
     endpoint: &Endpoint,
-    ask: &Ask,
+    ask: &Query,
 ) -> Result<Vec<u8>, FetchError> {
     let protocol = |error: &dyn std::fmt::Display| FetchError::Protocol(format!("HTTP: {error}"));
     let request = request(endpoint, ask).map_err(|error| protocol(&error))?;
@@ -205,14 +205,14 @@ async fn ask_http(
     let explains = endpoint.kind == throng_observation::pack::EndpointKind::OvenMediaEngine
         && content_type.starts_with("application/json");
     if !status.is_success() && !explains {
-        let mend = match status {
+        let help = match status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
                 "; give its credentials, or let it answer to this host's address"
             }
             StatusCode::NOT_FOUND => "; look at the path, and at the host name that the server serves",
             _ => "",
         };
-        return Err(FetchError::Status { status: status.as_u16(), mend });
+        return Err(FetchError::Status { status: status.as_u16(), help });
     }
     if content_type.starts_with("text/html") {
         return Err(FetchError::WebPage);
@@ -225,7 +225,7 @@ async fn ask_http(
     }
 }
 
-fn request(endpoint: &Endpoint, ask: &Ask) -> Result<Request<Full<Bytes>>, hyper::http::Error> {
+fn request(endpoint: &Endpoint, ask: &Query) -> Result<Request<Full<Bytes>>, hyper::http::Error> {
     let url = &endpoint.url;
     let path = match (&ask.path, url.query()) {
         (Some(path), _) => path.clone(),
@@ -263,7 +263,7 @@ fn request(endpoint: &Endpoint, ask: &Ask) -> Result<Request<Full<Bytes>>, hyper
 
 async fn ask_web_socket(
     socket: &mut WebSocketStream<Box<dyn Stream>>,
-    ask: &Ask,
+    ask: &Query,
 ) -> Result<Vec<u8>, FetchError> {
     let protocol = |error: &dyn std::fmt::Display| FetchError::Protocol(format!("WebSocket: {error}"));
     let question = ask.body.clone().unwrap_or_default();

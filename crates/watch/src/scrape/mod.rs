@@ -18,5 +18,5 @@ pub use fetch::FetchError;
 pub use filter::Filter;
 pub use openmetrics::{Exposition, Kind, SAMPLES_MAX, Sample, parse};
 pub use rates::{Rates, SERIES_MAX};
-pub use round::{Ask, NotUnderstood, Round};
-pub use scraper::{Allowed, Credentials, Endpoint, EndpointError, INTERVAL_MIN, Scraper};
+pub use round::{Query, Round, UnexpectedAnswer};
+pub use scraper::{AddressCheck, Credentials, Endpoint, EndpointError, INTERVAL_MIN, Scraper};

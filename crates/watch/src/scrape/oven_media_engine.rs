@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use serde_json::Value as Json;
 
 use super::openmetrics::{Kind, Sample};
-use super::round::{Ask, NotUnderstood, beginning};
+use super::round::{Query, UnexpectedAnswer, beginning};
 
 /// Questions of one reading.
 const ASKS_MAX: usize = 100;
@@ -45,7 +45,7 @@ impl Default for OvenMediaEngineRound {
 }
 
 impl OvenMediaEngineRound {
-    pub(super) fn ask(&mut self) -> Option<Ask> {
+    pub(super) fn ask(&mut self) -> Option<Query> {
         if self.asks >= ASKS_MAX {
             return None;
         }
@@ -60,13 +60,14 @@ impl OvenMediaEngineRound {
         };
         self.asks += 1;
         self.asked = Some(question);
-        Some(Ask { path: Some(path), body: None })
+        Some(Query { path: Some(path), body: None })
     }
 
-    pub(super) fn told(&mut self, answer: &[u8]) -> Result<(), NotUnderstood> {
+    pub(super) fn told(&mut self, answer: &[u8]) -> Result<(), UnexpectedAnswer> {
         let Some(asked) = self.asked.take() else { return Ok(()) };
-        let answer: Json = serde_json::from_slice(answer)
-            .map_err(|error| NotUnderstood(format!("the answer of OvenMediaEngine is no JSON: {error}")))?;
+        let answer: Json = serde_json::from_slice(answer).map_err(|error| {
+            UnexpectedAnswer(format!("the answer of OvenMediaEngine is no JSON: {error}"))
+        })?;
         let status = answer["statusCode"].as_u64().unwrap_or(0);
         if status != 200 {
             let message = beginning(answer["message"].as_str().unwrap_or("no reason"));
@@ -75,7 +76,7 @@ impl OvenMediaEngineRound {
             return if ended {
                 Ok(())
             } else {
-                Err(NotUnderstood(format!("OvenMediaEngine refuses: {message}")))
+                Err(UnexpectedAnswer(format!("OvenMediaEngine refuses: {message}")))
             };
         }
         let response = &answer["response"];

@@ -6,7 +6,7 @@ use throng_observation::RunTime;
 use throng_observation::host::Unit;
 
 use super::openmetrics::{Kind, Sample};
-use crate::seen::{Seen, Value};
+use crate::reading::{Reading, SeriesValue};
 
 /// How many series of one endpoint are kept in mind.
 pub const SERIES_MAX: usize = 2_000;
@@ -87,7 +87,7 @@ impl Rates {
     }
 
     /// The samples of an answer as values of the run: counters as rates, gauges as they are.
-    pub fn values(&mut self, at: RunTime, endpoint: &str, samples: &[Sample<'_>]) -> Vec<Seen> {
+    pub fn values(&mut self, at: RunTime, endpoint: &str, samples: &[Sample<'_>]) -> Vec<Reading> {
         let mut seen = Vec::with_capacity(samples.len());
         for sample in samples {
             // A label of the server's own that is called like ours keeps its value under the name that Prometheus gives it.
@@ -113,19 +113,19 @@ impl Rates {
                     (unit, value)
                 }
             };
-            seen.push(Seen::Value(Value { metric: sample.name.to_owned(), unit, labels, value }));
+            seen.push(Reading::Value(SeriesValue { metric: sample.name.to_owned(), unit, labels, value }));
         }
         seen
     }
 
     /// Ends a reading: series that have been missing for a while are over.
-    pub fn end(&mut self) -> Vec<Seen> {
+    pub fn end(&mut self) -> Vec<Reading> {
         let mut over = Vec::new();
         let round = self.round;
         self.counters.retain(|key, remembered| {
             let stays = round.wrapping_sub(remembered.round) < MISSING_MAX;
             if !stays {
-                over.push(Seen::Value(Value {
+                over.push(Reading::Value(SeriesValue {
                     metric: key.0.clone(),
                     unit: remembered.unit,
                     labels: key.1.clone(),
@@ -180,9 +180,9 @@ mod tests {
         let read = parse(text, |_| true);
         let mut seen = rates.values(second(at), "e", &read.samples);
         seen.extend(rates.end());
-        let value = |seen: Seen| match seen {
-            Seen::Value(value) => Some((value.metric, value.unit, value.value)),
-            Seen::Event(..) => None,
+        let value = |seen: Reading| match seen {
+            Reading::Value(value) => Some((value.metric, value.unit, value.value)),
+            Reading::Event(..) => None,
         };
         seen.into_iter().filter_map(value).collect()
     }

@@ -12,11 +12,11 @@ use super::openmetrics::{Sample, parse};
 use super::oven_media_engine::OvenMediaEngineRound;
 use super::rates::{Rates, SERIES_MAX};
 use super::status_page;
-use crate::seen::Seen;
+use crate::reading::Reading;
 
 /// A question.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ask {
+pub struct Query {
     /// The path, where it is another than that of the endpoint's address.
     pub path: Option<String>,
     /// What is posted; a question without it is a GET.
@@ -26,7 +26,7 @@ pub struct Ask {
 /// An answer that is not what the endpoint's kind answers.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct NotUnderstood(pub String);
+pub struct UnexpectedAnswer(pub String);
 
 /// One reading of an endpoint.
 #[derive(Debug)]
@@ -58,10 +58,10 @@ impl Round {
     }
 
     /// What to ask next; `None` when all has been asked.
-    pub fn ask(&mut self) -> Option<Ask> {
+    pub fn ask(&mut self) -> Option<Query> {
         match self {
             Self::Page { asked, .. } => {
-                (!std::mem::replace(asked, true)).then_some(Ask { path: None, body: None })
+                (!std::mem::replace(asked, true)).then_some(Query { path: None, body: None })
             }
             Self::Janus(round) => round.ask(),
             Self::OvenMediaEngine(round) => round.ask(),
@@ -72,7 +72,7 @@ impl Round {
     ///
     /// # Errors
     /// When it is not what was asked for; the reading is over then.
-    pub fn told(&mut self, answer: &[u8]) -> Result<(), NotUnderstood> {
+    pub fn told(&mut self, answer: &[u8]) -> Result<(), UnexpectedAnswer> {
         match self {
             Self::Page { answer: kept, .. } => {
                 *kept = Some(String::from_utf8_lossy(answer).into_owned());
@@ -93,7 +93,7 @@ impl Round {
         endpoint: &str,
         filter: &Filter,
         rates: &mut Rates,
-    ) -> Result<Vec<Seen>, NotUnderstood> {
+    ) -> Result<Vec<Reading>, UnexpectedAnswer> {
         rates.begin();
         let mut seen = match self {
             Self::Page { kind, answer, .. } => {
@@ -105,7 +105,7 @@ impl Round {
         seen.extend(rates.end());
         let over_limit = rates.take_over_limit();
         if over_limit > 0 {
-            seen.push(Seen::cannot(format!(
+            seen.push(Reading::cannot(format!(
                 "the endpoint {endpoint} has more than {SERIES_MAX} series that are allowed: {over_limit} values are not \
                  kept; allow fewer metrics, or deny those with many labels"
             )));
@@ -121,9 +121,9 @@ fn page(
     endpoint: &str,
     filter: &Filter,
     rates: &mut Rates,
-) -> Result<Vec<Seen>, NotUnderstood> {
+) -> Result<Vec<Reading>, UnexpectedAnswer> {
     let fixed = |samples: Option<Vec<Sample<'static>>>, page: &str| {
-        samples.ok_or_else(|| NotUnderstood(format!("the answer is not {page}: {}", beginning(text))))
+        samples.ok_or_else(|| UnexpectedAnswer(format!("the answer is not {page}: {}", beginning(text))))
     };
     let samples = match kind {
         EndpointKind::NginxStatus => fixed(status_page::nginx(text), "the page of stub_status")?,
@@ -132,7 +132,7 @@ fn page(
             let read = parse(text, |name| filter.keeps(name));
             if read.bad_lines > 0 && read.samples.is_empty() {
                 let line = read.first_bad_line.unwrap_or_default();
-                return Err(NotUnderstood(format!(
+                return Err(UnexpectedAnswer(format!(
                     "the answer is no Prometheus or OpenMetrics text: {line}"
                 )));
             }
@@ -157,9 +157,9 @@ pub(super) fn labels(endpoint: &str, more: &[(&str, &str)]) -> BTreeMap<String, 
 mod tests {
     use super::*;
 
-    fn read(kind: EndpointKind, answer: &str) -> Result<Vec<Seen>, NotUnderstood> {
+    fn read(kind: EndpointKind, answer: &str) -> Result<Vec<Reading>, UnexpectedAnswer> {
         let mut round = Round::new(kind, None);
-        assert_eq!(round.ask(), Some(Ask { path: None, body: None }));
+        assert_eq!(round.ask(), Some(Query { path: None, body: None }));
         round.told(answer.as_bytes()).unwrap();
         assert_eq!(round.ask(), None);
         round.finish(RunTime(0), "e", &Filter::default(), &mut Rates::default())
@@ -183,8 +183,7 @@ mod tests {
     fn a_flood_of_series_is_said() {
         let flood: String = (0..=SERIES_MAX).map(|n| format!("x{{id=\"{n}\"}} 1\n")).collect();
         let seen = read(EndpointKind::OpenMetrics, &flood).unwrap();
-        let said =
-            |seen: &Seen| matches!(seen, Seen::Event(_, detail) if detail.contains("more than 2000 series"));
+        let said = |seen: &Reading| matches!(seen, Reading::Event(_, detail) if detail.contains("more than 2000 series"));
         assert!(seen.last().is_some_and(said));
     }
 }

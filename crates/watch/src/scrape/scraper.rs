@@ -12,14 +12,14 @@ use tokio::time::{Instant, sleep_until, timeout};
 use url::Url;
 
 use super::backoff::Backoff;
-use super::fetch::{FetchError, Link};
+use super::fetch::{EndpointConnection, FetchError};
 use super::filter::Filter;
 use super::rates::Rates;
 use super::round::Round;
-use crate::seen::{Clock, SeenWriter};
+use crate::reading::{Clock, ReadingWriter};
 
 /// Whether an address may be asked; the refusal is a sentence. The consent guard's rules.
-pub type Allowed = Arc<dyn Fn(IpAddr) -> Result<(), String> + Send + Sync>;
+pub type AddressCheck = Arc<dyn Fn(IpAddr) -> Result<(), String> + Send + Sync>;
 
 /// How often an endpoint may be asked at most.
 pub const INTERVAL_MIN: Duration = Duration::from_millis(500);
@@ -78,7 +78,7 @@ pub enum EndpointError {
     Address {
         /// Which.
         name: String,
-        /// What is wrong, and the mend.
+        /// What is wrong and what to do about it.
         reason: String,
     },
     /// The thread that asks cannot be started.
@@ -137,9 +137,9 @@ impl Scraper {
     /// # Errors
     /// When no thread can be made.
     pub fn start(
-        endpoints: Vec<(Endpoint, SeenWriter)>,
+        endpoints: Vec<(Endpoint, ReadingWriter)>,
         clock: &Clock,
-        allowed: &Allowed,
+        allowed: &AddressCheck,
     ) -> Result<Self, EndpointError> {
         let (stop, stopped) = watch::channel(false);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
@@ -182,9 +182,9 @@ impl Drop for Scraper {
 
 async fn follow(
     endpoint: Endpoint,
-    mut writer: SeenWriter,
+    mut writer: ReadingWriter,
     clock: Clock,
-    allowed: Allowed,
+    allowed: AddressCheck,
     mut stopped: watch::Receiver<bool>,
 ) {
     let mut backoff = Backoff::new(endpoint.name.clone(), endpoint.interval.max(INTERVAL_MIN));
@@ -227,8 +227,12 @@ async fn follow(
 }
 
 /// One reading. A connection that was kept and has been closed meanwhile is opened again, once.
-async fn read(endpoint: &Endpoint, link: &mut Option<Link>, allowed: &Allowed) -> Result<Round, String> {
-    let kept = link.as_ref().is_some_and(Link::is_open);
+async fn read(
+    endpoint: &Endpoint,
+    link: &mut Option<EndpointConnection>,
+    allowed: &AddressCheck,
+) -> Result<Round, String> {
+    let kept = link.as_ref().is_some_and(EndpointConnection::is_open);
     match converse(endpoint, link, allowed).await {
         Err(_) if kept => {
             *link = None;
@@ -238,16 +242,20 @@ async fn read(endpoint: &Endpoint, link: &mut Option<Link>, allowed: &Allowed) -
     }
 }
 
-async fn converse(endpoint: &Endpoint, link: &mut Option<Link>, allowed: &Allowed) -> Result<Round, String> {
+async fn converse(
+    endpoint: &Endpoint,
+    link: &mut Option<EndpointConnection>,
+    allowed: &AddressCheck,
+) -> Result<Round, String> {
     let secret = match &endpoint.credentials {
         Credentials::Secret(secret) => Some(secret.as_str()),
         _ => None,
     };
     let mut round = Round::new(endpoint.kind, secret);
     while let Some(ask) = round.ask() {
-        let open = match link.take().filter(Link::is_open) {
+        let open = match link.take().filter(EndpointConnection::is_open) {
             Some(open) => open,
-            None => Link::open(endpoint, allowed).await.map_err(|error| error.to_string())?,
+            None => EndpointConnection::open(endpoint, allowed).await.map_err(|error| error.to_string())?,
         };
         let open = link.insert(open);
         let answer = open.ask(endpoint, &ask).await.map_err(|error| error.to_string())?;

@@ -27,13 +27,13 @@ fn clock() -> Clock {
     Arc::new(move || RunTime::after_start(start.elapsed()))
 }
 
-fn anybody() -> Allowed {
+fn anybody() -> AddressCheck {
     Arc::new(|_| Ok(()))
 }
 
 fn start(
     address: SocketAddr,
-    allowed: &Allowed,
+    allowed: &AddressCheck,
     change: impl FnOnce(&mut Endpoint),
 ) -> (Scraper, RowReceiver) {
     let url = format!("http://{address}/metrics");
@@ -41,7 +41,7 @@ fn start(
     endpoint.interval = INTERVAL_MIN;
     change(&mut endpoint);
     let (sender, receiver) = crate::rows::rows(1_000);
-    let writer = SeenWriter::new(HostId(0), sender);
+    let writer = ReadingWriter::new(HostId(0), sender);
     (Scraper::start(vec![(endpoint, writer)], &clock(), allowed).unwrap(), receiver)
 }
 
@@ -62,7 +62,7 @@ fn wait<T>(receiver: &RowReceiver, mut wanted: impl FnMut(&HostRow) -> Option<T>
 
 fn trouble(row: &HostRow) -> Option<String> {
     match row {
-        HostRow::Event(event) if event.kind == HostEventKind::CannotSee => Some(event.detail.clone()),
+        HostRow::Event(event) if event.kind == HostEventKind::Unreadable => Some(event.detail.clone()),
         _ => None,
     }
 }
@@ -109,7 +109,7 @@ fn an_answer_without_end_is_cut_off() {
 fn an_address_that_may_not_be_asked_is_not_connected_to() {
     let (told, asked) = std::sync::mpsc::channel();
     let address = serve(move |_| told.send(()).unwrap());
-    let nobody: Allowed = Arc::new(|address| Err(format!("{address} has not agreed")));
+    let nobody: AddressCheck = Arc::new(|address| Err(format!("{address} has not agreed")));
     let (_scraper, receiver) = start(address, &nobody, |_| {});
     assert!(wait(&receiver, trouble).contains("127.0.0.1 has not agreed"));
     assert!(asked.try_recv().is_err());
@@ -139,7 +139,7 @@ fn one_endpoint_that_hangs_delays_no_other_and_one_that_recovers_is_said() {
     };
     let (sender, receiver) = crate::rows::rows(1_000);
     let endpoints = [("hangs", hanging), ("answers", address)]
-        .map(|(name, address)| (endpoint(name, address), SeenWriter::new(HostId(0), sender.clone())));
+        .map(|(name, address)| (endpoint(name, address), ReadingWriter::new(HostId(0), sender.clone())));
     let scraper = Scraper::start(endpoints.into(), &clock(), &anybody()).unwrap();
     wait(&receiver, |row| matches!(row, HostRow::Series(series) if series.metric == "gauge").then_some(()));
     wait(&receiver, |row| trouble(row).filter(|said| said.contains("answers: it answers 503")));

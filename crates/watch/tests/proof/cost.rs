@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use throng_observation::host::{HostEventKind, HostId};
-use throng_watch::logs::{LogReader, LogSource, Patterns, Tail};
-use throng_watch::{SeenWriter, WatchConfig, clock_from};
+use throng_watch::logs::{LogKind, LogSource, Patterns, Tail};
+use throng_watch::{ReadingWriter, WatchConfig, clock_from};
 
-use crate::seen::{Seen, watch_as};
+use crate::recorded::{RecordedRows, watch_as};
 
 const SOON: Duration = Duration::from_secs(60);
 
@@ -30,9 +30,9 @@ fn a_busy_log_is_part_of_what_watching_cost() {
     let (watched, rows) = watch_as(WatchConfig::default());
     let mut log = tempfile::NamedTempFile::new().unwrap();
     let patterns = Patterns::new([]).unwrap();
-    let (source, reader) = (LogSource::File(log.path().to_owned()), LogReader::Lines(Arc::new(patterns)));
+    let (source, reader) = (LogSource::File(log.path().to_owned()), LogKind::Lines(Arc::new(patterns)));
     let mut tail = Tail::new();
-    let (writer, clock) = (SeenWriter::new(HostId(0), rows), clock_from(watched.zero));
+    let (writer, clock) = (ReadingWriter::new(HostId(0), rows), clock_from(watched.zero));
     tail.follow("busy", source, reader, writer, clock).unwrap();
     let lines = "a line of a log that nobody asked for\n".repeat(20_000);
     let until = Instant::now() + SOON;
@@ -43,15 +43,15 @@ fn a_busy_log_is_part_of_what_watching_cost() {
     }
     let truth = cpu_of_threads("watch-log");
     tail.stop();
-    let seen = watched.end(Seen::default());
+    let seen = watched.end(RecordedRows::default());
     let told = Duration::from_micros(seen.info.unwrap().watcher_cpu_us);
     assert!(told >= truth, "{told:?} were told, {truth:?} went into the log alone");
 }
 
 #[test]
 fn a_process_that_only_watches_counts_as_a_whole_and_keeps_to_its_budget() {
-    let (watched, _rows) = watch_as(WatchConfig { is_alone: true, ..WatchConfig::default() });
-    let mut seen = Seen::default();
+    let (watched, _rows) = watch_as(WatchConfig { is_exclusive: true, ..WatchConfig::default() });
+    let mut seen = RecordedRows::default();
     let (stop, stopped) = std::sync::mpsc::channel::<()>();
     let other = std::thread::spawn(move || {
         while stopped
@@ -61,7 +61,7 @@ fn a_process_that_only_watches_counts_as_a_whole_and_keeps_to_its_budget() {
             std::hint::black_box((0..200_000_u64).fold(0, |a, b| a ^ b.rotate_left(3)));
         }
     });
-    let is_lowered = |seen: &Seen| seen.said(HostEventKind::RateLowered, "everything is read each");
+    let is_lowered = |seen: &RecordedRows| seen.said(HostEventKind::RateLowered, "everything is read each");
     watched.until(&mut seen, SOON, "a lower rate", is_lowered);
     drop(stop);
     other.join().unwrap();

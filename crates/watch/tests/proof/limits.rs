@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use throng_sim::requires_root;
 use throng_watch::Target;
 
-use crate::seen::{Seen, watch};
+use crate::recorded::{RecordedRows, watch};
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -31,7 +31,7 @@ fn a_process_at_its_descriptor_limit_shows_level_and_limit() {
     bash.args(["-c", script]).stdin(Stdio::null()).stderr(Stdio::null());
     let held = Held(bash.spawn().unwrap());
     let watched = watch(vec![Target::Pid(held.0.id())]);
-    let mut seen = Seen::default();
+    let mut seen = RecordedRows::default();
     // The first look may come before the shell has set its limit.
     watched.until(&mut seen, SOON, "all 40 descriptors and their limit", |seen| {
         let is_limited = seen.find("process.fds", &[]).any(|series| series.limit == Some(40.0));
@@ -45,7 +45,7 @@ fn a_receiver_that_is_too_slow_shows_which_datagrams_it_lost_and_whose_they_were
     let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
     let port = receiver.local_addr().unwrap().port().to_string();
     let watched = watch(vec![Target::Pid(std::process::id())]);
-    let mut seen = Seen::default();
+    let mut seen = RecordedRows::default();
     // A first look, so that what is lost after it is told.
     watched.until(&mut seen, SOON, "the sockets", |seen| seen.max("udp.sockets", &[]).is_some());
     let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -58,7 +58,7 @@ fn a_receiver_that_is_too_slow_shows_which_datagrams_it_lost_and_whose_they_were
         }
         std::thread::sleep(Duration::from_millis(50));
     }
-    let is_told = |seen: &Seen| {
+    let is_told = |seen: &RecordedRows| {
         seen.max("socket.drops", &labels) > Some(0.0) && seen.max("udp.rcvbuf_errors", &[]) > Some(0.0)
     };
     watched.until(&mut seen, SOON, "the loss", is_told);
@@ -88,7 +88,7 @@ fn an_accept_queue_that_nobody_empties_shows_its_length_and_backlog() {
     let _waiting: Vec<_> =
         (0..7).map(|_| TcpStream::connect(listener.local_addr().unwrap()).unwrap()).collect();
     let watched = watch(vec![Target::Pid(std::process::id())]);
-    let mut seen = Seen::default();
+    let mut seen = RecordedRows::default();
     let labels = [("port", &*port), ("protocol", "tcp")];
     watched.until(&mut seen, SOON, "the queue", |seen| seen.max("socket.accept_queue", &labels) == Some(7.0));
     let limit = seen.find("socket.accept_queue", &labels).next().unwrap().limit;
@@ -103,9 +103,9 @@ fn a_reader_who_is_too_slow_is_told_from_a_path_that_is() {
     let _never_reads = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let (mut written, _) = listener.accept().unwrap();
     let watched = watch(vec![Target::Pid(std::process::id())]);
-    let mut seen = Seen::default();
+    let mut seen = RecordedRows::default();
     let labels = [("port", &*port), ("protocol", "tcp")];
-    let connected = |seen: &Seen| seen.max("socket.connections", &labels) == Some(1.0);
+    let connected = |seen: &RecordedRows| seen.max("socket.connections", &labels) == Some(1.0);
     watched.until(&mut seen, SOON, "the connection", connected);
     written.set_nonblocking(true).unwrap();
     while std::io::Write::write(&mut written, &[0; 65_536]).is_ok() {}
@@ -132,8 +132,8 @@ fn settings_of_the_network_are_those_of_the_servers_namespace() {
         std::thread::sleep(Duration::from_millis(10));
     }
     let watched = watch(vec![Target::Pid(held.0.id())]);
-    let mut seen = Seen::default();
-    let is_theirs = |seen: &Seen| {
+    let mut seen = RecordedRows::default();
+    let is_theirs = |seen: &RecordedRows| {
         let facts = seen.info.as_ref().map(|info| &info.facts);
         facts.and_then(|facts| facts.get("net.core.somaxconn")).is_some_and(|value| value == "77")
     };
@@ -201,8 +201,8 @@ fn a_cpu_quota_shows_as_limit_and_as_throttling() {
     };
     let script = format!("{}; while :; do :; done", quota.join());
     let watched = watch(vec![Target::Command(vec!["sh".into(), "-c".into(), script])]);
-    let mut seen = Seen::default();
-    let is_enough = |seen: &Seen| seen.samples("cgroup.cpu", &[]).len() >= 4;
+    let mut seen = RecordedRows::default();
+    let is_enough = |seen: &RecordedRows| seen.samples("cgroup.cpu", &[]).len() >= 4;
     watched.until(&mut seen, SOON, "the group's CPU", is_enough);
     let seen = watched.end(seen);
     let series = seen.find("cgroup.cpu", &[]).next().unwrap();
@@ -227,11 +227,11 @@ fn a_quota_of_a_group_above_is_told_with_that_groups_use_and_throttling() {
     let service = slice.inside();
     let script = format!("{}; while :; do :; done", service.join());
     let watched = watch(vec![Target::Command(vec!["sh".into(), "-c".into(), script])]);
-    let mut seen = Seen::default();
+    let mut seen = RecordedRows::default();
     let (slices, services) = (group_of(&slice), group_of(&service));
     let [of_slice, of_service] = [[("cgroup", &*slices)], [("cgroup", &*services)]];
     // A share needs two readings that are apart, which the other counters of the group do not.
-    let is_held = |seen: &Seen| {
+    let is_held = |seen: &RecordedRows| {
         seen.max("cgroup.throttled_periods", &of_slice) > Some(0.3)
             && seen.max("cgroup.cpu", &of_slice).is_some()
             && seen.max("cgroup.throttled", &of_slice) > Some(0.1)
@@ -340,10 +340,10 @@ fn readers_of_a_throttled_disk_show_as_queue_await_and_pressure() {
         })
         .collect();
     let watched = watch(vec![Target::Pid(readers[0].0.id())]);
-    let mut seen = Seen::default();
+    let mut seen = RecordedRows::default();
     let name = disk.device.trim_start_matches("/dev/").to_owned();
     let labels = [("device", &*name)];
-    let is_enough = |seen: &Seen| {
+    let is_enough = |seen: &RecordedRows| {
         seen.samples("disk.queue", &labels)
             .last()
             .is_some_and(|last| last.0 > 8.0 && seen.samples("disk.read_await", &labels).len() > 10)

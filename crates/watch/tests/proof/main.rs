@@ -1,7 +1,7 @@
 //! The watcher against the machine's own truth: known loads, real servers, programs whose time is known; and what is said
 //! of them.
 
-mod seen;
+mod recorded;
 
 mod cost;
 mod limits;

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use throng_observation::host::HostEventKind::{LogLine, ProcessEnded};
 use throng_observation::host::HostId;
-use throng_watch::{Beside, Target, WatchConfig};
+use throng_watch::{SourceConfig, Target, WatchConfig};
 
-use crate::seen::{Seen, watch, watch_as};
+use crate::recorded::{RecordedRows, watch, watch_as};
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -20,10 +20,10 @@ fn lines_of_a_command_are_counted_from_its_first_and_its_last_are_said() {
                   echo 'token=hunter2 is refused' >&2; echo 'bind: address in use' >&2; exit 3";
     let targets = vec![shell(script)];
     let (watched, rows) = watch_as(WatchConfig { targets: targets.clone(), ..WatchConfig::default() });
-    let processes = watched.watching.seen_processes();
-    let listened = Beside::default().begin(&targets, &processes, HostId(0), watched.zero, &rows);
+    let processes = watched.watching.watched_processes();
+    let listened = SourceConfig::default().begin(&targets, &processes, HostId(0), watched.zero, &rows);
     assert!(listened.problems.is_empty(), "{:?}", listened.problems);
-    let mut seen = Seen::default();
+    let mut seen = RecordedRows::default();
     watched.until(&mut seen, SOON, "its first line", |seen| {
         let labels = [("log", "sh stderr"), ("pattern", "too_many_open_files")];
         seen.max("log.lines", &labels).is_some_and(|rate| rate > 0.0)
@@ -48,7 +48,7 @@ fn a_command_that_floods_ends_though_nobody_wants_its_words() {
     let script =
         "head -c 25000000 /dev/zero; head -c 25000000 /dev/zero >&2; echo >&2; echo is over >&2; exit 4";
     let watched = watch(vec![shell(script)]);
-    let mut seen = Seen::default();
+    let mut seen = RecordedRows::default();
     watched.until(&mut seen, SOON, "its end", |seen| seen.said(ProcessEnded, "is over"));
     watched.end(seen);
 }
@@ -64,13 +64,13 @@ fn what_is_known_of_a_process_that_comes_later_counts_from_then_on() {
     );
     let targets = vec![shell(&script)];
     let (watched, rows) = watch_as(WatchConfig { targets: targets.clone(), ..WatchConfig::default() });
-    let processes = watched.watching.seen_processes();
-    let listened = Beside::default().begin(&targets, &processes, HostId(0), watched.zero, &rows);
+    let processes = watched.watching.watched_processes();
+    let listened = SourceConfig::default().begin(&targets, &processes, HostId(0), watched.zero, &rows);
     let names = |packs: &[throng_observation::pack::Pack]| {
         packs.iter().map(|pack| pack.pack.clone()).collect::<Vec<_>>()
     };
     assert_eq!(names(&listened.packs), ["generic"]);
-    let mut seen = Seen::default();
+    let mut seen = RecordedRows::default();
     watched.until(&mut seen, SOON, "its lines", |seen| {
         let labels = [("log", "sh stdout"), ("pattern", "old_packet_discarded")];
         seen.max("log.lines", &labels).is_some_and(|rate| rate > 0.0)

@@ -3,10 +3,10 @@
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use throng_observation::host::HostEventKind::{CannotSee, ProcessEnded, ProcessFound};
-use throng_watch::{Local, Target, WatchConfig, WatchError};
+use throng_observation::host::HostEventKind::{ProcessEnded, ProcessFound, Unreadable};
+use throng_watch::{LocalHost, Target, WatchConfig, WatchError};
 
-use crate::seen::{Seen, watch};
+use crate::recorded::{RecordedRows, watch};
 
 const SOON: Duration = Duration::from_secs(10);
 
@@ -38,10 +38,10 @@ fn kill(mut child: Child) {
 fn a_process_is_followed_by_its_name_when_it_restarts() {
     let named = Named::new("tw-follow");
     let watched = watch(vec![Target::Process(named.name.clone())]);
-    let mut seen = Seen::default();
-    watched.until(&mut seen, SOON, "its absence", |seen| seen.said(CannotSee, "no such process"));
+    let mut seen = RecordedRows::default();
+    watched.until(&mut seen, SOON, "its absence", |seen| seen.said(Unreadable, "no such process"));
     let first = named.start();
-    let found = |pid: u32| move |seen: &Seen| seen.said(ProcessFound, &format!("(PID {pid})"));
+    let found = |pid: u32| move |seen: &RecordedRows| seen.said(ProcessFound, &format!("(PID {pid})"));
     watched.until(&mut seen, SOON, "the first", found(first.id()));
     watched.until(&mut seen, SOON, "its memory", |seen| seen.max("process.rss", &[]).is_some());
     let gone = format!("(PID {})", first.id());
@@ -62,7 +62,7 @@ fn a_command_is_started_with_its_children_and_all_of_them_end_with_the_watcher()
     let child = named.folder.path().join(&named.name);
     let script = format!("{} 60 & echo started; wait", child.display());
     let watched = watch(vec![Target::Command(vec!["sh".into(), "-c".into(), script])]);
-    let mut seen = Seen::default();
+    let mut seen = RecordedRows::default();
     let its_name = format!("{} (PID", named.name);
     watched.until(&mut seen, SOON, "the child", |seen| seen.said(ProcessFound, &its_name));
     let processes = watched.watching.processes();
@@ -85,7 +85,7 @@ fn a_command_is_started_with_its_children_and_all_of_them_end_with_the_watcher()
 #[test]
 fn how_a_command_ended_is_said() {
     let watched = watch(vec![Target::Command(["sh", "-c", "exit 3"].map(String::from).to_vec())]);
-    let mut seen = Seen::default();
+    let mut seen = RecordedRows::default();
     watched.until(&mut seen, SOON, "the exit code", |seen| seen.said(ProcessEnded, "exit code 3"));
     watched.end(seen);
 }
@@ -94,7 +94,7 @@ fn how_a_command_ended_is_said() {
 fn a_port_leads_to_the_process_that_listens_on_it() {
     let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let watched = watch(vec![Target::Port(listener.local_addr().unwrap().port())]);
-    let mut seen = Seen::default();
+    let mut seen = RecordedRows::default();
     let own = format!("(PID {})", std::process::id());
     watched.until(&mut seen, SOON, "this process", |seen| seen.said(ProcessFound, &own));
     watched.end(seen);
@@ -102,7 +102,7 @@ fn a_port_leads_to_the_process_that_listens_on_it() {
 
 #[test]
 fn what_cannot_be_watched_is_an_error_that_names_it() {
-    let open = |target| Local::open(WatchConfig { targets: vec![target], ..WatchConfig::default() });
+    let open = |target| LocalHost::open(WatchConfig { targets: vec![target], ..WatchConfig::default() });
     let nobody = Command::new("true").stdin(Stdio::null()).spawn().unwrap();
     let pid = nobody.id();
     nobody.wait_with_output().unwrap();
@@ -110,15 +110,16 @@ fn what_cannot_be_watched_is_an_error_that_names_it() {
     let error = open(Target::Command(vec!["/no/such/server".into()])).unwrap_err();
     assert!(error.to_string().contains("/no/such/server"), "{error}");
     let config = WatchConfig { period: Duration::ZERO, ..WatchConfig::default() };
-    assert!(matches!(Local::open(config), Err(WatchError::Period(_))));
+    assert!(matches!(LocalHost::open(config), Err(WatchError::Period(_))));
 }
 
 #[test]
 fn threads_by_the_thousand_come_and_go() {
     let watched = watch(vec![Target::Pid(std::process::id())]);
-    let mut seen = Seen::default();
+    let mut seen = RecordedRows::default();
     watched.until(&mut seen, SOON, "this process", |seen| seen.max("process.threads", &[]).is_some());
-    let threads = |seen: &Seen| seen.samples("process.threads", &[]).last().map_or(0.0, |(_, value)| *value);
+    let threads =
+        |seen: &RecordedRows| seen.samples("process.threads", &[]).last().map_or(0.0, |(_, value)| *value);
     for _ in 0..2 {
         let (hold, held) = std::sync::mpsc::channel::<()>();
         let held = std::sync::Arc::new(std::sync::Mutex::new(held));

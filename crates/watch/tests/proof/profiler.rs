@@ -67,7 +67,7 @@ fn compile(folder: &Path, flags: &[&str]) -> PathBuf {
     program
 }
 
-fn sampling(pid: u32, options: Options) -> Option<profiler::Sampling> {
+fn sampling(pid: u32, options: Options) -> Option<profiler::RunningProfile> {
     let method = Some(ProfileMethod::CpuClock);
     match profiler::start(&[pid], Options { method, frequency_hz: FREQUENCY_HZ, ..options }) {
         Ok(sampling) => Some(sampling),

@@ -9,11 +9,11 @@ use throng_observation::host::{HostEventKind, HostId};
 use throng_sim::namespace::Namespace;
 use throng_sim::requires_root;
 use throng_watch::remote::{
-    Agent, AgentConfig, AgentError, Consent, Offer, Remote, RemoteConfig, RemoteError,
+    Agent, AgentConfig, AgentError, AgentPolicy, Consent, RemoteAgent, RemoteConfig, RemoteError,
 };
 use throng_watch::{RowReceiver, Target, WatchConfig};
 
-use crate::seen::Seen;
+use crate::recorded::RecordedRows;
 
 const TOKEN: &str = "0123456789abcdef";
 const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
@@ -22,8 +22,8 @@ fn config(listen: SocketAddr, is_tls: bool) -> AgentConfig {
     let targets = vec![Target::Pid(std::process::id())];
     let watch = WatchConfig { targets, name: Some("stand".into()), ..WatchConfig::default() };
     let consent = Some(Consent { ports: vec![8188], users_max: Some(9), ..Consent::default() });
-    let offer = Offer { watch, consent, ..Offer::default() };
-    AgentConfig { listen, token: TOKEN.into(), is_tls, offer }
+    let policy = AgentPolicy { watch, consent, ..AgentPolicy::default() };
+    AgentConfig { listen, token: TOKEN.into(), is_tls, policy }
 }
 
 fn client(agent: &Agent) -> RemoteConfig {
@@ -34,13 +34,13 @@ fn client(agent: &Agent) -> RemoteConfig {
     }
 }
 
-fn begin(remote: Remote, host: u8) -> (throng_watch::remote::RemoteWatching, RowReceiver, Instant) {
+fn begin(remote: RemoteAgent, host: u8) -> (throng_watch::remote::RemoteWatch, RowReceiver, Instant) {
     let (sender, rows) = throng_watch::rows(65_536);
     let zero = Instant::now();
     (remote.begin(HostId(host), None, zero, sender), rows, zero)
 }
 
-fn until(seen: &mut Seen, rows: &RowReceiver, what: &str, is_enough: impl Fn(&Seen) -> bool) {
+fn until(seen: &mut RecordedRows, rows: &RowReceiver, what: &str, is_enough: impl Fn(&RecordedRows) -> bool) {
     let until = Instant::now() + Duration::from_secs(20);
     while !is_enough(seen) {
         match rows.recv_timeout(until.saturating_duration_since(Instant::now())) {
@@ -53,11 +53,11 @@ fn until(seen: &mut Seen, rows: &RowReceiver, what: &str, is_enough: impl Fn(&Se
 #[test]
 fn rows_come_over_with_this_runs_host_times_and_numbers() {
     let agent = Agent::start(config(LOOPBACK, true)).unwrap();
-    let remote = Remote::connect(&client(&agent)).unwrap();
+    let remote = RemoteAgent::connect(&client(&agent)).unwrap();
     assert_eq!((remote.name(), remote.targets().len()), ("stand", 1));
     assert_eq!(remote.consent().unwrap().ports, [8188]);
     let (watching, rows, zero) = begin(remote, 5);
-    let mut seen = Seen::default();
+    let mut seen = RecordedRows::default();
     until(&mut seen, &rows, "threads", |seen| !seen.samples("process.threads", &[]).is_empty());
     until(&mut seen, &rows, "the host", |seen| {
         seen.info.as_ref().is_some_and(|info| info.clock_error_us < 100_000)
@@ -78,17 +78,17 @@ fn who_does_not_know_the_token_or_the_certificate_is_refused() {
     let agent = Agent::start(config(LOOPBACK, true)).unwrap();
     let right = client(&agent);
     let wrong_token = RemoteConfig { token: "0123456789abcdeX".into(), ..right.clone() };
-    let error = Remote::connect(&wrong_token).unwrap_err();
+    let error = RemoteAgent::connect(&wrong_token).unwrap_err();
     assert!(matches!(&error, RemoteError::Refused { why, .. } if why.contains("token")), "{error}");
     let other = Agent::start(config(LOOPBACK, true)).unwrap();
     let wrong_certificate = RemoteConfig { fingerprint: other.fingerprint(), ..right.clone() };
-    let error = Remote::connect(&wrong_certificate).unwrap_err();
+    let error = RemoteAgent::connect(&wrong_certificate).unwrap_err();
     let theirs = agent.fingerprint().unwrap().to_string();
     assert!(matches!(&error, RemoteError::Certificate { why, .. } if why.contains(&theirs)), "{error}");
     let no_tls = RemoteConfig { fingerprint: None, ..right.clone() };
-    assert!(Remote::connect(&no_tls).is_err());
+    assert!(RemoteAgent::connect(&no_tls).is_err());
     assert!(agent.refused() >= 2);
-    assert!(Remote::connect(&right).is_ok(), "the right one is let in afterwards");
+    assert!(RemoteAgent::connect(&right).is_ok(), "the right one is let in afterwards");
 }
 
 #[test]
@@ -105,10 +105,10 @@ fn an_agent_that_would_not_be_safe_does_not_start() {
 fn the_loss_of_an_agent_is_known_at_once_and_its_return_too() {
     let agent = Agent::start(config(LOOPBACK, false)).unwrap();
     let listen = agent.address();
-    let remote = Remote::connect(&client(&agent)).unwrap();
+    let remote = RemoteAgent::connect(&client(&agent)).unwrap();
     let presence = remote.presence();
     let (watching, rows, _) = begin(remote, 0);
-    let mut seen = Seen::default();
+    let mut seen = RecordedRows::default();
     until(&mut seen, &rows, "rows", |seen| seen.max("process.threads", &[]).is_some());
     assert!(presence.is_present());
     let stopped_at = Instant::now();
@@ -120,7 +120,7 @@ fn the_loss_of_an_agent_is_known_at_once_and_its_return_too() {
     until(&mut seen, &rows, "the loss", |seen| seen.said(HostEventKind::Watcher, "was stopped"));
     let again = Agent::start(config(listen, false)).unwrap();
     until(&mut seen, &rows, "the return", |seen| seen.said(HostEventKind::Watcher, "is back"));
-    let series = |seen: &Seen| seen.find("process.threads", &[]).count();
+    let series = |seen: &RecordedRows| seen.find("process.threads", &[]).count();
     until(&mut seen, &rows, "rows again", |seen| series(seen) == 2);
     let ended = seen.samples("process.threads", &[]).iter().any(|(_, value)| value.is_nan());
     assert!(ended && presence.is_present());
@@ -153,7 +153,7 @@ fn a_flood_a_silent_client_and_rubbish_do_not_keep_the_right_one_out() {
         let met: Vec<_> = (0..5)
             .map(|_| {
                 std::thread::sleep(Duration::from_millis(200));
-                Remote::connect(&client(&agent)).map(|remote| remote.is_present())
+                RemoteAgent::connect(&client(&agent)).map(|remote| remote.is_present())
             })
             .collect();
         is_over.store(true, Relaxed);
@@ -200,7 +200,7 @@ fn three_addresses_that_flood_keep_the_right_one_neither_out_nor_in_the_dark() {
         let met: Vec<_> = (0..5)
             .map(|_| {
                 let began = Instant::now();
-                let met = Remote::connect(&right).map(|remote| remote.is_present());
+                let met = RemoteAgent::connect(&right).map(|remote| remote.is_present());
                 (met, began.elapsed())
             })
             .collect();
@@ -220,14 +220,14 @@ fn an_agent_that_closes_at_once_or_says_nothing_is_not_said_to_be_another() {
     let agent = Agent::start(config(LOOPBACK, true)).unwrap();
     let there = RemoteConfig { address: listener.local_addr().unwrap().to_string(), ..client(&agent) };
     std::thread::spawn(move || listener.incoming().for_each(drop));
-    let error = Remote::connect(&there).unwrap_err();
+    let error = RemoteAgent::connect(&there).unwrap_err();
     assert!(matches!(error, RemoteError::Closed { .. }), "{error}");
     let said = error.to_string();
     assert!(said.contains("busy refusing strangers") && !said.contains("fingerprint"), "{said}");
     // What takes connections and never answers.
     let listener = std::net::TcpListener::bind(LOOPBACK).unwrap();
     let there = RemoteConfig { address: listener.local_addr().unwrap().to_string(), ..client(&agent) };
-    let error = Remote::connect(&there).unwrap_err();
+    let error = RemoteAgent::connect(&there).unwrap_err();
     assert!(
         matches!(error, RemoteError::Silent { .. }) && !error.to_string().contains("fingerprint"),
         "{error}"
@@ -242,7 +242,7 @@ fn strangers_that_wait_their_time_out_do_not_keep_the_right_one_out() {
     let until = Instant::now() + Duration::from_secs(4);
     let remote = loop {
         // The second's share of this address may be used up for a moment; the time of the silent is not over by then.
-        match Remote::connect(&client(&agent)) {
+        match RemoteAgent::connect(&client(&agent)) {
             Ok(remote) => break remote,
             Err(error) => assert!(Instant::now() < until, "{error}"),
         }
@@ -263,9 +263,9 @@ fn frame(json: &str) -> Vec<u8> {
 #[test]
 fn a_run_that_takes_nothing_any_more_loses_rows_and_then_its_place() {
     let mut config = config(LOOPBACK, false);
-    config.offer.watch.period = Duration::from_millis(20);
-    config.offer.watch.fast_period = None;
-    config.offer.watch.cpu_ratio_max = 10.0;
+    config.policy.watch.period = Duration::from_millis(20);
+    config.policy.watch.fast_period = None;
+    config.policy.watch.cpu_ratio_max = 10.0;
     let agent = Agent::start(config).unwrap();
     let mut stream = TcpStream::connect(agent.address()).unwrap();
     stream.write_all(&frame(&format!(r#"{{"Hello":{{"version":1,"token":"{TOKEN}"}}}}"#))).unwrap();
@@ -283,7 +283,7 @@ fn a_run_that_takes_nothing_any_more_loses_rows_and_then_its_place() {
         }
     }
     assert!(agent.is_running());
-    assert!(Remote::connect(&client(&agent)).is_ok());
+    assert!(RemoteAgent::connect(&client(&agent)).is_ok());
 }
 
 #[test]
@@ -297,19 +297,19 @@ fn an_agent_in_another_network_namespace_is_reached_by_tls_and_token_alone() {
     let right = client(&agent);
     ours.enter(|| {
         let plain = RemoteConfig { fingerprint: None, ..right.clone() };
-        assert!(matches!(Remote::connect(&plain), Err(RemoteError::Plain(_))));
+        assert!(matches!(RemoteAgent::connect(&plain), Err(RemoteError::Plain(_))));
         let stranger = RemoteConfig { token: "another-token-of-16".into(), ..right.clone() };
-        assert!(matches!(Remote::connect(&stranger), Err(RemoteError::Refused { .. })));
+        assert!(matches!(RemoteAgent::connect(&stranger), Err(RemoteError::Refused { .. })));
         // Nothing is said in the clear: neither the token nor what is watched can be read by TCP alone.
         let mut plain = TcpStream::connect(agent.address()).unwrap();
         plain.write_all(&frame(&format!(r#"{{"Hello":{{"version":1,"token":"{TOKEN}"}}}}"#))).unwrap();
         let mut answer = Vec::new();
         let _ = plain.read_to_end(&mut answer);
         assert!(!String::from_utf8_lossy(&answer).contains("Welcome"), "{answer:?}");
-        let remote = Remote::connect(&right).unwrap();
+        let remote = RemoteAgent::connect(&right).unwrap();
         assert_eq!(remote.peer().ip(), there);
         let (watching, rows, _) = begin(remote, 0);
-        let mut seen = Seen::default();
+        let mut seen = RecordedRows::default();
         until(&mut seen, &rows, "rows", |seen| seen.max("process.threads", &[]).is_some());
         watching.stop();
     })
@@ -326,17 +326,18 @@ fn the_output_of_an_agents_command_and_who_comes_later_are_known_to_its_runs() {
         janus.display()
     );
     let mut config = config(LOOPBACK, false);
-    config.offer.watch.targets = vec![crate::outputs::shell(&script)];
+    config.policy.watch.targets = vec![crate::outputs::shell(&script)];
     let agent = Agent::start(config).unwrap();
     // Two runs at once: each has all of it.
-    for (watching, rows, _) in [0, 1].map(|host| begin(Remote::connect(&client(&agent)).unwrap(), host)) {
-        let mut seen = Seen::default();
+    for (watching, rows, _) in [0, 1].map(|host| begin(RemoteAgent::connect(&client(&agent)).unwrap(), host))
+    {
+        let mut seen = RecordedRows::default();
         until(&mut seen, &rows, "its lines", |seen| {
             let labels = [("log", "sh stdout"), ("pattern", "old_packet_discarded")];
             seen.max("log.lines", &labels).is_some_and(|rate| rate > 0.0)
         });
         let fact = throng_observation::pack::PACKS_FACT;
-        let knows_janus = |seen: &Seen| {
+        let knows_janus = |seen: &RecordedRows| {
             let facts = seen.info.as_ref().map(|info| &info.facts);
             facts.and_then(|facts| facts.get(fact)).is_some_and(|packs| packs.contains("\"pack\":\"janus\""))
         };

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use throng_watch::Target;
 
-use crate::seen::{Seen, watch};
+use crate::recorded::{RecordedRows, watch};
 
 fn thread_cpu() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
@@ -34,7 +34,7 @@ fn burn(duty: f64, is_over: &AtomicBool) -> (Duration, Duration) {
 fn the_share_of_each_named_thread_is_what_it_took() {
     let duties = [("burn-10", 0.10), ("burn-25", 0.25), ("burn-40", 0.40)];
     let watched = watch(vec![Target::Pid(std::process::id())]);
-    let mut seen = Seen::default();
+    let mut seen = RecordedRows::default();
     watched.until(&mut seen, Duration::from_secs(5), "the process", |seen| seen.info.is_some());
     std::thread::sleep(Duration::from_millis(1_500));
     let is_over = Arc::new(AtomicBool::new(false));

@@ -1,13 +1,13 @@
 //! One thread is full, and the server has a way to share its work among more.
 
-use super::super::Seen;
+use super::super::CheckResult;
 use super::{Shape, candidate, change, hot};
-use crate::scene::Scene;
+use crate::context::Context;
 
-pub(in super::super) fn check(scene: &Scene<'_>) -> Seen {
-    let hot = match hot(scene) {
+pub(in super::super) fn check(context: &Context<'_>) -> CheckResult {
+    let hot = match hot(context) {
         Ok(hot) if hot.shape == Shape::Full => hot,
-        Ok(_) => return Seen::Moot,
+        Ok(_) => return CheckResult::NotApplicable,
         Err(seen) => return seen,
     };
     let thread = hot.thread;
@@ -17,6 +17,6 @@ pub(in super::super) fn check(scene: &Scene<'_>) -> Seen {
     };
     let otherwise =
         format!("More threads {} (the server's setting for them), or several processes", thread.group);
-    let change = change(scene, thread, &otherwise);
-    candidate(scene, &hot, "one_thread_full", title, change).seen()
+    let change = change(context, thread, &otherwise);
+    candidate(context, &hot, "one_thread_full", title, change).suspect()
 }

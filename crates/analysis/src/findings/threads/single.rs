@@ -1,13 +1,13 @@
 //! The process does all its work in one thread, and no setting is known that would share it.
 
-use super::super::Seen;
+use super::super::CheckResult;
 use super::{Shape, candidate, change, hot};
-use crate::scene::Scene;
+use crate::context::Context;
 
-pub(in super::super) fn check(scene: &Scene<'_>) -> Seen {
-    let hot = match hot(scene) {
+pub(in super::super) fn check(context: &Context<'_>) -> CheckResult {
+    let hot = match hot(context) {
         Ok(hot) if hot.shape == Shape::Single => hot,
-        Ok(_) => return Seen::Moot,
+        Ok(_) => return CheckResult::NotApplicable,
         Err(seen) => return seen,
     };
     let process = hot.thread.process;
@@ -15,6 +15,6 @@ pub(in super::super) fn check(scene: &Scene<'_>) -> Seen {
     let otherwise = format!(
         "Several processes of {process} with the users spread among them, a faster core, or less work for each user: more cores alone do not help"
     );
-    let change = change(scene, hot.thread, &otherwise);
-    candidate(scene, &hot, "single_threaded", title, change).seen()
+    let change = change(context, hot.thread, &otherwise);
+    candidate(context, &hot, "single_threaded", title, change).suspect()
 }

@@ -1,14 +1,14 @@
 //! One of several threads is full while its like have room: the work is there and is not shared.
 
-use super::super::Seen;
+use super::super::CheckResult;
 use super::{Shape, candidate, hot};
-use crate::scene::Scene;
+use crate::context::Context;
 
-pub(in super::super) fn check(scene: &Scene<'_>) -> Seen {
-    let hot = match hot(scene) {
+pub(in super::super) fn check(context: &Context<'_>) -> CheckResult {
+    let hot = match hot(context) {
         Ok(hot) if hot.shape == Shape::Uneven => hot,
         Ok(_) => {
-            return Seen::Moot;
+            return CheckResult::NotApplicable;
         }
         Err(seen) => return seen,
     };
@@ -22,5 +22,5 @@ pub(in super::super) fn check(scene: &Scene<'_>) -> Seen {
         "Spread the work: more and smaller rooms or streams, or a socket for each thread (SO_REUSEPORT); more threads {} do not help while one of them gets it all",
         thread.group
     );
-    candidate(scene, &hot, "uneven_threads", title, change).seen()
+    candidate(context, &hot, "uneven_threads", title, change).suspect()
 }

@@ -139,7 +139,7 @@ fn two_runs_in_one_room_know_their_own_people() {
         let from = run.tracks.iter().filter_map(|track| track.from.as_deref());
         let (ours, theirs): (Vec<_>, Vec<_>) = from.partition(|from| own(from));
         assert_eq!((ours.len(), theirs.len()), (4, 8), "{ours:?} {theirs:?}\n{ran}");
-        assert_eq!(figure(&ran.summary(), "pairs.video.seen"), 2.0, "{ran}");
+        assert_eq!(figure(&ran.summary(), "conference.video.received"), 2.0, "{ran}");
     }
 }
 
@@ -162,7 +162,7 @@ fn meetings_side_by_side_have_rooms_of_their_own() {
     let ran = ran.expect_code(0);
     assert_eq!(seen, [["throng-0", "throng-1"], ["throng-2", "throng-3"]], "{ran}");
     for what in ["expected", "playing", "seen"] {
-        assert_eq!(figure(&ran.summary(), &format!("pairs.video.{what}")), 4.0, "{what}: {ran}");
+        assert_eq!(figure(&ran.summary(), &format!("conference.video.{what}")), 4.0, "{what}: {ran}");
     }
 }
 

@@ -7,4 +7,4 @@ pub mod videoroom;
 
 pub use session::SessionConfig;
 pub use streaming::{Config, MountpointId, Streaming};
-pub use videoroom::{Config as VideoRoomConfig, NewRoom, Subscribing, VideoRoom};
+pub use videoroom::{Config as VideoRoomConfig, NewRoom, SubscriberMode, VideoRoom};

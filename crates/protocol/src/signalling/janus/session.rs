@@ -11,11 +11,11 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use throng_observation::Failure;
 
+use super::super::response_deadline::{ANSWER_WITHIN, ResponseDeadline};
 use super::super::said;
-use super::super::waiting::{ANSWER_WITHIN, Waiting};
 use crate::participant::{Message, Why};
 
-/// How failures and oddities name this server.
+/// How failures and anomalies name this server.
 pub(super) const SERVER: &str = "Janus";
 
 /// Janus drops a session after 60 s of silence (`session_timeout`); two keepalives fit in with room for a lost one.
@@ -24,7 +24,7 @@ const KEEPALIVE_EVERY: Duration = Duration::from_secs(25);
 /// Requests that may be unanswered at once; beyond it the server is not answering at all.
 const PENDING_MAX: usize = 1024;
 
-/// Credentials and patience.
+/// Credentials and timeouts.
 #[derive(Clone, Debug)]
 pub struct SessionConfig {
     /// `token` of every request, for servers with token authentication.
@@ -57,7 +57,7 @@ pub struct Jsep {
 
 /// What a message of the server meant. `T` is the tag that the owner gave its request.
 #[derive(Debug, PartialEq)]
-pub enum Heard<T> {
+pub enum SessionEvent<T> {
     /// The session exists.
     Created,
     /// A handle exists.
@@ -94,7 +94,7 @@ pub enum Heard<T> {
     /// Nothing to act on.
     Nothing,
     /// Something that could be ignored.
-    Odd(String),
+    Anomaly(String),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -111,7 +111,7 @@ enum Purpose<T> {
 #[derive(Debug)]
 struct Pending<T> {
     purpose: Purpose<T>,
-    waiting: Waiting,
+    waiting: ResponseDeadline,
 }
 
 /// One Janus session. It makes messages to send and reads those that came; it sends nothing by itself.
@@ -122,20 +122,20 @@ pub struct Session<T> {
     transactions: u64,
     pending: BTreeMap<u64, Pending<T>>,
     keepalive_at: Option<Instant>,
-    strays: u64,
+    unmatched: u64,
 }
 
 impl<T: Copy> Session<T> {
     /// A session that does not exist yet.
     #[must_use]
     pub fn new(config: SessionConfig) -> Self {
-        Self { config, id: None, transactions: 0, pending: BTreeMap::new(), keepalive_at: None, strays: 0 }
+        Self { config, id: None, transactions: 0, pending: BTreeMap::new(), keepalive_at: None, unmatched: 0 }
     }
 
     /// How many answers came for transactions that we never made or that were answered before.
     #[must_use]
-    pub fn strays(&self) -> u64 {
-        self.strays
+    pub fn unmatched(&self) -> u64 {
+        self.unmatched
     }
 
     /// Asks for the session: `create`.
@@ -143,13 +143,13 @@ impl<T: Copy> Session<T> {
         self.request(now, "create", None, Map::new(), Purpose::Create, "Janus: the session after create")
     }
 
-    /// Attaches to `plugin`; answered by [`Heard::Attached`].
+    /// Attaches to `plugin`; answered by [`SessionEvent::Attached`].
     pub fn attach(&mut self, now: Instant, plugin: &str, tag: T) -> Message {
         let fields = fields([("plugin", json!(plugin))]);
         self.request(now, "attach", None, fields, Purpose::Attach(tag), "Janus: the handle after attach")
     }
 
-    /// Sends `body` to the plugin behind `handle`; answered by [`Heard::Plugin`] with this tag. `why` names the
+    /// Sends `body` to the plugin behind `handle`; answered by [`SessionEvent::Plugin`] with this tag. `why` names the
     /// answer that is awaited.
     pub fn message(
         &mut self,
@@ -188,7 +188,7 @@ impl<T: Copy> Session<T> {
         self.request(now, "trickle", Some(handle), fields, Purpose::Acknowledged, "Janus: an ack of trickle")
     }
 
-    /// Gives a handle up; answered by [`Heard::Done`].
+    /// Gives a handle up; answered by [`SessionEvent::Done`].
     pub fn detach(&mut self, now: Instant, handle: Handle, tag: T) -> Message {
         self.request(
             now,
@@ -200,7 +200,7 @@ impl<T: Copy> Session<T> {
         )
     }
 
-    /// Ends the session; answered by [`Heard::Done`].
+    /// Ends the session; answered by [`SessionEvent::Done`].
     pub fn destroy(&mut self, now: Instant, tag: T) -> Message {
         self.keepalive_at = None;
         self.request(now, "destroy", None, Map::new(), Purpose::End(tag), "Janus: the end of the session")
@@ -234,11 +234,13 @@ impl<T: Copy> Session<T> {
     ///
     /// # Errors
     /// `Protocol` when it is not Janus's protocol; it shows the message's beginning.
-    pub fn heard(&mut self, now: Instant, message: &Message) -> Result<Heard<T>, Failure> {
+    pub fn heard(&mut self, now: Instant, message: &Message) -> Result<SessionEvent<T>, Failure> {
         let said: Said = said::json(SERVER, message)?;
         let handle = said.sender.map(Handle);
-        let about = |what: fn(Handle) -> Heard<T>| {
-            handle.map(what).unwrap_or_else(|| Heard::Odd(format!("{SERVER}: {} without sender", said.janus)))
+        let about = |what: fn(Handle) -> SessionEvent<T>| {
+            handle
+                .map(what)
+                .unwrap_or_else(|| SessionEvent::Anomaly(format!("{SERVER}: {} without sender", said.janus)))
         };
         Ok(match said.janus.as_str() {
             "ack" => self.acknowledged(&said),
@@ -248,28 +250,28 @@ impl<T: Copy> Session<T> {
             "trickle" => match (handle, said.candidate) {
                 (Some(handle), Some(trickled)) => {
                     let candidate = trickled.candidate.as_deref().and_then(said::candidate);
-                    Heard::Trickle(handle, candidate.filter(|_| !trickled.completed))
+                    SessionEvent::Trickle(handle, candidate.filter(|_| !trickled.completed))
                 }
-                _ => Heard::Odd(format!("{SERVER}: trickle without sender or candidate")),
+                _ => SessionEvent::Anomaly(format!("{SERVER}: trickle without sender or candidate")),
             },
-            "webrtcup" => about(Heard::WebRtcUp),
-            "media" => about(Heard::Media),
-            "detached" => about(Heard::Detached),
+            "webrtcup" => about(SessionEvent::WebRtcUp),
+            "media" => about(SessionEvent::Media),
+            "detached" => about(SessionEvent::Detached),
             "hangup" => match handle {
-                Some(handle) => Heard::HungUp(handle, said::excerpt(&said.reason.unwrap_or_default())),
-                None => Heard::Odd(format!("{SERVER}: hangup without sender")),
+                Some(handle) => SessionEvent::HungUp(handle, said::excerpt(&said.reason.unwrap_or_default())),
+                None => SessionEvent::Anomaly(format!("{SERVER}: hangup without sender")),
             },
             "slowlink" => match handle {
-                Some(handle) => Heard::SlowLink(
+                Some(handle) => SessionEvent::SlowLink(
                     handle,
                     said.uplink.unwrap_or(false),
                     said.lost.or(said.nacks).unwrap_or(0),
                 ),
-                None => Heard::Odd(format!("{SERVER}: slowlink without sender")),
+                None => SessionEvent::Anomaly(format!("{SERVER}: slowlink without sender")),
             },
-            "timeout" => Heard::SessionTimedOut,
+            "timeout" => SessionEvent::SessionTimedOut,
             // `server_info`, `keepalive` echoes of older versions and whatever comes next.
-            other => Heard::Odd(format!("{SERVER}: unknown message {}", said::excerpt(other))),
+            other => SessionEvent::Anomaly(format!("{SERVER}: unknown message {}", said::excerpt(other))),
         })
     }
 
@@ -301,7 +303,7 @@ impl<T: Copy> Session<T> {
             // The oldest is overdue long before this many can gather; this only bounds memory.
             self.pending.pop_first();
         }
-        let waiting = Waiting::new(now, self.config.answer_within, why);
+        let waiting = ResponseDeadline::new(now, self.config.answer_within, why);
         self.pending.insert(self.transactions, Pending { purpose, waiting });
         Message::Text(Value::Object(fields).to_string())
     }
@@ -312,27 +314,30 @@ impl<T: Copy> Session<T> {
         self.pending.contains_key(&number).then_some(number)
     }
 
-    fn stray(&mut self, said: &Said) -> Heard<T> {
-        self.strays += 1;
+    fn stray(&mut self, said: &Said) -> SessionEvent<T> {
+        self.unmatched += 1;
         let transaction = said::excerpt(said.transaction.as_deref().unwrap_or("(none)"));
-        Heard::Odd(format!("{SERVER}: {} for unknown transaction {transaction}", said::excerpt(&said.janus)))
+        SessionEvent::Anomaly(format!(
+            "{SERVER}: {} for unknown transaction {transaction}",
+            said::excerpt(&said.janus)
+        ))
     }
 
-    fn acknowledged(&mut self, said: &Said) -> Heard<T> {
+    fn acknowledged(&mut self, said: &Said) -> SessionEvent<T> {
         let Some(number) = self.open_transaction(said) else {
             // Janus 1.1.2 sends a plugin's event before the ack when the plugin is quick (a wrong PIN): the ack of a
             // request that is answered already means nothing.
             let ours =
                 said.transaction.as_deref().and_then(number_of).is_some_and(|n| n <= self.transactions);
-            return if ours { Heard::Nothing } else { self.stray(said) };
+            return if ours { SessionEvent::Nothing } else { self.stray(said) };
         };
         if matches!(self.pending.get(&number), Some(Pending { purpose: Purpose::Acknowledged, .. })) {
             self.pending.remove(&number);
         }
-        Heard::Nothing
+        SessionEvent::Nothing
     }
 
-    fn succeeded(&mut self, now: Instant, said: Said) -> Result<Heard<T>, Failure> {
+    fn succeeded(&mut self, now: Instant, said: Said) -> Result<SessionEvent<T>, Failure> {
         let pending = self.open_transaction(&said).and_then(|number| self.pending.remove(&number));
         let Some(pending) = pending else { return Ok(self.stray(&said)) };
         let id = said.data.as_ref().and_then(|data| data.get("id")).and_then(Value::as_u64);
@@ -340,34 +345,34 @@ impl<T: Copy> Session<T> {
             Purpose::Create => {
                 self.id = Some(id.ok_or_else(|| said::broken(SERVER, "a session without id"))?);
                 self.keepalive_at = Some(now + KEEPALIVE_EVERY);
-                Ok(Heard::Created)
+                Ok(SessionEvent::Created)
             }
             Purpose::Attach(tag) => {
                 let id = id.ok_or_else(|| said::broken(SERVER, "a handle without id"))?;
-                Ok(Heard::Attached(tag, Handle(id)))
+                Ok(SessionEvent::Attached(tag, Handle(id)))
             }
-            Purpose::Acknowledged => Ok(Heard::Nothing),
-            Purpose::End(tag) => Ok(Heard::Done(tag)),
+            Purpose::Acknowledged => Ok(SessionEvent::Nothing),
+            Purpose::End(tag) => Ok(SessionEvent::Done(tag)),
             Purpose::Plugin(tag) => plugin(said, Some(tag)),
         }
     }
 
-    fn refused(&mut self, said: Said) -> Heard<T> {
+    fn refused(&mut self, said: Said) -> SessionEvent<T> {
         let pending = self.open_transaction(&said).and_then(|number| self.pending.remove(&number));
         let (code, reason) = said.error.map_or((0, String::new()), |e| (e.code, said::excerpt(&e.reason)));
         match pending.map(|p| p.purpose) {
             Some(Purpose::Attach(tag) | Purpose::Plugin(tag) | Purpose::End(tag)) => {
-                Heard::Refused(Some(tag), code, reason)
+                SessionEvent::Refused(Some(tag), code, reason)
             }
-            Some(Purpose::Create | Purpose::Acknowledged) => Heard::Refused(None, code, reason),
+            Some(Purpose::Create | Purpose::Acknowledged) => SessionEvent::Refused(None, code, reason),
             None => {
-                self.strays += 1;
-                Heard::Odd(format!("{SERVER}: error {code} ({reason}) for an unknown transaction"))
+                self.unmatched += 1;
+                SessionEvent::Anomaly(format!("{SERVER}: error {code} ({reason}) for an unknown transaction"))
             }
         }
     }
 
-    fn event(&mut self, said: Said) -> Result<Heard<T>, Failure> {
+    fn event(&mut self, said: Said) -> Result<SessionEvent<T>, Failure> {
         if said.transaction.is_none() {
             return plugin(said, None);
         }
@@ -375,7 +380,7 @@ impl<T: Copy> Session<T> {
             Some(Pending { purpose: Purpose::Plugin(tag), .. }) => plugin(said, Some(tag)),
             // Plugins repeat the transaction of the request that led to a later event; the event still counts.
             _ => {
-                self.strays += 1;
+                self.unmatched += 1;
                 plugin(said, None)
             }
         }
@@ -387,10 +392,10 @@ fn number_of(transaction: &str) -> Option<u64> {
     transaction.strip_prefix('t')?.parse().ok()
 }
 
-fn plugin<T>(said: Said, answers: Option<T>) -> Result<Heard<T>, Failure> {
+fn plugin<T>(said: Said, answers: Option<T>) -> Result<SessionEvent<T>, Failure> {
     let Some(sender) = said.sender else { return Err(said::broken(SERVER, "an event without sender")) };
     let data = said.plugindata.map(|p| p.data).unwrap_or_default();
-    Ok(Heard::Plugin { handle: Handle(sender), answers, data, jsep: said.jsep })
+    Ok(SessionEvent::Plugin { handle: Handle(sender), answers, data, jsep: said.jsep })
 }
 
 fn fields<const N: usize>(fields: [(&str, Value); N]) -> Map<String, Value> {

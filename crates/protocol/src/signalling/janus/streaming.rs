@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use throng_observation::{Failure, FailureReason};
 use url::Url;
 
+use super::super::response_deadline::{GOODBYE_WITHIN, ResponseDeadline};
 use super::super::said;
-use super::super::waiting::{GOODBYE_WITHIN, Waiting};
 use super::super::{SignalInput, SignalOutput, Signalling};
-use super::session::{Handle, Heard, Jsep, SERVER, Session, SessionConfig};
+use super::session::{Handle, Jsep, SERVER, Session, SessionConfig, SessionEvent};
 use crate::participant::{Message, Open, Why};
 
 /// The WebSocket subprotocol; Janus closes connections without it.
@@ -35,7 +35,7 @@ pub struct Config {
     pub mountpoint: MountpointId,
     /// Its PIN, when it has one.
     pub pin: Option<String>,
-    /// Credentials and patience.
+    /// Credentials and timeouts.
     pub session: SessionConfig,
 }
 
@@ -53,7 +53,7 @@ enum Ask {
 #[derive(Debug)]
 enum State {
     Idle,
-    Opening(Waiting),
+    Opening(ResponseDeadline),
     Creating,
     Attaching,
     /// `watch` is sent; its answer carries the offer.
@@ -70,7 +70,7 @@ enum State {
         mid: Option<String>,
         connected: bool,
     },
-    Leaving(Waiting),
+    Leaving(ResponseDeadline),
     Over,
 }
 
@@ -93,8 +93,8 @@ impl Streaming {
 
     /// How many answers of the server belonged to no request of ours.
     #[must_use]
-    pub fn strays(&self) -> u64 {
-        self.session.strays()
+    pub fn unmatched(&self) -> u64 {
+        self.session.unmatched()
     }
 
     fn fail(&mut self, failure: Failure) {
@@ -106,8 +106,8 @@ impl Streaming {
         self.outputs.push_back(SignalOutput::Signal(message));
     }
 
-    fn odd(&mut self, what: String) {
-        self.outputs.push_back(SignalOutput::Odd(what));
+    fn anomaly(&mut self, what: String) {
+        self.outputs.push_back(SignalOutput::Anomaly(what));
     }
 
     fn handle_id(&self) -> Option<Handle> {
@@ -121,34 +121,36 @@ impl Streaming {
 
     fn heard(&mut self, now: Instant, message: &Message) -> Result<(), Failure> {
         match self.session.heard(now, message)? {
-            Heard::Created if matches!(self.state, State::Creating) => {
+            SessionEvent::Created if matches!(self.state, State::Creating) => {
                 let attach = self.session.attach(now, "janus.plugin.streaming", Ask::Attach);
                 self.say(attach);
                 self.state = State::Attaching;
             }
-            Heard::Attached(_, handle) if matches!(self.state, State::Attaching) => self.watch(now, handle),
-            Heard::Done(Ask::Destroy) => self.goodbye(),
-            Heard::Refused(tag, code, reason) => return self.refused(tag, code, &reason),
-            Heard::Plugin { handle, data, jsep, .. } if self.handle_id() == Some(handle) => {
+            SessionEvent::Attached(_, handle) if matches!(self.state, State::Attaching) => {
+                self.watch(now, handle)
+            }
+            SessionEvent::Done(Ask::Destroy) => self.goodbye(),
+            SessionEvent::Refused(tag, code, reason) => return self.refused(tag, code, &reason),
+            SessionEvent::Plugin { handle, data, jsep, .. } if self.handle_id() == Some(handle) => {
                 return self.plugin(data, jsep);
             }
-            Heard::Trickle(handle, Some(candidate)) if self.handle_id() == Some(handle) => {
+            SessionEvent::Trickle(handle, Some(candidate)) if self.handle_id() == Some(handle) => {
                 self.outputs.push_back(SignalOutput::RemoteCandidate(candidate));
             }
-            Heard::HungUp(handle, reason) if self.handle_id() == Some(handle) => {
+            SessionEvent::HungUp(handle, reason) if self.handle_id() == Some(handle) => {
                 return Err(self.hung_up(&reason));
             }
-            Heard::Detached(handle) if self.handle_id() == Some(handle) => {
+            SessionEvent::Detached(handle) if self.handle_id() == Some(handle) => {
                 return Err(Failure::new(FailureReason::SignallingClosed, "Janus detached the handle"));
             }
-            Heard::SessionTimedOut if !matches!(self.state, State::Leaving(_)) => {
+            SessionEvent::SessionTimedOut if !matches!(self.state, State::Leaving(_)) => {
                 return Err(Failure::new(FailureReason::SignallingClosed, "Janus timed the session out"));
             }
-            Heard::SlowLink(_, uplink, lost) => {
+            SessionEvent::SlowLink(_, uplink, lost) => {
                 let way = if uplink { "from us" } else { "to us" };
-                self.odd(format!("{SERVER}: slowlink, {lost} packets lost {way}"));
+                self.anomaly(format!("{SERVER}: slowlink, {lost} packets lost {way}"));
             }
-            Heard::Odd(what) => self.odd(what),
+            SessionEvent::Anomaly(what) => self.anomaly(what),
             // A peer connection or handle that is no more, and what a viewer does not act on.
             _ => {}
         }
@@ -214,7 +216,7 @@ impl Streaming {
         }
         let playing = matches!(self.state, State::Playing { .. });
         let (State::Watching(handle) | State::Playing { handle, .. }) = self.state else {
-            self.odd(format!("{SERVER}: an offer before the last one was answered"));
+            self.anomaly(format!("{SERVER}: an offer before the last one was answered"));
             return Ok(());
         };
         let sdp = said::session_description(SERVER, "the offer", jsep.sdp)?;
@@ -275,7 +277,7 @@ impl Streaming {
             _ => {
                 let destroy = self.session.destroy(now, Ask::Destroy);
                 self.say(destroy);
-                self.state = State::Leaving(Waiting::new(now, GOODBYE_WITHIN, "Janus: the goodbye"));
+                self.state = State::Leaving(ResponseDeadline::new(now, GOODBYE_WITHIN, "Janus: the goodbye"));
             }
         }
     }
@@ -295,7 +297,7 @@ impl Streaming {
             }
             State::Leaving(waiting) => {
                 if waiting.overdue(now).is_some() {
-                    self.odd(format!("{SERVER}: the goodbye was not answered"));
+                    self.anomaly(format!("{SERVER}: the goodbye was not answered"));
                     self.goodbye();
                 }
             }
@@ -314,7 +316,8 @@ impl Signalling for Streaming {
         match input {
             SignalInput::Start => {
                 let within = self.config.session.answer_within;
-                self.state = State::Opening(Waiting::new(now, within, "Janus: the WebSocket to open"));
+                self.state =
+                    State::Opening(ResponseDeadline::new(now, within, "Janus: the WebSocket to open"));
                 self.outputs.push_back(SignalOutput::Open(Open::WebSocket {
                     url: self.config.url.clone(),
                     protocols: vec![SUBPROTOCOL.into()],
@@ -326,7 +329,9 @@ impl Signalling for Streaming {
                     return;
                 }
                 if opening.subprotocol.as_deref() != Some(SUBPROTOCOL) {
-                    self.odd(format!("{SERVER}: the server did not choose the subprotocol {SUBPROTOCOL}"));
+                    self.anomaly(format!(
+                        "{SERVER}: the server did not choose the subprotocol {SUBPROTOCOL}"
+                    ));
                 }
                 let create = self.session.create(now);
                 self.say(create);

@@ -6,10 +6,10 @@ use throng_observation::Layer;
 use url::Url;
 
 use super::access::Access;
-use super::people::quality;
+use super::remote_participants::quality;
 use super::wire::VideoLayer;
 use crate::signalling::RunMark;
-use crate::signalling::room::{Attention, Heed};
+use crate::signalling::room::{Subscription, Subscriptions};
 
 /// What a participant does in which room.
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ pub struct Config {
     /// It publishes.
     pub publishes: bool,
     /// Whom it subscribes to at first.
-    pub attention: Attention,
+    pub subscriptions: Subscriptions,
     /// The sizes in which it sends its picture, the smallest first; one without simulcast.
     pub layers: Vec<SentLayer>,
     /// How long the server may take for an answer.
@@ -62,7 +62,7 @@ impl SentLayer {
 impl Config {
     /// Whether the server may subscribe us to everything by itself, as clients do that show everybody.
     pub(super) fn is_automatic(&self) -> bool {
-        self.attention.audio == Heed::All && self.attention.video == Heed::All
+        self.subscriptions.audio == Subscription::All && self.subscriptions.video == Subscription::All
     }
 
     /// Where to open the WebSocket, speaking version `protocol`.

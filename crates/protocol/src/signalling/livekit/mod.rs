@@ -17,9 +17,9 @@
 
 mod access;
 mod config;
-mod leaving;
-mod own;
-mod people;
+mod disconnect;
+mod local_tracks;
+mod remote_participants;
 mod wire;
 
 use std::collections::{BTreeSet, VecDeque};
@@ -31,16 +31,16 @@ use throng_observation::{Failure, FailureReason, MediaKind};
 
 pub use self::access::{Access, Key};
 pub use self::config::{Config, SentLayer};
-use self::own::OwnTracks;
-use self::people::People;
+use self::local_tracks::LocalTracks;
+use self::remote_participants::RemoteParticipants;
 use self::wire::{
     AddTrack, Join, MuteTrack, Ping, Request, RequestResponse, Response, SessionDescription, SignalRequest,
     SignalResponse, SignalTarget, StreamStateUpdate, TrackSource, TrackType, Trickle,
 };
+use super::response_deadline::{GOODBYE_WITHIN, ResponseDeadline};
 use super::room::{PeerId, RoomInput, RoomOutput, RoomSignalling, RoomStream};
 use super::said::{MESSAGE_BYTES_MAX, broken, candidate, excerpt, session_description};
 use super::sections::{self, Section};
-use super::waiting::{GOODBYE_WITHIN, Waiting};
 use crate::participant::{ChannelError, Message, Open, Why};
 
 const SERVER: &str = "LiveKit";
@@ -58,10 +58,10 @@ const FINE: [i32; 2] = [0, 4];
 pub struct LiveKit {
     config: Config,
     state: State,
-    people: People,
+    others: RemoteParticipants,
     /// Who publishes, as was told last.
     told: BTreeSet<String>,
-    own: OwnTracks,
+    own: LocalTracks,
     /// Of the offer that is being answered.
     offer_id: u32,
     /// What its sections bring.
@@ -74,11 +74,11 @@ pub struct LiveKit {
 #[derive(Debug)]
 enum State {
     Idle,
-    Opening(Waiting),
+    Opening(ResponseDeadline),
     /// The WebSocket is open; `join` is awaited.
-    Entering(Waiting),
+    Entering(ResponseDeadline),
     Present(Pulse),
-    Leaving(Waiting),
+    Leaving(ResponseDeadline),
     Over,
 }
 
@@ -104,13 +104,14 @@ impl LiveKit {
     /// A participant who has not joined yet.
     #[must_use]
     pub fn new(config: Config) -> Self {
-        let people = People::new(config.attention.clone(), config.is_automatic(), config.mark.clone());
+        let others =
+            RemoteParticipants::new(config.subscriptions.clone(), config.is_automatic(), config.mark.clone());
         Self {
             config,
             state: State::Idle,
-            people,
+            others,
             told: BTreeSet::new(),
-            own: OwnTracks::default(),
+            own: LocalTracks::default(),
             offer_id: 0,
             offered: Vec::new(),
             streams: Vec::new(),
@@ -123,8 +124,8 @@ impl LiveKit {
         self.outputs.push_back(RoomOutput::Signal(Message::Binary(request.encode_to_vec())));
     }
 
-    fn odd(&mut self, detail: impl std::fmt::Display) {
-        self.outputs.push_back(RoomOutput::Odd(format!("{SERVER}: {detail}")));
+    fn anomaly(&mut self, detail: impl std::fmt::Display) {
+        self.outputs.push_back(RoomOutput::Anomaly(format!("{SERVER}: {detail}")));
     }
 
     fn fail(&mut self, failure: Failure) {
@@ -149,7 +150,7 @@ impl LiveKit {
             (Response::Leave(_), State::Leaving(_)) => self.goodbye(),
             (_, State::Leaving(_) | State::Over) => {}
             (Response::Join(join), State::Entering(_)) => self.joined(now, &join),
-            (Response::Leave(leave), _) => return Err(leaving::failure(&leave)),
+            (Response::Leave(leave), _) => return Err(disconnect::failure(&leave)),
             (Response::Pong(pong), State::Present(pulse)) => pulse.answered(now, pong.last_ping_timestamp),
             (response, State::Present(_)) => return self.told(response),
             _ => return Err(broken(SERVER, "something else than join came first")),
@@ -159,22 +160,22 @@ impl LiveKit {
 
     fn joined(&mut self, now: Instant, join: &Join) {
         self.state = State::Present(Pulse::begin(now, join));
-        self.people.joined(join.participant.as_ref());
-        join.other_participants.iter().for_each(|person| self.people.seen(person));
+        self.others.joined(join.participant.as_ref());
+        join.other_participants.iter().for_each(|person| self.others.seen(person));
         self.outputs.push_back(RoomOutput::Joined);
         if self.config.publishes {
             self.outputs.push_back(RoomOutput::WantOffer(PeerId::PUBLISHER));
         }
         self.tell_people();
-        self.pursue();
+        self.update_subscriptions();
     }
 
     /// Says who publishes, when that has changed: the last speakers are chosen among them.
     fn tell_people(&mut self) {
-        let names = self.people.names();
+        let names = self.others.names();
         if names != self.told {
             self.told.clone_from(&names);
-            self.outputs.push_back(RoomOutput::People(names));
+            self.outputs.push_back(RoomOutput::Publishers(names));
         }
     }
 
@@ -188,21 +189,21 @@ impl LiveKit {
             Response::Offer(description) => self.offered(description)?,
             Response::Trickle(trickle) => self.trickled(&trickle),
             Response::Update(update) => {
-                update.participants.iter().for_each(|person| self.people.seen(person));
+                update.participants.iter().for_each(|person| self.others.seen(person));
                 self.tell_people();
                 self.tell_streams();
-                self.pursue();
+                self.update_subscriptions();
             }
             Response::StreamState(update) => self.streams_changed(&update),
             Response::Request(response) => return self.answered(&response),
             Response::Subscription(response) => {
-                let whose = excerpt(self.people.whose(&response.track_sid));
+                let whose = excerpt(self.others.whose(&response.track_sid));
                 let why = if response.error == 1 { "no codec in common" } else { "no such track" };
-                self.odd(format_args!("the subscription to {whose} failed: {why}"));
+                self.anomaly(format_args!("the subscription to {whose} failed: {why}"));
             }
             Response::SubscriptionPermission(update) if !update.allowed => {
-                let whose = excerpt(self.people.whose(&update.track_sid));
-                self.odd(format_args!("{whose} does not let us subscribe"));
+                let whose = excerpt(self.others.whose(&update.track_sid));
+                self.anomaly(format_args!("{whose} does not let us subscribe"));
             }
             Response::Mute(mute) => self.muted(&mute),
             Response::TrackPublished(published) => {
@@ -213,7 +214,7 @@ impl LiveKit {
                 let detail = "the server took back a track that we publish";
                 return Err(Failure::new(FailureReason::Refused, format!("{SERVER}: {detail}")));
             }
-            Response::Join(_) => self.odd("joined twice"),
+            Response::Join(_) => self.anomaly("joined twice"),
             Response::SubscriptionPermission(_) | Response::Pong(_) | Response::Leave(_) => {}
         }
         Ok(())
@@ -229,10 +230,10 @@ impl LiveKit {
     /// Somebody who may mutes a track of ours, or lets it be heard again: a client does as it is told.
     fn muted(&mut self, mute: &MuteTrack) {
         let Some(kind) = self.own.muted_by_server(mute) else {
-            return self.odd("the server mutes a track that it never said was ours");
+            return self.anomaly("the server mutes a track that it never said was ours");
         };
         if mute.muted {
-            self.odd(format_args!("the server muted our {}", kind.key()));
+            self.anomaly(format_args!("the server muted our {}", kind.key()));
         }
         self.outputs.push_back(RoomOutput::Muted(kind, mute.muted));
     }
@@ -248,7 +249,7 @@ impl LiveKit {
 
     /// Says who sends what in the sections of the last offer, when that has changed: somebody is mute, or left.
     fn tell_streams(&mut self) {
-        let streams = self.people.streams(&self.offered);
+        let streams = self.others.streams(&self.offered);
         if streams != self.streams {
             self.streams.clone_from(&streams);
             self.outputs.push_back(RoomOutput::Streams(SUBSCRIBER, streams));
@@ -267,7 +268,7 @@ impl LiveKit {
             }
             Err(error) => {
                 let init = excerpt(&trickle.candidate_init);
-                self.odd(format_args!("a candidate that cannot be read ({error}): {init}"));
+                self.anomaly(format_args!("a candidate that cannot be read ({error}): {init}"));
             }
         }
     }
@@ -275,7 +276,7 @@ impl LiveKit {
     fn streams_changed(&mut self, update: &StreamStateUpdate) {
         let paused = update.stream_states.iter().filter(|stream| stream.state == 1).count();
         if paused > 0 {
-            self.odd(format_args!("it paused {paused} streams for want of bandwidth to us"));
+            self.anomaly(format_args!("it paused {paused} streams for want of bandwidth to us"));
         }
     }
 
@@ -284,12 +285,12 @@ impl LiveKit {
         if FINE.contains(&response.reason) {
             return Ok(());
         }
-        let why = leaving::refusal(response.reason);
+        let why = disconnect::refusal(response.reason);
         let detail = format!("{SERVER} refused what we asked for: {why}, {}", excerpt(&response.message));
         if self.config.publishes {
             return Err(Failure::new(FailureReason::Refused, detail));
         }
-        self.odd(detail);
+        self.anomaly(detail);
         Ok(())
     }
 
@@ -331,12 +332,12 @@ impl LiveKit {
         let id = self.offer_id;
         self.say(Request::Answer(SessionDescription { kind: "answer".into(), sdp, id }));
         // What the answer brings may be asked for in another layer from here on.
-        self.pursue();
+        self.update_subscriptions();
     }
 
-    fn pursue(&mut self) {
+    fn update_subscriptions(&mut self) {
         if matches!(self.state, State::Present(_)) {
-            self.people.pursue().into_iter().for_each(|request| self.say(request));
+            self.others.update_subscriptions().into_iter().for_each(|request| self.say(request));
         }
     }
 
@@ -349,8 +350,9 @@ impl LiveKit {
             State::Opening(_) => self.goodbye(),
             State::Leaving(_) => {}
             State::Entering(_) | State::Present(_) => {
-                self.say(Request::Leave(leaving::ours()));
-                self.state = State::Leaving(Waiting::new(now, GOODBYE_WITHIN, "LiveKit: the goodbye"));
+                self.say(Request::Leave(disconnect::ours()));
+                self.state =
+                    State::Leaving(ResponseDeadline::new(now, GOODBYE_WITHIN, "LiveKit: the goodbye"));
             }
         }
     }
@@ -368,7 +370,7 @@ impl LiveKit {
                 self.state = State::Over;
                 self.outputs.push_back(RoomOutput::Goodbye);
             }
-            State::Idle | State::Opening(_) => self.fail(leaving::not_opened(error)),
+            State::Idle | State::Opening(_) => self.fail(disconnect::not_opened(error)),
             _ => self.fail(error.after_opening()),
         }
     }
@@ -436,7 +438,8 @@ impl RoomSignalling for LiveKit {
         match input {
             RoomInput::Start => {
                 let within = self.config.answer_within;
-                self.state = State::Opening(Waiting::new(now, within, "LiveKit: the WebSocket to open"));
+                self.state =
+                    State::Opening(ResponseDeadline::new(now, within, "LiveKit: the WebSocket to open"));
                 self.outputs.push_back(RoomOutput::Open(Open::WebSocket {
                     url: self.config.join_url(PROTOCOL),
                     protocols: Vec::new(),
@@ -449,7 +452,7 @@ impl RoomSignalling for LiveKit {
             }
             RoomInput::Opened(_) if matches!(self.state, State::Opening(_)) => {
                 let within = self.config.answer_within;
-                self.state = State::Entering(Waiting::new(now, within, "LiveKit: join"));
+                self.state = State::Entering(ResponseDeadline::new(now, within, "LiveKit: join"));
             }
             RoomInput::Message(message) if !matches!(self.state, State::Over) => {
                 if let Err(failure) = self.heard(now, message) {
@@ -461,17 +464,17 @@ impl RoomSignalling for LiveKit {
             }
             RoomInput::Offer(PeerId::PUBLISHER, sdp) => self.publish(sdp),
             RoomInput::Answer(SUBSCRIBER, sdp) => self.answer(sdp),
-            RoomInput::Attend(attention) => {
-                self.people.attend(attention);
-                self.pursue();
+            RoomInput::Subscribe(subscriptions) => {
+                self.others.subscribe(subscriptions);
+                self.update_subscriptions();
             }
             RoomInput::Mute(kind, is_muted) => {
                 self.own.mute(kind, is_muted);
                 self.say_mute();
             }
             RoomInput::Layer(layer) => {
-                self.people.want_layer(layer);
-                self.pursue();
+                self.others.want_layer(layer);
+                self.update_subscriptions();
             }
             RoomInput::Closed(error) => self.closed(error),
             RoomInput::Timeout => self.timeout(now),

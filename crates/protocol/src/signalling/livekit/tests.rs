@@ -7,7 +7,7 @@ use super::wire::{
 use super::*;
 use crate::participant::Opening;
 use crate::signalling::RunMark;
-use crate::signalling::room::{Attention, Heed, RoomStream};
+use crate::signalling::room::{RoomStream, Subscription, Subscriptions};
 use throng_observation::Layer;
 
 const OFFER: &str = "v=0\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=mid:0\r\na=sendonly\r\na=msid:s aud\r\n\
@@ -35,7 +35,7 @@ fn config() -> Config {
         mark: RunMark::default(),
         access: Access::Token("tok".into()),
         publishes: true,
-        attention: Attention::default(),
+        subscriptions: Subscriptions::default(),
         layers: vec![layer(Layer::Low, "q", 256, 144), layer(Layer::Medium, "h", 640, 360)],
         answer_within: Duration::from_secs(5),
     }
@@ -86,7 +86,7 @@ impl Stand {
                 RoomOutput::Signal(Message::Binary(bytes)) => {
                     self.said.push(SignalRequest::decode(bytes.as_slice()).unwrap().message.unwrap());
                 }
-                RoomOutput::People(people) => self.people = people.into_iter().collect(),
+                RoomOutput::Publishers(people) => self.people = people.into_iter().collect(),
                 other => self.outputs.push(other),
             }
         }
@@ -171,7 +171,7 @@ fn who_publishes_announces_its_tracks_then_offers() {
             [
                 RoomOutput::RemoteAnswer(PeerId::PUBLISHER, _),
                 RoomOutput::RemoteCandidate(PeerId::PUBLISHER, _),
-                RoomOutput::Odd(_)
+                RoomOutput::Anomaly(_)
             ]
         ),
         "{outputs:?}"
@@ -228,8 +228,9 @@ fn who_is_mute_is_told_when_the_server_says_so() {
 
 #[test]
 fn attention_becomes_subscriptions_and_only_what_changes_is_said() {
-    let chosen = Attention { audio: Heed::All, video: Heed::These(["throng-2".into()].into()) };
-    let mut stand = Stand::present(Config { attention: chosen, ..config() }, vec![person(1), person(2)]);
+    let chosen =
+        Subscriptions { audio: Subscription::All, video: Subscription::Named(["throng-2".into()].into()) };
+    let mut stand = Stand::present(Config { subscriptions: chosen, ..config() }, vec![person(1), person(2)]);
     let (said, _) = stand.take();
     let [Request::Subscription(first)] = said.as_slice() else { panic!("{said:?}") };
     assert!(first.subscribe);
@@ -239,15 +240,17 @@ fn attention_becomes_subscriptions_and_only_what_changes_is_said() {
     stand.hears(Response::Update(ParticipantUpdate { participants: vec![person(3), gone] }));
     let (said, _) = stand.take();
     assert!(matches!(said.as_slice(), [Request::Subscription(more)] if more.track_sids == ["TR_a3"]));
-    let turned = Attention { audio: Heed::All, video: Heed::These(["throng-1".into()].into()) };
-    stand.tell(RoomInput::Attend(&turned));
-    stand.tell(RoomInput::Attend(&turned));
+    let turned =
+        Subscriptions { audio: Subscription::All, video: Subscription::Named(["throng-1".into()].into()) };
+    stand.tell(RoomInput::Subscribe(&turned));
+    stand.tell(RoomInput::Subscribe(&turned));
     let (said, _) = stand.take();
     assert!(
         matches!(said.as_slice(), [Request::Subscription(more)] if more.track_sids == ["TR_v1"]),
         "{said:?}"
     );
-    stand.tell(RoomInput::Attend(&Attention { audio: Heed::All, video: Heed::Nobody }));
+    stand
+        .tell(RoomInput::Subscribe(&Subscriptions { audio: Subscription::All, video: Subscription::Nobody }));
     let (said, _) = stand.take();
     assert!(
         matches!(said.as_slice(), [Request::Subscription(fewer)] if !fewer.subscribe && fewer.track_sids == ["TR_v1"])
@@ -316,7 +319,7 @@ fn a_refusal_of_the_upgrade_says_what_to_look_at() {
         [(401, "refused the token"), (403, "does not let us"), (404, "no such room"), (500, "500")]
     {
         let mut stand = Stand::new(config());
-        stand.room.state = State::Opening(Waiting::new(stand.now, Duration::from_secs(1), "x"));
+        stand.room.state = State::Opening(ResponseDeadline::new(stand.now, Duration::from_secs(1), "x"));
         stand.tell(RoomInput::Closed(ChannelError::Status(status, "the server said so".into())));
         let failure = stand.failure();
         assert_eq!(failure.reason, FailureReason::HttpStatus(status));
@@ -391,12 +394,12 @@ fn who_publishes_is_told_whenever_it_changes() {
 
 #[test]
 fn what_the_server_says_of_ourselves_makes_us_nobody_to_see_or_hear() {
-    let nobody = Attention { audio: Heed::These([].into()), video: Heed::Nobody };
-    let mut stand = Stand::present(Config { attention: nobody, ..config() }, vec![person(1)]);
+    let nobody = Subscriptions { audio: Subscription::Named([].into()), video: Subscription::Nobody };
+    let mut stand = Stand::present(Config { subscriptions: nobody, ..config() }, vec![person(1)]);
     stand.take();
     stand.hears(Response::Update(ParticipantUpdate { participants: vec![person(0), person(2)] }));
     assert_eq!(stand.people, ["throng-1", "throng-2"]);
-    stand.tell(RoomInput::Attend(&Attention::default()));
+    stand.tell(RoomInput::Subscribe(&Subscriptions::default()));
     let (said, _) = stand.take();
     let [Request::Subscription(more)] = said.as_slice() else { panic!("{said:?}") };
     assert_eq!(more.track_sids, ["TR_a1", "TR_a2", "TR_v1", "TR_v2"]);

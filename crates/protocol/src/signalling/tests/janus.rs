@@ -166,14 +166,14 @@ fn what_the_server_says_in_mid_session_is_understood() {
         (r#"{"janus":"media","sender":22,"type":"video","receiving":true}"#, ""),
         (
             r#"{"janus":"slowlink","sender":22,"uplink":false,"lost":9}"#,
-            "odd Janus: slowlink, 9 packets lost to us",
+            "anomaly Janus: slowlink, 9 packets lost to us",
         ),
         (
             r#"{"janus":"trickle","sender":22,"candidate":{"candidate":"1 1 udp 1 10.0.0.1 9 typ host"}}"#,
             "candidate:1 1 udp 1 10.0.0.1 9 typ host",
         ),
         (r#"{"janus":"trickle","sender":22,"candidate":{"completed":true}}"#, ""),
-        (r#"{"janus":"success","transaction":"zz"}"#, "odd Janus: success for unknown transaction zz"),
+        (r#"{"janus":"success","transaction":"zz"}"#, "anomaly Janus: success for unknown transaction zz"),
         (r#"{"janus":"hangup","sender":22,"reason":"ICE failed"}"#, "failed ice: Janus hung up: ICE failed"),
         (r#"{"janus":"hangup","sender":22,"reason":"DTLS alert"}"#, "failed dtls: Janus hung up: DTLS alert"),
         (r#"{"janus":"hangup","sender":99,"reason":"another handle"}"#, ""),
@@ -237,7 +237,7 @@ fn a_goodbye_waits_for_the_server_but_not_for_long() {
     }
     assert_eq!(
         stand.wait_for("Janus: the goodbye"),
-        ["odd Janus: the goodbye was not answered", "close", "goodbye"]
+        ["anomaly Janus: the goodbye was not answered", "close", "goodbye"]
     );
 }
 

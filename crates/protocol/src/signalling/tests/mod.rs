@@ -75,7 +75,7 @@ fn line(output: &SignalOutput) -> String {
         SignalOutput::RemoteCandidate(candidate) => candidate.clone(),
         SignalOutput::Relay(relay) => format!("relay {} {} {}", relay.url, relay.username, relay.credential),
         SignalOutput::Refused(what, address) => format!("refused {what:?} {address}"),
-        SignalOutput::Odd(what) => format!("odd {what}"),
+        SignalOutput::Anomaly(what) => format!("anomaly {what}"),
         SignalOutput::Failed(failure) => format!("failed {failure}"),
         SignalOutput::Goodbye => "goodbye".into(),
     }

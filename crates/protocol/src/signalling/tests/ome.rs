@@ -72,7 +72,10 @@ fn what_does_not_concern_a_viewer_is_passed_over() {
         (r#"{"command":"dance"}"#, "unknown command dance"),
     ] {
         let lines = stand.hears(said);
-        assert!(lines.len() == 1 && lines[0].starts_with("odd ") && lines[0].contains(expect), "{lines:?}");
+        assert!(
+            lines.len() == 1 && lines[0].starts_with("anomaly ") && lines[0].contains(expect),
+            "{lines:?}"
+        );
     }
 }
 

@@ -9,8 +9,10 @@ use throng_scenario::JanusId;
 use super::SDP;
 use crate::participant::{Message, Opening};
 use crate::signalling::RunMark;
-use crate::signalling::janus::{NewRoom, SessionConfig, Subscribing, VideoRoom, VideoRoomConfig};
-use crate::signalling::room::{Attention, Heed, PeerId, RoomInput, RoomOutput, RoomSignalling, RoomStream};
+use crate::signalling::janus::{NewRoom, SessionConfig, SubscriberMode, VideoRoom, VideoRoomConfig};
+use crate::signalling::room::{
+    PeerId, RoomInput, RoomOutput, RoomSignalling, RoomStream, Subscription, Subscriptions,
+};
 
 /// The server's end: it numbers handles from 100 and answers what a test tells it to.
 struct Stand {
@@ -30,8 +32,8 @@ fn config() -> VideoRoomConfig {
         display: "throng-0".into(),
         mark: RunMark::default(),
         publishes: true,
-        subscribes: Some(Subscribing::Multistream),
-        attention: Attention::default(),
+        subscribes: Some(SubscriberMode::Multistream),
+        subscriptions: Subscriptions::default(),
         new_room: None,
         session: SessionConfig::default(),
     }
@@ -118,7 +120,7 @@ impl Stand {
         let outputs = std::mem::take(&mut self.outputs);
         outputs
             .iter()
-            .filter(|output| !matches!(output, RoomOutput::People(_)))
+            .filter(|output| !matches!(output, RoomOutput::Publishers(_)))
             .map(|output| format!("{output:?}").split(['(', ' ', '{']).next().unwrap().to_owned())
             .collect()
     }
@@ -180,7 +182,7 @@ fn a_participant_publishes_and_receives_all_on_one_more_handle() {
 
 #[test]
 fn with_a_handle_a_feed_each_has_its_own_peer_connection_and_loses_it() {
-    let config = VideoRoomConfig { subscribes: Some(Subscribing::HandlePerFeed), ..config() };
+    let config = VideoRoomConfig { subscribes: Some(SubscriberMode::HandlePerFeed), ..config() };
     let mut stand = Stand::present(config, &[publisher(2, "a"), publisher(3, "b")]);
     for (feed, peer) in [(2, 1), (3, 2)] {
         let join = stand.answers(
@@ -194,7 +196,7 @@ fn with_a_handle_a_feed_each_has_its_own_peer_connection_and_loses_it() {
     stand.outputs.clear();
     stand.tells(100, &json!({"videoroom":"event","leaving":3}), None);
     assert!(
-        matches!(stand.outputs[..], [RoomOutput::ClosePeer(PeerId(2)), RoomOutput::People(_)]),
+        matches!(stand.outputs[..], [RoomOutput::ClosePeer(PeerId(2)), RoomOutput::Publishers(_)]),
         "{:?}",
         stand.outputs
     );
@@ -206,14 +208,15 @@ fn attention_is_turned_by_unsubscribing_and_subscribing() {
     stand.answers("join", &json!({"videoroom":"attached","streams":[]}), Some("offer"));
     stand.tell(RoomInput::Answer(PeerId(1), SDP.into()));
     stand.answers("start", &json!({"videoroom":"event","started":"ok"}), None);
-    let only_b = Attention { audio: Heed::All, video: Heed::These(["b".to_owned()].into()) };
-    stand.tell(RoomInput::Attend(&only_b));
+    let only_b =
+        Subscriptions { audio: Subscription::All, video: Subscription::Named(["b".to_owned()].into()) };
+    stand.tell(RoomInput::Subscribe(&only_b));
     let update = stand.answers("update", &json!({"videoroom":"updated"}), None);
     assert_eq!(
         (update["unsubscribe"].clone(), update.get("subscribe")),
         (json!([{"feed":2,"mid":"1"}]), None)
     );
-    stand.tell(RoomInput::Attend(&Attention::default()));
+    stand.tell(RoomInput::Subscribe(&Subscriptions::default()));
     let update = stand.answers("update", &json!({"videoroom":"updated"}), None);
     assert_eq!(update["subscribe"], json!([{"feed":2,"mid":"1"}]));
 }
@@ -320,7 +323,7 @@ fn who_is_in_the_room_is_told_and_who_is_thrown_out_is_not_in_it_any_more() {
     stand.tells(100, &json!({"videoroom":"event","kicked":2}), None);
     stand.tells(100, &json!({"videoroom":"event","leaving":3}), None);
     let told = stand.outputs.iter().filter_map(|output| match output {
-        RoomOutput::People(names) => Some(names.iter().cloned().collect::<String>()),
+        RoomOutput::Publishers(names) => Some(names.iter().cloned().collect::<String>()),
         _ => None,
     });
     assert_eq!(told.collect::<Vec<_>>(), ["ab", "abc", "bc", "c"]);
@@ -350,7 +353,7 @@ fn what_is_mute_is_relayed_no_more_and_begins_again_with_a_key_frame() {
     let refused = json!({"videoroom":"event","error_code":430,"error":"Invalid element (mid)"});
     let asked = stand.answers("configure", &refused, None);
     assert_eq!(asked, json!({"request":"configure","mid":"a","send":true,"has_jsep":false}));
-    assert!(matches!(stand.outputs.last(), Some(RoomOutput::Odd(_))), "{:?}", stand.outputs);
+    assert!(matches!(stand.outputs.last(), Some(RoomOutput::Anomaly(_))), "{:?}", stand.outputs);
 }
 
 #[test]
@@ -390,7 +393,11 @@ fn layers_are_asked_for_when_nothing_else_is_open_and_again_of_who_takes_a_place
     // Refused, it costs nothing but a word.
     stand.tell(RoomInput::Layer(Layer::High));
     stand.answers("configure", &json!({"videoroom":"event","error_code":428,"error":"No such feed"}), None);
-    assert!(stand.outputs.iter().any(|output| matches!(output, RoomOutput::Odd(_))), "{:?}", stand.outputs);
+    assert!(
+        stand.outputs.iter().any(|output| matches!(output, RoomOutput::Anomaly(_))),
+        "{:?}",
+        stand.outputs
+    );
     // Somebody else in the same section begins with what Janus likes best.
     let other = json!({"videoroom":"updated","streams":[stream("1", "video", "throng-2")]});
     stand.tells(101, &other, None);

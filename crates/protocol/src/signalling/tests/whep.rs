@@ -66,7 +66,7 @@ fn a_session_is_posted_trickled_and_deleted() {
 #[test]
 fn a_server_that_takes_no_candidates_is_no_failure() {
     for (status, expect) in
-        [(405, ""), (501, ""), (422, ""), (412, "odd WHEP: PATCH with candidates: 412"), (404, "odd")]
+        [(405, ""), (501, ""), (422, ""), (412, "anomaly WHEP: PATCH with candidates: 412"), (404, "anomaly")]
     {
         let mut stand = playing();
         stand.tell(SignalInput::Candidate("candidate:1 1 udp 1 10.0.0.2 9 typ host"));
@@ -179,7 +179,7 @@ fn relays_are_announced_and_a_session_out_of_reach_is_not_asked() {
     let lines = respond(&mut stand, 0, 201, &headers, ANSWER);
     assert_eq!(lines[1], "relay turn:10.0.0.5:3478?transport=udp u c");
     assert_eq!(lines[2], "refused Redirect 192.0.2.7:80");
-    assert!(lines[3].starts_with("odd ") && lines[4] == "answer", "{lines:?}");
+    assert!(lines[3].starts_with("anomaly ") && lines[4] == "answer", "{lines:?}");
     assert!(stand.tell(SignalInput::Candidate("candidate:1 1 udp 1 10.0.0.2 9 typ host")).is_empty());
     assert_eq!(stand.tell(SignalInput::Leave), ["goodbye"]);
 }

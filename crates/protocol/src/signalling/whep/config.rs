@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use url::Url;
 
+use super::super::response_deadline::ANSWER_WITHIN;
 use super::super::said;
-use super::super::waiting::ANSWER_WITHIN;
 use crate::participant::Why;
 
 /// Which of the two protocols is spoken. They differ in who makes offers, and in their names.

@@ -22,14 +22,14 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
 
 use http::{Method, StatusCode, header};
-use throng_observation::{Failure, FailureReason, Refused};
+use throng_observation::{Failure, FailureReason, RefusedDestination};
 use url::{Host, Url};
 
 use self::config::place;
 pub use self::config::{Config, Flow, MayReach};
 use self::fragment::IceSection;
+use super::response_deadline::{GOODBYE_WITHIN, ResponseDeadline};
 use super::said::{self, LIST_MAX};
-use super::waiting::{GOODBYE_WITHIN, Waiting};
 use super::{SignalInput, SignalOutput, Signalling};
 use crate::participant::{ChannelError, FetchId, Request, Response, Why};
 
@@ -55,7 +55,7 @@ enum State {
         to: Url,
         offer: String,
         redirects: u8,
-        waiting: Waiting,
+        waiting: ResponseDeadline,
     },
     /// The server's own offer is with the participant.
     CounterOffered(Session),
@@ -63,14 +63,14 @@ enum State {
     Answered {
         fetch: FetchId,
         session: Session,
-        waiting: Waiting,
+        waiting: ResponseDeadline,
     },
     Playing(Session),
     /// DELETE, or the response to POST that says what to delete, is awaited.
     Leaving {
         fetch: FetchId,
         posted_to: Option<Url>,
-        waiting: Waiting,
+        waiting: ResponseDeadline,
     },
     Over,
 }
@@ -113,8 +113,8 @@ impl Whep {
         self.outputs.push_back(SignalOutput::Failed(failure));
     }
 
-    fn odd(&mut self, what: impl std::fmt::Display) {
-        self.outputs.push_back(SignalOutput::Odd(format!("{}: {what}", self.server())));
+    fn anomaly(&mut self, what: impl std::fmt::Display) {
+        self.outputs.push_back(SignalOutput::Anomaly(format!("{}: {what}", self.server())));
     }
 
     fn server(&self) -> &'static str {
@@ -159,7 +159,7 @@ impl Whep {
     }
 
     fn post(&mut self, now: Instant, to: Url, offer: String, redirects: u8) {
-        let waiting = Waiting::new(now, self.config.answer_within, self.config.flow.awaits_post());
+        let waiting = ResponseDeadline::new(now, self.config.answer_within, self.config.flow.awaits_post());
         let fetch = self.fetch(Method::POST, &to, Some(("application/sdp", offer.clone())), None);
         if !matches!(self.state, State::Over) {
             self.state = State::Posted { fetch, to, offer, redirects, waiting };
@@ -299,8 +299,11 @@ impl Whep {
         let session = session.clone();
         let Some(url) = session.url.clone() else { return };
         self.trickle.section = IceSection::of(&sdp);
-        let waiting =
-            Waiting::new(now, self.config.answer_within, "WHEP: the response to PATCH with the answer");
+        let waiting = ResponseDeadline::new(
+            now,
+            self.config.answer_within,
+            "WHEP: the response to PATCH with the answer",
+        );
         let fetch = self.fetch(Method::PATCH, &url, Some(("application/sdp", sdp)), None);
         if !matches!(self.state, State::Over) {
             self.state = State::Answered { fetch, session, waiting };
@@ -334,13 +337,13 @@ impl Whep {
         match (&url, location) {
             (Some(to), _) if !self.reachable(endpoint, to) => {
                 let to = place(to);
-                self.odd(format!("the session's Location {to} is not an allowed target"));
+                self.anomaly(format!("the session's Location {to} is not an allowed target"));
                 url = None;
             }
             (None, Some(location)) => {
-                self.odd(format!("the session's Location is not a URL: {}", said::excerpt(location)));
+                self.anomaly(format!("the session's Location is not a URL: {}", said::excerpt(location)));
             }
-            (None, None) => self.odd(format!("{} without Location", response.head.status)),
+            (None, None) => self.anomaly(format!("{} without Location", response.head.status)),
             _ => {}
         }
         Session { url, etag: refusal::text(headers, header::ETAG).map(str::to_owned) }
@@ -357,11 +360,14 @@ impl Whep {
         let address = match to.host() {
             Some(Host::Ipv4(v4)) => Some(IpAddr::V4(v4)),
             Some(Host::Ipv6(v6)) => Some(IpAddr::V6(v6)),
-            // A name that was not resolved has no address to tell; the failure or oddity that follows names it.
+            // A name that was not resolved has no address to tell; the failure or anomaly that follows names it.
             Some(Host::Domain(_)) | None => None,
         };
         if let Some(address) = address {
-            self.outputs.push_back(SignalOutput::Refused(Refused::Redirect, SocketAddr::new(address, port)));
+            self.outputs.push_back(SignalOutput::Refused(
+                RefusedDestination::Redirect,
+                SocketAddr::new(address, port),
+            ));
         }
         false
     }
@@ -384,7 +390,7 @@ impl Whep {
         let gathered = std::mem::take(&mut self.trickle.gathered);
         let Some(section) = &self.trickle.section else {
             self.trickle.declined = true;
-            return self.odd(fragment::NO_CREDENTIALS);
+            return self.anomaly(fragment::NO_CREDENTIALS);
         };
         let body = section.fragment(&gathered, self.trickle.done);
         let body = Some(("application/trickle-ice-sdpfrag", body));
@@ -409,11 +415,11 @@ impl Whep {
             Err(error) => format!("PATCH with candidates: {error}"),
         };
         self.trickle.declined = true;
-        self.odd(what);
+        self.anomaly(what);
     }
 
     fn leave(&mut self, now: Instant) {
-        let waiting = Waiting::new(now, GOODBYE_WITHIN, self.config.flow.awaits_goodbye());
+        let waiting = ResponseDeadline::new(now, GOODBYE_WITHIN, self.config.flow.awaits_goodbye());
         match std::mem::replace(&mut self.state, State::Over) {
             State::Playing(session) | State::CounterOffered(session) | State::Answered { session, .. } => {
                 self.delete(session.url, waiting);
@@ -429,7 +435,7 @@ impl Whep {
         }
     }
 
-    fn delete(&mut self, url: Option<Url>, waiting: Waiting) {
+    fn delete(&mut self, url: Option<Url>, waiting: ResponseDeadline) {
         self.state = State::Over;
         let Some(url) = url else { return self.outputs.push_back(SignalOutput::Goodbye) };
         let fetch = self.fetch(Method::DELETE, &url, None, None);
@@ -441,8 +447,10 @@ impl Whep {
             && matches!(response.head.status, StatusCode::CREATED | StatusCode::NOT_ACCEPTABLE)
         {
             let session = self.session(endpoint, response);
-            return self
-                .delete(session.url, Waiting::new(now, GOODBYE_WITHIN, self.config.flow.awaits_goodbye()));
+            return self.delete(
+                session.url,
+                ResponseDeadline::new(now, GOODBYE_WITHIN, self.config.flow.awaits_goodbye()),
+            );
         }
         // A server that saw BYE or the end of DTLS first has nothing left to delete.
         if let (None, Some(response)) = (posted_to, response)
@@ -450,7 +458,7 @@ impl Whep {
             && !matches!(response.head.status, StatusCode::NOT_FOUND | StatusCode::GONE)
         {
             let what = refusal::failure("DELETE of the session", response).detail;
-            self.odd(what);
+            self.anomaly(what);
         }
         self.state = State::Over;
         self.outputs.push_back(SignalOutput::Goodbye);

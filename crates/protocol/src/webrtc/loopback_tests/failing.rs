@@ -81,8 +81,9 @@ fn candidates_beyond_reach_are_refused_and_never_sent_to() {
     world.start();
     world.run(Duration::from_secs(11));
     assert_eq!(world.failure(), FailureReason::Ice);
-    let refused =
-        |observation: &&Observation| matches!(observation, Observation::Refused(Refused::IceCandidate, _));
+    let refused = |observation: &&Observation| {
+        matches!(observation, Observation::Refused(RefusedDestination::IceCandidate, _))
+    };
     assert_eq!(world.observed.iter().filter(refused).count(), 1);
 }
 
@@ -114,7 +115,10 @@ fn garbage_and_bent_packets_do_not_end_a_session() {
     }
     world.run(Duration::from_secs(1));
     assert_eq!(world.ended, None);
-    let oddities =
-        world.observed.iter().filter(|observation| matches!(observation, Observation::Odd { .. })).count();
-    assert!((1..10).contains(&oddities), "{oddities} oddities: each is told once");
+    let anomalies = world
+        .observed
+        .iter()
+        .filter(|observation| matches!(observation, Observation::ProtocolAnomaly { .. }))
+        .count();
+    assert!((1..10).contains(&anomalies), "{anomalies} anomalies: each is told once");
 }

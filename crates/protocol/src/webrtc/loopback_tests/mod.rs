@@ -12,7 +12,7 @@ use throng_media::rtp::{
     write_rtx_payload,
 };
 use throng_observation::{
-    FailureReason, MediaKind, Observation, Outcome, Phase, Refused, TrackCounters, TrackInterval,
+    FailureReason, MediaKind, Observation, Outcome, Phase, RefusedDestination, TrackCounters, TrackInterval,
 };
 
 use super::reflexive::tests::STUN;
@@ -20,7 +20,7 @@ use super::relay::tests::{RELAYED, Stand};
 use super::sdp::Description;
 use super::session::{LaterOffer, Session, SessionOutput};
 use super::srtp::{Opener, RTP_GROWTH_MAX, Sealer};
-use super::viewer::{Patience, Viewer, ViewerOptions};
+use super::viewer::{StepTimeouts, Viewer, ViewerOptions};
 use crate::participant::{Channel, Input, Opening, Output, Participant, Why};
 use crate::signalling::{SignalInput, SignalOutput, Signalling};
 
@@ -29,7 +29,7 @@ mod playing;
 mod reflexive;
 mod relayed;
 mod renegotiating;
-mod strangers;
+mod unknown_sources;
 
 const SERVER: &str = "10.0.0.1:5000";
 const VIEWER: &str = "10.0.0.2:6000";
@@ -172,7 +172,7 @@ impl World {
             clock: WallClock { at: now, unix_ns: 1_700_000_000_000_000_000 },
             toward: Some(address(SERVER)),
             seed: 3,
-            patience: Patience::default(),
+            timeouts: StepTimeouts::default(),
             is_tapped: true,
             relay_only: false,
             stun: None,

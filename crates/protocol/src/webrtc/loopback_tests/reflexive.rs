@@ -59,7 +59,7 @@ fn a_silent_stun_server_costs_half_a_second_and_no_more() {
 fn nothing_is_sent_to_a_stun_server_that_is_not_allowed() {
     let world = asking("stun:172.16.0.1");
     let place = address("172.16.0.1:3478");
-    let is_told = |o: &Observation| matches!(o, Observation::Refused(Refused::IceServer, to) if *to == place);
+    let is_told = |o: &Observation| matches!(o, Observation::Refused(RefusedDestination::IceServer, to) if *to == place);
     assert!(world.observed.iter().any(is_told), "{:?}", world.observed);
     let offer = offer(&world).expect("at once");
     assert!(offer.contains("typ host") && !offer.contains("typ srflx"), "{offer}");

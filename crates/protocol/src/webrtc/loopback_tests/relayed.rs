@@ -71,7 +71,7 @@ fn who_is_to_use_the_relay_alone_opens_no_other_way() {
     // A relay that goes before it is used is the end, and so is none at all, where the direct way would work.
     for (relay, words) in [
         (Some("turn:10.0.0.9:3478?transport=tcp"), "the relay, the only way allowed: TCP: refused"),
-        (None, "only a relay is to be used (target.transport), and the server announced none"),
+        (None, "only a relay is to be used (target.ice_transport_policy), and the server announced none"),
     ] {
         let mut world = World::with(|options| options.relay_only = true);
         let asked = relay.map(announced).into_iter().chain([SignalOutput::WantOffer]);
@@ -115,7 +115,7 @@ fn a_relay_that_dies_ends_only_the_session_that_it_carries() {
         assert_eq!(world.ended, None);
         assert!(world.total(MediaKind::Video).frames_decodable > 100);
         assert_eq!(world.desk.0.lock().unwrap().candidates_done, 1, "{ending:?}");
-        let odd = |o: &&Observation| matches!(o, Observation::Odd { place: "relay", .. });
+        let odd = |o: &&Observation| matches!(o, Observation::ProtocolAnomaly { place: "relay", .. });
         assert_eq!(world.observed.iter().filter(odd).count(), 1, "{ending:?}");
     }
 }
@@ -139,8 +139,10 @@ fn only_relays_within_reach_are_spoken_to() {
             }
         }
         let told = world.observed.iter().any(|observation| match observation {
-            Observation::Refused(Refused::IceServer, to) => refused && *to == address("172.16.0.1:3478"),
-            Observation::Odd { place: "relay", .. } => !refused,
+            Observation::Refused(RefusedDestination::IceServer, to) => {
+                refused && *to == address("172.16.0.1:3478")
+            }
+            Observation::ProtocolAnomaly { place: "relay", .. } => !refused,
             _ => false,
         });
         assert!(told, "{url}: {:?}", world.observed);

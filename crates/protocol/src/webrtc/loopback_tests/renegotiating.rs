@@ -23,7 +23,11 @@ fn a_later_offer_adds_a_stream_and_disturbs_no_other() {
     let sent = u64::from(world.video.packets + world.more_video.packets);
     assert_eq!((video.packets_received, video.packets_lost), (sent, 0), "{video:?}");
     assert!(world.more_video.packets > 80);
-    assert!(!world.observed.iter().any(|o| matches!(o, Observation::Odd { .. })), "{:?}", world.observed);
+    assert!(
+        !world.observed.iter().any(|o| matches!(o, Observation::ProtocolAnomaly { .. })),
+        "{:?}",
+        world.observed
+    );
 }
 
 #[test]
@@ -33,7 +37,7 @@ fn an_ice_restart_goes_on_playing() {
     world.run(Duration::from_secs(2));
     let before = world.intervals(MediaKind::Video).count();
     world.offer_again(LaterOffer::IceRestart);
-    // Longer than any patience with lost consent or silence.
+    // Longer than any timeouts with lost consent or silence.
     world.run(Duration::from_secs(40));
     assert_eq!(world.ended, None);
     assert!(world.intervals(MediaKind::Video).count() >= before + 39);

@@ -8,9 +8,9 @@ use throng_media::quality::{TrackConfig, TrackMeter};
 use throng_media::rtp::{Extensions, RtpHeader};
 use throng_observation::{MediaKind, Observation, TrackId};
 
-use super::oddities::Oddity;
-use super::{Receiver, Role, SOURCES_MAX, Source, Tenure, Track};
-use crate::webrtc::layering::Layering;
+use super::anomalies::AnomalyKind;
+use super::{Receiver, Role, SOURCES_MAX, SenderState, Source, Track};
+use crate::webrtc::layer_switches::LayerSwitches;
 use crate::webrtc::payload::Assignment;
 use crate::webrtc::srtp::IndexEstimator;
 
@@ -19,15 +19,19 @@ impl Receiver {
     pub(super) fn bind(&mut self, header: &RtpHeader, extensions: &Extensions<'_>, now: Instant) -> Role {
         let section = self.assignments.section(header.ssrc, extensions.mid);
         let Some(assignment) = self.assignments.find(header.payload_type, section).cloned() else {
-            self.odd(
-                Oddity::UnknownPayload,
+            self.anomaly(
+                AnomalyKind::UnknownPayload,
                 "rtp",
                 format_args!("payload type {} was not agreed", header.payload_type),
             );
             return Role::Ignored;
         };
-        if self.assignments.is_stranger(header.ssrc, assignment.section) {
-            self.odd(Oddity::Stranger, "rtp", format_args!("SSRC {} was not announced", header.ssrc));
+        if self.assignments.is_unannounced(header.ssrc, assignment.section) {
+            self.anomaly(
+                AnomalyKind::Unannounced,
+                "rtp",
+                format_args!("SSRC {} was not announced", header.ssrc),
+            );
         }
         let of_section =
             |track: &Track| track.section == assignment.section && track.codec == assignment.codec;
@@ -39,7 +43,7 @@ impl Receiver {
                 let track = &mut self.tracks[at];
                 if track.ssrc != header.ssrc {
                     track.ssrc = header.ssrc;
-                    track.duty.source_changed();
+                    track.report_state.source_changed();
                     track.payloads = PayloadReader::new(track.codec);
                     track.assembler.iter_mut().for_each(|assembler| assembler.restart());
                     track.meter.source_changed(now);
@@ -48,8 +52,8 @@ impl Receiver {
             }
             (false, None) => {
                 // What was due comes at last, perhaps in another format than was thought.
-                let at = self.unborn(assignment.section).unwrap_or(self.tracks.len());
-                let track = self.track(at, &assignment, header.ssrc, Tenure::Held, now);
+                let at = self.unseen_track(assignment.section).unwrap_or(self.tracks.len());
+                let track = self.track(at, &assignment, header.ssrc, SenderState::Active, now);
                 self.put(at, track);
                 Role::Media(at)
             }
@@ -62,7 +66,7 @@ impl Receiver {
         at: usize,
         assignment: &Assignment,
         ssrc: u32,
-        tenure: Tenure,
+        sender_state: SenderState,
         now: Instant,
     ) -> Track {
         let track = TrackId(self.first_track.saturating_add(at as u16));
@@ -79,12 +83,12 @@ impl Receiver {
             section: assignment.section,
             codec: assignment.codec,
             kind: assignment.kind,
-            duty: self.reporter.duty(assignment.kind, assignment.feedback, now),
+            report_state: self.reporter.report_state(assignment.kind, assignment.feedback, now),
             payloads: PayloadReader::new(assignment.codec),
-            layering: Layering::default(),
+            layer_switches: LayerSwitches::default(),
             first_frame_told: false,
             config,
-            tenure,
+            sender_state,
             assembler: (self.is_tapped && assignment.kind == MediaKind::Video)
                 .then(|| Box::new(FrameAssembler::new(assignment.codec))),
         }
@@ -94,7 +98,7 @@ impl Receiver {
     pub(super) fn put(&mut self, at: usize, track: Track) {
         let (track_id, kind, codec) = (track.config.track, track.kind, track.codec);
         match self.tracks.get_mut(at) {
-            Some(unborn) => *unborn = track,
+            Some(unseen_track) => *unseen_track = track,
             None => self.tracks.push(track),
         }
         self.observed.push(Observation::TrackOpened { track: track_id, kind, codec });
@@ -102,7 +106,7 @@ impl Receiver {
 
     pub(super) fn add_source(&mut self, ssrc: u32) -> Option<usize> {
         if self.sources.len() == SOURCES_MAX {
-            self.odd(Oddity::TooManySources, "rtp", format_args!("more than {SOURCES_MAX} SSRCs"));
+            self.anomaly(AnomalyKind::TooManySources, "rtp", format_args!("more than {SOURCES_MAX} SSRCs"));
             return None;
         }
         let source =

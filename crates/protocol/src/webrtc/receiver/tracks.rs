@@ -5,7 +5,7 @@ use std::time::Instant;
 use throng_media::quality::TrackMeter;
 use throng_observation::{Layer, MediaKind, Observation, TrackId};
 
-use super::{Receiver, Tenure};
+use super::{Receiver, SenderState};
 
 impl Receiver {
     /// In which layers a track is sent, and how large each is; whether the server says which it forwards.
@@ -17,7 +17,7 @@ impl Receiver {
     ) {
         let at = track.0.checked_sub(self.first_track).map(usize::from);
         if let Some(track) = at.and_then(|at| self.tracks.get_mut(at)) {
-            track.layering.learn(layers, is_told);
+            track.layer_switches.learn(layers, is_told);
         }
     }
 
@@ -27,7 +27,7 @@ impl Receiver {
             return;
         };
         if let Some(track) = self.tracks.get_mut(usize::from(id.0 - self.first_track)) {
-            track.layering.sent(now, layer);
+            track.layer_switches.sent(now, layer);
         }
     }
 
@@ -36,7 +36,7 @@ impl Receiver {
         let first = self.first_track;
         for (at, track) in self.tracks.iter_mut().enumerate().filter(|(_, t)| t.kind == MediaKind::Video) {
             let id = TrackId(first.saturating_add(at as u16));
-            let unanswered = track.layering.ask(now, id, layer);
+            let unanswered = track.layer_switches.ask(now, id, layer);
             self.observed.extend(unanswered.map(Observation::LayerSwitched));
         }
         self.pictures_are_off(layer == Layer::Off, now);
@@ -45,7 +45,7 @@ impl Receiver {
     /// Another sender, or none, has a track from here on: what the one before sent is over, and the next packet begins a
     /// measurement of its own. That nobody was known of before means nothing while somebody sends: packets may come before
     /// the word whose they are.
-    pub(in crate::webrtc) fn changes_hands(
+    pub(in crate::webrtc) fn sender_changed(
         &mut self,
         track: TrackId,
         had_sender: bool,
@@ -54,14 +54,14 @@ impl Receiver {
     ) {
         let at = track.0.checked_sub(self.first_track).map(usize::from);
         let Some(track) = at.and_then(|at| self.tracks.get_mut(at)) else { return };
-        if !had_sender && track.is_held() {
+        if !had_sender && track.has_sender() {
             return;
         }
-        if track.is_held() {
+        if track.has_sender() {
             self.observed.push(Observation::Interval(Box::new(track.meter.finish(now))));
         }
         track.meter = TrackMeter::new(track.config, self.clock, now);
-        track.tenure = if is_taken { Tenure::Awaited } else { Tenure::Vacant };
+        track.sender_state = if is_taken { SenderState::Awaited } else { SenderState::Absent };
         track.first_frame_told = false;
     }
 

@@ -18,8 +18,8 @@ use turn_client_proto::tcp::TurnClientTcp;
 use turn_client_proto::types::{AddressFamily, TransportType, TurnCredentials};
 use turn_client_proto::udp::TurnClientUdp;
 
-mod place;
-pub use place::{Carrier, RelayHost, RelayPlace, RelayUrlError};
+mod turn_uri;
+pub use turn_uri::{RelayTransport, TurnHost, TurnUri, TurnUriError};
 
 mod frames;
 pub use frames::{Frames, NotTurn, is_turn_frame};
@@ -27,7 +27,7 @@ pub use frames::{Frames, NotTurn, is_turn_frame};
 #[cfg(test)]
 pub(super) mod tests;
 
-/// Peers that one relay is asked to talk to; a server that names more is not followed.
+/// PeerAddresses that one relay is asked to talk to; a server that names more is not followed.
 const PEERS_MAX: usize = 32;
 /// First retransmission of a request to the relay (RFC 8489 section 6.2.1).
 const FIRST_REPEAT: Duration = Duration::from_millis(500);
@@ -48,7 +48,7 @@ pub struct RelayAccount {
     /// The TURN server.
     pub server: SocketAddr,
     /// What carries TURN to it.
-    pub carrier: Carrier,
+    pub transport: RelayTransport,
     /// Long-term credential user name.
     pub username: String,
     /// Long-term credential password.
@@ -63,7 +63,7 @@ pub enum RelayOutput {
     /// The relay gave us this address; it is a local candidate.
     Allocated(SocketAddr),
     /// Something was refused that leaves the rest usable.
-    Odd(String),
+    Anomaly(String),
     /// The relay cannot be used, or any longer.
     Failed(String),
 }
@@ -96,7 +96,7 @@ impl Relay {
         if server.is_ipv6() {
             config.set_address_family(AddressFamily::IPV6);
         }
-        let is_stream = account.carrier.is_stream();
+        let is_stream = account.transport.is_stream();
         let client = if is_stream {
             TurnClient::Tcp(TurnClientTcp::allocate(local, server, config))
         } else {
@@ -153,7 +153,7 @@ impl Relay {
     fn bind(&mut self, now: Instant, peer: SocketAddr) {
         let at = self.turn_time(now);
         if let Err(error) = self.client.bind_channel(TransportType::Udp, peer, at) {
-            self.outputs.push_back(RelayOutput::Odd(format!("no channel to {peer}: {error}")));
+            self.outputs.push_back(RelayOutput::Anomaly(format!("no channel to {peer}: {error}")));
         }
     }
 
@@ -250,10 +250,10 @@ impl Relay {
                 let at = self.turn_time(now);
                 let permitted = self.client.create_permission(TransportType::Udp, peer.ip(), at).is_ok();
                 let hope = if permitted { "; asks for a permission" } else { "" };
-                self.outputs.push_back(RelayOutput::Odd(format!("no channel to {peer}{hope}")));
+                self.outputs.push_back(RelayOutput::Anomaly(format!("no channel to {peer}{hope}")));
             }
             TurnEvent::PermissionCreateFailed(_, peer) => {
-                self.outputs.push_back(RelayOutput::Odd(format!("the relay may not talk to {peer}")));
+                self.outputs.push_back(RelayOutput::Anomaly(format!("the relay may not talk to {peer}")));
             }
             TurnEvent::AllocationCreated(..)
             | TurnEvent::PermissionCreated(..)

@@ -9,7 +9,7 @@ use turn_client_proto::types::{AddressFamily, TransportType};
 use turn_server_proto::api::{SocketAllocateError, TurnServerApi, TurnServerPollRet};
 use turn_server_proto::server::TurnServer;
 
-use super::{Carrier, Frames, Relay, RelayAccount, RelayOutput};
+use super::{Frames, Relay, RelayAccount, RelayOutput, RelayTransport};
 
 pub(in crate::webrtc) const SERVER: &str = "10.0.0.9:3478";
 pub(in crate::webrtc) const RELAYED: &str = "10.0.0.9:40000";
@@ -118,8 +118,13 @@ impl Stand {
     }
 }
 
-pub(in crate::webrtc) fn account(carrier: Carrier, credential: &str) -> RelayAccount {
-    RelayAccount { server: address(SERVER), carrier, username: "user".into(), credential: credential.into() }
+pub(in crate::webrtc) fn account(transport: RelayTransport, credential: &str) -> RelayAccount {
+    RelayAccount {
+        server: address(SERVER),
+        transport,
+        username: "user".into(),
+        credential: credential.into(),
+    }
 }
 
 type Bend = Box<dyn FnMut(&mut Vec<u8>)>;
@@ -139,12 +144,12 @@ struct World {
 }
 
 impl World {
-    fn new(carrier: &Carrier, credential: &str) -> Self {
+    fn new(transport: &RelayTransport, credential: &str) -> Self {
         let now = Instant::now() + Duration::from_secs(1);
         Self {
             now,
-            relay: Relay::new(now, address(LOCAL), &account(carrier.clone(), credential)),
-            stand: Stand::new(now, address(LOCAL), carrier.is_stream()),
+            relay: Relay::new(now, address(LOCAL), &account(transport.clone(), credential)),
+            stand: Stand::new(now, address(LOCAL), transport.is_stream()),
             frames: Frames::default(),
             bend: Box::new(|_| ()),
             received: Vec::new(),
@@ -163,7 +168,7 @@ impl World {
                     self.stand.hear_client(self.now, &bytes);
                 }
                 RelayOutput::Allocated(relayed) => self.allocated.push(relayed),
-                RelayOutput::Odd(what) => self.odd.push(what),
+                RelayOutput::Anomaly(what) => self.odd.push(what),
                 RelayOutput::Failed(why) => self.failed.push(why),
             }
         }
@@ -215,12 +220,12 @@ impl World {
 
 #[test]
 fn datagrams_pass_both_ways_whatever_carries_turn() {
-    for carrier in [Carrier::Udp, Carrier::Tcp, Carrier::Tls("relay.example".into())] {
-        let mut world = World::new(&carrier, "secret");
+    for transport in [RelayTransport::Udp, RelayTransport::Tcp, RelayTransport::Tls("relay.example".into())] {
+        let mut world = World::new(&transport, "secret");
         // Asked for before there is an allocation.
         world.relay.permit(world.now, address(PEER));
         world.settle();
-        assert_eq!(world.allocated, [address(RELAYED)], "{carrier:?} {:?}", world.failed);
+        assert_eq!(world.allocated, [address(RELAYED)], "{transport:?} {:?}", world.failed);
         for len in [1, 2, 3, 4, 100, 1_201] {
             let datagram: Vec<u8> = (0..len).map(|at| at as u8).collect();
             let sent = world.send_to_peer(&datagram).unwrap();
@@ -228,7 +233,7 @@ fn datagrams_pass_both_ways_whatever_carries_turn() {
             assert_eq!(world.stand.to_peers.pop(), Some((address(PEER), datagram.clone())));
             world.stand.hear_peer(world.now, address(PEER), &datagram);
             world.exchange();
-            assert_eq!(world.received.pop(), Some((address(PEER), datagram)), "{carrier:?}");
+            assert_eq!(world.received.pop(), Some((address(PEER), datagram)), "{transport:?}");
         }
         assert_eq!((world.odd.len(), world.failed.len()), (0, 0));
     }
@@ -236,7 +241,7 @@ fn datagrams_pass_both_ways_whatever_carries_turn() {
 
 #[test]
 fn nobody_who_was_not_permitted_comes_through() {
-    let mut world = World::new(&Carrier::Tcp, "secret");
+    let mut world = World::new(&RelayTransport::Tcp, "secret");
     world.settle();
     assert_eq!(world.send_to_peer(b"hello"), None);
     world.stand.hear_peer(world.now, address(PEER), b"hello");
@@ -249,7 +254,7 @@ fn nobody_who_was_not_permitted_comes_through() {
 
 #[test]
 fn a_peer_is_reached_as_long_as_the_session_lasts() {
-    let mut world = World::new(&Carrier::Tcp, "secret");
+    let mut world = World::new(&RelayTransport::Tcp, "secret");
     world.relay.permit(world.now, address(PEER));
     world.settle();
     // Permissions end after 5 minutes, channels after 10, an allocation after 30 unless refreshed.
@@ -267,8 +272,8 @@ fn a_peer_is_reached_as_long_as_the_session_lasts() {
 
 #[test]
 fn leaving_gives_the_allocation_back_at_once() {
-    for carrier in [Carrier::Udp, Carrier::Tcp] {
-        let mut world = World::new(&carrier, "secret");
+    for transport in [RelayTransport::Udp, RelayTransport::Tcp] {
+        let mut world = World::new(&transport, "secret");
         world.relay.permit(world.now, address(PEER));
         world.settle();
         assert!(world.stand.is_allocated);
@@ -282,20 +287,20 @@ fn leaving_gives_the_allocation_back_at_once() {
 
 #[test]
 fn a_wrong_password_and_a_silent_server_fail_once() {
-    let mut world = World::new(&Carrier::Tcp, "wrong");
+    let mut world = World::new(&RelayTransport::Tcp, "wrong");
     world.settle();
     assert_eq!(world.failed.len(), 1);
     assert!(world.failed[0].contains("401"), "{:?}", world.failed);
     assert_eq!((world.allocated.len(), world.requests), (0, 2));
 
-    for carrier in [Carrier::Udp, Carrier::Tcp] {
-        let mut world = World::new(&carrier, "secret");
+    for transport in [RelayTransport::Udp, RelayTransport::Tcp] {
+        let mut world = World::new(&transport, "secret");
         world.bend = Box::new(Vec::clear);
         world.run(Duration::from_secs(5), Duration::from_millis(20));
         assert_eq!(world.failed.len(), 0);
         world.run(Duration::from_secs(10), Duration::from_millis(20));
-        assert_eq!(world.failed.len(), 1, "{carrier:?}");
-        assert_eq!(world.requests, if carrier == Carrier::Udp { 4 } else { 1 });
+        assert_eq!(world.failed.len(), 1, "{transport:?}");
+        assert_eq!(world.requests, if transport == RelayTransport::Udp { 4 } else { 1 });
     }
 }
 
@@ -303,8 +308,8 @@ fn a_wrong_password_and_a_silent_server_fail_once() {
 fn bent_and_random_frames_neither_panic_nor_grow() {
     let mut random = fastrand::Rng::with_seed(7);
     for round in 0..300 {
-        let carrier = if round % 2 == 0 { Carrier::Tcp } else { Carrier::Udp };
-        let mut world = World::new(&carrier, "secret");
+        let transport = if round % 2 == 0 { RelayTransport::Tcp } else { RelayTransport::Udp };
+        let mut world = World::new(&transport, "secret");
         world.relay.permit(world.now, address(PEER));
         let (mut bends, seed) = (fastrand::Rng::with_seed(round), round % 5);
         world.bend = Box::new(move |bytes| {

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use throng_media::rtcp::TransportFeedback;
 
-use super::sent_log::{Fate, SentLog};
-use super::trend::{Trend, Usage};
+use super::sent_log::{PacketOutcome, SentLog};
+use super::trendline::{Trendline, Usage};
 
 /// Share of what arrives that is kept to when a queue grows.
 pub(super) const BACK_OFF: f64 = 0.85;
@@ -41,7 +41,7 @@ const STATUSES_MAX: usize = 2_048;
 pub(super) struct Estimate {
     began_at: Instant,
     sent: SentLog,
-    trend: Trend,
+    trend: Trendline,
     arrived: ArrivedRate,
     told: u32,
     lost: u32,
@@ -58,7 +58,7 @@ impl Estimate {
         Self {
             began_at: now,
             sent: SentLog::default(),
-            trend: Trend::default(),
+            trend: Trendline::default(),
             arrived: ArrivedRate::default(),
             told: 0,
             lost: 0,
@@ -81,13 +81,13 @@ impl Estimate {
         let mut usage = None;
         for status in feedback.packets().take(STATUSES_MAX) {
             let Some(sent) = self.sent.tell(status.sequence, status.arrived_us.is_some()) else { continue };
-            self.told += u32::from(sent.fate == Fate::Untold);
+            self.told += u32::from(sent.fate == PacketOutcome::Untold);
             let Some(arrived_us) = status.arrived_us else {
-                self.lost += u32::from(sent.fate == Fate::Untold);
+                self.lost += u32::from(sent.fate == PacketOutcome::Untold);
                 continue;
             };
             // It was late, not lost.
-            self.lost = self.lost.saturating_sub(u32::from(sent.fate == Fate::Lost));
+            self.lost = self.lost.saturating_sub(u32::from(sent.fate == PacketOutcome::Lost));
             self.arrived.add(arrived_us, sent.bytes);
             self.trend.arrived(sent.sent_us, arrived_us);
             if usage != Some(Usage::Over) {

@@ -40,8 +40,8 @@ impl SentFrame {
 }
 
 impl History {
-    /// See [`crate::participant::Participant::warm`].
-    pub(super) fn warm(&self) -> u64 {
+    /// See [`crate::participant::Participant::prefetch`].
+    pub(super) fn prefetch(&self) -> u64 {
         self.frames.front().map_or(0, |oldest| oldest.first)
             ^ self.frames.back().map_or(0, |newest| newest.first)
     }

@@ -10,22 +10,22 @@ use throng_media::rtp::{Extension, ExtensionIds, NtpTime};
 use throng_media::source::Player;
 use throng_observation::{MediaKind, SentCounters, SentInterval, TrackId};
 
-use self::allowance::Allowance;
 use self::estimate::Estimate;
 use self::pacer::Pacer;
 use self::stream::{Stream, Wire};
+use self::target_bitrate::TargetBitrate;
 use super::srtp::{Opener, Sealer, SessionKeys, SrtpError};
 use crate::participant::Why;
 
-mod allowance;
+mod allocation;
 mod estimate;
 mod history;
 mod ladder;
 mod pacer;
 mod sent_log;
-mod sharing;
 mod stream;
-mod trend;
+mod target_bitrate;
+mod trendline;
 mod voice;
 
 pub use ladder::Ladder;
@@ -73,7 +73,7 @@ pub struct Sender {
     dice: fastrand::Rng,
     streams: Vec<Stream>,
     pacer: Pacer,
-    allowance: Allowance,
+    target_bitrate: TargetBitrate,
     /// Made when packets are numbered for it.
     estimate: Option<Box<Estimate>>,
     /// What may be sent, or what there is to send, is another since it was shared among the pictures.
@@ -109,7 +109,7 @@ impl Sender {
             })
             .collect();
         let wanted_bps = streams.iter().map(Stream::wanted_bps).sum();
-        let allowance = Allowance::new(wanted_bps, now);
+        let target_bitrate = TargetBitrate::new(wanted_bps, now);
         let is_numbered = options.extension_ids.id(Extension::TransportSequence).is_some();
         let cname = super::feedback::cname(&mut dice);
         let first_report = REPORT_INTERVAL.mul_f64(0.5 * (0.5 + dice.f64()));
@@ -119,8 +119,8 @@ impl Sender {
             options,
             cname,
             dice,
-            pacer: Pacer::new(allowance.path_bps(now), now),
-            allowance,
+            pacer: Pacer::new(target_bitrate.path_bps(now), now),
+            target_bitrate,
             estimate: is_numbered.then(|| Box::new(Estimate::new(now))),
             is_unshared: false,
             transport_sequence: 0,
@@ -140,9 +140,9 @@ impl Sender {
         self.streams.is_empty()
     }
 
-    /// See [`crate::participant::Participant::warm`].
-    pub(super) fn warm(&self) -> u64 {
-        let streams = self.streams.iter().fold(0, |sum, stream| sum ^ stream.warm());
+    /// See [`crate::participant::Participant::prefetch`].
+    pub(super) fn prefetch(&self) -> u64 {
+        let streams = self.streams.iter().fold(0, |sum, stream| sum ^ stream.prefetch());
         streams ^ u64::from(self.transport_sequence) ^ u64::from(self.is_unshared)
     }
 
@@ -178,7 +178,7 @@ impl Sender {
                 }
                 Rtcp::Remb(remb) => {
                     let bps = remb.bitrate_bps as f64 + self.sound_beside(remb.ssrcs());
-                    self.allowance.remb(arrived_at, bps);
+                    self.target_bitrate.remb(arrived_at, bps);
                     self.is_unshared = true;
                 }
                 Rtcp::TransportFeedback(feedback) => self.arrived(arrived_at, &feedback),
@@ -193,10 +193,10 @@ impl Sender {
         let sound_bps = self.sound_bps();
         let Some(estimate) = &mut self.estimate else { return };
         estimate.feedback(now, feedback);
-        estimate.forget_above(self.allowance.probed_bps());
-        self.allowance.by_delay(now, estimate.ceiling_bps().map(|bps| bps + sound_bps));
+        estimate.forget_above(self.target_bitrate.probed_bps());
+        self.target_bitrate.by_delay(now, estimate.ceiling_bps().map(|bps| bps + sound_bps));
         if let Some(loss) = estimate.take_loss(now) {
-            self.allowance.loss(now, loss);
+            self.target_bitrate.loss(now, loss);
         }
         self.is_unshared = true;
     }
@@ -219,7 +219,7 @@ impl Sender {
                 self.round_trip_s = Some(f64::from(units) / 65_536.0);
             }
         }
-        self.allowance.loss(arrived_at, loss);
+        self.target_bitrate.loss(arrived_at, loss);
         self.is_unshared = true;
     }
 
@@ -235,13 +235,13 @@ impl Sender {
     }
 
     /// Shares what may be sent among the pictures; sound keeps its rate.
-    fn keep_to_allowance(&mut self, now: Instant) {
-        let pictures_bps = self.allowance.bps(now) - self.sound_bps();
-        self.is_unshared = self.options.adapts && !sharing::share(&mut self.streams, pictures_bps, now);
+    fn apply_target_bitrate(&mut self, now: Instant) {
+        let pictures_bps = self.target_bitrate.bps(now) - self.sound_bps();
+        self.is_unshared = self.options.adapts && !allocation::allocate(&mut self.streams, pictures_bps, now);
         // Never slower than what is sent comes, or it would queue up for good.
         let sent: f64 = self.streams.iter().map(Stream::bitrate_bps).sum();
         let frames: usize = self.streams.iter().map(Stream::frame_bytes_max).sum();
-        self.pacer.set_path(self.allowance.path_bps(now).max(sent), frames);
+        self.pacer.set_path(self.target_bitrate.path_bps(now).max(sent), frames);
     }
 
     /// Who talks sends sound, who does not sends silence; without effect on pictures.
@@ -262,7 +262,7 @@ impl Sender {
         let is_shown = |stream: &&mut Stream| stream.plan.rid.is_none() && stream.codec() == codec;
         self.streams.iter_mut().filter(is_shown).for_each(|stream| stream.show(ladder));
         // A mute picture will want its rate as well.
-        self.allowance.want(self.streams.iter().map(Stream::wanted_bps).sum());
+        self.target_bitrate.want(self.streams.iter().map(Stream::wanted_bps).sum());
         self.is_unshared = true;
     }
 
@@ -272,7 +272,7 @@ impl Sender {
         // the last counts.
         let is_due = |stream: &Stream| stream.plan.kind == MediaKind::Video && stream.next_frame_at() <= now;
         if self.is_unshared && self.streams.iter().any(is_due) {
-            self.keep_to_allowance(now);
+            self.apply_target_bitrate(now);
         }
         self.streams.iter_mut().for_each(|stream| stream.capture(now));
     }
@@ -367,8 +367,8 @@ impl Sender {
 
     /// What each stream did since the last call. Tracks are numbered from `first_track`.
     pub fn take_intervals(&mut self, first_track: u16, now: Instant) -> Vec<SentInterval> {
-        let allowed_bps = self.allowance.bps(now);
-        let wanted_bps = self.allowance.wanted_bps();
+        let allowed_bps = self.target_bitrate.bps(now);
+        let wanted_bps = self.target_bitrate.wanted_bps();
         let length = now.saturating_duration_since(std::mem::replace(&mut self.reported_at, now));
         let streams = self.streams.iter_mut().zip(&mut self.reported).zip(&self.remote_loss).enumerate();
         streams

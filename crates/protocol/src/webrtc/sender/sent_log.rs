@@ -21,12 +21,12 @@ pub(super) struct SentPacket {
     /// Microseconds on a clock that wraps.
     pub(super) sent_us: u32,
     pub(super) bytes: u16,
-    pub(super) fate: Fate,
+    pub(super) fate: PacketOutcome,
 }
 
 /// What feedback said of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum PacketOutcome {
     Untold,
     Lost,
     Arrived,
@@ -47,7 +47,7 @@ impl SentLog {
             self.first = sequence;
         }
         let bytes = u16::try_from(bytes).unwrap_or(u16::MAX);
-        self.packets.push_back(SentPacket { sent_us, bytes, fate: Fate::Untold });
+        self.packets.push_back(SentPacket { sent_us, bytes, fate: PacketOutcome::Untold });
     }
 
     /// Feedback tells of packet `sequence`: the packet as it was known before; `None` when it is not known or is known to
@@ -55,9 +55,9 @@ impl SentLog {
     pub(super) fn tell(&mut self, sequence: u16, has_arrived: bool) -> Option<SentPacket> {
         let packet = self.packets.get_mut(usize::from(sequence.wrapping_sub(self.first)))?;
         let known = *packet;
-        packet.fate = if has_arrived { Fate::Arrived } else { Fate::Lost };
-        if known.fate == Fate::Arrived {
-            packet.fate = Fate::Arrived;
+        packet.fate = if has_arrived { PacketOutcome::Arrived } else { PacketOutcome::Lost };
+        if known.fate == PacketOutcome::Arrived {
+            packet.fate = PacketOutcome::Arrived;
             return None;
         }
         Some(known)
@@ -81,8 +81,8 @@ mod tests {
         };
         assert_eq!(known(&mut log, 98, true), None);
         assert_eq!(known(&mut log, 300, true), None);
-        assert_eq!(known(&mut log, 200, false), Some((300, Fate::Untold)));
-        assert_eq!(known(&mut log, 200, true), Some((300, Fate::Lost)));
+        assert_eq!(known(&mut log, 200, false), Some((300, PacketOutcome::Untold)));
+        assert_eq!(known(&mut log, 200, true), Some((300, PacketOutcome::Lost)));
         assert_eq!(known(&mut log, 200, true), None, "it arrives once");
         assert_eq!(known(&mut log, 200, false), None, "and stays so");
     }

@@ -143,11 +143,11 @@ impl Stream {
         self.is_muted || self.is_left_out
     }
 
-    /// See [`crate::participant::Participant::warm`].
-    pub(super) fn warm(&self) -> u64 {
+    /// See [`crate::participant::Participant::prefetch`].
+    pub(super) fn prefetch(&self) -> u64 {
         self.next
             ^ self.counters.packets_sent
-            ^ self.history.warm()
+            ^ self.history.prefetch()
             ^ self.waiting.len() as u64
             ^ u64::from(self.player.clip().clock_rate())
     }

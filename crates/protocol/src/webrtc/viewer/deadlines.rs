@@ -64,7 +64,7 @@ impl Viewer {
                         "no candidate pair worked in time through the relay, the only way allowed"
                     }
                     (true, false) => {
-                        "only a relay is to be used (target.transport), and the server announced none that could be"
+                        "only a relay is to be used (target.ice_transport_policy), and the server announced none that could be"
                     }
                 };
                 let detail = peer.session.explain(what);
@@ -75,7 +75,7 @@ impl Viewer {
                 self.fail(now, FailureReason::Dtls, &detail);
             }
             State::Playing { peer, receiver, .. } if receiver.last_media_at().is_none() => {
-                let odd = receiver.last_oddity().map(|odd| format!(": {odd}"));
+                let odd = receiver.last_anomaly().map(|odd| format!(": {odd}"));
                 let detail =
                     peer.session.explain(&format!("connected, and no media came{}", odd.unwrap_or_default()));
                 self.fail(now, FailureReason::NoMedia, &detail);
@@ -86,7 +86,7 @@ impl Viewer {
             }
             State::Leaving { outcome, .. } => {
                 if *outcome == Outcome::Completed {
-                    self.observe(Observation::GoodbyeUnanswered);
+                    self.observe(Observation::LeaveUnanswered);
                 }
                 self.over();
             }
@@ -95,17 +95,17 @@ impl Viewer {
 
     /// The deadline of the state that the viewer is in.
     pub(super) fn own_deadline(&self) -> (Instant, Why) {
-        let patience = &self.options.patience;
+        let timeouts = &self.options.timeouts;
         match &self.state {
             State::Idle | State::Over => (self.options.clock.at + NEVER, "nothing"),
             State::Joining { by } | State::Opening { by, .. } => (*by, "signalling overdue"),
             State::Connecting { by, why, .. } => (*by, why.why()),
             State::Playing { peer, receiver, first_media_by } => {
                 let media = match receiver.last_media_at() {
-                    Some(at) => (at + patience.silence, "no media any more"),
+                    Some(at) => (at + timeouts.silence, "no media any more"),
                     None => (*first_media_by, "first media overdue"),
                 };
-                let consent = peer.consent_lost_at.map(|at| (at + patience.consent, "ICE consent was lost"));
+                let consent = peer.consent_lost_at.map(|at| (at + timeouts.consent, "ICE consent was lost"));
                 consent.into_iter().fold(media, |first, other| if other.0 < first.0 { other } else { first })
             }
             State::Leaving { by, .. } => (*by, "goodbye overdue"),

@@ -43,7 +43,7 @@ impl Viewer {
     pub(super) fn part(&mut self, now: Instant, outcome: Outcome) {
         self.stop_media(now);
         let was_idle = matches!(self.state, State::Idle);
-        self.state = State::Leaving { by: now + self.options.patience.goodbye, outcome };
+        self.state = State::Leaving { by: now + self.options.timeouts.goodbye, outcome };
         if was_idle {
             return self.over();
         }

@@ -4,12 +4,12 @@
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use throng_observation::{FailureReason, MediaPath, Observation, Refused};
+use throng_observation::{FailureReason, MediaPath, Observation, RefusedDestination};
 
 use super::{RELAY, State, Via, Viewer};
 use crate::participant::{Open, Opening, Output, Transmit};
 use crate::signalling::{RelayServer, SignalInput};
-use crate::webrtc::relay::{Carrier, Frames, Relay, RelayAccount, RelayOutput, RelayPlace};
+use crate::webrtc::relay::{Frames, Relay, RelayAccount, RelayOutput, RelayTransport, TurnUri};
 
 /// Addresses of the peer that are remembered for a relay that is not there yet.
 const PEERS_MAX: usize = 32;
@@ -66,28 +66,29 @@ impl Viewer {
     /// Opens the channel to a relay. A name is only followed when it is the signalling server's own, whose address is
     /// known: participants do not resolve, and a name that anybody could point anywhere is not for a guarded run.
     pub(super) fn relay_announced(&mut self, server: RelayServer) {
-        let place = match RelayPlace::parse(&server.url) {
+        let place = match TurnUri::parse(&server.url) {
             Ok(place) => place,
-            Err(error) => return self.odd("relay", format!("{}: {error}", excerpt(&server.url))),
+            Err(error) => return self.anomaly("relay", format!("{}: {error}", excerpt(&server.url))),
         };
         let named = self.server.filter(|_| server.is_signalling_host).map(|address| address.ip());
         let Some(address) = place.address(named) else {
             let what = "names another host than the signalling's, and relays are not looked up by name";
-            return self.odd("relay", format!("{} {what}", excerpt(&server.url)));
+            return self.anomaly("relay", format!("{} {what}", excerpt(&server.url)));
         };
         if !(self.options.may_reach)(address.ip()) {
-            return self.observe(Observation::Refused(Refused::IceServer, address));
+            return self.observe(Observation::Refused(RefusedDestination::IceServer, address));
         }
         if !matches!(self.relaying, Relaying::None) {
-            return self.odd("relay", format!("{} is not used: one relay is enough", excerpt(&server.url)));
+            return self
+                .anomaly("relay", format!("{} is not used: one relay is enough", excerpt(&server.url)));
         }
-        let open = match &place.carrier {
-            Carrier::Udp => Open::Datagrams { toward: vec![address], otherwise: None, gathers: false },
-            Carrier::Tcp => Open::Stream { to: address, tls: None },
-            Carrier::Tls(name) => Open::Stream { to: address, tls: Some(name.clone()) },
+        let open = match &place.transport {
+            RelayTransport::Udp => Open::Datagrams { toward: vec![address], otherwise: None, gathers: false },
+            RelayTransport::Tcp => Open::Stream { to: address, tls: None },
+            RelayTransport::Tls(name) => Open::Stream { to: address, tls: Some(name.clone()) },
         };
         let RelayServer { username, credential, .. } = server;
-        let account = RelayAccount { server: address, carrier: place.carrier, username, credential };
+        let account = RelayAccount { server: address, transport: place.transport, username, credential };
         self.relaying = Relaying::Opening { account, peers: Vec::new() };
         self.outputs.push_back(Output::Open(RELAY, open));
     }
@@ -97,10 +98,10 @@ impl Viewer {
         let Some(local) = opening.local else {
             return self.relay_closed(now, "its channel has no local address");
         };
-        let path = match account.carrier {
-            Carrier::Udp => MediaPath::RelayUdp,
-            Carrier::Tcp => MediaPath::RelayTcp,
-            Carrier::Tls(_) => MediaPath::RelayTls,
+        let path = match account.transport {
+            RelayTransport::Udp => MediaPath::RelayUdp,
+            RelayTransport::Tcp => MediaPath::RelayTcp,
+            RelayTransport::Tls(_) => MediaPath::RelayTls,
         };
         let mut relay = Relay::new(now, local, account);
         peers.iter().for_each(|peer| relay.permit(now, *peer));
@@ -187,7 +188,7 @@ impl Viewer {
                     self.outputs.push_back(Output::Send(RELAY, Transmit { to: server, from: None, bytes }));
                 }
                 Some(RelayOutput::Allocated(relayed)) => self.relay_allocated(now, relayed, local),
-                Some(RelayOutput::Odd(detail)) => self.odd("relay", detail),
+                Some(RelayOutput::Anomaly(detail)) => self.anomaly("relay", detail),
                 Some(RelayOutput::Failed(why)) => {
                     self.outputs.push_back(Output::Close(RELAY));
                     self.relay_closed(now, &why);
@@ -205,7 +206,7 @@ impl Viewer {
                 self.no_more_candidates(now);
                 self.drain_session(now);
             }
-            Err(error) => self.odd("relay", error.to_string()),
+            Err(error) => self.anomaly("relay", error.to_string()),
         }
     }
 
@@ -230,7 +231,7 @@ impl Viewer {
         if self.options.relay_only {
             return self.fail(now, FailureReason::Ice, &format!("the relay, the only way allowed: {why}"));
         }
-        self.odd("relay", why);
+        self.anomaly("relay", why);
         self.no_more_candidates(now);
     }
 

@@ -6,7 +6,7 @@ use throng_observation::units::percent;
 
 use super::super::markup::table;
 use super::super::stack::{Layer, Stack};
-use super::Scene;
+use super::ServerCharts;
 
 /// Groups of threads with a colour of their own; the others are one.
 const GROUPS_MAX: usize = 5;
@@ -16,7 +16,7 @@ const THREADS_MAX: usize = 12;
 const COLOURS: [u8; 6] = [1, 4, 3, 2, 5, 6];
 
 /// CPU by group of threads over the run.
-pub(super) fn over_time(scene: &Scene<'_>) -> String {
+pub(super) fn over_time(scene: &ServerCharts<'_>) -> String {
     let layers = layers(scene);
     let ratio = threads_of_processes(scene);
     let note = match ratio {
@@ -39,7 +39,7 @@ pub(super) fn over_time(scene: &Scene<'_>) -> String {
 }
 
 /// The same over the number of viewers: which kind of thread grows with them.
-pub(super) fn over_users(scene: &Scene<'_>) -> String {
+pub(super) fn over_users(scene: &ServerCharts<'_>) -> String {
     let mut points_by_users: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
     let most = scene.time.points.iter().filter_map(|p| p.crowd.map(|sums| sums[2])).fold(0.0, f64::max);
     // A hundred places are as many as can be told apart.
@@ -74,7 +74,7 @@ pub(super) fn over_users(scene: &Scene<'_>) -> String {
     .render()
 }
 
-fn layers(scene: &Scene<'_>) -> Vec<Layer> {
+fn layers(scene: &ServerCharts<'_>) -> Vec<Layer> {
     scene
         .threads
         .groups(scene.grid, scene.knowledge, GROUPS_MAX)
@@ -88,20 +88,20 @@ fn layers(scene: &Scene<'_>) -> Vec<Layer> {
         .collect()
 }
 
-fn processes(scene: &Scene<'_>) -> Option<Vec<Option<f64>>> {
+fn processes(scene: &ServerCharts<'_>) -> Option<Vec<Option<f64>>> {
     let list = scene.host.metric("process.cpu");
     let mut sums = vec![None; scene.grid.count];
     list.iter().for_each(|process| process.add_to(scene.grid, &mut sums));
     (!list.is_empty()).then_some(sums)
 }
 
-fn threads_of_processes(scene: &Scene<'_>) -> Option<f64> {
+fn threads_of_processes(scene: &ServerCharts<'_>) -> Option<f64> {
     let processes = scene.host.total("process.cpu").filter(|total| *total > 0.0)?;
     Some(scene.threads.cpu_s() / processes)
 }
 
 /// The threads that did most, with what they are and what would give them room.
-pub(super) fn hottest(scene: &Scene<'_>) -> String {
+pub(super) fn hottest(scene: &ServerCharts<'_>) -> String {
     let busy: Vec<_> = scene.threads.0.iter().filter(|thread| thread.cpu_s > 0.0).collect();
     if busy.is_empty() {
         return String::new();
@@ -123,7 +123,7 @@ pub(super) fn hottest(scene: &Scene<'_>) -> String {
                 format!("{:.2} s", thread.cpu_s),
                 thread.wait_p95.map_or_else(|| "–".into(), percent),
                 known.map(|known| known.meaning.clone()).unwrap_or_default(),
-                known.map(throng_observation::pack::ThreadMeaning::mend).unwrap_or_default(),
+                known.map(throng_observation::pack::ThreadMeaning::help).unwrap_or_default(),
             ]
         })
         .collect();

@@ -3,9 +3,9 @@
 use throng_observation::units::percent;
 
 use super::super::chart::{Line, Scale};
-use super::Scene;
+use super::ServerCharts;
 use super::resources::{COLOURS, LINES_MAX, chart, level};
-use crate::server::Measured;
+use crate::server::MeasuredSeries;
 
 /// What has a limit and a chart of its own against it: threads have one core each, parts of the host's CPU its cores.
 const DRAWN_ELSEWHERE: [&str; 4] = ["thread.", "core.", "host.cpu.", "watcher."];
@@ -13,13 +13,13 @@ const DRAWN_ELSEWHERE: [&str; 4] = ["thread.", "core.", "host.cpu.", "watcher."]
 const FILLS_UP: &str = "host.memory.swap_used";
 
 /// Every series that has a limit, as a share of it: the worst few by name.
-pub(super) fn against_limits(scene: &Scene<'_>) -> String {
+pub(super) fn against_limits(scene: &ServerCharts<'_>) -> String {
     let window = scene.host.window;
     let is_level = |metric: &str| {
         !DRAWN_ELSEWHERE.iter().any(|room| metric.starts_with(room))
             && (!metric.starts_with("host.memory.") || metric == FILLS_UP)
     };
-    let mut levels: Vec<(f64, Measured<'_>, f64)> = scene
+    let mut levels: Vec<(f64, MeasuredSeries<'_>, f64)> = scene
         .host
         .metrics()
         .into_iter()
@@ -56,7 +56,7 @@ pub(super) fn against_limits(scene: &Scene<'_>) -> String {
 }
 
 /// The metric, and of whom.
-fn name(series: &Measured<'_>) -> String {
+fn name(series: &MeasuredSeries<'_>) -> String {
     let labels =
         ["process", "interface", "protocol", "port", "cgroup", "netns"].map(|name| series.label(name));
     let whose: Vec<&str> = labels.into_iter().filter(|label| !label.is_empty()).collect();
@@ -65,9 +65,9 @@ fn name(series: &Measured<'_>) -> String {
 }
 
 /// How busy each core was: one may serve all interrupts, or the one thread that matters, while the mean is low.
-pub(super) fn each_core(scene: &Scene<'_>) -> String {
+pub(super) fn each_core(scene: &ServerCharts<'_>) -> String {
     let window = scene.host.window;
-    let mut cores: Vec<(f64, &Measured<'_>)> = scene
+    let mut cores: Vec<(f64, &MeasuredSeries<'_>)> = scene
         .host
         .metric("core.busy")
         .iter()
@@ -94,9 +94,9 @@ pub(super) fn each_core(scene: &Scene<'_>) -> String {
 }
 
 /// Where datagrams were dropped: the port tells which of a server's jobs could not keep up.
-pub(super) fn socket_drops(scene: &Scene<'_>) -> String {
+pub(super) fn socket_drops(scene: &ServerCharts<'_>) -> String {
     let window = scene.host.window;
-    let mut sockets: Vec<(f64, &Measured<'_>)> = scene
+    let mut sockets: Vec<(f64, &MeasuredSeries<'_>)> = scene
         .host
         .metric("socket.drops")
         .iter()
@@ -116,7 +116,7 @@ pub(super) fn socket_drops(scene: &Scene<'_>) -> String {
 }
 
 /// Memory that is left, and what the server's control group took of what it may have.
-pub(super) fn memory_left(scene: &Scene<'_>) -> String {
+pub(super) fn memory_left(scene: &ServerCharts<'_>) -> String {
     let gigabytes = 1e-9;
     let of = |metric: &str, name: &'static str, colour| {
         let series = scene.host.metric(metric).first()?;
@@ -131,10 +131,10 @@ pub(super) fn memory_left(scene: &Scene<'_>) -> String {
     .into_iter()
     .flatten()
     .collect();
-    let limit = scene.host.metric("cgroup.memory").first().and_then(Measured::limit);
+    let limit = scene.host.metric("cgroup.memory").first().and_then(MeasuredSeries::limit);
     let limit = level(scene, limit.map(|limit| limit * gigabytes));
     lines.extend(limit.map(|values| Line::dashed("the group's limit", 2, values)));
-    let total = scene.host.metric("host.memory.available").first().and_then(Measured::limit);
+    let total = scene.host.metric("host.memory.available").first().and_then(MeasuredSeries::limit);
     let note = total.map_or_else(String::new, |total| format!("The host has {:.1} GB.", total * gigabytes));
     chart(scene, "Memory left", "GB", Scale::Plain, &note, lines)
 }

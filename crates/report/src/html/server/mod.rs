@@ -12,12 +12,12 @@ use super::timeline::{Point, Timeline};
 use crate::server::{Accounts, Grid, Host, Knowledge, Threads, hosts};
 
 mod cpu;
-mod further;
 mod levels;
 mod resources;
+mod uncatalogued;
 
 /// What all parts of the section draw from.
-struct Scene<'a> {
+struct ServerCharts<'a> {
     host: &'a Host<'a>,
     threads: &'a Threads<'a>,
     knowledge: &'a Knowledge,
@@ -37,7 +37,7 @@ pub(crate) fn render(run: &RunData) -> String {
 
 fn section(host: &Host<'_>, time: &Timeline, is_one_of_several: bool) -> String {
     let (threads, knowledge) = (Threads::of(host), Knowledge::of(host.info));
-    let scene = Scene { host, threads: &threads, knowledge: &knowledge, time, grid: time.grid() };
+    let scene = ServerCharts { host, threads: &threads, knowledge: &knowledge, time, grid: time.grid() };
     let title = if is_one_of_several { format!("The server {}", host.name()) } else { "The server".into() };
     let mut out = format!("<h2>{}</h2>", escape(&title));
     out += &lead(&scene);
@@ -45,20 +45,20 @@ fn section(host: &Host<'_>, time: &Timeline, is_one_of_several: bool) -> String 
     out += &cpu::over_users(&scene);
     out += &cpu::hottest(&scene);
     out += &format!("<div class=\"charts\">{}</div>", resources::charts(&scene).concat());
-    let told = further::charts(&scene);
+    let told = uncatalogued::charts(&scene);
     if !told.is_empty() {
         out += &format!("<h3>What its endpoints tell</h3><div class=\"charts\">{told}</div>");
     }
     out += &log_lines(&scene);
     out += &accounts(host);
     out += &profiles(host);
-    out += &further::listed(&scene);
+    out += &uncatalogued::listed(&scene);
     out += &watcher(host);
     out
 }
 
 /// What the section comes to, before its charts.
-fn lead(scene: &Scene<'_>) -> String {
+fn lead(scene: &ServerCharts<'_>) -> String {
     let mut out = String::new();
     if let Some(hottest) = scene.threads.hottest() {
         let _ = write!(
@@ -76,7 +76,7 @@ fn lead(scene: &Scene<'_>) -> String {
         }
         out.push_str("</p>");
     }
-    let ended = scene.host.said(HostEventKind::ProcessEnded);
+    let ended = scene.host.events_of(HostEventKind::ProcessEnded);
     let ended: Vec<_> =
         ended.map(|event| format!("{:.1} s: {}", event.at.as_secs_f64(), event.detail)).collect();
     if !ended.is_empty() {
@@ -123,7 +123,7 @@ fn experience(time: &Timeline) -> String {
     .concat()
 }
 
-fn log_lines(scene: &Scene<'_>) -> String {
+fn log_lines(scene: &ServerCharts<'_>) -> String {
     let host = scene.host;
     let mut counted: Vec<(&str, f64)> = host
         .metric("log.lines")
@@ -144,7 +144,7 @@ fn log_lines(scene: &Scene<'_>) -> String {
             ]
         })
         .collect();
-    let first = host.said(HostEventKind::LogLine).take(20);
+    let first = host.events_of(HostEventKind::LogLine).take(20);
     let first: Vec<_> =
         first.map(|e| vec![format!("{:.1} s", e.at.as_secs_f64()), e.detail.clone()]).collect();
     let mut out = String::new();
@@ -226,16 +226,16 @@ fn watcher(host: &Host<'_>) -> String {
         }
     }
     let said = |kind: HostEventKind| {
-        host.said(kind)
+        host.events_of(kind)
             .take(30)
             .map(|event| vec![format!("{:.1} s", event.at.as_secs_f64()), event.detail.clone()])
     };
     let mut out = String::new();
-    let not_seen: Vec<_> = said(HostEventKind::CannotSee).collect();
-    if !not_seen.is_empty() {
+    let unreadable: Vec<_> = said(HostEventKind::Unreadable).collect();
+    if !unreadable.is_empty() {
         out += &format!(
             "<h3>What could not be seen</h3>{}",
-            table(&["at", "what, why, and the mend"], &not_seen)
+            table(&["at", "what, why, and what to do about it"], &unreadable)
         );
     }
     let happened: Vec<_> = [

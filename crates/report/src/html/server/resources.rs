@@ -1,9 +1,9 @@
 //! Charts of what the server has a limit of: cores, network, memory, descriptors, disk, and what it dropped for want.
 
 use super::super::chart::{Chart, Line, Scale};
-use super::Scene;
+use super::ServerCharts;
 use super::levels;
-use crate::server::Measured;
+use crate::server::MeasuredSeries;
 
 /// Lines of a chart that are told apart.
 pub(super) const LINES_MAX: usize = 5;
@@ -13,7 +13,7 @@ pub(super) const COLOURS: [u8; LINES_MAX] = [1, 4, 3, 2, 5];
 type Part = (&'static str, u8, &'static [&'static str]);
 
 /// All charts that have something to show.
-pub(super) fn charts(scene: &Scene<'_>) -> Vec<String> {
+pub(super) fn charts(scene: &ServerCharts<'_>) -> Vec<String> {
     let sums = |title, unit, scale, factor, note, parts: &[Part]| {
         chart(scene, title, unit, scale, note, parts_of(scene, factor, parts))
     };
@@ -119,7 +119,7 @@ pub(super) fn charts(scene: &Scene<'_>) -> Vec<String> {
 }
 
 pub(super) fn chart(
-    scene: &Scene<'_>,
+    scene: &ServerCharts<'_>,
     title: &str,
     unit: &str,
     scale: Scale,
@@ -134,8 +134,8 @@ pub(super) fn chart(
 }
 
 fn sum_of<'a>(
-    scene: &Scene<'_>,
-    series: impl Iterator<Item = Measured<'a>>,
+    scene: &ServerCharts<'_>,
+    series: impl Iterator<Item = MeasuredSeries<'a>>,
     factor: f64,
 ) -> Vec<Option<f64>> {
     let mut sums = vec![None; scene.grid.count];
@@ -149,7 +149,7 @@ fn sum_of<'a>(
     sums
 }
 
-fn parts_of(scene: &Scene<'_>, factor: f64, parts: &[Part]) -> Vec<Line> {
+fn parts_of(scene: &ServerCharts<'_>, factor: f64, parts: &[Part]) -> Vec<Line> {
     parts
         .iter()
         .map(|(name, colour, metrics)| {
@@ -163,12 +163,12 @@ fn parts_of(scene: &Scene<'_>, factor: f64, parts: &[Part]) -> Vec<Line> {
         .collect()
 }
 
-pub(super) fn level(scene: &Scene<'_>, value: Option<f64>) -> Option<Vec<Option<f64>>> {
+pub(super) fn level(scene: &ServerCharts<'_>, value: Option<f64>) -> Option<Vec<Option<f64>>> {
     value.map(|value| vec![Some(value); scene.grid.count])
 }
 
 /// The busiest threads, each against its one core.
-fn hottest_threads(scene: &Scene<'_>) -> String {
+fn hottest_threads(scene: &ServerCharts<'_>) -> String {
     let busy = scene.threads.0.iter().filter(|thread| thread.cpu_s > 0.0).take(LINES_MAX);
     let mut lines: Vec<Line> = busy
         .zip(COLOURS)
@@ -183,7 +183,7 @@ fn hottest_threads(scene: &Scene<'_>) -> String {
 }
 
 /// Time that threads were ready and had no CPU, all together and the worst.
-fn waiting(scene: &Scene<'_>) -> String {
+fn waiting(scene: &ServerCharts<'_>) -> String {
     let waits = scene.host.metric("thread.run_queue_wait");
     let mut worst: Vec<Option<f64>> = vec![None; scene.grid.count];
     let mut all: Vec<Option<f64>> = vec![None; scene.grid.count];
@@ -201,7 +201,7 @@ fn waiting(scene: &Scene<'_>) -> String {
 }
 
 /// What the host's cores did.
-fn cores(scene: &Scene<'_>) -> String {
+fn cores(scene: &ServerCharts<'_>) -> String {
     let mut lines = parts_of(
         scene,
         1.0,
@@ -213,16 +213,16 @@ fn cores(scene: &Scene<'_>) -> String {
             ("stolen", 2, &["host.cpu.steal"]),
         ],
     );
-    let limit = scene.host.metric("host.cpu.busy").first().and_then(Measured::limit);
+    let limit = scene.host.metric("host.cpu.busy").first().and_then(MeasuredSeries::limit);
     lines.extend(level(scene, limit).map(|values| Line::dashed("cores there are", 6, values)));
     let note = "Idle while a task waits for I/O is no evidence of a full disk by itself: look at the time of its requests.";
     chart(scene, "CPU of the host", "cores", Scale::Plain, note, lines)
 }
 
 /// What the busiest interface carried, what the viewers were offered, and what the line can carry.
-fn network(scene: &Scene<'_>) -> String {
+fn network(scene: &ServerCharts<'_>) -> String {
     let window = scene.host.window;
-    let total = |series: &Measured<'_>| series.integral(window).unwrap_or(0.0);
+    let total = |series: &MeasuredSeries<'_>| series.integral(window).unwrap_or(0.0);
     let Some(tx) = scene.host.metric("nic.tx_bytes").iter().max_by(|a, b| total(a).total_cmp(&total(b)))
     else {
         return String::new();
@@ -242,10 +242,10 @@ fn network(scene: &Scene<'_>) -> String {
 }
 
 /// A level of each process, with the lowest limit that is near enough to be drawn.
-fn by_process(scene: &Scene<'_>, title: &str, unit: &str, metric: &str, factor: f64) -> String {
+fn by_process(scene: &ServerCharts<'_>, title: &str, unit: &str, metric: &str, factor: f64) -> String {
     let window = scene.host.window;
-    let mut list: Vec<&Measured<'_>> = scene.host.metric(metric).iter().collect();
-    let most = |series: &Measured<'_>| series.max(window).unwrap_or(0.0);
+    let mut list: Vec<&MeasuredSeries<'_>> = scene.host.metric(metric).iter().collect();
+    let most = |series: &MeasuredSeries<'_>| series.max(window).unwrap_or(0.0);
     list.sort_by(|a, b| most(b).total_cmp(&most(a)));
     let highest = list.first().map_or(0.0, |series| most(series));
     let mut lines: Vec<Line> = list
@@ -268,7 +268,7 @@ fn by_process(scene: &Scene<'_>, title: &str, unit: &str, metric: &str, factor: 
 }
 
 /// The largest value of any series of each metric.
-fn worst(scene: &Scene<'_>, title: &str, unit: &str, parts: &[(&'static str, u8, &str)]) -> String {
+fn worst(scene: &ServerCharts<'_>, title: &str, unit: &str, parts: &[(&'static str, u8, &str)]) -> String {
     let lines = parts
         .iter()
         .map(|(name, colour, metric)| {
@@ -288,8 +288,8 @@ fn worst(scene: &Scene<'_>, title: &str, unit: &str, parts: &[(&'static str, u8,
 }
 
 /// One line for each value of a label, those with most.
-fn by_label(scene: &Scene<'_>, title: &str, unit: &str, metric: &str, label: &str) -> String {
-    let mut by_value: std::collections::BTreeMap<&str, (f64, Vec<Measured<'_>>)> = Default::default();
+fn by_label(scene: &ServerCharts<'_>, title: &str, unit: &str, metric: &str, label: &str) -> String {
+    let mut by_value: std::collections::BTreeMap<&str, (f64, Vec<MeasuredSeries<'_>>)> = Default::default();
     for series in scene.host.metric(metric) {
         let entry = by_value.entry(series.label(label)).or_default();
         entry.0 += series.integral(scene.host.window).unwrap_or(0.0);

@@ -9,7 +9,7 @@ use throng_observation::host::{HostEventKind, Unit};
 use super::{Protocol, UriGroups, parse};
 use crate::logs::lines::Lines;
 use crate::logs::redact::shown;
-use crate::seen::{Seen, Value};
+use crate::reading::{Reading, SeriesValue};
 
 /// How many lines of a second are read; further ones are counted only.
 pub const READ_LINES_MAX: u64 = 100_000;
@@ -18,7 +18,7 @@ pub const READ_LINES_MAX: u64 = 100_000;
 ///
 /// Series: `access.requests` (a second; labels `log`, `uri_group`, `status` as `2xx`, `protocol`), `access.bytes`
 /// (bytes a second; `log`, `uri_group`, `protocol`), `access.response_time` (mean, milliseconds; `log`, `uri_group`;
-/// where the log has it), `access.lines_unread` (a second; `log`): lines that are no access line, or beyond
+/// where the log has it), `access.lines_unparsed` (a second; `log`): lines that are no access line, or beyond
 /// [`READ_LINES_MAX`]. A request is counted when the server wrote its line, at its end: the bytes of a WebSocket all
 /// come in the second in which it closes.
 #[derive(Debug)]
@@ -90,7 +90,7 @@ impl AccessCounter {
     }
 
     /// What was counted since the last time. To be called about once a second; rates are over the time that passed.
-    pub fn tick(&mut self, now: RunTime) -> Vec<Seen> {
+    pub fn tick(&mut self, now: RunTime) -> Vec<Reading> {
         let seconds = now.millis_since(self.since) / 1e3;
         if seconds <= 0.0 {
             return Vec::new();
@@ -101,7 +101,7 @@ impl AccessCounter {
         let mut seen = Vec::new();
         let mut value = |metric: &str, unit, labels: &[(&str, &str)], value: f64| {
             let labels = [&[("log", self.log.as_str())], labels].concat();
-            seen.push(Seen::Value(Value::new(metric, unit, &labels, value)));
+            seen.push(Reading::Value(SeriesValue::new(metric, unit, &labels, value)));
         };
         for key @ (group, class, protocol) in &self.live {
             let count = counts.requests.get(key).copied().unwrap_or(0) as f64;
@@ -125,7 +125,7 @@ impl AccessCounter {
         }
         if counts.unread > 0 || self.live_unread {
             self.live_unread = true;
-            value("access.lines_unread", Unit::PerSecond, &[], counts.unread as f64 / seconds);
+            value("access.lines_unparsed", Unit::PerSecond, &[], counts.unread as f64 / seconds);
         }
         if let Some(line) = counts.first_unread.filter(|_| !std::mem::replace(&mut self.told_unread, true)) {
             let detail = format!(
@@ -133,7 +133,7 @@ impl AccessCounter {
                  such lines are not accounted; docs/watch-logs.md has a format that is read",
                 self.log
             );
-            seen.push(Seen::Event(HostEventKind::CannotSee, detail));
+            seen.push(Reading::Event(HostEventKind::Unreadable, detail));
         }
         seen
     }
@@ -176,9 +176,9 @@ mod tests {
         AccessCounter::new("access", Arc::new(groups), RunTime(0))
     }
 
-    fn value(seen: &[Seen], metric: &str, labels: &[(&str, &str)]) -> Option<f64> {
+    fn value(seen: &[Reading], metric: &str, labels: &[(&str, &str)]) -> Option<f64> {
         seen.iter().find_map(|seen| match seen {
-            Seen::Value(value) if value.metric == metric => {
+            Reading::Value(value) if value.metric == metric => {
                 let fits =
                     labels.iter().all(|(name, label)| value.labels.get(*name).is_some_and(|l| l == label));
                 fits.then_some(value.value)
@@ -219,12 +219,12 @@ mod tests {
         let mut counter = counter();
         counter.read(b"2026-11-20 GET / 200 token=hush\nanother\n");
         let seen = counter.tick(RunTime(1_000_000));
-        assert_eq!(value(&seen, "access.lines_unread", &[]), Some(2.0));
-        let events: Vec<_> = seen.iter().filter(|seen| matches!(seen, Seen::Event(..))).collect();
+        assert_eq!(value(&seen, "access.lines_unparsed", &[]), Some(2.0));
+        let events: Vec<_> = seen.iter().filter(|seen| matches!(seen, Reading::Event(..))).collect();
         assert_eq!(events.len(), 1);
         assert!(format!("{events:?}").contains("GET / 200 token=…"));
         counter.read(b"another\n");
-        assert!(!counter.tick(RunTime(2_000_000)).iter().any(|seen| matches!(seen, Seen::Event(..))));
+        assert!(!counter.tick(RunTime(2_000_000)).iter().any(|seen| matches!(seen, Reading::Event(..))));
     }
 
     #[test]

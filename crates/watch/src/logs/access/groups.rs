@@ -18,7 +18,7 @@ const OTHER: &str = "other";
 pub struct GroupError {
     /// Which group.
     pub group: String,
-    /// What is wrong, and the mend.
+    /// What is wrong and what to do about it.
     pub reason: String,
 }
 

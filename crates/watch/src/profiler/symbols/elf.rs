@@ -148,7 +148,7 @@ impl Layout {
 
 /// A function with its name as the file has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Named {
+pub(crate) struct Symbol {
     pub(crate) start: u64,
     pub(crate) name: Vec<u8>,
     /// The symbol says where the function ends; else it reaches to whatever comes next.
@@ -164,7 +164,7 @@ pub(crate) enum Source<'a> {
 }
 
 /// Gives each of `addresses` (sorted) the function it lies in, where a symbol says so.
-pub(crate) fn name(source: &Source<'_>, addresses: &[u64]) -> Vec<Option<Named>> {
+pub(crate) fn name(source: &Source<'_>, addresses: &[u64]) -> Vec<Option<Symbol>> {
     let named = match source {
         Source::File(file) => {
             let cache = cache(file);
@@ -175,8 +175,8 @@ pub(crate) fn name(source: &Source<'_>, addresses: &[u64]) -> Vec<Option<Named>>
     named.unwrap_or_else(|| vec![None; addresses.len()])
 }
 
-fn name_in<'d, R: object::ReadRef<'d>>(elf: &object::File<'d, R>, addresses: &[u64]) -> Vec<Option<Named>> {
-    let mut found: Vec<Option<Named>> = vec![None; addresses.len()];
+fn name_in<'d, R: object::ReadRef<'d>>(elf: &object::File<'d, R>, addresses: &[u64]) -> Vec<Option<Symbol>> {
+    let mut found: Vec<Option<Symbol>> = vec![None; addresses.len()];
     let code: Vec<_> = elf.sections().filter(|s| s.kind() == SectionKind::Text).map(|s| s.index()).collect();
     for table in [elf.symbol_table(), elf.dynamic_symbol_table()].into_iter().flatten() {
         let mut symbols: Vec<_> = table
@@ -200,7 +200,7 @@ fn name_in<'d, R: object::ReadRef<'d>>(elf: &object::File<'d, R>, addresses: &[u
             let is_sized = extent.size > 0;
             if is_sized || is_in {
                 let name = symbol.name_bytes().ok().filter(|name| !name.is_empty());
-                *slot = name.map(|name| Named { start: extent.start, name: name.to_vec(), is_sized });
+                *slot = name.map(|name| Symbol { start: extent.start, name: name.to_vec(), is_sized });
             }
         }
     }
@@ -235,13 +235,13 @@ fn holder(symbols: &[Extent], address: u64) -> Option<&Extent> {
 }
 
 /// Jumps to other files' functions have no symbol, but a section of their own.
-fn plt<'d, R: object::ReadRef<'d>>(elf: &object::File<'d, R>, address: u64) -> Option<Named> {
+fn plt<'d, R: object::ReadRef<'d>>(elf: &object::File<'d, R>, address: u64) -> Option<Symbol> {
     let section = elf.sections().find(|s| {
         s.address() <= address
             && address - s.address() < s.size()
             && s.name_bytes().is_ok_and(|n| n.starts_with(b".plt"))
     })?;
-    Some(Named { start: section.address(), name: b"[plt]".to_vec(), is_sized: true })
+    Some(Symbol { start: section.address(), name: b"[plt]".to_vec(), is_sized: true })
 }
 
 /// A function of another file that this one calls.
@@ -273,7 +273,7 @@ pub(crate) fn imports(file: &File) -> Vec<Import> {
 }
 
 /// Where more symbols of a stripped file are: a compressed table inside it, or a file of its own.
-pub(crate) struct Elsewhere {
+pub(crate) struct DebugSymbols {
     /// `.gnu_debugdata`, unpacked: what Fedora and its kin ship.
     pub(crate) debug_data: Option<Vec<u8>>,
     /// The path under `usr/lib/debug/.build-id`, where Debian's and Fedora's debug packages put them.
@@ -281,10 +281,10 @@ pub(crate) struct Elsewhere {
 }
 
 /// Says where more symbols of this file can be found.
-pub(crate) fn elsewhere(file: &File) -> Elsewhere {
+pub(crate) fn elsewhere(file: &File) -> DebugSymbols {
     let cache = cache(file);
     let Ok(elf) = object::File::parse(&cache) else {
-        return Elsewhere { debug_data: None, debug_file: None };
+        return DebugSymbols { debug_data: None, debug_file: None };
     };
     let debug_data = elf.section_by_name(".gnu_debugdata").and_then(|s| s.data().ok()).and_then(unpack);
     let debug_file = elf.build_id().ok().flatten().filter(|id| (2..=64).contains(&id.len())).map(|id| {
@@ -292,7 +292,7 @@ pub(crate) fn elsewhere(file: &File) -> Elsewhere {
         let (folder, name) = hex.split_at(2);
         format!("usr/lib/debug/.build-id/{folder}/{name}.debug")
     });
-    Elsewhere { debug_data, debug_file }
+    DebugSymbols { debug_data, debug_file }
 }
 
 fn unpack(packed: &[u8]) -> Option<Vec<u8>> {

@@ -8,8 +8,8 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use super::elf;
-use crate::profiler::target::Followed;
-use crate::profiler::target::maps::Backing;
+use crate::profiler::processes::TrackedProcesses;
+use crate::profiler::processes::maps::Backing;
 
 /// Processes asked; more of a server say the same again.
 const PROCESSES_MAX: usize = 8;
@@ -18,7 +18,10 @@ const PROCESSES_MAX: usize = 8;
 type Function = (u32, u64);
 
 /// Names of `wanted`, as far as a living process imports them.
-pub(super) fn name(wanted: &HashSet<Function>, followed: &mut Followed) -> HashMap<Function, Vec<u8>> {
+pub(super) fn name(
+    wanted: &HashSet<Function>,
+    followed: &mut TrackedProcesses,
+) -> HashMap<Function, Vec<u8>> {
     let mut names = HashMap::new();
     if wanted.is_empty() {
         return names;
@@ -35,7 +38,7 @@ pub(super) fn name(wanted: &HashSet<Function>, followed: &mut Followed) -> HashM
 fn of_process(
     pid: u32,
     wanted: &HashSet<Function>,
-    followed: &mut Followed,
+    followed: &mut TrackedProcesses,
     names: &mut HashMap<Function, Vec<u8>>,
 ) {
     let Ok(memory) = File::open(format!("/proc/{pid}/mem")) else { return };

@@ -13,9 +13,9 @@ pub(crate) mod jit;
 mod kernel;
 pub(crate) mod vdso;
 
-use super::tally::Place;
-use super::target::Followed;
-use elf::{Named, Source};
+use super::processes::TrackedProcesses;
+use super::stack_counts::CodeLocation;
+use elf::{Source, Symbol};
 
 /// Where the kernel tells its functions' names.
 const KALLSYMS: &str = "/proc/kallsyms";
@@ -29,17 +29,19 @@ pub(crate) struct Names {
 }
 
 /// Names all places.
-pub(crate) fn name(places: &[Place], followed: &mut Followed) -> Names {
+pub(crate) fn name(places: &[CodeLocation], followed: &mut TrackedProcesses) -> Names {
     let mut naming = Naming { frames: HashMap::new(), limits: Vec::new() };
     let mut kernel = Vec::new();
     let mut files: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
     let mut anonymous: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
     for place in places {
         match *place {
-            Place::Kernel(address) => kernel.push(address),
-            Place::Image { image, offset } => files.entry(image).or_default().push(offset),
-            Place::Anonymous { process, address } => anonymous.entry(process).or_default().push(address),
-            Place::Unknown => {}
+            CodeLocation::Kernel(address) => kernel.push(address),
+            CodeLocation::Image { image, offset } => files.entry(image).or_default().push(offset),
+            CodeLocation::Anonymous { process, address } => {
+                anonymous.entry(process).or_default().push(address)
+            }
+            CodeLocation::Unknown => {}
         }
     }
     naming.kernel(kernel);
@@ -51,13 +53,13 @@ pub(crate) fn name(places: &[Place], followed: &mut Followed) -> Names {
 }
 
 struct Naming {
-    frames: HashMap<Place, Frame>,
+    frames: HashMap<CodeLocation, Frame>,
     limits: Vec<String>,
 }
 
 /// A function without a symbol, as the place in its file where it begins.
 struct Unnamed {
-    place: Place,
+    place: CodeLocation,
     image: u32,
     start: u64,
     /// It is one function; else several may lie there.
@@ -65,7 +67,7 @@ struct Unnamed {
 }
 
 impl Naming {
-    fn put(&mut self, place: Place, symbol: String, module: &str) {
+    fn put(&mut self, place: CodeLocation, symbol: String, module: &str) {
         self.frames.insert(place, Frame { symbol, module: module.to_owned() });
     }
 
@@ -78,18 +80,18 @@ impl Naming {
         let text = std::fs::read(KALLSYMS).unwrap_or_default();
         let names = kernel::name(&String::from_utf8_lossy(&text), &addresses);
         if names.iter().all(Option::is_none) {
-            let mend = "kernel functions have no names here: the kernel hides their addresses (kernel.kptr_restrict); \
+            let help = "kernel functions have no names here: the kernel hides their addresses (kernel.kptr_restrict); \
                         the right CAP_SYSLOG shows them";
-            self.limits.push(mend.to_owned());
+            self.limits.push(help.to_owned());
         }
         for (address, name) in addresses.into_iter().zip(names) {
             // Addresses that mean nothing to anybody are one place.
             let symbol = name.unwrap_or_else(|| "[kernel]".to_owned());
-            self.put(Place::Kernel(address), symbol, "[kernel]");
+            self.put(CodeLocation::Kernel(address), symbol, "[kernel]");
         }
     }
 
-    fn files(&mut self, files: BTreeMap<u32, Vec<u64>>, followed: &mut Followed) {
+    fn files(&mut self, files: BTreeMap<u32, Vec<u64>>, followed: &mut TrackedProcesses) {
         let mut unnamed = Vec::new();
         for (image, offsets) in files {
             unnamed.extend(self.file(image, offsets, followed));
@@ -110,12 +112,12 @@ impl Naming {
     }
 
     /// Names what symbols of the file name; returns what they do not.
-    fn file(&mut self, id: u32, offsets: Vec<u64>, followed: &mut Followed) -> Vec<Unnamed> {
+    fn file(&mut self, id: u32, offsets: Vec<u64>, followed: &mut TrackedProcesses) -> Vec<Unnamed> {
         let Some(image) = followed.images.get(id) else { return Vec::new() };
         let module = image.name.clone();
         let Some(layout) = image.layout() else {
             for offset in offsets {
-                let place = Place::Image { image: id, offset };
+                let place = CodeLocation::Image { image: id, offset };
                 self.put(place, format!("{:#x}", offset & !0xfff), &module);
             }
             return Vec::new();
@@ -143,7 +145,7 @@ impl Naming {
         }
         let mut unnamed = Vec::new();
         for ((address, offset), named) in stated.into_iter().zip(named) {
-            let place = Place::Image { image: id, offset };
+            let place = CodeLocation::Image { image: id, offset };
             match named {
                 Some(named) => self.put(place, demangle::demangle(&named.name), &module),
                 None => {
@@ -161,7 +163,7 @@ impl Naming {
         unnamed
     }
 
-    fn anonymous(&mut self, anonymous: BTreeMap<u32, Vec<u64>>, followed: &mut Followed) {
+    fn anonymous(&mut self, anonymous: BTreeMap<u32, Vec<u64>>, followed: &mut TrackedProcesses) {
         for pid in followed.living().map(|(pid, _)| pid).collect::<Vec<_>>() {
             if followed.process(pid).is_some_and(|(process, _)| anonymous.contains_key(&process.serial)) {
                 followed.look_for_jit_map(pid);
@@ -174,13 +176,13 @@ impl Naming {
             let names = jit::name(map.as_deref().unwrap_or_default(), &addresses);
             for (address, name) in addresses.into_iter().zip(names) {
                 let symbol = name.unwrap_or_else(|| "[no name]".to_owned());
-                self.put(Place::Anonymous { process, address }, symbol, "[jit]");
+                self.put(CodeLocation::Anonymous { process, address }, symbol, "[jit]");
             }
         }
         if has_unnamed {
-            let mend = "code made while running has no names: the program writes them to /tmp/perf-PID.map when asked \
+            let help = "code made while running has no names: the program writes them to /tmp/perf-PID.map when asked \
                         (node --perf-basic-prof, python -X perf, java with perf-map-agent)";
-            self.limits.push(mend.to_owned());
+            self.limits.push(help.to_owned());
         }
     }
 }
@@ -192,7 +194,7 @@ fn function_at(functions: &[Range<u64>], address: u64) -> Option<&Range<u64>> {
 }
 
 /// Fills in names from a stripped file's compressed table, and from its debug package.
-fn name_elsewhere(file: &File, root: &std::path::Path, addresses: &[u64], named: &mut [Option<Named>]) {
+fn name_elsewhere(file: &File, root: &std::path::Path, addresses: &[u64], named: &mut [Option<Symbol>]) {
     let elsewhere = elf::elsewhere(file);
     let mut fill = |source: &Source<'_>| {
         for (slot, name) in named.iter_mut().zip(elf::name(source, addresses)) {

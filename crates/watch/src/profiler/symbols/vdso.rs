@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
 
-use crate::profiler::target::maps::MapsLine;
+use crate::profiler::processes::maps::MapsLine;
 
 /// The kernel's page as a file in memory; `None` where it cannot be read.
 pub(crate) fn image() -> Option<File> {

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
 use rustls::pki_types::ServerName;
-use throng_observation::foreign;
+use throng_observation::untrusted;
 use tokio::io::{AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -14,7 +14,7 @@ use super::{LOST_AFTER, RemoteConfig, RemoteError};
 use crate::remote::session::AnyStream;
 use crate::remote::tls;
 use crate::remote::wire::{
-    ANSWER_BYTES_MAX, Answer, Consent, Frame, FrameReader, Request, VERSION, write_message,
+    Consent, Frame, FrameReader, RESPONSE_BYTES_MAX, Request, Response, VERSION, write_message,
 };
 
 /// Name, connection, TLS and token together.
@@ -78,15 +78,15 @@ impl Connection {
         let hello = Request::Hello { version: VERSION, token: config.token.clone() };
         write_message(&mut out, &hello).map_err(no)?;
         stream.write_all(&out).await.map_err(closed)?;
-        let mut frames = FrameReader::new(ANSWER_BYTES_MAX);
+        let mut frames = FrameReader::new(RESPONSE_BYTES_MAX);
         let answer = frames.next(&mut stream).await;
         match answer.map_err(|error| if frames.has_read() { no(error) } else { closed(error) })? {
-            Frame::Message(Answer::Welcome { name, targets, consent, .. }) => {
+            Frame::Message(Response::Welcome { name, targets, consent, .. }) => {
                 let (reader, writer) = tokio::io::split(stream);
                 let welcome = Welcome { name: cut(&name), targets, consent };
                 Ok(Self { peer, welcome, reader, writer, frames })
             }
-            Frame::Message(Answer::Refused { why }) => {
+            Frame::Message(Response::Refused { why }) => {
                 Err(RemoteError::Refused { address: address(), why: cut(&why) })
             }
             _ => Err(no(io::Error::other("it does not speak this protocol"))),
@@ -119,5 +119,5 @@ impl Connection {
 
 /// At most so many words of an agent, and nothing that a terminal would act on.
 pub(super) fn cut(text: &str) -> String {
-    foreign::shown(text, WORDS_MAX).into_owned()
+    untrusted::escaped(text, WORDS_MAX).into_owned()
 }

@@ -10,10 +10,10 @@ use throng_observation::units;
 use tokio::sync::mpsc;
 
 use super::connection::{Connection, cut};
-use super::sink::Sink;
-use super::{LOST_AFTER, Order, RemoteConfig, Shared};
+use super::translator::RowTranslator;
+use super::{AgentCommand, LOST_AFTER, RemoteConfig, Shared};
 use crate::remote::clock::AgentClock;
-use crate::remote::wire::{Answer, Frame, NO_PROFILE, Request};
+use crate::remote::wire::{Frame, NO_PROFILE, Request, Response};
 
 /// The sign of life; and the first ones, closer together, to align the clocks.
 const PING_EVERY: Duration = Duration::from_secs(1);
@@ -25,7 +25,7 @@ const RECONNECT_EVERY: Duration = Duration::from_secs(1);
 pub(super) struct Link {
     pub(super) config: RemoteConfig,
     pub(super) shared: Arc<Shared>,
-    pub(super) sink: Option<Sink>,
+    pub(super) sink: Option<RowTranslator>,
 }
 
 /// Why a connection is no longer served.
@@ -37,7 +37,7 @@ enum Over {
 
 impl Link {
     /// Serves until nobody gives orders any more.
-    pub(super) async fn run(mut self, first: Connection, mut orders: mpsc::Receiver<Order>) {
+    pub(super) async fn run(mut self, first: Connection, mut orders: mpsc::Receiver<AgentCommand>) {
         let mut connection = first;
         loop {
             let over = self.serve(&mut connection, &mut orders).await;
@@ -71,7 +71,11 @@ impl Link {
     }
 
     /// Serves one connection to its end.
-    async fn serve(&mut self, connection: &mut Connection, orders: &mut mpsc::Receiver<Order>) -> Over {
+    async fn serve(
+        &mut self,
+        connection: &mut Connection,
+        orders: &mut mpsc::Receiver<AgentCommand>,
+    ) -> Over {
         let lost = |error: io::Error| Over::Lost(error.to_string());
         let base = Instant::now();
         let now_us = || i64::try_from(base.elapsed().as_micros()).unwrap_or(i64::MAX);
@@ -85,11 +89,11 @@ impl Link {
                 order = orders.recv() => {
                     let request = match order {
                         None => return Over::Done,
-                        Some(Order::Profile { moment, duration }) => {
+                        Some(AgentCommand::Profile { moment, duration }) => {
                             let duration_ms = u32::try_from(duration.as_millis()).unwrap_or(u32::MAX);
                             Request::Profile { moment, duration_ms }
                         }
-                        Some(Order::EndProfile) => Request::EndProfile,
+                        Some(AgentCommand::EndProfile) => Request::EndProfile,
                         Some(order) => {
                             self.take_up(order);
                             begins = !is_aligned;
@@ -115,11 +119,11 @@ impl Link {
                     }
                     ping_at += if number < FIRST_PINGS { FIRST_PING_EVERY } else { PING_EVERY };
                 }
-                frame = connection.frames.next::<Answer>(&mut connection.reader) => match frame {
+                frame = connection.frames.next::<Response>(&mut connection.reader) => match frame {
                     Err(error) => return lost(error),
                     Ok(Frame::Samples(samples)) => self.samples(&samples, &clock, base),
-                    Ok(Frame::Message(Answer::Row(row))) => self.row(row, &clock, base),
-                    Ok(Frame::Message(Answer::Pong { number, agent_us, rows_dropped })) => {
+                    Ok(Frame::Message(Response::Row(row))) => self.row(row, &clock, base),
+                    Ok(Frame::Message(Response::Pong { number, agent_us, rows_dropped })) => {
                         self.shared.heard();
                         if let Some((_, sent_us)) = asked.take_if(|(asked, _)| *asked == number) {
                             clock.heard(sent_us, agent_us, now_us());
@@ -137,16 +141,16 @@ impl Link {
                             sink.dropped_before = rows_dropped;
                         }
                     }
-                    Ok(Frame::Message(Answer::Refused { why })) => return Over::Lost(cut(&why)),
-                    Ok(Frame::Message(Answer::Welcome { .. })) => return Over::Lost("it lost its place".into()),
+                    Ok(Frame::Message(Response::Refused { why })) => return Over::Lost(cut(&why)),
+                    Ok(Frame::Message(Response::Welcome { .. })) => return Over::Lost("it lost its place".into()),
                 },
             }
         }
     }
 
-    fn take_up(&mut self, order: Order) {
-        if let Order::Begin { host, zero, rows, name } = order {
-            self.sink = Some(Sink::new(host, name, zero, rows));
+    fn take_up(&mut self, order: AgentCommand) {
+        if let AgentCommand::Begin { host, zero, rows, name } = order {
+            self.sink = Some(RowTranslator::new(host, name, zero, rows));
         }
     }
 
@@ -178,7 +182,7 @@ impl Link {
                 HostRow::Info(info)
             }
             HostRow::Event(mut event) => {
-                if event.kind == HostEventKind::CannotSee && event.detail.starts_with(NO_PROFILE) {
+                if event.kind == HostEventKind::Unreadable && event.detail.starts_with(NO_PROFILE) {
                     self.shared.profile_came();
                 }
                 (event.host, event.at) = (sink.host, sink.ours(event.at, clock, base));

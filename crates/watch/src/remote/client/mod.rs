@@ -15,7 +15,7 @@ use crate::rows::RowSender;
 
 mod connection;
 mod link;
-mod sink;
+mod translator;
 
 use connection::{Connection, Welcome};
 use link::Link;
@@ -97,13 +97,13 @@ const PROFILE_ENDS_WITHIN: Duration = Duration::from_secs(10);
 
 /// A connected agent. Dropping it ends the connection.
 #[derive(Debug)]
-pub struct Remote {
+pub struct RemoteAgent {
     peer: SocketAddr,
     name: String,
     targets: Vec<String>,
     consent: Option<Consent>,
     shared: Arc<Shared>,
-    orders: mpsc::Sender<Order>,
+    orders: mpsc::Sender<AgentCommand>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -120,13 +120,13 @@ struct Shared {
 }
 
 /// What the run wants of the connection's thread.
-enum Order {
+enum AgentCommand {
     Begin { host: HostId, zero: Instant, rows: RowSender, name: Option<String> },
     Profile { moment: String, duration: Duration },
     EndProfile,
 }
 
-impl Remote {
+impl RemoteAgent {
     /// Connects, checks that it is the right agent, shows the token, and waits to be welcomed.
     ///
     /// # Errors
@@ -205,9 +205,9 @@ impl Remote {
 
     /// Begins to stream rows: they are of `host`, named `name` if given, and their times count from `zero`.
     #[must_use]
-    pub fn begin(self, host: HostId, name: Option<String>, zero: Instant, rows: RowSender) -> RemoteWatching {
-        let _ = self.orders.try_send(Order::Begin { host, zero, rows, name });
-        RemoteWatching(self)
+    pub fn begin(self, host: HostId, name: Option<String>, zero: Instant, rows: RowSender) -> RemoteWatch {
+        let _ = self.orders.try_send(AgentCommand::Begin { host, zero, rows, name });
+        RemoteWatch(self)
     }
 
     fn end(&mut self) {
@@ -220,7 +220,7 @@ impl Remote {
     }
 }
 
-impl Drop for Remote {
+impl Drop for RemoteAgent {
     fn drop(&mut self) {
         self.end();
     }
@@ -231,15 +231,15 @@ impl Drop for Remote {
 pub struct Presence(Arc<Shared>);
 
 impl Presence {
-    /// As [`Remote::is_present`].
+    /// As [`RemoteAgent::is_present`].
     #[must_use]
     pub fn is_present(&self) -> bool {
         self.0.is_present()
     }
 
-    /// Whether it has been there all the time since [`Remote::connect`]: what it agreed to then still holds.
+    /// Whether it has been there all the time since [`RemoteAgent::connect`]: what it agreed to then still holds.
     #[must_use]
-    pub fn has_stayed(&self) -> bool {
+    pub fn was_never_lost(&self) -> bool {
         self.0.is_present() && !self.0.was_lost.load(Relaxed)
     }
 }
@@ -263,18 +263,18 @@ impl Shared {
 
 /// An agent whose rows come. Dropping it ends that.
 #[derive(Debug)]
-pub struct RemoteWatching(Remote);
+pub struct RemoteWatch(RemoteAgent);
 
-impl RemoteWatching {
+impl RemoteWatch {
     /// The agent.
     #[must_use]
-    pub fn remote(&self) -> &Remote {
+    pub fn remote(&self) -> &RemoteAgent {
         &self.0
     }
 
     /// Asks for a profile of the watched processes: it comes as a row, `duration` and a little later.
     pub fn profile(&self, moment: &str, duration: Duration) {
-        let order = Order::Profile { moment: moment.to_owned(), duration };
+        let order = AgentCommand::Profile { moment: moment.to_owned(), duration };
         if self.0.orders.try_send(order).is_ok() {
             self.0.shared.profiles_due.fetch_add(1, Relaxed);
         }
@@ -290,7 +290,7 @@ impl RemoteWatching {
     pub fn stop(self) {
         let shared = &self.0.shared;
         let until = Instant::now() + PROFILE_ENDS_WITHIN;
-        if shared.profiles_due.load(Relaxed) > 0 && self.0.orders.try_send(Order::EndProfile).is_ok() {
+        if shared.profiles_due.load(Relaxed) > 0 && self.0.orders.try_send(AgentCommand::EndProfile).is_ok() {
             while shared.profiles_due.load(Relaxed) > 0 && shared.is_present() && Instant::now() < until {
                 std::thread::sleep(Duration::from_millis(20));
             }

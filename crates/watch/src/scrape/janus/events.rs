@@ -17,8 +17,8 @@ use throng_observation::host::Unit;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 
-use crate::scrape::Allowed;
-use crate::seen::{Clock, Seen, SeenWriter, Value};
+use crate::reading::{Clock, Reading, ReadingWriter, SeriesValue};
+use crate::scrape::AddressCheck;
 
 /// The longest body that is taken: Janus groups events.
 const BODY_BYTES_MAX: usize = 1 << 20;
@@ -67,7 +67,7 @@ impl EventCounter {
     }
 
     /// What was counted since the last time; to be called about once a second.
-    pub fn tick(&mut self, now: RunTime) -> Vec<Seen> {
+    pub fn tick(&mut self, now: RunTime) -> Vec<Reading> {
         let seconds = now.millis_since(self.since) / 1e3;
         if seconds <= 0.0 {
             return Vec::new();
@@ -76,7 +76,7 @@ impl EventCounter {
         let rate = |(event, count): (&String, &mut u64)| {
             let labels = [("endpoint", self.endpoint.as_str()), ("event", event)];
             let rate = std::mem::take(count) as f64 / seconds;
-            Seen::Value(Value::new("janus.events", Unit::PerSecond, &labels, rate))
+            Reading::Value(SeriesValue::new("janus.events", Unit::PerSecond, &labels, rate))
         };
         self.counts.iter_mut().map(rate).collect()
     }
@@ -139,9 +139,9 @@ impl EventListener {
     pub fn start(
         endpoint: &str,
         address: SocketAddr,
-        writer: SeenWriter,
+        writer: ReadingWriter,
         clock: &Clock,
-        allowed: &Allowed,
+        allowed: &AddressCheck,
     ) -> Result<Self, ListenError> {
         let failed = |reason| ListenError { address, reason };
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -188,7 +188,7 @@ impl Drop for EventListener {
 
 type Shared = Arc<Mutex<EventCounter>>;
 
-async fn write(counter: Shared, mut writer: SeenWriter, clock: Clock, mut stopped: watch::Receiver<bool>) {
+async fn write(counter: Shared, mut writer: ReadingWriter, clock: Clock, mut stopped: watch::Receiver<bool>) {
     let mut every = tokio::time::interval(Duration::from_secs(1));
     loop {
         let last = tokio::select! {
@@ -204,7 +204,7 @@ async fn write(counter: Shared, mut writer: SeenWriter, clock: Clock, mut stoppe
     }
 }
 
-async fn take(listener: tokio::net::TcpListener, counter: Shared, allowed: Allowed) {
+async fn take(listener: tokio::net::TcpListener, counter: Shared, allowed: AddressCheck) {
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
         let Ok((stream, from)) = listener.accept().await else {
@@ -256,8 +256,8 @@ mod tests {
         let mut counter = EventCounter::new("e", RunTime(0));
         bodies.iter().for_each(|body| assert!(counter.read(body.as_bytes()), "{body}"));
         let value = |seen| match seen {
-            Seen::Value(value) => (value.labels["event"].clone(), value.value),
-            Seen::Event(..) => panic!("no event"),
+            Reading::Value(value) => (value.labels["event"].clone(), value.value),
+            Reading::Event(..) => panic!("no event"),
         };
         counter.tick(RunTime(2_000_000)).into_iter().map(value).collect()
     }
@@ -301,10 +301,10 @@ mod tests {
         String::from_utf8_lossy(&answer).lines().next().unwrap_or_default().to_owned()
     }
 
-    fn listen(allowed: &Allowed) -> (EventListener, crate::RowReceiver) {
+    fn listen(allowed: &AddressCheck) -> (EventListener, crate::RowReceiver) {
         let (rows, receiver) = crate::rows::rows(1_000);
-        let writer = SeenWriter::new(throng_observation::host::HostId(0), rows);
-        let clock = crate::seen::clock_from(std::time::Instant::now());
+        let writer = ReadingWriter::new(throng_observation::host::HostId(0), rows);
+        let clock = crate::reading::clock_from(std::time::Instant::now());
         let anywhere = SocketAddr::from(([127, 0, 0, 1], 0));
         (EventListener::start("janus", anywhere, writer, &clock, allowed).unwrap(), receiver)
     }
@@ -312,7 +312,7 @@ mod tests {
     #[test]
     fn what_is_posted_becomes_a_series_and_what_is_no_event_is_refused() {
         use throng_observation::host::HostRow;
-        let (listener, receiver) = listen(&(Arc::new(|_| Ok(())) as Allowed));
+        let (listener, receiver) = listen(&(Arc::new(|_| Ok(())) as AddressCheck));
         let post = |body: &str| {
             let head = "POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length:";
             answer_of(listener.address(), &format!("{head} {}\r\n\r\n{body}", body.len()))
@@ -335,7 +335,7 @@ mod tests {
 
     #[test]
     fn who_may_not_be_asked_may_not_tell() {
-        let (listener, _receiver) = listen(&(Arc::new(|_| Err("no".into())) as Allowed));
+        let (listener, _receiver) = listen(&(Arc::new(|_| Err("no".into())) as AddressCheck));
         let post = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}";
         assert_eq!(answer_of(listener.address(), post), "");
     }

@@ -6,9 +6,9 @@ use serde_json::{Value as Json, json};
 use throng_observation::RunTime;
 use throng_observation::host::Unit;
 
+use crate::reading::{Reading, SeriesValue};
 use crate::scrape::rates::Rates;
-use crate::scrape::round::{Ask, NotUnderstood, labels};
-use crate::seen::{Seen, Value};
+use crate::scrape::round::{Query, UnexpectedAnswer, labels};
 
 /// Questions of one reading. Each costs Janus some tenths of a millisecond; with more handles than this only what the
 /// list of sessions says is told.
@@ -19,7 +19,7 @@ const ASKS_MAX: usize = 1_000;
 /// Series, with the label `endpoint`: `janus.sessions`; `janus.handles` (by `plugin`); `janus.peer_connections` (by
 /// `state` of ICE); `janus.queued_packets`, packets that wait in the queues of all handles' sending threads;
 /// `janus.sent` and `janus.received`, RTP bytes a second over all handles; `janus.nacks_received`,
-/// `janus.retransmissions`, packets a second asked for again and sent again; `janus.handles_unasked`, handles or
+/// `janus.retransmissions`, packets a second asked for again and sent again; `janus.handles_skipped`, handles or
 /// sessions beyond the bound.
 #[derive(Debug)]
 pub struct JanusRound {
@@ -67,7 +67,7 @@ impl JanusRound {
         }
     }
 
-    pub(in crate::scrape) fn ask(&mut self) -> Option<Ask> {
+    pub(in crate::scrape) fn ask(&mut self) -> Option<Query> {
         if self.asks >= ASKS_MAX {
             self.unasked += self.to_ask.len();
             self.to_ask.clear();
@@ -87,13 +87,13 @@ impl JanusRound {
         if let Some(secret) = &self.secret {
             body["admin_secret"] = json!(secret);
         }
-        Some(Ask { path: None, body: Some(body.to_string()) })
+        Some(Query { path: None, body: Some(body.to_string()) })
     }
 
-    pub(in crate::scrape) fn told(&mut self, answer: &[u8]) -> Result<(), NotUnderstood> {
+    pub(in crate::scrape) fn told(&mut self, answer: &[u8]) -> Result<(), UnexpectedAnswer> {
         let Some(asked) = self.asked.take() else { return Ok(()) };
         let answer: Json = serde_json::from_slice(answer)
-            .map_err(|error| NotUnderstood(format!("the answer of Janus is no JSON: {error}")))?;
+            .map_err(|error| UnexpectedAnswer(format!("the answer of Janus is no JSON: {error}")))?;
         if answer["janus"] != "success" {
             return match asked {
                 // Sessions and handles end while they are asked for (458, 459: no such session, no such handle).
@@ -144,13 +144,18 @@ impl JanusRound {
         self.counters.push((handle, counters));
     }
 
-    pub(in crate::scrape) fn finish(self, at: RunTime, endpoint: &str, rates: &mut Rates) -> Vec<Seen> {
+    pub(in crate::scrape) fn finish(self, at: RunTime, endpoint: &str, rates: &mut Rates) -> Vec<Reading> {
         let value = |metric: &str, unit, more: &[(&str, &str)], value: f64| {
-            Seen::Value(Value { metric: metric.to_owned(), unit, labels: labels(endpoint, more), value })
+            Reading::Value(SeriesValue {
+                metric: metric.to_owned(),
+                unit,
+                labels: labels(endpoint, more),
+                value,
+            })
         };
         let mut seen = vec![
             value("janus.sessions", Unit::Count, &[], self.sessions as f64),
-            value("janus.handles_unasked", Unit::Count, &[], self.unasked as f64),
+            value("janus.handles_skipped", Unit::Count, &[], self.unasked as f64),
         ];
         if self.unasked > 0 {
             return seen;
@@ -177,13 +182,13 @@ impl JanusRound {
     }
 }
 
-fn refused(answer: &Json) -> NotUnderstood {
+fn refused(answer: &Json) -> UnexpectedAnswer {
     let reason = answer["error"]["reason"].as_str().unwrap_or("no reason");
-    let mend = match answer["error"]["code"].as_u64() {
+    let help = match answer["error"]["code"].as_u64() {
         Some(403) => "; give the admin_secret of janus.jcfg as the endpoint's secret",
         _ => "",
     };
-    NotUnderstood(format!("Janus refuses: {}{mend}", super::super::round::beginning(reason)))
+    UnexpectedAnswer(format!("Janus refuses: {}{help}", super::super::round::beginning(reason)))
 }
 
 fn number(value: &Json) -> f64 {
@@ -232,8 +237,8 @@ mod tests {
         rates.begin();
         let seen = round.finish(RunTime(at * 1_000_000), "e", rates);
         rates.end();
-        let value = |seen: Seen| match seen {
-            Seen::Value(value) => {
+        let value = |seen: Reading| match seen {
+            Reading::Value(value) => {
                 let more = value
                     .labels
                     .iter()
@@ -241,7 +246,7 @@ mod tests {
                     .map(|(_, v)| format!("[{v}]"));
                 (format!("{}{}", value.metric, more.collect::<String>()), value.value)
             }
-            Seen::Event(..) => panic!("no event"),
+            Reading::Event(..) => panic!("no event"),
         };
         seen.into_iter().map(value).collect()
     }

@@ -4,7 +4,7 @@ use throng_observation::pack::{EndpointKind, packs_of_process};
 use throng_watch::packs;
 use throng_watch::scrape::Credentials;
 
-use super::stand::{Server, Watched, free_port, installed};
+use super::harness::{Server, Watched, free_port, installed};
 
 #[test]
 fn prosodys_rooms_and_clients_are_read() {

@@ -11,7 +11,7 @@ use throng_sim::namespace::Namespace;
 use throng_sim::requires_root;
 use throng_watch::scrape::Credentials;
 
-use super::stand::{Watched, named};
+use super::harness::{Watched, named};
 
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 const VIEWERS: usize = 5;

@@ -5,9 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use throng_watch::logs::{Drain, LogReader, LogSource, Patterns, Tail};
+use throng_watch::logs::{Drain, LogKind, LogSource, Patterns, Tail};
 
-use super::stand::{Watched, installed};
+use super::harness::{Watched, installed};
 
 /// ffmpeg encoding for some seconds; its messages come through a pipe.
 fn ffmpeg(arguments: &[&str]) -> (Child, PipeReader) {
@@ -94,7 +94,7 @@ fn a_journal_is_read_through_its_program_and_one_that_ends_is_said() {
 #[test]
 fn a_unit_that_is_an_option_is_refused_and_a_missing_journal_is_said() {
     let watched = Watched::new();
-    let reader = || LogReader::Lines(std::sync::Arc::new(Patterns::new([]).unwrap()));
+    let reader = || LogKind::Lines(std::sync::Arc::new(Patterns::new([]).unwrap()));
     let mut tail = Tail::new();
     for unit in ["", "--file=/etc/shadow", "a b", "../x"] {
         let source = LogSource::journal(unit);

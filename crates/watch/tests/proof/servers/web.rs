@@ -7,7 +7,7 @@ use throng_observation::pack::EndpointKind;
 use throng_watch::logs::{LogSource, Tail};
 use throng_watch::scrape::Credentials;
 
-use super::stand::{Server, Watched, free_port, get, installed};
+use super::harness::{Server, Watched, free_port, get, installed};
 
 const SEGMENT_BYTES: usize = 10_000;
 
@@ -56,7 +56,7 @@ fn check(watched: &mut Watched, protocol: &str) {
         watched.values(&["access.requests", "uri_group=hls_playlist", "status=2xx"]).iter().sum::<f64>()
             > 5.0
     );
-    assert!(watched.values(&["access.lines_unread"]).is_empty());
+    assert!(watched.values(&["access.lines_unparsed"]).is_empty());
     assert_eq!(watched.events, [] as [&str; 0]);
 }
 

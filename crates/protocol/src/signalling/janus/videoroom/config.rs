@@ -6,7 +6,7 @@ use url::Url;
 
 use crate::signalling::RunMark;
 use crate::signalling::janus::SessionConfig;
-use crate::signalling::room::Attention;
+use crate::signalling::room::Subscriptions;
 
 /// A room's id as Janus wants it: a number or, with `string_ids`, a text.
 pub(super) fn room_json(room: &JanusId) -> Value {
@@ -18,7 +18,7 @@ pub(super) fn room_json(room: &JanusId) -> Value {
 
 /// How a participant receives the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Subscribing {
+pub enum SubscriberMode {
     /// One subscriber handle, and one peer connection, with a media section a stream.
     #[default]
     Multistream,
@@ -88,11 +88,11 @@ pub struct Config {
     /// It publishes.
     pub publishes: bool,
     /// It subscribes, and how; `None` to receive nobody.
-    pub subscribes: Option<Subscribing>,
+    pub subscribes: Option<SubscriberMode>,
     /// Whom it subscribes to at first.
-    pub attention: Attention,
+    pub subscriptions: Subscriptions,
     /// Make the room first; one that exists already is as good.
     pub new_room: Option<NewRoom>,
-    /// Credentials and patience.
+    /// Credentials and timeouts.
     pub session: SessionConfig,
 }

@@ -7,7 +7,7 @@ use throng_observation::MediaKind;
 
 use super::said::{self, LIST_MAX, Publisher};
 use crate::signalling::RunMark;
-use crate::signalling::room::Attention;
+use crate::signalling::room::Subscriptions;
 
 /// The publishers of a room but for ourselves.
 #[derive(Debug, Default)]
@@ -75,10 +75,10 @@ impl Feeds {
         feed.zip(stream.feed_mid.as_ref()).is_some_and(|(feed, mid)| feed.simulcasts.contains(mid))
     }
 
-    /// The (feed, mid) pairs that `attention` wants.
-    pub(super) fn wanted(&self, attention: &Attention) -> BTreeSet<(String, String)> {
+    /// The (feed, mid) pairs that `subscriptions` wants.
+    pub(super) fn wanted(&self, subscriptions: &Subscriptions) -> BTreeSet<(String, String)> {
         let pairs = self.feeds.iter().flat_map(|(key, feed)| {
-            let streams = feed.streams.iter().filter(|(_, kind)| attention.wants(&feed.name, *kind));
+            let streams = feed.streams.iter().filter(|(_, kind)| subscriptions.wants(&feed.name, *kind));
             streams.map(move |(mid, _)| (key.clone(), mid.clone()))
         });
         pairs.collect()

@@ -8,8 +8,8 @@ use super::config::room_json;
 use super::said::Said;
 use super::{Ask, State, VideoRoom};
 use crate::signalling::janus::session::Handle;
+use crate::signalling::response_deadline::{GOODBYE_WITHIN, ResponseDeadline};
 use crate::signalling::room::RoomOutput;
-use crate::signalling::waiting::{GOODBYE_WITHIN, Waiting};
 
 impl VideoRoom {
     pub(super) fn leave(&mut self, now: Instant, others_follow: bool) {
@@ -30,7 +30,7 @@ impl VideoRoom {
                 let may_end = self.config.new_room.is_some() && !others_follow;
                 let ask = if may_end { Ask::Leave } else { Ask::Farewell };
                 self.ask(now, handle, json!({ "request": "leave" }), None, (ask, why));
-                self.state = State::Leaving(Waiting::new(now, GOODBYE_WITHIN, why));
+                self.state = State::Leaving(ResponseDeadline::new(now, GOODBYE_WITHIN, why));
                 if ask == Ask::Leave {
                     return;
                 }
@@ -52,7 +52,7 @@ impl VideoRoom {
             // Waited for: Janus takes messages to plugins in threads of their own, and would end the session before.
             let end = room.end(&self.config.room);
             self.ask(now, handle, end, None, (Ask::EndRoom, "Janus: the goodbye"));
-            self.state = State::Leaving(Waiting::new(now, GOODBYE_WITHIN, "Janus: the goodbye"));
+            self.state = State::Leaving(ResponseDeadline::new(now, GOODBYE_WITHIN, "Janus: the goodbye"));
         } else {
             self.end_session(now);
         }
@@ -62,7 +62,7 @@ impl VideoRoom {
     pub(super) fn end_session(&mut self, now: Instant) {
         let destroy = self.session.destroy(now, Ask::Destroy);
         self.say(destroy);
-        self.state = State::Leaving(Waiting::new(now, GOODBYE_WITHIN, "Janus: the goodbye"));
+        self.state = State::Leaving(ResponseDeadline::new(now, GOODBYE_WITHIN, "Janus: the goodbye"));
     }
 
     pub(super) fn goodbye(&mut self) {

@@ -15,11 +15,11 @@ use self::layers::Layers;
 use self::muting::Muting;
 use self::said::Said;
 use self::subscriber::{Step, Subscribers};
-use super::session::{Handle, Heard, Jsep, SERVER, Session};
+use super::session::{Handle, Jsep, SERVER, Session, SessionEvent};
 use crate::participant::{Message, Open, Why};
+use crate::signalling::response_deadline::ResponseDeadline;
 use crate::signalling::room::{PeerId, RoomInput, RoomOutput, RoomSignalling};
 use crate::signalling::said::{broken, excerpt, session_description};
-use crate::signalling::waiting::Waiting;
 
 mod config;
 mod feeds;
@@ -30,7 +30,7 @@ mod refusing;
 mod said;
 mod subscriber;
 
-pub use config::{Config, NewRoom, Subscribing};
+pub use config::{Config, NewRoom, SubscriberMode};
 
 const SUBPROTOCOL: &str = "janus-protocol";
 const PLUGIN: &str = "janus.plugin.videoroom";
@@ -78,12 +78,12 @@ enum Ask {
 #[derive(Debug)]
 enum State {
     Idle,
-    Opening(Waiting),
+    Opening(ResponseDeadline),
     /// Until the room let us in.
     Entering,
     /// In the room.
     Present,
-    Leaving(Waiting),
+    Leaving(ResponseDeadline),
     Over,
 }
 
@@ -92,7 +92,7 @@ impl VideoRoom {
     #[must_use]
     pub fn new(config: Config) -> Self {
         let session = Session::new(config.session.clone());
-        let subscribers = Subscribers::new(config.subscribes, config.attention.clone());
+        let subscribers = Subscribers::new(config.subscribes, config.subscriptions.clone());
         let feeds = Feeds::new(config.mark.clone());
         Self {
             config,
@@ -112,8 +112,8 @@ impl VideoRoom {
         self.outputs.push_back(RoomOutput::Signal(message));
     }
 
-    fn odd(&mut self, detail: impl Into<String>) {
-        self.outputs.push_back(RoomOutput::Odd(detail.into()));
+    fn anomaly(&mut self, detail: impl Into<String>) {
+        self.outputs.push_back(RoomOutput::Anomaly(detail.into()));
     }
 
     fn fail(&mut self, failure: Failure) {
@@ -128,40 +128,40 @@ impl VideoRoom {
 
     fn heard(&mut self, now: Instant, message: &Message) -> Result<(), Failure> {
         match self.session.heard(now, message)? {
-            Heard::Created => {
+            SessionEvent::Created => {
                 let attach = self.session.attach(now, PLUGIN, Ask::Attach);
                 self.say(attach);
             }
-            Heard::Attached(Ask::Attach, handle) => self.attached(now, handle),
-            Heard::Attached(Ask::AttachSubscriber(peer), handle) => {
+            SessionEvent::Attached(Ask::Attach, handle) => self.attached(now, handle),
+            SessionEvent::Attached(Ask::AttachSubscriber(peer), handle) => {
                 self.subscribers.attached(peer, handle);
-                self.pursue(now);
+                self.update_subscriptions(now);
             }
-            Heard::Plugin { handle, answers, data, jsep } => {
+            SessionEvent::Plugin { handle, answers, data, jsep } => {
                 return self.plugin(now, handle, answers, data, jsep);
             }
-            Heard::Refused(ask, code, reason) => return self.refused(ask, code, &reason),
-            Heard::Done(Ask::Destroy) => self.goodbye(),
-            Heard::Trickle(handle, Some(candidate)) => {
+            SessionEvent::Refused(ask, code, reason) => return self.refused(ask, code, &reason),
+            SessionEvent::Done(Ask::Destroy) => self.goodbye(),
+            SessionEvent::Trickle(handle, Some(candidate)) => {
                 if let Some(peer) = self.peer_of(handle) {
                     self.outputs.push_back(RoomOutput::RemoteCandidate(peer, candidate));
                 }
             }
-            Heard::HungUp(handle, reason) => return self.hung_up(handle, &reason),
-            Heard::Detached(handle) => self.detached(handle)?,
-            Heard::SessionTimedOut => {
+            SessionEvent::HungUp(handle, reason) => return self.hung_up(handle, &reason),
+            SessionEvent::Detached(handle) => self.detached(handle)?,
+            SessionEvent::SessionTimedOut => {
                 let detail = "Janus dropped the session: it heard nothing from us in time";
                 return Err(Failure::new(FailureReason::SignallingClosed, detail));
             }
-            Heard::Odd(detail) => self.odd(detail),
+            SessionEvent::Anomaly(detail) => self.anomaly(detail),
             // Trouble on the link shows in the meters; media events say what was published.
-            Heard::Attached(..)
-            | Heard::Done(_)
-            | Heard::Trickle(_, None)
-            | Heard::WebRtcUp(_)
-            | Heard::SlowLink(..)
-            | Heard::Media(_)
-            | Heard::Nothing => {}
+            SessionEvent::Attached(..)
+            | SessionEvent::Done(_)
+            | SessionEvent::Trickle(_, None)
+            | SessionEvent::WebRtcUp(_)
+            | SessionEvent::SlowLink(..)
+            | SessionEvent::Media(_)
+            | SessionEvent::Nothing => {}
         }
         Ok(())
     }
@@ -246,15 +246,15 @@ impl VideoRoom {
             || said.kicked.is_some();
         self.feeds.published(said.publishers);
         if is_news {
-            self.outputs.push_back(RoomOutput::People(self.feeds.names()));
+            self.outputs.push_back(RoomOutput::Publishers(self.feeds.names()));
         }
-        self.pursue(now);
+        self.update_subscriptions(now);
         Ok(())
     }
 
     fn joined(&mut self, said: &Said) {
         if !matches!(self.state, State::Entering) {
-            return self.odd(format!("{SERVER}: joined twice"));
+            return self.anomaly(format!("{SERVER}: joined twice"));
         }
         self.state = State::Present;
         self.subscribers.private_id = said.private_id;
@@ -315,7 +315,7 @@ impl VideoRoom {
             None if has_list || said.started.is_some() => self.subscribers.settled(peer),
             None => {}
         }
-        self.pursue(now);
+        self.update_subscriptions(now);
         Ok(())
     }
 
@@ -327,7 +327,7 @@ impl VideoRoom {
     }
 
     /// Asks for the next step from what is received to what is wanted.
-    fn pursue(&mut self, now: Instant) {
+    fn update_subscriptions(&mut self, now: Instant) {
         if !matches!(self.state, State::Present) {
             return;
         }
@@ -364,10 +364,10 @@ impl VideoRoom {
             _ => FailureReason::MediaLost,
         };
         let failure = Failure::new(kind, format!("Janus hung up: {reason}"));
-        if peer == PeerId::PUBLISHER || self.config.subscribes == Some(Subscribing::Multistream) {
+        if peer == PeerId::PUBLISHER || self.config.subscribes == Some(SubscriberMode::Multistream) {
             return Err(failure);
         }
-        self.odd(format!("a subscription ended: {}", failure.detail));
+        self.anomaly(format!("a subscription ended: {}", failure.detail));
         self.lost(peer);
         Ok(())
     }
@@ -410,7 +410,7 @@ impl VideoRoom {
             }
             State::Leaving(waiting) => {
                 if waiting.overdue(now).is_some() {
-                    self.odd(format!("{SERVER}: the goodbye was not answered"));
+                    self.anomaly(format!("{SERVER}: the goodbye was not answered"));
                     self.goodbye();
                 }
             }
@@ -432,7 +432,8 @@ impl RoomSignalling for VideoRoom {
         match input {
             RoomInput::Start => {
                 let within = self.config.session.answer_within;
-                self.state = State::Opening(Waiting::new(now, within, "Janus: the WebSocket to open"));
+                self.state =
+                    State::Opening(ResponseDeadline::new(now, within, "Janus: the WebSocket to open"));
                 self.outputs.push_back(RoomOutput::Open(Open::WebSocket {
                     url: self.config.url.clone(),
                     protocols: vec![SUBPROTOCOL.into()],
@@ -461,14 +462,14 @@ impl RoomSignalling for VideoRoom {
                     self.subscribers.lost(peer);
                 }
             }
-            RoomInput::Attend(attention) => {
-                self.subscribers.attend(attention);
-                self.pursue(now);
+            RoomInput::Subscribe(subscriptions) => {
+                self.subscribers.subscribe(subscriptions);
+                self.update_subscriptions(now);
             }
             RoomInput::Mute(kind, is_muted) => self.mute(now, kind, is_muted),
             RoomInput::Layer(layer) => {
                 self.layers.want(layer);
-                self.pursue(now);
+                self.update_subscriptions(now);
             }
             RoomInput::Closed(error) => match self.state {
                 State::Leaving(_) => {

@@ -36,15 +36,15 @@ impl VideoRoom {
                 Ok(())
             }
             (Some(Ask::Subscriber(peer)), _) if code == NO_SUCH_FEED => {
-                self.odd(detail);
+                self.anomaly(detail);
                 self.subscribers.refused(peer);
-                self.pursue(now);
+                self.update_subscriptions(now);
                 Ok(())
             }
             // Who is gone already has no layers; the picture that stays away shows in the meters. What is mute is not sent,
             // whether the room knows it or not.
             (Some(Ask::Layer | Ask::Mute), _) => {
-                self.odd(detail);
+                self.anomaly(detail);
                 Ok(())
             }
             (Some(Ask::Farewell), _) => Ok(()),
@@ -65,7 +65,7 @@ impl VideoRoom {
         }
         match ask {
             Some(Ask::DetachSubscriber(_) | Ask::Layer | Ask::Mute | Ask::Farewell) => {
-                self.odd(detail);
+                self.anomaly(detail);
                 Ok(())
             }
             Some(Ask::Destroy) => {

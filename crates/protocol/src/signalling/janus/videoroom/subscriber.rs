@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::config::{Subscribing, room_json};
+use super::config::{SubscriberMode, room_json};
 use super::feeds::Feeds;
 use super::said;
 use crate::signalling::janus::session::Handle;
-use crate::signalling::room::{Attention, PeerId, RoomStream};
+use crate::signalling::room::{PeerId, RoomStream, Subscriptions};
 use throng_scenario::JanusId;
 
 /// A stream of a feed: its feed's key, and its mid there.
@@ -17,8 +17,8 @@ type Pair = (String, String);
 
 /// The subscriptions of a participant.
 pub(super) struct Subscribers {
-    mode: Option<Subscribing>,
-    attention: Attention,
+    mode: Option<SubscriberMode>,
+    subscriptions: Subscriptions,
     by_peer: BTreeMap<PeerId, Subscription>,
     next_peer: u16,
     /// What `joined` said: ties our subscriptions to us, so that Janus knows whose they are.
@@ -60,12 +60,12 @@ pub(super) enum Step {
 }
 
 impl Subscribers {
-    pub(super) fn new(mode: Option<Subscribing>, attention: Attention) -> Self {
-        Self { mode, attention, by_peer: BTreeMap::new(), next_peer: 1, private_id: None }
+    pub(super) fn new(mode: Option<SubscriberMode>, subscriptions: Subscriptions) -> Self {
+        Self { mode, subscriptions, by_peer: BTreeMap::new(), next_peer: 1, private_id: None }
     }
 
-    pub(super) fn attend(&mut self, attention: &Attention) {
-        self.attention = attention.clone();
+    pub(super) fn subscribe(&mut self, subscriptions: &Subscriptions) {
+        self.subscriptions = subscriptions.clone();
     }
 
     pub(super) fn peer_of(&self, handle: Handle) -> Option<PeerId> {
@@ -165,10 +165,10 @@ impl Subscribers {
 
     /// The next step toward what is wanted; `None` when there is nothing to do now.
     pub(super) fn next_step(&mut self, feeds: &Feeds, room: &JanusId) -> Option<Step> {
-        let wanted = feeds.wanted(&self.attention);
+        let wanted = feeds.wanted(&self.subscriptions);
         match self.mode? {
-            Subscribing::Multistream => self.of_all(&wanted, feeds, room),
-            Subscribing::HandlePerFeed => self.of_each(&wanted, feeds, room),
+            SubscriberMode::Multistream => self.of_all(&wanted, feeds, room),
+            SubscriberMode::HandlePerFeed => self.of_each(&wanted, feeds, room),
         }
     }
 

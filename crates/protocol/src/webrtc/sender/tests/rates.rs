@@ -187,7 +187,7 @@ fn a_mute_picture_takes_no_share() {
 
 #[test]
 fn a_screen_has_its_rungs_and_the_picture_after_it() {
-    let card = |rung| Ladder::new(throng_media::card::up_to(rung, Codec::Vp8).unwrap()).unwrap();
+    let card = |rung| Ladder::new(throng_media::card::ladder(rung, Codec::Vp8).unwrap()).unwrap();
     let rung = |rung| throng_media::card::picture(rung, Codec::Vp8).unwrap();
     let usual = track(MediaKind::Video, card(Rung::P240));
     let mut stand = Stand::new(&[picture(500)]).sending(vec![usual]);

@@ -1,0 +1,191 @@
+//! What speaks against the number, read off the same holds.
+
+use throng_observation::{Goal, HoldOutcome, HoldRow, Purpose, RunTime};
+
+use super::Bracket;
+use crate::search::NEVER_BACK;
+use crate::search::dependence_test::{Dependence, DependenceTest};
+use crate::search::loads::{Load, Loads, is_near};
+
+/// Results of repeats that are further apart than this share of the largest are unstable.
+const SPREAD_RATIO_MAX: f64 = 0.10;
+/// A passing and a failing load that are further apart than this, as a share of the failing one, were not looked between.
+const WIDTH_RATIO_MAX: f64 = 0.12;
+/// A load of at most this share of the passing one is far below it; …
+const FAR_BELOW: f64 = 0.8;
+/// … if service goes bad there this often, and in this share of the seconds, something else than the load does it.
+const RESTLESS_MIN: u32 = 2;
+const RESTLESS_RATIO: f64 = 0.02;
+/// A server that takes longer than this to recover has got stuck in its overload.
+const RECOVERY_MS_MAX: u64 = 60_000;
+
+/// What caveats and notes are read off.
+pub(super) struct HoldsSummary<'a> {
+    pub(super) ended: &'a [HoldRow],
+    pub(super) goal: Goal,
+    pub(super) loads: &'a Loads,
+    pub(super) runs: &'a [Bracket],
+}
+
+impl HoldsSummary<'_> {
+    /// The smallest step that the search could take: one user, a value next in the list, or a whole room.
+    fn step(&self) -> u32 {
+        self.ended.iter().map(|hold| hold.step).max().unwrap_or_default().max(1)
+    }
+
+    /// Why the number is not certain.
+    pub(super) fn caveats(&self) -> Vec<String> {
+        let caveats = [
+            self.disturbed().or_else(|| self.restless()),
+            self.worsened(),
+            self.wide(),
+            self.unstable(),
+            self.unconfirmed(),
+            self.contested(),
+        ];
+        caveats.into_iter().flatten().chain(self.failed_at_times()).collect()
+    }
+
+    /// Seconds that were bad at any load, and how that was told.
+    fn disturbed(&self) -> Option<String> {
+        let dependence_test = DependenceTest::of(self.ended.iter());
+        let of = |dependence_test: DependenceTest| {
+            let times = |side: usize, users: u32| {
+                format!(
+                    "{} times in {} s at {users}",
+                    dependence_test.stretches[side], dependence_test.seconds[side]
+                )
+            };
+            format!("{}, {}", times(0, dependence_test.low), times(1, dependence_test.high))
+        };
+        match dependence_test
+            .and_then(|dependence_test| Some((dependence_test, dependence_test.dependence()?)))
+        {
+            Some((dependence_test, Dependence::None)) => Some(format!(
+                "disturbed independently of the load (service went bad {}; likelihood ratio {:.3}): the limit is where most \
+                 seconds are bad",
+                of(dependence_test),
+                dependence_test.likelihood_ratio()
+            )),
+            Some((_, Dependence::OnLoad)) => None,
+            Some((dependence_test, Dependence::Unknown)) => Some(format!(
+                "whether seconds are bad by the load could not be told ({})",
+                of(dependence_test)
+            )),
+            // The search ended before it knew.
+            None if self.loads.failing().is_some() && self.loads.overload(self.step()).is_none() => Some(
+                "whether seconds are bad by the load was not looked at: no load was overloaded throughout"
+                    .to_owned(),
+            ),
+            None => None,
+        }
+    }
+
+    /// Bad seconds at loads far below what passes, though not so many that those loads fail.
+    fn restless(&self) -> Option<String> {
+        let passing = f64::from(self.loads.passing()?.users);
+        let (mut bad, mut times, mut seconds) = (0, 0, 0);
+        for hold in self.ended.iter().filter(|hold| f64::from(hold.users) <= passing * FAR_BELOW) {
+            bad += hold.bad_seconds[self.goal as usize];
+            times += hold.bad_stretches;
+            seconds += hold.seconds;
+        }
+        let is_often = times >= RESTLESS_MIN && f64::from(bad) > RESTLESS_RATIO * f64::from(seconds);
+        is_often
+            .then(|| format!("service went bad far below the limit as well, {times} times in {seconds} s"))
+    }
+
+    /// A load that passed, and then failed: time, or what was done to the server, and not the load alone.
+    fn worsened(&self) -> Option<String> {
+        let failing = self.loads.failing()?;
+        let came_to = |passed: HoldOutcome| {
+            self.ended.iter().filter(move |hold| {
+                hold.users == failing.users
+                    && hold.passed(self.goal) == passed
+                    && !matches!(hold.purpose, Purpose::DependenceTest | Purpose::Soak)
+            })
+        };
+        let passed = came_to(HoldOutcome::Yes).next_back()?;
+        let failed = came_to(HoldOutcome::No).map(|hold| hold.number).min()?;
+        (passed.number < failed).then(|| {
+            let at = |hold: &HoldRow| hold.until.map_or(0.0, RunTime::as_secs_f64);
+            format!(
+                "the server got worse with time: {} passed at {:.0} s and failed later",
+                failing.users,
+                at(passed)
+            )
+        })
+    }
+
+    /// The search ended before it looked between the two loads.
+    fn wide(&self) -> Option<String> {
+        let (passing, failing) = self.loads.bracket()?;
+        let apart = failing - passing;
+        let is_wide = apart > self.step() && f64::from(apart) > WIDTH_RATIO_MAX * f64::from(failing);
+        is_wide.then(|| format!("nothing between {passing} and {failing} was decided"))
+    }
+
+    fn unstable(&self) -> Option<String> {
+        let passing = || self.runs.iter().filter_map(|run| run.passing);
+        let (min, max) = (passing().min()?, passing().max()?);
+        let is_apart = max - min > self.step() && f64::from(max - min) > SPREAD_RATIO_MAX * f64::from(max);
+        is_apart.then(|| format!("unstable: the runs came to between {min} and {max}"))
+    }
+
+    fn unconfirmed(&self) -> Option<String> {
+        let failing = self.loads.failing()?;
+        (failing.failed < 2).then(|| {
+            "unconfirmed: the failing load was not held a second time, the search ended before".to_owned()
+        })
+    }
+
+    /// Holds of the passing or of the failing load that disagree with the others.
+    fn contested(&self) -> Option<String> {
+        let of = |load: Option<Load>| {
+            let load = load?;
+            let (failed, holds) = load.is_contested()?;
+            Some(format!("{} failed in {failed} of {holds} holds", load.users))
+        };
+        let said: Vec<String> =
+            [of(self.loads.passing()), of(self.loads.failing())].into_iter().flatten().collect();
+        (!said.is_empty()).then(|| said.join(", "))
+    }
+
+    /// Loads that pass, but did not each time.
+    fn failed_at_times(&self) -> Option<String> {
+        let largest = self.loads.passing()?.users;
+        let mut loads = self.loads.failed_at_times();
+        loads.retain(|load| *load != largest);
+        let near = loads.iter().filter(|load| is_near(**load, largest, self.step())).count();
+        // Just below the limit some holds fail; that is what a limit looks like.
+        let is_limit = self.loads.failing().is_some();
+        if loads.is_empty() || (is_limit && near == loads.len()) {
+            return None;
+        }
+        let named: Vec<String> = loads.iter().map(u32::to_string).collect();
+        Some(format!("loads that failed when they were first held and not again: {}", named.join(", ")))
+    }
+
+    /// What else has to be said.
+    pub(super) fn notes(&self, recovery_ms: Option<u64>, was_limited: bool) -> Vec<String> {
+        let mut notes = Vec::new();
+        let any_limited = was_limited
+            || self
+                .ended
+                .iter()
+                .any(|hold| hold.limited_seconds > 0 && hold.passed(self.goal) == HoldOutcome::Undecided);
+        if any_limited && self.loads.failing().is_some() {
+            notes.push("in some holds the generator was the limit; they were not counted".to_owned());
+        }
+        if let Some(ms) = recovery_ms.filter(|ms| *ms > RECOVERY_MS_MAX) {
+            notes.push(format!(
+                "the server takes up to {} s to recover from too large a crowd: it gets stuck in its overload",
+                ms / 1000
+            ));
+        }
+        let failed = self.ended.iter().filter(|hold| hold.passed.contains(&HoldOutcome::No));
+        let never_back = failed.filter_map(|hold| hold.why.as_ref()).filter(|why| *why == NEVER_BACK);
+        notes.extend(never_back.take(1).cloned());
+        notes
+    }
+}

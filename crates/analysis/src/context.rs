@@ -1,0 +1,267 @@
+//! What a finding looks at: the host, the windows, the users, the demand, and the questions that all findings ask.
+
+use throng_observation::RunTime;
+use throng_observation::host::SeriesId;
+use throng_observation::host::catalogue::{self as metric, Metric};
+use throng_observation::host::measured::{Grid, Host, MeasuredSeries, Window};
+use throng_observation::run::RunData;
+
+use crate::demand::{Demand, Resource};
+use crate::knowledge::Knowledge;
+use crate::windows::{LoadWindow, Windows};
+
+mod cpu;
+mod pool;
+mod reading;
+mod threads;
+mod users;
+
+pub(crate) use pool::Pool;
+pub(crate) use reading::{Change, Reading};
+pub(crate) use threads::Thread;
+pub(crate) use users::Users;
+
+/// Longer stretches than a day are looked at for a day.
+const SECONDS_MAX: i64 = 86_400;
+/// What is less than this beyond another value is the same value: a second's median is not steadier.
+const BEYOND_MIN: f64 = 0.02;
+
+pub(crate) struct Context<'a> {
+    pub(crate) run: &'a RunData,
+    pub(crate) host: &'a Host<'a>,
+    pub(crate) knowledge: &'a Knowledge,
+    pub(crate) windows: &'a Windows,
+    pub(crate) fail: LoadWindow,
+    pub(crate) onset: Window,
+    pub(crate) demand: &'a [Demand],
+    pub(crate) users: Users,
+    /// The busiest in the failing load first.
+    pub(crate) threads: Vec<Thread<'a>>,
+}
+
+impl<'a> Context<'a> {
+    /// `None` where nothing failed.
+    pub(crate) fn of(
+        run: &'a RunData,
+        host: &'a Host<'a>,
+        knowledge: &'a Knowledge,
+        windows: &'a Windows,
+        demand: &'a [Demand],
+    ) -> Option<Self> {
+        let fail = windows.fail?;
+        let mut context = Self {
+            run,
+            host,
+            knowledge,
+            windows,
+            fail,
+            onset: windows.onset.unwrap_or(fail.window),
+            demand,
+            users: Users::default(),
+            threads: Vec::new(),
+        };
+        context.users = context.users();
+        context.threads = context.threads();
+        Some(context)
+    }
+
+    /// Whether a moment lies in the failing load, its joins and the seconds before.
+    pub(crate) fn is_near_failure(&self, at: RunTime) -> bool {
+        [self.onset, self.fail.window].iter().any(|window| (window.from_us..=window.until_us).contains(&at.0))
+    }
+
+    /// A figure of each window.
+    pub(crate) fn reading(&self, of: impl Fn(Window) -> Option<f64>) -> Reading {
+        let at = |stretch: Option<LoadWindow>| stretch.and_then(|stretch| of(stretch.window));
+        Reading {
+            base: at(self.windows.base),
+            pass: at(self.windows.pass),
+            fail: of(self.fail.window),
+            // The good seconds of a plain run are no loads that were held: its threads may have been busy with the start.
+            most: self.windows.holds_that_passed().filter_map(|load| of(load.window)).reduce(f64::max),
+        }
+    }
+
+    /// The median second of a series.
+    pub(crate) fn median(&self, series: &MeasuredSeries<'_>) -> Reading {
+        self.reading(|window| middle(series.on(seconds(window)).into_iter().flatten().collect()))
+    }
+
+    /// The median second of all series of the metric together.
+    pub(crate) fn sum(&self, metric: &Metric) -> Reading {
+        self.total(self.host.metric(metric.name))
+    }
+
+    /// The median second of these series together.
+    pub(crate) fn total(&self, list: &[MeasuredSeries<'_>]) -> Reading {
+        self.reading(|window| middle(sums(list, window).into_iter().flatten().collect()))
+    }
+
+    /// The mean of all series of the metric together, for what counts errors: most of its seconds may be 0.
+    pub(crate) fn rate(&self, metric: &Metric) -> Reading {
+        let list = self.host.metric(metric.name);
+        let mean = |window| {
+            let known: Vec<f64> = sums(list, window).into_iter().flatten().collect();
+            (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+        };
+        Reading {
+            // Errors may begin while the crowd still comes in.
+            fail: mean(self.fail.window).into_iter().chain(mean(self.onset)).reduce(f64::max),
+            ..self.reading(mean)
+        }
+    }
+
+    /// The series of the metric that was highest in the failing load, and its median second.
+    pub(crate) fn top(&self, metric: &Metric) -> Option<(MeasuredSeries<'a>, Reading)> {
+        let list = self.host.metric(metric.name);
+        let mean = |series: &MeasuredSeries<'_>| series.mean(self.fail.window).unwrap_or(f64::NEG_INFINITY);
+        let series = *list.iter().max_by(|a, b| mean(a).total_cmp(&mean(b)))?;
+        Some((series, self.median(&series)))
+    }
+
+    /// The same among those that grew with the load, where any did: what was as high at any load only hides them.
+    pub(crate) fn top_grown(&self, metric: &Metric) -> Option<(MeasuredSeries<'a>, Reading)> {
+        let list = self.host.metric(metric.name).iter().map(|series| (*series, self.median(series)));
+        let grown = list.filter(|(_, reading)| reading.change(metric.unit) == Change::Grew);
+        let top = grown.max_by(|a, b| a.1.fail().total_cmp(&b.1.fail()));
+        top.or_else(|| self.top(metric))
+    }
+
+    /// The series of the metric nearest to its limit in the failing load, as shares of the limit.
+    pub(crate) fn fullest(&self, metric: &Metric) -> Option<(MeasuredSeries<'a>, Reading, f64)> {
+        let list = self.host.metric(metric.name);
+        let share = |series: &MeasuredSeries<'_>| {
+            Some(series.max(self.onset)? / series.limit().filter(|l| *l > 0.0)?)
+        };
+        let (series, _) = list
+            .iter()
+            .filter_map(|series| Some((series, share(series)?)))
+            .max_by(|a, b| a.1.total_cmp(&b.1))?;
+        let limit = series.limit()?;
+        let most = |window| series.max(window);
+        // What is refused at the limit leaves no trace in a median: the most counts.
+        let reading = Reading { fail: series.max(self.onset), ..self.reading(most) };
+        Some((*series, reading, limit))
+    }
+
+    /// The numbers of all series of a metric.
+    pub(crate) fn ids(&self, metric: &Metric) -> Vec<SeriesId> {
+        self.host.metric(metric.name).iter().map(|series| series.series.id).collect()
+    }
+
+    pub(crate) fn is_seen(&self, metric: &Metric) -> bool {
+        !self.host.metric(metric.name).is_empty()
+    }
+
+    /// When all series together rose to `level`: below it in the second before, at or above it then; seconds of the run. Looked
+    /// for at the onset first, and where they were above already when that began, from the floor on. What was always above
+    /// never crossed. Where the load that passed was above already and the failing one is well beyond it, the crossing is half
+    /// of the way from one to the other.
+    pub(crate) fn crossed(&self, list: &[MeasuredSeries<'_>], level: f64) -> Option<f64> {
+        let since_us = self.windows.base.map_or(self.onset.from_us, |base| base.window.from_us);
+        let onset_at =
+            self.onset.from_us.saturating_sub(since_us).max(0).div_euclid(1_000_000).min(SECONDS_MAX);
+        let from_us = self.onset.from_us - onset_at * 1_000_000;
+        let span = Window { from_us, until_us: self.onset.until_us };
+        let values = sums(list, span);
+        // What has no series yet, while the host is being read, is nothing yet.
+        let watched = sums(self.host.metric(metric::HOST_CPU_BUSY.name), span);
+        let level = self.level(list, level);
+        let is_below = |second: usize| match values.get(second).copied().flatten() {
+            Some(value) => value < level,
+            None => watched.get(second).is_some_and(Option::is_some),
+        };
+        let rises = |second: &usize| {
+            let is_above = values.get(*second).copied().flatten().is_some_and(|value| value >= level);
+            is_above && second.checked_sub(1).is_some_and(is_below)
+        };
+        let onset_at = usize::try_from(onset_at).unwrap_or(0);
+        let at = if is_below(onset_at) {
+            (onset_at..values.len()).find(rises)
+        } else {
+            (0..=onset_at).rev().find(rises)
+        }?;
+        Some((from_us as f64 / 1e6) + at as f64)
+    }
+
+    /// Where to look for the crossing of `level`.
+    fn level(&self, list: &[MeasuredSeries<'_>], level: f64) -> f64 {
+        let of = self.total(list);
+        match (of.pass, of.fail) {
+            (Some(pass), Some(fail)) if pass >= level && fail - pass > BEYOND_MIN * fail => {
+                (pass + fail) / 2.0
+            }
+            _ => level,
+        }
+    }
+
+    /// The same of a metric's series.
+    pub(crate) fn crossed_metric(&self, metric: &Metric, level: f64) -> Option<f64> {
+        self.crossed(self.host.metric(metric.name), level)
+    }
+
+    /// What waits or is thrown away behind something that serves too slowly, 0 to 1: delay, loss or missing frames of
+    /// those who are served. A full thread has no queue of its own that could be read; its users have.
+    pub(crate) fn backlog(&self) -> Option<f64> {
+        let users = &self.users;
+        let frames = users.fps.fail.zip(users.fps.base.or(users.fps.pass));
+        let frames = frames.filter(|(_, floor)| *floor > 0.0).map(|(fail, floor)| (1.0 - fail / floor) / 0.2);
+        let grown = [users.delay_ms.growth(2.0), users.loss_ratio.growth(0.002), frames];
+        grown.into_iter().flatten().reduce(f64::max).map(|q| q.clamp(0.0, 1.0))
+    }
+
+    /// The demand of a resource, by whom it is of.
+    pub(crate) fn demand_of(&self, resource: Resource, of: &str) -> Option<&'a Demand> {
+        self.demand
+            .iter()
+            .find(|demand| demand.resource == resource && (of.is_empty() || demand.instance == of))
+    }
+
+    /// Log lines a second that match a pattern.
+    pub(crate) fn log_lines(&self, pattern: &str) -> Reading {
+        let list: Vec<_> = self
+            .host
+            .metric("log.lines")
+            .iter()
+            .filter(|series| series.label("pattern") == pattern)
+            .copied()
+            .collect();
+        self.reading(|window| {
+            let sum = list.iter().filter_map(|series| series.integral(window)).reduce(|a, b| a + b);
+            // A pattern has no series before its first line.
+            let sum = sum.or_else(|| (!list.is_empty() && self.was_read(window)).then_some(0.0))?;
+            Some(sum / window.seconds().max(1.0))
+        })
+    }
+}
+
+/// One point a second.
+pub(crate) fn seconds(window: Window) -> Grid {
+    let count = window.until_us.saturating_sub(window.from_us).div_euclid(1_000_000).clamp(1, SECONDS_MAX);
+    Grid { first_us: window.from_us, width_us: 1_000_000, count: usize::try_from(count).unwrap_or(1) }
+}
+
+/// The whole seconds of a window, at least one: rows of the crowd are of whole seconds.
+pub(crate) fn whole_seconds(window: Window) -> Window {
+    let (from, until) = (RunTime(window.from_us).second(), RunTime(window.until_us).second());
+    let until = until.max(from.saturating_add(1));
+    Window { from_us: from.saturating_mul(1_000_000), until_us: until.saturating_mul(1_000_000) }
+}
+
+fn sums(list: &[MeasuredSeries<'_>], window: Window) -> Vec<Option<f64>> {
+    let grid = seconds(window);
+    let mut sums = vec![None; grid.count];
+    list.iter().for_each(|series| series.add_to(grid, &mut sums));
+    sums
+}
+
+fn middle(values: Vec<f64>) -> Option<f64> {
+    at_share(values, 0.5)
+}
+
+/// The value below which `share` of the values lie.
+pub(crate) fn at_share(mut values: Vec<f64>, share: f64) -> Option<f64> {
+    values.sort_unstable_by(f64::total_cmp);
+    let last = values.len().checked_sub(1)?;
+    values.get((last as f64 * share).round() as usize).copied()
+}

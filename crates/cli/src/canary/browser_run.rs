@@ -1,0 +1,219 @@
+//! One browser of the run, on a thread of its own: started before the crowd, told to join at its moment, asked once a
+//! second what it saw, told to leave at the end. Whatever happens to it is told and ends nothing else.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use throng_browser::{BrowserError, Chromium};
+use throng_observation::RunTime;
+use throng_observation::canary::{BrowserId, CanaryBrowserRow, CanaryRow};
+use throng_observation::run::{EventRow, Row};
+
+use super::host_cpu::HostCpu;
+use super::proxy::Refusals;
+use super::stats::StatsSnapshot;
+
+/// How long a reading of `getStats()` may take on a busy machine.
+const STATS_TIMEOUT: Duration = Duration::from_secs(8);
+/// How long it may take to say goodbye.
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(2);
+/// Who is not connected by then is not any more.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
+/// A run that ends sooner after the join does not say that no connection comes: a browser gathers candidates, and a busy
+/// machine takes seconds for it.
+const CONNECT_AT_LEAST: Duration = Duration::from_secs(10);
+/// Nor does it say that no picture comes when it ends so soon after the connection: servers may have a key frame every few
+/// seconds.
+const PICTURE_WITHIN: Duration = Duration::from_secs(5);
+
+/// What a browser is, before it runs.
+pub(super) struct BrowserRun {
+    pub(super) browser: BrowserId,
+    pub(super) program: PathBuf,
+    pub(super) flags: Vec<String>,
+    pub(super) refusals: Refusals,
+    pub(super) page: String,
+    pub(super) config: Value,
+    pub(super) joins_at: Duration,
+    pub(super) leaves_at: Duration,
+}
+
+/// The crowd comes: when the run's zero is, and where rows go.
+pub(super) struct RunStart {
+    pub(super) zero: Instant,
+    pub(super) rows: SyncSender<Row>,
+}
+
+impl BrowserRun {
+    /// Lives until its time to leave, or until the sender of `told` is gone. `ready` hears when it stands on its page, or
+    /// that it does not. Gives what went wrong.
+    pub(super) fn run(self, ready: &SyncSender<()>, told: &Receiver<RunStart>) -> Option<String> {
+        let started = self.launch();
+        let _ = ready.send(());
+        // Without a beginning there is no run to tell anything of.
+        let begin = told.recv().ok()?;
+        let mut row = CanaryBrowserRow {
+            browser: self.browser,
+            intended_at: RunTime::after_start(self.joins_at),
+            ..CanaryBrowserRow::default()
+        };
+        let result = started.and_then(|mut chromium| {
+            chromium.version().clone_into(&mut row.version);
+            let result = self.stay(&mut chromium, &begin, told, &mut row);
+            chromium.set_timeout(LEAVE_TIMEOUT);
+            // A browser that does not answer is ended all the same.
+            let _ = chromium.evaluate("canary.leave().then(() => true)");
+            result
+        });
+        if let Err(error) = result {
+            // It did not start, ended, or did not answer: nothing of it is the server's doing.
+            fail(&mut row, begin.zero, true, error.to_string());
+        }
+        row.ended_at = Some(now(begin.zero));
+        begin.tell(CanaryRow::Browser(row.clone()));
+        self.tell_refusals(&begin);
+        let failure = row.failure?;
+        let detail = format!("browser {}: {failure}", self.browser.0);
+        begin.happened("canary_failed", detail.clone());
+        Some(detail)
+    }
+
+    /// Tells what browsers were kept from since that was told last, by whichever of them looks first.
+    fn tell_refusals(&self, begin: &RunStart) {
+        for what in self.refusals.take() {
+            begin.happened("canary_refused", format!("a browser was kept from {what}"));
+        }
+    }
+
+    fn launch(&self) -> Result<Chromium, BrowserError> {
+        let mut chromium = Chromium::start(Command::new(&self.program), &self.flags)?;
+        chromium.load(&self.page)?;
+        chromium.set_timeout(STATS_TIMEOUT);
+        Ok(chromium)
+    }
+
+    /// Joins at its moment and reads until its time to leave.
+    fn stay(
+        &self,
+        chromium: &mut Chromium,
+        begin: &RunStart,
+        told: &Receiver<RunStart>,
+        row: &mut CanaryBrowserRow,
+    ) -> Result<(), BrowserError> {
+        begin.tell(CanaryRow::Browser(row.clone()));
+        if !waited(begin.zero + self.joins_at, told) {
+            return Ok(());
+        }
+        chromium.evaluate(&format!("canary.join({}), true", self.config))?;
+        let (mut before, mut cpu_us): (Option<StatsSnapshot>, u64) = (None, chromium.cpu_us());
+        let mut host = HostCpu::now();
+        let mut second = self.joins_at.as_secs() + 1;
+        while Duration::from_secs(second) <= self.leaves_at
+            && waited(begin.zero + Duration::from_secs(second), told)
+        {
+            let snapshot = chromium.evaluate("canary.stats()")?;
+            let snapshot: StatsSnapshot = serde_json::from_value(snapshot).unwrap_or_default();
+            let used_us = chromium.cpu_us();
+            let last = before.unwrap_or_default();
+            let ended = i64::try_from(second).unwrap_or(i64::MAX) - 1;
+            let mut seen = snapshot.since(&last, ended, self.browser);
+            // Processes that ended took their time with them.
+            seen.cpu_us = used_us.saturating_sub(cpu_us);
+            cpu_us = used_us;
+            let host_now = HostCpu::now();
+            seen.host_cpu_ratio = host_now.zip(host).and_then(|(now, before)| now.ratio_since(before));
+            host = host_now;
+            begin.tell(CanaryRow::Second(Box::new(seen)));
+            self.tell_refusals(begin);
+            if self.has_changed(row, &snapshot, begin.zero) {
+                begin.tell(CanaryRow::Browser(row.clone()));
+            }
+            if row.connected_at.is_none() && begin.zero.elapsed() > self.joins_at + CONNECT_TIMEOUT {
+                let within = CONNECT_TIMEOUT.as_secs();
+                not_connected(row, begin.zero, &format!("it was not connected within {within} s"));
+                return Ok(());
+            }
+            before = Some(snapshot);
+            // A reading that took long leaves seconds out rather than to hurry after them.
+            second = (begin.zero.elapsed().as_secs() + 1).max(second + 1);
+        }
+        let there_for = begin.zero.elapsed().saturating_sub(self.joins_at);
+        match row.connected_at {
+            None if there_for >= CONNECT_AT_LEAST => {
+                let after = there_for.as_secs();
+                not_connected(row, begin.zero, &format!("it was not connected {after} s after its join"));
+            }
+            Some(at) if row.first_frame_at.is_none() => {
+                let waited_ms = now(begin.zero).millis_since(at);
+                if waited_ms >= PICTURE_WITHIN.as_millis() as f64 {
+                    fail(row, begin.zero, false, "no picture came".into());
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Brings `row` up to what was read.
+    fn has_changed(&self, row: &mut CanaryBrowserRow, snapshot: &StatsSnapshot, zero: Instant) -> bool {
+        let before = row.clone();
+        let after_join = |ms: Option<f64>| {
+            let ms = ms.filter(|ms| ms.is_finite())?;
+            Some(RunTime(row.intended_at.0.saturating_add((ms.clamp(0.0, 1e9) * 1e3) as i64)))
+        };
+        let (connected_at, first_frame_at) =
+            (after_join(snapshot.connected_ms), after_join(snapshot.first_frame_ms));
+        row.connected_at = row.connected_at.or(connected_at);
+        row.first_frame_at = row.first_frame_at.or(first_frame_at);
+        row.candidates_refused = snapshot.refused;
+        match (&snapshot.problem, row.connected_at) {
+            (Some(problem), None) if !snapshot.problem_is_own => not_connected(row, zero, problem),
+            (Some(problem), _) => fail(row, zero, snapshot.problem_is_own, problem.clone()),
+            (None, _) => {}
+        }
+        *row != before
+    }
+}
+
+/// Without a connection. Where the consent guard kept addresses from it, that may be why.
+fn not_connected(row: &mut CanaryBrowserRow, zero: Instant, why: &str) {
+    match row.candidates_refused {
+        0 => fail(row, zero, false, why.into()),
+        refused => {
+            fail(row, zero, true, format!("{why}; {refused} of the server's addresses were kept from it"));
+        }
+    }
+}
+
+/// Notes why it failed; the first reason is the cause of what follows.
+fn fail(row: &mut CanaryBrowserRow, zero: Instant, is_own: bool, why: String) {
+    if row.failure.is_none() {
+        (row.failure, row.failed_at, row.failure_is_own) = (Some(why), Some(now(zero)), is_own);
+    }
+}
+
+impl RunStart {
+    fn tell(&self, row: CanaryRow) {
+        // Without a store there is nobody to be told.
+        let _ = self.rows.send(Row::Canary(row));
+    }
+
+    fn happened(&self, kind: &str, detail: String) {
+        let at = now(self.zero);
+        let event = EventRow { at, participant: None, kind: kind.into(), count: 1, detail };
+        let _ = self.rows.send(Row::Event(event));
+    }
+}
+
+/// Waits until `moment`; `false` when the run is over before.
+fn waited(moment: Instant, told: &Receiver<RunStart>) -> bool {
+    let left = moment.saturating_duration_since(Instant::now());
+    matches!(told.recv_timeout(left), Err(RecvTimeoutError::Timeout) | Ok(_))
+}
+
+fn now(zero: Instant) -> RunTime {
+    RunTime::after_start(zero.elapsed())
+}

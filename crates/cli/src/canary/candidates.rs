@@ -1,0 +1,75 @@
+//! What of a session description the browser may act on: only candidates at addresses that the consent guard allows.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// Whom a browser may reach, or why not.
+pub(super) type MayReach = Arc<dyn Fn(IpAddr) -> Result<(), String> + Send + Sync>;
+
+/// `text` (a session description, or one candidate) without the candidates that `may_reach` refuses, and what those were. A
+/// candidate that is named by a host (mDNS, or a name of RFC 8839 section 5.1) has no address to judge: refused.
+pub(super) fn filter_candidates(
+    text: &str,
+    may_reach: &dyn Fn(IpAddr) -> Result<(), String>,
+) -> (String, Vec<String>) {
+    let (mut kept, mut refused) = (String::with_capacity(text.len()), Vec::new());
+    for line in text.split_inclusive('\n') {
+        let candidate = line.trim_end().trim_start_matches("a=").strip_prefix("candidate:");
+        match candidate.map(|candidate| judge(candidate, may_reach)) {
+            Some(Err(why)) => refused.push(why),
+            Some(Ok(())) | None => kept.push_str(line),
+        }
+    }
+    (kept, refused)
+}
+
+/// RFC 8839 section 5.1: `foundation component transport priority address port …`, with one blank between them. Whoever
+/// writes it in another way may mean that we and the browser read different addresses.
+fn judge(candidate: &str, may_reach: &dyn Fn(IpAddr) -> Result<(), String>) -> Result<(), String> {
+    let odd = |c: char| (c.is_whitespace() || c.is_control()) && c != ' ';
+    let mut words = candidate.split(' ');
+    let (address, port) = (words.nth(4).unwrap_or_default(), words.next().unwrap_or_default());
+    if candidate.contains(odd) || candidate.contains("  ") {
+        return Err(format!("candidate {address}:{port}: it is not written as a candidate is"));
+    }
+    let named = format!("candidate {address}:{port}");
+    let address: IpAddr = address.parse().map_err(|_| format!("{named}: it names no address"))?;
+    may_reach(address.to_canonical()).map_err(|why| format!("{named}: {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_candidates_at_allowed_addresses_are_left() {
+        let loopback = |address: IpAddr| {
+            if address.is_loopback() { Ok(()) } else { Err("has not agreed".to_owned()) }
+        };
+        for (text, expect, refused) in [
+            ("", "", 0),
+            ("v=0\r\nc=IN IP4 8.8.8.8\r\n", "v=0\r\nc=IN IP4 8.8.8.8\r\n", 0),
+            (
+                "a=mid:0\r\na=candidate:1 1 udp 1 127.0.0.1 9 typ host\r\na=candidate:2 1 udp 1 192.0.2.1 9 typ host\r\na=x\r\n",
+                "a=mid:0\r\na=candidate:1 1 udp 1 127.0.0.1 9 typ host\r\na=x\r\n",
+                1,
+            ),
+            ("candidate:1 1 udp 1 ::1 9 typ host", "candidate:1 1 udp 1 ::1 9 typ host", 0),
+            (
+                "candidate:1 1 udp 1 ::ffff:127.0.0.1 9 typ host",
+                "candidate:1 1 udp 1 ::ffff:127.0.0.1 9 typ host",
+                0,
+            ),
+            ("candidate:1 1 udp 1 ab.local 9 typ host", "", 1),
+            ("a=candidate:\n", "", 1),
+            // Two readings of one line.
+            ("candidate:a\tb 1 udp 127.0.0.1 192.0.2.1 9 typ host", "", 1),
+            ("candidate:1  1 udp 127.0.0.1 192.0.2.1 9 typ host", "", 1),
+        ] {
+            let (kept, named) = filter_candidates(text, &loopback);
+            assert_eq!((kept.as_str(), named.len()), (expect, refused), "{text}");
+        }
+        let (_, named) = filter_candidates("a=candidate:1 1 udp 1 192.0.2.1 9 typ host\r\n", &loopback);
+        assert_eq!(named, ["candidate 192.0.2.1:9: has not agreed"]);
+    }
+}

@@ -1,0 +1,155 @@
+//! What a browser is told to join, and what its network stack is let near.
+
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use serde_json::{Value, json};
+use throng_media::card::Rung;
+use throng_media::quality::WallClock;
+use throng_observation::canary::BrowserId;
+use throng_protocol::signalling::livekit::{Access, Key};
+use throng_scenario::{Endpoint, JanusId, Plan, Secret};
+
+use crate::permission::token;
+use crate::{CliError, run};
+
+/// A camera where nobody of the crowd has one to be like.
+const USUAL_CAMERA: Rung = Rung::P240;
+
+/// The words for the page: which protocol, where, as whom, with which camera.
+pub(super) fn page_config(plan: &Plan, browser: BrowserId, clock: WallClock) -> Result<Value, CliError> {
+    let target = &plan.target;
+    let token = target.token.as_ref().map(token).transpose()?.map(|token| token.expose().to_owned());
+    let id = |id: &JanusId| match id {
+        JanusId::Number(number) => json!(number),
+        JanusId::Text(text) => json!(text),
+    };
+    let endpoint = plan.endpoint_of_browser(browser.0.into());
+    let mut config = json!({
+        "url": endpoint.url().as_str(),
+        "token": token,
+        "name": run::mark().put(&browser.name()),
+        "camera": camera(plan),
+    });
+    let (protocol, more) = match &endpoint {
+        Endpoint::Janus { mountpoint, pin, .. } => {
+            ("janus_streaming", json!({ "id": id(mountpoint), "pin": pin.as_ref().map(Secret::expose) }))
+        }
+        Endpoint::JanusVideoRoom { room, pin, .. } => {
+            ("janus_videoroom", json!({ "id": id(room), "pin": pin.as_ref().map(Secret::expose) }))
+        }
+        Endpoint::LiveKit { room, .. } => {
+            let own = livekit_token(plan, browser, room, clock)?;
+            ("livekit", json!({ "token": own.or(token) }))
+        }
+        // The scenario lets canaries join nothing else.
+        Endpoint::Whep { .. } | Endpoint::Whip { .. } | Endpoint::OvenMediaEngine { .. } => {
+            ("whep", json!({}))
+        }
+    };
+    config["protocol"] = json!(protocol);
+    for (key, value) in more.as_object().into_iter().flatten() {
+        config[key] = value.clone();
+    }
+    Ok(config)
+}
+
+/// The picture of the first cohort that sends one: who sees everybody sees like from like.
+fn camera(plan: &Plan) -> Value {
+    let sizes = plan.roles.iter().filter_map(|role| role.publish.as_ref());
+    let size = sizes.filter_map(|publish| publish.video.as_ref().or(publish.simulcast.last())).next();
+    let rung = size.and_then(|size| Rung::from_name(size)).unwrap_or(USUAL_CAMERA);
+    json!({
+        "width": rung.width(),
+        "height": rung.height(),
+        "fps": rung.fps(),
+        "bitrate_bps": rung.bitrate_bps(),
+    })
+}
+
+fn livekit_token(
+    plan: &Plan,
+    browser: BrowserId,
+    room: &str,
+    clock: WallClock,
+) -> Result<Option<String>, CliError> {
+    let api = plan.target.api_key.as_ref().map(run::api_secret).transpose()?;
+    Ok(api.map(|api| {
+        let key = Key {
+            name: api.key,
+            secret: api.secret.expose().to_owned(),
+            room: room.to_owned(),
+            identity: run::mark().put(&browser.name()),
+            can_publish: true,
+            can_subscribe: true,
+            clock,
+        };
+        Access::Key(Box::new(key)).token(Instant::now())
+    }))
+}
+
+/// Flags that leave the browser's network stack one way out, the proxy, which it asks by name: it looks nothing up itself,
+/// and also asks for what is on loopback. The page is no part of the server's site, so the rules of origins, which a viewer
+/// of the crowd does not have either, are off.
+pub(super) fn browser_flags(plan: &Plan, proxy: SocketAddr) -> Vec<String> {
+    let mut flags = vec![
+        format!("--proxy-server=socks5://{proxy}"),
+        "--proxy-bypass-list=<-loopback>".into(),
+        // Should it not ask the proxy for something, it finds nothing.
+        format!("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE {}", proxy.ip()),
+        // Over UDP it would pass by.
+        "--disable-quic".into(),
+        "--disable-web-security".into(),
+    ];
+    if plan.target.tls_insecure {
+        flags.push("--ignore-certificate-errors".into());
+    }
+    flags
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use throng_scenario::Scenario;
+
+    fn plan(target: &str, crowd: &str) -> Plan {
+        let text = format!("[target]\n{target}\n[crowd]\nsize = 2\n{crowd}\n[canary]\nbrowsers = 1\n");
+        Scenario::parse(&text).unwrap_or_else(|error| panic!("{error}")).plan()
+    }
+
+    fn told(plan: &Plan) -> Value {
+        let clock = WallClock { at: Instant::now(), unix_ns: 1_700_000_000_000_000_000 };
+        page_config(plan, BrowserId(1), clock).unwrap_or_else(|stop| panic!("{}", stop.error))
+    }
+
+    #[test]
+    fn the_page_is_told_where_and_as_whom() {
+        let whep = told(&plan("url = \"whep+http://127.0.0.1:7080/whep\"\ntoken = \"abc\"", ""));
+        assert_eq!(
+            (&whep["protocol"], &whep["url"], &whep["token"]),
+            (&json!("whep"), &json!("http://127.0.0.1:7080/whep"), &json!("abc"))
+        );
+        let crowd = "publish = { video = \"360p\" }";
+        let room = told(&plan("url = \"janus+ws://127.0.0.1:8188/videoroom/9?pin=42\"", crowd));
+        let name = json!(run::mark().put("canary-1"));
+        assert_eq!((&room["id"], &room["pin"], &room["name"]), (&json!(9), &json!("42"), &name));
+        assert_eq!((&room["camera"]["height"], &room["camera"]["fps"]), (&json!(360), &json!(30)));
+        let livekit = "url = \"livekit+ws://127.0.0.1:7880/demo\"\napi_key = \"k\"\napi_secret = \"s\"";
+        let livekit = told(&plan(livekit, ""));
+        assert_eq!(livekit["token"].as_str().map(|token| token.split('.').count()), Some(3));
+    }
+
+    #[test]
+    fn a_browser_asks_the_gate_for_everything() {
+        let proxy = "127.0.0.1:4711".parse().unwrap();
+        let flags = browser_flags(&plan("url = \"whep+https://sfu.example/x\"", ""), proxy);
+        for expect in [
+            "--proxy-server=socks5://127.0.0.1:4711",
+            "--proxy-bypass-list=<-loopback>",
+            "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+            "--disable-quic",
+        ] {
+            assert!(flags.iter().any(|flag| flag == expect), "{expect}: {flags:?}");
+        }
+    }
+}

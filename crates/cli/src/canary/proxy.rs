@@ -1,0 +1,319 @@
+//! The only way out of a browser's network stack: a SOCKS 5 server (RFC 1928) on loopback. Whatever the browser is sent to,
+//! by a page, a redirect, a fetch or a WebSocket, it asks for here, by name, and the consent guard judges it. ICE has a
+//! way of its own, which begins in `candidates.rs`.
+
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use throng_observation::untrusted;
+
+use super::candidates::MayReach;
+
+/// A browser on this machine asks at once.
+const IO_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long a server may take to accept.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Connections at a time, of all browsers.
+const CONNECTIONS_MAX: usize = 512;
+/// Refusals that are named; a server that names more has been understood.
+const NAMED_MAX: usize = 50;
+
+/// Whom Chromium asks of its own accord, whatever its flags (updates, accounts). They are refused as all others, and not
+/// named: no server led it there.
+const VENDOR_DOMAINS: [&str; 4] = ["google.com", "googleapis.com", "gstatic.com", "gvt1.com"];
+
+/// RFC 1928 section 6.
+const SUCCEEDED: u8 = 0;
+const NOT_ALLOWED: u8 = 2;
+const REFUSED: u8 = 5;
+
+/// What browsers were kept from, each once.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Refusals(Arc<Mutex<Kept>>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    named: BTreeSet<String>,
+    untold: Vec<String>,
+}
+
+impl Refusals {
+    pub(super) fn add(&self, what: &str) {
+        // A server chose the name.
+        let what = untrusted::line(what).into_owned();
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.named.len() < NAMED_MAX && kept.named.insert(what.clone()) {
+            kept.untold.push(what);
+        }
+    }
+
+    /// Those that were not taken yet.
+    pub(super) fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner).untold)
+    }
+
+    /// All of them.
+    pub(super) fn all(&self) -> Vec<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).named.iter().cloned().collect()
+    }
+}
+
+/// Where browsers may connect to.
+#[derive(Clone)]
+pub(super) struct Rules {
+    /// The page, on a port of our own.
+    pub(super) page: SocketAddr,
+    /// The target's host as its URL has it, and the address that was judged: no other name leads anywhere.
+    pub(super) host: String,
+    pub(super) server: IpAddr,
+    pub(super) may_reach: MayReach,
+}
+
+impl Rules {
+    /// Where `host` and `port` lead, or why a browser is kept from there.
+    fn judge(&self, host: &str, port: u16) -> Result<SocketAddr, String> {
+        let place = format!("{host}:{port}");
+        let (host, own) = (bare(host), bare(&self.host));
+        let address = match host.parse::<IpAddr>() {
+            Ok(address) => address.to_canonical(),
+            Err(_) if host.eq_ignore_ascii_case(own) => self.server,
+            Err(_) => return Err(format!("{place}: only the target's own name ({own}) is looked up")),
+        };
+        let to = SocketAddr::new(address, port);
+        if to == self.page {
+            return Ok(to);
+        }
+        (self.may_reach)(address).map(|()| to).map_err(|why| format!("{place}: {why}"))
+    }
+}
+
+/// A host without the brackets of IPv6 and the final dot of a whole name.
+fn bare(host: &str) -> &str {
+    host.trim_start_matches('[').trim_end_matches(']').trim_end_matches('.')
+}
+
+fn is_vendor_domain(host: &str) -> bool {
+    let of =
+        |maker: &str| host.strip_suffix(maker).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+    VENDOR_DOMAINS.into_iter().any(of)
+}
+
+/// The server; it ends when dropped, its connections with their browsers.
+pub(super) struct SocksProxy {
+    address: SocketAddr,
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl SocksProxy {
+    pub(super) fn open(rules: Rules, refusals: Refusals) -> std::io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let address = listener.local_addr()?;
+        let is_over = Arc::new(AtomicBool::new(false));
+        let (over, open) = (Arc::clone(&is_over), Arc::new(AtomicUsize::new(0)));
+        let thread = std::thread::Builder::new().name("canary-proxy".into()).spawn(move || {
+            for browser in listener.incoming().flatten() {
+                if over.load(Ordering::Relaxed) {
+                    return;
+                }
+                if open.fetch_add(1, Ordering::Relaxed) < CONNECTIONS_MAX {
+                    let (rules, refusals, open) = (rules.clone(), refusals.clone(), Arc::clone(&open));
+                    let serve = move || {
+                        // A browser that goes away, or does not speak SOCKS, gets nothing, and nobody is told.
+                        let _ = serve(browser, &rules, &refusals);
+                        open.fetch_sub(1, Ordering::Relaxed);
+                    };
+                    if std::thread::Builder::new().name("canary-tunnel".into()).spawn(serve).is_ok() {
+                        continue;
+                    }
+                }
+                open.fetch_sub(1, Ordering::Relaxed);
+            }
+        })?;
+        Ok(Self { address, is_over, thread: Some(thread) })
+    }
+
+    /// Where browsers find it.
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for SocksProxy {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        // Wakes the thread, which then sees that it is over.
+        let _ = TcpStream::connect_timeout(&self.address, IO_TIMEOUT);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// One connection of a browser, from what it asks for to its end.
+fn serve(mut browser: TcpStream, rules: &Rules, refusals: &Refusals) -> std::io::Result<()> {
+    browser.set_read_timeout(Some(IO_TIMEOUT))?;
+    let Some((host, port)) = asked(&mut browser)? else { return Ok(()) };
+    let to = match rules.judge(&host, port) {
+        Ok(to) => to,
+        Err(what) => {
+            if !is_vendor_domain(&host) {
+                refusals.add(&what);
+            }
+            return answer(&mut browser, NOT_ALLOWED);
+        }
+    };
+    let Ok(server) = TcpStream::connect_timeout(&to, CONNECT_TIMEOUT) else {
+        return answer(&mut browser, REFUSED);
+    };
+    answer(&mut browser, SUCCEEDED)?;
+    browser.set_read_timeout(None)?;
+    // Signalling is small messages back and forth.
+    let _ = browser.set_nodelay(true).and_then(|()| server.set_nodelay(true));
+    let (back_from, back_to) = (server.try_clone()?, browser.try_clone()?);
+    let back =
+        std::thread::Builder::new().name("canary-tunnel".into()).spawn(move || pass(&back_from, &back_to))?;
+    pass(&browser, &server);
+    let _ = back.join();
+    Ok(())
+}
+
+/// Passes on what comes until one end is gone, and then that it is.
+fn pass(mut from: &TcpStream, mut to: &TcpStream) {
+    let _ = std::io::copy(&mut from, &mut to);
+    let _ = to.shutdown(Shutdown::Write);
+    let _ = from.shutdown(Shutdown::Read);
+}
+
+/// What a browser asks for (RFC 1928 sections 3 and 4); `None` where it is no CONNECT.
+fn asked(browser: &mut (impl Read + Write)) -> std::io::Result<Option<(String, u16)>> {
+    let [version, methods] = read(browser)?;
+    if version != 5 {
+        return Ok(None);
+    }
+    std::io::copy(&mut Read::take(&mut *browser, methods.into()), &mut std::io::sink())?;
+    // No authentication: the port is on loopback, and what it opens is what the run may reach anyway.
+    browser.write_all(&[5, 0])?;
+    let [version, command, _, kind] = read(browser)?;
+    if (version, command) != (5, 1) {
+        return Ok(None);
+    }
+    let host = match kind {
+        1 => Ipv4Addr::from(read::<4>(browser)?).to_string(),
+        4 => Ipv6Addr::from(read::<16>(browser)?).to_string(),
+        3 => {
+            let [length] = read(browser)?;
+            let mut name = vec![0; length.into()];
+            browser.read_exact(&mut name)?;
+            String::from_utf8_lossy(&name).into_owned()
+        }
+        _ => return Ok(None),
+    };
+    Ok(Some((host, u16::from_be_bytes(read(browser)?))))
+}
+
+fn read<const N: usize>(from: &mut impl Read) -> std::io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    from.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn answer(browser: &mut impl Write, how: u8) -> std::io::Result<()> {
+    // The address that it is bound to is of no use to a browser.
+    browser.write_all(&[5, how, 0, 1, 0, 0, 0, 0, 0, 0])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(page: SocketAddr) -> Rules {
+        let server = IpAddr::from([198, 51, 100, 8]);
+        let may_reach: MayReach =
+            Arc::new(
+                move |address| {
+                    if address == server { Ok(()) } else { Err(format!("{address} has not agreed")) }
+                },
+            );
+        Rules { page, host: "Media.example".into(), server, may_reach }
+    }
+
+    #[test]
+    fn only_the_targets_name_its_address_and_the_page_lead_anywhere() {
+        let rules = rules("127.0.0.1:9000".parse().unwrap());
+        for (host, port, expect) in [
+            ("media.example", 7080, Some("198.51.100.8:7080")),
+            ("MEDIA.example.", 443, Some("198.51.100.8:443")),
+            ("198.51.100.8", 80, Some("198.51.100.8:80")),
+            ("::ffff:198.51.100.8", 80, Some("198.51.100.8:80")),
+            ("127.0.0.1", 9000, Some("127.0.0.1:9000")),
+            ("127.0.0.1", 9001, None),
+            ("198.51.100.9", 7080, None),
+            ("[2001:db8::1]", 7080, None),
+            ("victim.example", 80, None),
+            ("", 80, None),
+        ] {
+            let found = rules.judge(host, port);
+            assert_eq!(
+                found.as_ref().ok().map(ToString::to_string).as_deref(),
+                expect,
+                "{host}:{port} {found:?}"
+            );
+            assert!(found.is_ok() || found.unwrap_err().starts_with(&format!("{host}:{port}: ")));
+        }
+    }
+
+    /// Asks for `host`:`port` as Chromium does, by name: the answer, and the connection.
+    fn asks(proxy: SocketAddr, host: &str, port: u16) -> (u8, TcpStream) {
+        let mut stream = TcpStream::connect(proxy).unwrap();
+        stream.write_all(&[5, 1, 0]).unwrap();
+        assert_eq!(read::<2>(&mut stream).unwrap(), [5, 0]);
+        let length = u8::try_from(host.len()).unwrap();
+        let request = [&[5, 1, 0, 3, length], host.as_bytes(), &port.to_be_bytes()].concat();
+        stream.write_all(&request).unwrap();
+        let [version, how, ..] = read::<10>(&mut stream).unwrap();
+        assert_eq!(version, 5);
+        (how, stream)
+    }
+
+    #[test]
+    fn what_is_allowed_is_passed_on_and_what_is_not_is_named() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let page = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let asked: [u8; 4] = read(&mut stream).unwrap();
+            stream.write_all(&asked).unwrap();
+        });
+        let refusals = Refusals::default();
+        let proxy = SocksProxy::open(rules(page), refusals.clone()).unwrap();
+        let (how, mut stream) = asks(proxy.address(), "127.0.0.1", page.port());
+        assert_eq!(how, SUCCEEDED);
+        stream.write_all(b"ping").unwrap();
+        let mut heard = Vec::new();
+        stream.read_to_end(&mut heard).unwrap();
+        assert_eq!(heard, b"ping", "and its end is told");
+        for _ in 0..2 {
+            assert_eq!(asks(proxy.address(), "198.51.100.9", 7080).0, NOT_ALLOWED);
+        }
+        let expect = ["198.51.100.9:7080: 198.51.100.9 has not agreed"];
+        assert_eq!((refusals.take(), refusals.take()), (expect.map(str::to_owned).to_vec(), Vec::new()));
+        assert_eq!(asks(proxy.address(), "update.googleapis.com", 443).0, NOT_ALLOWED);
+        assert_eq!(refusals.all(), expect, "what a browser asks by itself is not the server's doing");
+        assert_eq!(asks(proxy.address(), "notgoogle.com", 443).0, NOT_ALLOWED);
+        assert_eq!(refusals.all().len(), 2);
+    }
+
+    #[test]
+    fn what_is_no_socks_is_not_answered() {
+        for bytes in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[4, 1, 0, 80], &[5, 1, 0, 5, 2, 0, 1], &[5], &[]] {
+            let mut stream = std::io::Cursor::new(bytes.to_vec());
+            assert!(!matches!(asked(&mut stream), Ok(Some(_))), "{bytes:?}");
+        }
+    }
+}

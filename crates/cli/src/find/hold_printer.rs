@@ -1,0 +1,87 @@
+//! The search as a person reads it: a line for each load, when it is decided.
+
+use throng_observation::{Goal, HoldOutcome, HoldRow, RunTime};
+
+use crate::say;
+
+/// Prints loads as they are decided.
+pub(super) struct HoldPrinter {
+    is_quiet: bool,
+    printed: Option<u32>,
+}
+
+impl HoldPrinter {
+    pub(super) fn new(is_quiet: bool) -> Self {
+        Self { is_quiet, printed: None }
+    }
+
+    /// Takes in a row; prints it once its hold is over.
+    pub(super) fn step(&mut self, row: &HoldRow, passing: Option<u32>) {
+        if self.is_quiet || row.until.is_none() {
+            return;
+        }
+        if self.printed == Some(row.number) {
+            if let Some(ms) = row.recovery_ms {
+                say(&format!("{:>8}  recovered after {:.1} s", "", ms as f64 / 1e3));
+            }
+            return;
+        }
+        self.printed = Some(row.number);
+        say(&line(row, passing));
+    }
+
+    pub(super) fn end(&self, why: &str) {
+        if !self.is_quiet {
+            say(why);
+        }
+    }
+}
+
+fn line(row: &HoldRow, passing: Option<u32>) -> String {
+    let verdict = match row.passed(Goal::Acceptable) {
+        HoldOutcome::Yes => "passed",
+        HoldOutcome::No => "FAILED",
+        HoldOutcome::Undecided => "not decided",
+    };
+    let bad = row.bad_seconds[Goal::Acceptable as usize];
+    let share = row.bad_user_seconds as f64 / row.user_seconds.max(1) as f64;
+    let why = row.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+    // A value that was served well is a line of its own above.
+    let best = passing.filter(|_| row.value.is_none());
+    let best = best.map_or_else(String::new, |users| format!("; {users} served well so far"));
+    let load = row.value.clone().unwrap_or_else(|| format!("{:>5} users", row.users));
+    format!(
+        "{:>6.0} s  {:<8} {load}  {verdict:<7} {bad} of {} s bad, {:.2} % of user-seconds{why}{best}",
+        row.until.unwrap_or(RunTime(0)).as_secs_f64(),
+        row.purpose.key(),
+        row.seconds,
+        share * 100.0,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use throng_observation::Purpose;
+
+    #[test]
+    fn a_load_is_a_line_with_its_verdict_and_what_it_rests_on() {
+        let row = HoldRow {
+            purpose: Purpose::Bisect,
+            users: 27,
+            until: Some(RunTime(93_000_000)),
+            seconds: 25,
+            bad_seconds: [9, 7, 0],
+            passed: [HoldOutcome::No, HoldOutcome::No, HoldOutcome::Yes],
+            user_seconds: 675,
+            bad_user_seconds: 27,
+            ..HoldRow::default()
+        };
+        let text = line(&row, Some(25));
+        assert!(
+            text.contains("bisect      27 users  FAILED  7 of 25 s bad, 4.00 % of user-seconds"),
+            "{text}"
+        );
+        assert!(text.ends_with("25 served well so far"));
+    }
+}

@@ -1,0 +1,232 @@
+//! What the watched hosts do at the moment, from the rows as they pass.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::{Duration, Instant};
+
+use throng_observation::host::catalogue as metric;
+use throng_observation::host::{HostId, HostInfo, HostRow, HostSample, HostSeries, SeriesId};
+use throng_observation::untrusted;
+
+/// What a person sees of a watched host while the run goes on.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct ServerFigures {
+    /// Its name.
+    pub(crate) name: String,
+    /// CPU of the watched processes together, cores.
+    pub(crate) cpu: Option<f64>,
+    /// The thread that uses most of its core, and how much.
+    pub(crate) hottest: Option<(String, f64)>,
+    /// Resident memory of the watched processes together, bytes.
+    pub(crate) rss_bytes: Option<f64>,
+    /// The busiest interface: bits sent and received in a second.
+    pub(crate) tx_bps: Option<f64>,
+    pub(crate) rx_bps: Option<f64>,
+    /// Packets and datagrams dropped in a second, wherever the host counts them.
+    pub(crate) drops_per_s: f64,
+}
+
+/// The latest value of each series that is shown.
+#[derive(Default)]
+pub(crate) struct LiveHosts {
+    hosts: BTreeMap<HostId, HostState>,
+    of: HashMap<SeriesId, HostId>,
+}
+
+#[derive(Default)]
+struct HostState {
+    info: Option<HostInfo>,
+    packs: Option<String>,
+    values: HashMap<SeriesId, LatestValue>,
+    last_row_at: Option<Instant>,
+}
+
+struct LatestValue {
+    what: Quantity,
+    name: String,
+    value: f64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Quantity {
+    ProcessCpu,
+    ThreadCpu,
+    Rss,
+    Sent,
+    Received,
+    Drops,
+}
+
+impl LiveHosts {
+    /// Takes note of a row that passes; returns what is to be stored beside it.
+    pub(crate) fn take(&mut self, row: &HostRow) -> Option<HostRow> {
+        match row {
+            HostRow::Info(info) => {
+                let seen = self.heard(info.host);
+                seen.info = Some(info.clone());
+                return seen.known();
+            }
+            HostRow::Series(series) => self.series(series),
+            HostRow::Sample(sample) => self.sample(sample),
+            HostRow::Event(_) | HostRow::Profile(_) => {}
+        }
+        None
+    }
+
+    /// Keeps the knowledge packs of a host, as JSON; the host with them among its facts, if it is known already.
+    pub(crate) fn know(&mut self, host: HostId, packs: String) -> Option<HostRow> {
+        let seen = self.hosts.entry(host).or_default();
+        seen.packs = Some(packs);
+        seen.known()
+    }
+
+    fn heard(&mut self, host: HostId) -> &mut HostState {
+        let seen = self.hosts.entry(host).or_default();
+        seen.last_row_at = Some(Instant::now());
+        seen
+    }
+
+    fn series(&mut self, series: &HostSeries) {
+        self.of.insert(series.id, series.host);
+        let seen = self.heard(series.host);
+        // Programs choose the names of their threads.
+        let label =
+            |name| series.labels.get(name).map(|text| untrusted::name(text).into_owned()).unwrap_or_default();
+        let (what, name) = match series.metric.as_str() {
+            name if name == metric::PROCESS_CPU.name => (Quantity::ProcessCpu, label("process")),
+            name if name == metric::THREAD_CPU.name => (Quantity::ThreadCpu, label("thread")),
+            name if name == metric::PROCESS_RSS.name => (Quantity::Rss, String::new()),
+            name if name == metric::NIC_TX_BYTES.name => (Quantity::Sent, String::new()),
+            name if name == metric::NIC_RX_BYTES.name => (Quantity::Received, String::new()),
+            name if DROPS.contains(&name) => (Quantity::Drops, String::new()),
+            _ => return,
+        };
+        seen.values.entry(series.id).or_insert(LatestValue { what, name, value: 0.0 });
+    }
+
+    fn sample(&mut self, sample: &HostSample) {
+        let Some(host) = self.of.get(&sample.series).copied() else { return };
+        let seen = self.heard(host);
+        if sample.value.is_nan() {
+            seen.values.remove(&sample.series);
+            self.of.remove(&sample.series);
+        } else if let Some(shown) = seen.values.get_mut(&sample.series) {
+            shown.value = sample.value;
+        }
+    }
+
+    /// The hosts in the order of the scenario.
+    pub(crate) fn figures(&self) -> Vec<ServerFigures> {
+        self.hosts.values().map(HostState::figures).collect()
+    }
+
+    /// How long nothing was heard of a host; `None` when nothing ever was.
+    pub(crate) fn silent_for(&self, host: HostId) -> Option<Duration> {
+        self.hosts.get(&host)?.last_row_at.map(|at| at.elapsed())
+    }
+}
+
+/// What counts what a host dropped.
+const DROPS: [&str; 6] = [
+    metric::NIC_RX_DROPPED.name,
+    metric::NIC_TX_DROPPED.name,
+    metric::QDISC_DROPS.name,
+    metric::SOFTNET_DROPPED.name,
+    metric::UDP_RCVBUF_ERRORS.name,
+    metric::UDP_SNDBUF_ERRORS.name,
+];
+
+impl HostState {
+    /// The host with what is known of its server, once both are there.
+    fn known(&self) -> Option<HostRow> {
+        let (mut info, packs) = (self.info.clone()?, self.packs.clone()?);
+        info.facts.insert(throng_observation::pack::PACKS_FACT.into(), packs);
+        Some(HostRow::Info(info))
+    }
+
+    fn figures(&self) -> ServerFigures {
+        let of = |what| self.values.values().filter(move |shown| shown.what == what);
+        let sum = |what| of(what).map(|shown| shown.value).reduce(|a, b| a + b);
+        let most = |what| of(what).map(|shown| shown.value).reduce(f64::max);
+        let hottest = of(Quantity::ThreadCpu).max_by(|a, b| a.value.total_cmp(&b.value));
+        ServerFigures {
+            name: self.info.as_ref().map(|info| untrusted::name(&info.name).into_owned()).unwrap_or_default(),
+            cpu: sum(Quantity::ProcessCpu),
+            hottest: hottest.filter(|shown| shown.value > 0.0).map(|shown| (shown.name.clone(), shown.value)),
+            rss_bytes: sum(Quantity::Rss),
+            tx_bps: most(Quantity::Sent).map(|bytes| bytes * 8.0),
+            rx_bps: most(Quantity::Received).map(|bytes| bytes * 8.0),
+            drops_per_s: sum(Quantity::Drops).unwrap_or(0.0),
+        }
+    }
+}
+
+impl ServerFigures {
+    /// The figures in one line.
+    pub(crate) fn line(&self) -> String {
+        use throng_observation::units::{bit_rate, bytes, percent};
+        let or_dash = |text: Option<String>| text.unwrap_or_else(|| "–".into());
+        let hottest = self.hottest.as_ref().map(|(name, cpu)| format!("{name} {}", percent(*cpu)));
+        format!(
+            "CPU {} of a core, hottest thread {}, memory {}, tx {}, rx {}, drops {:.0}/s",
+            or_dash(self.cpu.map(percent)),
+            or_dash(hottest),
+            or_dash(self.rss_bytes.map(bytes)),
+            or_dash(self.tx_bps.map(bit_rate)),
+            or_dash(self.rx_bps.map(bit_rate)),
+            self.drops_per_s,
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use throng_observation::RunTime;
+
+    fn series(id: u32, metric: &str, label: (&str, &str)) -> HostRow {
+        let labels = BTreeMap::from([(label.0.to_owned(), label.1.to_owned())]);
+        HostRow::Series(HostSeries {
+            id: SeriesId(id),
+            metric: metric.into(),
+            labels,
+            ..HostSeries::default()
+        })
+    }
+
+    fn sample(id: u32, value: f64) -> HostRow {
+        HostRow::Sample(HostSample { series: SeriesId(id), at: RunTime(0), value })
+    }
+
+    #[test]
+    fn the_latest_values_stand_in_one_line() {
+        let mut now = LiveHosts::default();
+        for row in [
+            series(0, "process.cpu", ("process", "janus")),
+            series(1, "thread.cpu", ("thread", "hloop 1")),
+            series(2, "thread.cpu", ("thread", "hloop 2")),
+            series(3, "nic.tx_bytes", ("interface", "eth0")),
+            series(4, "udp.rcvbuf_errors", ("", "")),
+            sample(0, 1.2),
+            sample(1, 0.3),
+            sample(2, 0.97),
+            sample(3, 1e6),
+            sample(4, 7.0),
+            sample(9, 1.0),
+        ] {
+            assert!(now.take(&row).is_none());
+        }
+        let line = now.figures()[0].line();
+        assert_eq!(
+            line,
+            "CPU 120.0 % of a core, hottest thread hloop 2 97.0 %, memory –, tx 8.00 Mbit/s, rx –, drops 7/s"
+        );
+        assert!(now.know(HostId(0), "[]".into()).is_none(), "nothing is known of the host itself yet");
+        let told = now.take(&HostRow::Info(HostInfo::default()));
+        assert!(
+            matches!(told, Some(HostRow::Info(info)) if info.facts.contains_key(throng_observation::pack::PACKS_FACT))
+        );
+        now.take(&sample(2, f64::NAN));
+        assert!(now.figures()[0].line().contains("hloop 1 30.0 %"), "a thread that ended is not shown");
+        assert!(now.silent_for(HostId(0)).is_some() && now.silent_for(HostId(1)).is_none());
+    }
+}

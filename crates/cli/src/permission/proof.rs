@@ -1,0 +1,327 @@
+//! Asks the owner of a public target for consent: where a proof may lie, and what it says.
+//!
+//! A name proves nothing of the addresses that it points to, because whoever has a name may point it at anybody. So each
+//! address is asked itself; what DNS says beside it can only take away.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use throng_engine::TlsOptions;
+use throng_engine::consent::{ConsentError, fetch_file, fetch_txt};
+use throng_observation::untrusted;
+use throng_scenario::consent::{DNS_LABEL, WELL_KNOWN_PATH};
+use throng_scenario::{Caps, ConsentProof, ConsentSecret, Target};
+
+use super::Demand;
+
+/// What a proof has to be for, and how it is asked for.
+#[derive(Clone)]
+pub(super) struct ProofRequest {
+    host: String,
+    port: u16,
+    is_secure: bool,
+    secret: ConsentSecret,
+    tls: TlsOptions,
+    pub(super) demand: Demand,
+}
+
+/// What has to be asked again of one public address.
+#[derive(Clone)]
+pub(super) struct ProvenAddress {
+    question: ProofRequest,
+    pub(super) address: IpAddr,
+    places: Vec<ProofLocation>,
+}
+
+/// Where on an address a proof may lie: `http(s)://AUTHORITY/.well-known/throng-consent`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct ProofLocation {
+    secure: bool,
+    authority: String,
+}
+
+impl fmt::Display for ProofLocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { secure, authority } = self;
+        write!(f, "http{}://{authority}{WELL_KNOWN_PATH}", if *secure { "s" } else { "" })
+    }
+}
+
+impl ProofLocation {
+    /// Where it is looked for, in this order: at the signalling port; at the web server of the host, because where
+    /// signalling is a WebSocket no file can lie.
+    fn all(host: &str, port: u16, is_secure: bool) -> Vec<Self> {
+        let host = bare(host);
+        let name = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
+        let mut places = vec![Self { secure: is_secure, authority: format!("{name}:{port}") }];
+        for (secure, usual) in [(true, 443), (false, 80)] {
+            if (is_secure, port) != (secure, usual) {
+                places.push(Self { secure, authority: name.clone() });
+            }
+        }
+        places
+    }
+}
+
+impl ProofRequest {
+    pub(super) fn new(target: &Target, secret: ConsentSecret, tls: TlsOptions, demand: Demand) -> Self {
+        let (host, port) = target.host_and_port();
+        let is_secure = matches!(target.url().scheme(), "https" | "wss");
+        Self { host, port, is_secure, secret, tls, demand }
+    }
+
+    /// Fetches the proof from the first place of `address` that has a valid one, and keeps to that place: what its owner
+    /// takes away there is withdrawn.
+    pub(super) fn ask(&self, address: IpAddr) -> Result<(ProvenAddress, ConsentProof), String> {
+        let places = ProofLocation::all(&self.host, self.port, self.is_secure);
+        ProvenAddress { question: self.clone(), address, places }.again()
+    }
+
+    /// What DNS says of the name beside its addresses: nothing where it has no record, else the limits of the first record
+    /// that is a valid proof. A name whose records are all for others does not agree.
+    pub(super) fn ask_name(&self) -> Result<Caps, String> {
+        if bare(&self.host).parse::<IpAddr>().is_ok() {
+            return Ok(Caps::NONE);
+        }
+        let name = format!("{DNS_LABEL}.{}", self.host);
+        // No record and no answer are one: the addresses themselves have agreed.
+        let records = fetch_txt(&name).unwrap_or_default();
+        if records.is_empty() {
+            return Ok(Caps::NONE);
+        }
+        self.valid(&format!("TXT {name}"), records).map(|proof| proof.caps)
+    }
+
+    /// The first of `texts` that is the proof.
+    fn valid(&self, place: &str, texts: Vec<String>) -> Result<ConsentProof, String> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let mut why = format!("{place}: nothing there");
+        for text in texts {
+            let proof = ConsentProof::parse(&text)
+                .and_then(|proof| proof.validate(&self.secret, &self.host, self.port, now).map(|()| proof));
+            match proof {
+                Ok(proof) => return Ok(proof),
+                Err(error) => why = format!("{place}: {error}"),
+            }
+        }
+        Err(why)
+    }
+}
+
+impl ProvenAddress {
+    /// Asks again, at the place where the proof was.
+    pub(super) fn again(mut self) -> Result<(Self, ConsentProof), String> {
+        let mut complaints = Vec::new();
+        for place in std::mem::take(&mut self.places) {
+            match self.proof_at(&place) {
+                Ok(proof) => {
+                    self.places = vec![place];
+                    return Ok((self, proof));
+                }
+                Err(why) => complaints.push(why),
+            }
+        }
+        let tried = complaints.join("; ");
+        Err(format!("{} gives out no consent proof for this run; tried {tried}", self.address))
+    }
+
+    fn proof_at(&self, place: &ProofLocation) -> Result<ConsentProof, String> {
+        let ProofRequest { tls, .. } = &self.question;
+        let told = |error: ConsentError| untrusted::line(&error.to_string()).into_owned();
+        let text = fetch_file(place.secure, &place.authority, self.address, tls).map_err(told)?;
+        self.question.valid(&place.to_string(), vec![text])
+    }
+}
+
+/// A host without the brackets of IPv6.
+fn bare(host: &str) -> &str {
+    host.trim_start_matches('[').trim_end_matches(']')
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{Ipv4Addr, TcpListener};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Duration;
+
+    use throng_scenario::ExpectedLoad;
+
+    use super::*;
+
+    const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    const ELSEWHERE: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 77));
+
+    fn secret() -> ConsentSecret {
+        ConsentSecret::new([0x5a; 32])
+    }
+
+    /// A server that answers every request with this, once it is `there`, and with 404 before; and its port.
+    fn answers(body: String, there: Arc<AtomicBool>) -> u16 {
+        let listener = TcpListener::bind((HERE, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (mut stream, mut request) = (stream.unwrap(), [0; 1024]);
+                let length = stream.read(&mut request).unwrap();
+                let asked = String::from_utf8_lossy(&request[..length]).into_owned();
+                let is_there =
+                    there.load(Ordering::SeqCst) && asked.starts_with(&format!("GET {WELL_KNOWN_PATH} "));
+                let (status, body) = if is_there { ("200 OK", body.as_str()) } else { ("404 Not Found", "") };
+                let _ = write!(
+                    stream,
+                    "HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+                    body.len()
+                );
+            }
+        });
+        port
+    }
+
+    /// A signalling server that knows nothing but WebSocket, as libwebsockets does: it closes on anything else.
+    fn websocket_only() -> u16 {
+        let listener = TcpListener::bind((HERE, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        std::thread::spawn(move || {
+            listener.incoming().for_each(|stream| drop(stream.unwrap().read(&mut [0; 64])));
+        });
+        port
+    }
+
+    fn question() -> ProofRequest {
+        let expected = ExpectedLoad {
+            users: 1,
+            joins_per_s: 1,
+            server_in_mbit_per_s: 0.0,
+            server_out_mbit_per_s: 1.0,
+            assumed: false,
+        };
+        ProofRequest {
+            host: "media.invalid".into(),
+            port: 8188,
+            is_secure: false,
+            secret: secret(),
+            tls: TlsOptions::default(),
+            demand: Demand { expected, duration: Duration::from_secs(1) },
+        }
+    }
+
+    fn asked(address: IpAddr, ports: &[u16]) -> ProvenAddress {
+        ProvenAddress {
+            question: question(),
+            address,
+            places: ports.iter().map(|port| file(*port)).collect(),
+        }
+    }
+
+    fn now() -> u64 {
+        SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
+    }
+
+    /// A proof until the end of the year, made out to who has `secret`.
+    fn proof_of(target: &str, secret: &ConsentSecret) -> String {
+        const YEAR_S: u64 = 31_556_952;
+        let year = 1970 + now() / YEAR_S;
+        let terms = format!(
+            "tester = lab\ntarget = {target}\nexpires = {year}-12-31\nmax_users = 7\nmax_bit_rate = 9Mbit/s\n"
+        );
+        ConsentProof::sealed(&terms, secret, now()).unwrap()
+    }
+
+    fn proof(target: &str) -> String {
+        proof_of(target, &secret())
+    }
+
+    fn file(port: u16) -> ProofLocation {
+        ProofLocation { secure: false, authority: format!("media.invalid:{port}") }
+    }
+
+    fn always() -> Arc<AtomicBool> {
+        Arc::new(AtomicBool::new(true))
+    }
+
+    #[test]
+    fn a_proof_is_looked_for_at_the_signalling_port_then_at_the_web_server() {
+        let check = |host: &str, port: u16, is_secure: bool, expect: &[&str]| {
+            let places: Vec<String> =
+                ProofLocation::all(host, port, is_secure).iter().map(ProofLocation::to_string).collect();
+            let expect: Vec<String> =
+                expect.iter().map(|place| place.replace('~', "/.well-known/throng-consent")).collect();
+            assert_eq!(places, expect);
+        };
+        check(
+            "h.example",
+            8188,
+            false,
+            &["http://h.example:8188~", "https://h.example~", "http://h.example~"],
+        );
+        check(
+            "h.example",
+            8989,
+            true,
+            &["https://h.example:8989~", "https://h.example~", "http://h.example~"],
+        );
+        check("h.example", 443, true, &["https://h.example:443~", "http://h.example~"]);
+        check("h.example", 80, false, &["http://h.example:80~", "https://h.example~"]);
+        let places = ["http://[2001:db8::1]:8188~", "https://[2001:db8::1]~", "http://[2001:db8::1]~"];
+        check("[2001:db8::1]", 8188, false, &places);
+    }
+
+    #[test]
+    fn a_proof_beside_a_websocket_server_is_found_and_asked_for_again_where_it_was() {
+        let there = always();
+        let other = answers(proof("media.invalid:3333"), always());
+        let web = answers(proof("media.invalid:8188"), Arc::clone(&there));
+        let second = answers(proof("media.invalid:8188"), always());
+        let (asked, proof) = asked(HERE, &[websocket_only(), other, web, second]).again().unwrap();
+        assert_eq!((proof.caps.users, asked.places.as_slice()), (Some(7), &[file(web)][..]));
+        assert_eq!(asked.clone().again().unwrap().1, proof);
+        there.store(false, Ordering::SeqCst);
+        let why = asked.again().err().unwrap();
+        let (web, second) = (format!(":{web}/"), format!(":{second}/"));
+        assert!(why.contains(&web) && why.contains("404") && !why.contains(&second), "{why}");
+    }
+
+    #[test]
+    fn a_proof_at_one_address_of_a_name_opens_no_other() {
+        let web = answers(proof("media.invalid:8188"), always());
+        assert!(asked(HERE, &[web]).again().is_ok());
+        let why = asked(ELSEWHERE, &[web]).again().err().unwrap();
+        assert!(why.contains("127.0.0.77 gives out no consent proof"), "{why}");
+    }
+
+    #[test]
+    fn who_fetched_a_proof_cannot_use_it_and_one_with_a_token_is_none() {
+        let theirs = answers(proof_of("media.invalid:8188", &ConsentSecret::new([1; 32])), always());
+        let why = asked(HERE, &[theirs]).again().err().unwrap();
+        assert!(why.contains("made out to `lab`") && why.contains("another tester's"), "{why}");
+        let old = "token = 0123456789abcdef\ntarget = media.invalid:8188\nexpires = 2026-12-31\n";
+        let why = asked(HERE, &[answers(old.into(), always())]).again().err().unwrap();
+        assert!(why.contains("throng consent HOST:PORT") && !why.contains("0123456789abcdef"), "{why}");
+    }
+
+    #[test]
+    fn where_no_proof_is_found_each_place_that_was_tried_is_named_with_what_it_said() {
+        let (deaf, missing) = (websocket_only(), answers(String::new(), Arc::new(AtomicBool::new(false))));
+        let other = answers(proof("elsewhere.example.org:8188"), always());
+        let why = asked(HERE, &[deaf, missing, other]).again().err().unwrap();
+        for (port, said) in [(deaf, "http://"), (missing, "404"), (other, "elsewhere.example.org:8188")] {
+            let place = format!("media.invalid:{port}/");
+            let told = why.split("; ").any(|one| one.contains(&place) && one.contains(said));
+            assert!(told, "{place} {said}: {why}");
+        }
+    }
+
+    #[test]
+    fn records_of_a_name_can_only_take_away() {
+        let valid = |texts: &[String]| question().valid("TXT", texts.to_vec()).map(|proof| proof.caps.users);
+        let (ours, theirs) =
+            (proof("media.invalid:8188"), proof_of("media.invalid:8188", &ConsentSecret::new([1; 32])));
+        assert_eq!(valid(&[theirs.clone(), ours.replace('\n', ";")]), Ok(Some(7)));
+        assert!(valid(&[theirs]).is_err());
+        let address = ProofRequest { host: "192.0.2.7".into(), ..question() };
+        assert_eq!(address.ask_name(), Ok(Caps::NONE), "an address has no name to ask for");
+    }
+}

@@ -1,0 +1,76 @@
+//! Carries rows from the collector to the run folder on a thread of its own, one transaction a second, so that a slow
+//! disk never holds up the run and a crash loses at most the last second.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use throng_observation::RunTime;
+use throng_observation::run::{Ending, Row};
+use throng_store::{RunWriter, StoreError};
+
+/// How often rows become durable.
+const COMMIT_EVERY: Duration = Duration::from_secs(1);
+
+/// The thread that writes.
+pub(crate) struct StoreWriter(JoinHandle<RunWriter>);
+
+impl StoreWriter {
+    /// Writes what comes from `rows` until its sender is gone; `observe` is shown it on the way.
+    pub(crate) fn start(
+        mut writer: RunWriter,
+        rows: Receiver<Row>,
+        mut observe: impl FnMut(&Row) + Send + 'static,
+    ) -> std::io::Result<Self> {
+        let thread = std::thread::Builder::new().name("store".into()).spawn(move || {
+            let mut write_errors = WriteErrors::default();
+            let mut commit_at = Instant::now() + COMMIT_EVERY;
+            loop {
+                match rows.recv_timeout(commit_at.saturating_duration_since(Instant::now())) {
+                    Ok(row) => {
+                        observe(&row);
+                        writer.write(row);
+                    }
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Err(RecvTimeoutError::Disconnected) => break,
+                }
+                if Instant::now() >= commit_at {
+                    write_errors.report(writer.commit());
+                    commit_at = Instant::now() + COMMIT_EVERY;
+                }
+            }
+            write_errors.report(writer.commit());
+            writer
+        })?;
+        Ok(Self(thread))
+    }
+
+    /// Waits for the last row and writes how the run ended.
+    pub(crate) fn finish(self, ending: Ending, ended_at: RunTime) -> Result<(), StoreError> {
+        let writer = self.0.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let lost = writer.rows_lost();
+        if lost > 0 {
+            crate::say(&format!("{lost} rows could not be stored; the run folder is partial"));
+        }
+        writer.finish(ending, ended_at)
+    }
+}
+
+/// Says once that the disk does not take what it is given; the writer keeps trying.
+#[derive(Default)]
+struct WriteErrors {
+    said: bool,
+}
+
+impl WriteErrors {
+    fn report(&mut self, committed: Result<(), StoreError>) {
+        match committed {
+            Err(error) if !self.said => {
+                crate::say(&format!("the run folder cannot be written, the run goes on: {error}"));
+                self.said = true;
+            }
+            Err(_) => {}
+            Ok(()) => self.said = false,
+        }
+    }
+}

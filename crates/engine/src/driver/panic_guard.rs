@@ -1,0 +1,159 @@
+//! A participant's panic ends that participant and nobody else: what a server sent met a defect in throng, or in a library
+//! that it uses, and the others of the thread are no part of that.
+//!
+//! The panic hook says nothing of what is caught here. A full-screen view would be torn by its lines, and a defect that
+//! each of a thousand participants meets would be told a thousand times: it is told once a participant, as its failure.
+
+use std::any::Any;
+use std::backtrace::Backtrace;
+use std::cell::{Cell, RefCell};
+use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
+use std::sync::Once;
+use std::time::Instant;
+
+use throng_observation::{Failure, FailureReason, Outcome};
+use throng_protocol::participant::{Input, Output, Participant};
+
+/// Characters of a panic's own words that are kept: a library may print whole packets.
+const WORDS_MAX: usize = 200;
+
+thread_local! {
+    /// Whether this thread is within [`catch_panic`].
+    static GUARDED: Cell<bool> = const { Cell::new(false) };
+    /// Where the last panic within it was.
+    static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Lets the panic hook tell what is caught here to the log alone (`RUST_LOG`, `RUST_BACKTRACE=1`); once a process.
+pub(crate) fn install_panic_hook() {
+    static HUSHED: Once = Once::new();
+    HUSHED.call_once(|| {
+        let usual = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| if GUARDED.get() { note(info) } else { usual(info) }));
+    });
+}
+
+fn note(info: &PanicHookInfo<'_>) {
+    let place = info.location().map(|at| format!("{}:{}", short(at.file()), at.line()));
+    let backtrace = Backtrace::capture();
+    tracing::error!(target: "throng", %backtrace, "a participant panicked: {info}");
+    PLACE.with_borrow_mut(|known| *known = place);
+}
+
+/// A participant behind its guard.
+pub(super) struct PanicGuard {
+    /// `None` once it broke.
+    participant: Option<Box<dyn Participant>>,
+    /// By what.
+    defect: Option<Failure>,
+}
+
+impl PanicGuard {
+    pub(super) fn new(participant: Box<dyn Participant>) -> Self {
+        Self { participant: Some(participant), defect: None }
+    }
+
+    /// See [`Participant::handle`].
+    pub(super) fn handle(&mut self, now: Instant, input: Input<'_>) {
+        // What it broke by is told by the next output, which is its last.
+        self.act(|participant| participant.handle(now, input));
+    }
+
+    /// See [`Participant::poll_output`].
+    pub(super) fn poll_output(&mut self, now: Instant) -> Output {
+        self.act(|participant| participant.poll_output(now)).unwrap_or_else(|| {
+            let defect = self.defect.clone().unwrap_or_else(|| defect(&"no words"));
+            Output::Ended(Outcome::Failed(defect))
+        })
+    }
+
+    /// See [`Participant::prefetch`]. What breaks it here, the datagram that it is warmed for will tell.
+    pub(super) fn prefetch(&self) -> u64 {
+        self.participant.as_ref().map_or(0, |participant| catch_panic(|| participant.prefetch()).unwrap_or(0))
+    }
+
+    /// `None` when it broke by this, or before.
+    fn act<T>(&mut self, act: impl FnOnce(&mut dyn Participant) -> T) -> Option<T> {
+        let participant = self.participant.as_deref_mut()?;
+        match catch_panic(|| act(participant)) {
+            Ok(done) => Some(done),
+            Err(defect) => {
+                self.defect = Some(defect);
+                self.clear();
+                None
+            }
+        }
+    }
+
+    fn clear(&mut self) {
+        let participant = self.participant.take();
+        // What is half changed may panic once more.
+        let _ = catch_panic(|| drop(participant));
+    }
+}
+
+impl Drop for PanicGuard {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+/// Does what is a participant's own; a panic of it becomes its failure.
+pub(super) fn catch_panic<T>(act: impl FnOnce() -> T) -> Result<T, Failure> {
+    let outer = GUARDED.replace(true);
+    let done = catch_unwind(AssertUnwindSafe(act));
+    GUARDED.set(outer);
+    done.map_err(|panic| defect(&*panic))
+}
+
+fn defect(panic: &(dyn Any + Send)) -> Failure {
+    let words = panic.downcast_ref::<&str>().copied();
+    let words = words.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no words");
+    let words: String = words.chars().take(WORDS_MAX).collect();
+    let place = PLACE.take().unwrap_or_else(|| "a place that is not known".into());
+    let detail = format!(
+        "a defect in throng or a library of it, at {place}: {words}; please report it, with what the server sent"
+    );
+    Failure::new(FailureReason::InternalError, detail)
+}
+
+/// A source file's path without what differs from machine to machine: `str0m-0.25.0/src/rtp.rs`.
+fn short(file: &str) -> &str {
+    let registry = file.split_once("/registry/src/").and_then(|(_, rest)| rest.split_once('/'));
+    let std = || file.split_once("/library/").map(|(_, rest)| rest);
+    registry.map(|(_, rest)| rest).or_else(std).unwrap_or(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_becomes_a_failure_that_names_its_place() {
+        install_panic_hook();
+        assert_eq!(catch_panic(|| 7), Ok(7));
+        let line = line!() + 1;
+        let failure = catch_panic(|| panic!("packet {}", 9)).unwrap_err();
+        assert_eq!(failure.reason, FailureReason::InternalError);
+        let place = format!("at {}:{line}: packet 9;", file!());
+        assert!(failure.detail.contains(&place), "{}", failure.detail);
+        let long = catch_panic(|| std::panic::panic_any("x".repeat(9_999))).unwrap_err();
+        assert!(long.detail.len() < 500 && !long.detail.contains(&"x".repeat(WORDS_MAX + 1)));
+        let silent = catch_panic(|| std::panic::panic_any(7)).unwrap_err();
+        assert!(silent.detail.contains("no words"));
+    }
+
+    #[test]
+    fn places_are_the_same_on_every_machine() {
+        for (file, expect) in [
+            (
+                "/home/a/.cargo/registry/src/index.example-0a1b/str0m-0.25.0/src/rtp.rs",
+                "str0m-0.25.0/src/rtp.rs",
+            ),
+            ("/rustc/0a1b/library/core/src/option.rs", "core/src/option.rs"),
+            ("crates/protocol/src/webrtc/session.rs", "crates/protocol/src/webrtc/session.rs"),
+        ] {
+            assert_eq!(short(file), expect);
+        }
+    }
+}

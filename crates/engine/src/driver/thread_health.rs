@@ -1,0 +1,86 @@
+//! A thread's own health: CPU, waits for a CPU, lateness, drops, second by second.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::time::{Duration, Instant};
+
+use throng_observation::Distribution;
+use throng_observation::run::GeneratorRow;
+
+use super::collector_sender::DriverEvent;
+use super::io_context::IoContext;
+use crate::clock::RunClock;
+use crate::health::parse_schedstat;
+
+/// What a thread measures of itself.
+pub(super) struct ThreadHealth {
+    second: i64,
+    lag_us: Distribution,
+    cpu: Duration,
+    queue_wait_ns: u64,
+    schedstat: Option<File>,
+}
+
+impl ThreadHealth {
+    /// Begins; on the thread's own thread.
+    pub(super) fn begin(clock: RunClock, now: Instant) -> Self {
+        let schedstat = File::open("/proc/thread-self/schedstat").ok();
+        let queue_wait_ns = queue_wait_ns(schedstat.as_ref());
+        Self {
+            second: clock.run_time(now).second(),
+            lag_us: Distribution::new(),
+            cpu: thread_cpu(),
+            queue_wait_ns,
+            schedstat,
+        }
+    }
+
+    /// The loop came `late` to a deadline.
+    pub(super) fn lag(&mut self, late: Duration) {
+        self.lag_us.record(u64::try_from(late.as_micros()).unwrap_or(u64::MAX));
+    }
+
+    /// The row of the second that ended, once it has.
+    pub(super) fn turn(&mut self, clock: RunClock, now: Instant, io: &mut IoContext) -> Option<GeneratorRow> {
+        let second = clock.run_time(now).second();
+        if second == self.second {
+            return None;
+        }
+        let ended = std::mem::replace(&mut self.second, second);
+        let cpu = thread_cpu();
+        let queue_wait = queue_wait_ns(self.schedstat.as_ref());
+        let drops = std::mem::take(&mut io.drops);
+        if drops.burst > 0 {
+            let (thread, dropped, silent) = (io.thread, drops.burst, drops.silent);
+            io.collector.push(DriverEvent::Burst { second: ended, thread, dropped, silent });
+        }
+        let row = GeneratorRow {
+            second: ended,
+            thread: Some(io.thread),
+            cpu_us: u64::try_from(cpu.saturating_sub(self.cpu).as_micros()).unwrap_or(u64::MAX),
+            run_queue_wait_us: queue_wait.saturating_sub(self.queue_wait_ns) / 1000,
+            lag_p99_us: self.lag_us.quantile(0.99).unwrap_or(0),
+            lag_max_us: self.lag_us.quantile(1.0).unwrap_or(0),
+            socket_drops: drops.received,
+            send_drops: drops.sent,
+            sent_bytes: std::mem::take(&mut io.sent_bytes),
+            observations_dropped: io.collector.take_dropped(),
+            ..GeneratorRow::default()
+        };
+        self.lag_us.clear();
+        (self.cpu, self.queue_wait_ns) = (cpu, queue_wait);
+        Some(row)
+    }
+}
+
+fn thread_cpu() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+fn queue_wait_ns(schedstat: Option<&File>) -> u64 {
+    let mut bytes = [0; 128];
+    let read = schedstat.and_then(|file| file.read_at(&mut bytes, 0).ok()).unwrap_or(0);
+    let text = bytes.get(..read).and_then(|bytes| std::str::from_utf8(bytes).ok());
+    text.and_then(parse_schedstat).unwrap_or(0)
+}

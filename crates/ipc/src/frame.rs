@@ -1,0 +1,257 @@
+//! What a frame carries to be checked by: a head at its front, a tail at its end, and between them bytes that both
+//! sides can compute.
+//!
+//! Head, little-endian: magic u32 · kind u8 · producer u8 · zero u16 · sequence u64 · length u64 · seed u64 ·
+//! due_ns u64. Tail: sequence XOR seed, u64. The Python consumer reads the same layout (`consumer.py`).
+
+/// Bytes of the head.
+pub(crate) const HEAD_BYTES: usize = 40;
+/// Bytes of the tail.
+pub(crate) const TAIL_BYTES: usize = 8;
+
+const MAGIC: u32 = 0x6d72_6854;
+/// Step between the words of a body: odd, so that every word of a body differs from every other.
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+/// Words that are worked on side by side, so that the compiler can use the widest registers.
+const LANES: usize = 8;
+const BLOCK_BYTES: usize = LANES * 8;
+
+/// What a frame is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    /// Sent before the measurement begins: caches, pools and page tables fill.
+    WarmUp = 0,
+    /// Measured.
+    Measured = 1,
+    /// The last of a producer; its sequence is the number of frames before it.
+    End = 2,
+}
+
+/// A frame's head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FrameHeader {
+    pub(crate) kind: Kind,
+    pub(crate) producer: u8,
+    /// Counts a producer's frames from 0.
+    pub(crate) sequence: u64,
+    /// The whole frame, head and tail with it.
+    pub(crate) bytes: u64,
+    /// What the body is computed from.
+    pub(crate) seed: u64,
+    /// When the frame was due (offered rate) or handed over (as fast as it goes): `CLOCK_MONOTONIC`, nanoseconds;
+    /// 0 in frames whose latency is not measured.
+    pub(crate) due_ns: u64,
+}
+
+/// Why a frame is not the one that was sent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum FrameError {
+    #[error("{0} bytes are too few to hold a frame")]
+    Short(usize),
+    #[error("its head is not a frame's")]
+    Head,
+    #[error("its head says {said} bytes, {came} came")]
+    Length { said: u64, came: usize },
+    #[error("its tail is not that of frame {0}")]
+    Tail(u64),
+    #[error("byte {0} is not the one that was sent")]
+    Body(usize),
+}
+
+impl FrameHeader {
+    /// Writes head and tail into `frame`; nothing when it is too short for them.
+    pub(crate) fn write(&self, frame: &mut [u8]) {
+        let Some((head, rest)) = frame.split_first_chunk_mut::<HEAD_BYTES>() else { return };
+        let Some((_, tail)) = rest.split_last_chunk_mut::<TAIL_BYTES>() else { return };
+        head[0..4].copy_from_slice(&MAGIC.to_le_bytes());
+        head[4] = self.kind as u8;
+        head[5] = self.producer;
+        head[6..8].fill(0);
+        for (place, value) in
+            head[8..].chunks_exact_mut(8).zip([self.sequence, self.bytes, self.seed, self.due_ns])
+        {
+            place.copy_from_slice(&value.to_le_bytes());
+        }
+        *tail = (self.sequence ^ self.seed).to_le_bytes();
+    }
+
+    /// Reads the head of `frame` and holds it against the tail.
+    pub(crate) fn read(frame: &[u8]) -> Result<Self, FrameError> {
+        let short = FrameError::Short(frame.len());
+        let Some((head, rest)) = frame.split_first_chunk::<HEAD_BYTES>() else { return Err(short) };
+        let Some((_, tail)) = rest.split_last_chunk::<TAIL_BYTES>() else { return Err(short) };
+        let word =
+            |at: usize| head.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes);
+        let kind = match head[4] {
+            0 => Kind::WarmUp,
+            1 => Kind::Measured,
+            2 => Kind::End,
+            _ => return Err(FrameError::Head),
+        };
+        if head[0..4] != MAGIC.to_le_bytes() {
+            return Err(FrameError::Head);
+        }
+        let mark = Self {
+            kind,
+            producer: head[5],
+            sequence: word(8),
+            bytes: word(16),
+            seed: word(24),
+            due_ns: word(32),
+        };
+        if mark.bytes != frame.len() as u64 {
+            return Err(FrameError::Length { said: mark.bytes, came: frame.len() });
+        }
+        if u64::from_le_bytes(*tail) != mark.sequence ^ mark.seed {
+            return Err(FrameError::Tail(mark.sequence));
+        }
+        Ok(mark)
+    }
+}
+
+/// The seed of what a producer keeps in a slot of its pool.
+pub(crate) fn seed(producer: u8, slot: u64) -> u64 {
+    (u64::from(producer) << 48 ^ slot).wrapping_add(1).wrapping_mul(STEP | 1).rotate_left(23)
+}
+
+/// The part of a frame between head and tail; empty when there is none.
+pub(crate) fn body_mut(frame: &mut [u8]) -> &mut [u8] {
+    let end = frame.len().saturating_sub(TAIL_BYTES);
+    frame.get_mut(HEAD_BYTES..end).unwrap_or_default()
+}
+
+fn body(frame: &[u8]) -> &[u8] {
+    frame.get(HEAD_BYTES..frame.len().saturating_sub(TAIL_BYTES)).unwrap_or_default()
+}
+
+/// Fills a body: a write of every byte, as fast as memory takes it.
+pub(crate) fn fill(body: &mut [u8], seed: u64) {
+    let mut words = words(seed);
+    let (blocks, rest) = body.as_chunks_mut::<BLOCK_BYTES>();
+    for block in blocks {
+        let (places, _) = block.as_chunks_mut::<8>();
+        for (place, word) in places.iter_mut().zip(&words) {
+            *place = word.to_le_bytes();
+        }
+        advance(&mut words);
+    }
+    for (place, byte) in rest.iter_mut().zip(words.iter().flat_map(|w| w.to_le_bytes())) {
+        *place = byte;
+    }
+}
+
+/// Fills again what the tail of a shorter frame has overwritten in a slot.
+pub(crate) fn refill(body: &mut [u8], seed: u64, range: std::ops::Range<usize>) {
+    for at in range {
+        if let Some(place) = body.get_mut(at) {
+            let word = seed.wrapping_add(STEP.wrapping_mul(at as u64 / 8));
+            *place = word.to_le_bytes()[at % 8];
+        }
+    }
+}
+
+/// Reads every byte of a frame once and holds it against what `mark` says was sent.
+pub(crate) fn check_body(frame: &[u8], mark: &FrameHeader) -> Result<(), FrameError> {
+    let body = body(frame);
+    let mut words = words(mark.seed);
+    let mut wrong = [0u64; LANES];
+    let (blocks, rest) = body.as_chunks::<BLOCK_BYTES>();
+    for block in blocks {
+        let (came, _) = block.as_chunks::<8>();
+        for ((lane, came), word) in wrong.iter_mut().zip(came).zip(&words) {
+            *lane |= u64::from_le_bytes(*came) ^ word;
+        }
+        advance(&mut words);
+    }
+    let mut rest = rest.iter().zip(words.iter().flat_map(|w| w.to_le_bytes()));
+    let is_right = wrong.iter().all(|lane| *lane == 0) && rest.all(|(came, sent)| *came == sent);
+    if is_right { Ok(()) } else { Err(FrameError::Body(first_wrong(body, mark.seed))) }
+}
+
+/// Where a body first differs: only looked for when it is known that it does.
+fn first_wrong(body: &[u8], seed: u64) -> usize {
+    let sent = |at: usize| seed.wrapping_add(STEP.wrapping_mul(at as u64 / 8)).to_le_bytes()[at % 8];
+    HEAD_BYTES + body.iter().enumerate().position(|(at, came)| *came != sent(at)).unwrap_or(0)
+}
+
+fn words(seed: u64) -> [u64; LANES] {
+    std::array::from_fn(|lane| seed.wrapping_add(STEP.wrapping_mul(lane as u64)))
+}
+
+fn advance(words: &mut [u64; LANES]) {
+    for word in words {
+        *word = word.wrapping_add(STEP.wrapping_mul(LANES as u64));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(bytes: usize) -> (Vec<u8>, FrameHeader) {
+        let mark = FrameHeader {
+            kind: Kind::Measured,
+            producer: 2,
+            sequence: 77,
+            bytes: bytes as u64,
+            seed: seed(2, 5),
+            due_ns: 123_456_789,
+        };
+        let mut frame = vec![0; bytes];
+        fill(body_mut(&mut frame), mark.seed);
+        mark.write(&mut frame);
+        (frame, mark)
+    }
+
+    #[test]
+    fn a_frame_of_any_length_is_the_one_that_was_sent() {
+        for bytes in (48..400).chain([4096, 65_537]) {
+            let (frame, mark) = frame(bytes);
+            assert_eq!(FrameHeader::read(&frame), Ok(mark), "{bytes}");
+            assert_eq!(check_body(&frame, &mark), Ok(()), "{bytes}");
+        }
+    }
+
+    #[test]
+    fn every_changed_byte_is_found() {
+        let (frame, mark) = frame(300);
+        for at in 0..frame.len() {
+            let mut changed = frame.clone();
+            changed[at] ^= 0x10;
+            match FrameHeader::read(&changed) {
+                Err(_) => assert!(!(HEAD_BYTES..300 - TAIL_BYTES).contains(&at), "{at}"),
+                // Head fields that only the harness can judge: producer, the zeros, and when it was due.
+                Ok(read) if at < HEAD_BYTES => {
+                    assert!((5..8).contains(&at) || at >= 32 || read != mark, "{at}");
+                }
+                Ok(read) => assert_eq!(check_body(&changed, &read), Err(FrameError::Body(at))),
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_frame_says_so() {
+        let (frame, _) = frame(300);
+        for (bytes, damage) in [
+            (&frame[..0], FrameError::Short(0)),
+            (&frame[..47], FrameError::Short(47)),
+            (&frame[..299], FrameError::Length { said: 300, came: 299 }),
+            (&frame[100..], FrameError::Head),
+        ] {
+            assert_eq!(FrameHeader::read(bytes), Err(damage));
+        }
+    }
+
+    #[test]
+    fn a_slot_is_whole_again_after_a_shorter_frame() {
+        let (whole, mark) = frame(300);
+        let mut slot = whole.clone();
+        let mut short = mark;
+        short.bytes = 101;
+        short.write(&mut slot[..101]);
+        refill(body_mut(&mut slot), mark.seed, 101 - TAIL_BYTES - HEAD_BYTES..101 - HEAD_BYTES);
+        mark.write(&mut slot);
+        assert_eq!(slot, whole);
+    }
+}

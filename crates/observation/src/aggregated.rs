@@ -1,0 +1,127 @@
+//! Rows that are known by what they come to together. A day of comers and goers has a million tracks, of which a report
+//! shows ten: who reads a run for a report says which rows it wants one by one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::run::{ParticipantId, RunData, TrackRow};
+use crate::{Distribution, MediaKind, TrackCounters};
+
+/// What whoever reads a run wants of it one by one.
+pub trait RowSelector {
+    /// The seconds at which a new stretch of samples begins, ascending: samples of a stretch, a cohort and a kind are added
+    /// up into the first row of the series that they have there. Asked once, when all of `run` is read but the samples of
+    /// its series and its tracks.
+    fn stretches(&mut self, run: &RunData) -> Vec<i64>;
+
+    /// Takes in the tracks of a participant: some go to `run.tracks`, the others into `run.aggregated`. Participants come in
+    /// the order of their numbers.
+    fn tracks(&mut self, tracks: Vec<TrackRow>, run: &mut RunData);
+
+    /// There are no more tracks.
+    fn finish(&mut self, run: &mut RunData);
+}
+
+/// Tracks that are not in [`RunData::tracks`]: always all tracks of a participant.
+#[derive(Clone, Debug, Default)]
+pub struct AggregatedTracks {
+    kinds: BTreeMap<MediaKind, AggregatedKind>,
+    /// The share of time frozen of each participant who had a picture.
+    frozen: BTreeMap<ParticipantId, f64>,
+    /// Payload bits per second of each participant.
+    payload_bps: Distribution,
+    counters: TrackCounters,
+    pictures: GroupOfPictures,
+}
+
+/// How many frames there are to a key frame: of all participants together, and of the one with the most and the fewest.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct GroupOfPictures {
+    /// Frames that could be decoded, and the key frames among them.
+    pub frames: u64,
+    /// Key frames.
+    pub key_frames: u64,
+    /// The most and the fewest frames to a key frame that a participant had; `None` where none had a key frame.
+    pub bounds: Option<(f64, f64)>,
+}
+
+impl GroupOfPictures {
+    /// Adds what a participant had.
+    pub fn add(&mut self, frames: u64, key_frames: u64) {
+        self.frames += frames;
+        self.key_frames += key_frames;
+        if key_frames > 0 {
+            let each = frames as f64 / key_frames as f64;
+            let (most, fewest) = self.bounds.unwrap_or((each, each));
+            self.bounds = Some((most.max(each), fewest.min(each)));
+        }
+    }
+}
+
+/// Such tracks of one kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AggregatedKind {
+    /// How many they are.
+    pub tracks: u64,
+    /// What they are coded with, by encoding names.
+    pub codecs: BTreeSet<&'static str>,
+    /// How many of them were due and never came.
+    pub never_received: u64,
+}
+
+impl AggregatedTracks {
+    /// Adds all tracks of a participant.
+    pub fn add(&mut self, tracks: &[TrackRow]) {
+        let Some(participant) = tracks.first().map(|track| track.participant) else { return };
+        let (mut sum, mut video) = (TrackCounters::default(), TrackCounters::default());
+        for track in tracks {
+            let kind = self.kinds.entry(track.kind).or_default();
+            kind.tracks += 1;
+            kind.codecs.insert(track.codec.name());
+            kind.never_received += u64::from(track.counters.never_received());
+            sum.add_concurrent(&track.counters);
+            if track.kind == MediaKind::Video {
+                video += track.counters;
+            }
+            self.counters += track.counters;
+        }
+        self.pictures.add(video.frames_decodable, video.key_frames);
+        self.payload_bps.record(sum.payload_bps() as u64);
+        self.frozen.extend(video.freeze_ratio().map(|ratio| (participant, ratio)));
+    }
+
+    /// Those of one kind.
+    #[must_use]
+    pub fn of(&self, kind: MediaKind) -> AggregatedKind {
+        self.kinds.get(&kind).cloned().unwrap_or_default()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.kinds.is_empty()
+    }
+
+    /// The share of its time for which a participant's picture was frozen; `None` of one who had none, or who is not here.
+    #[must_use]
+    pub fn freeze_ratio(&self, of: ParticipantId) -> Option<f64> {
+        self.frozen.get(&of).copied()
+    }
+
+    /// Payload bits per second of each participant, over its life.
+    #[must_use]
+    pub fn payload_bps(&self) -> &Distribution {
+        &self.payload_bps
+    }
+
+    /// How many frames there are to a key frame.
+    #[must_use]
+    pub fn pictures(&self) -> GroupOfPictures {
+        self.pictures
+    }
+
+    /// Sums over all of them.
+    #[must_use]
+    pub fn counters(&self) -> &TrackCounters {
+        &self.counters
+    }
+}

@@ -1,0 +1,287 @@
+//! A participant's life: the phases it passes, and how it ends.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::time::Instant;
+
+/// The phases of a session in the order in which a session passes them; one that a protocol does not have is absent.
+///
+/// Their distances split the time to first frame: DNS = `Resolved` − `Started`, TCP = `Connected` − `Resolved` …
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// The join began (the intended moment stands beside it in the participant's row).
+    Started,
+    /// The server's name was resolved to the address that is kept for the whole session.
+    Resolved,
+    /// TCP to the signalling server is open.
+    Connected,
+    /// TLS is established (absent on plain connections).
+    Secured,
+    /// Offer and answer are exchanged.
+    Negotiated,
+    /// The first ICE candidate pair is usable.
+    IceConnected,
+    /// DTLS is done: media keys are known.
+    DtlsConnected,
+    /// The first media packet arrived.
+    FirstPacket,
+    /// The first complete and decodable video frame (audio packet, for audio-only sessions) arrived.
+    FirstFrame,
+}
+
+impl Phase {
+    /// All phases, in order.
+    pub const ALL: [Phase; 9] = [
+        Phase::Started,
+        Phase::Resolved,
+        Phase::Connected,
+        Phase::Secured,
+        Phase::Negotiated,
+        Phase::IceConnected,
+        Phase::DtlsConnected,
+        Phase::FirstPacket,
+        Phase::FirstFrame,
+    ];
+
+    /// The stable key of this phase in `run.db` and `summary.json`.
+    #[must_use]
+    pub fn key(self) -> &'static str {
+        match self {
+            Phase::Started => "started",
+            Phase::Resolved => "resolved",
+            Phase::Connected => "connected",
+            Phase::Secured => "secured",
+            Phase::Negotiated => "negotiated",
+            Phase::IceConnected => "ice_connected",
+            Phase::DtlsConnected => "dtls_connected",
+            Phase::FirstPacket => "first_packet",
+            Phase::FirstFrame => "first_frame",
+        }
+    }
+}
+
+/// RTCIceTransportState of the W3C WebRTC specification.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IceState {
+    /// No checks sent yet.
+    #[default]
+    New,
+    /// Checking candidate pairs.
+    Checking,
+    /// At least one usable pair.
+    Connected,
+    /// Consent (RFC 7675) is no longer fresh.
+    Disconnected,
+    /// All pairs failed.
+    Failed,
+    /// Shut down.
+    Closed,
+}
+
+/// Why a session failed; the stable key groups failures in every table.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureReason {
+    /// The name did not resolve.
+    Dns,
+    /// TCP was refused, reset or timed out.
+    Tcp,
+    /// TLS did not come up (certificate, protocol).
+    Tls,
+    /// The server answered with this HTTP status where another was needed.
+    HttpStatus(u16),
+    /// What the server said was not the protocol: malformed JSON, SDP, HTTP.
+    Protocol,
+    /// The server refused in its own protocol (error code, no such stream, not authorised).
+    Refused,
+    /// There is no such room.
+    NoSuchRoom,
+    /// The room has no place for another publisher.
+    RoomFull,
+    /// The room, or the server, asks for a PIN, key or token, and ours is none or another.
+    Unauthorized,
+    /// The room threw this participant out.
+    Kicked,
+    /// The room was destroyed while this participant was in it.
+    RoomEnded,
+    /// The server takes none of the codecs that this participant sends.
+    CodecRefused,
+    /// The server was silent for longer than the phase may take.
+    SignallingTimeout,
+    /// The signalling connection closed in the middle of a session.
+    SignallingClosed,
+    /// No candidate pair worked.
+    Ice,
+    /// DTLS did not complete.
+    Dtls,
+    /// Connected, but no media within the time allowed.
+    NoMedia,
+    /// Media stopped, or ICE consent expired, in the middle of a session.
+    MediaLost,
+    /// Consent guard: the target, or a place it sent us to, is not allowed.
+    NotAllowed,
+    /// This generator could not: no file descriptor, port or memory. Counts against us, never against the server.
+    Generator,
+    /// A defect in throng, or in a library that it uses, ended this participant: it panicked. Counts against us, never
+    /// against the server.
+    InternalError,
+    /// The run ended before this participant had joined.
+    NotStarted,
+}
+
+impl FailureReason {
+    /// The stable key of this reason in tables (`http_404`, `ice`, …).
+    #[must_use]
+    pub fn key(&self) -> String {
+        match self {
+            Self::Dns => "dns".into(),
+            Self::Tcp => "tcp".into(),
+            Self::Tls => "tls".into(),
+            Self::HttpStatus(status) => format!("http_{status}"),
+            Self::Protocol => "protocol".into(),
+            Self::Refused => "refused".into(),
+            Self::NoSuchRoom => "no_such_room".into(),
+            Self::RoomFull => "room_full".into(),
+            Self::Unauthorized => "unauthorized".into(),
+            Self::Kicked => "kicked".into(),
+            Self::RoomEnded => "room_ended".into(),
+            Self::CodecRefused => "codec_refused".into(),
+            Self::SignallingTimeout => "signalling_timeout".into(),
+            Self::SignallingClosed => "signalling_closed".into(),
+            Self::Ice => "ice".into(),
+            Self::Dtls => "dtls".into(),
+            Self::NoMedia => "no_media".into(),
+            Self::MediaLost => "media_lost".into(),
+            Self::NotAllowed => "not_allowed".into(),
+            Self::Generator => "generator".into(),
+            Self::InternalError => "internal_error".into(),
+            Self::NotStarted => "not_started".into(),
+        }
+    }
+
+    /// The reason of a stable key: the inverse of [`Self::key`]; `None` when the key is not known.
+    #[must_use]
+    pub fn from_key(key: &str) -> Option<Self> {
+        Some(match key {
+            "dns" => Self::Dns,
+            "tcp" => Self::Tcp,
+            "tls" => Self::Tls,
+            "protocol" => Self::Protocol,
+            "refused" => Self::Refused,
+            "no_such_room" => Self::NoSuchRoom,
+            "room_full" => Self::RoomFull,
+            "unauthorized" => Self::Unauthorized,
+            "kicked" => Self::Kicked,
+            "room_ended" => Self::RoomEnded,
+            "codec_refused" => Self::CodecRefused,
+            "signalling_timeout" => Self::SignallingTimeout,
+            "signalling_closed" => Self::SignallingClosed,
+            "ice" => Self::Ice,
+            "dtls" => Self::Dtls,
+            "no_media" => Self::NoMedia,
+            "media_lost" => Self::MediaLost,
+            "not_allowed" => Self::NotAllowed,
+            "generator" => Self::Generator,
+            "internal_error" => Self::InternalError,
+            "not_started" => Self::NotStarted,
+            _ => Self::HttpStatus(key.strip_prefix("http_")?.parse().ok()?),
+        })
+    }
+
+    /// Whether it is our own doing, of which nothing follows about the server.
+    #[must_use]
+    pub fn is_ours(&self) -> bool {
+        matches!(self, Self::Generator | Self::InternalError)
+    }
+}
+
+/// A failure with the sentence that leads to its cause.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// What kind of failure it was.
+    pub reason: FailureReason,
+    /// What exactly happened, for a person: which server, which message, which offset.
+    pub detail: String,
+}
+
+impl Failure {
+    /// A failure of `reason` with its `detail`.
+    pub fn new(reason: FailureReason, detail: impl Into<String>) -> Self {
+        Self { reason, detail: detail.into() }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.reason.key(), self.detail)
+    }
+}
+
+/// How a participant's session ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It stayed for as long as it was meant to and left in an orderly way.
+    Completed,
+    /// It did not.
+    Failed(Failure),
+}
+
+/// When a participant reached which phase.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Life {
+    reached: [Option<Instant>; Phase::ALL.len()],
+}
+
+impl Life {
+    /// Notes that `phase` was reached at `at`; the first time counts.
+    pub fn reach(&mut self, phase: Phase, at: Instant) {
+        self.reached[phase as usize].get_or_insert(at);
+    }
+
+    /// When `phase` was reached, if it was.
+    #[must_use]
+    pub fn reached(&self, phase: Phase) -> Option<Instant> {
+        self.reached[phase as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_is_found_again_by_its_key() {
+        use FailureReason as F;
+        for reason in [
+            F::Dns,
+            F::Tcp,
+            F::Tls,
+            F::HttpStatus(404),
+            F::Protocol,
+            F::Refused,
+            F::NoSuchRoom,
+            F::RoomFull,
+            F::Unauthorized,
+            F::Kicked,
+            F::CodecRefused,
+            F::SignallingTimeout,
+            F::SignallingClosed,
+            F::Ice,
+            F::Dtls,
+            F::NoMedia,
+            F::MediaLost,
+            F::NotAllowed,
+            F::Generator,
+            F::InternalError,
+            F::NotStarted,
+        ] {
+            assert_eq!(FailureReason::from_key(&reason.key()), Some(reason));
+        }
+        for rubbish in ["", "http_", "http_70000", "nothing"] {
+            assert_eq!(FailureReason::from_key(rubbish), None);
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! What a participant tells of itself.
+
+use crate::{
+    CaptureBasis, Codec, IceState, LayerSwitch, MediaKind, Phase, SentInterval, TrackId, TrackInterval,
+};
+use std::net::SocketAddr;
+use std::time::Instant;
+
+/// Something a participant saw or did. It carries no participant id: the driver that drains it knows whose it is.
+#[derive(Clone, Debug)]
+pub enum Observation {
+    /// A phase of its life was reached.
+    Reached(Phase, Instant),
+    /// The state of its ICE transport changed.
+    Ice(IceState),
+    /// Its media transport is up, and goes this way.
+    Path(MediaPath),
+    /// A track was announced; its id is used from here on.
+    TrackOpened {
+        /// Id within the participant.
+        track: TrackId,
+        /// Audio or video.
+        kind: MediaKind,
+        /// What it is coded with.
+        codec: Codec,
+    },
+    /// Who sends what a track receives, from here on: the name by which a conference knows them; `None` while nobody
+    /// does.
+    TrackFrom {
+        /// Id within the participant.
+        track: TrackId,
+        /// The sender's name.
+        from: Option<String>,
+    },
+    /// It sends a kind no more on purpose, or again.
+    Mutes {
+        /// Audio or video.
+        kind: MediaKind,
+        /// It does not.
+        is_muted: bool,
+        /// When that began.
+        at: Instant,
+    },
+    /// The first complete and decodable frame of a track (packet of audio) arrived.
+    TrackFirstFrame {
+        /// Id within the participant.
+        track: TrackId,
+        /// When it was complete.
+        at: Instant,
+    },
+    /// Another layer of a simulcast was asked for, and shown or not.
+    LayerSwitched(LayerSwitch),
+    /// What a sent track did in the interval that just ended.
+    Sent(Box<SentInterval>),
+    /// What a track did in the interval that just ended.
+    Interval(Box<TrackInterval>),
+    /// A coded frame that arrived whole: only from a participant that is tapped.
+    Frame(Box<CodedFrame>),
+    /// It was told to leave, said goodbye, and the server did not answer in time.
+    LeaveUnanswered,
+    /// A place that the server named was outside what is allowed; nothing was sent there.
+    Refused(RefusedDestination, SocketAddr),
+    /// The server said something that was not understood and could be ignored: where, and what.
+    ProtocolAnomaly {
+        /// The message or packet kind, a stable key such as `rtcp`, `sdp`, `janus`.
+        place: &'static str,
+        /// What was wrong with it.
+        detail: String,
+    },
+}
+
+/// A coded frame that a tapped participant received, ready for a decoder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CodedFrame {
+    /// Which of its tracks.
+    pub track: TrackId,
+    /// What it is coded with.
+    pub codec: Codec,
+    /// It can be decoded without others.
+    pub key_frame: bool,
+    /// Frames before it did not come whole and were left out.
+    pub after_break: bool,
+    /// When its last packet arrived, on the wall clock, nanoseconds since the Unix epoch.
+    pub arrived_unix_ns: u64,
+    /// When it was captured by the sender's clock, nanoseconds since the Unix epoch, and by what that is known.
+    pub captured: Option<(u64, CaptureBasis)>,
+    /// Annex B (H.264, H.265), a bare frame (VP8, VP9), or a temporal unit (AV1).
+    pub bytes: Vec<u8>,
+}
+
+const CODECS: [Codec; 9] = [
+    Codec::Other,
+    Codec::Vp8,
+    Codec::H264,
+    Codec::Vp9,
+    Codec::Av1,
+    Codec::H265,
+    Codec::Opus,
+    Codec::Pcmu,
+    Codec::Pcma,
+];
+
+/// What a frame is, in the sixteen bits that a ring has for it: the codec in the lower byte, in the upper one by what its
+/// moment of capture is known (0: it is not).
+#[must_use]
+pub fn tap_kind(codec: Codec, basis: Option<CaptureBasis>) -> u16 {
+    let codec = CODECS.iter().position(|known| *known == codec).unwrap_or(0);
+    let basis = basis.and_then(|basis| CaptureBasis::ALL.iter().position(|known| *known == basis));
+    codec as u16 | (basis.map_or(0, |at| at as u16 + 1) << 8)
+}
+
+/// The inverse of [`tap_kind`]; what is not known reads as [`Codec::Other`], or as nothing.
+#[must_use]
+pub fn from_tap_kind(kind: u16) -> (Codec, Option<CaptureBasis>) {
+    let codec = CODECS.get(usize::from(kind & 0xff)).copied().unwrap_or(Codec::Other);
+    let basis = usize::from(kind >> 8).checked_sub(1).and_then(|at| CaptureBasis::ALL.get(at));
+    (codec, basis.copied())
+}
+
+/// The way between a participant and its server, by the local candidate of the pair that ICE chose (RFC 8445 section 5.1.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum MediaPath {
+    /// From an address of this host, as the server sees it.
+    Host,
+    /// From an address of this host, which the server sees as another: a NAT is between.
+    Reflexive,
+    /// Through a relay (TURN) that is spoken to over UDP.
+    RelayUdp,
+    /// Through a relay over TCP.
+    RelayTcp,
+    /// Through a relay over TLS.
+    RelayTls,
+}
+
+impl MediaPath {
+    /// Its stable key.
+    #[must_use]
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Host => "host",
+            Self::Reflexive => "srflx",
+            Self::RelayUdp => "relay_udp",
+            Self::RelayTcp => "relay_tcp",
+            Self::RelayTls => "relay_tls",
+        }
+    }
+
+    /// What begins the kind of the event that counts participants of a path.
+    pub const EVENT: &'static str = "path_";
+}
+
+/// What was refused by the consent guard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RefusedDestination {
+    /// An ICE candidate.
+    IceCandidate,
+    /// An HTTP redirect or Location.
+    Redirect,
+    /// A TURN or STUN server.
+    IceServer,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_frame_is_survives_the_ring() {
+        for codec in CODECS {
+            for basis in CaptureBasis::ALL.map(Some).into_iter().chain([None]) {
+                assert_eq!(from_tap_kind(tap_kind(codec, basis)), (codec, basis));
+            }
+        }
+        assert_eq!(from_tap_kind(0xffff), (Codec::Other, None));
+    }
+}

@@ -1,0 +1,513 @@
+//! From a target to the participants that play at it.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use throng_media::card::{self, Rung};
+use throng_media::quality::WallClock;
+use throng_media::source::Clip;
+use throng_observation::run::ParticipantId;
+use throng_observation::{Codec, Layer, MediaKind};
+use throng_scenario::{
+    Action, Conversation, Endpoint, IceTransportPolicy, JanusId, MediaFile, PublishConfig, Role, Secret,
+    StunServer, SubscribePolicy, TapSelection,
+};
+use url::{Host, Url};
+
+use crate::participant::Participant;
+use crate::signalling::janus::SubscriberMode;
+use crate::signalling::room::{RoomSignalling, Subscriptions};
+use crate::signalling::{RunMark, Signalling, janus, livekit, ome, whep, whip};
+use crate::webrtc::member::{Member, MemberOptions};
+use crate::webrtc::sender::Ladder;
+use crate::webrtc::session::MediaToSend;
+use crate::webrtc::viewer::{MayReach, StepTimeouts, Viewer, ViewerOptions};
+use crate::webrtc::{Behaviour, Outgoing, Weights};
+
+/// Everything that the participants of one target share.
+#[derive(Clone)]
+pub struct TargetFactory {
+    /// Where to watch what.
+    pub endpoint: Endpoint,
+    /// Bearer token (WHEP, WHIP, OvenMediaEngine), Janus `token` or LiveKit token, as read from where the scenario says.
+    pub token: Option<String>,
+    /// LiveKit's API key, with which each participant gets a token of its own.
+    pub api_key: Option<ApiSecret>,
+    /// The consent guard's judgement.
+    pub may_reach: MayReach,
+    /// One reading of both clocks for the whole run.
+    pub clock: WallClock,
+    /// An address of the server when its URL names a host that was resolved before; it chooses the interface on which a
+    /// viewer that makes the offer receives.
+    pub server: Option<SocketAddr>,
+    /// Seed of the run; each viewer draws its own from it.
+    pub seed: u64,
+    /// How long each step of a session may take.
+    pub timeouts: StepTimeouts,
+    /// Whose coded frames are told.
+    pub tapped: TapSelection,
+    /// What the participants of a conference share.
+    pub conference: ConferenceConfig,
+    /// What tells the run's names from those of other runs in the same room.
+    pub mark: RunMark,
+    /// Over which ways media may come.
+    pub ice_transport_policy: IceTransportPolicy,
+    /// Whom participants ask for their address as it is seen from outside.
+    pub stun: Option<StunServer>,
+}
+
+/// What the participants of a conference share.
+#[derive(Clone, Default)]
+pub struct ConferenceConfig {
+    /// Who speaks when; `None` for everybody all the time.
+    pub conversation: Option<Conversation>,
+    /// How often each speaks; `None` for all alike.
+    pub weights: Option<Weights>,
+    /// The files that are played, read once.
+    pub clips: Arc<BTreeMap<MediaFile, Arc<Clip>>>,
+    /// The room that the run makes on Janus, if it does.
+    pub new_room: Option<janus::NewRoom>,
+}
+
+/// LiveKit's API key with its secret, as read from where the scenario says.
+#[derive(Clone, Debug)]
+pub struct ApiSecret {
+    /// The key's name.
+    pub key: String,
+    /// Its secret.
+    pub secret: Secret,
+    /// The room, where the target's URL names none.
+    pub room: Option<String>,
+}
+
+impl TargetFactory {
+    /// The participant of number `number` in a cohort of `role`, who is intended to join `joins_at` after the start of the
+    /// run.
+    #[must_use]
+    pub fn participant(&self, number: u32, joins_at: Duration, role: &Role) -> Box<dyn Participant> {
+        self.participant_at(&self.endpoint.in_room(role.room), number, joins_at, role)
+    }
+
+    /// The same at an endpoint of its own on the same host.
+    #[must_use]
+    pub fn participant_at(
+        &self,
+        endpoint: &Endpoint,
+        number: u32,
+        joins_at: Duration,
+        role: &Role,
+    ) -> Box<dyn Participant> {
+        match endpoint {
+            Endpoint::JanusVideoRoom { url, room, pin } => {
+                self.member(number, joins_at, role, |subscriptions| {
+                    self.video_room(number, role, subscriptions, (url, room, pin))
+                })
+            }
+            Endpoint::OvenMediaEngine { url } => self.viewer(number, self.ome(url)),
+            Endpoint::Janus { url, mountpoint, pin } => {
+                self.viewer(number, self.streaming(url, mountpoint, pin.as_ref()))
+            }
+            Endpoint::LiveKit { url, room } => self.member(number, joins_at, role, |subscriptions| {
+                self.livekit(number, role, subscriptions, (url, room))
+            }),
+            Endpoint::Whep { url } => self.viewer(number, Box::new(whep::Whep::new(self.whep(url)))),
+            Endpoint::Whip { url } => self.member(number, joins_at, role, |_| {
+                let room = self.api_key.as_ref().and_then(|api| api.room.as_deref()).unwrap_or_default();
+                let access = self.api_key.is_some().then(|| self.access(&publisher_name(number), role, room));
+                Box::new(whip::Whip::new(self.whep(url), access))
+            }),
+        }
+    }
+
+    fn viewer_options(&self, number: u32) -> ViewerOptions {
+        ViewerOptions {
+            may_reach: Arc::clone(&self.may_reach),
+            clock: self.clock,
+            toward: self.server.or_else(|| named_address(self.endpoint.url())),
+            // An odd multiplier spreads neighbouring numbers over all seeds.
+            seed: self.seed.wrapping_add(u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+            timeouts: self.timeouts,
+            is_tapped: self.tapped.holds(number),
+            relay_only: self.ice_transport_policy == IceTransportPolicy::Relay,
+            stun: self.stun.clone(),
+        }
+    }
+
+    fn member(
+        &self,
+        number: u32,
+        joins_at: Duration,
+        role: &Role,
+        signalling: impl FnOnce(Subscriptions) -> Box<dyn RoomSignalling>,
+    ) -> Box<dyn Participant> {
+        let viewer = self.viewer_options(number);
+        let behaviour = self.behaviour(number, joins_at, role);
+        let subscriptions = behaviour.subscriptions();
+        let options = MemberOptions {
+            may_reach: viewer.may_reach,
+            clock: viewer.clock,
+            toward: viewer.toward,
+            seed: viewer.seed,
+            timeouts: viewer.timeouts,
+            outgoing: outgoing(role, number, &self.conference.clips),
+            behaviour,
+            is_tapped: viewer.is_tapped,
+            layers: role.layers.clone(),
+            stun: viewer.stun,
+        };
+        Box::new(Member::new(signalling(subscriptions), options))
+    }
+
+    fn behaviour(&self, number: u32, joins_at: Duration, role: &Role) -> Behaviour {
+        let screens = role.script.iter().filter_map(|cue| match &cue.action {
+            Action::ScreenShare(size) => Some(size.as_str()),
+            Action::Mute(_) => None,
+        });
+        let usual = role.publish.as_ref().and_then(|publish| picture(publish, &self.conference.clips));
+        let screens = |usual: &Ladder| -> Vec<Ladder> {
+            let card = |size| card_ladder(Rung::from_name(size)?, usual.top().codec());
+            screens.map(|size| card(size).unwrap_or_else(|| usual.clone())).collect()
+        };
+        let pictures = usual.map(|usual| {
+            let screens = screens(&usual);
+            [vec![usual], screens].concat()
+        });
+        Behaviour {
+            name: member_name(number),
+            joins_at,
+            conversation: self.conference.conversation,
+            weights: self.conference.weights.clone().unwrap_or_else(|| Arc::new(|_| 1)),
+            has_voice: role.publish.as_ref().is_some_and(|publish| publish.audio),
+            video: role.video,
+            audio: role.audio,
+            script: role.script.clone(),
+            pictures: pictures.unwrap_or_default(),
+        }
+    }
+
+    fn video_room(
+        &self,
+        number: u32,
+        role: &Role,
+        subscriptions: Subscriptions,
+        (url, room, pin): (&Url, &JanusId, &Option<Secret>),
+    ) -> Box<dyn RoomSignalling> {
+        let receives = role.video != SubscribePolicy::Nobody || role.audio != SubscribePolicy::Nobody;
+        let way = if role.connection_per_feed {
+            SubscriberMode::HandlePerFeed
+        } else {
+            SubscriberMode::Multistream
+        };
+        Box::new(janus::VideoRoom::new(janus::VideoRoomConfig {
+            url: url.clone(),
+            room: room.clone(),
+            pin: pin.as_ref().map(|pin| pin.expose().to_owned()),
+            display: member_name(number),
+            mark: self.mark.clone(),
+            publishes: role.publish.is_some(),
+            subscribes: receives.then_some(way),
+            subscriptions,
+            new_room: self.conference.new_room.clone(),
+            session: self.janus_session(),
+        }))
+    }
+
+    fn janus_session(&self) -> janus::SessionConfig {
+        janus::SessionConfig {
+            token: self.token.clone(),
+            answer_within: self.timeouts.signalling,
+            ..janus::SessionConfig::default()
+        }
+    }
+
+    fn viewer(&self, number: u32, signalling: Box<dyn Signalling>) -> Box<dyn Participant> {
+        Box::new(Viewer::new(signalling, self.viewer_options(number)))
+    }
+
+    fn ome(&self, url: &Url) -> Box<dyn Signalling> {
+        let mut url = url.clone();
+        if self.ice_transport_policy == IceTransportPolicy::Relay
+            && !url.query_pairs().any(|(key, _)| key == "transport")
+        {
+            // Without it the server does not announce its relay.
+            url.query_pairs_mut().append_pair("transport", "tcp");
+        }
+        let mut config = ome::Config::new(url);
+        config.answer_within = self.timeouts.signalling;
+        let bearer = |token: &String| ("Authorization".to_owned(), format!("Bearer {token}"));
+        config.headers.extend(self.token.as_ref().map(bearer));
+        Box::new(ome::Ome::new(config))
+    }
+
+    fn streaming(&self, url: &Url, mountpoint: &JanusId, pin: Option<&Secret>) -> Box<dyn Signalling> {
+        Box::new(janus::Streaming::new(janus::Config {
+            url: url.clone(),
+            mountpoint: match mountpoint {
+                JanusId::Number(id) => janus::MountpointId::Number(*id),
+                JanusId::Text(id) => janus::MountpointId::Text(id.clone()),
+            },
+            pin: pin.map(|pin| pin.expose().to_owned()),
+            session: self.janus_session(),
+        }))
+    }
+
+    fn livekit(
+        &self,
+        number: u32,
+        role: &Role,
+        subscriptions: Subscriptions,
+        (url, room): (&Url, &str),
+    ) -> Box<dyn RoomSignalling> {
+        Box::new(livekit::LiveKit::new(livekit::Config {
+            url: url.clone(),
+            access: self.access(&member_name(number), role, room),
+            mark: self.mark.clone(),
+            publishes: role.publish.is_some(),
+            subscriptions,
+            layers: sent_layers(role),
+            answer_within: self.timeouts.signalling,
+        }))
+    }
+
+    fn access(&self, name: &str, role: &Role, room: &str) -> livekit::Access {
+        match &self.api_key {
+            Some(api) => livekit::Access::Key(Box::new(livekit::Key {
+                name: api.key.clone(),
+                secret: api.secret.expose().to_owned(),
+                room: room.to_owned(),
+                identity: self.mark.put(name),
+                can_publish: role.publish.is_some(),
+                can_subscribe: role.video != SubscribePolicy::Nobody || role.audio != SubscribePolicy::Nobody,
+                clock: self.clock,
+            })),
+            None => livekit::Access::Token(self.token.clone().unwrap_or_default()),
+        }
+    }
+
+    /// How WHEP and WHIP ask.
+    fn whep(&self, url: &Url) -> whep::Config {
+        let mut config = whep::Config::new(url.clone());
+        config.token.clone_from(&self.token);
+        config.answer_within = self.timeouts.signalling;
+        let may_reach = Arc::clone(&self.may_reach);
+        // A name is judged by the driver, by the address that it resolves to.
+        config.may_reach = Arc::new(move |url| named_address(url).is_none_or(|place| may_reach(place.ip())));
+        config
+    }
+}
+
+/// The name by which the others of a conference know participant `number`.
+#[must_use]
+pub fn member_name(number: u32) -> String {
+    ParticipantId(number).name()
+}
+
+/// The name by which a LiveKit knows a publisher who comes by WHIP: another than that of the members, because whoever comes
+/// under a name that is taken throws out who has it.
+fn publisher_name(number: u32) -> String {
+    format!("throng-whip-{number}")
+}
+
+/// What a participant of that role sends. Everybody begins elsewhere in the loop, so that a class does not send its key
+/// frames all at once.
+fn outgoing(role: &Role, number: u32, clips: &BTreeMap<MediaFile, Arc<Clip>>) -> Vec<Outgoing> {
+    let Some(publish) = &role.publish else { return Vec::new() };
+    let sound = match &publish.audio_file {
+        Some(file) => clips.get(file).cloned(),
+        None if publish.audio => card::speech().ok(),
+        None => None,
+    };
+    let offset = Duration::from_millis(u64::from(number % 30) * 100);
+    let sound = sound.map(|clip| Outgoing {
+        media: MediaToSend { kind: clip.kind(), rids: Vec::new() },
+        ladders: vec![clip.into()],
+        offset,
+        adapts: publish.adapts,
+    });
+    // Each size of a simulcast is a stream of its own; one picture alone has no name. The largest comes first, as the most
+    // preferred (RFC 8853 section 5.2): Janus tells sizes by this order, LiveKit by their names.
+    let layers: Vec<_> = if publish.simulcast.is_empty() {
+        picture(publish, clips).map(|ladder| (None, ladder)).into_iter().collect()
+    } else {
+        let of_card = |(layer, rung)| Some((layer, card::picture(rung, publish.codec).ok()?.into()));
+        sizes(publish).into_iter().rev().filter_map(of_card).collect()
+    };
+    let rids = layers.iter().filter_map(|(layer, _)| Some(rid(*layer.as_ref()?).to_owned())).collect();
+    let pictures = (!layers.is_empty()).then(|| Outgoing {
+        media: MediaToSend { kind: MediaKind::Video, rids },
+        ladders: layers.into_iter().map(|(_, ladder)| ladder).collect(),
+        offset,
+        adapts: publish.adapts,
+    });
+    [sound, pictures].into_iter().flatten().collect()
+}
+
+/// The sizes that are sent of one picture, the smallest first, and what receivers call them.
+fn sizes(publish: &PublishConfig) -> Vec<(Option<Layer>, Rung)> {
+    let names: &[Layer] = match publish.simulcast.len() {
+        0 => {
+            return publish
+                .video
+                .as_deref()
+                .and_then(Rung::from_name)
+                .map(|rung| (None, rung))
+                .into_iter()
+                .collect();
+        }
+        2 => &[Layer::Low, Layer::Medium],
+        _ => &[Layer::Low, Layer::Medium, Layer::High],
+    };
+    let rungs = publish.simulcast.iter().filter_map(|name| Rung::from_name(name));
+    names.iter().copied().map(Some).zip(rungs).collect()
+}
+
+/// The name of a layer in the description (RFC 8851): a quarter, a half and the full size, as libwebrtc's clients have
+/// it and servers expect it.
+fn rid(layer: Layer) -> &'static str {
+    match layer {
+        Layer::Off | Layer::Low => "q",
+        Layer::Medium => "h",
+        Layer::High => "f",
+    }
+}
+
+/// What a server is told of the sizes.
+fn sent_layers(role: &Role) -> Vec<livekit::SentLayer> {
+    let sizes = role.publish.as_ref().map(sizes).unwrap_or_default();
+    let to_layer = |(layer, rung): (Option<Layer>, Rung)| livekit::SentLayer {
+        rid: layer.map_or_else(String::new, |layer| rid(layer).to_owned()),
+        layer: layer.unwrap_or(Layer::High),
+        width: rung.width(),
+        height: rung.height(),
+        bitrate_bps: rung.bitrate_bps(),
+    };
+    sizes.into_iter().map(to_layer).collect()
+}
+
+/// The picture that is sent: of a file, which has one rate, or of the test card.
+fn picture(publish: &PublishConfig, clips: &BTreeMap<MediaFile, Arc<Clip>>) -> Option<Ladder> {
+    match &publish.video_file {
+        Some(file) => clips.get(file).cloned().map(Ladder::from),
+        None => card_ladder(publish.video.as_deref().and_then(Rung::from_name)?, publish.codec),
+    }
+}
+
+/// The test card at `rung`, and at the rungs below it for who may send less.
+fn card_ladder(rung: Rung, codec: Codec) -> Option<Ladder> {
+    card::ladder(rung, codec).ok().and_then(Ladder::new)
+}
+
+/// The address that a URL names without resolving anything.
+fn named_address(url: &Url) -> Option<SocketAddr> {
+    let port = url.port_or_known_default().unwrap_or(9);
+    let ip = match url.host()? {
+        Host::Ipv4(ip) => IpAddr::V4(ip),
+        Host::Ipv6(ip) => IpAddr::V6(ip),
+        Host::Domain(name) if name.eq_ignore_ascii_case("localhost") => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        Host::Domain(_) => return None,
+    };
+    Some(SocketAddr::new(ip, port))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::participant::{Input, Open, Output};
+    use std::time::Instant;
+
+    #[test]
+    fn each_endpoint_gets_a_viewer_that_opens_its_signalling() {
+        let now = Instant::now();
+        let url = |text: &str| Url::parse(text).unwrap();
+        for (endpoint, opens) in [
+            (Endpoint::OvenMediaEngine { url: url("ws://10.0.0.1:3333/app/stream") }, true),
+            (
+                Endpoint::Janus {
+                    url: url("ws://10.0.0.1:8188/"),
+                    mountpoint: JanusId::Number(1),
+                    pin: None,
+                },
+                true,
+            ),
+            (Endpoint::Whep { url: url("http://10.0.0.1/whep") }, false),
+        ] {
+            let casting = TargetFactory {
+                endpoint,
+                token: Some("t".into()),
+                api_key: None,
+                may_reach: Arc::new(|_| true),
+                clock: WallClock { at: now, unix_ns: 0 },
+                server: None,
+                seed: 1,
+                timeouts: StepTimeouts { signalling: Duration::from_secs(3), ..StepTimeouts::default() },
+                tapped: TapSelection::default(),
+                conference: ConferenceConfig::default(),
+                mark: RunMark::default(),
+                ice_transport_policy: IceTransportPolicy::default(),
+                stun: None,
+            };
+            let mut viewer = casting.participant(4, Duration::ZERO, &Role::default());
+            viewer.handle(now, Input::Start { intended_at: now });
+            let mut opened = Vec::new();
+            loop {
+                match viewer.poll_output(now) {
+                    Output::Open(_, open) => opened.push(open),
+                    Output::Timeout(at, _) => break assert!(at <= now + Duration::from_secs(3)),
+                    Output::Observed(_) => {}
+                    other => panic!("{other:?}"),
+                }
+            }
+            let expect = if opens { "WebSocket" } else { "Datagrams" };
+            let [open] = opened.as_slice() else { panic!("{opened:?}") };
+            assert!(format!("{open:?}").starts_with(expect), "{open:?}");
+            if let Open::Datagrams { toward, .. } = open {
+                let ips: Vec<_> = toward.iter().map(SocketAddr::ip).collect();
+                assert_eq!(ips, [IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1))]);
+            }
+        }
+    }
+
+    #[test]
+    fn the_test_card_has_the_rungs_below_it_and_a_simulcast_and_a_file_have_none() {
+        let sizes = |publish: PublishConfig, clips: &BTreeMap<MediaFile, Arc<Clip>>| -> Vec<Vec<u64>> {
+            let role = Role { publish: Some(publish), ..Role::default() };
+            let pictures = outgoing(&role, 0, clips).into_iter().filter(|o| o.media.kind == MediaKind::Video);
+            let kbps = |clip: &Arc<Clip>| clip.bitrate_bps() as u64 / 1_000;
+            pictures.flat_map(|out| out.ladders).map(|ladder| ladder.down().map(kbps).collect()).collect()
+        };
+        let usual = Role::default().publish.unwrap();
+        let clips = BTreeMap::new();
+        for codec in [Codec::Vp8, Codec::H264] {
+            let card = |rung| card::picture(rung, codec).unwrap();
+            let kbps = |rung| card(rung).bitrate_bps() as u64 / 1_000;
+            let all = [Rung::P360, Rung::P240, Rung::P180, Rung::P144].map(kbps).to_vec();
+            let publish = PublishConfig { video: Some("360p".into()), codec, ..usual.clone() };
+            assert_eq!(sizes(publish.clone(), &clips), [all]);
+            let simulcast = ["144p", "360p"].map(String::from).to_vec();
+            let each = [vec![kbps(Rung::P360)], vec![kbps(Rung::P144)]];
+            assert_eq!(sizes(PublishConfig { video: None, simulcast, ..publish.clone() }, &clips), each);
+            let file = MediaFile { path: "x.ivf".into(), codec: None, fps_milli: None, ssrc: None };
+            let read = BTreeMap::from([(file.clone(), card(Rung::P240))]);
+            let of_file = PublishConfig { video: None, video_file: Some(file), ..publish };
+            assert_eq!(sizes(of_file, &read), [[kbps(Rung::P240)]]);
+        }
+    }
+
+    #[test]
+    fn urls_name_addresses_without_a_resolver() {
+        for (url, expect) in [
+            ("http://127.0.0.1:80/x", Some("127.0.0.1:80")),
+            ("wss://[::1]:8989/", Some("[::1]:8989")),
+            ("ws://localhost:8188/", Some("127.0.0.1:8188")),
+            ("https://example.invalid/whep", None),
+        ] {
+            assert_eq!(
+                named_address(&Url::parse(url).unwrap()),
+                expect.map(|text| text.parse().unwrap()),
+                "{url}"
+            );
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Who is in the room, what they publish, and what of it is subscribed to: from what is to what is wanted.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use throng_observation::{Layer, MediaKind};
+
+use super::wire::{
+    DISCONNECTED, ParticipantInfo, Request, TrackInfo, TrackType, UpdateSubscription, UpdateTrackSettings,
+    VideoQuality,
+};
+use crate::signalling::RunMark;
+use crate::signalling::room::{RoomStream, Subscriptions};
+use crate::signalling::sections::Section;
+
+/// LiveKit itself takes identities of up to 256 bytes; longer ids are not followed.
+const ID_BYTES_MAX: usize = 512;
+/// Simulcast has three layers.
+const LAYERS_MAX: usize = 4;
+/// More tracks than a room of any size has; further ones are not known.
+const TRACKS_MAX: usize = 16_384;
+
+/// The tracks of all participants but ourselves.
+pub(super) struct RemoteParticipants {
+    subscriptions: Subscriptions,
+    /// The server subscribes us to what is new by itself.
+    is_automatic: bool,
+    layer: Option<Layer>,
+    tracks: BTreeMap<String, Track>,
+    /// What the server calls ourselves: it tells us of ourselves as of the others.
+    own_sid: String,
+    mark: RunMark,
+}
+
+/// A track that somebody publishes.
+#[derive(Debug)]
+struct Track {
+    participant: String,
+    /// Who publishes it.
+    name: String,
+    kind: MediaKind,
+    is_subscribed: bool,
+    /// The server has offered it to us; it can be told what layer is wanted.
+    is_offered: bool,
+    told: Option<Layer>,
+    /// Its publisher sends nothing of it for the time being.
+    is_muted: bool,
+    /// The layers that its publisher announced, with width and height.
+    layers: Vec<(Layer, u16, u16)>,
+}
+
+impl RemoteParticipants {
+    pub(super) fn new(subscriptions: Subscriptions, is_automatic: bool, mark: RunMark) -> Self {
+        Self {
+            subscriptions,
+            is_automatic,
+            mark,
+            layer: None,
+            tracks: BTreeMap::new(),
+            own_sid: String::new(),
+        }
+    }
+
+    /// Who we are ourselves.
+    pub(super) fn joined(&mut self, ourselves: Option<&ParticipantInfo>) {
+        self.own_sid = ourselves.map(|person| person.sid.clone()).unwrap_or_default();
+    }
+
+    pub(super) fn subscribe(&mut self, subscriptions: &Subscriptions) {
+        self.subscriptions = subscriptions.clone();
+    }
+
+    pub(super) fn want_layer(&mut self, layer: Layer) {
+        self.layer = Some(layer);
+    }
+
+    /// Takes in what somebody publishes, all of it, or that they left.
+    pub(super) fn seen(&mut self, person: &ParticipantInfo) {
+        if !self.own_sid.is_empty() && person.sid == self.own_sid {
+            return;
+        }
+        let is_gone = person.state == DISCONNECTED;
+        let sids: Vec<&str> = person.tracks.iter().map(|track| track.sid.as_str()).collect();
+        self.tracks.retain(|sid, track| {
+            track.participant != person.sid || (!is_gone && sids.contains(&sid.as_str()))
+        });
+        if is_gone {
+            return;
+        }
+        for track in &person.tracks {
+            let kind = match track.kind() {
+                TrackType::Audio => MediaKind::Audio,
+                TrackType::Video => MediaKind::Video,
+                TrackType::Data => continue,
+            };
+            let is_bearable =
+                [&track.sid, &person.sid, &person.identity].iter().all(|id| id.len() <= ID_BYTES_MAX);
+            if let Some(known) = self.tracks.get_mut(&track.sid) {
+                known.is_muted = track.muted;
+                continue;
+            }
+            if self.tracks.len() >= TRACKS_MAX || !is_bearable {
+                continue;
+            }
+            self.tracks.insert(
+                track.sid.clone(),
+                Track {
+                    participant: person.sid.clone(),
+                    name: self.mark.take(&person.identity).to_owned(),
+                    kind,
+                    is_subscribed: self.is_automatic,
+                    is_offered: false,
+                    told: None,
+                    is_muted: track.muted,
+                    layers: layers(track),
+                },
+            );
+        }
+    }
+
+    /// The names of all who publish.
+    pub(super) fn names(&self) -> BTreeSet<String> {
+        self.tracks.values().map(|track| track.name.clone()).collect()
+    }
+
+    /// What the sections of an offer bring.
+    pub(super) fn streams(&mut self, sections: &[Section]) -> Vec<RoomStream> {
+        self.tracks.values_mut().for_each(|track| track.is_offered = false);
+        let streams = sections.iter().filter_map(|section| {
+            let kind = section.kind?;
+            let track = section.track.as_ref().and_then(|sid| self.tracks.get_mut(sid));
+            let (from, is_muted, layers) = track
+                .map(|track| {
+                    track.is_offered = true;
+                    (Some(track.name.clone()), track.is_muted, track.layers.clone())
+                })
+                .unwrap_or_default();
+            Some(RoomStream { mid: section.mid.clone(), from, is_muted, kind, layers, tells_layers: false })
+        });
+        streams.collect()
+    }
+
+    /// The requests that bring us from what is subscribed to what is wanted.
+    pub(super) fn update_subscriptions(&mut self) -> Vec<Request> {
+        let (mut more, mut fewer, mut layered) = (Vec::new(), Vec::new(), Vec::new());
+        for (sid, track) in &mut self.tracks {
+            let is_wanted = self.subscriptions.wants(&track.name, track.kind);
+            if is_wanted != track.is_subscribed {
+                track.is_subscribed = is_wanted;
+                if is_wanted { &mut more } else { &mut fewer }.push(sid.clone());
+            }
+            if !track.is_subscribed {
+                track.told = None;
+            } else if track.is_offered && track.kind == MediaKind::Video && track.told != self.layer {
+                track.told = self.layer;
+                layered.push(sid.clone());
+            }
+        }
+        let mut requests = Vec::new();
+        for (track_sids, subscribe) in [(more, true), (fewer, false)] {
+            if !track_sids.is_empty() {
+                requests.push(Request::Subscription(UpdateSubscription { track_sids, subscribe }));
+            }
+        }
+        if let Some(layer) = self.layer.filter(|_| !layered.is_empty()) {
+            let mut settings = UpdateTrackSettings { track_sids: layered, ..UpdateTrackSettings::default() };
+            settings.disabled = layer == Layer::Off;
+            settings.set_quality(quality(layer));
+            requests.push(Request::TrackSetting(settings));
+        }
+        requests
+    }
+
+    /// The name of who publishes a track, for a sentence.
+    pub(super) fn whose(&self, sid: &str) -> &str {
+        self.tracks.get(sid).map_or("somebody who left", |track| &track.name)
+    }
+}
+
+/// What a track says of its layers, where it says it of several.
+fn layers(track: &TrackInfo) -> Vec<(Layer, u16, u16)> {
+    let layers = track.layers.iter().take(LAYERS_MAX).filter_map(|layer| {
+        let (width, height) = (u16::try_from(layer.width).ok()?, u16::try_from(layer.height).ok()?);
+        let name = match layer.quality() {
+            VideoQuality::Low => Layer::Low,
+            VideoQuality::Medium => Layer::Medium,
+            VideoQuality::High => Layer::High,
+        };
+        (width > 0 && height > 0).then_some((name, width, height))
+    });
+    layers.collect()
+}
+
+/// LiveKit's word for a layer; that there is to be none stands beside it.
+pub(super) fn quality(layer: Layer) -> VideoQuality {
+    match layer {
+        Layer::Off | Layer::Low => VideoQuality::Low,
+        Layer::Medium => VideoQuality::Medium,
+        Layer::High => VideoQuality::High,
+    }
+}

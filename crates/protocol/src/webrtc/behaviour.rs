@@ -1,0 +1,395 @@
+//! What a participant does in a meeting because of who speaks and of what the scenario's script says: when it speaks, whom
+//! it wants to see and hear, when it is mute, when its picture is a shared screen. It knows nothing of connections.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use throng_observation::MediaKind;
+use throng_scenario::{Action, Conversation, ScriptStep, SubscribePolicy, Talkspurt};
+
+use super::sender::Ladder;
+use crate::participant::Why;
+use crate::signalling::room::{Subscription, Subscriptions};
+
+/// More people than this are not told apart in a room.
+const PEOPLE_MAX: usize = 4_096;
+
+/// How often somebody speaks, by name, beside others of weight 1.
+pub type Weights = Arc<dyn Fn(&str) -> u32 + Send + Sync>;
+
+/// How a participant behaves in a state.
+#[derive(Clone)]
+pub struct Behaviour {
+    /// The name by which the others know it.
+    pub name: String,
+    /// Its intended join, since the start of the run.
+    pub joins_at: Duration,
+    /// Who speaks when; `None` for everybody all the time.
+    pub conversation: Option<Conversation>,
+    /// How often each speaks.
+    pub weights: Weights,
+    /// It sends sound, so that it may get a turn.
+    pub has_voice: bool,
+    /// Whom it sees.
+    pub video: SubscribePolicy,
+    /// Whom it hears.
+    pub audio: SubscribePolicy,
+    /// What it does when.
+    pub script: Vec<ScriptStep>,
+    /// Its usual picture, and those of [`Action::ScreenShare`] in the order of the script; one that is not there is not shown.
+    pub pictures: Vec<Ladder>,
+}
+
+/// What becomes different.
+#[derive(Clone, Debug)]
+pub(super) enum Change {
+    /// It speaks from here on, or is silent.
+    Talk(bool),
+    /// Whom it receives from here on.
+    Subscribe(Subscriptions),
+    /// It sends this kind no more, or again.
+    Mute(MediaKind, bool),
+    /// Its picture from here on.
+    Show(Ladder),
+}
+
+/// A participant's place in the state.
+pub(super) struct BehaviourState {
+    behaviour: Behaviour,
+    /// The start of the run.
+    zero: Option<Instant>,
+    turns: Option<Box<dyn Iterator<Item = Talkspurt> + Send>>,
+    /// The turn that begins next.
+    next: Option<Talkspurt>,
+    /// Turns that go on, and the number of the last that began.
+    open: VecDeque<Talkspurt>,
+    latest: u64,
+    /// Up to when the conversation and the script were followed, since the start of the run.
+    followed: Duration,
+    people: BTreeSet<String>,
+    /// What was told last.
+    is_talking: bool,
+    muted: Vec<MediaKind>,
+    /// What the room does not let it send, whatever its script says.
+    muted_by_room: Vec<MediaKind>,
+    shown: usize,
+    subscriptions: Subscriptions,
+}
+
+impl Behaviour {
+    /// Whom it receives before anybody is known.
+    #[must_use]
+    pub fn subscriptions(&self) -> Subscriptions {
+        let subscription = |whom| match whom {
+            SubscribePolicy::All => Subscription::All,
+            SubscribePolicy::Nobody => Subscription::Nobody,
+            SubscribePolicy::LastSpeakers(_) => Subscription::Named(BTreeSet::new()),
+        };
+        Subscriptions { audio: subscription(self.audio), video: subscription(self.video) }
+    }
+}
+
+impl BehaviourState {
+    pub(super) fn new(behaviour: Behaviour) -> Self {
+        let turns = |conversation: Conversation| -> Box<dyn Iterator<Item = Talkspurt> + Send> {
+            Box::new(conversation.talkspurts())
+        };
+        let mut turns = behaviour.conversation.map(turns);
+        let next = turns.as_mut().and_then(Iterator::next);
+        let subscriptions = behaviour.subscriptions();
+        Self {
+            behaviour,
+            zero: None,
+            turns,
+            next,
+            open: VecDeque::new(),
+            latest: 0,
+            followed: Duration::ZERO,
+            people: BTreeSet::new(),
+            is_talking: true,
+            muted: Vec::new(),
+            muted_by_room: Vec::new(),
+            shown: 0,
+            subscriptions,
+        }
+    }
+
+    /// It joins, and was meant to at `intended_at`.
+    pub(super) fn begin(&mut self, intended_at: Instant) {
+        self.zero = intended_at.checked_sub(self.behaviour.joins_at).or(Some(intended_at));
+    }
+
+    /// Who else is in the room.
+    pub(super) fn people(&mut self, people: BTreeSet<String>) {
+        self.people = people;
+        while self.people.len() > PEOPLE_MAX {
+            self.people.pop_last();
+        }
+    }
+
+    /// The room does not let it send a kind any more, or does again.
+    pub(super) fn room_mutes(&mut self, kind: MediaKind, is_muted: bool) {
+        self.muted_by_room.retain(|muted| *muted != kind);
+        self.muted_by_room.extend(is_muted.then_some(kind));
+    }
+
+    /// What it sends through begins anew: a sender speaks, is not mute and shows the usual picture.
+    pub(super) fn sender_begins(&mut self) {
+        (self.is_talking, self.shown) = (true, 0);
+        self.muted.clear();
+    }
+
+    /// What is different at `now`.
+    pub(super) fn changes(&mut self, now: Instant) -> Vec<Change> {
+        let Some(at) = self.zero.map(|zero| now.saturating_duration_since(zero)) else { return Vec::new() };
+        let mut changes = Vec::new();
+        self.follow_turns(at);
+        self.talk(&mut changes);
+        self.follow_subscriptions(&mut changes);
+        self.follow_script(at, &mut changes);
+        changes
+    }
+
+    fn follow_turns(&mut self, at: Duration) {
+        self.followed = at;
+        while let Some(turn) = self.next.filter(|turn| turn.begins_at <= at) {
+            self.latest = turn.number;
+            // Who joins late passes over what was said before.
+            if turn.ends_at > at {
+                self.open.push_back(turn);
+            }
+            self.next = self.turns.as_mut().and_then(Iterator::next);
+        }
+        self.open.retain(|turn| turn.ends_at > at);
+    }
+
+    fn talk(&mut self, changes: &mut Vec<Change>) {
+        let Some(conversation) = self.behaviour.conversation else { return };
+        let own = self.behaviour.name.as_str();
+        let everybody = || {
+            let own = self.behaviour.has_voice.then_some(own);
+            let all = self.people.iter().map(String::as_str).chain(own);
+            all.map(|name| (name, (self.behaviour.weights)(name)))
+        };
+        let is_talking =
+            self.open.iter().any(|turn| conversation.speaker(turn.number, everybody()) == Some(own));
+        if is_talking != self.is_talking {
+            self.is_talking = is_talking;
+            changes.push(Change::Talk(is_talking));
+        }
+    }
+
+    fn follow_subscriptions(&mut self, changes: &mut Vec<Change>) {
+        let Some(conversation) = self.behaviour.conversation else { return };
+        let wanted = |whom| match whom {
+            SubscribePolicy::LastSpeakers(count) => usize::from(count),
+            _ => 0,
+        };
+        let count = wanted(self.behaviour.video).max(wanted(self.behaviour.audio));
+        if count == 0 {
+            return;
+        }
+        let people: Vec<(&str, u32)> =
+            self.people.iter().map(|name| (name.as_str(), (self.behaviour.weights)(name))).collect();
+        let last = conversation.last_speakers(self.latest, count, &people);
+        let subscription = |whom, usual: &Subscription| match whom {
+            SubscribePolicy::LastSpeakers(count) => Subscription::Named(
+                last.iter().take(usize::from(count)).map(|name| (*name).to_owned()).collect(),
+            ),
+            _ => usual.clone(),
+        };
+        let subscriptions = Subscriptions {
+            audio: subscription(self.behaviour.audio, &self.subscriptions.audio),
+            video: subscription(self.behaviour.video, &self.subscriptions.video),
+        };
+        if subscriptions != self.subscriptions {
+            self.subscriptions = subscriptions.clone();
+            changes.push(Change::Subscribe(subscriptions));
+        }
+    }
+
+    fn follow_script(&mut self, at: Duration, changes: &mut Vec<Change>) {
+        let on = || self.behaviour.script.iter().filter(|cue| cue.is_on(at));
+        for kind in [MediaKind::Audio, MediaKind::Video] {
+            let is_muted =
+                self.muted_by_room.contains(&kind) || on().any(|cue| cue.action == Action::Mute(kind));
+            if is_muted != self.muted.contains(&kind) {
+                self.muted.retain(|muted| *muted != kind);
+                self.muted.extend(is_muted.then_some(kind));
+                changes.push(Change::Mute(kind, is_muted));
+            }
+        }
+        // The first picture is the usual one; each screen of the script has its own after that.
+        let screens = self.behaviour.script.iter().filter(|cue| matches!(cue.action, Action::ScreenShare(_)));
+        let shown = screens.zip(1..).filter(|(cue, _)| cue.is_on(at)).map(|(_, at)| at).last().unwrap_or(0);
+        if shown != self.shown {
+            self.shown = shown;
+            changes.extend(self.behaviour.pictures.get(shown).cloned().map(Change::Show));
+        }
+    }
+
+    /// When something is different next, and why.
+    pub(super) fn next_timeout(&self) -> Option<(Instant, Why)> {
+        let zero = self.zero?;
+        let begins = self.next.map(|turn| (turn.begins_at, "a turn to speak begins"));
+        let ends = self.open.iter().map(|turn| (turn.ends_at, "a turn to speak ends"));
+        let cues = self.behaviour.script.iter().filter_map(|cue| cue.next_change(self.followed));
+        let script = cues.map(|at| (at, "the script goes on"));
+        let (at, why) = ends.chain(begins).chain(script).min_by_key(|(at, _)| *at)?;
+        Some((zero.checked_add(at)?, why))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use throng_media::card::{self, Rung};
+    use throng_observation::Codec;
+
+    const S: fn(u64) -> Duration = Duration::from_secs;
+
+    fn behaviour(number: u32) -> Behaviour {
+        Behaviour {
+            name: format!("throng-{number}"),
+            joins_at: S(u64::from(number)),
+            conversation: Some(Conversation::default()),
+            weights: Arc::new(|_| 1),
+            has_voice: true,
+            video: SubscribePolicy::LastSpeakers(3),
+            audio: SubscribePolicy::All,
+            script: Vec::new(),
+            pictures: Vec::new(),
+        }
+    }
+
+    /// A meeting of `size`, played for `seconds`: what each was told and when.
+    fn played(size: u32, seconds: u64) -> Vec<Vec<(Duration, Change)>> {
+        let zero = Instant::now();
+        let everybody: BTreeSet<String> = (0..size).map(|n| format!("throng-{n}")).collect();
+        let play = |number: u32| {
+            let mut state = BehaviourState::new(behaviour(number));
+            state.begin(zero + S(u64::from(number)));
+            let mut others = everybody.clone();
+            others.remove(&format!("throng-{number}"));
+            state.people(others);
+            let mut now = zero + S(u64::from(size));
+            let mut told = Vec::new();
+            while now < zero + S(seconds) {
+                told.extend(state.changes(now).into_iter().map(|change| (now - zero, change)));
+                let (next, _) = state.next_timeout().expect("conversation never ends");
+                assert!(next > now);
+                now = next;
+            }
+            told
+        };
+        (0..size).map(play).collect()
+    }
+
+    #[test]
+    fn all_agree_whose_turn_it_is_and_somebody_speaks_most_of_the_time() {
+        let told = played(8, 600);
+        let mut spoken = Duration::ZERO;
+        for changes in &told {
+            let mut since: Option<Duration> = None;
+            for (at, change) in changes {
+                match change {
+                    Change::Talk(true) => since = Some(*at),
+                    Change::Talk(false) => spoken += since.take().map_or(Duration::ZERO, |since| *at - since),
+                    _ => {}
+                }
+            }
+        }
+        // Turns of 6 s, pauses of 0.6 s, a tenth falling in: a little more than nine tenths of the time.
+        let share = spoken.as_secs_f64() / 592.0;
+        assert!((0.85..1.1).contains(&share), "{share}");
+    }
+
+    #[test]
+    fn pictures_follow_who_speaks_and_sound_stays_with_everybody() {
+        let told = played(8, 120);
+        let all_subscriptions = |changes: &[(Duration, Change)]| -> Vec<Subscriptions> {
+            let of = |(_, change): &(Duration, Change)| match change {
+                Change::Subscribe(subscriptions) => Some(subscriptions.clone()),
+                _ => None,
+            };
+            changes.iter().filter_map(of).collect()
+        };
+        let first = all_subscriptions(&told[0]);
+        assert!(first.len() > 5, "{first:?}");
+        for subscriptions in &first {
+            assert_eq!(subscriptions.audio, Subscription::All);
+            let Subscription::Named(names) = &subscriptions.video else { panic!("{subscriptions:?}") };
+            assert!(names.len() == 3 && !names.contains("throng-0"), "{names:?}");
+        }
+    }
+
+    #[test]
+    fn a_script_is_done_and_undone_and_again_by_a_new_sender() {
+        let clips = [Rung::P144, Rung::P360].map(|rung| card::picture(rung, Codec::Vp8).unwrap());
+        let script = vec![
+            ScriptStep { at: S(5), lasts: Some(S(10)), action: Action::Mute(MediaKind::Video) },
+            ScriptStep { at: S(8), lasts: Some(S(4)), action: Action::ScreenShare("360p".into()) },
+        ];
+        let zero = Instant::now();
+        let alone = Behaviour {
+            conversation: None,
+            script,
+            pictures: clips.clone().map(Ladder::from).to_vec(),
+            ..behaviour(0)
+        };
+        let mut state = BehaviourState::new(alone);
+        state.begin(zero);
+        let mut at = |second: u64| {
+            let say = |change| match change {
+                Change::Mute(kind, is_muted) => format!("mute {} {is_muted}", kind.key()),
+                Change::Show(ladder) => {
+                    let is_shown = |known: &Arc<_>| Arc::ptr_eq(known, ladder.top());
+                    format!("show {}", clips.iter().position(is_shown).unwrap())
+                }
+                other => format!("{other:?}"),
+            };
+            let said: Vec<String> = state.changes(zero + S(second)).into_iter().map(say).collect();
+            if second == 9 {
+                state.sender_begins();
+            }
+            said.join(", ")
+        };
+        let told: Vec<String> = [0, 5, 8, 9, 10, 12, 15, 20].map(&mut at).into();
+        let expect = [
+            "",
+            "mute video true",
+            "show 1",
+            "",
+            "mute video true, show 1",
+            "show 0",
+            "mute video false",
+            "",
+        ];
+        assert_eq!(told, expect);
+        assert!(state.next_timeout().is_none());
+    }
+
+    #[test]
+    fn the_room_mutes_whatever_the_script_says() {
+        let script =
+            vec![ScriptStep { at: S(5), lasts: Some(S(10)), action: Action::Mute(MediaKind::Video) }];
+        let zero = Instant::now();
+        let mut state = BehaviourState::new(Behaviour { conversation: None, script, ..behaviour(0) });
+        state.begin(zero);
+        let mut at = |second: u64, by_room: bool| -> Vec<bool> {
+            state.room_mutes(MediaKind::Video, by_room);
+            let mutes = |change| match change {
+                Change::Mute(MediaKind::Video, is_muted) => Some(is_muted),
+                _ => None,
+            };
+            state.changes(zero + S(second)).into_iter().filter_map(mutes).collect()
+        };
+        assert_eq!(at(1, true), [true]);
+        assert_eq!(at(6, true), [false; 0]);
+        assert_eq!(at(7, false), [false; 0], "the script mutes it as well");
+        assert_eq!(at(9, true), [false; 0]);
+        assert_eq!(at(16, true), [false; 0], "the script is over and the room still mutes");
+        assert_eq!(at(17, false), [false]);
+    }
+}

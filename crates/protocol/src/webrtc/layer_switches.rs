@@ -1,0 +1,261 @@
+//! Which layer of a simulcast a received track shows, by the size of its key frames, and how long a change took.
+
+use std::time::Instant;
+
+use throng_media::codec::picture_size;
+use throng_observation::{Codec, Layer, LayerSwitch, TrackId};
+
+/// Pixels, width and height.
+type Size = (u16, u16);
+
+/// The layers of one track.
+#[derive(Debug, Default)]
+pub(super) struct LayerSwitches {
+    /// Of what is shown.
+    size: Option<Size>,
+    /// A key frame of this timestamp and size is on its way.
+    coming: Option<(u32, Size)>,
+    asked: Option<Asked>,
+    /// The layer of the last request.
+    wanted: Option<Layer>,
+    /// The size of each layer, where the server told.
+    sizes: Vec<(Layer, u16, u16)>,
+    /// The server says which layer it forwards, whenever that changes.
+    is_told: bool,
+    /// Which one it said last.
+    sent: Option<Layer>,
+}
+
+#[derive(Debug)]
+struct Asked {
+    layer: Layer,
+    at: Instant,
+    /// The size from which it is to change; `None` when any picture will do.
+    from: Option<Size>,
+    /// The size to which it is to change, where that is known: servers pass through the layers between.
+    to: Option<Size>,
+    /// Changes of size since, in order.
+    changes: Vec<(Instant, Size)>,
+    /// Where the server says what it forwards: since when that is the layer asked for.
+    told_at: Option<Instant>,
+}
+
+/// A server does not go through more layers than there are, and back.
+const CHANGES_MAX: usize = 16;
+
+impl Asked {
+    fn ended(&self, track: TrackId, shown: Option<(Instant, Size)>) -> LayerSwitch {
+        let shown = shown.map(|(at, (width, height))| (at, width, height));
+        LayerSwitch { track, layer: self.layer, requested_at: self.at, shown }
+    }
+
+    /// A decodable key frame of this size was complete at `at`.
+    fn see(&mut self, at: Instant, size: Size) {
+        let last = self.changes.last().map(|(_, size)| *size).or(self.from);
+        if last != Some(size) && self.changes.len() < CHANGES_MAX {
+            self.changes.push((at, size));
+        }
+    }
+
+    /// When what was asked for was there, and how large it was; `at` is when the last key frame was complete.
+    ///
+    /// A server's word comes some milliseconds before its picture or after it, and pictures of a layer between may not have
+    /// been whole: so the last change counts that was seen by the first key frame after the word.
+    fn met(&self, is_told: bool, at: Instant) -> Option<(Instant, Size)> {
+        match (self.to, is_told) {
+            (Some(to), _) => self.changes.iter().find(|(_, size)| *size == to),
+            (None, true) => self.changes.last().filter(|_| self.told_at.is_some_and(|told_at| at >= told_at)),
+            (None, false) => self.changes.first(),
+        }
+        .copied()
+    }
+}
+
+impl LayerSwitches {
+    /// The sizes of the layers, as the server told; and whether it says which of them it forwards.
+    pub(super) fn learn(&mut self, sizes: &[(Layer, u16, u16)], is_told: bool) {
+        self.sizes = sizes.to_vec();
+        self.is_told = is_told;
+    }
+
+    /// The size of a layer; one that is not sent is answered with the largest below it.
+    fn size_of(&self, layer: Layer) -> Option<Size> {
+        let known = self.sizes.iter().filter(|(known, ..)| *known <= layer).max_by_key(|(known, ..)| *known);
+        known.map(|(_, width, height)| (*width, *height))
+    }
+
+    /// Another layer is asked for at `now`. Returns the request before it when nothing came of that.
+    pub(super) fn ask(&mut self, now: Instant, track: TrackId, layer: Layer) -> Option<LayerSwitch> {
+        let before = self.give_up(track);
+        let was_off = self.wanted.replace(layer) == Some(Layer::Off);
+        let (from, to) = (self.size.filter(|_| !was_off), self.size_of(layer));
+        let is_sent = self.is_told && self.sent == Some(layer);
+        // What is shown already is no change.
+        let is_shown = if to.is_some() { to == from } else { is_sent && from.is_some() };
+        if layer != Layer::Off && !is_shown {
+            // Taken up again where it stopped, the layer is not told once more.
+            let told_at = (is_sent && was_off).then_some(now);
+            self.asked = Some(Asked { layer, at: now, from, to, changes: Vec::new(), told_at });
+        }
+        before
+    }
+
+    /// The server says that it forwards `layer` from here on.
+    pub(super) fn sent(&mut self, now: Instant, layer: Layer) {
+        self.sent = Some(layer);
+        if let Some(asked) = &mut self.asked {
+            asked.told_at = (layer == asked.layer).then_some(now);
+        }
+    }
+
+    /// A packet of a key frame came.
+    pub(super) fn key_packet(&mut self, codec: Codec, timestamp: u32, payload: &[u8]) {
+        if let Some(size) = picture_size(codec, payload) {
+            self.coming = Some((timestamp, size));
+        }
+    }
+
+    /// Whether [`Self::shown`] is to be called when key frames become decodable.
+    pub(super) fn awaits_key_frame(&self) -> bool {
+        self.coming.is_some()
+    }
+
+    /// The last decodable key frame has `timestamp` and was complete at `at`. Returns what it changed.
+    pub(super) fn shown(&mut self, track: TrackId, timestamp: u32, at: Instant) -> Option<LayerSwitch> {
+        let (_, size) = self.coming.take_if(|(coming, _)| *coming == timestamp)?;
+        self.size = Some(size);
+        self.asked.as_mut().filter(|asked| at >= asked.at)?.see(at, size);
+        let shown = self.asked.as_ref()?.met(self.is_told, at)?;
+        self.asked.take().map(|asked| asked.ended(track, Some(shown)))
+    }
+
+    /// Nothing more will come. Returns the request that is open.
+    pub(super) fn give_up(&mut self, track: TrackId) -> Option<LayerSwitch> {
+        let asked = self.asked.take()?;
+        let shown = asked.told_at.and_then(|told_at| asked.met(self.is_told, told_at));
+        Some(asked.ended(track, shown))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    const TRACK: TrackId = TrackId(3);
+
+    /// The first packet of a VP8 key frame.
+    fn key(width: u8) -> [u8; 11] {
+        [0x10, 0, 0, 0, 0x9d, 1, 0x2a, width, 0, 90, 0]
+    }
+
+    #[test]
+    fn a_change_is_the_first_decodable_key_frame_of_another_size() {
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let mut layer_switches = LayerSwitches::default();
+        layer_switches.key_packet(Codec::Vp8, 10, &key(100));
+        assert!(layer_switches.awaits_key_frame());
+        assert_eq!(layer_switches.shown(TRACK, 9, at(0)), None, "another key frame");
+        assert_eq!(layer_switches.shown(TRACK, 10, at(0)), None, "nothing was asked for");
+        assert_eq!(layer_switches.ask(at(100), TRACK, Layer::High), None);
+        layer_switches.key_packet(Codec::Vp8, 20, &key(100));
+        assert_eq!(layer_switches.shown(TRACK, 20, at(150)), None, "the old layer once more");
+        layer_switches.key_packet(Codec::Vp8, 30, &key(200));
+        let switch = layer_switches.shown(TRACK, 30, at(180));
+        let shown = Some((at(180), 200, 90));
+        assert_eq!(
+            switch,
+            Some(LayerSwitch { track: TRACK, layer: Layer::High, requested_at: at(100), shown })
+        );
+        assert_eq!(layer_switches.give_up(TRACK), None, "told once");
+    }
+
+    #[test]
+    fn what_never_shows_is_told_by_the_next_request_or_the_end() {
+        let start = Instant::now();
+        let mut layer_switches = LayerSwitches::default();
+        let none = |layer| Some(LayerSwitch { track: TRACK, layer, requested_at: start, shown: None });
+        assert_eq!(layer_switches.ask(start, TRACK, Layer::Low), None);
+        assert_eq!(layer_switches.ask(start, TRACK, Layer::Medium), none(Layer::Low));
+        assert_eq!(layer_switches.give_up(TRACK), none(Layer::Medium));
+    }
+
+    #[test]
+    fn where_sizes_are_known_the_layer_between_is_no_answer() {
+        let start = Instant::now();
+        let mut layer_switches = LayerSwitches::default();
+        layer_switches
+            .learn(&[(Layer::Low, 100, 90), (Layer::Medium, 150, 90), (Layer::High, 200, 90)], false);
+        layer_switches.key_packet(Codec::Vp8, 10, &key(100));
+        layer_switches.shown(TRACK, 10, start);
+        layer_switches.ask(start, TRACK, Layer::High);
+        layer_switches.key_packet(Codec::Vp8, 20, &key(150));
+        assert_eq!(layer_switches.shown(TRACK, 20, start), None);
+        layer_switches.key_packet(Codec::Vp8, 30, &key(200));
+        assert_eq!(layer_switches.shown(TRACK, 30, start).unwrap().shown, Some((start, 200, 90)));
+        assert_eq!(layer_switches.ask(start, TRACK, Layer::High), None);
+        assert_eq!(layer_switches.give_up(TRACK), None, "it is shown already");
+    }
+
+    #[test]
+    fn where_the_server_says_what_it_forwards_its_word_decides_before_and_after_the_picture() {
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let shows = |layer_switches: &mut LayerSwitches, timestamp, width, ms| {
+            layer_switches.key_packet(Codec::Vp8, timestamp, &key(width));
+            layer_switches.shown(TRACK, timestamp, at(ms))
+        };
+        let told = |layer, asked_ms, shown_ms, width| {
+            let shown = Some((at(shown_ms), width, 90));
+            Some(LayerSwitch { track: TRACK, layer, requested_at: at(asked_ms), shown })
+        };
+        let mut layer_switches = LayerSwitches::default();
+        layer_switches.learn(&[], true);
+        layer_switches.sent(at(0), Layer::Low);
+        assert_eq!(shows(&mut layer_switches, 1, 100, 0), None);
+        layer_switches.ask(at(100), TRACK, Layer::Low);
+        assert_eq!(layer_switches.give_up(TRACK), None, "it is forwarded already");
+        // The word comes first, and so does the word of the layer between, of which a picture comes late.
+        layer_switches.ask(at(100), TRACK, Layer::High);
+        layer_switches.sent(at(105), Layer::Medium);
+        layer_switches.sent(at(125), Layer::High);
+        assert_eq!(shows(&mut layer_switches, 2, 150, 120), None);
+        assert_eq!(shows(&mut layer_switches, 3, 200, 150), told(Layer::High, 100, 150, 200));
+        // The picture comes first: the next key frame shows that nothing else came.
+        layer_switches.ask(at(200), TRACK, Layer::Low);
+        assert_eq!(shows(&mut layer_switches, 4, 100, 230), None);
+        layer_switches.sent(at(232), Layer::Low);
+        assert_eq!(shows(&mut layer_switches, 5, 100, 290), told(Layer::Low, 200, 230, 100));
+        // Or the end does.
+        layer_switches.ask(at(300), TRACK, Layer::High);
+        assert_eq!(shows(&mut layer_switches, 6, 200, 330), None);
+        layer_switches.sent(at(331), Layer::High);
+        assert_eq!(layer_switches.give_up(TRACK), told(Layer::High, 300, 330, 200));
+        // Taken up again where it stopped, no word comes.
+        layer_switches.ask(at(400), TRACK, Layer::Off);
+        layer_switches.ask(at(500), TRACK, Layer::High);
+        assert_eq!(shows(&mut layer_switches, 7, 200, 530), told(Layer::High, 500, 530, 200));
+        // Another layer than was asked for is no answer.
+        layer_switches.ask(at(600), TRACK, Layer::Low);
+        layer_switches.sent(at(610), Layer::Medium);
+        assert_eq!(shows(&mut layer_switches, 8, 150, 630), None);
+        assert_eq!(layer_switches.give_up(TRACK).unwrap().shown, None);
+    }
+
+    #[test]
+    fn after_off_any_picture_is_a_change() {
+        let start = Instant::now();
+        let mut layer_switches = LayerSwitches::default();
+        layer_switches.key_packet(Codec::Vp8, 10, &key(100));
+        layer_switches.shown(TRACK, 10, start);
+        assert_eq!(layer_switches.ask(start, TRACK, Layer::Off), None);
+        assert_eq!(
+            layer_switches.ask(start, TRACK, Layer::Low),
+            None,
+            "off shows nothing, so nothing is told of it"
+        );
+        layer_switches.key_packet(Codec::Vp8, 20, &key(100));
+        assert_eq!(layer_switches.shown(TRACK, 20, start).unwrap().shown, Some((start, 100, 90)));
+    }
+}

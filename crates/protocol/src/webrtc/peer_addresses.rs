@@ -1,0 +1,119 @@
+//! Whom a connection listens to. A peer is heard from its candidates alone: those that it named, and those from which it
+//! sent a check that we answered (peer-reflexive, RFC 8445 section 7.3.1.3). Browsers drop whatever else comes, so a
+//! server that answers or sends from another address plays to none of them. It also remembers which of its candidates may
+//! not be sent to, because both are why a connection does not come about.
+
+use std::net::SocketAddr;
+
+/// Addresses of a peer that are remembered; the oldest goes first.
+const KNOWN_MAX: usize = 64;
+
+/// The peer's addresses, and what came from elsewhere.
+#[derive(Debug, Default)]
+pub(super) struct PeerAddresses {
+    known: Vec<SocketAddr>,
+    /// Who was asked and from where the answer came, the first time that these were not the same.
+    answered_elsewhere: Option<(SocketAddr, SocketAddr)>,
+    /// The first other address that DTLS or media came from, and how many datagrams came from any.
+    stranger: Option<SocketAddr>,
+    strange: u64,
+    /// Candidates that may not be sent to: the first, and how many.
+    refused: Option<SocketAddr>,
+    refusals: usize,
+}
+
+impl PeerAddresses {
+    /// A candidate of the peer.
+    pub(super) fn add(&mut self, address: SocketAddr) {
+        if !self.known.contains(&address) {
+            if self.known.len() == KNOWN_MAX {
+                self.known.remove(0);
+            }
+            self.known.push(address);
+        }
+    }
+
+    /// A candidate of the peer that may not be sent to.
+    pub(super) fn refuse(&mut self, address: SocketAddr) {
+        self.refused.get_or_insert(address);
+        self.refusals += 1;
+    }
+
+    /// An answer came from `from`, and `asked` was asked.
+    pub(super) fn answered_elsewhere(&mut self, asked: SocketAddr, from: SocketAddr) {
+        self.answered_elsewhere.get_or_insert((asked, from));
+    }
+
+    /// Whether DTLS or media from `source` is the peer's.
+    pub(super) fn has(&self, source: SocketAddr) -> bool {
+        self.known.contains(&source)
+    }
+
+    /// DTLS or media came from elsewhere; whether for the first time.
+    pub(super) fn unknown_source(&mut self, source: SocketAddr) -> bool {
+        self.stranger.get_or_insert(source);
+        self.strange += 1;
+        self.strange == 1
+    }
+
+    /// What speaks against the connection: what came from elsewhere, and where nothing may be sent.
+    pub(super) fn explanation(&self) -> Option<String> {
+        let answered = self.answered_elsewhere.map(|(asked, from)| match asked.ip() == from.ip() {
+            _ if asked == from => format!("{asked} answered to another address of ours than asked"),
+            true => format!("{asked} answered from another port, {}", from.port()),
+            false => format!("{asked} answered from another address, {from}"),
+        });
+        let strange = self.stranger.map(|from| {
+            let datagrams = if self.strange == 1 { "datagram" } else { "datagrams" };
+            format!(
+                "{} {datagrams} of DTLS or media came from another address, {from}, which is no candidate of the server",
+                self.strange
+            )
+        });
+        let refused = self.refused.map(|address| {
+            let others = match self.refusals {
+                1 => String::new(),
+                more => format!(" and {} more", more - 1),
+            };
+            format!(
+                "the server's candidate {address}{others} may not be sent to (a private address needs `--allow-target {}`, \
+                 a public one a consent proof)",
+                address.ip()
+            )
+        });
+        let told: Vec<_> = answered.into_iter().chain(strange).chain(refused).collect();
+        (!told.is_empty()).then(|| told.join("; "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_is_heard_from_its_candidates_and_others_are_named() {
+        let address = |n: u8| SocketAddr::from(([10, 0, 0, n], 5_000));
+        let mut peers = PeerAddresses::default();
+        assert_eq!(peers.explanation(), None);
+        peers.add(address(1));
+        assert!(peers.has(address(1)) && !peers.has(address(2)));
+        assert!(peers.unknown_source(address(2)) && !peers.unknown_source(address(3)));
+        peers.answered_elsewhere(address(1), address(2));
+        peers.answered_elsewhere(address(1), address(4));
+        assert_eq!(
+            peers.explanation().unwrap(),
+            "10.0.0.1:5000 answered from another address, 10.0.0.2:5000; 2 datagrams of DTLS or media came from another \
+             address, 10.0.0.2:5000, which is no candidate of the server"
+        );
+        let mut refused = PeerAddresses::default();
+        refused.refuse("192.168.7.1:9".parse().unwrap());
+        refused.refuse("192.168.7.2:9".parse().unwrap());
+        assert_eq!(
+            refused.explanation().unwrap(),
+            "the server's candidate 192.168.7.1:9 and 1 more may not be sent to (a private address needs `--allow-target \
+             192.168.7.1`, a public one a consent proof)"
+        );
+        (5..=100).for_each(|n| peers.add(address(n)));
+        assert!(peers.known.len() == KNOWN_MAX && peers.has(address(100)) && !peers.has(address(5)));
+    }
+}

@@ -1,0 +1,62 @@
+//! What can be odd about what the peer sends; each kind is told once, or a hostile server would fill the run with it.
+
+use throng_observation::{Observation, SENDER_CLOCK_PLACE};
+
+use super::Receiver;
+
+#[derive(Clone, Copy)]
+pub(super) enum AnomalyKind {
+    Undecryptable = 1,
+    BadRtp = 2,
+    BadRtcp = 4,
+    UnknownPayload = 8,
+    Unannounced = 16,
+    TooManySources = 32,
+    BadPayload = 64,
+    SenderClock = 128,
+}
+
+/// Which kinds were told, and what was told last.
+#[derive(Default)]
+pub(super) struct AnomalyLog {
+    told: u8,
+    last: Option<String>,
+}
+
+impl AnomalyLog {
+    pub(super) fn told(&self) -> u8 {
+        self.told
+    }
+
+    pub(super) fn last(&self) -> Option<&str> {
+        self.last.as_deref()
+    }
+}
+
+impl Receiver {
+    pub(super) fn anomaly(
+        &mut self,
+        anomaly: AnomalyKind,
+        place: &'static str,
+        detail: impl std::fmt::Display,
+    ) {
+        if self.anomalies.told & anomaly as u8 == 0 {
+            self.anomalies.told |= anomaly as u8;
+            let detail = detail.to_string();
+            self.anomalies.last = Some(detail.clone());
+            self.observed.push(Observation::ProtocolAnomaly { place, detail });
+        }
+    }
+
+    /// The sender's reports carry another clock than wall time. That keeps nothing from playing, so that it is no answer to
+    /// why nothing plays.
+    pub(super) fn sender_clock_anomaly(&mut self) {
+        if self.anomalies.told & AnomalyKind::SenderClock as u8 == 0 {
+            self.anomalies.told |= AnomalyKind::SenderClock as u8;
+            let detail = "sender reports have no wall clock: their NTP time is more than a day from this host's, or runs at \
+                          another pace; the one-way delay is not told by them";
+            self.observed
+                .push(Observation::ProtocolAnomaly { place: SENDER_CLOCK_PLACE, detail: detail.into() });
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! What is due: of each section in which the peer said that it sends, something is to come. It is no matter of packets: of a
+//! picture that never comes there are none.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use throng_media::quality::TrackMeter;
+use throng_observation::{MediaKind, Observation, TrackInterval};
+
+use super::{Receiver, SenderState};
+use crate::signalling::room::RoomStream;
+use crate::webrtc::payload::Assignment;
+
+/// The sections of which something is to come.
+#[derive(Default)]
+pub(super) struct ExpectedMedia {
+    sections: Vec<Section>,
+    /// The sections, by `a=mid`, in which somebody sends, where signalling says so.
+    told: Option<BTreeSet<String>>,
+    pictures_off: bool,
+}
+
+struct Section {
+    /// What is likely to come.
+    format: Assignment,
+    since: Instant,
+    /// Up to when it was told.
+    told_until: Instant,
+}
+
+impl ExpectedMedia {
+    /// Nothing is agreed; `is_told` says whether signalling says in which sections somebody sends.
+    pub(super) fn new(is_told: bool) -> Self {
+        Self { told: is_told.then(BTreeSet::new), ..Self::default() }
+    }
+
+    fn since(&self, section: u16) -> Option<Instant> {
+        self.sections.iter().find(|due| due.format.section == section).map(|due| due.since)
+    }
+
+    /// Whether something is to come in a section of that `mid`.
+    fn holds(&self, kind: MediaKind, mid: Option<&str>) -> bool {
+        let is_sent = self.told.as_ref().is_none_or(|told| mid.is_some_and(|mid| told.contains(mid)));
+        is_sent && !(self.pictures_off && kind == MediaKind::Video)
+    }
+}
+
+impl Receiver {
+    /// Signalling says who sends what from here on; `before` is what it said last. Another sender has its own time to begin.
+    pub(in crate::webrtc) fn sent_in(&mut self, streams: &[RoomStream], before: &[RoomStream], now: Instant) {
+        let sent = streams.iter().filter(|stream| stream.is_sent());
+        self.due.told = Some(sent.map(|stream| stream.mid.clone()).collect());
+        self.review(now);
+        for due in &mut self.due.sections {
+            let mid = self.assignments.mid(due.format.section);
+            let sender = |streams: &[RoomStream]| {
+                let of_section = streams.iter().find(|stream| Some(stream.mid.as_str()) == mid);
+                of_section.and_then(|stream| stream.from.clone())
+            };
+            if sender(before) != sender(streams) {
+                due.since = now;
+            }
+        }
+    }
+
+    /// No picture is wanted from here on, or any is.
+    pub(in crate::webrtc) fn pictures_are_off(&mut self, are_off: bool, now: Instant) {
+        self.due.pictures_off = are_off;
+        self.review(now);
+    }
+
+    /// What is due after something else was agreed on or told. What goes on being due is so since before.
+    pub(super) fn review(&mut self, now: Instant) {
+        let is_due = |format: &&Assignment| self.due.holds(format.kind, self.assignments.mid(format.section));
+        let formats: Vec<Assignment> = self.assignments.sent().filter(is_due).cloned().collect();
+        let is_kept = |section: u16| formats.iter().any(|format| format.section == section);
+        let (told, stopped): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.due.sections).into_iter().partition(|due| is_kept(due.format.section));
+        for due in stopped {
+            self.pause(due.format.section, now);
+        }
+        for format in formats {
+            let before = told.iter().find(|due| due.format.section == format.section);
+            if before.is_none() {
+                self.resume(format.section, now);
+            }
+            let (since, told_until) = before.map_or((now, now), |due| (due.since, due.told_until));
+            self.due.sections.push(Section { format, since, told_until });
+        }
+    }
+
+    /// Nothing more is to come in a section: what came up to here is told.
+    fn pause(&mut self, section: u16, now: Instant) {
+        let held = self.tracks.iter_mut().filter(|track| track.section == section && track.has_sender());
+        for track in held {
+            self.observed.push(Observation::Interval(Box::new(track.meter.take_interval(now))));
+            track.meter.pause();
+        }
+    }
+
+    fn resume(&mut self, section: u16, now: Instant) {
+        let held = self.tracks.iter_mut().filter(|track| track.section == section && track.has_sender());
+        held.for_each(|track| track.meter.resume(now));
+    }
+
+    /// Tells what each track did since its last interval, and in which due sections nothing came.
+    pub(super) fn end_intervals(
+        &mut self,
+        now: Instant,
+        take: fn(&mut TrackMeter, Instant) -> TrackInterval,
+    ) {
+        let mut missing: Vec<(u16, Instant)> = self
+            .due
+            .sections
+            .iter()
+            .filter_map(|due| {
+                let mut held = self
+                    .tracks
+                    .iter()
+                    .filter(|track| track.has_sender() && track.section == due.format.section);
+                held.all(|track| track.meter.is_quiet(now)).then_some((due.format.section, due.since))
+            })
+            .collect();
+        for track in self.tracks.iter_mut().filter(|track| track.has_sender()) {
+            let mut interval = take(&mut track.meter, now);
+            if self.due.since(track.section).is_none() {
+                if interval.counters.wire_bytes == 0 {
+                    continue;
+                }
+                // What was on its way. No time of playing passed.
+                (interval.counters.active_us, interval.counters.freeze_us) = (0, 0);
+                interval.frames_due_us = 0;
+            }
+            let at = missing.iter().position(|(section, _)| *section == track.section);
+            interval.missing_since = at.map(|at| missing.swap_remove(at).1);
+            self.observed.push(Observation::Interval(Box::new(interval)));
+        }
+        for (section, since) in missing {
+            self.report_missing(section, since, now);
+        }
+        self.due.sections.iter_mut().for_each(|due| due.told_until = now);
+    }
+
+    /// Tells that nothing comes in a section in which no track is held.
+    fn report_missing(&mut self, section: u16, since: Instant, now: Instant) {
+        let Some(due) = self.due.sections.iter().find(|due| due.format.section == section) else { return };
+        let (format, told_until) = (due.format.clone(), due.told_until);
+        let at = match self.tracks.iter().position(|track| track.section == section) {
+            Some(at) => at,
+            None => {
+                let at = self.tracks.len();
+                let unseen_track = self.track(at, &format, 0, SenderState::Awaited, now);
+                self.put(at, unseen_track);
+                at
+            }
+        };
+        let Some(track) = self.tracks.get_mut(at) else { return };
+        track.meter.resume(told_until.max(since));
+        let interval = track.meter.take_interval(now);
+        let interval = TrackInterval { missing_since: Some(since), ..interval };
+        self.observed.push(Observation::Interval(Box::new(interval)));
+    }
+
+    /// The track of a section of which nothing ever came.
+    pub(super) fn unseen_track(&self, section: u16) -> Option<usize> {
+        self.tracks.iter().position(|track| track.section == section && !track.has_begun())
+    }
+}
+
+#[cfg(test)]
+#[path = "expected_tests.rs"]
+mod tests;

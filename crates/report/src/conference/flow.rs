@@ -1,0 +1,247 @@
+//! What all together sent into the server against what came out of it, second by second, and what should have come out.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use throng_observation::MediaKind;
+use throng_observation::run::{CohortId, RunData};
+use throng_scenario::{Role, SubscribePolicy};
+
+use super::roles;
+
+/// UDP and IPv4 headers of a packet that was sent, bytes; what is received is counted with them.
+const HEADERS_BYTES: u64 = 28;
+/// Seconds over which rates are compared: a second alone has too many or too few key frames in it.
+const WINDOW: usize = 5;
+/// Seconds after somebody came, left or failed that are not held against what was due: who has just come is still
+/// subscribing, which the time to the first frame tells, and asks for key frames.
+const SETTLING: usize = 3;
+/// In rises by at least this share …
+const RISES: f64 = 1.01;
+/// … while out falls to at most this.
+const FALLS: f64 = 0.9;
+
+/// Rates of one second, bits per second on the wire.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct FlowSecond {
+    pub(crate) second: i64,
+    /// Into the server.
+    pub(crate) in_bps: f64,
+    /// Out of it.
+    pub(crate) out_bps: f64,
+    /// What should come out: each stream as often as there is somebody to receive it, N × (N − 1) × b in a lesson. Headers
+    /// are the server's own, so that it is payload that is multiplied. `None` where it is not known: of a simulcast the
+    /// server forwards one layer, and which one is its choice.
+    pub(crate) expected_bps: Option<f64>,
+}
+
+/// All seconds of a run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Flow {
+    pub(crate) seconds: Vec<FlowSecond>,
+    /// In some second somebody was there to receive what somebody else sent, or something came out: where nobody was, as
+    /// beside a lone publisher, nothing can be said of what comes out.
+    pub(crate) has_receivers: bool,
+    /// Stretches of them in which nobody came or went, as indices; without the seconds in which things settled.
+    standstills: Vec<Range<usize>>,
+}
+
+/// What came out while the crowd stood still.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Delivered {
+    /// What was due, bits per second.
+    pub(crate) expected_bps: f64,
+    /// What came out ÷ what was due.
+    pub(crate) ratio: f64,
+}
+
+/// The moment from which the server received more and sent less than before.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Fall {
+    /// The best stretch before it.
+    pub(crate) peak: FlowSecond,
+    /// The stretch that shows it.
+    pub(crate) after: FlowSecond,
+}
+
+#[derive(Default)]
+struct Sums {
+    in_bytes: u64,
+    /// Payload that was sent, and by how many tracks.
+    payload: BTreeMap<(CohortId, MediaKind), (u64, u32)>,
+    out_bytes: u64,
+    connected: BTreeMap<CohortId, u32>,
+    /// Those who are there, who left and who failed, by cohort: the same in two seconds when nobody came or went.
+    crowd: BTreeMap<CohortId, [u32; 3]>,
+}
+
+impl Flow {
+    pub(crate) fn of(run: &RunData) -> Self {
+        let mut seconds: BTreeMap<i64, Sums> = BTreeMap::new();
+        for row in &run.sent {
+            let c = &row.counters;
+            let bytes = c.wire_bytes
+                + c.retransmitted_bytes
+                + HEADERS_BYTES * c.packets_sent.saturating_add(c.retransmitted_packets);
+            let sums = seconds.entry(row.second).or_default();
+            sums.in_bytes += bytes;
+            let (sum, tracks) = sums.payload.entry((row.cohort, row.kind)).or_default();
+            *sum += c.payload_bytes;
+            *tracks += row.tracks;
+        }
+        for row in &run.series {
+            let sums = seconds.entry(row.second).or_default();
+            sums.out_bytes += row.counters.wire_bytes;
+        }
+        for row in &run.crowd {
+            let sums = seconds.entry(row.second).or_default();
+            *sums.connected.entry(row.cohort).or_default() += row.connected;
+            sums.crowd.insert(row.cohort, [row.connected, row.left, row.failed]);
+        }
+        let has_layers = |role: &Role| role.publish.as_ref().is_some_and(|sent| !sent.simulcast.is_empty());
+        let roles = roles(run);
+        let has_receiver =
+            |sums: &Sums| sums.out_bytes > 0 || roles.as_ref().is_some_and(|roles| sums.has_receiver(roles));
+        let has_receivers = seconds.values().any(has_receiver);
+        let roles = roles.filter(|roles| !roles.iter().any(has_layers));
+        let standstills = standstills(&seconds);
+        let wire = |kind| wire_per_payload(run, kind);
+        let wires = [(MediaKind::Video, wire(MediaKind::Video)), (MediaKind::Audio, wire(MediaKind::Audio))];
+        let seconds = seconds
+            .into_iter()
+            .map(|(second, sums)| FlowSecond {
+                second,
+                in_bps: sums.in_bytes as f64 * 8.0,
+                out_bps: sums.out_bytes as f64 * 8.0,
+                expected_bps: roles.as_ref().map(|roles| {
+                    wires.iter().map(|(kind, wire)| sums.due_payload_bps(roles, *kind) * wire).sum()
+                }),
+            })
+            .collect();
+        Self { seconds, has_receivers, standstills }
+    }
+
+    /// Where more came in than before and less went out, although no less was due, and it stayed so: while many join, what
+    /// comes out dips as subscriptions are agreed on anew.
+    pub(crate) fn fall(&self) -> Option<Fall> {
+        let stretches: Vec<FlowSecond> = self.seconds.windows(WINDOW).map(mean).collect();
+        let is_below = |peak: &FlowSecond, stretch: &FlowSecond| {
+            // Of nothing there is no less: a lone publisher's server sends nothing, before and after.
+            peak.out_bps > 0.0
+                && stretch.expected_bps.is_none_or(|due| due > 0.0 && due >= peak.expected_bps.unwrap_or(0.0))
+                && stretch.in_bps >= peak.in_bps * RISES
+                && stretch.out_bps <= peak.out_bps * FALLS
+        };
+        let mut peak: FlowSecond = *stretches.first()?;
+        for (at, stretch) in stretches.iter().enumerate() {
+            if stretch.out_bps > peak.out_bps {
+                peak = *stretch;
+            } else if is_below(&peak, stretch)
+                && stretches.get(at + WINDOW).is_some_and(|later| is_below(&peak, later))
+            {
+                return Some(Fall { peak, after: *stretch });
+            }
+        }
+        None
+    }
+
+    /// The largest rates of a stretch, in and out; out is `None` where nobody was to receive anything.
+    pub(crate) fn largest(&self) -> (Option<f64>, Option<f64>) {
+        let stretches = || self.seconds.windows(WINDOW).map(mean);
+        let most = |rate: fn(&FlowSecond) -> f64| stretches().map(|s| rate(&s)).reduce(f64::max);
+        (most(|s| s.in_bps), most(|s| s.out_bps).filter(|_| self.has_receivers))
+    }
+
+    /// What came out against what was due, over the whole of the standstill in which most was due: a stretch of a few
+    /// seconds has a key frame more or less at its ends. `None` when the crowd never stood still, or what was due is not
+    /// known.
+    pub(crate) fn delivered(&self) -> Option<Delivered> {
+        let means = self.standstills.iter().filter_map(|range| {
+            let seconds = mean(self.seconds.get(range.clone())?);
+            let expected_bps = seconds.expected_bps.filter(|due| *due > 0.0)?;
+            Some(Delivered { expected_bps, ratio: seconds.out_bps / expected_bps })
+        });
+        means.max_by(|a, b| a.expected_bps.total_cmp(&b.expected_bps))
+    }
+}
+
+/// Where nobody came or went for [`WINDOW`] seconds and more, after things had settled. The last second of each is left
+/// out: who leaves as the next begins has a part of its last interval there.
+fn standstills(seconds: &BTreeMap<i64, Sums>) -> Vec<Range<usize>> {
+    let crowds: Vec<(i64, &BTreeMap<CohortId, [u32; 3]>)> =
+        seconds.iter().map(|(second, sums)| (*second, &sums.crowd)).collect();
+    let mut begins = 0;
+    crowds
+        .chunk_by(|a, b| a.0 + 1 == b.0 && a.1 == b.1)
+        .filter_map(|chunk| {
+            let range = begins + SETTLING..(begins + chunk.len()).saturating_sub(1);
+            begins += chunk.len();
+            (range.len() >= WINDOW).then_some(range)
+        })
+        .collect()
+}
+
+fn mean(seconds: &[FlowSecond]) -> FlowSecond {
+    let count = seconds.len().max(1) as f64;
+    let of = |rate: &dyn Fn(&FlowSecond) -> f64| seconds.iter().map(rate).sum::<f64>() / count;
+    FlowSecond {
+        second: seconds.last().map_or(0, |last| last.second),
+        in_bps: of(&|s| s.in_bps),
+        out_bps: of(&|s| s.out_bps),
+        expected_bps: seconds
+            .iter()
+            .all(|s| s.expected_bps.is_some())
+            .then(|| of(&|s| s.expected_bps.unwrap_or(0.0))),
+    }
+}
+
+impl Sums {
+    /// Whether somebody is there to receive what somebody else in the room sends.
+    fn has_receiver(&self, roles: &[Role]) -> bool {
+        let there = || {
+            let present = self.connected.iter().filter(|(_, count)| **count > 0);
+            present.filter_map(|(cohort, count)| Some((cohort, count, roles.get(usize::from(cohort.0))?)))
+        };
+        let senders_beside = |to: &CohortId, room: u32| {
+            let senders = there().filter(|(.., from)| from.room == room && from.publish.is_some());
+            senders.map(|(from, count, _)| count - u32::from(from == to)).sum::<u32>()
+        };
+        there().any(|(to, _, role)| {
+            let wants = role.video != SubscribePolicy::Nobody || role.audio != SubscribePolicy::Nobody;
+            wants && senders_beside(to, role.room) > 0
+        })
+    }
+
+    /// What the payload of this second comes to when everybody gets what they want. A room's streams stay in it.
+    fn due_payload_bps(&self, roles: &[Role], kind: MediaKind) -> f64 {
+        let whom = |role: &Role| if kind == MediaKind::Video { role.video } else { role.audio };
+        let mut by_room: BTreeMap<u32, (u32, f64)> = BTreeMap::new();
+        for ((cohort, _), (bytes, tracks)) in self.payload.iter().filter(|((_, of), _)| *of == kind) {
+            let room = roles.get(usize::from(cohort.0)).map_or(0, |role| role.room);
+            let (senders, bits) = by_room.entry(room).or_default();
+            *senders += tracks;
+            *bits += *bytes as f64 * 8.0;
+        }
+        let due = self.connected.iter().filter_map(|(cohort, count)| {
+            let role = roles.get(usize::from(cohort.0))?;
+            let (senders, bits) = by_room.get(&role.room).copied().unwrap_or_default();
+            let own = self.payload.get(&(*cohort, kind)).filter(|(_, tracks)| *tracks > 0);
+            let own_bits = own.map_or(0.0, |(bytes, tracks)| *bytes as f64 * 8.0 / f64::from(*tracks));
+            let others = u64::from(senders) - u64::from(own.is_some()).min(u64::from(senders));
+            let each = match whom(role) {
+                SubscribePolicy::All => bits - own_bits,
+                whom => (bits - own_bits) / others.max(1) as f64 * whom.count_of(others) as f64,
+            };
+            Some(each * f64::from(*count))
+        });
+        due.sum()
+    }
+}
+
+/// Bytes on the wire for a byte of payload, as the server sends this kind: its headers and extensions, not the sender's.
+fn wire_per_payload(run: &RunData, kind: MediaKind) -> f64 {
+    let rows = || run.series.iter().filter(|row| row.kind == Some(kind));
+    let wire: u64 = rows().map(|row| row.counters.wire_bytes).sum();
+    let payload: u64 = rows().map(|row| row.counters.payload_bytes).sum();
+    if payload == 0 { 1.0 } else { wire as f64 / payload as f64 }
+}

@@ -1,0 +1,222 @@
+//! Who received whom in a conference: a cell for each (from, to) and kind. A lesson of 25 has 600 pictures to show; that one
+//! pupil never sees another is in no mean. Five who cannot join take 220 of the 600 away, so that streams are counted against
+//! the plan too: between those who did join all may be well.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use throng_observation::run::{ParticipantId, ParticipantRow, RunData, TrackRow};
+use throng_observation::{MediaKind, RunTime};
+use throng_scenario::{Role, Scenario, SubscribePolicy};
+
+use crate::figures::{freeze_ratio, loss_ratio};
+
+mod flow;
+mod planned;
+mod stay;
+pub(crate) use flow::{Flow, FlowSecond};
+pub(crate) use planned::planned_in_bps;
+use stay::{PlannedStays, Stay};
+
+mod summary;
+pub(crate) use summary::summarise;
+pub use summary::{Conference, ConferenceMedia, ConferencePair, FlowSummary};
+
+/// What the participants of a conference received of each other.
+pub(crate) struct Matrix<'a> {
+    /// Who took part or was to, in the order of their numbers.
+    pub(crate) members: Vec<Member<'a>>,
+    /// The streams that came, or should have come.
+    pub(crate) cells: BTreeMap<(MediaKind, ParticipantId, ParticipantId), Cell<'a>>,
+    /// Whether it is known which streams should have come.
+    pub(crate) knows_roles: bool,
+    /// Whether it is known who was to be there, and how long.
+    pub(crate) knows_plan: bool,
+}
+
+/// Somebody who took part, or was to.
+pub(crate) struct Member<'a> {
+    pub(crate) row: &'a ParticipantRow,
+    role: Role,
+    /// When it was there: from its connection to its end; `None` for who never connected.
+    there: Option<Stay>,
+    /// When it was to be there, whatever became of it; `None` where that is not known.
+    planned: Option<Stay>,
+}
+
+/// A stream from one to another.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Cell<'a> {
+    /// It should have come: both were there, one sent and the other wanted all.
+    pub(crate) is_expected: bool,
+    /// It was to come: the same of those who were to be there, whether they came or failed.
+    pub(crate) is_planned: bool,
+    /// Since when both were there.
+    pub(crate) since: Option<RunTime>,
+    /// What came.
+    pub(crate) track: Option<&'a TrackRow>,
+}
+
+impl Cell<'_> {
+    /// Something was seen or heard.
+    pub(crate) fn plays(&self) -> bool {
+        self.track.is_some_and(|track| track.counters.frames_decodable > 0)
+    }
+
+    /// From both being there to the first frame, milliseconds.
+    pub(crate) fn first_frame_ms(&self) -> Option<f64> {
+        Some(self.track?.first_frame_at?.millis_since(self.since?).max(0.0))
+    }
+
+    pub(crate) fn loss_ratio(&self) -> Option<f64> {
+        loss_ratio(&self.track?.counters)
+    }
+
+    /// The 95th percentile of delay: from capture to arrival where that is known, else above the stream's own floor.
+    pub(crate) fn delay_ms_p95(&self) -> Option<f64> {
+        let track = self.track?;
+        let us = track.absolute_delay.quantile_us(0.95).or_else(|| track.relative_delay_us.quantile(0.95));
+        us.map(|us| us as f64 / 1e3)
+    }
+
+    pub(crate) fn freeze_ratio(&self) -> Option<f64> {
+        freeze_ratio(&self.track?.counters)
+    }
+
+    pub(crate) fn freeze_count(&self) -> u64 {
+        self.track.map_or(0, |track| track.counters.freeze_count)
+    }
+}
+
+/// The scenario of a run, where it can still be read.
+fn scenario(run: &RunData) -> Option<Scenario> {
+    Scenario::parse_stored(&run.info.scenario).ok()
+}
+
+/// The roles of a run by cohort, where its scenario can still be read.
+pub(crate) fn roles(run: &RunData) -> Option<Vec<Role>> {
+    Some(scenario(run)?.cohorts().map(|(_, role)| role).collect())
+}
+
+impl Member<'_> {
+    /// It was there at some time.
+    pub(crate) fn connected(&self) -> bool {
+        self.there.is_some()
+    }
+
+    /// It was to be there long enough for a stream to be due.
+    pub(crate) fn was_planned(&self) -> bool {
+        self.planned.is_some_and(Stay::is_long)
+    }
+}
+
+impl<'a> Matrix<'a> {
+    /// The matrix of a run; `None` where nobody received anybody by name and nobody sent.
+    pub(crate) fn of(run: &'a RunData) -> Option<Self> {
+        // Who publishes at a URL of its own is no member of what the others receive.
+        let is_split = |scenario: Scenario| scenario.crowd.iter().any(|cohort| cohort.target.is_some());
+        if run.sent.is_empty() || scenario(run).is_some_and(is_split) {
+            return None;
+        }
+        let roles = roles(run);
+        let planned = PlannedStays::of(run);
+        let (knows_roles, knows_plan) = (roles.is_some(), planned.is_some());
+        let member = |row: &'a ParticipantRow| {
+            let there = Stay::seen(run, row);
+            let planned = planned.as_ref().map(|planned| planned.stay(row));
+            let role = roles.as_ref().and_then(|roles| roles.get(usize::from(row.cohort.0))).cloned();
+            (there.is_some() || planned.is_some()).then(|| Member {
+                row,
+                role: role.unwrap_or_default(),
+                there,
+                planned,
+            })
+        };
+        let mut members: Vec<Member<'a>> = run.participants.iter().filter_map(member).collect();
+        members.sort_by_key(|member| member.row.participant);
+        let mut matrix = Self { members, cells: BTreeMap::new(), knows_roles, knows_plan };
+        matrix.expect();
+        matrix.fill(run);
+        Some(matrix)
+    }
+
+    /// The streams that should come.
+    fn expect(&mut self) {
+        if !self.knows_roles {
+            return;
+        }
+        for to in &self.members {
+            let is_other = |from: &&Member<'_>| {
+                from.role.room == to.role.room && from.row.participant != to.row.participant
+            };
+            for from in self.members.iter().filter(is_other) {
+                let Some(publish) = &from.role.publish else { continue };
+                let both = |one: Option<Stay>, other: Option<Stay>| Some(one?.and(other?));
+                let (there, planned) = (both(from.there, to.there), both(from.planned, to.planned));
+                let is_expected = there.is_some_and(Stay::is_long);
+                // Who is let out later than planned may make more of it than was planned.
+                let is_planned = self.knows_plan && (is_expected || planned.is_some_and(Stay::is_long));
+                if !is_expected && !is_planned {
+                    continue;
+                }
+                let cell =
+                    Cell { is_expected, is_planned, since: there.map(|there| there.from), track: None };
+                let kinds = [
+                    (MediaKind::Video, publish.has_video(), to.role.video),
+                    (MediaKind::Audio, publish.audio, to.role.audio),
+                ];
+                for (kind, is_sent, whom) in kinds {
+                    if is_sent && whom == SubscribePolicy::All {
+                        self.cells.insert((kind, from.row.participant, to.row.participant), cell);
+                    }
+                }
+            }
+        }
+    }
+
+    fn fill(&mut self, run: &'a RunData) {
+        let since: BTreeMap<ParticipantId, (RunTime, bool, bool)> = self
+            .members
+            .iter()
+            .filter_map(|member| {
+                let all = |whom| whom == SubscribePolicy::All;
+                let told = (member.there?.from, all(member.role.video), all(member.role.audio));
+                Some((member.row.participant, told))
+            })
+            .collect();
+        for track in &run.tracks {
+            let Some(from) = track.from.as_deref().and_then(ParticipantId::from_name) else { continue };
+            let cell = self.cells.entry((track.kind, from, track.participant)).or_default();
+            // A stream on several tracks, as after a server's restart: the one that brought most stands for it.
+            let brought = |track: &TrackRow| track.counters.packets_received;
+            if cell.track.is_none_or(|before| brought(before) < brought(track)) {
+                cell.track = Some(track);
+            }
+            if let (Some((sent, ..)), Some((received, video, audio))) =
+                (since.get(&from), since.get(&track.participant))
+            {
+                let is_all = if track.kind == MediaKind::Video { *video } else { *audio };
+                cell.since = is_all.then(|| *sent.max(received));
+            }
+        }
+    }
+
+    /// The cells of a kind.
+    pub(crate) fn of_kind(
+        &self,
+        kind: MediaKind,
+    ) -> impl Iterator<Item = (ParticipantId, ParticipantId, &Cell<'a>)> {
+        let of_kind = move |((of, from, to), cell): (&(MediaKind, ParticipantId, ParticipantId), _)| {
+            (*of == kind).then_some((*from, *to, cell))
+        };
+        self.cells.iter().filter_map(of_kind)
+    }
+
+    /// Everybody who is in a cell, in order.
+    pub(crate) fn people(&self, kind: MediaKind) -> Vec<ParticipantId> {
+        let both: BTreeSet<ParticipantId> = self.of_kind(kind).flat_map(|(from, to, _)| [from, to]).collect();
+        both.into_iter().collect()
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,108 @@
+//! What the people of a run are called: viewers, publishers, or both.
+
+use throng_observation::run::{ParticipantRow, RunData};
+use throng_scenario::{Destination, Scenario};
+
+use crate::headline::is_send_only;
+use crate::summary::Summary;
+
+/// Which cohorts of a run only send, as by WHIP; none where the scenario can no longer be read.
+pub(crate) struct PublisherCohorts(Vec<bool>);
+
+impl PublisherCohorts {
+    pub(crate) fn of(run: &RunData) -> Self {
+        let scenario = Scenario::parse_stored(&run.info.scenario);
+        Self(scenario.map_or_else(
+            |_| Vec::new(),
+            |scenario| scenario.destinations().iter().map(Destination::is_send_only).collect(),
+        ))
+    }
+
+    /// Whether a participant is one of them.
+    pub(crate) fn has(&self, row: &ParticipantRow) -> bool {
+        // Where a value of the scenario was varied, its cohorts come once for each value.
+        let cohort = usize::from(row.cohort.0).checked_rem(self.0.len());
+        cohort.and_then(|cohort| self.0.get(cohort)).is_some_and(|sends| *sends)
+    }
+}
+
+/// The crowd, by what it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RoleCounts {
+    pub(crate) publishers: u64,
+    pub(crate) viewers: u64,
+}
+
+impl RoleCounts {
+    pub(crate) fn of(summary: &Summary) -> Self {
+        let crowd = &summary.participants;
+        let publishers =
+            if is_send_only(summary) { crowd.intended } else { crowd.publishers.min(crowd.intended) };
+        Self { publishers, viewers: crowd.intended - publishers }
+    }
+
+    /// All of them: `3 publishers and 1 viewer`.
+    pub(crate) fn all(self) -> String {
+        let (publishers, viewers) = (count(self.publishers, "publisher"), count(self.viewers, "viewer"));
+        match self {
+            Self { publishers: 0, .. } => viewers,
+            Self { viewers: 0, .. } => publishers,
+            _ => format!("{publishers} and {viewers}"),
+        }
+    }
+
+    /// What one of them is called.
+    pub(crate) fn one(self) -> &'static str {
+        match self {
+            Self { publishers: 0, .. } => "viewer",
+            Self { viewers: 0, .. } => "publisher",
+            _ => "participant",
+        }
+    }
+
+    /// What they are called together.
+    pub(crate) fn many(self) -> &'static str {
+        match self {
+            Self { publishers: 0, .. } => "viewers",
+            Self { viewers: 0, .. } => "publishers",
+            _ => "participants",
+        }
+    }
+}
+
+/// `1 viewer`, `2 viewers`.
+pub(crate) fn count(count: u64, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{example, summarise};
+    use std::time::Duration;
+
+    #[test]
+    fn publishers_are_told_from_viewers_by_the_scenario() {
+        let mut run = example::healthy(5, 20);
+        let mut who = |scenario: &str| {
+            run.info.scenario = scenario.into();
+            let summary = summarise(&run, &[], Duration::ZERO);
+            (RoleCounts::of(&summary), summary.headline)
+        };
+        let whip = "[target]\nurl = \"whip+http://127.0.0.1/a\"\n[crowd]\nsize = 5\n";
+        assert_eq!(who(whip).0, RoleCounts { publishers: 5, viewers: 0 });
+        assert_eq!(who(&whip.replace("whip+", "whep+")).0, RoleCounts { publishers: 0, viewers: 5 });
+        assert_eq!(who("").0, RoleCounts { publishers: 0, viewers: 5 });
+        for (row, cohort) in run.participants.iter_mut().zip([1, 0, 0, 1, 1]) {
+            row.cohort = throng_observation::run::CohortId(cohort);
+        }
+        let both = "[target]\nurl = \"whep+http://127.0.0.1/a\"\n[[crowd]]\nsize = 2\nurl = \"whip+http://127.0.0.1/a\"\n[[crowd]]\nsize = 3\n";
+        run.info.scenario = both.into();
+        let summary = summarise(&run, &[], Duration::ZERO);
+        assert_eq!(RoleCounts::of(&summary), RoleCounts { publishers: 2, viewers: 3 });
+        assert_eq!(RoleCounts::of(&summary).all(), "2 publishers and 3 viewers");
+        assert_eq!(RoleCounts { publishers: 1, viewers: 0 }.all(), "1 publisher");
+        // Who plays nothing waits for no frame.
+        assert_eq!((summary.first_frame.reached, summary.connect.reached), (3, 5));
+    }
+}

@@ -1,0 +1,194 @@
+//! Who speaks when. In a meeting one person speaks, then there is a short pause, then another; now and then somebody
+//! falls in before the other has ended. Nobody keeps the floor: each participant works out from the seed, the number of
+//! the turn and who is there whose turn it is, and all come to the same answer, on one machine or on many.
+
+use std::time::Duration;
+
+use crate::arrival::exponential;
+
+/// A turn is no shorter.
+const SHORTEST_TURN: Duration = Duration::from_millis(500);
+/// How far back who spoke last is looked for, in turns for each that is wanted.
+const TURNS_BACK: u64 = 64;
+
+/// A conversation model.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Conversation {
+    /// Mean length of a turn; exponential, half a second at least.
+    pub talkspurt: Duration,
+    /// Mean pause between two turns; exponential.
+    pub pause: Duration,
+    /// Share of turns into whose end the next one falls, 0 to 1.
+    pub overlap: f64,
+    /// The same seed gives the same conversation.
+    pub seed: u64,
+}
+
+impl Default for Conversation {
+    fn default() -> Self {
+        Self { talkspurt: Duration::from_secs(6), pause: Duration::from_millis(600), overlap: 0.1, seed: 1 }
+    }
+}
+
+/// A turn: somebody speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Talkspurt {
+    /// Numbered from 1.
+    pub number: u64,
+    /// When it begins, since the start of the run.
+    pub begins_at: Duration,
+    /// When it ends.
+    pub ends_at: Duration,
+}
+
+impl Conversation {
+    /// All turns in the order of their beginnings; endless.
+    pub fn talkspurts(&self) -> impl Iterator<Item = Talkspurt> + use<> {
+        let conversation = *self;
+        let mut random = fastrand::Rng::with_seed(conversation.seed);
+        let mut draw = move |mean: Duration| {
+            Duration::try_from_secs_f64(exponential(&mut random, mean.as_secs_f64())).unwrap_or(mean)
+        };
+        let mut choice = fastrand::Rng::with_seed(!conversation.seed);
+        let mut begins_at = Duration::ZERO;
+        (1_u64..).map(move |number| {
+            let length = draw(conversation.talkspurt).max(SHORTEST_TURN);
+            let turn = Talkspurt { number, begins_at, ends_at: begins_at.saturating_add(length) };
+            begins_at = if choice.f64() < conversation.overlap {
+                // Somebody falls in during the last third.
+                begins_at + length.mul_f64(0.66 + 0.3 * choice.f64())
+            } else {
+                turn.ends_at.saturating_add(draw(conversation.pause))
+            };
+            turn
+        })
+    }
+
+    /// Whose turn `number` is among `people`, each with a weight: who weighs 5 speaks as often as five others, who weighs 0
+    /// never. `None` when nobody is there who would.
+    pub fn speaker<'p>(
+        &self,
+        number: u64,
+        people: impl IntoIterator<Item = (&'p str, u32)>,
+    ) -> Option<&'p str> {
+        // The highest draw wins, and a draw depends on nobody else: who comes or goes changes only own turns.
+        people
+            .into_iter()
+            .filter(|(_, weight)| *weight > 0)
+            .map(|(name, weight)| (self.draw(number, name).ln() / f64::from(weight), name))
+            .max_by(|(a, first), (b, second)| a.total_cmp(b).then_with(|| first.cmp(second)))
+            .map(|(_, name)| name)
+    }
+
+    /// Above 0, below 1, for a name in a turn.
+    fn draw(&self, number: u64, name: &str) -> f64 {
+        // FNV-1a over the name, then the finalizer of splitmix64, which leaves no pattern.
+        let hash = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        let mut bits = name.bytes().fold(0xcbf2_9ce4_8422_2325, hash);
+        bits ^= self.seed.wrapping_add(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bits ^= bits >> 31;
+        ((bits >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
+    }
+
+    /// The `count` people who spoke last up to turn `number`, the latest first. Before the first turn there were others, so
+    /// that a lesson begins with as many as it has later; who never speaks is not among them.
+    #[must_use]
+    pub fn last_speakers<'p>(&self, number: u64, count: usize, people: &[(&'p str, u32)]) -> Vec<&'p str> {
+        let can_speak = people.iter().filter(|(_, weight)| *weight > 0).count();
+        let wanted = count.min(can_speak);
+        let mut speakers: Vec<&str> = Vec::new();
+        for back in 0..TURNS_BACK.saturating_mul(wanted as u64) {
+            if speakers.len() >= wanted {
+                break;
+            }
+            match self.speaker(number.wrapping_sub(back), people.iter().copied()) {
+                Some(name) if !speakers.contains(&name) => speakers.push(name),
+                _ => {}
+            }
+        }
+        speakers
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn class(size: usize) -> Vec<String> {
+        (0..size).map(|number| format!("throng-{number}")).collect()
+    }
+
+    fn equal(names: &[String]) -> Vec<(&str, u32)> {
+        names.iter().map(|name| (name.as_str(), 1)).collect()
+    }
+
+    #[test]
+    fn turns_have_the_means_that_were_asked_for() {
+        let conversation = Conversation { overlap: 0.25, ..Conversation::default() };
+        let turns: Vec<Talkspurt> = conversation.talkspurts().take(20_000).collect();
+        let mean = |of: &mut dyn Iterator<Item = f64>| {
+            let all: Vec<f64> = of.collect();
+            (all.iter().sum::<f64>() / all.len() as f64, all.len())
+        };
+        let (length, _) = mean(&mut turns.iter().map(|turn| (turn.ends_at - turn.begins_at).as_secs_f64()));
+        // The shortest turns are lengthened: the mean is a little above.
+        assert!((6.0..6.2).contains(&length), "{length}");
+        let gaps = || turns.windows(2).map(|pair| (pair[0].ends_at, pair[1].begins_at));
+        let (pause, pauses) = mean(
+            &mut gaps().filter(|(end, begin)| begin >= end).map(|(end, begin)| (begin - end).as_secs_f64()),
+        );
+        assert!((0.57..0.63).contains(&pause), "{pause}");
+        let overlapping = 1.0 - pauses as f64 / 19_999.0;
+        assert!((0.23..0.27).contains(&overlapping), "{overlapping}");
+    }
+
+    #[test]
+    fn everybody_speaks_as_often_as_they_weigh() {
+        let names = class(10);
+        let mut people = equal(&names);
+        (people[0].1, people[1].1) = (9, 0);
+        let conversation = Conversation::default();
+        let mut turns: BTreeMap<&str, u32> = BTreeMap::new();
+        (0..17_000).for_each(|n| {
+            *turns.entry(conversation.speaker(n, people.iter().copied()).unwrap()).or_default() += 1
+        });
+        assert!((8_600..9_400).contains(&turns["throng-0"]), "{turns:?}");
+        assert!(!turns.contains_key("throng-1"));
+        assert!(turns.iter().skip(1).all(|(_, count)| (850..1_150).contains(count)), "{turns:?}");
+    }
+
+    #[test]
+    fn who_leaves_changes_no_turn_but_their_own() {
+        let names = class(20);
+        let all = equal(&names);
+        let fewer: Vec<_> = all.iter().copied().filter(|(name, _)| *name != "throng-7").collect();
+        let conversation = Conversation { seed: 9, ..Conversation::default() };
+        for number in 0..500 {
+            let speaker = conversation.speaker(number, all.iter().copied()).unwrap();
+            let then = conversation.speaker(number, fewer.iter().copied()).unwrap();
+            assert!(speaker == then || speaker == "throng-7", "{number}");
+        }
+    }
+
+    #[test]
+    fn the_last_speakers_are_as_many_as_are_wanted_and_begin_with_who_speaks() {
+        let names = class(25);
+        let people = equal(&names);
+        let conversation = Conversation::default();
+        for number in [1, 2, 50] {
+            let last = conversation.last_speakers(number, 10, &people);
+            assert_eq!(last.len(), 10);
+            assert_eq!(Some(last[0]), conversation.speaker(number, people.iter().copied()));
+        }
+        let now: Vec<_> = conversation.last_speakers(50, 10, &people);
+        let then: Vec<_> = conversation.last_speakers(51, 10, &people);
+        // One turn changes one place at most.
+        assert!(then.iter().filter(|name| !now.contains(name)).count() <= 1);
+        assert_eq!(conversation.last_speakers(5, 10, &people[..3]).len(), 3);
+        assert_eq!(conversation.last_speakers(5, 10, &[]), Vec::<&str>::new());
+        assert_eq!(conversation.last_speakers(5, 10, &[("a", 0)]), Vec::<&str>::new());
+    }
+}

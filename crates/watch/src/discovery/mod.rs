@@ -1,0 +1,263 @@
+//! Who is meant: finds the processes of the targets, their descendants, and those that come later.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{RawDir, SeekFrom, seek};
+
+use crate::proc::stat::{self, Stat};
+use crate::proc::{cgroup, scan};
+use crate::sampler::files::Reader;
+use crate::sampler::threads::DirBuffer;
+use crate::target::Target;
+
+mod port;
+pub(crate) use port::sockets as sockets_of;
+
+/// Processes that are kept in mind; on a machine with more, those beyond are looked at in every pass.
+const KNOWN_MAX: usize = 65_536;
+/// A process may become another program soon after it was forked.
+const SETTLES: Duration = Duration::from_secs(4);
+/// In so many passes each settled process is looked at once more: daemons may take another name late.
+const LOOK_PASSES: u32 = 16;
+/// How often it is asked who holds a port, while nobody is known to.
+const PORT_EVERY: Duration = Duration::from_secs(2);
+
+/// A process that is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TargetProcess {
+    pub(crate) pid: u32,
+    pub(crate) with_descendants: bool,
+    /// Which target, by its place.
+    pub(crate) target: usize,
+}
+
+/// Finds the processes of the targets.
+#[derive(Debug)]
+pub(crate) struct Finder {
+    targets: Vec<Target>,
+    /// The process group of each target that is a command, once started.
+    groups: Vec<Option<u32>>,
+    proc: File,
+    known: HashMap<u32, Known>,
+    pass: u32,
+    ports_at: Option<Instant>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    since: Instant,
+    pass: u32,
+}
+
+/// What a process is judged by.
+struct Candidate<'a> {
+    pid: u32,
+    name: &'a [u8],
+    parent: u32,
+    group: u32,
+}
+
+impl Finder {
+    pub(crate) fn new(targets: Vec<Target>) -> io::Result<Self> {
+        let groups = vec![None; targets.len()];
+        let proc = File::open("/proc")?;
+        Ok(Self { targets, groups, proc, known: HashMap::new(), pass: 0, ports_at: None })
+    }
+
+    pub(crate) fn targets(&self) -> &[Target] {
+        &self.targets
+    }
+
+    /// Tells which process group a command was started in.
+    pub(crate) fn started(&mut self, target: usize, group: u32) {
+        if let Some(place) = self.groups.get_mut(target) {
+            *place = Some(group);
+        }
+    }
+
+    /// Looks at a process anew: it became another program.
+    pub(crate) fn forget(&mut self, pid: u32) {
+        self.known.remove(&pid);
+    }
+
+    /// The processes that are meant and not `watched` yet. `watched` tells of a process whether it is watched, and if
+    /// so, for which target and whether its descendants are as well; `is_served` tells which targets have a process.
+    pub(crate) fn find(
+        &mut self,
+        reader: &mut Reader,
+        dir: &mut DirBuffer,
+        watched: impl Fn(u32) -> Option<(usize, bool)>,
+        is_served: impl Fn(usize) -> bool,
+    ) -> io::Result<Vec<TargetProcess>> {
+        self.pass = self.pass.wrapping_add(1);
+        if self.targets.iter().all(|target| matches!(target, Target::Pid(_))) {
+            return Ok(self.numbered(reader, &watched));
+        }
+        seek(&self.proc, SeekFrom::Start(0))?;
+        let mut found: Vec<TargetProcess> = Vec::new();
+        let now = Instant::now();
+        let mut entries = RawDir::new(&self.proc, dir);
+        while let Some(entry) = entries.next() {
+            let entry = entry?;
+            let Ok(Ok(pid)) = entry.file_name().to_str().map(str::parse::<u32>) else { continue };
+            if watched(pid).is_some() || !is_due(&mut self.known, pid, self.pass, now) {
+                continue;
+            }
+            // A process found in this very pass may be the parent: PIDs come in ascending order.
+            let of_parent = |parent| {
+                let new = || {
+                    found.iter().find(|new| new.pid == parent).map(|new| (new.target, new.with_descendants))
+                };
+                watched(parent).or_else(new)
+            };
+            if let Some(new) = judge(&self.targets, &self.groups, reader, pid, of_parent) {
+                found.push(new);
+            }
+        }
+        let pass = self.pass;
+        self.known.retain(|_, known| known.pass == pass);
+        self.find_ports(now, reader, &watched, &is_served, &mut found);
+        Ok(found)
+    }
+
+    /// Where all targets are numbers, nobody else need be looked at.
+    fn numbered(
+        &self,
+        reader: &mut Reader,
+        watched: &impl Fn(u32) -> Option<(usize, bool)>,
+    ) -> Vec<TargetProcess> {
+        let numbers = self.targets.iter().filter_map(|target| match target {
+            Target::Pid(pid) => Some(*pid),
+            _ => None,
+        });
+        let new = numbers.filter(|pid| watched(*pid).is_none());
+        let mut found: Vec<_> =
+            new.filter_map(|pid| judge(&self.targets, &self.groups, reader, pid, |_| None)).collect();
+        found.dedup();
+        found
+    }
+
+    fn find_ports(
+        &mut self,
+        now: Instant,
+        reader: &mut Reader,
+        watched: &impl Fn(u32) -> Option<(usize, bool)>,
+        is_served: &impl Fn(usize) -> bool,
+        found: &mut Vec<TargetProcess>,
+    ) {
+        if self.ports_at.is_some_and(|at| now < at) {
+            return;
+        }
+        for (target, port) in self.targets.iter().enumerate().filter_map(|(place, target)| match target {
+            Target::Port(port) => Some((place, *port)),
+            _ => None,
+        }) {
+            if is_served(target) {
+                continue;
+            }
+            self.ports_at = Some(now + PORT_EVERY);
+            for pid in port::holders(reader, port) {
+                if watched(pid).is_none() && !found.iter().any(|new| new.pid == pid) {
+                    found.push(TargetProcess { pid, with_descendants: true, target });
+                }
+            }
+        }
+    }
+}
+
+/// Whether a process is to be looked at in this pass.
+fn is_due(known: &mut HashMap<u32, Known>, pid: u32, pass: u32, now: Instant) -> bool {
+    if known.len() >= KNOWN_MAX && !known.contains_key(&pid) {
+        return true;
+    }
+    let is_new = !known.contains_key(&pid);
+    let entry = known.entry(pid).or_insert(Known { since: now, pass });
+    entry.pass = pass;
+    is_new || now.duration_since(entry.since) < SETTLES || pid.wrapping_add(pass).is_multiple_of(LOOK_PASSES)
+}
+
+fn judge(
+    targets: &[Target],
+    groups: &[Option<u32>],
+    reader: &mut Reader,
+    pid: u32,
+    watched: impl Fn(u32) -> Option<(usize, bool)>,
+) -> Option<TargetProcess> {
+    let mut name = [0; 64];
+    let candidate = {
+        let Stat { name: full, parent, group, state, .. } =
+            stat::parse(reader.path_one(&format!("/proc/{pid}/stat")).ok()?)?;
+        if state == b'Z' {
+            return None;
+        }
+        let length = full.len().min(name.len());
+        name.get_mut(..length)?.copy_from_slice(full.get(..length)?);
+        Candidate { pid, name: name.get(..length)?, parent, group }
+    };
+    if let Some((target, true)) = watched(candidate.parent) {
+        return Some(TargetProcess { pid, with_descendants: true, target });
+    }
+    let place = targets
+        .iter()
+        .zip(groups)
+        .position(|(target, group)| is_meant(target, *group, &candidate, reader))?;
+    let with_descendants = !matches!(targets.get(place)?, Target::Pid(_));
+    Some(TargetProcess { pid, with_descendants, target: place })
+}
+
+fn is_meant(target: &Target, group: Option<u32>, candidate: &Candidate<'_>, reader: &mut Reader) -> bool {
+    let pid = candidate.pid;
+    match target {
+        // Who watches is not meant by its own name.
+        Target::Process(name) => pid != std::process::id() && is_named(name, candidate, reader),
+        Target::Pid(wanted) => *wanted == pid,
+        Target::Unit(unit) => {
+            let unit = if unit.contains('.') { unit.clone() } else { format!("{unit}.service") };
+            in_groups(reader, pid, |path| path.split('/').any(|part| part == unit))
+        }
+        Target::Cgroup(wanted) => {
+            let wanted = wanted.trim_end_matches('/');
+            in_groups(reader, pid, |path| {
+                path.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            })
+        }
+        Target::Command(_) => group.is_some_and(|group| group == candidate.group),
+        Target::Port(_) => false, // by its sockets
+    }
+}
+
+/// By the kernel's name, which is cut at 15 bytes, or by the file name of the program or of the script it runs.
+fn is_named(wanted: &str, candidate: &Candidate<'_>, reader: &mut Reader) -> bool {
+    if wanted.as_bytes() == candidate.name {
+        return true;
+    }
+    let Ok(command_line) = reader.path(&format!("/proc/{}/cmdline", candidate.pid)) else { return false };
+    let mut words = command_line.split(|byte| *byte == 0);
+    let file_name = |word: &[u8]| word.rsplit(|byte| *byte == b'/').next() == Some(wanted.as_bytes());
+    let is_program = words.next().is_some_and(file_name);
+    // An interpreter's first word that is no option is its script.
+    is_program || {
+        let script = words.find(|word| !word.starts_with(b"-"));
+        script.is_some_and(|word| word.contains(&b'/') && file_name(word)) && is_interpreter(candidate.name)
+    }
+}
+
+fn is_interpreter(name: &[u8]) -> bool {
+    let kinds = ["python", "node", "perl", "ruby", "lua", "php", "bash", "sh", "java", "bun", "deno"];
+    kinds.iter().any(|kind| name.starts_with(kind.as_bytes()))
+}
+
+fn in_groups(reader: &mut Reader, pid: u32, is_it: impl Fn(&str) -> bool) -> bool {
+    let Ok(text) = reader.path(&format!("/proc/{pid}/cgroup")) else { return false };
+    cgroup::parse(text).any(|membership| is_it(membership.path))
+}
+
+/// The command line of a process, for a person; its name where there is none.
+pub(crate) fn command_line(reader: &mut Reader, pid: u32) -> Option<String> {
+    let text = reader.path(&format!("/proc/{pid}/cmdline")).ok()?;
+    let words: Vec<_> = text.split(|byte| *byte == 0).take(12).map(scan::text).collect();
+    Some(words.join(" ").trim().chars().take(200).collect())
+}

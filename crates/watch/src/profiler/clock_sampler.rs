@@ -1,0 +1,245 @@
+//! Sampling by the clocks of all CPUs: reads the rings in rounds, puts the records in order, and counts.
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use throng_observation::host::{Frame, Profile, ProfileMethod, Stack};
+
+use super::perf::{Clocks, Event, Record, RingError};
+use super::processes::TrackedProcesses;
+use super::shared::{Shared, monotonic, thread_cpu};
+use super::stack_counts::StackCounts;
+use super::symbols::{self, Names};
+use super::{Cost, Options};
+
+/// How often the rings are read at least. Short-lived processes are looked at while they live, or soon after.
+const ROUND: Duration = Duration::from_millis(100);
+
+/// The clocks, running, and the processes that are counted.
+pub(super) struct ClockSampler {
+    clocks: Clocks,
+    followed: TrackedProcesses,
+    started: Duration,
+}
+
+impl ClockSampler {
+    /// Starts the clocks, then looks at the processes: what changes in between is told by records.
+    pub(super) fn open(pids: &[u32], options: &Options) -> Result<Self, RingError> {
+        let clocks = Clocks::start(&online_cpus(), options.frequency_hz, options.unwind)?;
+        let started = monotonic();
+        let mut followed = TrackedProcesses::new(options.children);
+        for pid in pids {
+            followed.add(*pid);
+        }
+        Ok(Self { clocks, followed, started })
+    }
+
+    /// Samples until told to end.
+    pub(super) fn run(mut self, shared: &Shared, options: Options) -> (Profile, Cost) {
+        let cpu_before = thread_cpu();
+        let mut count = Count::default();
+        // Records of one CPU may be read before earlier ones of another: a round counts only what is older than the
+        // beginning of the round before it.
+        let mut pending: Vec<Record> = Vec::new();
+        let mut horizon_ns = 0;
+        let mut trouble = None;
+        while !shared.is_over() {
+            if let Err(error) = self.clocks.wait(shared.wake(), ROUND) {
+                trouble = Some(format!("sampling broke off: {error}"));
+                break;
+            }
+            for pid in shared.to_follow() {
+                self.followed.add(pid);
+            }
+            let round_ns = nanos(monotonic());
+            count.lost += self.clocks.read(&mut pending).broken;
+            pending.sort_by_key(|record| record.at_ns);
+            let ready = pending.partition_point(|record| record.at_ns < horizon_ns);
+            for record in pending.drain(..ready) {
+                count.take(&record, &mut self.followed);
+            }
+            horizon_ns = round_ns;
+        }
+        self.clocks.stop();
+        let duration = monotonic().saturating_sub(self.started);
+        count.lost += self.clocks.read(&mut pending).broken;
+        pending.sort_by_key(|record| record.at_ns);
+        for record in pending.drain(..) {
+            count.take(&record, &mut self.followed);
+        }
+        let sampling_cpu = thread_cpu().saturating_sub(cpu_before);
+        let mut profile = Profile {
+            host: options.host,
+            moment: options.moment,
+            started_at: options.started_at,
+            duration_us: duration.as_micros().try_into().unwrap_or(u64::MAX),
+            frequency_hz: options.frequency_hz,
+            method: ProfileMethod::CpuClock,
+            frames: Vec::new(),
+            stacks: Vec::new(),
+            samples_lost: count.lost,
+            limits: trouble.into_iter().collect(),
+        };
+        if shared.is_wanted() {
+            count.finish(&mut self.followed, &mut profile);
+        }
+        let naming_cpu = thread_cpu().saturating_sub(cpu_before).saturating_sub(sampling_cpu);
+        (profile, Cost { sampling_cpu, naming_cpu })
+    }
+}
+
+fn nanos(time: Duration) -> u64 {
+    time.as_nanos().try_into().unwrap_or(u64::MAX)
+}
+
+/// What has been seen so far.
+#[derive(Default)]
+struct Count {
+    tally: StackCounts,
+    lost: u64,
+    throttled: u64,
+}
+
+impl Count {
+    fn take(&mut self, record: &Record, followed: &mut TrackedProcesses) {
+        match &record.event {
+            Event::Sample(sample) => self.tally.add(sample, followed),
+            Event::Lost(records) => self.lost = self.lost.saturating_add(*records),
+            Event::Throttled => self.throttled += 1,
+            event => followed.note(event),
+        }
+    }
+
+    /// Names everything and fills the profile.
+    fn finish(self, followed: &mut TrackedProcesses, profile: &mut Profile) {
+        let StackCounts { threads, places, stacks, cut, .. } = self.tally;
+        // Files of the watched processes decide what is read here: should one break the readers, the addresses remain.
+        let named = catch_unwind(AssertUnwindSafe(|| symbols::name(&places, followed)));
+        let Names { frames: of_place, limits } = named.unwrap_or_else(|_| Names {
+            frames: places
+                .iter()
+                .map(|place| Frame { symbol: place.to_string(), module: String::new() })
+                .collect(),
+            limits: vec!["functions have no names: reading them broke; this is a fault of throng".to_owned()],
+        });
+        profile.limits.extend(limits);
+        // Many places lie in one function.
+        let mut numbers: HashMap<Frame, u32> = HashMap::new();
+        let frame_of: Vec<u32> = of_place
+            .into_iter()
+            .map(|frame| {
+                let next = numbers.len() as u32;
+                *numbers.entry(frame).or_insert(next)
+            })
+            .collect();
+        let mut frames: Vec<(u32, Frame)> =
+            numbers.into_iter().map(|(frame, number)| (number, frame)).collect();
+        frames.sort_unstable_by_key(|(number, _)| *number);
+        profile.frames = frames.into_iter().map(|(_, frame)| frame).collect();
+
+        let mut merged: HashMap<(u32, Vec<u32>), u32> = HashMap::new();
+        for ((thread, places), count) in stacks {
+            let frames = places.iter().filter_map(|place| frame_of.get(*place as usize).copied()).collect();
+            *merged.entry((thread, frames)).or_default() += count;
+        }
+        profile.stacks = merged
+            .into_iter()
+            .filter_map(|((thread, frames), count)| {
+                let thread = threads.get(thread as usize)?;
+                let (pid, tid) = (thread.ids.pid, thread.ids.tid);
+                Some(Stack { pid, tid, thread: thread.name.to_string(), frames, count })
+            })
+            .collect();
+        profile.stacks.sort_unstable_by(|a, b| {
+            b.count.cmp(&a.count).then_with(|| (a.tid, &a.frames).cmp(&(b.tid, &b.frames)))
+        });
+        profile.limits.extend(unnamed(profile));
+        say_limits(followed, cut, self.throttled, profile);
+    }
+}
+
+/// Files in whose functions much of the time went, and which do not name them.
+fn unnamed(profile: &Profile) -> Vec<String> {
+    /// Below this the names that are missing would not change what is concluded.
+    const PERCENT_MIN: u64 = 10;
+    let mut files: HashMap<&str, u64> = HashMap::new();
+    let mut all = 0;
+    for stack in &profile.stacks {
+        all += u64::from(stack.count);
+        let Some(leaf) = profile.frames_of(stack).next() else { continue };
+        if leaf.symbol.starts_with("0x") {
+            *files.entry(&leaf.module).or_default() += u64::from(stack.count);
+        }
+    }
+    let mut files: Vec<_> =
+        files.into_iter().filter(|(_, samples)| samples * 100 >= all * PERCENT_MIN).collect();
+    files.sort_by_key(|(file, samples)| (std::cmp::Reverse(*samples), *file));
+    let say = |(file, samples): (&str, u64)| {
+        let percent = samples * 100 / all.max(1);
+        format!(
+            "{percent} % of the samples are in functions of {file} that have no names: its symbols are stripped; install \
+             its debug symbols (-dbgsym, -dbg or -debuginfo packages), or a build that keeps them"
+        )
+    };
+    files.into_iter().map(say).collect()
+}
+
+fn say_limits(followed: &TrackedProcesses, cut: u64, throttled: u64, profile: &mut Profile) {
+    let mut say = |text: String| profile.limits.push(text);
+    if followed.unreadable > 0 {
+        say(format!(
+            "the memory of {} processes could not be read, so their functions have no names: they belong to another \
+             user; run as root, or give the binary CAP_SYS_PTRACE",
+            followed.unreadable
+        ));
+    }
+    if followed.refused > 0 {
+        say(format!("{} processes were too many to follow", followed.refused));
+    }
+    if !followed.images.unreadable.is_empty() {
+        say(format!("files that could not be opened for names: {}", followed.images.unreadable.join(", ")));
+    }
+    if cut > 0 {
+        say(format!("{cut} samples are kept without callers: there were too many different stacks"));
+    }
+    if throttled > 0 {
+        say(format!(
+            "the kernel paused sampling {throttled} times to bound its cost (kernel.perf_cpu_time_max_percent); \
+             ask for a lower frequency"
+        ));
+    }
+}
+
+/// The CPUs that run.
+fn online_cpus() -> Vec<u32> {
+    let list = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    let cpus = cpu_list(list.trim());
+    if cpus.is_empty() { vec![0] } else { cpus }
+}
+
+/// Reads `0-3,8,10-11`.
+fn cpu_list(list: &str) -> Vec<u32> {
+    const CPUS_MAX: u32 = 8_192;
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some(first.parse::<u32>().ok()?..=last.parse::<u32>().ok()?.min(CPUS_MAX))
+    };
+    list.split(',').filter_map(range).flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_cpus_are_read() {
+        let check = |list, expect: &[u32]| assert_eq!(cpu_list(list), expect, "{list}");
+        check("0-1", &[0, 1]);
+        check("0", &[0]);
+        check("0-2,8,10-11", &[0, 1, 2, 8, 10, 11]);
+        check("", &[]);
+        check("x-3,5", &[5]);
+        assert!(cpu_list("0-4294967295").len() < 10_000);
+    }
+}

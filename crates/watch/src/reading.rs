@@ -1,0 +1,292 @@
+//! From what a reader of logs or endpoints saw to rows of the run: gives series their numbers, leaves repeats out,
+//! bounds how many series there are.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use throng_observation::RunTime;
+use throng_observation::host::{
+    HostEvent, HostEventKind, HostId, HostRow, HostSample, HostSeries, SeriesId, Unit,
+};
+
+use crate::cpu_accounting::{ChargeGuard, Purpose};
+use crate::rows::RowSender;
+
+/// What a reader of a log or an endpoint saw.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reading {
+    /// A value of a series.
+    Value(SeriesValue),
+    /// Something that happened.
+    Event(HostEventKind, String),
+}
+
+impl Reading {
+    /// Something that could not be read: what, why and what to do about it.
+    pub fn cannot(detail: impl Into<String>) -> Self {
+        Self::Event(HostEventKind::Unreadable, detail.into())
+    }
+}
+
+/// A value of a series.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SeriesValue {
+    /// What is measured.
+    pub metric: String,
+    /// What it is counted in.
+    pub unit: Unit,
+    /// Of whom.
+    pub labels: BTreeMap<String, String>,
+    /// The value, in the unit; NaN ends the series.
+    pub value: f64,
+}
+
+impl SeriesValue {
+    /// A value with labels.
+    pub fn new(metric: impl Into<String>, unit: Unit, labels: &[(&str, &str)], value: f64) -> Self {
+        let labels = labels.iter().map(|(name, label)| ((*name).to_owned(), (*label).to_owned())).collect();
+        Self { metric: metric.into(), unit, labels, value }
+    }
+}
+
+/// The time of the run, asked by readers. It must not go backwards.
+pub type Clock = Arc<dyn Fn() -> RunTime + Send + Sync>;
+
+/// The clock of a run whose first intended join is at `zero`.
+#[must_use]
+pub fn clock_from(zero: Instant) -> Clock {
+    Arc::new(move || {
+        let now = Instant::now();
+        let before = zero.saturating_duration_since(now);
+        RunTime(
+            RunTime::after_start(now.saturating_duration_since(zero))
+                .0
+                .saturating_sub(RunTime::after_start(before).0),
+        )
+    })
+}
+
+/// How many series one reader may make in a run: what a server's labels can cost us is bounded. Values of further ones
+/// count as dropped rows.
+pub(crate) const SERIES_MAX: usize = 4_000;
+
+/// A value that stays is written again after this long, so that a reader of the rows sees that it is still known.
+const REPEAT_AFTER: Duration = Duration::from_secs(60);
+
+/// One reader's way to the run.
+#[derive(Debug)]
+pub struct ReadingWriter {
+    host: HostId,
+    rows: RowSender,
+    series: HashMap<(String, BTreeMap<String, String>), Known>,
+    said_that_series_are_many: bool,
+}
+
+#[derive(Debug)]
+struct Known {
+    id: SeriesId,
+    announced: bool,
+    last: Option<(RunTime, f64)>,
+}
+
+impl ReadingWriter {
+    /// A way to the run for a reader on `host`.
+    #[must_use]
+    pub fn new(host: HostId, rows: RowSender) -> Self {
+        Self { host, rows, series: HashMap::new(), said_that_series_are_many: false }
+    }
+
+    /// Puts what the calling thread takes of a CPU on the host's account, until the answer is dropped.
+    pub(crate) fn charge(&self) -> Option<ChargeGuard> {
+        self.rows.charge(self.host, Purpose::Reading)
+    }
+
+    /// Writes what was seen at a moment.
+    pub fn write(&mut self, at: RunTime, seen: impl IntoIterator<Item = Reading>) {
+        for seen in seen {
+            match seen {
+                Reading::Value(value) => self.value(at, value),
+                Reading::Event(kind, detail) => {
+                    self.rows.send(HostRow::Event(HostEvent { host: self.host, at, kind, detail }));
+                }
+            }
+        }
+    }
+
+    /// Ends every series: nothing more is known of them.
+    pub fn end(&mut self, at: RunTime) {
+        let known = self.series.values_mut().filter(|known| known.announced);
+        let live = known.filter(|known| known.last.is_some_and(|(_, value)| !value.is_nan()));
+        let ids: Vec<_> = live.map(|known| known.id).collect();
+        for series in ids {
+            self.rows.send(HostRow::Sample(HostSample { series, at, value: f64::NAN }));
+        }
+        // Who takes the rows may forget a series that has ended: should it go on, it is announced again.
+        self.series.values_mut().for_each(|known| (known.last, known.announced) = (None, false));
+    }
+
+    fn value(&mut self, at: RunTime, value: SeriesValue) {
+        let SeriesValue { metric, unit, labels, value } = value;
+        let key = (metric, labels);
+        if !self.series.contains_key(&key) {
+            if value.is_nan() {
+                return;
+            }
+            if self.series.len() >= SERIES_MAX {
+                self.rows.count_dropped(1);
+                self.say_that_series_are_many(at);
+                return;
+            }
+            let id = self.rows.new_series();
+            self.series.insert(key.clone(), Known { id, announced: false, last: None });
+        }
+        let Some(known) = self.series.get(&key) else { return };
+        let (id, announced, last) = (known.id, known.announced, known.last);
+        if last.is_some_and(|(since, last)| repeats(last, value) && fresh(since, at)) {
+            return;
+        }
+        if value.is_nan() && !announced {
+            return;
+        }
+        // Without its series a sample says nothing: it waits for the next moment.
+        let series = || HostSeries {
+            id,
+            host: self.host,
+            metric: key.0.clone(),
+            unit,
+            labels: key.1.clone(),
+            limit: None,
+        };
+        let announced = announced || {
+            let row = HostRow::Series(series());
+            self.rows.send(row)
+        };
+        let sent = announced && self.rows.send(HostRow::Sample(HostSample { series: id, at, value }));
+        if let Some(known) = self.series.get_mut(&key) {
+            known.announced = announced;
+            if sent {
+                known.last = Some((at, value));
+            }
+        }
+    }
+
+    fn say_that_series_are_many(&mut self, at: RunTime) {
+        if !std::mem::replace(&mut self.said_that_series_are_many, true) {
+            let detail = format!(
+                "more than {SERIES_MAX} series from one reader: further ones are not kept; allow fewer metrics or deny \
+                 those with many labels"
+            );
+            let kind = HostEventKind::Unreadable;
+            self.rows.send(HostRow::Event(HostEvent { host: self.host, at, kind, detail }));
+        }
+    }
+}
+
+fn repeats(last: f64, value: f64) -> bool {
+    last == value || (last.is_nan() && value.is_nan())
+}
+
+fn fresh(since: RunTime, at: RunTime) -> bool {
+    at.millis_since(since) < REPEAT_AFTER.as_millis() as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rows::{RowReceiver, rows};
+
+    fn writer(room: usize) -> (ReadingWriter, RowReceiver, RowSender) {
+        let (sender, receiver) = rows(room);
+        let _ = sender.new_series();
+        (ReadingWriter::new(HostId(1), sender.clone()), receiver, sender)
+    }
+
+    fn second(second: i64) -> RunTime {
+        RunTime(second * 1_000_000)
+    }
+
+    fn value(value: f64) -> Reading {
+        Reading::Value(SeriesValue::new("log.lines", Unit::PerSecond, &[("pattern", "any")], value))
+    }
+
+    fn samples(receiver: &RowReceiver) -> Vec<f64> {
+        receiver
+            .try_iter()
+            .filter_map(|row| if let HostRow::Sample(s) = row { Some(s.value) } else { None })
+            .collect()
+    }
+
+    #[test]
+    fn a_series_comes_once_and_before_its_first_sample() {
+        let (mut rows, receiver, _) = writer(10);
+        rows.write(second(0), [value(1.0), value(2.0)]);
+        let got: Vec<_> = receiver.try_iter().collect();
+        assert!(
+            matches!(&got[0], HostRow::Series(series) if series.id == SeriesId(1) && series.metric == "log.lines")
+        );
+        assert!(
+            matches!(got[1], HostRow::Sample(sample) if sample.series == SeriesId(1) && sample.value == 1.0)
+        );
+        assert_eq!(got.len(), 3);
+    }
+
+    #[test]
+    fn before_the_first_join_time_is_negative() {
+        let clock = clock_from(Instant::now() + Duration::from_secs(100));
+        assert!((-101_000_000..-90_000_000).contains(&clock().as_micros()));
+    }
+
+    #[test]
+    fn repeats_are_left_out_for_a_minute() {
+        let (mut rows, receiver, _) = writer(10);
+        for at in 0..=60 {
+            rows.write(second(at), [value(5.0)]);
+        }
+        assert_eq!(samples(&receiver), [5.0, 5.0]);
+    }
+
+    #[test]
+    fn a_series_that_found_no_room_is_announced_later() {
+        let (mut rows, receiver, sender) = writer(1);
+        rows.write(second(0), [value(1.0)]);
+        assert_eq!(sender.dropped(), 1, "the sample found no room");
+        assert!(matches!(receiver.try_recv(), Ok(HostRow::Series(_))));
+        rows.write(second(1), [value(1.0)]);
+        assert_eq!(samples(&receiver), [1.0]);
+        let (mut rows, receiver, sender) = writer(1);
+        sender.send(HostRow::Sample(HostSample { series: SeriesId(0), at: second(0), value: 0.0 }));
+        rows.write(second(0), [value(1.0)]);
+        receiver.try_recv().unwrap();
+        rows.write(second(1), [value(1.0)]);
+        assert!(matches!(receiver.try_recv(), Ok(HostRow::Series(_))));
+    }
+
+    #[test]
+    fn the_end_of_a_reader_ends_its_series_once() {
+        let (mut rows, receiver, _) = writer(10);
+        rows.write(second(0), [value(1.0)]);
+        rows.end(second(1));
+        rows.end(second(2));
+        let values = samples(&receiver);
+        assert_eq!(values.len(), 2);
+        assert!(values[1].is_nan());
+        rows.write(second(3), [value(1.0)]);
+        let again: Vec<_> = receiver.try_iter().collect();
+        assert!(matches!(&again[0], HostRow::Series(series) if series.id == SeriesId(1)), "{again:?}");
+        assert_eq!(again.len(), 2);
+    }
+
+    #[test]
+    fn more_series_than_the_limit_are_counted_and_said_once() {
+        let (mut rows, receiver, sender) = writer(3 * SERIES_MAX);
+        for index in 0..SERIES_MAX + 5 {
+            let labels = [("room", index.to_string())];
+            let labels: Vec<_> = labels.iter().map(|(name, label)| (*name, label.as_str())).collect();
+            rows.write(second(0), [Reading::Value(SeriesValue::new("x", Unit::Count, &labels, 1.0))]);
+        }
+        assert_eq!(sender.dropped(), 5);
+        let events = receiver.try_iter().filter(|row| matches!(row, HostRow::Event(_))).count();
+        assert_eq!(events, 1);
+    }
+}

@@ -1,0 +1,138 @@
+//! What is read beside the counters of a host, said before its processes are there: once they are, what is known of them
+//! is chosen.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use throng_observation::host::HostId;
+use throng_observation::pack::Pack;
+
+use super::source_watch::{Choice, SourceWatch};
+use super::{ReaderConfig, SourceReaders};
+use crate::local::WatchedProcesses;
+use crate::reading::{Reading, ReadingWriter, clock_from};
+use crate::scrape::AddressCheck;
+use crate::{RowSender, Target, endpoint, packs};
+
+/// How long the processes of a target are waited for, so that what is known of them can be chosen.
+const FOUND_WITHIN: Duration = Duration::from_secs(1);
+
+/// What is read of a host beside its counters, whoever its processes turn out to be.
+#[derive(Clone)]
+pub struct SourceConfig {
+    /// Logs, as in [`ReaderConfig::logs`].
+    pub logs: Vec<String>,
+    /// Access logs.
+    pub access_logs: Vec<String>,
+    /// Endpoints, each as [`endpoint`] reads it.
+    pub metrics: Vec<String>,
+    /// All that is known of servers; what is of this one is chosen by its processes.
+    pub packs: Vec<Pack>,
+    /// The server's pack by name, rather than by its processes.
+    pub pack: Option<String>,
+    /// Which addresses may be asked, and may tell.
+    pub allowed: AddressCheck,
+}
+
+impl Default for SourceConfig {
+    /// Nothing is read; the packs that throng brings along are known.
+    fn default() -> Self {
+        Self {
+            logs: Vec::new(),
+            access_logs: Vec::new(),
+            metrics: Vec::new(),
+            packs: packs::built_in(),
+            pack: None,
+            allowed: Arc::new(|address| Err(format!("{address} was not allowed to be asked"))),
+        }
+    }
+}
+
+impl std::fmt::Debug for SourceConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let packs: Vec<_> = self.packs.iter().map(|pack| &pack.pack).collect();
+        let Self { logs, access_logs, pack, .. } = self;
+        // Endpoints may hold where secrets are kept.
+        let debug = (logs, access_logs, self.metrics.len(), packs, pack);
+        f.debug_tuple("SourceConfig").field(&debug).finish()
+    }
+}
+
+impl SourceConfig {
+    /// Whether anything is wrong with it that does not depend on the processes.
+    ///
+    /// # Errors
+    /// With what is wrong and what to do about it.
+    pub fn check(&self) -> Result<(), String> {
+        if let Some(name) =
+            self.pack.as_ref().filter(|name| self.packs.iter().all(|pack| pack.pack != **name))
+        {
+            return Err(format!("there is no knowledge pack `{name}`"));
+        }
+        self.metrics
+            .iter()
+            .try_for_each(|text| endpoint(text, &self.packs).map(drop).map_err(|error| error.to_string()))
+    }
+
+    /// Waits a moment for the processes, chooses what is known of them, and begins to read. Processes that come later are
+    /// known when they do. `zero` is the moment of the run's first intended join.
+    pub fn begin(
+        &self,
+        targets: &[Target],
+        processes: &WatchedProcesses,
+        host: HostId,
+        zero: Instant,
+        rows: &RowSender,
+    ) -> SourceWatch {
+        wait_for(targets, processes);
+        let mut choice = Choice::new(&self.packs, self.pack.as_deref(), targets);
+        choice.meet(processes);
+        let packs = choice.packs();
+        let config = ReaderConfig {
+            logs: self.logs.clone(),
+            outputs: processes.outputs().to_vec(),
+            access_logs: self.access_logs.clone(),
+            metrics: self.metrics.clone(),
+            packs: packs.clone(),
+        };
+        let told = SourceReaders::begin(config, host, zero, rows, &self.allowed);
+        let unknown = self.pack.as_ref().filter(|name| packs.iter().all(|pack| pack.pack != **name));
+        let mut problems: Vec<String> =
+            unknown.map(|name| format!("there is no knowledge pack `{name}`")).into_iter().collect();
+        let mut writer = ReadingWriter::new(host, rows.clone());
+        writer.write(clock_from(zero)(), problems.iter().map(Reading::cannot));
+        problems.extend(told.faults());
+        SourceWatch::follow(packs, problems, (told, choice, processes.clone()), writer)
+    }
+}
+
+/// Waits for the first process, for a moment.
+fn wait_for(targets: &[Target], processes: &WatchedProcesses) {
+    let until = Instant::now() + FOUND_WITHIN;
+    while !targets.is_empty() && processes.now().is_empty() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_known_is_chosen_by_the_target_and_what_is_wrong_is_said() {
+        let (rows, _receiver) = crate::rows(100);
+        let nobody = WatchedProcesses::default();
+        let begin = |beside: &SourceConfig| {
+            beside.begin(&[Target::Process("janus".into())], &nobody, HostId(0), Instant::now(), &rows)
+        };
+        let usual = begin(&SourceConfig::default());
+        assert_eq!(usual.packs[0].pack, "janus");
+        assert!(usual.problems.is_empty());
+        let wrong = SourceConfig { pack: Some("jannus".into()), ..SourceConfig::default() };
+        assert!(begin(&wrong).problems[0].contains("`jannus`") && wrong.check().is_err());
+        let wrong = SourceConfig { metrics: vec!["what+http://h/".into()], ..SourceConfig::default() };
+        assert!(begin(&wrong).problems[0].contains("is not known") && wrong.check().is_err());
+        let named = SourceConfig { pack: Some("nginx".into()), ..SourceConfig::default() };
+        assert_eq!(begin(&named).packs[0].pack, "nginx");
+    }
+}

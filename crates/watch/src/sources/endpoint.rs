@@ -1,0 +1,234 @@
+//! Endpoints as a person writes them: what speaks there, where, and with which word it is asked.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use throng_observation::pack::{EndpointKind, Pack};
+
+use crate::scrape::{Credentials, Endpoint, EndpointError, Filter};
+
+/// Reads an endpoint: `[KIND+]URL[#KEY=VALUE&…]`.
+///
+/// `KIND` is `openmetrics`, `janus`, `janus-events`, `ome`, `nginx` or `lighttpd`; without it the path or the packs tell. After `#`
+/// stands what is never sent as part of the address: `secret`, `bearer` or `basic` with where the word is to be had
+/// (`env:NAME` or `file:PATH`), and `sha256` with the fingerprint of the certificate that alone is trusted.
+///
+/// # Errors
+/// With what is wrong and what to do about it.
+pub fn endpoint(text: &str, packs: &[Pack]) -> Result<Endpoint, EndpointError> {
+    let (address, extras) = text.split_once('#').unwrap_or((text, ""));
+    let wrong = |reason: String| EndpointError::Address { name: address.to_owned(), reason };
+    let scheme_ends = address.find("://").unwrap_or(0);
+    let (kind, url) = match address.get(..scheme_ends).and_then(|scheme| scheme.split_once('+')) {
+        Some((kind, _)) => {
+            (Some(kind_of(kind).map_err(wrong)?), address.get(kind.len() + 1..).unwrap_or_default())
+        }
+        None => (None, address),
+    };
+    let kind = kind.unwrap_or_else(|| guessed_kind(url, packs));
+    let mut endpoint = Endpoint::new(name_of(url), url, kind)?;
+    endpoint.filter = filter_of(kind, packs);
+    for extra in extras.split('&').filter(|extra| !extra.is_empty()) {
+        let (key, value) = extra.split_once('=').unwrap_or((extra, ""));
+        match key {
+            "secret" => endpoint.credentials = Credentials::Secret(word(value).map_err(wrong)?),
+            "bearer" => endpoint.credentials = Credentials::Bearer(word(value).map_err(wrong)?),
+            "basic" => endpoint.credentials = Credentials::Basic(word(value).map_err(wrong)?),
+            "sha256" => endpoint.certificate_sha256 = Some(fingerprint(value).map_err(wrong)?),
+            _ => {
+                let known = "secret, bearer, basic or sha256";
+                return Err(wrong(format!(
+                    "`#{}` is not known; write {known}",
+                    crate::logs::shown(key.as_bytes())
+                )));
+            }
+        }
+    }
+    // What the vendor calls an access token is the whole of HTTP Basic's word.
+    if let (EndpointKind::OvenMediaEngine, Credentials::Secret(token)) = (kind, &endpoint.credentials) {
+        endpoint.credentials = Credentials::Basic(token.clone());
+    }
+    Ok(endpoint)
+}
+
+fn kind_of(word: &str) -> Result<EndpointKind, String> {
+    match word {
+        "openmetrics" | "prometheus" => Ok(EndpointKind::OpenMetrics),
+        "janus" => Ok(EndpointKind::JanusAdmin),
+        "janus-events" => Ok(EndpointKind::JanusEvents),
+        "ome" => Ok(EndpointKind::OvenMediaEngine),
+        "nginx" => Ok(EndpointKind::NginxStatus),
+        "lighttpd" => Ok(EndpointKind::LighttpdStatus),
+        other => {
+            let known = "openmetrics+, janus+, janus-events+, ome+, nginx+ or lighttpd+";
+            Err(format!("`{other}+` is not known; write {known}"))
+        }
+    }
+}
+
+/// Where an endpoint that tells by itself is listened for: an address of this host, not a name that may lead elsewhere.
+pub(super) fn listen_address(endpoint: &Endpoint) -> Result<SocketAddr, EndpointError> {
+    let ip = match endpoint.url.host() {
+        Some(url::Host::Ipv4(ip)) => Some(IpAddr::V4(ip)),
+        Some(url::Host::Ipv6(ip)) => Some(IpAddr::V6(ip)),
+        Some(url::Host::Domain("localhost")) => Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+        Some(url::Host::Domain(_)) | None => None,
+    };
+    let port = endpoint.url.port().filter(|_| endpoint.url.scheme() == "http");
+    match (ip, port) {
+        (Some(ip), Some(port)) => Ok(SocketAddr::new(ip, port)),
+        _ => Err(EndpointError::Address {
+            name: endpoint.name.clone(),
+            reason: "events are listened for at an address and a port of this host: write \
+                     janus-events+http://127.0.0.1:7999, and the same as `backend` in \
+                     janus.eventhandler.sampleevh.jcfg"
+                .into(),
+        }),
+    }
+}
+
+fn guessed_kind(url: &str, packs: &[Pack]) -> EndpointKind {
+    let path = url.split_once("://").and_then(|(_, rest)| rest.split_once('/')).map_or("", |(_, path)| path);
+    let speaks = |kind| packs.iter().flat_map(|pack| &pack.endpoints).any(|endpoint| endpoint.kind == kind);
+    match path {
+        _ if url.starts_with("ws") => EndpointKind::JanusAdmin,
+        "admin" | "admin/" if speaks(EndpointKind::JanusAdmin) => EndpointKind::JanusAdmin,
+        "" if speaks(EndpointKind::OvenMediaEngine) => EndpointKind::OvenMediaEngine,
+        path if path.contains("stub_status")
+            || path.contains("basic_status")
+            || path.contains("nginx_status") =>
+        {
+            EndpointKind::NginxStatus
+        }
+        path if path.starts_with("server-status") => EndpointKind::LighttpdStatus,
+        _ => EndpointKind::OpenMetrics,
+    }
+}
+
+/// What the packs of the server say matters at endpoints of this kind; without any, what is kept of any server.
+fn filter_of(kind: EndpointKind, packs: &[Pack]) -> Filter {
+    let known = packs.iter().flat_map(|pack| &pack.endpoints).filter(|endpoint| endpoint.kind == kind);
+    let known: Vec<Filter> = known.map(Filter::of_pack).collect();
+    match (kind, known.is_empty()) {
+        (EndpointKind::OpenMetrics, true) => Filter::for_any(),
+        _ => Filter {
+            allow: known.iter().flat_map(|filter| filter.allow.clone()).collect(),
+            deny: known.iter().flat_map(|filter| filter.deny.clone()).collect(),
+        },
+    }
+}
+
+/// Host, port and path: what tells endpoints of a host apart.
+fn name_of(url: &str) -> String {
+    let after_scheme = url.split_once("://").map_or(url, |(_, rest)| rest);
+    // An address with credentials is refused; they must not come into its name before.
+    let bare = after_scheme.rsplit_once('@').map_or(after_scheme, |(_, host)| host);
+    bare.split('?').next().unwrap_or(bare).trim_end_matches('/').chars().take(80).collect()
+}
+
+/// A secret from where it is kept.
+fn word(from: &str) -> Result<String, String> {
+    let found = match from.split_once(':') {
+        Some(("env", name)) if !name.is_empty() && !name.contains(['=', '\0']) => {
+            std::env::var(name).map_err(|_| format!("the environment variable {name} is not set"))
+        }
+        Some(("file", path)) => std::fs::read_to_string(path)
+            .map_err(|error| format!("the secret in {path} cannot be read: {error}")),
+        // What stands here may be the secret itself: it is not repeated.
+        _ => Err("a secret is not written out: write env:NAME or file:PATH".into()),
+    }?;
+    let found = found.trim();
+    let fits = !found.is_empty() && found.len() <= 4_096 && !found.chars().any(char::is_control);
+    if fits {
+        Ok(found.to_owned())
+    } else {
+        Err("the secret is empty, longer than 4096 bytes or no text".into())
+    }
+}
+
+fn fingerprint(text: &str) -> Result<[u8; 32], String> {
+    let digits: Vec<u8> = text.bytes().filter(|byte| *byte != b':').collect();
+    let mut bytes = [0; 32];
+    let hexadecimal = digits.len() == 64 && digits.iter().all(u8::is_ascii_hexdigit);
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks(2)) {
+        *byte =
+            std::str::from_utf8(pair).ok().and_then(|pair| u8::from_str_radix(pair, 16).ok()).unwrap_or(0);
+    }
+    if hexadecimal { Ok(bytes) } else { Err("sha256 is 64 hexadecimal digits".into()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packs;
+
+    fn packs_of(names: &[&str]) -> Vec<Pack> {
+        packs::of_server(&packs::built_in(), None, names)
+    }
+
+    #[test]
+    fn an_endpoint_says_what_it_speaks_or_its_path_does() {
+        use EndpointKind::{JanusAdmin, LighttpdStatus, NginxStatus, OpenMetrics, OvenMediaEngine};
+        let cases = [
+            ("http://127.0.0.1:6789/metrics", "livekit-server", OpenMetrics),
+            ("http://127.0.0.1:7088/admin", "janus", JanusAdmin),
+            ("http://127.0.0.1:7088/admin", "nginx", OpenMetrics),
+            ("janus+http://127.0.0.1:7088/other", "", JanusAdmin),
+            ("ws://127.0.0.1:7188/", "janus", JanusAdmin),
+            ("http://127.0.0.1:8081/", "OvenMediaEngine", OvenMediaEngine),
+            ("ome+http://127.0.0.1:8081", "", OvenMediaEngine),
+            ("http://127.0.0.1/basic_status", "nginx", NginxStatus),
+            ("http://127.0.0.1/server-status?auto", "lighttpd", LighttpdStatus),
+            ("prometheus+https://h/basic_status", "", OpenMetrics),
+        ];
+        for (text, process, kind) in cases {
+            let endpoint = endpoint(text, &packs_of(&[process])).unwrap();
+            assert_eq!(endpoint.kind, kind, "{text}");
+        }
+        let known = endpoint("http://h:6789/metrics", &packs_of(&["livekit-server"])).unwrap();
+        assert_eq!((known.name.as_str(), known.url.as_str()), ("h:6789/metrics", "http://h:6789/metrics"));
+        assert!(known.filter.keeps("livekit_room_total") && !known.filter.keeps("go_memstats_frees_total"));
+        assert!(endpoint("http://h/metrics", &[]).unwrap().filter.keeps("anything"));
+    }
+
+    #[test]
+    fn events_are_listened_for_at_an_address_of_this_host() {
+        let at = |text| listen_address(&endpoint(text, &[]).unwrap()).map_err(|error| error.to_string());
+        assert_eq!(at("janus-events+http://127.0.0.1:7999"), Ok("127.0.0.1:7999".parse().unwrap()));
+        assert_eq!(at("janus-events+http://localhost:7999/x"), Ok("127.0.0.1:7999".parse().unwrap()));
+        assert_eq!(at("janus-events+http://[::]:1"), Ok("[::]:1".parse().unwrap()));
+        for text in [
+            "janus-events+http://example.org:1",
+            "janus-events+http://127.0.0.1",
+            "janus-events+https://[::]:1",
+        ] {
+            assert!(at(text).unwrap_err().contains("sampleevh"), "{text}");
+        }
+    }
+
+    #[test]
+    fn secrets_come_from_elsewhere_and_are_never_repeated() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("secret");
+        std::fs::write(&file, "hush\n").unwrap();
+        let text = format!("janus+http://h/admin#secret=file:{}&sha256={}", file.display(), "0a".repeat(32));
+        let got = endpoint(&text, &[]).unwrap();
+        assert_eq!(got.credentials, Credentials::Secret("hush".into()));
+        assert_eq!(got.certificate_sha256, Some([10; 32]));
+        assert_eq!(got.url.as_str(), "http://h/admin");
+        let token = format!("ome+http://h/#secret=file:{}", file.display());
+        assert_eq!(endpoint(&token, &[]).unwrap().credentials, Credentials::Basic("hush".into()));
+        for (text, expect) in [
+            ("http://h/#secret=hunter2", "is not written out"),
+            ("http://h/#bearer=env:THRONG_NOT_SET", "THRONG_NOT_SET is not set"),
+            ("http://h/#basic=file:/nowhere/x", "cannot be read"),
+            ("http://h/#sha256=12", "64 hexadecimal digits"),
+            ("http://h/#token=x", "is not known"),
+            ("what+http://h/", "`what+` is not known"),
+            ("http://user:hunter2@h/", "credentials do not belong"),
+            ("", "relative URL"),
+        ] {
+            let error = endpoint(text, &[]).unwrap_err().to_string();
+            assert!(error.contains(expect) && !error.contains("hunter2"), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! What a server tells of itself, read beside its counters: one call for the logs, outputs, access logs and endpoints of
+//! a watched host, with what its packs know of them. One that cannot be read is said; the others are read.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::sync::Arc;
+use std::time::Instant;
+
+use throng_observation::host::{HostEventKind, HostId};
+use throng_observation::pack::Pack;
+
+use crate::logs::access::UriGroups;
+use crate::logs::{LogKind, LogSource, Output, Patterns, Tail};
+use crate::reading::{Clock, Reading};
+use crate::scrape::AddressCheck;
+use crate::{ReadingWriter, RowSender, clock_from};
+
+mod config;
+pub use config::SourceConfig;
+
+mod source_watch;
+pub use source_watch::SourceWatch;
+
+mod endpoint;
+pub use endpoint::endpoint;
+
+mod metrics;
+use metrics::Metrics;
+
+/// What is read of a host beside its counters.
+#[derive(Clone, Debug, Default)]
+pub struct ReaderConfig {
+    /// Logs whose lines are counted: paths, or `journal:UNIT`.
+    pub logs: Vec<String>,
+    /// Outputs of programs whose lines are counted.
+    pub outputs: Vec<Output>,
+    /// Access logs whose requests are accounted: paths.
+    pub access_logs: Vec<String>,
+    /// Endpoints that are asked, each as [`endpoint`] reads it.
+    pub metrics: Vec<String>,
+    /// What is known of the server ([`packs::of_server`](crate::packs::of_server)), the user's first.
+    pub packs: Vec<Pack>,
+}
+
+/// The readers of what a server tells; they end when it is dropped.
+#[derive(Debug)]
+pub struct SourceReaders {
+    tail: Tail,
+    metrics: Metrics,
+    packs: Vec<Pack>,
+    faults: Faults,
+}
+
+impl SourceReaders {
+    /// Begins to read. `zero` is the moment of the run's first intended join; `allowed` says which addresses may be
+    /// asked. What cannot be read is said in the run, with what to do about it, and everything else is read.
+    #[must_use]
+    pub fn begin(
+        config: ReaderConfig,
+        host: HostId,
+        zero: Instant,
+        rows: &RowSender,
+        allowed: &AddressCheck,
+    ) -> Self {
+        let ReaderConfig { logs, outputs, access_logs, metrics, packs } = config;
+        let way = RowSink { host, rows: rows.clone(), clock: clock_from(zero) };
+        let mut faults = Faults::new(way.clone());
+        let (patterns, groups) = known(&packs, &mut faults);
+        let mut tail = Tail::new();
+        let lines = || LogKind::Lines(patterns.clone());
+        let mut follow = |log: &str, source: LogSource, reader: LogKind| {
+            let begun = tail.follow(log, source, reader, way.writer(), way.clock.clone());
+            faults.note(&format!("the log {log}"), begun);
+        };
+        for log in &logs {
+            let source = match log.strip_prefix("journal:") {
+                Some(unit) => LogSource::journal(unit),
+                None => LogSource::File(log.into()),
+            };
+            follow(log, source, lines());
+        }
+        for output in outputs {
+            let name = output.name().to_owned();
+            follow(&name, LogSource::Output(output), lines());
+        }
+        for log in &access_logs {
+            follow(log, LogSource::File(log.into()), LogKind::Access(groups.clone()));
+        }
+        let mut metrics = Metrics::new(metrics, way, allowed.clone());
+        metrics.ask(&packs, &mut faults);
+        Self { tail, metrics, packs, faults }
+    }
+
+    /// What cannot be read at the moment, for a person: what and why.
+    #[must_use]
+    pub fn faults(&self) -> Vec<String> {
+        self.faults.said.iter().map(|(what, why)| format!("{what} is not read: {why}")).collect()
+    }
+
+    /// Begins to read what could not be read before, if it can be by now.
+    pub fn try_again(&mut self) {
+        if !self.faults.said.is_empty() {
+            self.metrics.ask(&self.packs, &mut self.faults);
+        }
+    }
+
+    /// Reads with more knowledge from here on: the server's processes came later than the watcher.
+    pub fn know(&mut self, packs: Vec<Pack>) {
+        let (patterns, groups) = known(&packs, &mut self.faults);
+        self.tail.count_by(&patterns, &groups);
+        self.packs = packs;
+        self.metrics.ask(&self.packs, &mut self.faults);
+    }
+
+    /// Ends all reading, when what is there has been read. Dropping it does the same.
+    pub fn stop(self) {
+        drop(self.metrics);
+        self.tail.stop();
+    }
+}
+
+/// What lines and requests are told apart by. A pack that cannot be used is said and left out.
+fn known(packs: &[Pack], faults: &mut Faults) -> (Arc<Patterns>, Arc<UriGroups>) {
+    let patterns = |packs: &[&Pack]| Patterns::new(packs.iter().flat_map(|pack| &pack.logs));
+    let groups = |packs: &[&Pack]| UriGroups::new(packs.iter().flat_map(|pack| &pack.uri_groups));
+    let patterns = usable(packs, "log patterns", patterns, faults);
+    (Arc::new(patterns), Arc::new(usable(packs, "URI groups", groups, faults)))
+}
+
+fn usable<T: Default, E: Display>(
+    packs: &[Pack],
+    what: &str,
+    make: impl Fn(&[&Pack]) -> Result<T, E>,
+    faults: &mut Faults,
+) -> T {
+    if let Ok(made) = make(&packs.iter().collect::<Vec<_>>()) {
+        return made;
+    }
+    let (mut good, mut made) = (Vec::new(), T::default());
+    for pack in packs {
+        good.push(pack);
+        match make(&good) {
+            Ok(more) => made = more,
+            Err(error) => {
+                good.pop();
+                faults.note(&format!("what pack {} knows of {what}", pack.pack), Err::<(), _>(error));
+            }
+        }
+    }
+    made
+}
+
+/// The way of what is read to the run.
+#[derive(Clone)]
+struct RowSink {
+    host: HostId,
+    rows: RowSender,
+    clock: Clock,
+}
+
+impl RowSink {
+    fn writer(&self) -> ReadingWriter {
+        ReadingWriter::new(self.host, self.rows.clone())
+    }
+}
+
+/// What cannot be read, each said once for each reason.
+struct Faults {
+    way: RowSink,
+    said: BTreeMap<String, String>,
+}
+
+impl std::fmt::Debug for Faults {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.said.fmt(f)
+    }
+}
+
+impl Faults {
+    fn new(way: RowSink) -> Self {
+        Self { way, said: BTreeMap::new() }
+    }
+
+    /// Says that `what` cannot be read, or can be again.
+    fn note<T, E: Display>(&mut self, what: &str, result: Result<T, E>) -> Option<T> {
+        let (kind, detail) = match &result {
+            Ok(_) if self.said.remove(what).is_none() => return result.ok(),
+            Ok(_) => (HostEventKind::Watcher, format!("{what} can be read now")),
+            Err(error) => {
+                let why = error.to_string();
+                if self.said.get(what) == Some(&why) {
+                    return None;
+                }
+                self.said.insert(what.to_owned(), why.clone());
+                (HostEventKind::Unreadable, format!("{what} is not read: {why}"))
+            }
+        };
+        self.way.writer().write((self.way.clock)(), [Reading::Event(kind, detail)]);
+        result.ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::logs::Drain;
+    use crate::packs;
+
+    #[test]
+    fn one_call_reads_all_that_a_host_is_watched_by() {
+        use throng_observation::host::HostRow;
+        let folder = tempfile::tempdir().unwrap();
+        let (log, access) = (folder.path().join("log"), folder.path().join("access"));
+        std::fs::write(&log, "").unwrap();
+        std::fs::write(&access, "").unwrap();
+        let (reader, mut pipe) = std::io::pipe().unwrap();
+        let drain = Drain::start("stderr", reader.into()).unwrap();
+        let text = |path: &std::path::Path| vec![path.display().to_string()];
+        let config = ReaderConfig {
+            logs: text(&log),
+            access_logs: text(&access),
+            metrics: vec!["http://192.0.2.1/metrics".into()],
+            outputs: vec![drain.output().clone()],
+            packs: packs::of_server(&packs::built_in(), None, &["janus"]),
+        };
+        let (rows, receiver) = crate::rows(1_000);
+        let nobody: AddressCheck = Arc::new(|address| Err(format!("{address} has not agreed")));
+        let told = SourceReaders::begin(config, HostId(3), Instant::now(), &rows, &nobody);
+        assert!(told.faults().is_empty());
+        std::io::Write::write_all(&mut pipe, b"Discarding too old outgoing packet (age=1us)\n").unwrap();
+        std::fs::write(&log, "Too many open files\n").unwrap();
+        std::fs::write(&access, "x [t] \"GET /a.ts HTTP/1.1\" 200 7 \n").unwrap();
+        drop((pipe, drain));
+        // The refusal of the endpoint is waited for; the rest is read by the end at the latest.
+        let refused =
+            |row: &HostRow| matches!(row, HostRow::Event(event) if event.detail.contains("has not agreed"));
+        let mut got = vec![];
+        while !got.iter().any(refused) {
+            got.push(receiver.recv_timeout(std::time::Duration::from_secs(20)).unwrap());
+        }
+        told.stop();
+        got.extend(receiver.try_iter());
+        let series = |row: &HostRow| match row {
+            HostRow::Series(series) => {
+                assert_eq!(series.host, HostId(3));
+                Some(series.labels.get("pattern").unwrap_or(&series.metric).clone())
+            }
+            _ => None,
+        };
+        let names: Vec<_> = got.iter().filter_map(series).collect();
+        for wanted in ["too_many_open_files", "old_packet_discarded", "access.bytes"] {
+            assert!(names.iter().any(|name| name == wanted), "{wanted} in {names:?}");
+        }
+    }
+
+    #[test]
+    fn one_that_cannot_be_read_leaves_the_others_alone_and_is_tried_again() {
+        use throng_observation::host::HostRow;
+        use throng_observation::pack::LogPattern;
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        std::fs::write(&log, "").unwrap();
+        // Another session listens for the events of the same Janus.
+        let other = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let address = other.local_addr().unwrap();
+        let broken = LogPattern { id: "broken".into(), pattern: "(".into(), ..LogPattern::default() };
+        let broken = Pack { pack: "mine".into(), logs: vec![broken], ..Pack::default() };
+        let config = ReaderConfig {
+            logs: vec!["journal:--file=x".into(), log.display().to_string()],
+            metrics: vec![
+                "what+http://h/".into(),
+                format!("janus-events+http://{address}"),
+                "http://192.0.2.1/metrics".into(),
+            ],
+            packs: [vec![broken], packs::of_server(&packs::built_in(), None, &["janus"])].concat(),
+            ..ReaderConfig::default()
+        };
+        let (rows, receiver) = crate::rows(1_000);
+        let nobody: AddressCheck = Arc::new(|address| Err(format!("{address} has not agreed")));
+        let mut told = SourceReaders::begin(config, HostId(3), Instant::now(), &rows, &nobody);
+        let wrong = told.faults().join("\n");
+        for words in ["no name of a systemd unit", "`what+` is not known", "port of its own", "pack mine"] {
+            assert!(wrong.contains(words), "{words} is not in\n{wrong}");
+        }
+        std::fs::write(&log, "Too many open files\n").unwrap();
+        let said = |row: &HostRow, word: &str| {
+            matches!(row, HostRow::Event(event) if event.detail.contains(word)
+                && (event.kind == HostEventKind::Unreadable) == event.detail.contains("not "))
+        };
+        let mut got = vec![];
+        while !got.iter().any(|row| said(row, "has not agreed")) {
+            got.push(receiver.recv_timeout(std::time::Duration::from_secs(20)).unwrap());
+        }
+        told.try_again();
+        assert_eq!(told.faults().len(), 4, "nothing has changed");
+        drop(other);
+        told.try_again();
+        assert_eq!(told.faults().len(), 3, "{:?}", told.faults());
+        told.stop();
+        got.extend(receiver.try_iter());
+        let times = |word: &str| got.iter().filter(|row| said(row, word)).count();
+        assert_eq!((times("port of its own"), times("can be read now")), (1, 1), "each is said once");
+        let counted = |row: &HostRow| {
+            let HostRow::Series(series) = row else { return false };
+            series.labels.get("pattern").is_some_and(|pattern| pattern == "too_many_open_files")
+        };
+        assert!(got.iter().any(counted), "the log is read: {got:?}");
+    }
+}

@@ -1,0 +1,150 @@
+//! A server that is listened to, and what is known of it: more, as its processes come.
+
+use std::collections::BTreeSet;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use throng_observation::pack::Pack;
+
+use super::SourceReaders;
+use crate::local::WatchedProcesses;
+use crate::reading::ReadingWriter;
+use crate::{Target, packs};
+
+/// How often it is looked which processes have come.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// How often what could not be read is tried again.
+const AGAIN_EVERY: Duration = Duration::from_secs(5);
+/// How many names are kept that were looked up.
+const MET_MAX: usize = 1024;
+
+/// What [`SourceConfig::begin`](super::SourceConfig::begin) came to. Reading ends when it is dropped.
+#[derive(Debug)]
+pub struct SourceWatch {
+    /// What was known of the server at the beginning.
+    pub packs: Vec<Pack>,
+    /// What is wrong with what was asked for; everything else is read. The run is told of it too.
+    pub problems: Vec<String>,
+    news: Receiver<Vec<Pack>>,
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl SourceWatch {
+    /// Goes on reading on a thread of its own, with more knowledge when more processes have come.
+    pub(super) fn follow(
+        packs: Vec<Pack>,
+        mut problems: Vec<String>,
+        (mut told, mut choice, processes): (SourceReaders, Choice, WatchedProcesses),
+        writer: ReadingWriter,
+    ) -> Self {
+        let ((tell, news), (stop, stopped)) = (mpsc::channel(), mpsc::channel::<()>());
+        let thread = std::thread::Builder::new().name("watch-sources".into()).spawn(move || {
+            let _cost = writer.charge();
+            let mut again_at = Instant::now() + AGAIN_EVERY;
+            while matches!(stopped.recv_timeout(LOOK_EVERY), Err(RecvTimeoutError::Timeout)) {
+                if choice.meet(&processes) {
+                    let packs = choice.packs();
+                    told.know(packs.clone());
+                    // Who listens may not care for it.
+                    let _ = tell.send(packs);
+                }
+                if Instant::now() >= again_at {
+                    told.try_again();
+                    again_at = Instant::now() + AGAIN_EVERY;
+                }
+            }
+            told.stop();
+        });
+        if let Err(error) = &thread {
+            problems.push(format!("what it tells of itself is not read: {error}"));
+        }
+        Self { packs, problems, news, stop: Some(stop), thread: thread.ok() }
+    }
+
+    /// What is known of the server, if that is more than when this was asked before.
+    #[must_use]
+    pub fn news(&self) -> Option<Vec<Pack>> {
+        self.news.try_iter().last()
+    }
+
+    /// Ends all reading, when what is there has been read. Dropping it does the same.
+    pub fn stop(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for SourceWatch {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// What is known of a server, chosen by its target and by every process that it ever had: what is known does not become
+/// less when a process ends.
+pub(super) struct Choice {
+    all: Vec<Pack>,
+    /// The pack that a person named, rather than by processes.
+    named: Option<String>,
+    /// Names that packs go by; at most one for each pack.
+    names: Vec<String>,
+    chosen: BTreeSet<String>,
+    /// Names that were looked up already.
+    met: BTreeSet<String>,
+}
+
+impl Choice {
+    pub(super) fn new(all: &[Pack], named: Option<&str>, targets: &[Target]) -> Self {
+        let (names, chosen, met) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
+        let mut choice = Self { all: all.to_vec(), named: named.map(str::to_owned), names, chosen, met };
+        for target in targets {
+            choice.add(match target {
+                Target::Process(name) => name,
+                Target::Unit(name) => name.trim_end_matches(".service"),
+                Target::Command(words) => {
+                    words.first().and_then(|word| word.rsplit('/').next()).unwrap_or("")
+                }
+                Target::Cgroup(_) | Target::Pid(_) | Target::Port(_) => continue,
+            });
+        }
+        choice
+    }
+
+    /// Looks at the processes of the moment; whether they have something known to them that was not chosen before.
+    pub(super) fn meet(&mut self, processes: &WatchedProcesses) -> bool {
+        let before = self.names.len();
+        processes.now().iter().for_each(|process| self.add(&process.name));
+        self.names.len() > before && self.named.is_none()
+    }
+
+    fn add(&mut self, name: &str) {
+        if self.met.contains(name) {
+            return;
+        }
+        if self.met.len() >= MET_MAX {
+            self.met.clear();
+        }
+        self.met.insert(name.to_owned());
+        // What is known of any server is known of this one anyway.
+        let is_of = |pack: &&Pack| pack.is_of_process(name) && pack.processes.iter().all(|glob| glob != "*");
+        let its = self.all.iter().filter(is_of).map(|pack| pack.pack.clone());
+        let before = self.chosen.len();
+        self.chosen.extend(its);
+        if self.chosen.len() > before {
+            self.names.push(name.to_owned());
+        }
+    }
+
+    pub(super) fn packs(&self) -> Vec<Pack> {
+        let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
+        packs::of_server(&self.all, self.named.as_deref(), &names)
+    }
+}
