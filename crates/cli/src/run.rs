@@ -16,8 +16,7 @@ use throng_observation::run::{Ending, Row, RunInfo};
 use throng_protocol::factory;
 use throng_protocol::signalling::RunMark;
 use throng_protocol::signalling::janus::NewRoom;
-use throng_protocol::webrtc::viewer::StepTimeouts;
-use throng_protocol::webrtc::{Weights, crypto};
+use throng_protocol::webrtc::{StepTimeouts, Weights, crypto};
 use throng_report::ObjectiveResult;
 use throng_scenario::{ApiKey, Destination, Plan, Scenario};
 use throng_store::RunFolder;
@@ -357,6 +356,7 @@ fn casting(plan: &Plan, permission: &Permission) -> Result<Arc<dyn ParticipantFa
         mark: mark(),
         ice_transport_policy: plan.target.ice_transport_policy,
         stun: plan.target.stun.clone(),
+        turn: None,
     };
     let (roles, destinations) = (plan.roles.clone(), plan.destinations.clone());
     Ok(Arc::new(move |join: &Join| {
