@@ -13,8 +13,8 @@ use throng_protocol::participant::ChannelError;
 
 use crate::config::{Consent, RunConfig, TlsOptions};
 use crate::control::Control;
-use crate::run::{EngineError, dialler};
-use crate::sockets::Names;
+use crate::run::{EngineError, dialer};
+use crate::sockets::DnsCache;
 use crate::sockets::http::get;
 
 /// Where the proof lies on the target's web server.
@@ -73,15 +73,15 @@ pub fn fetch_file(
         RunConfig::new(Vec::new(), RunTime::default(), Arc::new(move |asked: IpAddr| asked == address));
     config.tls = tls.clone();
     config.connect_timeout = TIMEOUT;
-    let (mut dialler, scheme) = (dialler(&config)?, if secure { Scheme::HTTPS } else { Scheme::HTTP });
+    let (mut dialer, scheme) = (dialer(&config)?, if secure { Scheme::HTTPS } else { Scheme::HTTP });
     let host = authority
         .rsplit_once(':')
         .filter(|(_, port)| !port.contains(']'))
         .map_or(authority, |(host, _)| host);
-    dialler.names = Names::known(host, address);
+    dialer.names = DnsCache::known(host, address);
     let place = format!("{scheme}://{authority}{WELL_KNOWN_PATH} at {address}");
     let response = runtime()?
-        .block_on(get(&dialler, scheme, authority, WELL_KNOWN_PATH, TIMEOUT, PROOF_BYTES_MAX))
+        .block_on(get(&dialer, scheme, authority, WELL_KNOWN_PATH, TIMEOUT, PROOF_BYTES_MAX))
         .map_err(|error| ConsentError::Fetch { place: place.clone(), error })?;
     match response.head.status.as_u16() {
         200 => Ok(String::from_utf8_lossy(&response.body).into_owned()),

@@ -29,7 +29,7 @@ impl Waker {
         let _ = rustix::io::write(&self.event, &1u64.to_ne_bytes());
     }
 
-    pub(crate) fn rest(&self) {
+    pub(crate) fn clear(&self) {
         let _ = rustix::io::read(&self.event, &mut [0u8; 8]);
     }
 }

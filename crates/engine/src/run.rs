@@ -20,7 +20,7 @@ use crate::driver::{
 use crate::live::LiveSnapshot;
 use crate::memory;
 use crate::signalling::SignallingChannels;
-use crate::sockets::{Dialler, Names, tls_config};
+use crate::sockets::{Dialer, DnsCache, tls_config};
 use crate::tap::TapSender;
 
 /// Why a run could not start.
@@ -81,7 +81,7 @@ pub fn run(
     // A day of comers and goers is some hundred thousand joins: all threads look into the same plan.
     let plan: Arc<[Join]> = std::mem::take(&mut config.joins).into();
     let control = Arc::new(Control::new(wakers.clone(), planned));
-    let dialler = Arc::new(dialler(&config)?);
+    let dialer = Arc::new(dialer(&config)?);
     let clock = RunClock { start: Instant::now() + config.lead };
     let unix = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default() + config.lead;
     let live = Arc::new(Mutex::new(LiveSnapshot { ends_at: config.ends_at, ..LiveSnapshot::default() }));
@@ -111,7 +111,7 @@ pub fn run(
     for (number, waker) in wakers.into_iter().enumerate() {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(4).build()?;
-        let (signalling, inbox) = SignallingChannels::new(Arc::clone(&dialler), config.body_bytes_max);
+        let (signalling, inbox) = SignallingChannels::new(Arc::clone(&dialer), config.body_bytes_max);
         let io = IoContextConfig {
             thread: u16::try_from(number).unwrap_or(u16::MAX),
             reach: Arc::clone(&config.reach),
@@ -185,13 +185,13 @@ fn threads(config: &RunConfig) -> usize {
     config.threads.unwrap_or_else(|| most.div_ceil(PARTICIPANTS_PER_THREAD_MIN).clamp(1, cores))
 }
 
-pub(crate) fn dialler(config: &RunConfig) -> Result<Dialler, EngineError> {
+pub(crate) fn dialer(config: &RunConfig) -> Result<Dialer, EngineError> {
     // A WebSocket upgrade is HTTP/1.1 (RFC 6455 section 4.1).
     let tls = tls_config(&config.tls, &[b"http/1.1"]).map_err(EngineError::Tls)?;
     let mut tls_http = tls.clone();
     tls_http.alpn_protocols.insert(0, b"h2".to_vec());
-    Ok(Dialler {
-        names: Names::default(),
+    Ok(Dialer {
+        names: DnsCache::default(),
         reach: Arc::clone(&config.reach),
         tls: Arc::new(tls),
         tls_http: Arc::new(tls_http),
@@ -240,8 +240,8 @@ impl RunHandle {
     /// soon; latencies count from it.
     pub fn add_participant(&self, visit: NewParticipant) -> ParticipantId {
         let NewParticipant { cohort, place, at, source_ip } = visit;
-        let join = |who| Join {
-            participant: ParticipantId(who),
+        let join = |id| Join {
+            participant: ParticipantId(id),
             cohort,
             place,
             at,
@@ -249,14 +249,14 @@ impl RunHandle {
             others_follow: false,
             source_ip,
         };
-        let (who, thread) = self.control.crowd.call(join);
+        let (id, thread) = self.control.crowd.add(join);
         self.control.wake(thread);
-        ParticipantId(who)
+        ParticipantId(id)
     }
 
     /// Tells somebody to leave. From this moment on it is nobody who should be served.
     pub fn remove_participant(&self, participant: ParticipantId) {
-        let thread = self.control.crowd.dismiss(participant.0);
+        let thread = self.control.crowd.remove(participant.0);
         self.control.wake(thread);
     }
 

@@ -35,7 +35,7 @@ impl LossJudge {
 const RATE_STRETCH_US_MIN: u64 = 500_000;
 
 /// The clauses that a track's interval broke, as bits of [`Clause::bit`].
-pub(super) fn broken(interval: &TrackInterval, bad_if: &BadIf, loss: &mut LossJudge) -> u8 {
+pub(super) fn broken_clauses(interval: &TrackInterval, bad_if: &BadIf, loss: &mut LossJudge) -> u8 {
     let counters = &interval.counters;
     if counters.missing_us > 0 {
         return Clause::NoMedia.bit();
@@ -63,7 +63,7 @@ pub(super) fn broken(interval: &TrackInterval, bad_if: &BadIf, loss: &mut LossJu
 }
 
 /// The clauses that were broken for who sends, by what its receiver reported: of who receives nothing it is all there is.
-pub(super) fn unheard(interval: &SentInterval, bad_if: &BadIf) -> u8 {
+pub(super) fn remote_loss_clauses(interval: &SentInterval, bad_if: &BadIf) -> u8 {
     let loss = interval.remote_loss_ratio.unwrap_or(0.0);
     let lost = interval.counters.packets_sent as f64 * loss;
     if loss > bad_if.loss_ratio_max && lost >= LOST_MIN as f64 { Clause::Loss.bit() } else { 0 }
@@ -180,7 +180,7 @@ mod tests {
         for (name, change, clause) in cases {
             let expected = clause.map_or(0, Clause::bit);
             let loss = &mut LossJudge::default();
-            assert_eq!(broken(&interval(change), &BadIf::default(), loss), expected, "{name}");
+            assert_eq!(broken_clauses(&interval(change), &BadIf::default(), loss), expected, "{name}");
         }
     }
 
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn who_sends_is_served_badly_when_its_receiver_reports_loss() {
-        let unheard = |packets_sent, remote_loss_ratio| {
+        let remote_loss_clauses = |packets_sent, remote_loss_ratio| {
             let interval = SentInterval {
                 track: TrackId(0),
                 kind: MediaKind::Video,
@@ -219,11 +219,14 @@ mod tests {
                 wanted_bps: 1e6,
                 pause_us_max: 0,
             };
-            super::unheard(&interval, &BadIf::default())
+            super::remote_loss_clauses(&interval, &BadIf::default())
         };
-        assert_eq!((unheard(100, None), unheard(100, Some(0.01))), (0, 0));
+        assert_eq!((remote_loss_clauses(100, None), remote_loss_clauses(100, Some(0.01))), (0, 0));
         // One packet of fifty may be chance.
-        assert_eq!((unheard(50, Some(0.02)), unheard(100, Some(0.02))), (0, Clause::Loss.bit()));
+        assert_eq!(
+            (remote_loss_clauses(50, Some(0.02)), remote_loss_clauses(100, Some(0.02))),
+            (0, Clause::Loss.bit())
+        );
     }
 
     #[test]

@@ -54,7 +54,7 @@ impl Collector {
             let why = format!("the generator uses {:.0} % of the machine's memory", memory * 100.0);
             self.abort(&why);
             self.event_of_second(second, MEMORY_EVENT, why);
-        } else if let Some(why) = self.joins.verdict(now) {
+        } else if let Some(why) = self.joins.reason_to_abort(now) {
             self.abort(&why);
         }
     }
@@ -75,7 +75,7 @@ impl Collector {
     }
 
     /// A hint and no verdict: these datagrams were not ours, but a server or a source beside us may have missed them.
-    pub(super) fn tell_losses_of_others(&mut self, at: RunTime) {
+    pub(super) fn write_host_losses(&mut self, at: RunTime) {
         let HostLosses { unreceived, unsent, .. } = self.health.losses;
         let unreceived = unreceived.saturating_sub(self.health.own_drops);
         if unreceived + unsent > 0 {

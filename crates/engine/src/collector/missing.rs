@@ -8,7 +8,7 @@ use std::time::Instant;
 use throng_observation::{MediaKind, RunTime, TrackInterval};
 
 use super::Collector;
-use super::members::Sender;
+use super::participants::Sender;
 
 /// When a participant last meant to send nothing of a kind.
 #[derive(Clone, Copy, Debug, Default)]
@@ -67,7 +67,7 @@ fn judge(
 
 impl Collector {
     /// The interval as it counts; `None` where it says nothing yet.
-    pub(super) fn judged(&self, who: u32, interval: TrackInterval) -> Option<TrackInterval> {
+    pub(super) fn judged(&self, id: u32, interval: TrackInterval) -> Option<TrackInterval> {
         let ended = self.config.clock.run_time(interval.ended_at);
         let active_us = i64::try_from(interval.counters.active_us).unwrap_or(i64::MAX);
         let began = RunTime(ended.0.saturating_sub(active_us));
@@ -75,10 +75,10 @@ impl Collector {
         let for_us = |since: Instant| began.0 - self.config.clock.run_time(since).0;
         let due_for_us = interval.missing_since.map(for_us);
         let awaited_for_us = interval.first_frame_awaited_since.map(for_us);
-        let receiver = self.members.get(who);
+        let receiver = self.participants.get(id);
         let sender = receiver.and_then(|receiver| receiver.sender_of(interval.track));
-        let is_meant = match sender.map_or(Sender::Unknown, |sender| self.members.sender(sender)) {
-            Sender::Here(sender) => {
+        let is_meant = match sender.map_or(Sender::Unknown, |sender| self.participants.sender(sender)) {
+            Sender::Current(sender) => {
                 sender.ended_before(ended) || sender.silence(interval.kind).covers(began, ended, patience_us)
             }
             Sender::Left => true,

@@ -5,16 +5,16 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use throng_observation::run::{CohortId, CrowdRow, SentRow, SeriesRow};
 use throng_observation::{MediaKind, SentCounters, SentInterval, TrackCounters, TrackId, TrackInterval};
 
-/// Open seconds, by number.
+/// OpenSecond seconds, by number.
 pub(super) struct Seconds {
     cohorts: u16,
-    open: BTreeMap<i64, Open>,
-    totals: Vec<Change>,
+    open: BTreeMap<i64, OpenSecond>,
+    totals: Vec<CrowdDelta>,
 }
 
 /// How a second changed the crowd of a cohort.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Change {
+pub(super) struct CrowdDelta {
     pub(super) started: i32,
     pub(super) connected: i32,
     pub(super) failed: i32,
@@ -24,8 +24,8 @@ pub(super) struct Change {
 }
 
 #[derive(Default)]
-struct Open {
-    crowd: BTreeMap<u16, Change>,
+struct OpenSecond {
+    crowd: BTreeMap<u16, CrowdDelta>,
     series: BTreeMap<(u16, MediaKind), Sums>,
     sent: BTreeMap<(u16, MediaKind), SentSums>,
 }
@@ -39,12 +39,12 @@ struct SentSums {
 #[derive(Default)]
 struct Sums {
     row: SeriesRow,
-    tracks: HashMap<(u32, TrackId), Stretch>,
+    tracks: HashMap<(u32, TrackId), TrackSecond>,
 }
 
 /// What one track did in the second, of all its intervals that lie there.
 #[derive(Default)]
-struct Stretch {
+struct TrackSecond {
     counters: TrackCounters,
     frames_due_us: u64,
     jitter_us: Option<u32>,
@@ -58,7 +58,7 @@ const RATE_STRETCH_US_MIN: u64 = 500_000;
 
 /// What a second came to.
 #[derive(Debug, Default)]
-pub(super) struct Closed {
+pub(super) struct ClosedSecond {
     pub(super) crowd: Vec<CrowdRow>,
     pub(super) series: Vec<SeriesRow>,
     pub(super) sent: Vec<SentRow>,
@@ -67,16 +67,16 @@ pub(super) struct Closed {
 impl Seconds {
     pub(super) fn new(cohorts: u16) -> Self {
         let cohorts = cohorts.max(1);
-        Self { cohorts, open: BTreeMap::new(), totals: vec![Change::default(); usize::from(cohorts)] }
+        Self { cohorts, open: BTreeMap::new(), totals: vec![CrowdDelta::default(); usize::from(cohorts)] }
     }
 
     /// The crowd's changes in `second`. What comes for a second that was closed is closed with the next one.
-    pub(super) fn crowd(&mut self, second: i64, cohort: CohortId) -> &mut Change {
+    pub(super) fn crowd(&mut self, second: i64, cohort: CohortId) -> &mut CrowdDelta {
         self.open.entry(second).or_default().crowd.entry(cohort.0).or_default()
     }
 
     /// Adds what a track of participant number `who` did to the second in which it mostly lies.
-    pub(super) fn interval(&mut self, second: i64, who: u32, cohort: CohortId, interval: &TrackInterval) {
+    pub(super) fn interval(&mut self, second: i64, id: u32, cohort: CohortId, interval: &TrackInterval) {
         let open = self.open.entry(second).or_default();
         let sums = open.series.entry((cohort.0, interval.kind)).or_default();
         let row = &mut sums.row;
@@ -85,19 +85,19 @@ impl Seconds {
         if let Some(basis) = interval.capture_basis {
             interval.absolute_delay_us.iter().for_each(|us| row.absolute_delay.record(basis, *us));
         }
-        sums.tracks.entry((who, interval.track)).or_default().add(interval);
+        sums.tracks.entry((id, interval.track)).or_default().add(interval);
     }
 
     /// Adds what a sent track of participant number `who` did to the second in which it mostly lies.
-    pub(super) fn sent(&mut self, second: i64, who: u32, cohort: CohortId, interval: &SentInterval) {
+    pub(super) fn sent(&mut self, second: i64, id: u32, cohort: CohortId, interval: &SentInterval) {
         let open = self.open.entry(second).or_default();
         let sums = open.sent.entry((cohort.0, interval.kind)).or_default();
         sums.counters += interval.counters;
-        sums.tracks.insert((who, interval.track));
+        sums.tracks.insert((id, interval.track));
     }
 
     /// Closes `second` and everything before it; `intended` says how many joins of a cohort have come.
-    pub(super) fn close(&mut self, second: i64, intended: impl Fn(u16) -> u32) -> Closed {
+    pub(super) fn close(&mut self, second: i64, intended: impl Fn(u16) -> u32) -> ClosedSecond {
         let later = self.open.split_off(&(second + 1));
         let mut playing = vec![0; usize::from(self.cohorts)];
         let mut series: BTreeMap<(u16, MediaKind), Sums> = BTreeMap::new();
@@ -140,11 +140,11 @@ impl Seconds {
             tracks: u32::try_from(sums.tracks.len()).unwrap_or(u32::MAX),
             counters: sums.counters,
         });
-        Closed { crowd: crowd.collect(), series: series.collect(), sent: sent.collect() }
+        ClosedSecond { crowd: crowd.collect(), series: series.collect(), sent: sent.collect() }
     }
 }
 
-impl Stretch {
+impl TrackSecond {
     fn add(&mut self, interval: &TrackInterval) {
         self.counters += interval.counters;
         self.frames_due_us += interval.frames_due_us;
@@ -191,7 +191,7 @@ impl Sums {
     }
 }
 
-impl Change {
+impl CrowdDelta {
     fn add(&mut self, other: &Self) {
         self.started += other.started;
         self.connected += other.connected;
@@ -256,9 +256,9 @@ mod tests {
     #[test]
     fn a_track_counts_once_in_a_second_however_many_intervals_lie_there() {
         let mut seconds = Seconds::new(1);
-        for who in 0..10 {
-            seconds.interval(7, who, CohortId(0), &interval(60, 0, 18, 600));
-            seconds.interval(7, who, CohortId(0), &interval(30, 10, 9, 300));
+        for id in 0..10 {
+            seconds.interval(7, id, CohortId(0), &interval(60, 0, 18, 600));
+            seconds.interval(7, id, CohortId(0), &interval(30, 10, 9, 300));
         }
         let row = &seconds.close(7, |_| 10).series[0];
         assert_eq!((row.tracks, row.tracks_below_source_fps, row.counters.packets_received), (10, 0, 900));

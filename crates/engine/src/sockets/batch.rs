@@ -134,7 +134,7 @@ impl ReceiveBatch {
     pub(crate) fn get(&mut self, index: usize) -> Option<Received<'_>> {
         let header = self.headers.get(index).filter(|_| index < self.received)?;
         let message = &header.msg_hdr;
-        let Beside { arrived_unix, dropped_so_far, local } = ancillary(message);
+        let AncillaryData { arrived_unix, dropped_so_far, local } = ancillary(message);
         let source = address(self.sources.get(index)?)?;
         let start = index * DATAGRAM_BYTES_MAX;
         let length = (header.msg_len as usize).min(DATAGRAM_BYTES_MAX);
@@ -174,7 +174,7 @@ fn address(source: &Source) -> Option<SocketAddr> {
 
 /// What the kernel says beside a datagram.
 #[derive(Default)]
-struct Beside {
+struct AncillaryData {
     /// Arrival since the Unix epoch.
     arrived_unix: Option<Duration>,
     /// Drops of the socket so far.
@@ -183,8 +183,8 @@ struct Beside {
     local: Option<IpAddr>,
 }
 
-fn ancillary(message: &libc::msghdr) -> Beside {
-    let mut beside = Beside::default();
+fn ancillary(message: &libc::msghdr) -> AncillaryData {
+    let mut found = AncillaryData::default();
     // SAFETY: the kernel filled `msg_control` up to `msg_controllen`; the CMSG functions stay within it.
     let mut control = unsafe { libc::CMSG_FIRSTHDR(message) };
     while !control.is_null() {
@@ -195,31 +195,31 @@ fn ancillary(message: &libc::msghdr) -> Beside {
             (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
                 // SAFETY: this kind carries one timespec; unaligned reads are allowed for.
                 let time = unsafe { ptr::read_unaligned(data.cast::<libc::timespec>()) };
-                beside.arrived_unix = u64::try_from(time.tv_sec)
+                found.arrived_unix = u64::try_from(time.tv_sec)
                     .ok()
                     .zip(u32::try_from(time.tv_nsec).ok())
                     .map(|(seconds, nanos)| Duration::new(seconds, nanos.min(999_999_999)));
             }
             (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => {
                 // SAFETY: this kind carries one u32; unaligned reads are allowed for.
-                beside.dropped_so_far = Some(unsafe { ptr::read_unaligned(data.cast::<u32>()) });
+                found.dropped_so_far = Some(unsafe { ptr::read_unaligned(data.cast::<u32>()) });
             }
             (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
                 // SAFETY: this kind carries one in_pktinfo; unaligned reads are allowed for.
                 let info = unsafe { ptr::read_unaligned(data.cast::<libc::in_pktinfo>()) };
-                beside.local = Some(Ipv4Addr::from(info.ipi_addr.s_addr.to_ne_bytes()).into());
+                found.local = Some(Ipv4Addr::from(info.ipi_addr.s_addr.to_ne_bytes()).into());
             }
             (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
                 // SAFETY: this kind carries one in6_pktinfo; unaligned reads are allowed for.
                 let info = unsafe { ptr::read_unaligned(data.cast::<libc::in6_pktinfo>()) };
-                beside.local = Some(IpAddr::from(info.ipi6_addr.s6_addr).to_canonical());
+                found.local = Some(IpAddr::from(info.ipi6_addr.s6_addr).to_canonical());
             }
             _ => {}
         }
         // SAFETY: `control` is a header of this message, as above.
         control = unsafe { libc::CMSG_NXTHDR(message, control) };
     }
-    beside
+    found
 }
 
 /// A datagram to send.

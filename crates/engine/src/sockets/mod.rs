@@ -9,13 +9,13 @@ pub(crate) use watched::watched;
 mod gathering;
 
 mod udp;
-pub(crate) use udp::{DatagramSocket, Lost, Sending, Sources, Toward};
+pub(crate) use udp::{DatagramSocket, LostDatagrams, PeerAddresses, SendResult, SourceAddresses};
 
 mod resolve;
-pub(crate) use resolve::Names;
+pub(crate) use resolve::DnsCache;
 
 mod tcp;
-pub(crate) use tcp::{Dialler, Host, Pipe};
+pub(crate) use tcp::{Dialer, Host, MaybeTlsStream};
 
 mod tls;
 pub(crate) use tls::tls_config;

@@ -19,7 +19,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::{Names, batch};
+use super::{DnsCache, batch};
 use crate::config::Reach;
 
 /// Where to connect to.
@@ -58,12 +58,12 @@ impl Host {
 
 /// A connection, with or without TLS.
 #[derive(Debug)]
-pub(crate) enum Pipe {
+pub(crate) enum MaybeTlsStream {
     Plain(TcpStream),
     Secured(Box<TlsStream<TcpStream>>),
 }
 
-impl Pipe {
+impl MaybeTlsStream {
     /// Whether the server chose HTTP/2 by ALPN.
     pub(crate) fn speaks_http2(&self) -> bool {
         match self {
@@ -74,15 +74,15 @@ impl Pipe {
 }
 
 /// What every dial of a run shares.
-pub(crate) struct Dialler {
-    pub(crate) names: Names,
+pub(crate) struct Dialer {
+    pub(crate) names: DnsCache,
     pub(crate) reach: Reach,
     pub(crate) tls: Arc<ClientConfig>,
     pub(crate) tls_http: Arc<ClientConfig>,
     pub(crate) timeout: Duration,
 }
 
-impl Dialler {
+impl Dialer {
     /// Connects to `host`:`port` from `source`, if given and of the same family, over TLS with `tls` if given.
     pub(crate) async fn dial(
         &self,
@@ -90,21 +90,21 @@ impl Dialler {
         host: &Host,
         port: u16,
         tls: Option<(&Arc<ClientConfig>, &Host)>,
-    ) -> Result<(Pipe, Opening), ChannelError> {
-        let dialling = self.dial_unhurried(source, host, port, tls);
+    ) -> Result<(MaybeTlsStream, Opening), ChannelError> {
+        let dialling = self.dial_without_timeout(source, host, port, tls);
         tokio::time::timeout(self.timeout, dialling).await.unwrap_or_else(|_| {
             let within = units::duration(self.timeout);
             Err(ChannelError::Tcp(format!("not connected to {host}:{port} within {within}")))
         })
     }
 
-    async fn dial_unhurried(
+    async fn dial_without_timeout(
         &self,
         source: Option<IpAddr>,
         host: &Host,
         port: u16,
         tls: Option<(&Arc<ClientConfig>, &Host)>,
-    ) -> Result<(Pipe, Opening), ChannelError> {
+    ) -> Result<(MaybeTlsStream, Opening), ChannelError> {
         let mut opening = Opening::default();
         let addresses = match host {
             Host::Ip(ip) => vec![*ip],
@@ -136,13 +136,13 @@ impl Dialler {
         let _ = stream.set_nodelay(true);
         opening.local = stream.local_addr().ok();
         opening.remote = Some(SocketAddr::new(ip, port));
-        let Some((config, name)) = tls else { return Ok((Pipe::Plain(stream), opening)) };
+        let Some((config, name)) = tls else { return Ok((MaybeTlsStream::Plain(stream), opening)) };
         let secured = TlsConnector::from(Arc::clone(config))
             .connect(name.server_name()?, stream)
             .await
             .map_err(|e| ChannelError::Tls(e.to_string()))?;
         opening.secured_at = Some(Instant::now());
-        Ok((Pipe::Secured(Box::new(secured)), opening))
+        Ok((MaybeTlsStream::Secured(Box::new(secured)), opening))
     }
 }
 
@@ -167,7 +167,7 @@ async fn connect(to: SocketAddr, source: Option<IpAddr>) -> Result<TcpStream, Ch
     })
 }
 
-impl AsyncRead for Pipe {
+impl AsyncRead for MaybeTlsStream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
@@ -176,7 +176,7 @@ impl AsyncRead for Pipe {
     }
 }
 
-impl AsyncWrite for Pipe {
+impl AsyncWrite for MaybeTlsStream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_write(cx, buf),

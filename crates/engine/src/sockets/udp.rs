@@ -38,7 +38,7 @@ const BURST: Duration = Duration::from_secs(1);
 
 /// Datagrams that found the socket's receive buffer full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Lost {
+pub(crate) struct LostDatagrams {
     pub(crate) count: u32,
     /// How long the peer had been silent, where they came at once after that: no reader is so fast that it matters.
     pub(crate) after_silence: Option<Duration>,
@@ -46,27 +46,27 @@ pub(crate) struct Lost {
 
 /// What became of a datagram to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sending {
+pub(crate) enum SendResult {
     /// The kernel took it.
     Sent,
     /// The kernel had no room: this machine is the limit.
-    NoRoom,
+    BufferFull,
     /// It cannot go there (no route, a firewall): a server may well name such a candidate, whatever our load.
-    NoWay(io::ErrorKind),
+    Unreachable(io::ErrorKind),
     /// It cannot go there from the address of ours that was named: a loopback address leads to this host alone. ICE asks over
     /// every pair, and another one may well work.
-    NoPair,
+    LoopbackOnly,
     /// Its destination is not allowed.
     Refused,
 }
 
-impl Sending {
+impl SendResult {
     /// What it means that the kernel did not take a datagram (sendto(2)).
     fn not_taken(error: &io::Error, from: Option<IpAddr>) -> Self {
         match error.raw_os_error() {
-            Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM) => Self::NoRoom,
-            _ if from.is_some_and(|from| from.is_loopback()) => Self::NoPair,
-            _ => Self::NoWay(error.kind()),
+            Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM) => Self::BufferFull,
+            _ if from.is_some_and(|from| from.is_loopback()) => Self::LoopbackOnly,
+            _ => Self::Unreachable(error.kind()),
         }
     }
 }
@@ -148,9 +148,9 @@ impl DatagramSocket {
         from: Option<IpAddr>,
         bytes: &[u8],
         reach: &Reach,
-    ) -> Sending {
+    ) -> SendResult {
         if !self.permits(to, reach) {
-            return Sending::Refused;
+            return SendResult::Refused;
         }
         let sent = if self.has_several() {
             batch::send(self.socket.as_fd(), &[self.outgoing(to, from, bytes)])
@@ -158,8 +158,8 @@ impl DatagramSocket {
             self.socket.send_to(bytes, to)
         };
         match sent {
-            Ok(_) => Sending::Sent,
-            Err(error) => Sending::not_taken(&error, from.filter(|_| self.has_several())),
+            Ok(_) => SendResult::Sent,
+            Err(error) => SendResult::not_taken(&error, from.filter(|_| self.has_several())),
         }
     }
 
@@ -167,7 +167,7 @@ impl DatagramSocket {
     pub(crate) fn send_all(
         &self,
         datagrams: &[Outgoing<'_>],
-        mut not_taken: impl FnMut(SocketAddr, &[u8], Sending),
+        mut not_taken: impl FnMut(SocketAddr, &[u8], SendResult),
     ) {
         let mut rest = datagrams;
         while let Some(first) = rest.first() {
@@ -178,7 +178,7 @@ impl DatagramSocket {
                 Err(error) => {
                     if let Some(to) = first.to.as_socket() {
                         let to = SocketAddr::new(to.ip().to_canonical(), to.port());
-                        not_taken(to, first.bytes, Sending::not_taken(&error, first.from));
+                        not_taken(to, first.bytes, SendResult::not_taken(&error, first.from));
                     }
                     1
                 }
@@ -188,7 +188,7 @@ impl DatagramSocket {
     }
 
     /// Notes that a datagram came, and the kernel's count of drops so far beside it; what was lost since the one before.
-    pub(crate) fn note(&mut self, arrived_at: Instant, dropped_so_far: Option<u32>) -> Option<Lost> {
+    pub(crate) fn note(&mut self, arrived_at: Instant, dropped_so_far: Option<u32>) -> Option<LostDatagrams> {
         let before = self.arrived_at.replace(arrived_at).unwrap_or(arrived_at);
         let silent = arrived_at.saturating_duration_since(before);
         if silent >= SILENT {
@@ -198,7 +198,7 @@ impl DatagramSocket {
         let count = so_far.wrapping_sub(std::mem::replace(&mut self.dropped_so_far, so_far));
         let is_burst = |at: Instant| arrived_at.saturating_duration_since(at) <= BURST;
         let after_silence = self.resumed.filter(|(at, _)| is_burst(*at)).map(|(_, silent)| silent);
-        (count > 0).then_some(Lost { count, after_silence })
+        (count > 0).then_some(LostDatagrams { count, after_silence })
     }
 }
 
@@ -210,7 +210,7 @@ impl AsFd for DatagramSocket {
 
 /// Which local addresses lead toward a target.
 #[derive(Debug, Default)]
-pub(crate) struct Sources {
+pub(crate) struct SourceAddresses {
     routes: HashMap<IpAddr, IpAddr>,
     /// The addresses of this host, once asked for.
     own: Option<Vec<IpAddr>>,
@@ -220,7 +220,7 @@ pub(crate) struct Sources {
 ///
 /// [`Open::Datagrams`]: throng_protocol::participant::Open::Datagrams
 #[derive(Clone, Debug)]
-pub(crate) struct Toward {
+pub(crate) struct PeerAddresses {
     pub(crate) peers: Vec<SocketAddr>,
     pub(crate) otherwise: Option<SocketAddr>,
     pub(crate) gathers: bool,
@@ -229,7 +229,7 @@ pub(crate) struct Toward {
 /// Routes remembered; a crowd talks to a handful of servers, and a hostile one cannot make this grow.
 const ROUTES_MAX: usize = 1024;
 
-impl Sources {
+impl SourceAddresses {
     /// The local addresses that lead to those of the peers that may be reached, the likeliest first. Who was `dealt` an
     /// address has that one toward peers of its family.
     ///
@@ -238,7 +238,7 @@ impl Sources {
     pub(crate) fn locals(
         &mut self,
         dealt: Option<IpAddr>,
-        toward: &Toward,
+        toward: &PeerAddresses,
         reach: &Reach,
     ) -> Result<Vec<IpAddr>, ChannelError> {
         let locals = match (self.toward_each(dealt, &toward.peers, reach), toward.otherwise) {
@@ -261,12 +261,12 @@ impl Sources {
         reach: &Reach,
     ) -> Result<Vec<IpAddr>, ChannelError> {
         let (allowed, refused): (Vec<SocketAddr>, Vec<_>) = peers.iter().partition(|peer| reach(peer.ip()));
-        let (mut locals, mut no_way) = (Vec::new(), Vec::new());
+        let (mut locals, mut unreachable) = (Vec::new(), Vec::new());
         for peer in allowed {
             match self.toward(dealt, peer) {
                 Ok(local) if locals.contains(&local) => {}
                 Ok(local) => locals.push(local),
-                Err(error) if is_no_way(&error) => no_way.push(format!("{peer} ({error})")),
+                Err(error) if is_unreachable(&error) => unreachable.push(format!("{peer} ({error})")),
                 Err(error) => {
                     return Err(ChannelError::Generator(format!("datagram socket toward {peer}: {error}")));
                 }
@@ -275,11 +275,11 @@ impl Sources {
         if !locals.is_empty() {
             return Ok(locals);
         }
-        if no_way.is_empty() {
+        if unreachable.is_empty() {
             let refused: Vec<_> = refused.iter().map(ToString::to_string).collect();
             return Err(ChannelError::NotAllowed(refused.join(", ")));
         }
-        Err(ChannelError::NoRoute(no_way.join(", ")))
+        Err(ChannelError::NoRoute(unreachable.join(", ")))
     }
 
     /// The local address toward `toward`: the one that the participant was `dealt` if it is of the same family, else
@@ -306,7 +306,7 @@ impl Sources {
 
 /// Whether there is no way to an address, in whatever words the kernel has it: no route, one that leads nowhere
 /// (blackhole, prohibit), none of its family.
-fn is_no_way(error: &io::Error) -> bool {
+fn is_unreachable(error: &io::Error) -> bool {
     let words = [
         libc::ENETUNREACH,
         libc::EHOSTUNREACH,
@@ -326,7 +326,7 @@ mod tests {
 
     #[test]
     fn a_dealt_address_is_used_toward_targets_of_its_family() {
-        let mut sources = Sources::default();
+        let mut sources = SourceAddresses::default();
         let mut toward = |dealt: Option<&str>, target: &str| {
             let dealt = dealt.map(|ip| ip.parse().unwrap());
             sources.toward(dealt, target.parse().unwrap()).unwrap().to_string()
@@ -343,7 +343,11 @@ mod tests {
         let locals = |peers: &[&str], otherwise: Option<&str>| {
             let peers = peers.iter().map(|peer| peer.parse().unwrap()).collect();
             let otherwise = otherwise.map(|peer| peer.parse().unwrap());
-            Sources::default().locals(None, &Toward { peers, otherwise, gathers: false }, &reach)
+            SourceAddresses::default().locals(
+                None,
+                &PeerAddresses { peers, otherwise, gathers: false },
+                &reach,
+            )
         };
         let loopback = Ok(vec![IpAddr::from([127, 0, 0, 1])]);
         // Only broadcasts live there: the kernel lets nobody connect.
@@ -356,9 +360,9 @@ mod tests {
         let both = locals(&["127.0.0.1:1", "127.0.0.1:2", "[::1]:1"], None).unwrap();
         assert_eq!(both.iter().map(ToString::to_string).collect::<Vec<_>>(), ["127.0.0.1", "::1"]);
         let peers = vec!["127.0.0.1:1".parse().unwrap()];
-        let toward = Toward { peers, otherwise: None, gathers: true };
+        let toward = PeerAddresses { peers, otherwise: None, gathers: true };
         let dealt = IpAddr::from([127, 0, 0, 7]);
-        assert_eq!(Sources::default().locals(Some(dealt), &toward, &reach), Ok(vec![dealt]));
+        assert_eq!(SourceAddresses::default().locals(Some(dealt), &toward, &reach), Ok(vec![dealt]));
     }
 
     #[test]
@@ -380,7 +384,7 @@ mod tests {
                 let asked = batch.get(0).unwrap();
                 assert_eq!((asked.local, asked.source), (Some(local.ip()), to));
                 let mut bytes = [0; 8];
-                assert_eq!(socket.send(to, Some(local.ip()), b"one", &reach), Sending::Sent);
+                assert_eq!(socket.send(to, Some(local.ip()), b"one", &reach), SendResult::Sent);
                 assert_eq!(peer.recv_from(&mut bytes).unwrap(), (3, local));
                 let two =
                     [socket.outgoing(to, Some(local.ip()), b"two"), socket.outgoing(to, None, b"three")];
@@ -396,9 +400,9 @@ mod tests {
         let reach: Reach = Arc::new(|ip: IpAddr| ip == IpAddr::from([127, 0, 0, 1]));
         let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
         let mut socket = DatagramSocket::bind(&[[127, 0, 0, 1].into()], 1 << 16).unwrap();
-        assert_eq!(socket.send("127.0.0.9:9".parse().unwrap(), None, b"no", &reach), Sending::Refused);
-        assert_eq!(socket.send(receiver.local_addr().unwrap(), None, b"yes", &reach), Sending::Sent);
-        assert_eq!(socket.send("127.0.0.9:9".parse().unwrap(), None, b"no", &reach), Sending::Refused);
+        assert_eq!(socket.send("127.0.0.9:9".parse().unwrap(), None, b"no", &reach), SendResult::Refused);
+        assert_eq!(socket.send(receiver.local_addr().unwrap(), None, b"yes", &reach), SendResult::Sent);
+        assert_eq!(socket.send("127.0.0.9:9".parse().unwrap(), None, b"no", &reach), SendResult::Refused);
         let mut bytes = [0; 8];
         assert_eq!(receiver.recv(&mut bytes).unwrap(), 3);
     }
@@ -407,24 +411,24 @@ mod tests {
     fn what_finds_no_way_is_told_from_what_finds_no_room() {
         let error = io::Error::from_raw_os_error;
         for full in [libc::EAGAIN, libc::ENOBUFS, libc::ENOMEM] {
-            assert_eq!(Sending::not_taken(&error(full), None), Sending::NoRoom);
+            assert_eq!(SendResult::not_taken(&error(full), None), SendResult::BufferFull);
         }
         for astray in [libc::ENETUNREACH, libc::EHOSTUNREACH, libc::EPERM, libc::EINVAL, libc::EMSGSIZE] {
-            assert!(matches!(Sending::not_taken(&error(astray), None), Sending::NoWay(_)));
+            assert!(matches!(SendResult::not_taken(&error(astray), None), SendResult::Unreachable(_)));
             let from = Some(IpAddr::from([127, 0, 0, 1]));
-            assert_eq!(Sending::not_taken(&error(astray), from), Sending::NoPair);
+            assert_eq!(SendResult::not_taken(&error(astray), from), SendResult::LoopbackOnly);
         }
         let (reach, receiver): (Reach, _) = (Arc::new(|_| true), UdpSocket::bind("127.0.0.1:0").unwrap());
         // A source address of loopback reaches nothing beyond it.
         let (near, far) = (receiver.local_addr().unwrap(), "192.0.2.1:9".parse().unwrap());
         let mut socket = DatagramSocket::bind(&[[127, 0, 0, 1].into()], 1 << 16).unwrap();
-        assert!(matches!(socket.send(far, None, b"far", &reach), Sending::NoWay(_)));
+        assert!(matches!(socket.send(far, None, b"far", &reach), SendResult::Unreachable(_)));
         let both = [(far, &b"far"[..]), (near, b"near"), (far, b"far"), (near, b"near")];
         let batch = both.map(|(to, bytes)| socket.outgoing(to, None, bytes));
         let mut lost = Vec::new();
         socket.send_all(&batch, |to, bytes, why| lost.push((to, bytes.len(), why)));
         assert!(lost.len() == 2 && lost.iter().all(|(to, length, _)| (*to, *length) == (far, 3)));
-        assert!(lost.iter().all(|(.., why)| matches!(why, Sending::NoWay(_))), "{lost:?}");
+        assert!(lost.iter().all(|(.., why)| matches!(why, SendResult::Unreachable(_))), "{lost:?}");
         let mut bytes = [0; 8];
         assert_eq!([receiver.recv(&mut bytes).unwrap(), receiver.recv(&mut bytes).unwrap()], [4, 4]);
     }
@@ -447,13 +451,13 @@ mod tests {
             |at_ms: u64, so_far: u32| socket.note(start + Duration::from_millis(at_ms), Some(so_far));
         assert_eq!(lost(0, 0), None);
         // It kept sending, and we did not keep reading.
-        assert_eq!(lost(20, 3), Some(Lost { count: 3, after_silence: None }));
+        assert_eq!(lost(20, 3), Some(LostDatagrams { count: 3, after_silence: None }));
         assert_eq!(lost(1_000, 3), None);
         // It stood still for 8 s, and sent all of that at once. The count comes with the next datagram that fits.
         assert_eq!(lost(9_000, 3), None);
         let burst = Some(Duration::from_secs(8));
-        assert_eq!(lost(9_030, 903), Some(Lost { count: 900, after_silence: burst }));
-        assert_eq!(lost(9_900, 904), Some(Lost { count: 1, after_silence: burst }));
-        assert_eq!(lost(10_100, 905), Some(Lost { count: 1, after_silence: None }));
+        assert_eq!(lost(9_030, 903), Some(LostDatagrams { count: 900, after_silence: burst }));
+        assert_eq!(lost(9_900, 904), Some(LostDatagrams { count: 1, after_silence: burst }));
+        assert_eq!(lost(10_100, 905), Some(LostDatagrams { count: 1, after_silence: None }));
     }
 }

@@ -11,7 +11,7 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{self, Error, handshake::client::Request};
 use url::Url;
 
-use super::{Dialler, Host, Pipe};
+use super::{Dialer, Host, MaybeTlsStream};
 
 /// The longest message taken from a server.
 const MESSAGE_BYTES_MAX: usize = 1 << 20;
@@ -27,12 +27,12 @@ const WRITTEN_BYTES: usize = 4096;
 
 /// An open WebSocket.
 pub(crate) struct WebSocket {
-    stream: WebSocketStream<Pipe>,
+    stream: WebSocketStream<MaybeTlsStream>,
 }
 
 /// Connects and upgrades; the answer to the upgrade is waited for as long as a connection.
 pub(crate) async fn open(
-    dialler: &Dialler,
+    dialer: &Dialer,
     source: Option<IpAddr>,
     url: &Url,
     protocols: &[String],
@@ -47,8 +47,8 @@ pub(crate) async fn open(
         other => return Err(ChannelError::Protocol(format!("`{other}:` is not a WebSocket URL"))),
     };
     let port = url.port().unwrap_or(if secure { 443 } else { 80 });
-    let tls = secure.then_some((&dialler.tls, &host));
-    let (pipe, mut opening) = dialler.dial(source, &host, port, tls).await?;
+    let tls = secure.then_some((&dialer.tls, &host));
+    let (pipe, mut opening) = dialer.dial(source, &host, port, tls).await?;
     let config = WebSocketConfig::default()
         .read_buffer_size(READ_BYTES)
         .write_buffer_size(WRITTEN_BYTES)
@@ -56,9 +56,9 @@ pub(crate) async fn open(
         .max_message_size(Some(MESSAGE_BYTES_MAX))
         .max_frame_size(Some(MESSAGE_BYTES_MAX));
     let upgrade = tokio_tungstenite::client_async_with_config(request, pipe, Some(config));
-    let (stream, response) = tokio::time::timeout(dialler.timeout, upgrade)
+    let (stream, response) = tokio::time::timeout(dialer.timeout, upgrade)
         .await
-        .map_err(|_| ChannelError::Timeout(dialler.timeout))?
+        .map_err(|_| ChannelError::Timeout(dialer.timeout))?
         .map_err(failure)?;
     opening.subprotocol = response
         .headers()

@@ -8,7 +8,7 @@ use throng_observation::run::{CohortId, ParticipantId};
 use throng_observation::{Distribution, Failure, FailureReason, RunTime};
 
 use super::ended_participants::EndedParticipants;
-use super::member::Member;
+use super::participant_record::ParticipantRecord;
 use crate::config::Join;
 
 /// Who ended is kept until so many seconds after that one are closed: intervals of others, and of its own senders and
@@ -16,13 +16,13 @@ use crate::config::Join;
 const KEPT_S: i64 = 5;
 
 /// The participants of the run: those to come, those who are there, and what is left of those who have gone.
-pub(super) struct Members {
+pub(super) struct Participants {
     plan: Arc<[Join]>,
     /// Who of the plan has come, or should have: all before this one.
-    come: usize,
+    due: usize,
     /// The number of the next who is called.
     next_called: u32,
-    here: BTreeMap<u32, Member>,
+    current: BTreeMap<u32, ParticipantRecord>,
     /// Who ended, and in which second.
     ended: VecDeque<(i64, u32)>,
     ended_participants: EndedParticipants,
@@ -41,20 +41,20 @@ struct Intended {
 /// What is known of who sends something.
 pub(super) enum Sender<'a> {
     /// It is there, or was until a moment ago.
-    Here(&'a Member),
+    Current(&'a ParticipantRecord),
     /// It has gone.
     Left,
     /// It has not come yet, or is nobody of this run.
     Unknown,
 }
 
-impl Members {
+impl Participants {
     pub(super) fn new(plan: Arc<[Join]>, cohorts: u16) -> Self {
         let cohorts = usize::from(cohorts.max(1));
         Self {
-            come: 0,
+            due: 0,
             next_called: u32::try_from(plan.len()).unwrap_or(u32::MAX),
-            here: BTreeMap::new(),
+            current: BTreeMap::new(),
             ended: VecDeque::new(),
             ended_participants: EndedParticipants::new(cohorts),
             intended: Intended { counts: vec![0; cohorts], next: 0, called: VecDeque::new() },
@@ -68,86 +68,86 @@ impl Members {
     }
 
     /// Somebody was called; they are numbered in order.
-    pub(super) fn called(&mut self, who: u32, join: &Join) {
-        self.next_called = who.saturating_add(1);
-        self.here.insert(who, Member::new(join));
+    pub(super) fn called(&mut self, id: u32, join: &Join) {
+        self.next_called = id.saturating_add(1);
+        self.current.insert(id, ParticipantRecord::new(join));
         self.intended.called.push_back((join.at, join.cohort));
     }
 
     /// Nobody wants `who` any more.
-    pub(super) fn dismissed(&mut self, who: u32, at: RunTime) {
-        let to_come = self.plan.get(who as usize).filter(|_| who as usize >= self.come);
+    pub(super) fn dismissed(&mut self, id: u32, at: RunTime) {
+        let to_come = self.plan.get(id as usize).filter(|_| id as usize >= self.due);
         if let Some(join) = to_come {
-            self.here.entry(who).or_insert_with(|| Member::new(join));
+            self.current.entry(id).or_insert_with(|| ParticipantRecord::new(join));
         }
-        match self.here.get_mut(&who) {
-            Some(member) => member.dismissed(at),
-            None => self.ended_participants.dismissed(who, at),
+        match self.current.get_mut(&id) {
+            Some(record) => record.dismissed(at),
+            None => self.ended_participants.dismissed(id, at),
         }
     }
 
     /// Lets those of the plan come whose time was before `at`, whether they began or not.
-    pub(super) fn come(&mut self, at: RunTime) {
-        while let Some(join) = self.plan.get(self.come).filter(|join| join.at < at) {
-            self.here.entry(self.come as u32).or_insert_with(|| Member::new(join));
-            self.come += 1;
+    pub(super) fn make_due(&mut self, at: RunTime) {
+        while let Some(join) = self.plan.get(self.due).filter(|join| join.at < at) {
+            self.current.entry(self.due as u32).or_insert_with(|| ParticipantRecord::new(join));
+            self.due += 1;
         }
     }
 
     /// Somebody begins; a thread may be ahead of the second that is closed.
-    pub(super) fn begins(&mut self, who: u32) -> Option<&mut Member> {
-        let is_planned = (who as usize) < self.plan.len();
+    pub(super) fn start(&mut self, id: u32) -> Option<&mut ParticipantRecord> {
+        let is_planned = (id as usize) < self.plan.len();
         while is_planned
-            && self.come <= who as usize
-            && let Some(join) = self.plan.get(self.come)
+            && self.due <= id as usize
+            && let Some(join) = self.plan.get(self.due)
         {
-            self.here.entry(self.come as u32).or_insert_with(|| Member::new(join));
-            self.come += 1;
+            self.current.entry(self.due as u32).or_insert_with(|| ParticipantRecord::new(join));
+            self.due += 1;
         }
-        self.here.get_mut(&who)
+        self.current.get_mut(&id)
     }
 
-    pub(super) fn get(&self, who: u32) -> Option<&Member> {
-        self.here.get(&who)
+    pub(super) fn get(&self, id: u32) -> Option<&ParticipantRecord> {
+        self.current.get(&id)
     }
 
-    pub(super) fn get_mut(&mut self, who: u32) -> Option<&mut Member> {
-        self.here.get_mut(&who)
+    pub(super) fn get_mut(&mut self, id: u32) -> Option<&mut ParticipantRecord> {
+        self.current.get_mut(&id)
     }
 
     /// What is known of a participant of whom others receive something.
-    pub(super) fn sender(&self, who: ParticipantId) -> Sender<'_> {
+    pub(super) fn sender(&self, id: ParticipantId) -> Sender<'_> {
         let was_here = || {
-            let is_planned = (who.0 as usize) < self.plan.len();
-            if is_planned { (who.0 as usize) < self.come } else { who.0 < self.next_called }
+            let is_planned = (id.0 as usize) < self.plan.len();
+            if is_planned { (id.0 as usize) < self.due } else { id.0 < self.next_called }
         };
-        match self.here.get(&who.0) {
-            Some(member) => Sender::Here(member),
+        match self.current.get(&id.0) {
+            Some(record) => Sender::Current(record),
             None if was_here() => Sender::Left,
             None => Sender::Unknown,
         }
     }
 
     /// Everybody who is there, who is awaited, and who ended a moment ago; in the order of their numbers.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Member> {
-        self.here.values()
+    pub(super) fn iter(&self) -> impl Iterator<Item = &ParticipantRecord> {
+        self.current.values()
     }
 
     /// The same, to be changed.
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Member> {
-        self.here.values_mut()
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut ParticipantRecord> {
+        self.current.values_mut()
     }
 
     /// Who ended in `second`: it is forgotten when nothing can be said of it any more.
-    pub(super) fn ended(&mut self, who: u32, second: i64) {
-        self.ended.push_back((second, who));
+    pub(super) fn ended(&mut self, id: u32, second: i64) {
+        self.ended.push_back((second, id));
     }
 
     /// Forgets whom nothing can be said of any more once `second` is closed.
     pub(super) fn forget(&mut self, second: i64) {
-        while let Some((_, who)) = self.ended.pop_front_if(|(ended, _)| *ended + KEPT_S <= second) {
-            if let Some(member) = self.here.remove(&who) {
-                self.ended_participants.take(&member);
+        while let Some((_, id)) = self.ended.pop_front_if(|(ended, _)| *ended + KEPT_S <= second) {
+            if let Some(record) = self.current.remove(&id) {
+                self.ended_participants.take(&record);
             }
         }
     }
@@ -160,7 +160,7 @@ impl Members {
     /// Payload bits per second of everybody who received any, over its life so far.
     pub(super) fn payload_bps(&self) -> Distribution {
         let mut bps = self.ended_participants.payload_bps().clone();
-        self.iter().filter_map(Member::payload_bps).for_each(|rate| bps.record(rate as u64));
+        self.iter().filter_map(ParticipantRecord::payload_bps).for_each(|rate| bps.record(rate as u64));
         bps
     }
 
@@ -187,19 +187,19 @@ impl Members {
     /// Who has not ended when the run does: what its end means for them, by their numbers. Joins were offered until
     /// `offered_until`.
     pub(super) fn left_over(&mut self, offered_until: RunTime) -> Vec<(u32, Failure)> {
-        self.come(offered_until);
-        let fate = |(who, member): (&u32, &Member)| {
-            let failure = if member.is_overdue(offered_until) {
+        self.make_due(offered_until);
+        let fate = |(id, record): (&u32, &ParticipantRecord)| {
+            let failure = if record.is_overdue(offered_until) {
                 let why = "the run ended before this participant had joined";
                 Failure::new(FailureReason::NotStarted, why)
-            } else if member.is_alive() {
+            } else if record.is_alive() {
                 Failure::new(FailureReason::Generator, "its thread died")
             } else {
                 return None;
             };
-            Some((*who, failure))
+            Some((*id, failure))
         };
-        self.here.iter().filter_map(fate).collect()
+        self.current.iter().filter_map(fate).collect()
     }
 }
 
@@ -212,11 +212,11 @@ mod tests {
 
     const S: i64 = 1_000_000;
 
-    fn join(who: u32, at_s: i64) -> Join {
+    fn join(id: u32, at_s: i64) -> Join {
         Join {
-            participant: ParticipantId(who),
+            participant: ParticipantId(id),
             cohort: CohortId(0),
-            place: who,
+            place: id,
             at: RunTime(at_s * S),
             leave_at: None,
             others_follow: false,
@@ -225,63 +225,63 @@ mod tests {
     }
 
     /// Three planned, ten seconds apart.
-    fn planned() -> (Members, Seconds) {
-        (Members::new((0..3).map(|who| join(who, i64::from(who) * 10)).collect(), 1), Seconds::new(1))
+    fn planned() -> (Participants, Seconds) {
+        (Participants::new((0..3).map(|id| join(id, i64::from(id) * 10)).collect(), 1), Seconds::new(1))
     }
 
-    fn fail(members: &mut Members, seconds: &mut Seconds, who: u32, at_s: i64) {
+    fn fail(participants: &mut Participants, seconds: &mut Seconds, id: u32, at_s: i64) {
         let outcome = Outcome::Failed(Failure::new(FailureReason::Ice, "no pair"));
-        members.begins(who).expect("it comes").started(RunTime(at_s * S), seconds);
-        assert!(members.get_mut(who).expect("it is here").ended(RunTime(at_s * S), &outcome, seconds));
-        members.ended(who, at_s);
+        participants.start(id).expect("it comes").started(RunTime(at_s * S), seconds);
+        assert!(participants.get_mut(id).expect("it is here").ended(RunTime(at_s * S), &outcome, seconds));
+        participants.ended(id, at_s);
     }
 
     #[test]
     fn a_sender_is_unknown_before_it_comes_and_has_gone_once_it_is_forgotten() {
-        let (mut members, mut seconds) = planned();
-        let told = |members: &Members, who: u32| match members.sender(ParticipantId(who)) {
-            Sender::Here(_) => "here",
+        let (mut participants, mut seconds) = planned();
+        let told = |participants: &Participants, id: u32| match participants.sender(ParticipantId(id)) {
+            Sender::Current(_) => "here",
             Sender::Left => "gone",
             Sender::Unknown => "unknown",
         };
-        members.come(RunTime(5 * S));
-        assert_eq!([0, 1, 3].map(|who| told(&members, who)), ["here", "unknown", "unknown"]);
-        fail(&mut members, &mut seconds, 1, 10);
-        members.forget(10 + KEPT_S - 1);
-        assert_eq!(told(&members, 1), "here");
-        members.forget(10 + KEPT_S);
-        members.called(3, &join(3, 20));
+        participants.make_due(RunTime(5 * S));
+        assert_eq!([0, 1, 3].map(|id| told(&participants, id)), ["here", "unknown", "unknown"]);
+        fail(&mut participants, &mut seconds, 1, 10);
+        participants.forget(10 + KEPT_S - 1);
+        assert_eq!(told(&participants, 1), "here");
+        participants.forget(10 + KEPT_S);
+        participants.called(3, &join(3, 20));
         assert_eq!(
-            [0, 1, 2, 3, 4].map(|who| told(&members, who)),
+            [0, 1, 2, 3, 4].map(|id| told(&participants, id)),
             ["here", "gone", "unknown", "here", "unknown"]
         );
-        assert!(members.begins(2).is_some());
-        assert_eq!(members.iter().count(), 3);
+        assert!(participants.start(2).is_some());
+        assert_eq!(participants.iter().count(), 3);
     }
 
     #[test]
     fn who_failed_is_missed_however_long_ago_until_somebody_dismisses_it() {
-        let (mut members, mut seconds) = planned();
-        members.called(3, &join(3, 1));
-        fail(&mut members, &mut seconds, 3, 2);
+        let (mut participants, mut seconds) = planned();
+        participants.called(3, &join(3, 1));
+        fail(&mut participants, &mut seconds, 3, 2);
         let end = |second: i64| RunTime((second + 1) * S);
-        assert_eq!(members.lost(end(2)), [0], "it is here still");
-        members.forget(2 + KEPT_S);
-        assert_eq!([7, 5_000].map(|second| members.lost(end(second))[0]), [1, 1]);
-        members.dismissed(3, RunTime(5_001 * S + S / 2));
-        assert_eq!([5_000, 5_001].map(|second| members.lost(end(second))[0]), [1, 0]);
-        members.dismissed(3, RunTime(6_000 * S));
-        assert_eq!(members.lost(end(7_000)), [0]);
+        assert_eq!(participants.lost(end(2)), [0], "it is here still");
+        participants.forget(2 + KEPT_S);
+        assert_eq!([7, 5_000].map(|second| participants.lost(end(second))[0]), [1, 1]);
+        participants.dismissed(3, RunTime(5_001 * S + S / 2));
+        assert_eq!([5_000, 5_001].map(|second| participants.lost(end(second))[0]), [1, 0]);
+        participants.dismissed(3, RunTime(6_000 * S));
+        assert_eq!(participants.lost(end(7_000)), [0]);
     }
 
     #[test]
     fn who_is_dismissed_before_it_comes_is_nobody_who_should_be_served() {
-        let (mut members, _) = planned();
-        members.dismissed(2, RunTime(3 * S));
-        members.come(RunTime(60 * S));
-        let bad = |member: &Member| member.experience(50, &BadIf::default(), |_| 0).is_some();
-        assert_eq!(members.iter().map(bad).collect::<Vec<_>>(), [true, true, false]);
-        let left: Vec<u32> = members.left_over(RunTime(60 * S)).into_iter().map(|(who, _)| who).collect();
-        assert_eq!((left, members.intended(RunTime(11 * S))), (vec![0, 1, 2], &[2][..]));
+        let (mut participants, _) = planned();
+        participants.dismissed(2, RunTime(3 * S));
+        participants.make_due(RunTime(60 * S));
+        let bad = |record: &ParticipantRecord| record.experience(50, &BadIf::default(), |_| 0).is_some();
+        assert_eq!(participants.iter().map(bad).collect::<Vec<_>>(), [true, true, false]);
+        let left: Vec<u32> = participants.left_over(RunTime(60 * S)).into_iter().map(|(id, _)| id).collect();
+        assert_eq!((left, participants.intended(RunTime(11 * S))), (vec![0, 1, 2], &[2][..]));
     }
 }

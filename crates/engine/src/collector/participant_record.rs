@@ -9,7 +9,7 @@ use throng_observation::{
     RunTime, TrackCounters, TrackId, TrackInterval,
 };
 
-use super::experience::{LossJudge, SecondQuality, broken};
+use super::experience::{LossJudge, SecondQuality, broken_clauses};
 use super::last_seconds::{LastSeconds, SecondNote};
 use super::missing::MutePeriod;
 use super::pauses;
@@ -20,11 +20,11 @@ use crate::live::{ParticipantFigures, TrackFigures};
 /// Tracks kept of a participant; a conference has a hundred.
 const TRACKS_MAX: usize = 1024;
 
-/// Tracks that most members have: a vector's own first room is for four.
+/// Tracks that most participants have: a vector's own first room is for four.
 const TRACKS_USUAL: usize = 2;
 
 /// One participant.
-pub(super) struct Member {
+pub(super) struct ParticipantRecord {
     join: Join,
     reached: [Option<RunTime>; Phase::ALL.len()],
     pub(super) local_address: Option<SocketAddr>,
@@ -36,7 +36,7 @@ pub(super) struct Member {
     /// The first second in which it received media.
     began_s: Option<i64>,
     /// What its receiver said of its last seconds, of who only sends.
-    heard: LastSeconds,
+    remote_reports: LastSeconds,
     /// How long its picture paused in its last seconds by its own doing.
     pauses: LastSeconds,
     /// Whether it sends media; who only sends is not waiting for any.
@@ -85,7 +85,7 @@ struct Track {
     last_delay_us_max: Option<u32>,
 }
 
-impl Member {
+impl ParticipantRecord {
     pub(super) fn new(join: &Join) -> Self {
         Self {
             join: *join,
@@ -96,7 +96,7 @@ impl Member {
             state: State::Awaited,
             played: [i64::MIN; 4],
             began_s: None,
-            heard: LastSeconds::default(),
+            remote_reports: LastSeconds::default(),
             pauses: LastSeconds::default(),
             sends: false,
             silences: Default::default(),
@@ -243,8 +243,8 @@ impl Member {
     }
 
     /// Notes what its receiver said of a second.
-    pub(super) fn heard(&mut self, second: i64, bits: u8) {
-        self.heard.add(second, SecondNote::new(bits, 0));
+    pub(super) fn add_remote_report(&mut self, second: i64, bits: u8) {
+        self.remote_reports.add(second, SecondNote::new(bits, 0));
     }
 
     /// Notes that its picture paused in a second.
@@ -259,7 +259,7 @@ impl Member {
 
     /// What its tracks say of a second. People whom it should see are told by who sends them; of whom nothing is known, as of
     /// a stream that is watched, all are one.
-    fn received(&self, second: i64, pause_us: impl Fn(ParticipantId) -> u64) -> SecondQuality {
+    fn quality_of_tracks(&self, second: i64, pause_us: impl Fn(ParticipantId) -> u64) -> SecondQuality {
         let mut quality = SecondQuality::default();
         let (mut people, mut badly): (Vec<Option<ParticipantId>>, Vec<Option<ParticipantId>>) =
             Default::default();
@@ -313,10 +313,10 @@ impl Member {
         let patience = RunTime(self.join.at.0 + (bad_if.join_ms_max * 1e3) as i64);
         if has_played {
             // The second in which it joined is not a whole one.
-            return (self.join.at.second() < second).then(|| self.received(second, pause_us));
+            return (self.join.at.second() < second).then(|| self.quality_of_tracks(second, pause_us));
         }
         if self.connected && self.sends && self.receives_nothing() {
-            return Some(SecondQuality::whole(self.heard.of(second).map_or(0, |noted| noted.bits)));
+            return Some(SecondQuality::whole(self.remote_reports.of(second).map_or(0, |noted| noted.bits)));
         }
         let is_lost = has_failed || patience < RunTime(second * 1_000_000);
         // Who has left since is not connected any more, but was.
@@ -326,7 +326,7 @@ impl Member {
     }
 
     /// Marks `second` as played; true the first time.
-    pub(super) fn plays_in(&mut self, second: i64) -> bool {
+    pub(super) fn mark_played(&mut self, second: i64) -> bool {
         self.began_s = Some(self.began_s.map_or(second, |began| began.min(second)));
         let place = &mut self.played[second.rem_euclid(4) as usize];
         std::mem::replace(place, second) != second
@@ -392,7 +392,7 @@ impl Member {
         if let Some(track) = self.live(interval.track) {
             is_first = track.counters.active_us == 0;
             track.add(interval);
-            let bits = broken(interval, bad_if, &mut track.loss);
+            let bits = broken_clauses(interval, bad_if, &mut track.loss);
             track.quality.add(second, SecondNote::new(bits, interval.counters.freeze_us));
         }
         self.tracks_unwritten |= is_first;
@@ -545,5 +545,5 @@ impl Track {
 }
 
 #[cfg(test)]
-#[path = "member_tests.rs"]
+#[path = "participant_record_tests.rs"]
 mod tests;
