@@ -10,6 +10,9 @@ use throng_protocol::participant::Participant;
 
 use crate::tap::Tap;
 
+/// Participants below which a second thread is not worth its own ticks.
+const PARTICIPANTS_PER_THREAD_MIN: usize = 200;
+
 /// Whether a run may send to an address: the consent guard's verdict.
 pub type Reach = Arc<dyn Fn(IpAddr) -> bool + Send + Sync>;
 
@@ -114,6 +117,20 @@ impl Default for Guards {
     }
 }
 
+/// Why a run could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// A thread, an epoll set or an eventfd could not be made.
+    #[error("cannot start: {0}")]
+    Io(#[from] std::io::Error),
+    /// The certificates that were given could not be used.
+    #[error("TLS: {0}")]
+    Tls(String),
+    /// The plan contradicts itself.
+    #[error("plan: {0}")]
+    Plan(String),
+}
+
 /// Everything a run needs besides its [`ParticipantFactory`].
 #[derive(Clone)]
 pub struct RunConfig {
@@ -184,5 +201,30 @@ impl RunConfig {
             added_participants_max: 0,
             tap: None,
         }
+    }
+
+    /// Checks what can be checked without the machine.
+    pub(crate) fn check(&self) -> Result<(), EngineError> {
+        let plan = |why: &str| Err(EngineError::Plan(why.into()));
+        if !self.joins.is_sorted_by_key(|join| join.at) {
+            return plan("joins must be in order of time");
+        }
+        if self.joins.iter().any(|join| join.cohort.0 >= self.cohorts) {
+            return plan("a join is of a cohort that the run does not have");
+        }
+        if self.threads.is_some_and(|threads| !(1..=1024).contains(&threads)) {
+            return plan("there must be between 1 and 1024 threads");
+        }
+        if !(Duration::from_millis(1)..=Duration::from_millis(10)).contains(&self.tick) {
+            return plan("the tick must be between 1 and 10 ms");
+        }
+        Ok(())
+    }
+
+    /// How many threads drive participants.
+    pub(crate) fn thread_count(&self) -> usize {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let most = self.joins.len().saturating_add(self.added_participants_max as usize);
+        self.threads.unwrap_or_else(|| most.div_ceil(PARTICIPANTS_PER_THREAD_MIN).clamp(1, cores))
     }
 }

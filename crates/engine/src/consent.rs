@@ -11,11 +11,10 @@ use throng_observation::run::Ending;
 use throng_observation::units;
 use throng_protocol::participant::ChannelError;
 
-use crate::config::{Consent, RunConfig, TlsOptions};
+use crate::config::{Consent, EngineError, RunConfig, TlsOptions};
 use crate::control::Control;
-use crate::run::{EngineError, dialer};
-use crate::sockets::DnsCache;
 use crate::sockets::http::get;
+use crate::sockets::{Dialer, DnsCache};
 
 /// Where the proof lies on the target's web server.
 pub const WELL_KNOWN_PATH: &str = "/.well-known/throng-consent";
@@ -73,7 +72,7 @@ pub fn fetch_file(
         RunConfig::new(Vec::new(), RunTime::default(), Arc::new(move |asked: IpAddr| asked == address));
     config.tls = tls.clone();
     config.connect_timeout = TIMEOUT;
-    let (mut dialer, scheme) = (dialer(&config)?, if secure { Scheme::HTTPS } else { Scheme::HTTP });
+    let (mut dialer, scheme) = (Dialer::new(&config)?, if secure { Scheme::HTTPS } else { Scheme::HTTP });
     let host = authority
         .rsplit_once(':')
         .filter(|(_, port)| !port.contains(']'))

@@ -4,6 +4,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
+use throng_observation::RunTime;
 use throng_observation::run::Ending;
 
 use crate::crowd::Crowd;
@@ -32,6 +33,19 @@ impl Waker {
     pub(crate) fn clear(&self) {
         let _ = rustix::io::read(&self.event, &mut [0u8; 8]);
     }
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunEnd {
+    /// Complete, interrupted or aborted.
+    pub ending: Ending,
+    /// Why, when it did not run to its end.
+    pub why: Option<String>,
+    /// When the last participant was gone.
+    pub ended_at: RunTime,
+    /// Seconds in which the generator was the limit.
+    pub limited_seconds: u32,
 }
 
 /// How, why and when a run was ended early.

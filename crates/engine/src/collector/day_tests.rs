@@ -160,7 +160,10 @@ impl Day {
                     Row::Participant(row) => told.participants += u64::from(row.ended_at.is_some()),
                     Row::Track(_) => told.tracks += 1,
                     Row::Crowd(row) => told.last_crowd = row,
-                    Row::Experience(row) => told.last_experience = row,
+                    Row::SecondClosed(closed) => {
+                        told.last_experience =
+                            closed.experience.last().copied().unwrap_or(told.last_experience);
+                    }
                     _ => {}
                 }
             }

@@ -6,6 +6,7 @@ mod experience;
 mod generator;
 mod last_seconds;
 mod missing;
+mod mute_period;
 mod participant_record;
 mod participants;
 mod pauses;
@@ -17,21 +18,22 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use throng_observation::limits::{GENERATOR_LIMITED_EVENT, HOST_DROPS_EVENT, MEMORY_EVENT};
 use throng_observation::run::{CohortId, Ending, EventRow, LayerSwitchRow, ParticipantId, Row};
 use throng_observation::{
     BadIf, Distribution, ExperienceRow, FailureReason, LayerSwitch, MediaPath, Observation, Outcome, Phase,
-    RefusedDestination, RunTime, SentInterval, TrackInterval,
+    RefusedDestination, RunTime, SecondClosed, SentInterval, TrackInterval,
 };
 
 use crate::clock::RunClock;
 use crate::config::{Guards, Join};
-use crate::control::Control;
+use crate::control::{Control, RunEnd};
 use crate::crowd::CrowdCommand;
 use crate::driver::DriverEvent;
 use crate::guards::{JoinFailureGuard, LoadGuard};
 use crate::live::{LiveSnapshot, RunState};
-use crate::run::RunEnd;
-use generator::Health;
+use generator::{Health, event_of_second};
+use participant_record::ParticipantRecord;
 use participants::Participants;
 use seconds::Seconds;
 
@@ -180,9 +182,9 @@ impl Collector {
                 }
             }
             DriverEvent::LocalAddress { id, address } => {
-                if let Some(record) = self.participants.get_mut(id) {
+                self.update(id, |record, _| {
                     record.local_address.get_or_insert(address);
-                }
+                });
             }
             DriverEvent::RefusedSend { id, at, to } => {
                 self.event(id, at, "refused_send", format!("a datagram to {to} is not allowed"));
@@ -193,57 +195,40 @@ impl Collector {
             DriverEvent::Ended { id, at, outcome } => self.ended(id, at, &outcome),
             DriverEvent::Health(row) => self.health.add(row),
             DriverEvent::Burst { second, thread, dropped, silent } => {
-                self.burst(second, thread, dropped, silent)
+                let event = self.health.burst(second, thread, dropped, silent);
+                self.event_row(event);
             }
             DriverEvent::Observed { id, at, observation } => self.observed(id, at, observation),
+        }
+    }
+
+    /// Calls `act` on the record of participant `id`, if it is kept.
+    fn update(&mut self, id: u32, act: impl FnOnce(&mut ParticipantRecord, &mut Seconds)) {
+        if let Some(record) = self.participants.get_mut(id) {
+            act(record, &mut self.seconds);
         }
     }
 
     fn observed(&mut self, id: u32, at: Instant, observation: Observation) {
         let clock = self.config.clock;
         match observation {
-            Observation::Reached(phase, moment) => {
-                let moment = clock.run_time(moment);
-                let Some(record) = self.participants.get_mut(id) else { return };
-                let was_connected = record.was_connected();
-                let Some(since_intended_us) = record.reached(phase, moment, &mut self.seconds) else {
-                    return;
-                };
-                match phase {
-                    Phase::FirstFrame => self.first_frame_us.record(since_intended_us),
-                    Phase::DtlsConnected => self.connect_us.record(since_intended_us),
-                    _ => {}
-                }
-                if phase >= Phase::DtlsConnected && !was_connected {
-                    self.joins.decided(moment, true);
-                }
-            }
+            Observation::Reached(phase, moment) => self.reached(id, phase, clock.run_time(moment)),
             Observation::Ice(state) => {
-                if let Some(record) = self.participants.get_mut(id) {
-                    record.ice(state, clock.run_time(at), &mut self.seconds);
-                }
+                self.update(id, |record, seconds| record.ice(state, clock.run_time(at), seconds));
             }
             Observation::Path(path) => *self.paths.entry(path).or_default() += 1,
             Observation::TrackOpened { track, kind, codec } => {
-                if let Some(record) = self.participants.get_mut(id) {
-                    record.track_opened(track, kind, codec);
-                }
+                self.update(id, |record, _| record.track_opened(track, kind, codec));
             }
             Observation::Interval(interval) => self.interval(id, *interval),
             Observation::Mutes { kind, is_muted, at } => {
-                if let Some(record) = self.participants.get_mut(id) {
-                    record.mutes(kind, is_muted, clock.run_time(at));
-                }
+                self.update(id, |record, _| record.mutes(kind, is_muted, clock.run_time(at)));
             }
             Observation::TrackFrom { track, from } => {
-                if let Some(record) = self.participants.get_mut(id) {
-                    record.track_from(track, from);
-                }
+                self.update(id, |record, _| record.track_from(track, from))
             }
             Observation::TrackFirstFrame { track, at } => {
-                if let Some(record) = self.participants.get_mut(id) {
-                    record.track_first_frame(track, clock.run_time(at));
-                }
+                self.update(id, |record, _| record.track_first_frame(track, clock.run_time(at)));
             }
             Observation::Sent(interval) => self.sent(id, &interval),
             Observation::LayerSwitched(switch) => self.layer_switched(id, &switch),
@@ -258,16 +243,32 @@ impl Collector {
             Observation::LeaveUnanswered => {
                 self.event(id, at, "leave_unanswered", "the server did not answer its goodbye".into());
             }
-            // These go through the tap, never here.
+            // Frames go through the tap, not through the collector.
             Observation::Frame(_) => {}
             Observation::ProtocolAnomaly { place, detail } => {
-                self.event(id, at, &format!("protocol_anomaly_{place}"), detail)
+                self.event(id, at, &format!("protocol_anomaly_{place}"), detail);
             }
         }
     }
 
+    fn reached(&mut self, id: u32, phase: Phase, at: RunTime) {
+        let Some(record) = self.participants.get_mut(id) else { return };
+        let was_connected = record.was_connected();
+        let Some(since_intended_us) = record.reached(phase, at, &mut self.seconds) else { return };
+        match phase {
+            Phase::FirstFrame => self.first_frame_us.record(since_intended_us),
+            Phase::DtlsConnected => self.connect_us.record(since_intended_us),
+            _ => {}
+        }
+        if phase >= Phase::DtlsConnected && !was_connected {
+            self.joins.decided(at, true);
+        }
+    }
+
     fn interval(&mut self, id: u32, interval: TrackInterval) {
-        let Some(interval) = self.judged(id, interval) else { return };
+        let (clock, patience_us) = (self.config.clock, (self.config.bad_if.join_ms_max * 1e3) as i64);
+        let judged = missing::judged(interval, id, &self.participants, clock, patience_us);
+        let Some(interval) = judged else { return };
         let Some(record) = self.participants.get_mut(id) else { return };
         let ended_at = self.config.clock.run_time(interval.ended_at);
         let length_us = within_a_second(interval.counters.active_us.into());
@@ -366,10 +367,29 @@ impl Collector {
         self.write_stop();
     }
 
+    /// Measures the process and the host for `second`, and applies the guards of memory and joins.
+    fn measure(&mut self, second: i64) {
+        let (memory_ratio, host) = self.health.measure(second);
+        if let Some(detail) = host {
+            self.event_row(event_of_second(second, HOST_DROPS_EVENT, detail));
+        }
+        let now = self.now();
+        if memory_ratio > self.config.guards.memory_ratio_max && self.config.control.stopped().is_none() {
+            let why = format!("the generator uses {:.0} % of the machine's memory", memory_ratio * 100.0);
+            self.abort(&why);
+            self.event_row(event_of_second(second, MEMORY_EVENT, why));
+        } else if let Some(why) = self.joins.reason_to_abort(now) {
+            self.abort(&why);
+        }
+    }
+
     fn close_second(&mut self, now: RunTime) {
         let second = self.open;
         self.open += 1;
-        let (health, limits) = self.take_health(second);
+        let (health, limits) = self.health.take(second);
+        if !limits.is_empty() {
+            self.event_row(event_of_second(second, GENERATOR_LIMITED_EVENT, limits.join("; ")));
+        }
         let end = RunTime((second + 1) * 1_000_000).min(self.offered_until());
         self.participants.make_due(end);
         let intended = self.participants.intended(end);
@@ -385,7 +405,7 @@ impl Collector {
                 }
             }
         }
-        let experience = self.experience(second);
+        let (experience, is_generator_limited) = (self.experience(second), !limits.is_empty());
         let received = closed.series.iter().map(|row| row.counters.wire_bytes).sum::<u64>();
         let sent = health.iter().map(|row| row.sent_bytes).sum::<u64>();
         if let Some(why) = self.load.second(received.saturating_add(sent)) {
@@ -406,8 +426,7 @@ impl Collector {
         closed.series.into_iter().for_each(|row| self.write(Row::Series(Box::new(row))));
         closed.sent.into_iter().for_each(|row| self.write(Row::Sent(row)));
         health.into_iter().for_each(|row| self.write(Row::Generator(row)));
-        // Last, so that who sees it knows the rest of the second.
-        experience.into_iter().for_each(|row| self.write(Row::Experience(row)));
+        self.write(Row::SecondClosed(SecondClosed { second, experience, is_generator_limited }));
         self.participants.forget(second);
         self.publish();
     }
@@ -482,7 +501,7 @@ impl Collector {
         while self.open <= ended_at.second() {
             self.close_second(ended_at);
         }
-        self.write_host_losses(ended_at);
+        self.health.losses_of_others(ended_at).into_iter().for_each(|event| self.event_row(event));
         self.write_unwritten_events(ended_at);
         self.write_media_paths(ended_at);
         let stop = self.config.control.stopped();

@@ -11,7 +11,7 @@ use throng_observation::{
 
 use super::experience::{LossJudge, SecondQuality, broken_clauses};
 use super::last_seconds::{LastSeconds, SecondNote};
-use super::missing::MutePeriod;
+use super::mute_period::MutePeriod;
 use super::pauses;
 use super::seconds::Seconds;
 use crate::config::Join;
@@ -42,7 +42,7 @@ pub(super) struct ParticipantRecord {
     /// Whether it sends media; who only sends is not waiting for any.
     pub(super) sends: bool,
     /// When it was mute last, in sound and in picture.
-    silences: [MutePeriod; 2],
+    mute_periods: [MutePeriod; 2],
     /// Since when it is nobody who should be served, whatever becomes of it.
     dismissed_at: Option<RunTime>,
     tracks: Vec<Track>,
@@ -99,7 +99,7 @@ impl ParticipantRecord {
             remote_reports: LastSeconds::default(),
             pauses: LastSeconds::default(),
             sends: false,
-            silences: Default::default(),
+            mute_periods: Default::default(),
             dismissed_at: None,
             tracks: Vec::new(),
             changed: false,
@@ -209,12 +209,12 @@ impl ParticipantRecord {
 
     /// It sends a kind no more on purpose, or again.
     pub(super) fn mutes(&mut self, kind: MediaKind, is_muted: bool, at: RunTime) {
-        self.silences[kind as usize].changed(is_muted, at);
+        self.mute_periods[kind as usize].changed(is_muted, at);
     }
 
     /// When it was mute last.
-    pub(super) fn silence(&self, kind: MediaKind) -> MutePeriod {
-        self.silences[kind as usize]
+    pub(super) fn mute_period(&self, kind: MediaKind) -> MutePeriod {
+        self.mute_periods[kind as usize]
     }
 
     /// Whether it failed.

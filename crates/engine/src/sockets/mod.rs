@@ -18,7 +18,6 @@ mod tcp;
 pub(crate) use tcp::{Dialer, Host, MaybeTlsStream};
 
 mod tls;
-pub(crate) use tls::tls_config;
 
 pub(crate) mod http;
 pub(crate) mod websocket;

@@ -19,8 +19,9 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
+use super::tls::tls_config;
 use super::{DnsCache, batch};
-use crate::config::Reach;
+use crate::config::{EngineError, Reach, RunConfig};
 
 /// Where to connect to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -83,6 +84,20 @@ pub(crate) struct Dialer {
 }
 
 impl Dialer {
+    pub(crate) fn new(config: &RunConfig) -> Result<Self, EngineError> {
+        // A WebSocket upgrade is HTTP/1.1 (RFC 6455 section 4.1).
+        let tls = tls_config(&config.tls, &[b"http/1.1"]).map_err(EngineError::Tls)?;
+        let mut tls_http = tls.clone();
+        tls_http.alpn_protocols.insert(0, b"h2".to_vec());
+        Ok(Self {
+            names: DnsCache::default(),
+            reach: Arc::clone(&config.reach),
+            tls: Arc::new(tls),
+            tls_http: Arc::new(tls_http),
+            timeout: config.connect_timeout,
+        })
+    }
+
     /// Connects to `host`:`port` from `source`, if given and of the same family, over TLS with `tls` if given.
     pub(crate) async fn dial(
         &self,
