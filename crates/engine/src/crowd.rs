@@ -1,5 +1,5 @@
-//! A crowd whose size changes while the run goes on: who is called to join, and who is dismissed, on the way from the run's
-//! handle to the thread that owns them and to the collector that counts them.
+//! Changes of the crowd during a run: participants that are added or removed, on the way from the run's handle to the
+//! thread that owns them and to the collector.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -7,35 +7,35 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::config::Join;
 
-/// A change of the crowd; `who` is the place in the plan, the participant's number.
+/// A change of the crowd; `u32` is the participant's id.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum CrowdCommand {
-    /// Somebody joins.
+    /// A participant joins.
     Add(u32, Join),
-    /// Somebody leaves.
+    /// A participant leaves.
     Remove(u32),
 }
 
-/// Orders of one thread that it has not taken yet.
+/// Commands that their thread has not taken yet.
 #[derive(Debug, Default)]
 struct CommandQueue {
     commands: Mutex<VecDeque<CrowdCommand>>,
-    /// So that a thread without commands need not lock.
+    /// Lets a thread without commands avoid the lock.
     is_filled: AtomicBool,
 }
 
-/// All commands on their way.
+/// Commands to all threads and to the collector.
 #[derive(Debug, Default)]
 pub(crate) struct Crowd {
-    /// The number of the next who is called.
+    /// Id of the next added participant.
     next: AtomicU32,
     queues: Vec<CommandQueue>,
-    /// For the collector. It is told before any thread is, so that it knows everybody of whom a thread reports.
+    /// For the collector, which gets a command before the thread does: it must know every participant that a thread reports.
     for_collector: CommandQueue,
 }
 
 impl Crowd {
-    /// A crowd of `planned` participants on so many threads.
+    /// A crowd of `planned` participants on `threads` threads.
     pub(crate) fn new(planned: u32, threads: usize) -> Self {
         Self {
             next: AtomicU32::new(planned),
@@ -44,13 +44,13 @@ impl Crowd {
         }
     }
 
-    /// Numbers a join and sends it on its way; tells its number, and which thread to wake.
+    /// Adds a participant; returns its id and the thread to wake.
     pub(crate) fn add(&self, join: impl FnOnce(u32) -> Join) -> (u32, usize) {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         (id, self.send(id, CrowdCommand::Add(id, join(id))))
     }
 
-    /// Sends a dismissal on its way; tells which thread to wake.
+    /// Removes a participant; returns the thread to wake.
     pub(crate) fn remove(&self, id: u32) -> usize {
         self.send(id, CrowdCommand::Remove(id))
     }
@@ -64,12 +64,12 @@ impl Crowd {
         thread
     }
 
-    /// What a thread is to do now.
+    /// Takes the commands of a thread.
     pub(crate) fn take_for_thread(&self, thread: usize) -> VecDeque<CrowdCommand> {
         self.queues.get(thread).map(CommandQueue::empty).unwrap_or_default()
     }
 
-    /// What has changed since the collector last asked.
+    /// Takes the commands for the collector.
     pub(crate) fn take_for_collector(&self) -> VecDeque<CrowdCommand> {
         self.for_collector.empty()
     }

@@ -1,4 +1,4 @@
-//! Watches joins and load: a target that refuses nearly everybody is left alone, and nobody gets more than was allowed.
+//! Guards that abort a run: when nearly all joins fail, and when the bit rate exceeds its cap.
 
 use std::collections::VecDeque;
 
@@ -6,10 +6,10 @@ use throng_observation::RunTime;
 
 use crate::config::Guards;
 
-/// Decisions kept; beyond it the oldest make room, which only shortens the window of a very fast ramp.
+/// Most join results kept; dropping the oldest only shortens the window of a very fast ramp.
 const DECISIONS_MAX: usize = 100_000;
 
-/// The joins decided lately.
+/// Aborts a run in which nearly all joins fail.
 #[derive(Debug)]
 pub(crate) struct JoinFailureGuard {
     guards: Guards,
@@ -22,7 +22,7 @@ impl JoinFailureGuard {
         Self { guards, decided: VecDeque::new(), since: None }
     }
 
-    /// A join succeeded or failed; each is told once.
+    /// Records that a join succeeded or failed, once per join.
     pub(crate) fn decided(&mut self, at: RunTime, succeeded: bool) {
         self.since.get_or_insert(at);
         if self.decided.len() >= DECISIONS_MAX {
@@ -31,7 +31,7 @@ impl JoinFailureGuard {
         self.decided.push_back((at, succeeded));
     }
 
-    /// Why the run must end, if it must.
+    /// Why the run must be aborted, if it must.
     pub(crate) fn reason_to_abort(&mut self, now: RunTime) -> Option<String> {
         let window = RunTime::after_start(self.guards.connect_failure_window).0;
         while self.decided.front().is_some_and(|(at, ..)| at.0 < now.0 - window) {
@@ -39,7 +39,7 @@ impl JoinFailureGuard {
         }
         let attempts = self.decided.len();
         let failed = self.decided.iter().filter(|(.., succeeded)| !succeeded).count();
-        // A whole window must have been seen: a server that is slow to start is not gone.
+        // A whole window must have passed: a server may be slow to start.
         let whole = self.since.is_some_and(|since| now.0 - since.0 >= window);
         let too_many = failed as f64 > self.guards.connect_failure_ratio_max * attempts as f64;
         (whole && attempts >= self.guards.connect_attempts_min as usize && too_many)
@@ -47,7 +47,7 @@ impl JoinFailureGuard {
     }
 }
 
-/// The rate that the run makes, second by second.
+/// Aborts a run whose bit rate exceeds its cap.
 #[derive(Debug)]
 pub(crate) struct LoadGuard {
     guards: Guards,
@@ -59,7 +59,7 @@ impl LoadGuard {
         Self { guards, seconds_above: 0 }
     }
 
-    /// A second had `bytes` on the wire, received and sent: why the run must end, if it must.
+    /// Records the bytes on the wire of a second, received and sent; returns why the run must be aborted, if it must.
     pub(crate) fn second(&mut self, bytes: u64) -> Option<String> {
         let max = self.guards.mbit_per_s_max?;
         let mbit_per_s = bytes as f64 * 8.0 / 1e6;

@@ -1,4 +1,4 @@
-//! Gives participants sockets and the time, and collects what they see.
+//! Drives participants with sockets and clocks, and collects what they observe.
 //!
 //! ```text
 //! cli -> run(config, factory, rows) -> threads (driver, each with its signalling)  -> collector -> rows, LiveSnapshot

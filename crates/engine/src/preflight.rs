@@ -131,7 +131,7 @@ pub fn limits() -> Limits {
 fn may_force_buffers() -> bool {
     use std::os::fd::AsFd;
     std::net::UdpSocket::bind("127.0.0.1:0")
-        .is_ok_and(|socket| crate::sockets::force_receive_buffer(socket.as_fd(), 1 << 20).is_ok())
+        .is_ok_and(|socket| throng_net::force_receive_buffer(socket.as_fd(), 1 << 20).is_ok())
 }
 
 /// First and last port of `ip_local_port_range`.

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
+use throng_net::Waker;
 use throng_observation::RunTime;
 use throng_observation::run::{Ending, ParticipantId, Row};
 
@@ -12,7 +13,7 @@ use crate::clock::RunClock;
 use crate::collector::{Collector, CollectorConfig};
 use crate::config::{EngineError, Join, NewParticipant, ParticipantFactory, RunConfig};
 use crate::consent;
-use crate::control::{Control, RunEnd, Waker};
+use crate::control::{Control, RunEnd};
 use crate::driver::{
     BATCHES_MAX, CollectorSender, DriverEvent, EventLoop, EventLoopConfig, IoContext, IoContextConfig,
     JoinQueue, install_panic_hook,

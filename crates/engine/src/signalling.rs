@@ -1,8 +1,8 @@
-//! WebSockets, streams and fetches of a thread's participants, on the thread's own thread.
+//! WebSockets, byte streams and HTTP fetches of the participants of one thread.
 //!
-//! The thread asks by a call; each open channel is a task with a bounded queue of its own; what happens comes back into
-//! the thread's inbox. Tasks run while the thread waits, so that a message passes from socket to participant and events
-//! without waking another thread: those wake-ups were most of what a join cost the kernel.
+//! The event loop submits commands; each open channel is a task with a bounded queue; events come back through the
+//! loop's inbox. Tasks run on the same thread while the loop waits, so that no message wakes another thread: such
+//! wake-ups were most of a join's cost in the kernel.
 
 use std::collections::HashMap;
 use std::io;
@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-// Its queue takes what is in it; tokio's takes a kilobyte and a half for as long as the channel is open.
+// An empty queue takes little memory; tokio's takes 1.5 kB as long as the channel is open.
 use futures_channel::mpsc as queue;
 use futures_util::StreamExt;
 use throng_protocol::participant::{
@@ -22,23 +22,23 @@ use tokio::sync::mpsc;
 use crate::sockets::http::{Pool, fetch};
 use crate::sockets::{Dialer, Host, MaybeTlsStream, websocket};
 
-/// Messages that wait for a server that does not read; beyond it the channel is given up.
+/// Most messages waiting for a server that does not read; the next one closes the channel.
 const CHANNEL_QUEUE: usize = 256;
 
-/// Events under way to one thread; servers wait (TCP) while it is full.
+/// Capacity of a thread's inbox, events; while it is full, TCP holds the servers back.
 const INBOX: usize = 4096;
 
-/// How long a closed channel may take to send what it still has.
+/// How long a closed channel may take to send its queued messages.
 const GOODBYE: Duration = Duration::from_secs(2);
 
-/// What a thread asks for.
+/// A command of a participant.
 #[derive(Debug)]
 pub(crate) enum SignallingCommand {
     Open(Channel, Box<Open>),
     Send(Channel, Outgoing),
     Close(Channel),
     Fetch(FetchId, Box<Request>),
-    /// The participant is gone; its channels close.
+    /// The participant has ended; all its channels close.
     CloseAll,
 }
 
@@ -57,7 +57,7 @@ impl Outgoing {
     }
 }
 
-/// What a thread is told.
+/// A signalling event for the participant in a slot.
 #[derive(Debug)]
 pub(crate) struct SlotEvent {
     pub(crate) slot: u32,
@@ -73,7 +73,7 @@ pub(crate) enum SignallingEvent {
     Fetched(FetchId, Box<Result<Response, ChannelError>>),
 }
 
-/// The way back to a participant.
+/// Sends events to one slot.
 #[derive(Clone)]
 struct EventSender {
     inbox: mpsc::Sender<SlotEvent>,
@@ -82,12 +82,12 @@ struct EventSender {
 
 impl EventSender {
     async fn send(&self, what: SignallingEvent) {
-        // A thread that is gone needs no answer.
+        // An event loop that has ended needs no event.
         let _ = self.inbox.send(SlotEvent { slot: self.slot, what }).await;
     }
 }
 
-/// Carries the signalling of one thread's participants.
+/// The signalling channels of one thread's participants.
 pub(crate) struct SignallingChannels {
     dialer: Arc<Dialer>,
     body_bytes_max: usize,
@@ -95,7 +95,7 @@ pub(crate) struct SignallingChannels {
     slots: HashMap<u32, SlotChannels>,
 }
 
-/// The lines of one participant.
+/// The channels and idle HTTP connections of one participant.
 #[derive(Default)]
 struct SlotChannels {
     channels: Vec<(Channel, queue::Sender<Outgoing>)>,
@@ -103,13 +103,13 @@ struct SlotChannels {
 }
 
 impl SignallingChannels {
-    /// A signalling, and the inbox in which its thread finds what happened.
+    /// No channels yet, and the inbox that receives their events.
     pub(crate) fn new(dialer: Arc<Dialer>, body_bytes_max: usize) -> (Self, mpsc::Receiver<SlotEvent>) {
         let (inbox, told) = mpsc::channel(INBOX);
         (Self { dialer, body_bytes_max, inbox, slots: HashMap::new() }, told)
     }
 
-    /// Does what participant `slot`, which was dealt the local address `source`, asks for. To be called on a runtime.
+    /// Carries out a command of the participant in `slot`, whose local address is `source`. Must be called on a runtime.
     pub(crate) fn submit(&mut self, slot: u32, source: Option<IpAddr>, want: SignallingCommand) {
         match want {
             SignallingCommand::Open(channel, open) => self.open(slot, source, channel, *open),
@@ -168,7 +168,7 @@ impl SignallingChannels {
     }
 }
 
-/// Opens a channel and carries it until either side closes; `Ok` when ours did.
+/// Opens a channel and serves it until either side closes it; `Ok` if we did.
 async fn serve_channel(
     dialer: &Dialer,
     source: Option<IpAddr>,
@@ -179,7 +179,7 @@ async fn serve_channel(
 ) -> Result<(), ChannelError> {
     match open {
         Open::WebSocket { url, protocols, headers } => {
-            // Opening needs several times the memory that carrying does, and a task keeps room for the most it ever needs.
+            // Opening needs several times the memory of serving, and a task keeps room for its largest state.
             let (mut socket, opening) =
                 Box::pin(websocket::open(dialer, source, &url, &protocols, &headers)).await?;
             events.send(SignallingEvent::Opened(channel, Box::new(opening))).await;
@@ -193,7 +193,7 @@ async fn serve_channel(
             events.send(SignallingEvent::Opened(channel, Box::new(opening))).await;
             carry_bytes(pipe, channel, outgoing, events).await
         }
-        // Threads own datagram sockets; one that asks here has a fault that its participant should hear of.
+        // Datagram sockets belong to the event loop: a defect, which the participant reports.
         Open::Datagrams { .. } => Err(ChannelError::Generator("datagrams are not signalling".into())),
     }
 }
@@ -213,7 +213,7 @@ async fn carry_messages(
                     return Ok(());
                 };
                 socket.feed(first.into_message()).await?;
-                // What a participant says in one breath (an answer, and that no more candidates come) is one segment.
+                // Messages sent together (an answer and the end of candidates) go into one segment.
                 while let Ok(more) = outgoing.try_recv() {
                     socket.feed(more.into_message()).await?;
                 }

@@ -1,5 +1,5 @@
-//! The tap: coded frames of a few participants go through shared memory to another process, which decodes them. The run
-//! never waits for that process: what finds no room is dropped until the next key frame, and counted by the ring.
+//! The tap: coded frames of a few participants go through shared memory to another process, which decodes them. The run never
+//! waits for that process: a frame without room is dropped, as are all until the next key frame, and the ring counts them.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -16,10 +16,10 @@ use throng_observation::run::ParticipantId;
 use throng_observation::{Codec, CodedFrame, TrackId};
 use throng_ring::{Flags, FrameInfo, Policy, Producer, RingError};
 
-/// The socket in the run folder at which the process that decodes asks for the ring.
+/// The socket in the run folder where the decoding process asks for the ring.
 pub const TAP_SOCKET: &str = "tap.sock";
 
-/// How often the listener looks whether the run still wants it.
+/// How often the listener checks for connections and for the end of the run.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Why there is no tap.
@@ -35,14 +35,14 @@ pub enum TapError {
     },
 }
 
-/// The number that a participant's track has in the ring: 20 bits of participant, 12 of track. Frames that are dropped
-/// until a key frame are dropped by this number.
+/// The stream number of a participant's track in the ring: 20 bits of participant, 12 of track. The ring drops frames until
+/// a key frame by this number.
 #[must_use]
 pub fn stream_number(participant: ParticipantId, track: u16) -> u32 {
     participant.0 << 12 | u32::from(track & 0xfff)
 }
 
-/// What became of the frames of tapped participants since somebody first came for them.
+/// What became of the frames of tapped participants since a reader first attached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TapCounts {
     /// Frames that were offered.
@@ -51,18 +51,18 @@ pub struct TapCounts {
     pub no_room: u64,
     /// Lost: larger than half the ring.
     pub too_large: u64,
-    /// Lost: whoever took them had gone.
+    /// Lost: the reader had gone.
     pub reader_gone: u64,
-    /// Lost: their threads found all producer places of the ring taken.
+    /// Lost: their thread found all producer slots of the ring taken.
     pub no_producer_slot: u64,
     /// How many such threads there were.
     pub threads_without_slot: u32,
-    /// LostDatagrams frames by track, with what they are coded with.
+    /// Lost frames by track, with their codec.
     pub lost: BTreeMap<(ParticipantId, TrackId), (Codec, u64)>,
 }
 
 impl TapCounts {
-    /// LostDatagrams for any reason.
+    /// Lost for any reason.
     #[must_use]
     pub fn lost_frames(&self) -> u64 {
         self.no_room + self.too_large + self.reader_gone + self.no_producer_slot
@@ -81,17 +81,17 @@ impl TapCounts {
     }
 }
 
-/// Where the process that decodes comes for the ring. One at a time: who comes later takes over.
+/// Where the decoding process gets the ring. One reader at a time: a later one takes over.
 #[derive(Debug)]
 pub struct Tap {
     current: Mutex<Option<Producer>>,
     counts: Mutex<TapCounts>,
-    /// Counts who came, so that threads see a new one without the lock.
+    /// Counts readers, so that threads notice a new one without the lock.
     epoch: AtomicU32,
 }
 
 impl Tap {
-    /// Listens in `folder`, as long as the tap is held by anybody.
+    /// Listens in `folder` until the tap is dropped.
     ///
     /// # Errors
     /// [`TapError::Listen`].
@@ -119,13 +119,13 @@ impl Tap {
         Ok(tap)
     }
 
-    /// Whether somebody takes the frames.
+    /// Whether a reader is attached.
     #[must_use]
     pub fn is_attached(&self) -> bool {
         self.lock().as_ref().is_some_and(Producer::has_consumer)
     }
 
-    /// What became of the frames of threads that have ended.
+    /// The counts of threads that have ended.
     #[must_use]
     pub fn counts(&self) -> TapCounts {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -136,7 +136,7 @@ impl Tap {
     }
 
     fn attach(&self, socket: std::os::unix::net::UnixStream) {
-        // A stranger who connects and says nothing holds nobody up for longer than this.
+        // A connection that says nothing blocks others for no longer than this.
         let patience = Some(Duration::from_secs(2));
         if socket.set_nonblocking(false).and_then(|()| socket.set_read_timeout(patience)).is_err() {
             return;
@@ -147,12 +147,12 @@ impl Tap {
                 *self.lock() = Some(producer);
                 self.epoch.fetch_add(1, Ordering::Release);
             }
-            Err(error) => tracing::warn!("somebody came for the tap, and was no ring's consumer: {error}"),
+            Err(error) => tracing::warn!("a connection to the tap was not a ring's consumer: {error}"),
         }
     }
 }
 
-/// A socket path has at most 107 bytes; through its folder's descriptor a run folder may lie as deep as it likes.
+/// Binds through the folder's descriptor: a socket path has at most 107 bytes, and the run folder's may be longer.
 fn bind(folder: &Path) -> io::Result<UnixListener> {
     let opened = File::open(folder)?;
     let short = format!("/proc/self/fd/{}/{TAP_SOCKET}", opened.as_raw_fd());
@@ -161,7 +161,7 @@ fn bind(folder: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// A thread's own way into the tap. Counts for itself, and adds that up when it ends.
+/// A thread's producer for the tap. Its counts are added to the tap's when it is dropped.
 #[derive(Debug)]
 pub(crate) struct TapSender {
     tap: Arc<Tap>,
@@ -172,12 +172,12 @@ pub(crate) struct TapSender {
 
 #[derive(Debug)]
 enum TapSenderState {
-    /// Nobody came for frames yet.
+    /// No reader has attached yet.
     Unattached,
     Open(Producer),
-    /// Whoever took them has gone.
+    /// The reader has gone.
     ReaderGone,
-    /// The ring had no place for one more producer.
+    /// The ring had no slot for another producer.
     NoProducerSlot,
 }
 
@@ -186,7 +186,7 @@ impl TapSender {
         Self { tap, epoch: 0, state: TapSenderState::Unattached, counts: TapCounts::default() }
     }
 
-    /// Hands a frame of participant `who` over, if somebody takes it and there is room.
+    /// Sends a frame of participant `id`, if a reader is attached and the ring has room.
     pub(crate) fn send(&mut self, id: u32, frame: &CodedFrame) {
         let epoch = self.tap.epoch.load(Ordering::Acquire);
         if epoch != self.epoch {
@@ -201,7 +201,7 @@ impl TapSender {
                 Ok(true) => None,
                 Ok(false) => Some(&mut self.counts.no_room),
                 Err(RingError::FrameTooLarge { .. }) => Some(&mut self.counts.too_large),
-                // Any other error means that the taker has gone.
+                // Any other error means that the reader has gone.
                 Err(_) => {
                     self.state = TapSenderState::ReaderGone;
                     Some(&mut self.counts.reader_gone)
@@ -216,7 +216,7 @@ impl TapSender {
         }
     }
 
-    /// A handle of this thread's own on the ring of whoever came last.
+    /// A producer of this thread for the latest reader's ring.
     fn open(&mut self) -> TapSenderState {
         match self.tap.lock().as_ref().map(Producer::try_clone) {
             None => TapSenderState::Unattached,

@@ -9,7 +9,7 @@ use throng_observation::run::CrowdRow;
 use throng_observation::{Codec, MediaKind, TrackCounters, TrackId};
 
 use super::*;
-use crate::control::Waker;
+use throng_net::Waker;
 
 /// Joins a second.
 const RATE: i64 = 5;

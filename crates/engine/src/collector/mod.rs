@@ -1,5 +1,5 @@
-//! Turns what threads saw into the rows of the run and the live picture; closes a second 1.2 s after it ended, when the
-//! intervals of all participants are in.
+//! Turns the events of the engine threads into the run's rows and the live snapshot. A second is closed 1.2 s after its end,
+//! when the intervals of all participants have arrived.
 
 mod ended_participants;
 mod experience;
@@ -37,22 +37,22 @@ use participant_record::ParticipantRecord;
 use participants::Participants;
 use seconds::Seconds;
 
-/// How long after its end a second is closed.
+/// Time from the end of a second until it is closed.
 const CLOSED_AFTER_US: i64 = 1_200_000;
 
-/// A playing participant's tracks are written this often, so that a run that is cut off keeps them.
+/// How often the tracks of a playing participant are written, so that a run that is cut off has them.
 const TRACKS_WRITTEN_EVERY_S: i64 = 30;
 
-/// What is left of a track at its end that is shorter than twice this is no second of its own.
+/// Half the length below which a track's last interval counts to the second before.
 const LEFTOVER_US: i64 = 125_000;
 
-/// A pause of a sender is felt by its receivers as long after it.
+/// How long after a sender's pause receivers may still be frozen by it.
 const REACHES_US: i64 = 500_000;
 
-/// Event rows of one kind; a hostile server can make endless anomalies. The rest is told in one row at the end.
+/// Event rows of one kind, since a hostile server can cause endless anomalies. One row at the end counts the rest.
 const EVENTS_OF_A_KIND_MAX: u32 = 1000;
 
-/// What the collector is told before it starts.
+/// What the collector needs at its start.
 pub(crate) struct CollectorConfig {
     pub(crate) clock: RunClock,
     pub(crate) ends_at: RunTime,
@@ -67,7 +67,7 @@ pub(crate) struct CollectorConfig {
     pub(crate) rows: SyncSender<Row>,
 }
 
-/// The collector's books.
+/// Collects events of the threads.
 pub(crate) struct Collector {
     config: CollectorConfig,
     participants: Participants,
@@ -77,13 +77,13 @@ pub(crate) struct Collector {
     health: Health,
     joins: JoinFailureGuard,
     load: LoadGuard,
-    /// Whether an early end was written down.
+    /// Whether the event of an early end was written.
     stop_written: bool,
     snapshot: LiveSnapshot,
     connect_us: Distribution,
     first_frame_us: Distribution,
     events: BTreeMap<String, u32>,
-    /// How many participants' media goes which way.
+    /// Participants by the path of their media.
     paths: BTreeMap<MediaPath, u32>,
 }
 
@@ -111,13 +111,13 @@ impl Collector {
         }
     }
 
-    /// Collects until every thread is gone.
+    /// Collects until every thread has ended.
     pub(crate) fn run(mut self, seen: &Receiver<Vec<DriverEvent>>) -> RunEnd {
         let mut measured = self.now().second();
         loop {
             match seen.recv_timeout(Duration::from_millis(100)) {
                 Ok(batch) => {
-                    // First who was called: of nobody else do threads report.
+                    // Added participants first: the batch may be about them.
                     self.take_crowd_commands();
                     batch.into_iter().for_each(|seen| self.take(seen));
                 }
@@ -142,13 +142,13 @@ impl Collector {
         self.config.clock.run_time(Instant::now())
     }
 
-    /// Until when joins were offered: the end of the plan, or an early end.
+    /// Until when joins were offered: to the end of the plan, or to an early end.
     fn offered_until(&self) -> RunTime {
         let stopped_at = self.config.control.stopped().map(|stop| self.config.clock.run_time(stop.at));
         stopped_at.map_or(self.config.ends_at, |at| at.min(self.config.ends_at))
     }
 
-    /// Writes an early end down, once, whoever called for it.
+    /// Writes the event of an early end, once.
     fn write_stop(&mut self) {
         let Some(stop) = self.config.control.stopped().filter(|_| !self.stop_written) else { return };
         self.stop_written = true;
@@ -157,7 +157,7 @@ impl Collector {
         self.event_row(EventRow { at, participant: None, kind: kind.into(), count: 1, detail });
     }
 
-    /// Who was called or dismissed since.
+    /// Takes over participants that were added or removed.
     fn take_crowd_commands(&mut self) {
         for command in self.config.control.crowd.take_for_collector() {
             match command {
@@ -275,7 +275,7 @@ impl Collector {
         let middle = middle(ended_at, length_us).max(self.open);
         self.seconds.interval(middle, id, record.cohort(), &interval);
         if interval.counters.packets_received > 0 {
-            // Half-covered seconds on both sides count, lest a participant seems to pause between two intervals.
+            // Half-covered seconds at both ends count, so that a participant does not seem to pause between two intervals.
             let first = RunTime(ended_at.0 - length_us + 250_000).second();
             for second in first..=RunTime(ended_at.0 - 250_000).second() {
                 if second >= self.open && record.mark_played(second) {
@@ -290,12 +290,12 @@ impl Collector {
         let Some(record) = self.participants.get_mut(id) else { return };
         record.sends = true;
         let ended_at = self.config.clock.run_time(interval.ended_at);
-        // As what is received, or the two would be compared a second apart.
+        // Assigned as received intervals are, so that both are compared in the same second.
         let second = middle(ended_at, within_a_second(interval.length.as_micros())).max(self.open);
         self.seconds.sent(second, id, record.cohort(), interval);
         if let Some(pause_us) = pauses::own_pause_us(interval) {
             let began = RunTime(ended_at.0 - within_a_second(interval.length.as_micros()));
-            // Its receivers' seconds begin at other moments than its own.
+            // Its receivers' intervals begin at other times than its own.
             for second in began.second()..=RunTime(ended_at.0 + REACHES_US).second() {
                 record.paused(second, pause_us);
             }
@@ -328,7 +328,7 @@ impl Collector {
         let (participant, connected) = (record.participant(), record.was_connected());
         let rows = record.rows(true);
         self.participants.ended(id, ended_at.second().max(self.open));
-        // Whom the end met while joining did not fail.
+        // A join that the end of the run cut off is no failure.
         if let Outcome::Failed(failure) = outcome
             && failure.reason != FailureReason::NotStarted
         {
@@ -351,14 +351,14 @@ impl Collector {
         let count = self.events.entry(event.kind.clone()).or_default();
         *count = count.saturating_add(1);
         if *count > EVENTS_OF_A_KIND_MAX {
-            return; // counted, and told in one row at the end
+            return; // counted in one row at the end
         }
         snapshot::remember(&mut self.snapshot, &event);
         self.write(Row::Event(event));
     }
 
     fn write(&self, row: Row) {
-        // A reader that is gone has its reasons; the run goes on for the live picture.
+        // Without a reader the run goes on for the live snapshot.
         let _ = self.config.rows.send(row);
     }
 
@@ -431,7 +431,7 @@ impl Collector {
         self.publish();
     }
 
-    /// How those fared who should have been served in `second`; nothing of the seconds after joins were offered.
+    /// How the participants fared that should be served in `second`; empty outside of the time in which joins were offered.
     fn experience(&mut self, second: i64) -> Vec<ExperienceRow> {
         let end = RunTime((second + 1) * 1_000_000);
         if second < 0 || end > self.offered_until() {
@@ -472,7 +472,7 @@ impl Collector {
         }
     }
 
-    /// One row for all events of a kind that were too many to write each.
+    /// Writes one row for each kind of event that was too frequent, with the number of unwritten events.
     fn write_unwritten_events(&mut self, at: RunTime) {
         for (kind, count) in std::mem::take(&mut self.events) {
             let count = count.saturating_sub(EVENTS_OF_A_KIND_MAX);
@@ -483,7 +483,7 @@ impl Collector {
         }
     }
 
-    /// One row for each way that media came, with how many participants it came so.
+    /// Writes one row for each media path, with the number of participants.
     fn write_media_paths(&mut self, at: RunTime) {
         for (path, count) in std::mem::take(&mut self.paths) {
             let kind = format!("{}{}", MediaPath::EVENT, path.key());
@@ -517,13 +517,13 @@ impl Collector {
     }
 }
 
-/// The length of an interval that late ticks made a little longer than a second, microseconds.
+/// The length of an interval, microseconds, cut to a second: late ticks make some a little longer.
 fn within_a_second(us: u128) -> i64 {
     i64::try_from(us).unwrap_or(1_000_000).clamp(1, 1_000_000)
 }
 
-/// The second in which an interval mostly lies. What is left of a track as a second begins belongs to the one before:
-/// nobody plays on for milliseconds.
+/// The second in which most of an interval lies. A short rest of a track at the beginning of a second belongs to the
+/// second before.
 fn middle(ended_at: RunTime, length_us: i64) -> i64 {
     RunTime(ended_at.0 - (length_us / 2).max(LEFTOVER_US)).second()
 }

@@ -1,5 +1,5 @@
-//! Who is there now. Of who has gone only what still counts is kept: a day of comers and goers is some hundred thousand
-//! visits, and neither memory nor the cost of a second may grow with them.
+//! Records of the current participants. Of ended ones only sums are kept: a day of joins and leaves has some hundred thousand
+//! participants, and neither memory nor the cost of a second may grow with them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -11,40 +11,40 @@ use super::ended_participants::EndedParticipants;
 use super::participant_record::ParticipantRecord;
 use crate::config::Join;
 
-/// Who ended is kept until so many seconds after that one are closed: intervals of others, and of its own senders and
-/// receivers, come at most two seconds after the second in which they lie.
+/// Seconds that the record of an ended participant is kept: intervals of other participants come at most two seconds
+/// after the second in which they lie.
 const KEPT_S: i64 = 5;
 
-/// The participants of the run: those to come, those who are there, and what is left of those who have gone.
+/// The participants of the run: planned, current and ended.
 pub(super) struct Participants {
     plan: Arc<[Join]>,
-    /// Who of the plan has come, or should have: all before this one.
+    /// Index of the first planned participant that is not due yet.
     due: usize,
-    /// The number of the next who is called.
+    /// Id of the next added participant.
     next_called: u32,
     current: BTreeMap<u32, ParticipantRecord>,
-    /// Who ended, and in which second.
+    /// Ended participants and the second of their end.
     ended: VecDeque<(i64, u32)>,
     ended_participants: EndedParticipants,
     intended: Intended,
 }
 
-/// How many joins of each cohort have come, by their intended times.
+/// Joins whose intended time has come, by cohort.
 struct Intended {
     counts: Vec<u32>,
-    /// Who of the plan is counted: all before this one.
+    /// Index of the first planned join that is not counted yet.
     next: usize,
-    /// Those who were called and are not counted yet, in order.
+    /// Added joins that are not counted yet, in order.
     called: VecDeque<(RunTime, CohortId)>,
 }
 
-/// What is known of who sends something.
+/// What is known of a sender.
 pub(super) enum Sender<'a> {
-    /// It is there, or was until a moment ago.
+    /// It has a record.
     Current(&'a ParticipantRecord),
-    /// It has gone.
+    /// It left, and its record is gone.
     Left,
-    /// It has not come yet, or is nobody of this run.
+    /// It has not joined yet, or is not of this run.
     Unknown,
 }
 
@@ -62,19 +62,19 @@ impl Participants {
         }
     }
 
-    /// Whom the run was to have, so far as is known.
+    /// Number of planned participants.
     pub(super) fn planned(&self) -> usize {
         self.plan.len()
     }
 
-    /// Somebody was called; they are numbered in order.
+    /// Adds a participant; ids are in order.
     pub(super) fn called(&mut self, id: u32, join: &Join) {
         self.next_called = id.saturating_add(1);
         self.current.insert(id, ParticipantRecord::new(join));
         self.intended.called.push_back((join.at, join.cohort));
     }
 
-    /// Nobody wants `who` any more.
+    /// Participant `id` was removed.
     pub(super) fn dismissed(&mut self, id: u32, at: RunTime) {
         let to_come = self.plan.get(id as usize).filter(|_| id as usize >= self.due);
         if let Some(join) = to_come {
@@ -86,7 +86,7 @@ impl Participants {
         }
     }
 
-    /// Lets those of the plan come whose time was before `at`, whether they began or not.
+    /// Makes records for planned joins intended before `at`, whether they began or not.
     pub(super) fn make_due(&mut self, at: RunTime) {
         while let Some(join) = self.plan.get(self.due).filter(|join| join.at < at) {
             self.current.entry(self.due as u32).or_insert_with(|| ParticipantRecord::new(join));
@@ -94,7 +94,7 @@ impl Participants {
         }
     }
 
-    /// Somebody begins; a thread may be ahead of the second that is closed.
+    /// The record of a participant whose join begins; a thread may be ahead of the second that is closed.
     pub(super) fn start(&mut self, id: u32) -> Option<&mut ParticipantRecord> {
         let is_planned = (id as usize) < self.plan.len();
         while is_planned
@@ -115,7 +115,7 @@ impl Participants {
         self.current.get_mut(&id)
     }
 
-    /// What is known of a participant of whom others receive something.
+    /// What is known of the sender of a received track.
     pub(super) fn sender(&self, id: ParticipantId) -> Sender<'_> {
         let was_here = || {
             let is_planned = (id.0 as usize) < self.plan.len();
@@ -128,7 +128,7 @@ impl Participants {
         }
     }
 
-    /// Everybody who is there, who is awaited, and who ended a moment ago; in the order of their numbers.
+    /// All records (due, current and just ended), by id.
     pub(super) fn iter(&self) -> impl Iterator<Item = &ParticipantRecord> {
         self.current.values()
     }
@@ -138,12 +138,12 @@ impl Participants {
         self.current.values_mut()
     }
 
-    /// Who ended in `second`: it is forgotten when nothing can be said of it any more.
+    /// Notes that a participant ended in `second`.
     pub(super) fn ended(&mut self, id: u32, second: i64) {
         self.ended.push_back((second, id));
     }
 
-    /// Forgets whom nothing can be said of any more once `second` is closed.
+    /// Drops the records that no interval can concern once `second` is closed.
     pub(super) fn forget(&mut self, second: i64) {
         while let Some((_, id)) = self.ended.pop_front_if(|(ended, _)| *ended + KEPT_S <= second) {
             if let Some(record) = self.current.remove(&id) {
@@ -152,19 +152,20 @@ impl Participants {
         }
     }
 
-    /// How many of each cohort were to be served in the second that ends at `end`, and failed before.
+    /// How many participants of each cohort should be served in the second that ends at `end` and have no record since they
+    /// failed.
     pub(super) fn lost(&mut self, end: RunTime) -> &[u32] {
         self.ended_participants.lost(end)
     }
 
-    /// Payload bits per second of everybody who received any, over its life so far.
+    /// Payload bits per second over their lives of all participants that received any.
     pub(super) fn payload_bps(&self) -> Distribution {
         let mut bps = self.ended_participants.payload_bps().clone();
         self.iter().filter_map(ParticipantRecord::payload_bps).for_each(|rate| bps.record(rate as u64));
         bps
     }
 
-    /// How many joins of each cohort were intended before `end`; never fewer than when it was asked before.
+    /// Joins of each cohort that were intended before `end`, which must not decrease between calls.
     pub(super) fn intended(&mut self, end: RunTime) -> &[u32] {
         let Intended { counts, next, called } = &mut self.intended;
         let mut count = |cohort: CohortId| {
@@ -184,7 +185,7 @@ impl Participants {
         counts
     }
 
-    /// Who has not ended when the run does: what its end means for them, by their numbers. Joins were offered until
+    /// The participants that have not ended when the run does, each with its failure. Joins were offered until
     /// `offered_until`.
     pub(super) fn left_over(&mut self, offered_until: RunTime) -> Vec<(u32, Failure)> {
         self.make_due(offered_until);

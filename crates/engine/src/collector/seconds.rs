@@ -1,18 +1,18 @@
-//! The seconds of a run that are still open, and the crowd's totals up to the last one that was closed.
+//! The open seconds of a run, and the crowd's totals up to the last closed one.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use throng_observation::run::{CohortId, CrowdRow, SentRow, SeriesRow};
 use throng_observation::{MediaKind, SentCounters, SentInterval, TrackCounters, TrackId, TrackInterval};
 
-/// OpenSecond seconds, by number.
+/// Open seconds, by number.
 pub(super) struct Seconds {
     cohorts: u16,
     open: BTreeMap<i64, OpenSecond>,
     totals: Vec<CrowdDelta>,
 }
 
-/// How a second changed the crowd of a cohort.
+/// Changes of a cohort's crowd in a second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct CrowdDelta {
     pub(super) started: i32,
@@ -42,7 +42,7 @@ struct Sums {
     tracks: HashMap<(u32, TrackId), TrackSecond>,
 }
 
-/// What one track did in the second, of all its intervals that lie there.
+/// All intervals of one track in the second.
 #[derive(Default)]
 struct TrackSecond {
     counters: TrackCounters,
@@ -52,11 +52,11 @@ struct TrackSecond {
     source_fps: Option<f32>,
 }
 
-/// A shorter stretch (a join or a leave in the middle of a second) says too little of a rate: a frame more or less makes
-/// half of it. Its counts are in the sums like all others.
+/// Active time below which a track (a join or leave within the second) gives no sample of a rate: one frame more or less
+/// would be half of it. Its counts are in the sums.
 const RATE_STRETCH_US_MIN: u64 = 500_000;
 
-/// What a second came to.
+/// The rows of a closed second.
 #[derive(Debug, Default)]
 pub(super) struct ClosedSecond {
     pub(super) crowd: Vec<CrowdRow>,
@@ -70,12 +70,12 @@ impl Seconds {
         Self { cohorts, open: BTreeMap::new(), totals: vec![CrowdDelta::default(); usize::from(cohorts)] }
     }
 
-    /// The crowd's changes in `second`. What comes for a second that was closed is closed with the next one.
+    /// The crowd's changes in `second`. Changes of a closed second are counted in the next one.
     pub(super) fn crowd(&mut self, second: i64, cohort: CohortId) -> &mut CrowdDelta {
         self.open.entry(second).or_default().crowd.entry(cohort.0).or_default()
     }
 
-    /// Adds what a track of participant number `who` did to the second in which it mostly lies.
+    /// Adds an interval of a received track of participant `id`.
     pub(super) fn interval(&mut self, second: i64, id: u32, cohort: CohortId, interval: &TrackInterval) {
         let open = self.open.entry(second).or_default();
         let sums = open.series.entry((cohort.0, interval.kind)).or_default();
@@ -88,7 +88,7 @@ impl Seconds {
         sums.tracks.entry((id, interval.track)).or_default().add(interval);
     }
 
-    /// Adds what a sent track of participant number `who` did to the second in which it mostly lies.
+    /// Adds an interval of a sent track of participant `id`.
     pub(super) fn sent(&mut self, second: i64, id: u32, cohort: CohortId, interval: &SentInterval) {
         let open = self.open.entry(second).or_default();
         let sums = open.sent.entry((cohort.0, interval.kind)).or_default();
@@ -96,7 +96,7 @@ impl Seconds {
         sums.tracks.insert((id, interval.track));
     }
 
-    /// Closes `second` and everything before it; `intended` says how many joins of a cohort have come.
+    /// Closes `second` and all before it; `intended` returns the intended joins of a cohort.
     pub(super) fn close(&mut self, second: i64, intended: impl Fn(u16) -> u32) -> ClosedSecond {
         let later = self.open.split_off(&(second + 1));
         let mut playing = vec![0; usize::from(self.cohorts)];
@@ -155,7 +155,7 @@ impl TrackSecond {
 }
 
 impl Sums {
-    /// The row, with one sample of each figure a track.
+    /// The row, with one sample of each figure per track.
     fn finish(self, kind: MediaKind) -> SeriesRow {
         let (mut row, mut source_milli, mut sources) = (self.row, 0, 0);
         row.tracks = u32::try_from(self.tracks.len()).unwrap_or(u32::MAX);
@@ -171,7 +171,7 @@ impl Sums {
             if let Some(ratio) = track.counters.undelivered_ratio() {
                 row.loss_ppm.record((ratio * 1e6) as u64);
             }
-            // The wait for the first frame is a part of joining.
+            // The wait for the first frame counts as join time.
             if kind != MediaKind::Video || track.frames_due_us < RATE_STRETCH_US_MIN {
                 continue;
             }

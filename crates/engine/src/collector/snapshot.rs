@@ -1,4 +1,4 @@
-//! Draws the live snapshot from a closed second.
+//! Updates the live snapshot from a closed second.
 
 use throng_observation::run::{EventRow, GeneratorRow, SeriesRow};
 use throng_observation::{Distribution, MediaKind, OneWayDelay, TrackCounters};
@@ -10,7 +10,7 @@ use crate::live::{
     CrowdFigures, HISTORY_SECONDS, HistoryPoint, KindFigures, LiveSnapshot, RECENT_EVENTS, Spread,
 };
 
-/// Puts `closed` into the snapshot.
+/// Adds the rows of a closed second to the snapshot.
 pub(super) fn second(snapshot: &mut LiveSnapshot, second: i64, closed: &ClosedSecond) {
     snapshot.second = Some(second);
     let mut crowd = CrowdFigures { planned: snapshot.crowd.planned, ..CrowdFigures::default() };
@@ -88,19 +88,19 @@ fn kind(series: &[SeriesRow], kind: MediaKind) -> KindFigures {
     }
 }
 
-/// Puts the rates of all who received anything into the snapshot.
+/// Updates the bit rates of receiving participants.
 pub(super) fn clients(snapshot: &mut LiveSnapshot, participants: &Participants) {
     snapshot.client_bps = Spread::of(&participants.payload_bps(), 1.0);
 }
 
-/// Puts the worst `count` of those who play into the snapshot.
+/// Updates the `count` worst participants.
 pub(super) fn worst(snapshot: &mut LiveSnapshot, participants: &Participants, count: usize) {
     let mut alive: Vec<&ParticipantRecord> = participants.iter().filter(|record| record.is_alive()).collect();
     alive.sort_by(|a, b| b.badness().total_cmp(&a.badness()));
     snapshot.worst = alive.into_iter().take(count).map(ParticipantRecord::figures).collect();
 }
 
-/// Puts the generator's health into the snapshot.
+/// Updates the generator's health.
 pub(super) fn health(snapshot: &mut LiveSnapshot, rows: &[GeneratorRow], limits: Vec<String>) {
     let generator = &mut snapshot.generator;
     generator.limited = limits;
@@ -114,7 +114,7 @@ pub(super) fn health(snapshot: &mut LiveSnapshot, rows: &[GeneratorRow], limits:
     }
 }
 
-/// Remembers an event among the latest.
+/// Adds an event to the latest ones.
 pub(super) fn remember(snapshot: &mut LiveSnapshot, event: &EventRow) {
     if snapshot.events.len() >= RECENT_EVENTS {
         snapshot.events.pop_front();

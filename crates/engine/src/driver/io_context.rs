@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::{Timespec, epoll};
+use throng_net::{ReceiveBatch, Waker};
 use throng_protocol::participant::{Channel, Transmit};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
@@ -18,9 +19,8 @@ use super::timers::Timers;
 use super::wake_timer::WakeTimer;
 use crate::clock::Clocks;
 use crate::config::Reach;
-use crate::control::Waker;
 use crate::signalling::{SignallingChannels, SignallingCommand, SlotEvent};
-use crate::sockets::{DatagramSocket, LostDatagrams, ReceiveBatch, SourceAddresses, watched};
+use crate::sockets::{DatagramSocket, LostDatagrams, SourceAddresses, watched};
 use crate::tap::TapSender;
 
 /// Signalling events taken in one pass of the loop.
@@ -115,7 +115,7 @@ impl IoContext {
     pub(crate) fn new(config: IoContextConfig) -> io::Result<Self> {
         let immediate = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let on_tick = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        epoll::add(&immediate, config.waker.event(), epoll::EventData::new_u64(WAKE), epoll::EventFlags::IN)?;
+        epoll::add(&immediate, &config.waker, epoll::EventData::new_u64(WAKE), epoll::EventFlags::IN)?;
         Ok(Self {
             thread: config.thread,
             reach: config.reach,

@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
+use throng_net::{RECEIVE_BATCH, SEND_BATCH};
 use throng_observation::{Failure, FailureReason, Observation, Outcome, Phase, units};
 use throng_protocol::participant::{
     Channel, ChannelError, Input, Open, Opening, Output, Participant, Transmit,
@@ -15,7 +16,7 @@ use super::panic_guard::PanicGuard;
 use super::timers::Deadline;
 use crate::config::Join;
 use crate::signalling::{Outgoing, SignallingCommand, SignallingEvent};
-use crate::sockets::{DatagramSocket, PeerAddresses, RECEIVE_BATCH, SEND_BATCH, SendResult};
+use crate::sockets::{DatagramSocket, PeerAddresses, SendResult};
 
 /// Outputs of one drain beyond which a participant fails: it would block its thread for ever.
 const OUTPUTS_MAX: usize = 100_000;
@@ -155,7 +156,7 @@ impl Slot {
             let Some(entry) = self.sockets.iter_mut().find(|entry| entry.channel == channel) else {
                 return true;
             };
-            let Ok(received) = io.batch.receive(entry.socket.as_fd()) else {
+            let Ok(received) = io.batch.receive(entry.socket.as_fd(), RECEIVE_BATCH) else {
                 // Reading a pending socket error (ICMP) clears it; datagrams may wait behind it.
                 continue;
             };

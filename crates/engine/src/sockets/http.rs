@@ -1,4 +1,4 @@
-//! HTTP fetches: HTTP/1.1, HTTP/2 where TLS agrees on it, connections kept for the next fetch of the same participant.
+//! HTTP fetches: HTTP/1.1, or HTTP/2 by ALPN, with connections kept for the next fetch of the same participant.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +15,7 @@ use throng_protocol::participant::{ChannelError, Opening, Request, Response};
 
 use super::{Dialer, Host};
 
-/// Idle connections that a participant keeps.
+/// Most idle connections per participant.
 const IDLE_MAX: usize = 4;
 
 /// The idle connections of one participant.
@@ -27,7 +27,7 @@ pub(crate) struct Pool {
 struct Idle {
     origin: Origin,
     connection: Connection,
-    /// Addresses only: a connection that is used again was not opened for this fetch.
+    /// Addresses only on reuse: the connection was not opened for this fetch.
     opening: Opening,
 }
 
@@ -43,7 +43,7 @@ enum Connection {
     Http2(http2::SendRequest<Full<Bytes>>),
 }
 
-/// Fetches `request` from `source`, if given, within the request's own time limit.
+/// Sends `request`, from local address `source` if given, within the request's own time limit.
 pub(crate) async fn fetch(
     dialer: &Dialer,
     pool: &Pool,
@@ -65,7 +65,7 @@ async fn fetch_without_timeout(
     body_bytes_max: usize,
 ) -> Result<Response, ChannelError> {
     let origin = Origin::of(&request.head.uri)?;
-    // A kept connection may have been closed by the server just now; a fresh one is the fair second chance.
+    // The server may have just closed a kept connection; then a new one is tried.
     if let Some(mut idle) = pool.take(&origin) {
         let again = copy(&request);
         match exchange(&mut idle, &origin, request, body_bytes_max).await {
@@ -172,7 +172,7 @@ impl Connection {
 }
 
 enum Exchange {
-    /// The connection was gone before the request: nothing reached the server.
+    /// The connection was closed before the request: nothing reached the server.
     NotSent(ChannelError),
     Failed(ChannelError),
 }
@@ -220,8 +220,8 @@ fn failure(error: &hyper::Error, origin: &Origin) -> ChannelError {
     }
 }
 
-/// The request as it goes on the wire: origin form with a `Host` (RFC 9112 section 3.2) for HTTP/1.1, absolute without
-/// one for HTTP/2; our name unless the participant gave another.
+/// The request as sent: origin form with `Host` (RFC 9112 section 3.2) for HTTP/1.1, absolute form without it for HTTP/2;
+/// throng's `User-Agent` unless the participant gave another.
 fn prepared(request: Request, is_http2: bool) -> Result<hyper::Request<Full<Bytes>>, ChannelError> {
     let Request { mut head, body, timeout: _ } = request;
     let odd = |what: &str| ChannelError::Protocol(format!("cannot ask for {}: {what}", head.uri));
@@ -247,7 +247,7 @@ fn prepared(request: Request, is_http2: bool) -> Result<hyper::Request<Full<Byte
     Ok(hyper::Request::from_parts(head, Full::new(Bytes::from(body))))
 }
 
-/// One `GET` without a participant: for consent files.
+/// A single `GET` outside of any participant, for consent files.
 pub(crate) async fn get(
     dialer: &Dialer,
     scheme: Scheme,

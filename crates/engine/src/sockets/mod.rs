@@ -1,8 +1,5 @@
 //! Sockets: datagrams in batches on the threads; TCP, TLS, HTTP and WebSocket for signalling.
 
-mod batch;
-pub(crate) use batch::{RECEIVE_BATCH, ReceiveBatch, SEND_BATCH, force_receive_buffer};
-
 mod watched;
 pub(crate) use watched::watched;
 

@@ -1,4 +1,4 @@
-//! DnsCache are resolved once a run and the answer is kept, so that no later answer can point the crowd elsewhere.
+//! Host names are resolved once per run and cached, so that no later answer can point the crowd elsewhere.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use throng_protocol::participant::ChannelError;
 
-/// How long a failure is believed, so that a thousand joins do not each wait for a resolver that is down.
+/// How long a failure is cached, so that a thousand joins do not each wait for a resolver that is down.
 const FAILURE_BELIEVED: Duration = Duration::from_secs(2);
 
-/// The names of a run. Uses the system's resolver (`/etc/hosts`, nsswitch), as every other program on the machine:
-/// with one question a name its blocking thread costs nothing.
+/// The host names of a run. Uses the system's resolver (`/etc/hosts`, nsswitch), as other programs do: with one query
+/// per name its blocking thread costs nothing.
 #[derive(Debug, Default)]
 pub(crate) struct DnsCache {
     entries: Mutex<HashMap<String, Arc<tokio::sync::Mutex<Entry>>>>,
@@ -26,7 +26,7 @@ enum Entry {
 }
 
 impl DnsCache {
-    /// Knows `host` already, and nothing else of it will be asked.
+    /// A cache that holds `address` for `host`, which is then never resolved.
     pub(crate) fn known(host: &str, address: IpAddr) -> Self {
         let entry = Arc::new(tokio::sync::Mutex::new(Entry::Addresses(vec![address])));
         Self { entries: Mutex::new([(host.to_ascii_lowercase(), entry)].into()) }
@@ -68,7 +68,7 @@ impl DnsCache {
         }
     }
 
-    /// Keeps only `address` for `host`: the one that answered.
+    /// Keeps only `address` for `host`: the one that accepted a connection.
     pub(crate) async fn pin(&self, host: &str, address: IpAddr) {
         let entry = {
             let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,5 +1,5 @@
-//! Opens TCP and TLS connections: name pinned, address checked against the guard, local address chosen, each step
-//! timed.
+//! Opens TCP and TLS connections: resolves the name, checks the address against the consent guard, binds the local address,
+//! and records the time of each step.
 
 use std::fmt;
 use std::io;
@@ -19,8 +19,8 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
+use super::DnsCache;
 use super::tls::tls_config;
-use super::{DnsCache, batch};
 use crate::config::{EngineError, Reach, RunConfig};
 
 /// Where to connect to.
@@ -31,7 +31,7 @@ pub(crate) enum Host {
 }
 
 impl fmt::Display for Host {
-    /// As a URL writes it.
+    /// As in a URL.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Name(name) => f.write_str(name),
@@ -42,7 +42,7 @@ impl fmt::Display for Host {
 }
 
 impl Host {
-    /// The host of a URL's or URI's host part (IPv6 in brackets or not).
+    /// Parses the host part of a URL or URI (IPv6 with or without brackets).
     pub(crate) fn parse(text: &str) -> Self {
         let bare = text.trim_start_matches('[').trim_end_matches(']');
         bare.parse().map_or_else(|_| Self::Name(text.to_owned()), Self::Ip)
@@ -74,7 +74,7 @@ impl MaybeTlsStream {
     }
 }
 
-/// What every dial of a run shares.
+/// What all connections of a run share.
 pub(crate) struct Dialer {
     pub(crate) names: DnsCache,
     pub(crate) reach: Reach,
@@ -147,7 +147,7 @@ impl Dialer {
         if let Host::Name(name) = host {
             self.names.pin(name, ip).await;
         }
-        // Signalling is small messages back and forth; waiting to fill a segment would only add to their latency.
+        // Signalling messages are small: waiting to fill a segment would only add latency.
         let _ = stream.set_nodelay(true);
         opening.local = stream.local_addr().ok();
         opening.remote = Some(SocketAddr::new(ip, port));
@@ -172,8 +172,8 @@ async fn connect(to: SocketAddr, source: Option<IpAddr>) -> Result<TcpStream, Ch
     let ours = |e: io::Error| ChannelError::Generator(format!("socket: {e}"));
     let socket = if to.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }.map_err(ours)?;
     if let Some(source) = source {
-        // Only a hint: without it the source address still works, with fewer ports.
-        let _ = batch::choose_port_at_connect(socket.as_fd());
+        // Optional: without it the source address still works, with fewer ports.
+        let _ = throng_net::choose_port_at_connect(socket.as_fd());
         socket.bind(SocketAddr::new(source, 0)).map_err(ours)?;
     }
     socket.connect(to).await.map_err(|e| match e.kind() {
