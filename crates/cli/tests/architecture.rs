@@ -130,7 +130,7 @@ fn a_panic_unwinds_so_that_it_can_end_one_participant_alone() {
         let strategy = profile.get("panic").and_then(toml::Value::as_str);
         assert!(
             strategy.is_none_or(|strategy| strategy == "unwind"),
-            "profile {name}: driver/guard.rs catches panics"
+            "profile {name}: driver/panic_guard.rs catches panics"
         );
     }
 }

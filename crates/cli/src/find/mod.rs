@@ -66,7 +66,7 @@ pub(crate) fn find(command: &Find) -> Result<Exit, CliError> {
     let sources = SourceConfig { packs, allowed: permission.address_check(), ..SourceConfig::default() };
     let mut watchers = Watchers::start(plan, handle.started_at(), rows_in.clone(), &sources, agents, speaks);
     writer.starts_at(handle.started_at_unix_us()).map_err(|error| CliError::new(Exit::Invalid, error))?;
-    let seconds = Seconds::new(plan.cohorts.len().try_into().unwrap_or(u16::MAX));
+    let seconds = Seconds::default();
     let observer = seconds.clone();
     let sink = StoreWriter::start(writer, rows, move |row| observer.observe(row))
         .map_err(|error| CliError::new(Exit::Invalid, error))?;

@@ -5,10 +5,10 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use aws_lc_rs::{constant_time, digest};
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, aws_lc_rs as provider, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, ServerConfig, SignatureScheme, version};
+use rustls::crypto::aws_lc_rs as provider;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::{ClientConfig, ServerConfig, version};
+use throng_net::tls::{Trust, client_config};
 
 /// The SHA-256 of an agent's certificate, by which a run knows it. Written as 64 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -21,7 +21,7 @@ pub struct FingerprintError;
 
 impl Fingerprint {
     fn of(certificate: &CertificateDer<'_>) -> Self {
-        Self(sha256(certificate))
+        Self(throng_net::tls::fingerprint(certificate))
     }
 }
 
@@ -85,62 +85,8 @@ pub(crate) fn server() -> Result<(Arc<ServerConfig>, Fingerprint), String> {
 
 /// What a run asks TLS with: the certificate of this fingerprint, whatever else it says.
 pub(crate) fn client(fingerprint: Fingerprint) -> Result<Arc<ClientConfig>, String> {
-    let crypto = Arc::new(provider::default_provider());
-    let verifier = Arc::new(Pinned { fingerprint, crypto: Arc::clone(&crypto) });
-    let config = ClientConfig::builder_with_provider(crypto)
-        .with_protocol_versions(&[&version::TLS13])
-        .map_err(|e| e.to_string())?
-        .dangerous()
-        .with_custom_certificate_verifier(verifier)
-        .with_no_client_auth();
-    Ok(Arc::new(config))
-}
-
-/// Accepts the one certificate that is known. Its name and dates say nothing: it is known by itself. That whoever
-/// answers holds its key is checked as ever.
-#[derive(Debug)]
-struct Pinned {
-    fingerprint: Fingerprint,
-    crypto: Arc<CryptoProvider>,
-}
-
-impl ServerCertVerifier for Pinned {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        let theirs = Fingerprint::of(end_entity);
-        if theirs == self.fingerprint {
-            return Ok(ServerCertVerified::assertion());
-        }
-        Err(rustls::Error::General(format!("its certificate has the fingerprint {theirs}")))
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, cert, signature, &self.crypto.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, cert, signature, &self.crypto.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.crypto.signature_verification_algorithms.supported_schemes()
-    }
+    let trust = Trust::Fingerprint(fingerprint.0);
+    client_config(trust, &[&version::TLS13]).map(Arc::new).map_err(|e| e.to_string())
 }
 
 #[cfg(test)]

@@ -9,47 +9,47 @@ use throng_observation::{
     RunTime, TrackCounters, TrackId, TrackInterval,
 };
 
-use super::experience::{LossJudge, SecondQuality, broken};
+use super::experience::{LossJudge, SecondQuality, broken_clauses};
 use super::last_seconds::{LastSeconds, SecondNote};
-use super::missing::MutePeriod;
+use super::mute_period::MutePeriod;
 use super::pauses;
 use super::seconds::Seconds;
 use crate::config::Join;
 use crate::live::{ParticipantFigures, TrackFigures};
 
-/// Tracks kept of a participant; a conference has a hundred.
+/// Most tracks kept per participant; a conference has a hundred.
 const TRACKS_MAX: usize = 1024;
 
-/// Tracks that most members have: a vector's own first room is for four.
+/// Tracks of most participants; a vector would allocate four at first.
 const TRACKS_USUAL: usize = 2;
 
-/// One participant.
-pub(super) struct Member {
+/// The record of one participant.
+pub(super) struct ParticipantRecord {
     join: Join,
     reached: [Option<RunTime>; Phase::ALL.len()],
     pub(super) local_address: Option<SocketAddr>,
     ice: Option<IceState>,
     connected: bool,
     state: State,
-    /// The seconds, modulo four, in which it is known to have received media.
+    /// Seconds, modulo four, in which it received media.
     played: [i64; 4],
     /// The first second in which it received media.
     began_s: Option<i64>,
-    /// What its receiver said of its last seconds, of who only sends.
-    heard: LastSeconds,
-    /// How long its picture paused in its last seconds by its own doing.
+    /// Violations that its receiver reported for its last seconds; for participants that only send.
+    remote_reports: LastSeconds,
+    /// How long its own video paused in its last seconds.
     pauses: LastSeconds,
-    /// Whether it sends media; who only sends is not waiting for any.
+    /// Whether it sends media.
     pub(super) sends: bool,
-    /// When it was mute last, in sound and in picture.
-    silences: [MutePeriod; 2],
-    /// Since when it is nobody who should be served, whatever becomes of it.
+    /// When it was last muted, by media kind.
+    mute_periods: [MutePeriod; 2],
+    /// When it was removed, from which time on it need not be served.
     dismissed_at: Option<RunTime>,
     tracks: Vec<Track>,
     changed: bool,
-    /// Whether a row of it was ever written.
+    /// Whether any row of it was written.
     written: bool,
-    /// Whether a track has reported of which no row was written.
+    /// Whether a track without a written row has reported.
     tracks_unwritten: bool,
 }
 
@@ -61,13 +61,13 @@ enum State {
 
 struct Track {
     id: TrackId,
-    /// The participant's track that it is a part of, as long as its sender has it: a server may hand a track from sender to
-    /// sender, and each of them is a row.
+    /// The participant's track that it is a part of, while it belongs to this sender: a server may pass a track from sender
+    /// to sender, and each of them has a row.
     live: Option<TrackId>,
     kind: MediaKind,
     codec: Codec,
     from: Option<Box<str>>,
-    /// Who that is, of the run's own participants.
+    /// That sender, if it is a participant of this run.
     sender: Option<ParticipantId>,
     first_frame_at: Option<RunTime>,
     counters: TrackCounters,
@@ -79,13 +79,13 @@ struct Track {
     oven_rtc_tester_delay_us: Option<u32>,
     last: TrackCounters,
     last_frames_due_us: u64,
-    /// What was bad about its last seconds.
+    /// Violations in its last seconds.
     quality: LastSeconds,
     loss: LossJudge,
     last_delay_us_max: Option<u32>,
 }
 
-impl Member {
+impl ParticipantRecord {
     pub(super) fn new(join: &Join) -> Self {
         Self {
             join: *join,
@@ -96,10 +96,10 @@ impl Member {
             state: State::Awaited,
             played: [i64::MIN; 4],
             began_s: None,
-            heard: LastSeconds::default(),
+            remote_reports: LastSeconds::default(),
             pauses: LastSeconds::default(),
             sends: false,
-            silences: Default::default(),
+            mute_periods: Default::default(),
             dismissed_at: None,
             tracks: Vec::new(),
             changed: false,
@@ -120,7 +120,7 @@ impl Member {
         matches!(self.state, State::Alive)
     }
 
-    /// Whether it should have joined before `at` and did not.
+    /// Whether its join was intended before `at` and did not begin.
     pub(super) fn is_overdue(&self, at: RunTime) -> bool {
         matches!(self.state, State::Awaited) && self.join.at < at
     }
@@ -156,7 +156,7 @@ impl Member {
         seconds.crowd(at.second(), self.join.cohort).started += 1;
     }
 
-    /// Notes a phase; microseconds from the intended join when it was reached for the first time.
+    /// Notes a phase; returns the microseconds since the intended join if it was reached for the first time.
     pub(super) fn reached(&mut self, phase: Phase, at: RunTime, seconds: &mut Seconds) -> Option<u64> {
         let place = self.reached.get_mut(phase as usize)?;
         if place.is_some() {
@@ -180,12 +180,12 @@ impl Member {
         row.ice[CrowdRow::ice_index(state)] += 1;
     }
 
-    /// Ends it; false when it had ended before.
+    /// Notes its end; false when it had ended before.
     pub(super) fn ended(&mut self, at: RunTime, outcome: &Outcome, seconds: &mut Seconds) -> bool {
         if matches!(self.state, State::Ended(..)) {
             return false;
         }
-        // A connection that ended counts as closed, unless ICE said how it failed.
+        // An ended connection counts as closed unless ICE reported how it failed.
         if matches!(self.ice, Some(state) if state != IceState::Failed && state != IceState::Closed) {
             self.ice(IceState::Closed, at, seconds);
         }
@@ -202,19 +202,19 @@ impl Member {
         true
     }
 
-    /// Nobody wants it any more.
+    /// It was removed.
     pub(super) fn dismissed(&mut self, at: RunTime) {
         self.dismissed_at.get_or_insert(at);
     }
 
-    /// It sends a kind no more on purpose, or again.
+    /// It muted or unmuted a kind of media.
     pub(super) fn mutes(&mut self, kind: MediaKind, is_muted: bool, at: RunTime) {
-        self.silences[kind as usize].changed(is_muted, at);
+        self.mute_periods[kind as usize].changed(is_muted, at);
     }
 
-    /// When it was mute last.
-    pub(super) fn silence(&self, kind: MediaKind) -> MutePeriod {
-        self.silences[kind as usize]
+    /// When it was last muted.
+    pub(super) fn mute_period(&self, kind: MediaKind) -> MutePeriod {
+        self.mute_periods[kind as usize]
     }
 
     /// Whether it failed.
@@ -222,44 +222,44 @@ impl Member {
         matches!(self.state, State::Ended(_, Outcome::Failed(_)))
     }
 
-    /// Until when it was to be served; `None`: to the end of the run.
+    /// Until when it should be served; `None`: to the end of the run.
     pub(super) fn served_until(&self) -> Option<RunTime> {
         [self.join.leave_at, self.dismissed_at].into_iter().flatten().min()
     }
 
-    /// Whether it was gone by then.
+    /// Whether it had ended by `at`.
     pub(super) fn ended_before(&self, at: RunTime) -> bool {
         matches!(&self.state, State::Ended(ended, _) if *ended <= at)
     }
 
-    /// Who of the run's own participants sends a track.
+    /// The sender of a track, if it is a participant of this run.
     pub(super) fn sender_of(&self, id: TrackId) -> Option<ParticipantId> {
         self.tracks.iter().find(|track| track.live == Some(id))?.sender
     }
 
-    /// Whether it only sends, as far as is known.
+    /// Whether it has received no track so far.
     pub(super) fn receives_nothing(&self) -> bool {
         self.tracks.is_empty()
     }
 
-    /// Notes what its receiver said of a second.
-    pub(super) fn heard(&mut self, second: i64, bits: u8) {
-        self.heard.add(second, SecondNote::new(bits, 0));
+    /// Notes the violations that its receiver reported for a second.
+    pub(super) fn add_remote_report(&mut self, second: i64, bits: u8) {
+        self.remote_reports.add(second, SecondNote::new(bits, 0));
     }
 
-    /// Notes that its picture paused in a second.
+    /// Notes how long its video paused in a second.
     pub(super) fn paused(&mut self, second: i64, pause_us: u64) {
         self.pauses.add(second, SecondNote::new(0, pause_us));
     }
 
-    /// How long its picture paused in a second by its own doing, microseconds.
+    /// How long its own video paused in a second, microseconds.
     pub(super) fn pause_us(&self, second: i64) -> u64 {
         self.pauses.of(second).map_or(0, SecondNote::still_us)
     }
 
-    /// What its tracks say of a second. People whom it should see are told by who sends them; of whom nothing is known, as of
-    /// a stream that is watched, all are one.
-    fn received(&self, second: i64, pause_us: impl Fn(ParticipantId) -> u64) -> SecondQuality {
+    /// The quality of a second by its tracks. Tracks are grouped by sender; tracks of unknown senders, such as those of a
+    /// stream, form one group.
+    fn quality_of_tracks(&self, second: i64, pause_us: impl Fn(ParticipantId) -> u64) -> SecondQuality {
         let mut quality = SecondQuality::default();
         let (mut people, mut badly): (Vec<Option<ParticipantId>>, Vec<Option<ParticipantId>>) =
             Default::default();
@@ -269,7 +269,7 @@ impl Member {
             let is_paused = bits & Clause::Freeze.bit() != 0
                 && track.sender.is_some_and(|sender| pauses::explains(pause_us(sender), noted.still_us()));
             if is_paused {
-                // Frames that were not there at the end of its second were not decoded in it either.
+                // Frames missing from a paused sender also lower the frame rate.
                 bits &= !(Clause::Freeze.bit() | Clause::Fps.bit());
                 quality.paused += 1;
             }
@@ -285,9 +285,9 @@ impl Member {
         quality
     }
 
-    /// What `second` was like; `None` if it was not to be served throughout it. Who has no
-    /// media yet is given `join_ms_max`; who failed is served badly until it was to leave, or somebody dismisses it.
-    /// `pause_us` says how long somebody's picture paused in it.
+    /// The quality of `second`; `None` if the participant need not be served throughout it. Until `join_ms_max` has passed
+    /// it may be without media. After a failure all seconds are bad until it was to leave or is removed. `pause_us` returns
+    /// how long a sender's video paused in the second.
     pub(super) fn experience(
         &self,
         second: i64,
@@ -296,7 +296,7 @@ impl Member {
     ) -> Option<SecondQuality> {
         let end = RunTime((second + 1) * 1_000_000);
         let is_over = |at: &RunTime| *at < end;
-        // The second is judged when it is over for a while: what became of somebody later says nothing of it.
+        // A second is judged a while after its end: later changes do not count.
         let (has_left, has_failed) = match &self.state {
             State::Ended(at, Outcome::Completed) => (is_over(at), false),
             State::Ended(at, Outcome::Failed(_)) => {
@@ -307,26 +307,26 @@ impl Member {
         if has_left || self.dismissed_at.as_ref().is_some_and(is_over) {
             return None;
         }
-        // Of whom nothing came in the second his tracks say whether anything was due, once there are any.
+        // Once there are tracks, they tell whether media was due in a second without any.
         let has_played = self.played.contains(&second)
             || (!has_failed && self.began_s.is_some_and(|began| began <= second));
         let patience = RunTime(self.join.at.0 + (bad_if.join_ms_max * 1e3) as i64);
         if has_played {
-            // The second in which it joined is not a whole one.
-            return (self.join.at.second() < second).then(|| self.received(second, pause_us));
+            // The second of its join is not a whole one.
+            return (self.join.at.second() < second).then(|| self.quality_of_tracks(second, pause_us));
         }
         if self.connected && self.sends && self.receives_nothing() {
-            return Some(SecondQuality::whole(self.heard.of(second).map_or(0, |noted| noted.bits)));
+            return Some(SecondQuality::whole(self.remote_reports.of(second).map_or(0, |noted| noted.bits)));
         }
         let is_lost = has_failed || patience < RunTime(second * 1_000_000);
-        // Who has left since is not connected any more, but was.
+        // A participant that left since then was connected.
         let was_connected = self.connected || matches!(self.state, State::Ended(..)) && self.was_connected();
         let lacks = if was_connected && !has_failed { Clause::NoMedia } else { Clause::NotConnected };
         is_lost.then(|| SecondQuality::whole(lacks.bit()))
     }
 
     /// Marks `second` as played; true the first time.
-    pub(super) fn plays_in(&mut self, second: i64) -> bool {
+    pub(super) fn mark_played(&mut self, second: i64) -> bool {
         self.began_s = Some(self.began_s.map_or(second, |began| began.min(second)));
         let place = &mut self.played[second.rem_euclid(4) as usize];
         std::mem::replace(place, second) != second
@@ -343,12 +343,12 @@ impl Member {
         }
     }
 
-    /// The part of a track that is measured.
+    /// The row of a track that is being measured.
     fn live(&mut self, id: TrackId) -> Option<&mut Track> {
         self.tracks.iter_mut().find(|track| track.live == Some(id))
     }
 
-    /// Who sends it from here on; while nobody does, who sent it last stands.
+    /// Notes the sender of a track from now on; without one, the last sender stays.
     pub(super) fn track_from(&mut self, id: TrackId, from: Option<String>) {
         let Some(from) = from.map(String::into_boxed_str) else { return };
         let sender = ParticipantId::from_name(&from);
@@ -365,7 +365,7 @@ impl Member {
         if let Some(again) = self.tracks.iter_mut().find(is_theirs) {
             again.live = Some(id);
         } else if self.tracks.len() < TRACKS_MAX {
-            // The participant counts its tracks from the bottom.
+            // The participant numbers its own tracks from 0 upward.
             let row = TrackId(u16::MAX - u16::try_from(self.tracks.len()).unwrap_or(0));
             self.tracks.push(Track {
                 id: row,
@@ -383,7 +383,7 @@ impl Member {
         }
     }
 
-    /// Takes in what a track did, which counts to `second`.
+    /// Adds an interval of a track, which counts to `second`.
     pub(super) fn interval(&mut self, interval: &TrackInterval, second: i64, bad_if: &BadIf) {
         if self.live(interval.track).is_none() {
             self.track_opened(interval.track, interval.kind, Codec::Other);
@@ -392,13 +392,13 @@ impl Member {
         if let Some(track) = self.live(interval.track) {
             is_first = track.counters.active_us == 0;
             track.add(interval);
-            let bits = broken(interval, bad_if, &mut track.loss);
+            let bits = broken_clauses(interval, bad_if, &mut track.loss);
             track.quality.add(second, SecondNote::new(bits, interval.counters.freeze_us));
         }
         self.tracks_unwritten |= is_first;
     }
 
-    /// Its row, and those of its tracks when they are wanted.
+    /// Its row, and those of its tracks if `with_tracks`.
     pub(super) fn rows(&mut self, with_tracks: bool) -> Vec<Row> {
         (self.changed, self.written) = (false, true);
         self.tracks_unwritten &= !with_tracks;
@@ -417,7 +417,7 @@ impl Member {
             outcome,
             local_address: self.local_address.map(|address| address.to_string()),
         };
-        // Of what was due a moment ago there is nothing to tell.
+        // A track without an interval has nothing to report.
         let has_reported = |track: &&Track| track.counters != TrackCounters::default();
         let tracks = self
             .tracks
@@ -427,14 +427,14 @@ impl Member {
         std::iter::once(Row::Participant(Box::new(row))).chain(tracks).collect()
     }
 
-    /// Payload bits per second over its life; its tracks run side by side, so their times do not add up.
+    /// Payload bits per second over its life. Tracks run in parallel, so their times are not added.
     pub(super) fn payload_bps(&self) -> Option<f64> {
         let bytes: u64 = self.tracks.iter().map(|track| track.counters.payload_bytes).sum();
         let active_us = self.tracks.iter().map(|track| track.counters.active_us).max().unwrap_or(0);
         (active_us > 0).then(|| bytes as f64 * 8e6 / active_us as f64)
     }
 
-    /// How bad its latest interval was: worse is larger.
+    /// Rank of its latest interval; larger is worse.
     pub(super) fn badness(&self) -> f64 {
         self.tracks.iter().map(Track::badness).fold(0.0, f64::max)
     }
@@ -449,7 +449,7 @@ impl Member {
     }
 }
 
-/// Packets lost of packets expected.
+/// Packets lost ÷ packets expected; 0 without any.
 pub(super) fn loss_ratio(counters: &TrackCounters) -> f64 {
     counters.loss_ratio().unwrap_or(0.0)
 }
@@ -545,5 +545,5 @@ impl Track {
 }
 
 #[cfg(test)]
-#[path = "member_tests.rs"]
+#[path = "participant_record_tests.rs"]
 mod tests;

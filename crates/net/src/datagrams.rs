@@ -1,5 +1,4 @@
-//! Many datagrams a system call, with kernel arrival times: `recvmmsg` and `sendmmsg`. With `watched`
-//! and one word to the allocator the only unsafe code of the crate.
+//! Many datagrams per system call, with kernel arrival times: `recvmmsg` and `sendmmsg`.
 
 use std::io;
 use std::mem::{self, MaybeUninit};
@@ -10,15 +9,15 @@ use std::time::Duration;
 
 use socket2::SockAddr;
 
-/// Datagrams a receive may return. At 200 packets a second and a 5 ms tick a socket holds one or two; 32 carries a
+/// Datagrams that one receive returns at most. At 200 packets a second and a 5 ms tick a socket holds one or two; 32 carries a
 /// burst (a key frame) in one call and keeps the buffers in the second-level cache.
-pub(crate) const RECEIVE_BATCH: usize = 32;
+pub const RECEIVE_BATCH: usize = 32;
 
 /// Bytes kept of a datagram. Media servers stay below an Ethernet frame; longer ones are dropped and counted.
-pub(crate) const DATAGRAM_BYTES_MAX: usize = 2048;
+const DATAGRAM_BYTES_MAX: usize = 2048;
 
-/// Datagrams a send may carry.
-pub(crate) const SEND_BATCH: usize = 32;
+/// Datagrams that one send carries at most.
+pub const SEND_BATCH: usize = 32;
 
 /// Room for `SCM_TIMESTAMPNS` (32 bytes with its header), `SO_RXQ_OVFL` (24 bytes) and `IPV6_PKTINFO` (40 bytes; that of
 /// IPv4 is shorter).
@@ -31,7 +30,7 @@ type SendControl = [u64; 5];
 type Source = [u32; 7];
 
 /// Receive buffers that all sockets of a thread share.
-pub(crate) struct ReceiveBatch {
+pub struct ReceiveBatch {
     bytes: Box<[u8]>,
     sources: Box<[Source]>,
     controls: Box<[Control]>,
@@ -46,23 +45,31 @@ unsafe impl Send for ReceiveBatch {}
 
 /// One datagram of a batch.
 #[derive(Debug)]
-pub(crate) struct Received<'a> {
-    /// From where.
-    pub(crate) source: SocketAddr,
-    /// To which address of ours, where the socket was asked to say so.
-    pub(crate) local: Option<IpAddr>,
-    /// When the kernel received it, since the Unix epoch.
-    pub(crate) arrived_unix: Option<Duration>,
-    /// How many datagrams this socket dropped since it was opened, where the kernel says so.
-    pub(crate) dropped_so_far: Option<u32>,
-    /// It was longer than [`DATAGRAM_BYTES_MAX`]; the rest is lost.
-    pub(crate) truncated: bool,
+pub struct Received<'a> {
+    /// The sender.
+    pub source: SocketAddr,
+    /// The local address it was sent to, after [`receive_locals`].
+    pub local: Option<IpAddr>,
+    /// When the kernel received it, since the Unix epoch; after [`receive_arrivals_and_drops`].
+    pub arrived_unix: Option<Duration>,
+    /// Datagrams that the socket dropped since it was opened, after [`receive_arrivals_and_drops`].
+    pub dropped_so_far: Option<u32>,
+    /// It was longer than 2048 bytes; the rest is lost.
+    pub truncated: bool,
     /// The payload.
-    pub(crate) bytes: &'a mut [u8],
+    pub bytes: &'a mut [u8],
+}
+
+impl Default for ReceiveBatch {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl ReceiveBatch {
-    pub(crate) fn new() -> Self {
+    /// Empty buffers.
+    #[must_use]
+    pub fn new() -> Self {
         let empty = libc::iovec { iov_base: ptr::null_mut(), iov_len: 0 };
         // SAFETY: mmsghdr is a plain C struct of integers and pointers, for which all zeroes is a valid value.
         let header: libc::mmsghdr = unsafe { mem::zeroed() };
@@ -103,8 +110,11 @@ impl ReceiveBatch {
         }
     }
 
-    /// Takes what waits in the socket, without blocking; how many datagrams that were (0 when none).
-    pub(crate) fn receive(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
+    /// Receives datagrams without blocking, at most `most` and [`RECEIVE_BATCH`]; returns how many.
+    ///
+    /// # Errors
+    /// The socket's pending error, which this clears.
+    pub fn receive(&mut self, socket: BorrowedFd<'_>, most: usize) -> io::Result<usize> {
         let used = mem::take(&mut self.received);
         self.arm(used);
         // SAFETY: every header points to buffers that `self` owns with the lengths armed; they outlive the call
@@ -113,7 +123,7 @@ impl ReceiveBatch {
             libc::recvmmsg(
                 socket.as_raw_fd(),
                 self.headers.as_mut_ptr(),
-                RECEIVE_BATCH as libc::c_uint,
+                most.min(RECEIVE_BATCH) as libc::c_uint,
                 libc::MSG_DONTWAIT,
                 ptr::null_mut(),
             )
@@ -131,10 +141,10 @@ impl ReceiveBatch {
     }
 
     /// Datagram number `index` of the last [`Self::receive`]; `None` beyond it, or without an IP source.
-    pub(crate) fn get(&mut self, index: usize) -> Option<Received<'_>> {
+    pub fn get(&mut self, index: usize) -> Option<Received<'_>> {
         let header = self.headers.get(index).filter(|_| index < self.received)?;
         let message = &header.msg_hdr;
-        let Beside { arrived_unix, dropped_so_far, local } = ancillary(message);
+        let AncillaryData { arrived_unix, dropped_so_far, local } = ancillary(message);
         let source = address(self.sources.get(index)?)?;
         let start = index * DATAGRAM_BYTES_MAX;
         let length = (header.msg_len as usize).min(DATAGRAM_BYTES_MAX);
@@ -150,8 +160,7 @@ impl ReceiveBatch {
 }
 
 /// Reads a `sockaddr_in` or `sockaddr_in6` as the kernel writes them (ip(7), ipv6(7)): family in the byte order of the
-/// machine, port and address in that of the network. An IPv4 address that a socket of both families tells as IPv6 is told
-/// as what it is.
+/// machine, port and address in network order. An IPv4-mapped address becomes an IPv4 address.
 fn address(source: &Source) -> Option<SocketAddr> {
     let [family_and_port, second, words @ .., scope] = source;
     let [f0, f1, p0, p1] = family_and_port.to_ne_bytes();
@@ -172,9 +181,9 @@ fn address(source: &Source) -> Option<SocketAddr> {
     }
 }
 
-/// What the kernel says beside a datagram.
+/// What the kernel tells about a datagram in control messages.
 #[derive(Default)]
-struct Beside {
+struct AncillaryData {
     /// Arrival since the Unix epoch.
     arrived_unix: Option<Duration>,
     /// Drops of the socket so far.
@@ -183,8 +192,8 @@ struct Beside {
     local: Option<IpAddr>,
 }
 
-fn ancillary(message: &libc::msghdr) -> Beside {
-    let mut beside = Beside::default();
+fn ancillary(message: &libc::msghdr) -> AncillaryData {
+    let mut found = AncillaryData::default();
     // SAFETY: the kernel filled `msg_control` up to `msg_controllen`; the CMSG functions stay within it.
     let mut control = unsafe { libc::CMSG_FIRSTHDR(message) };
     while !control.is_null() {
@@ -195,45 +204,45 @@ fn ancillary(message: &libc::msghdr) -> Beside {
             (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
                 // SAFETY: this kind carries one timespec; unaligned reads are allowed for.
                 let time = unsafe { ptr::read_unaligned(data.cast::<libc::timespec>()) };
-                beside.arrived_unix = u64::try_from(time.tv_sec)
+                found.arrived_unix = u64::try_from(time.tv_sec)
                     .ok()
                     .zip(u32::try_from(time.tv_nsec).ok())
                     .map(|(seconds, nanos)| Duration::new(seconds, nanos.min(999_999_999)));
             }
             (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => {
                 // SAFETY: this kind carries one u32; unaligned reads are allowed for.
-                beside.dropped_so_far = Some(unsafe { ptr::read_unaligned(data.cast::<u32>()) });
+                found.dropped_so_far = Some(unsafe { ptr::read_unaligned(data.cast::<u32>()) });
             }
             (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
                 // SAFETY: this kind carries one in_pktinfo; unaligned reads are allowed for.
                 let info = unsafe { ptr::read_unaligned(data.cast::<libc::in_pktinfo>()) };
-                beside.local = Some(Ipv4Addr::from(info.ipi_addr.s_addr.to_ne_bytes()).into());
+                found.local = Some(Ipv4Addr::from(info.ipi_addr.s_addr.to_ne_bytes()).into());
             }
             (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
                 // SAFETY: this kind carries one in6_pktinfo; unaligned reads are allowed for.
                 let info = unsafe { ptr::read_unaligned(data.cast::<libc::in6_pktinfo>()) };
-                beside.local = Some(IpAddr::from(info.ipi6_addr.s6_addr).to_canonical());
+                found.local = Some(IpAddr::from(info.ipi6_addr.s6_addr).to_canonical());
             }
             _ => {}
         }
         // SAFETY: `control` is a header of this message, as above.
         control = unsafe { libc::CMSG_NXTHDR(message, control) };
     }
-    beside
+    found
 }
 
 /// A datagram to send.
-pub(crate) struct Outgoing<'a> {
+pub struct Outgoing<'a> {
     /// The peer; of the family of the socket.
-    pub(crate) to: SockAddr,
-    /// The address of ours to send it from; `None` leaves it to the route.
-    pub(crate) from: Option<IpAddr>,
+    pub to: SockAddr,
+    /// The local address to send it from; `None` leaves it to the route.
+    pub from: Option<IpAddr>,
     /// The payload.
-    pub(crate) bytes: &'a [u8],
+    pub bytes: &'a [u8],
 }
 
 impl Outgoing<'_> {
-    /// Writes the address of ours beside the message, if one is named.
+    /// Adds the source address to the message, if one is given.
     fn name_source(&self, message: &mut libc::msghdr, control: &mut SendControl) {
         let Some(from) = self.from else { return };
         message.msg_control = control.as_mut_ptr().cast();
@@ -277,8 +286,11 @@ fn write_control<T>(message: &mut libc::msghdr, level: i32, kind: i32, value: T)
     }
 }
 
-/// Sends up to [`SEND_BATCH`] datagrams on one socket; how many the kernel took (the rest was not sent).
-pub(crate) fn send(socket: BorrowedFd<'_>, datagrams: &[Outgoing<'_>]) -> io::Result<usize> {
+/// Sends up to [`SEND_BATCH`] datagrams on one socket; returns how many the kernel took.
+///
+/// # Errors
+/// That of the first datagram; the others were not tried.
+pub fn send(socket: BorrowedFd<'_>, datagrams: &[Outgoing<'_>]) -> io::Result<usize> {
     let mut vectors = [const { MaybeUninit::<libc::iovec>::uninit() }; SEND_BATCH];
     let mut headers = [const { MaybeUninit::<libc::mmsghdr>::zeroed() }; SEND_BATCH];
     let mut controls = [const { MaybeUninit::<SendControl>::zeroed() }; SEND_BATCH];
@@ -311,15 +323,21 @@ pub(crate) fn send(socket: BorrowedFd<'_>, datagrams: &[Outgoing<'_>]) -> io::Re
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
 
-/// Asks for arrival times and drop counts beside each datagram.
-pub(crate) fn ask_for_arrivals_and_drops(socket: BorrowedFd<'_>) -> io::Result<()> {
+/// Makes the kernel tell arrival times and drop counts with each datagram.
+///
+/// # Errors
+/// When it knows no such option.
+pub fn receive_arrivals_and_drops(socket: BorrowedFd<'_>) -> io::Result<()> {
     set(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
     set(socket, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1)
 }
 
-/// Asks for the address of ours that each datagram was sent to: for a socket on several (ip(7) `IP_PKTINFO`, RFC 3542
-/// section 6.1).
-pub(crate) fn ask_for_locals(socket: BorrowedFd<'_>, is_ipv4: bool) -> io::Result<()> {
+/// Makes the kernel tell the local address of each datagram, for a socket on several (ip(7) `IP_PKTINFO`, RFC 3542 section
+/// 6.1).
+///
+/// # Errors
+/// When it knows no such option.
+pub fn receive_locals(socket: BorrowedFd<'_>, is_ipv4: bool) -> io::Result<()> {
     if is_ipv4 {
         set(socket, libc::IPPROTO_IP, libc::IP_PKTINFO, 1)
     } else {
@@ -327,15 +345,21 @@ pub(crate) fn ask_for_locals(socket: BorrowedFd<'_>, is_ipv4: bool) -> io::Resul
     }
 }
 
-/// Sets the receive buffer beyond `net.core.rmem_max`; needs CAP_NET_ADMIN.
-pub(crate) fn force_receive_buffer(socket: BorrowedFd<'_>, bytes: usize) -> io::Result<()> {
+/// Sets the receive buffer beyond `net.core.rmem_max`.
+///
+/// # Errors
+/// Without CAP_NET_ADMIN.
+pub fn force_receive_buffer(socket: BorrowedFd<'_>, bytes: usize) -> io::Result<()> {
     // The kernel doubles the value for its own bookkeeping, so half of i32 is the most it takes.
     set(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, i32::try_from(bytes).unwrap_or(i32::MAX / 2))
 }
 
 /// Leaves the choice of the local port to `connect`, so that one source address serves more than one range of ports
 /// over different peers (ip(7), IP_BIND_ADDRESS_NO_PORT).
-pub(crate) fn choose_port_at_connect(socket: BorrowedFd<'_>) -> io::Result<()> {
+///
+/// # Errors
+/// When the kernel knows no such option.
+pub fn choose_port_at_connect(socket: BorrowedFd<'_>) -> io::Result<()> {
     set(socket, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1)
 }
 
@@ -364,7 +388,7 @@ mod tests {
     fn pair() -> (UdpSocket, UdpSocket) {
         let (a, b) = (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
         b.set_nonblocking(true).unwrap();
-        ask_for_arrivals_and_drops(b.as_fd()).unwrap();
+        receive_arrivals_and_drops(b.as_fd()).unwrap();
         (a, b)
     }
 
@@ -378,7 +402,7 @@ mod tests {
             payloads.iter().map(|bytes| Outgoing { to: to.clone(), from: None, bytes }).collect();
         assert_eq!(send(a.as_fd(), &datagrams).unwrap(), 20);
         let mut batch = ReceiveBatch::new();
-        assert_eq!(batch.receive(b.as_fd()).unwrap(), 20);
+        assert_eq!(batch.receive(b.as_fd(), RECEIVE_BATCH).unwrap(), 20);
         let after = SystemTime::UNIX_EPOCH.elapsed().unwrap();
         for (index, payload) in payloads.iter().enumerate() {
             let got = batch.get(index).unwrap();
@@ -390,7 +414,7 @@ mod tests {
             );
         }
         assert!(batch.get(RECEIVE_BATCH).is_none());
-        assert_eq!(batch.receive(b.as_fd()).unwrap(), 0);
+        assert_eq!(batch.receive(b.as_fd(), RECEIVE_BATCH).unwrap(), 0);
     }
 
     #[test]
@@ -401,7 +425,7 @@ mod tests {
             // Batches of changing length: each finds its buffers ready again.
             for count in [3, 1, 5] {
                 (0..count).for_each(|_| assert_eq!(a.send_to(b"x", b.local_addr().unwrap()).unwrap(), 1));
-                assert_eq!(batch.receive(b.as_fd()).unwrap(), count);
+                assert_eq!(batch.receive(b.as_fd(), RECEIVE_BATCH).unwrap(), count);
                 for index in 0..count {
                     assert_eq!(batch.get(index).unwrap().source, a.local_addr().unwrap());
                 }
@@ -412,12 +436,12 @@ mod tests {
     }
 
     #[test]
-    fn a_datagram_too_long_is_told_from_one_that_fits() {
+    fn a_datagram_that_is_too_long_is_marked_as_truncated() {
         let (a, b) = pair();
         a.send_to(&[7; DATAGRAM_BYTES_MAX + 1], b.local_addr().unwrap()).unwrap();
         a.send_to(&[7; DATAGRAM_BYTES_MAX], b.local_addr().unwrap()).unwrap();
         let mut batch = ReceiveBatch::new();
-        assert_eq!(batch.receive(b.as_fd()).unwrap(), 2);
+        assert_eq!(batch.receive(b.as_fd(), RECEIVE_BATCH).unwrap(), 2);
         assert!(batch.get(0).unwrap().truncated);
         assert!(!batch.get(1).unwrap().truncated);
     }
@@ -430,10 +454,10 @@ mod tests {
             a.send_to(&[7; 1000], b.local_addr().unwrap()).unwrap();
         }
         let mut batch = ReceiveBatch::new();
-        while batch.receive(b.as_fd()).unwrap() > 0 {}
+        while batch.receive(b.as_fd(), RECEIVE_BATCH).unwrap() > 0 {}
         // The count travels with the next datagram that fits.
         a.send_to(&[7; 10], b.local_addr().unwrap()).unwrap();
-        assert_eq!(batch.receive(b.as_fd()).unwrap(), 1);
+        assert_eq!(batch.receive(b.as_fd(), RECEIVE_BATCH).unwrap(), 1);
         assert!(batch.get(0).unwrap().dropped_so_far.unwrap() > 100);
     }
 }

@@ -1,19 +1,19 @@
-//! Draws the live picture from a closed second.
+//! Updates the live snapshot from a closed second.
 
 use throng_observation::run::{EventRow, GeneratorRow, SeriesRow};
 use throng_observation::{Distribution, MediaKind, OneWayDelay, TrackCounters};
 
-use super::member::{Member, loss_ratio};
-use super::members::Members;
-use super::seconds::Closed;
+use super::participant_record::{ParticipantRecord, loss_ratio};
+use super::participants::Participants;
+use super::seconds::ClosedSecond;
 use crate::live::{
     CrowdFigures, HISTORY_SECONDS, HistoryPoint, KindFigures, LiveSnapshot, RECENT_EVENTS, Spread,
 };
 
-/// Puts `closed` into the picture.
-pub(super) fn second(picture: &mut LiveSnapshot, second: i64, closed: &Closed) {
-    picture.second = Some(second);
-    let mut crowd = CrowdFigures { planned: picture.crowd.planned, ..CrowdFigures::default() };
+/// Adds the rows of a closed second to the snapshot.
+pub(super) fn second(snapshot: &mut LiveSnapshot, second: i64, closed: &ClosedSecond) {
+    snapshot.second = Some(second);
+    let mut crowd = CrowdFigures { planned: snapshot.crowd.planned, ..CrowdFigures::default() };
     for row in &closed.crowd {
         crowd.intended += row.intended;
         crowd.started += row.started;
@@ -23,13 +23,13 @@ pub(super) fn second(picture: &mut LiveSnapshot, second: i64, closed: &Closed) {
         crowd.left += row.left;
         crowd.ice.iter_mut().zip(row.ice).for_each(|(sum, count)| *sum += count);
     }
-    picture.crowd = crowd;
-    for (figures, of) in [(&mut picture.video, MediaKind::Video), (&mut picture.audio, MediaKind::Audio)] {
+    snapshot.crowd = crowd;
+    for (figures, of) in [(&mut snapshot.video, MediaKind::Video), (&mut snapshot.audio, MediaKind::Audio)] {
         let before = figures.so_far;
         *figures = kind(&closed.series, of);
         figures.so_far += before;
     }
-    let (video, audio) = (&picture.video, &picture.audio);
+    let (video, audio) = (&snapshot.video, &snapshot.audio);
     let first = if video.tracks > 0 { video } else { audio };
     let mut counters = TrackCounters::default();
     closed.series.iter().for_each(|row| counters += row.counters);
@@ -41,10 +41,10 @@ pub(super) fn second(picture: &mut LiveSnapshot, second: i64, closed: &Closed) {
         delay_ms_p95: first.relative_delay_ms.map(|delay| delay.p95),
         fps_p50: first.fps.map(|fps| fps.p50),
     };
-    if picture.history.len() >= HISTORY_SECONDS {
-        picture.history.pop_front();
+    if snapshot.history.len() >= HISTORY_SECONDS {
+        snapshot.history.pop_front();
     }
-    picture.history.push_back(point);
+    snapshot.history.push_back(point);
 }
 
 fn kind(series: &[SeriesRow], kind: MediaKind) -> KindFigures {
@@ -88,21 +88,21 @@ fn kind(series: &[SeriesRow], kind: MediaKind) -> KindFigures {
     }
 }
 
-/// Puts the rates of all who received anything into the picture.
-pub(super) fn clients(picture: &mut LiveSnapshot, members: &Members) {
-    picture.client_bps = Spread::of(&members.payload_bps(), 1.0);
+/// Updates the bit rates of receiving participants.
+pub(super) fn clients(snapshot: &mut LiveSnapshot, participants: &Participants) {
+    snapshot.client_bps = Spread::of(&participants.payload_bps(), 1.0);
 }
 
-/// Puts the worst `count` of those who play into the picture.
-pub(super) fn worst(picture: &mut LiveSnapshot, members: &Members, count: usize) {
-    let mut alive: Vec<&Member> = members.iter().filter(|member| member.is_alive()).collect();
+/// Updates the `count` worst participants.
+pub(super) fn worst(snapshot: &mut LiveSnapshot, participants: &Participants, count: usize) {
+    let mut alive: Vec<&ParticipantRecord> = participants.iter().filter(|record| record.is_alive()).collect();
     alive.sort_by(|a, b| b.badness().total_cmp(&a.badness()));
-    picture.worst = alive.into_iter().take(count).map(Member::figures).collect();
+    snapshot.worst = alive.into_iter().take(count).map(ParticipantRecord::figures).collect();
 }
 
-/// Puts the generator's health into the picture.
-pub(super) fn health(picture: &mut LiveSnapshot, rows: &[GeneratorRow], limits: Vec<String>) {
-    let generator = &mut picture.generator;
+/// Updates the generator's health.
+pub(super) fn health(snapshot: &mut LiveSnapshot, rows: &[GeneratorRow], limits: Vec<String>) {
+    let generator = &mut snapshot.generator;
     generator.limited = limits;
     generator.limited_seconds += u32::from(!generator.limited.is_empty());
     if let Some(process) = rows.iter().rfind(|row| row.thread.is_none()) {
@@ -114,10 +114,10 @@ pub(super) fn health(picture: &mut LiveSnapshot, rows: &[GeneratorRow], limits: 
     }
 }
 
-/// Remembers an event among the latest.
-pub(super) fn remember(picture: &mut LiveSnapshot, event: &EventRow) {
-    if picture.events.len() >= RECENT_EVENTS {
-        picture.events.pop_front();
+/// Adds an event to the latest ones.
+pub(super) fn remember(snapshot: &mut LiveSnapshot, event: &EventRow) {
+    if snapshot.events.len() >= RECENT_EVENTS {
+        snapshot.events.pop_front();
     }
-    picture.events.push_back(event.clone());
+    snapshot.events.push_back(event.clone());
 }

@@ -42,58 +42,58 @@ fn failure() -> Outcome {
 #[test]
 fn a_visit_that_ended_well_is_not_bad_in_the_second_in_which_it_still_joined() {
     let mut seconds = Seconds::new(1);
-    let mut member = Member::new(&joins_at(4.2, Some(6.3)));
-    member.started(RunTime(4_200_000), &mut seconds);
-    member.reached(Phase::DtlsConnected, RunTime(4_600_000), &mut seconds);
-    member.plays_in(5);
-    member.ended(RunTime(6_300_000), &Outcome::Completed, &mut seconds);
+    let mut record = ParticipantRecord::new(&joins_at(4.2, Some(6.3)));
+    record.started(RunTime(4_200_000), &mut seconds);
+    record.reached(Phase::DtlsConnected, RunTime(4_600_000), &mut seconds);
+    record.mark_played(5);
+    record.ended(RunTime(6_300_000), &Outcome::Completed, &mut seconds);
     // It is judged after the visit is over.
-    let of = |second| member.experience(second, &BadIf::default(), |_| 0).map(|quality| quality.bits);
+    let of = |second| record.experience(second, &BadIf::default(), |_| 0).map(|quality| quality.bits);
     assert_eq!([3, 4, 5, 6, 7].map(of), [None, None, Some(0), None, None]);
 }
 
 #[test]
 fn a_second_without_media_is_bad_of_what_was_due_in_it() {
     let mut seconds = Seconds::new(1);
-    let mut member = Member::new(&joins_at(0.0, None));
-    member.started(RunTime(0), &mut seconds);
-    member.reached(Phase::DtlsConnected, RunTime(100_000), &mut seconds);
+    let mut record = ParticipantRecord::new(&joins_at(0.0, None));
+    record.started(RunTime(0), &mut seconds);
+    record.reached(Phase::DtlsConnected, RunTime(100_000), &mut seconds);
     let no_media = Clause::NoMedia.bit();
-    let of = |member: &Member, second| {
-        member.experience(second, &BadIf::default(), |_| 0).map(|quality| quality.bits)
+    let of = |record: &ParticipantRecord, second| {
+        record.experience(second, &BadIf::default(), |_| 0).map(|quality| quality.bits)
     };
-    assert_eq!([2, 3, 4].map(|second| of(&member, second)), [None, None, Some(no_media)], "it never began");
-    member.plays_in(5);
+    assert_eq!([2, 3, 4].map(|second| of(&record, second)), [None, None, Some(no_media)], "it never began");
+    record.mark_played(5);
     let missing = TrackCounters { active_us: 1_000_000, missing_us: 1_000_000, ..TrackCounters::default() };
-    member.interval(&TrackInterval { counters: missing, ..interval(0) }, 7, &BadIf::default());
-    let told = [5, 6, 7].map(|second| of(&member, second));
+    record.interval(&TrackInterval { counters: missing, ..interval(0) }, 7, &BadIf::default());
+    let told = [5, 6, 7].map(|second| of(&record, second));
     assert_eq!(told, [Some(0), Some(0), Some(no_media)], "in the sixth all were mute");
 }
 
 #[test]
 fn who_failed_is_served_badly_from_then_until_it_was_to_leave() {
     let mut seconds = Seconds::new(1);
-    let mut member = Member::new(&joins_at(4.2, Some(9.5)));
-    member.started(RunTime(4_200_000), &mut seconds);
-    member.reached(Phase::DtlsConnected, RunTime(4_600_000), &mut seconds);
-    member.ended(RunTime(6_300_000), &failure(), &mut seconds);
+    let mut record = ParticipantRecord::new(&joins_at(4.2, Some(9.5)));
+    record.started(RunTime(4_200_000), &mut seconds);
+    record.reached(Phase::DtlsConnected, RunTime(4_600_000), &mut seconds);
+    record.ended(RunTime(6_300_000), &failure(), &mut seconds);
     let bad = Some(Clause::NotConnected.bit());
-    let of = |second| member.experience(second, &BadIf::default(), |_| 0).map(|quality| quality.bits);
+    let of = |second| record.experience(second, &BadIf::default(), |_| 0).map(|quality| quality.bits);
     // In the seventh it failed: from its end on it is nobody who joins.
     assert_eq!([4, 5, 6, 7, 8, 9, 10].map(of), [None, None, bad, bad, bad, None, None]);
 }
 
 #[test]
 fn each_sender_of_a_track_that_changes_hands_has_a_row_of_its_own() {
-    let mut member = Member::new(&joins_at(0.0, None));
-    member.track_opened(TrackId(0), MediaKind::Video, Codec::Vp8);
+    let mut record = ParticipantRecord::new(&joins_at(0.0, None));
+    record.track_opened(TrackId(0), MediaKind::Video, Codec::Vp8);
     for (from, packets) in [(Some("a"), 1), (Some("a"), 2), (Some("b"), 10), (None, 0), (Some("a"), 4)] {
-        member.track_from(TrackId(0), from.map(str::to_owned));
+        record.track_from(TrackId(0), from.map(str::to_owned));
         if packets > 0 {
-            member.interval(&interval(packets), 0, &BadIf::default());
+            record.interval(&interval(packets), 0, &BadIf::default());
         }
     }
-    let rows = member.rows(true);
+    let rows = record.rows(true);
     let of = |row: &Row| match row {
         Row::Track(track) => Some((track.track.0, track.from.clone()?, track.counters.packets_received)),
         _ => None,
@@ -103,14 +103,14 @@ fn each_sender_of_a_track_that_changes_hands_has_a_row_of_its_own() {
 }
 
 /// A participant of a conference who sees two others, each with sound and picture.
-fn sees_two() -> Member {
-    let mut member = Member::new(&joins_at(0.0, None));
+fn sees_two() -> ParticipantRecord {
+    let mut record = ParticipantRecord::new(&joins_at(0.0, None));
     for (track, sender) in [(0, 1), (1, 1), (2, 2), (3, 2)] {
-        member.track_opened(TrackId(track), MediaKind::Video, Codec::Vp8);
-        member.track_from(TrackId(track), Some(ParticipantId(sender).name()));
+        record.track_opened(TrackId(track), MediaKind::Video, Codec::Vp8);
+        record.track_from(TrackId(track), Some(ParticipantId(sender).name()));
     }
-    member.plays_in(5);
-    member
+    record.mark_played(5);
+    record
 }
 
 fn frozen(track: u16, freeze_us: u64) -> TrackInterval {
@@ -120,28 +120,28 @@ fn frozen(track: u16, freeze_us: u64) -> TrackInterval {
 
 #[test]
 fn who_sees_one_of_two_stand_still_counts_for_a_half() {
-    let mut member = sees_two();
+    let mut record = sees_two();
     let bad_if = BadIf::default();
     for (track, freeze_us) in [(0, 400_000), (1, 400_000), (2, 0), (3, 0)] {
-        member.interval(&frozen(track, freeze_us), 5, &bad_if);
+        record.interval(&frozen(track, freeze_us), 5, &bad_if);
     }
-    let quality = member.experience(5, &bad_if, |_| 0).expect("a second");
+    let quality = record.experience(5, &bad_if, |_| 0).expect("a second");
     assert_eq!((quality.bits, quality.badly_milli), (Clause::Freeze.bit(), 500));
-    member.interval(&frozen(3, 400_000), 5, &bad_if);
-    let quality = member.experience(5, &bad_if, |_| 0).expect("a second");
+    record.interval(&frozen(3, 400_000), 5, &bad_if);
+    let quality = record.experience(5, &bad_if, |_| 0).expect("a second");
     assert_eq!(quality.badly_milli, 1_000, "nobody was seen well");
 }
 
 #[test]
 fn a_picture_that_paused_in_its_sender_is_not_the_servers() {
-    let mut member = sees_two();
+    let mut record = sees_two();
     let bad_if = BadIf::default();
     for (track, freeze_us) in [(0, 220_000), (1, 0), (2, 0), (3, 0)] {
-        member.interval(&frozen(track, freeze_us), 5, &bad_if);
+        record.interval(&frozen(track, freeze_us), 5, &bad_if);
     }
     let of = |pause_us: u64| {
         let pause = move |sender: ParticipantId| if sender.0 == 1 { pause_us } else { 0 };
-        member
+        record
             .experience(5, &bad_if, pause)
             .map(|quality| (quality.bits, quality.badly_milli, quality.paused))
     };
