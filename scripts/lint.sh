@@ -15,7 +15,7 @@ if command -v python3 >/dev/null; then scripts/test-report-laws.py; else echo "i
 step "docs"; RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
 step "dependencies"
 if ! command -v cargo-deny >/dev/null; then echo "SKIPPED: dependencies are not checked, cargo-deny is not installed"; exit 0; fi
-deny() { for workspace in . ring; do cargo deny --log-level error --manifest-path $workspace/Cargo.toml check --config deny.toml "$@" || return; done; }
+deny() { for workspace in . ring; do cargo deny --log-level error --manifest-path $workspace/Cargo.toml --config deny.toml check "$@" || return; done; }
 deny licenses bans sources
 # The advisory database lives outside the package registry; where it cannot be reached that is said, not hidden.
 deny advisories || {

@@ -299,7 +299,7 @@ ThrongRingStatus throng_ring_producer_join_inherited(struct ThrongRingProducer *
 // # Safety
 // `producer` is a handle of this library that no other thread uses, `out` valid for writes.
 ThrongRingStatus throng_ring_producer_clone(const struct ThrongRingProducer *producer,
-                                              struct ThrongRingProducer **out);
+                                            struct ThrongRingProducer **out);
 
 // What happens from here on when there is no room: a ThrongRingPolicy. A new handle drops the newest. `timeout_ns` is
 // for Wait; UINT64_MAX is for ever.
