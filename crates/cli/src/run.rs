@@ -14,11 +14,11 @@ use throng_media::quality::WallClock;
 use throng_observation::RunTime;
 use throng_observation::run::{Ending, Row, RunInfo};
 use throng_protocol::factory;
-use throng_protocol::signalling::RunMark;
 use throng_protocol::signalling::janus::NewRoom;
+use throng_protocol::signalling::{RelayServer, RunMark};
 use throng_protocol::webrtc::{StepTimeouts, Weights, crypto};
 use throng_report::ObjectiveResult;
-use throng_scenario::{ApiKey, Destination, Plan, Scenario};
+use throng_scenario::{ApiKey, Destination, Plan, Scenario, TurnServer};
 use throng_store::RunFolder;
 use throng_watch::SourceConfig;
 
@@ -356,7 +356,7 @@ fn casting(plan: &Plan, permission: &Permission) -> Result<Arc<dyn ParticipantFa
         mark: mark(),
         ice_transport_policy: plan.target.ice_transport_policy,
         stun: plan.target.stun.clone(),
-        turn: None,
+        turn: plan.target.turn.as_ref().map(|turn| relay(turn, plan)).transpose()?,
     };
     let (roles, destinations) = (plan.roles.clone(), plan.destinations.clone());
     Ok(Arc::new(move |join: &Join| {
@@ -393,6 +393,10 @@ fn random(participant: u32) -> u64 {
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     bits ^ (bits >> 31)
+}
+
+fn relay(turn: &TurnServer, plan: &Plan) -> Result<RelayServer, CliError> {
+    Ok(RelayServer::of_scenario(turn, permission::token(&turn.password)?, plan.target.url()))
 }
 
 pub(crate) fn api_secret(api: &ApiKey) -> Result<factory::ApiSecret, CliError> {
