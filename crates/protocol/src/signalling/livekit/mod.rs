@@ -28,6 +28,7 @@ use std::time::{Duration, Instant};
 use prost::Message as _;
 use serde::{Deserialize, Serialize};
 use throng_observation::{Failure, FailureReason, MediaKind};
+use throng_scenario::Secret;
 
 pub use self::access::{Access, Key};
 pub use self::config::{Config, SentLayer};
@@ -302,7 +303,7 @@ impl LiveKit {
             urls.map(|url| RelayServer {
                 url: url.clone(),
                 username: server.username.clone(),
-                credential: server.credential.clone(),
+                credential: Secret::new(server.credential.as_str()),
                 is_signalling_host: false,
             })
         });
