@@ -1,4 +1,4 @@
-//! From the rows of a run, on their way to the store, to the seconds that a search is told.
+//! Sums up the rows of each second, on their way to the store, for the search.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use throng_observation::run::{ParticipantId, Row};
 use throng_observation::{FailureReason, MediaKind, Outcome, RunTime};
 
-/// A second is forgotten when the collector has long closed it.
+/// Seconds after which the collector has certainly closed a second.
 const SECONDS_KEPT: i64 = 10;
 
-/// What one second was like, all cohorts together.
+/// A second of all cohorts together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct SecondSummary {
     pub(super) second: i64,
@@ -19,7 +19,7 @@ pub(super) struct SecondSummary {
     pub(super) is_limited: bool,
 }
 
-/// Listens to the rows; clones share what was heard.
+/// Collects seconds from the rows; clones share them.
 #[derive(Clone, Debug)]
 pub(super) struct Seconds(Arc<Mutex<OpenSeconds>>);
 
@@ -33,11 +33,11 @@ struct OpenSeconds {
     failed: Failed,
 }
 
-/// Who failed.
+/// Participants that failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Failed {
     pub(super) all: BTreeSet<ParticipantId>,
-    /// Those of them for whom this host had no descriptors, ports or memory: their seconds say nothing of the server.
+    /// Those of them for which this host had no descriptors, ports or memory: their seconds say nothing about the server.
     pub(super) by_generator: BTreeSet<ParticipantId>,
 }
 
@@ -53,17 +53,16 @@ impl Seconds {
         })))
     }
 
-    /// Hears a row.
     pub(super) fn observe(&self, row: &Row) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).observe(row);
     }
 
-    /// The seconds that have closed since.
+    /// The seconds that have closed since the last call.
     pub(super) fn take(&self) -> VecDeque<SecondSummary> {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner).closed)
     }
 
-    /// Who failed since.
+    /// The participants that failed since the last call.
     pub(super) fn take_failed(&self) -> Failed {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner).failed)
     }
@@ -73,7 +72,7 @@ impl OpenSeconds {
     fn observe(&mut self, row: &Row) {
         match row {
             Row::Series(row) => {
-                // Pictures where there are any: sound is light enough to come through when they no longer do.
+                // Video if there is any: audio is light enough to come through when video no longer does.
                 let is_better =
                     row.kind == Some(MediaKind::Video) || !self.delays_ms.contains_key(&row.second);
                 if let Some(us) = row.relative_delay_us.quantile(0.5).filter(|_| is_better) {
@@ -116,7 +115,6 @@ impl OpenSeconds {
 }
 
 impl SecondSummary {
-    /// The end of the second.
     pub(super) fn ends_at(&self) -> RunTime {
         RunTime((self.second + 1) * 1_000_000)
     }
