@@ -1,4 +1,15 @@
-//! Numbers of the command line, with the ranges that help texts name.
+//! Values of the command line, with the ranges that help texts name.
+
+use std::time::Duration;
+
+use throng_scenario::units;
+
+use crate::CliError;
+
+/// A length of time such as `10s`, the value of `flag`.
+pub(crate) fn duration(flag: &str, text: &str) -> Result<Duration, CliError> {
+    units::duration(text).map_err(|error| CliError::usage(format!("{flag}: {error}")))
+}
 
 /// A number of viewers.
 pub(super) fn viewers(text: &str) -> Result<u32, String> {

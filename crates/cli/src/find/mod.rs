@@ -1,5 +1,5 @@
-//! `throng find`: plays one long run whose crowd grows and shrinks as the search wants, until it knows how many are served
-//! well.
+//! `throng find`: one long run whose crowd grows and shrinks as the search wants, until the largest load that is served well
+//! is known.
 
 mod crowd;
 mod hold_printer;
@@ -15,12 +15,11 @@ use throng_analysis::search::{End, Search, Second};
 use throng_engine::{NewParticipant, RunHandle};
 use throng_observation::RunTime;
 use throng_observation::run::{Ending, Row};
-use throng_report::ObjectiveResult;
 
 use crate::args::Find;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
-use crate::live::{self, Display};
+use crate::live::{self, Display, State};
 use crate::session::{self, Joins, Prepared, Session};
 use crate::watchers::{self, Watchers};
 use crate::{CliError, say};
@@ -30,7 +29,7 @@ use plan::SearchPlan;
 use profile_triggers::ProfileTriggers;
 use seconds::Seconds;
 
-/// How often the crowd is brought nearer to its size, and a person sees something new.
+/// How often the crowd is brought nearer to its size, and how often the display is updated.
 const LOOK_EVERY: Duration = Duration::from_millis(25);
 const SHOW_EVERY: Duration = Duration::from_millis(250);
 
@@ -77,20 +76,20 @@ pub(crate) fn find(command: &Find) -> Result<Exit, CliError> {
     Ok(exit)
 }
 
-/// Why searching ended.
+/// Why the search loop ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SearchStop {
     /// The search came to its end.
     Over,
-    /// A person, or a signal.
+    /// A person or a signal ended it.
     Person,
-    /// The time that was allowed is over.
+    /// The time budget is used up.
     OutOfTime,
     /// A guard ended the run.
     RunEnded,
 }
 
-/// A search that goes on.
+/// A search and the run that it drives.
 struct SearchLoop<'a> {
     search: Search,
     crowd: Crowd,
@@ -130,9 +129,11 @@ impl SearchLoop<'_> {
                 show_at += SHOW_EVERY;
                 watchers.is_full(self.triggers.is_near_limit);
                 watchers.look(self.triggers.has_failed);
-                let none: &[ObjectiveResult] = &[];
-                if display.show(&self.handle.live(), none, &watchers.figures(), Some(&self.search.progress()))
-                {
+                let (live, servers, progress) =
+                    (self.handle.live(), watchers.figures(), self.search.progress());
+                let state =
+                    State { live: &live, objectives: &[], servers: &servers, search: Some(&progress) };
+                if display.show(&state) {
                     return SearchStop::Person;
                 }
             }
@@ -140,7 +141,7 @@ impl SearchLoop<'_> {
         }
     }
 
-    /// Tells the search of the seconds that have closed.
+    /// Passes closed seconds on to the search.
     fn take_seconds(&mut self) {
         self.crowd.note_failed(self.seconds.take_failed());
         for seen in self.seconds.take() {
@@ -169,7 +170,7 @@ impl SearchLoop<'_> {
     fn adjust(&mut self) {
         let (handle, now) = (self.handle, self.handle.now());
         if now < RunTime(0) {
-            return; // The idle server is being looked at.
+            return; // The baseline of the idle server.
         }
         let wants = self.search.wants().max(self.crowd.fixed());
         self.crowd.adjust(wants, now, |step| match step {
@@ -184,15 +185,15 @@ impl SearchLoop<'_> {
     }
 }
 
-/// The end of a search, for a person.
+/// The end of a search in words.
 fn why(end: &End) -> &'static str {
     match end {
         End::Found => "the limit is found",
         End::Ceiling => "the largest crowd that may be tried is served well",
-        End::GeneratorLimited => "the generator is the limit: of the server nothing is known above",
+        End::GeneratorLimited => "the generator is the limit: the server's limit lies above and is not known",
         End::NeverPasses => "not even the smallest crowd is served well",
-        End::TooNoisy => "this host is too noisy: seconds are bad that no load explains",
-        End::NotSustained => "below the limit a crowd is served well, but not for long",
-        End::NoRecovery => "after the load that failed the server does not come back",
+        End::TooNoisy => "this host is too noisy: seconds are bad that the load does not explain",
+        End::NotSustained => "a crowd below the limit is served well, but not for long",
+        End::NoRecovery => "the server does not recover after the load that failed",
     }
 }
