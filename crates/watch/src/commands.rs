@@ -1,4 +1,4 @@
-//! Commands that the watcher starts because they are to be watched, and ends with everything they started.
+//! Target commands: the watcher starts them and, at the end, terminates their whole process groups.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -15,14 +15,14 @@ use crate::logs::{Drain, Output};
 use crate::sampler::meter::Sink;
 use crate::target::Target;
 
-/// How long a command may take to end after it was asked to.
+/// Time between SIGTERM and SIGKILL.
 const COMMAND_ENDS_WITHIN: Duration = Duration::from_secs(5);
-/// How long the last words of a command that has ended are waited for: what it left behind may hold its output open.
+/// How long to wait for the last output of a command that has ended: processes it left behind may hold the pipe open.
 const LAST_WORDS_WITHIN: Duration = Duration::from_secs(1);
-/// How many of its last lines are told where it ended with a fault.
+/// How many last lines are shown when a command fails.
 const LAST_LINES_MAX: usize = 3;
 
-/// The commands among the targets, by the targets' places. They end when the last clone goes.
+/// The target commands, by the index of their target. They end when the last clone is dropped.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Commands(Arc<Vec<(usize, Started)>>);
 
@@ -39,18 +39,18 @@ impl Commands {
         Ok(Self(Arc::new(started)))
     }
 
-    /// What they write: standard output and error of each.
+    /// Standard output and error of each command.
     pub(crate) fn outputs(&self) -> Vec<Output> {
         let drains = self.0.iter().flat_map(|(_, started)| &started.outputs);
         drains.map(|drain| drain.output().clone()).collect()
     }
 
-    /// The process group of the target at this place.
+    /// The process group of the target with this index.
     pub(crate) fn group(&self, place: usize) -> Option<u32> {
         self.0.iter().find(|(target, _)| *target == place).map(|(_, started)| started.child.id())
     }
 
-    /// Says of each command once how it ended; `told` are the places of those that were said.
+    /// Writes one event for each command that has ended; `told` lists the targets already reported.
     pub(crate) fn tell_ends(&self, out: &Sink, told: &mut Vec<usize>) {
         for (place, command) in self.0.iter() {
             if !told.contains(place)
@@ -63,21 +63,21 @@ impl Commands {
     }
 }
 
-/// A command that was started in a process group of its own; the whole group ends when this is dropped.
+/// A command in a process group of its own; dropping it ends the whole group.
 #[derive(Debug)]
 struct Started {
     name: String,
-    /// The file name of it.
+    /// File name of the program.
     program: String,
     child: Child,
-    /// Standard error and output, in this order. They are read whoever wants them: a full pipe would halt the server.
+    /// Standard error and output, in this order. They are always drained: a full pipe would block the server.
     outputs: Vec<Drain>,
-    /// When it was first seen that it is over.
+    /// When its end was first noticed.
     over_at: OnceLock<Instant>,
 }
 
 impl Started {
-    /// Starts it; `before` are the commands of the same program that were started before.
+    /// Starts a command; `before` counts the earlier commands of the same program.
     fn start(words: &[String], program: &str, before: usize) -> Result<Self, WatchError> {
         let fail = |error| WatchError::Start { command: words.join(" "), error };
         let (name, arguments) = words
@@ -99,7 +99,7 @@ impl Started {
         Ok(started)
     }
 
-    /// A sentence on how it ended, if it has; with its last words where that was a fault.
+    /// How it ended, as a sentence, if it has; with its last lines if it failed.
     fn how_it_ended(&self) -> Option<String> {
         let status = self.status()?;
         let is_fault = status.exit_status() != Some(0);
@@ -120,14 +120,14 @@ impl Started {
         Some(told)
     }
 
-    /// What it wrote last, on standard error if it wrote there.
+    /// Its last lines, of standard error if it wrote there.
     fn last_lines(&self) -> Option<(&'static str, Vec<String>)> {
         let of_streams = ["stderr", "stdout"].into_iter().zip(&self.outputs);
         let mut lines = of_streams.map(|(name, drain)| (name, drain.output().last_lines(LAST_LINES_MAX)));
         lines.find(|(_, lines)| !lines.is_empty())
     }
 
-    /// How it ended, if it has. It is left to be waited for, so that its PID, which names the group, stays its own.
+    /// Its exit status, if it has ended. It is not reaped here, so that its PID, which names the group, is not reused.
     fn status(&self) -> Option<WaitIdStatus> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         waitid(WaitId::Pid(self.pid()?), options).ok().flatten()
@@ -146,7 +146,7 @@ impl Started {
 
 impl Drop for Started {
     fn drop(&mut self) {
-        // Also when the command itself is over: what it left behind in its group ends as well.
+        // Even if the command itself has ended: processes that it left in its group end too.
         self.signal(Signal::TERM);
         let until = Instant::now() + COMMAND_ENDS_WITHIN;
         while self.status().is_none() && Instant::now() < until {

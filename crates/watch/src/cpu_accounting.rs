@@ -1,4 +1,4 @@
-//! What watching a host costs: the CPU time of every thread that works for it, on the host's account.
+//! The cost of monitoring a host: the CPU time of every thread that works for it.
 
 use std::collections::HashMap;
 use std::marker::PhantomData;
@@ -8,16 +8,16 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use throng_observation::host::HostId;
 
-/// What a thread works for.
+/// What a thread's CPU time is spent on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Purpose {
-    /// Counters, logs, endpoints: goes on as long as watching does, and is what a budget bounds.
+    /// Counters, logs, endpoints: continuous, and bounded by the budget.
     Reading,
-    /// A profile: asked for at a moment and over soon. Reading less often would not make it cheaper.
+    /// A profile: requested once and soon over. Lower sampling rates would not make it cheaper.
     Profile,
 }
 
-/// CPU time that watching took so far.
+/// CPU time that monitoring has used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CpuUsage {
     pub(crate) reading: Duration,
@@ -37,14 +37,14 @@ impl CpuUsage {
     }
 }
 
-/// The accounts of all hosts of a run.
+/// CPU time by host and purpose.
 #[derive(Debug, Default)]
 pub(crate) struct CpuAccounts(Mutex<Open>);
 
 #[derive(Debug, Default)]
 struct Open {
     threads: Vec<ChargedThread>,
-    /// Of threads that have ended.
+    /// Totals of threads that have ended.
     ended: HashMap<(HostId, Purpose), Duration>,
 }
 
@@ -55,17 +55,17 @@ struct ChargedThread {
     began: Duration,
 }
 
-/// Charges the thread that made it, until it is dropped there.
+/// Charges the thread that created it until it is dropped there.
 #[derive(Debug)]
 pub(crate) struct ChargeGuard {
     accounts: Arc<CpuAccounts>,
     clock: libc::clockid_t,
-    /// It ends on the thread whose time it takes.
+    /// Not `Send`: it must be dropped on the charged thread.
     _here: PhantomData<*const ()>,
 }
 
 impl CpuAccounts {
-    /// Charges what the calling thread takes from now on.
+    /// Charges the calling thread's CPU time from now on.
     pub(crate) fn charge(self: Arc<Self>, host: HostId, purpose: Purpose) -> Option<ChargeGuard> {
         let clock = own_clock()?;
         let began = thread_cpu();
@@ -73,7 +73,7 @@ impl CpuAccounts {
         Some(ChargeGuard { accounts: self, clock, _here: PhantomData })
     }
 
-    /// What watching `host` took so far.
+    /// CPU time used for `host` so far.
     pub(crate) fn spent(&self, host: HostId) -> CpuUsage {
         let open = self.open();
         let sum = |purpose| {
@@ -116,7 +116,7 @@ pub(crate) fn process_cpu() -> Duration {
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// The calling thread's CPU clock, by which other threads can read it.
+/// The calling thread's CPU clock, which other threads can read.
 fn own_clock() -> Option<libc::clockid_t> {
     let mut clock = 0;
     // SAFETY: the thread is the calling one, and the pointer is to a local that outlives the call.
@@ -124,7 +124,7 @@ fn own_clock() -> Option<libc::clockid_t> {
     (error == 0).then_some(clock)
 }
 
-/// Any CPU clock; `None` once its thread or process is gone.
+/// Reads a CPU clock; `None` once its thread or process is gone.
 pub(crate) fn read_clock(clock: libc::clockid_t) -> Option<Duration> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the pointer is to a local that outlives the call.

@@ -1,5 +1,5 @@
-//! What a media server's host does while the crowd is in: counters of the machine, its processes and threads,
-//! profiles, logs and endpoints, as rows of the run.
+//! Monitors a media server's host during a run: counters of the machine, its processes and threads, profiles, logs and
+//! metrics endpoints. Everything becomes rows of the run.
 
 mod target;
 pub use target::{Target, TargetError};

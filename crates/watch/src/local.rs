@@ -1,4 +1,4 @@
-//! Watching the host that this process runs on.
+//! Monitoring the host that this process runs on.
 
 use std::io;
 use std::sync::PoisonError;
@@ -18,27 +18,27 @@ use crate::sampler::meter::Sink;
 use crate::sampler::{Sampler, Settings, SharedProcesses};
 use crate::target::Target;
 
-/// How a host is watched.
+/// What to monitor on a host, and how often.
 #[derive(Clone, Debug)]
 pub struct WatchConfig {
-    /// Its name for people; `None`: the host's own.
+    /// Display name; `None` means the host name.
     pub name: Option<String>,
-    /// Whose processes and threads are read; none: the machine alone.
+    /// Targets whose processes and threads are read; empty means the machine alone.
     pub targets: Vec<Target>,
-    /// How often everything is read.
+    /// Interval of a full pass.
     pub period: Duration,
-    /// How often the machine's main figures and the hot threads are read in between; `None`: not.
+    /// Interval at which the machine's main figures and the hot threads are read in between; `None` disables it.
     pub fast_period: Option<Duration>,
-    /// How many threads are hot.
+    /// Maximum number of hot threads.
     pub hot_threads: usize,
-    /// The share of one core that watching may cost before it reads less often.
+    /// CPU budget of monitoring, share of one core; above it the intervals grow.
     pub cpu_ratio_max: f64,
-    /// Whether this process does nothing but watch this host, so that all its CPU time is the cost.
+    /// Whether this process does nothing else, so that all its CPU time counts as cost.
     pub is_exclusive: bool,
 }
 
 impl Default for WatchConfig {
-    /// Everything each second, 64 threads and the machine's main figures each 100 ms, 2 % of a core.
+    /// A full pass each second, 64 hot threads and the main figures each 100 ms, 2 % of a core.
     fn default() -> Self {
         Self {
             name: None,
@@ -52,10 +52,10 @@ impl Default for WatchConfig {
     }
 }
 
-/// Why watching could not begin.
+/// Why monitoring cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum WatchError {
-    /// A command to be watched could not be started.
+    /// A target command could not be started.
     #[error("cannot start `{command}`: {error}")]
     Start {
         /// Its program.
@@ -63,32 +63,32 @@ pub enum WatchError {
         /// Why.
         error: io::Error,
     },
-    /// A PID to be watched is not there; it is not waited for.
+    /// The PID does not exist. PIDs are not waited for.
     #[error("there is no process with PID {0}")]
     NoProcess(u32),
-    /// A period of zero, or shorter than can be kept.
+    /// The interval is shorter than the minimum.
     #[error("a watcher cannot read every {}; 10 ms is the least", every(.0))]
     Period(Duration),
-    /// The machine did not give a thread, or has no `/proc`.
+    /// The system refused a thread, or has no `/proc`.
     #[error("cannot watch this host: {0}")]
     Host(#[from] io::Error),
 }
 
-/// A process that is watched at the moment.
+/// A process that is currently watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WatchedProcess {
-    /// Its PID as this process sees it.
+    /// Its PID in this process's namespace.
     pub pid: u32,
-    /// The kernel's name of it.
+    /// Its name in the kernel (`comm`).
     pub name: String,
-    /// For which of [`WatchConfig::targets`].
+    /// Index in [`WatchConfig::targets`].
     pub target: usize,
 }
 
-/// The shortest period that is accepted.
+/// The shortest interval that is accepted.
 const PERIOD_MIN: Duration = Duration::from_millis(10);
 
-/// This host, ready to be watched: commands are started, nothing is read yet.
+/// This host, ready to be monitored: target commands run, nothing is read yet.
 #[derive(Debug)]
 pub struct LocalHost {
     config: WatchConfig,
@@ -97,16 +97,16 @@ pub struct LocalHost {
 }
 
 impl LocalHost {
-    /// Starts the commands among the targets and gets ready to watch. The processes of other targets may come later.
+    /// Starts the target commands. The processes of other targets may appear later.
     ///
     /// # Errors
-    /// When a command cannot be started, or a PID is not there.
+    /// When a command cannot be started, or a PID does not exist.
     pub fn open(config: WatchConfig) -> Result<Self, WatchError> {
         let commands = Commands::start(&config.targets)?;
         Self::open_with(config, &commands)
     }
 
-    /// As [`Self::open`], with commands that run already; they go on until the last who knows them is gone.
+    /// As [`Self::open`], with commands that already run; they end when the last handle is dropped.
     pub(crate) fn open_with(config: WatchConfig, commands: &Commands) -> Result<Self, WatchError> {
         let periods = [Some(config.period), config.fast_period];
         if let Some(period) = periods.into_iter().flatten().find(|period| *period < PERIOD_MIN) {
@@ -126,10 +126,10 @@ impl LocalHost {
         Ok(Self { config, finder, commands: commands.clone() })
     }
 
-    /// Begins to read on a thread of its own. Rows are of `host`, their times count from `zero`.
+    /// Starts reading on a thread of its own. Rows carry the id `host` and times relative to `zero`.
     ///
     /// # Errors
-    /// When the machine gives no thread.
+    /// When the system refuses a thread.
     pub fn begin(self, host: HostId, zero: Instant, rows: RowSender) -> Result<LocalWatch, WatchError> {
         let Self { config, finder, commands } = self;
         let shown = SharedProcesses::default();
@@ -159,7 +159,7 @@ impl LocalHost {
     }
 }
 
-/// A host that is being watched. Dropping it ends that, and the commands that were started for it.
+/// The handle of a monitored host. Dropping it ends monitoring and the target commands.
 #[derive(Debug)]
 pub struct LocalWatch {
     out: Sink,
@@ -169,7 +169,7 @@ pub struct LocalWatch {
     commands: Option<Commands>,
 }
 
-/// Tells which processes are watched at the moment, and what those write that were started for it; good on any thread.
+/// The currently watched processes, and the outputs of the target commands; usable on any thread.
 #[derive(Clone, Debug, Default)]
 pub struct WatchedProcesses {
     shown: SharedProcesses,
@@ -177,13 +177,13 @@ pub struct WatchedProcesses {
 }
 
 impl WatchedProcesses {
-    /// Those of this moment.
+    /// The current processes.
     #[must_use]
     pub fn now(&self) -> Vec<WatchedProcess> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Standard output and error of the commands that were started because they are to be watched.
+    /// Standard output and error of the target commands.
     #[must_use]
     pub fn outputs(&self) -> &[Output] {
         &self.outputs
@@ -191,25 +191,25 @@ impl WatchedProcesses {
 }
 
 impl LocalWatch {
-    /// The processes watched at the moment.
+    /// The currently watched processes.
     #[must_use]
     pub fn processes(&self) -> Vec<WatchedProcess> {
         self.watched_processes().now()
     }
 
-    /// Something by which others can ask [`Self::processes`].
+    /// A handle for [`Self::processes`] that can be used on any thread.
     #[must_use]
     pub fn watched_processes(&self) -> WatchedProcesses {
         let outputs = self.commands.as_ref().map(Commands::outputs).unwrap_or_default();
         WatchedProcesses { shown: self.shown.clone(), outputs }
     }
 
-    /// Writes a mark of the run among the host's happenings.
+    /// Writes a mark of the run among the host's events.
     pub fn mark(&self, text: &str) {
         self.out.event(Instant::now(), HostEventKind::Mark, text);
     }
 
-    /// Ends watching, and the commands.
+    /// Ends monitoring and the target commands.
     pub fn stop(mut self) {
         self.end();
     }

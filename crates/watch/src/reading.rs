@@ -1,5 +1,5 @@
-//! From what a reader of logs or endpoints saw to rows of the run: gives series their numbers, leaves repeats out,
-//! bounds how many series there are.
+//! Converts readings of logs and endpoints to rows: assigns series ids, omits repeated values, and bounds the number of
+//! series.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -13,17 +13,17 @@ use throng_observation::host::{
 use crate::cpu_accounting::{ChargeGuard, Purpose};
 use crate::rows::RowSender;
 
-/// What a reader of a log or an endpoint saw.
+/// A reading of a log or an endpoint.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reading {
     /// A value of a series.
     Value(SeriesValue),
-    /// Something that happened.
+    /// An event.
     Event(HostEventKind, String),
 }
 
 impl Reading {
-    /// Something that could not be read: what, why and what to do about it.
+    /// An event for something that cannot be read: what, why, and how to fix it.
     pub fn cannot(detail: impl Into<String>) -> Self {
         Self::Event(HostEventKind::Unreadable, detail.into())
     }
@@ -32,13 +32,13 @@ impl Reading {
 /// A value of a series.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SeriesValue {
-    /// What is measured.
+    /// Name of the metric.
     pub metric: String,
-    /// What it is counted in.
+    /// Unit of the value.
     pub unit: Unit,
-    /// Of whom.
+    /// Labels of the series.
     pub labels: BTreeMap<String, String>,
-    /// The value, in the unit; NaN ends the series.
+    /// The value in that unit; NaN ends the series.
     pub value: f64,
 }
 
@@ -50,7 +50,7 @@ impl SeriesValue {
     }
 }
 
-/// The time of the run, asked by readers. It must not go backwards.
+/// Returns the run's time. It must be monotonic.
 pub type Clock = Arc<dyn Fn() -> RunTime + Send + Sync>;
 
 /// The clock of a run whose first intended join is at `zero`.
@@ -67,14 +67,14 @@ pub fn clock_from(zero: Instant) -> Clock {
     })
 }
 
-/// How many series one reader may make in a run: what a server's labels can cost us is bounded. Values of further ones
-/// count as dropped rows.
+/// Maximum number of series of one reader in a run, so that a server's labels have a bounded cost. Values of further
+/// series count as dropped rows.
 pub(crate) const SERIES_MAX: usize = 4_000;
 
-/// A value that stays is written again after this long, so that a reader of the rows sees that it is still known.
+/// An unchanged value is written again after this long, to show that it is still being read.
 const REPEAT_AFTER: Duration = Duration::from_secs(60);
 
-/// One reader's way to the run.
+/// Writes one reader's readings to the run's queue.
 #[derive(Debug)]
 pub struct ReadingWriter {
     host: HostId,
@@ -91,18 +91,18 @@ struct Known {
 }
 
 impl ReadingWriter {
-    /// A way to the run for a reader on `host`.
+    /// A writer for a reader on `host`.
     #[must_use]
     pub fn new(host: HostId, rows: RowSender) -> Self {
         Self { host, rows, series: HashMap::new(), said_that_series_are_many: false }
     }
 
-    /// Puts what the calling thread takes of a CPU on the host's account, until the answer is dropped.
+    /// Charges the calling thread's CPU time to the host until the guard is dropped.
     pub(crate) fn charge(&self) -> Option<ChargeGuard> {
         self.rows.charge(self.host, Purpose::Reading)
     }
 
-    /// Writes what was seen at a moment.
+    /// Writes readings taken at one moment.
     pub fn write(&mut self, at: RunTime, seen: impl IntoIterator<Item = Reading>) {
         for seen in seen {
             match seen {
@@ -114,7 +114,7 @@ impl ReadingWriter {
         }
     }
 
-    /// Ends every series: nothing more is known of them.
+    /// Ends every series with NaN.
     pub fn end(&mut self, at: RunTime) {
         let known = self.series.values_mut().filter(|known| known.announced);
         let live = known.filter(|known| known.last.is_some_and(|(_, value)| !value.is_nan()));
@@ -122,7 +122,7 @@ impl ReadingWriter {
         for series in ids {
             self.rows.send(HostRow::Sample(HostSample { series, at, value: f64::NAN }));
         }
-        // Who takes the rows may forget a series that has ended: should it go on, it is announced again.
+        // The receiver may forget an ended series: should it go on, it is announced again.
         self.series.values_mut().for_each(|known| (known.last, known.announced) = (None, false));
     }
 
@@ -149,7 +149,7 @@ impl ReadingWriter {
         if value.is_nan() && !announced {
             return;
         }
-        // Without its series a sample says nothing: it waits for the next moment.
+        // A sample needs its announced series; without it, retry at the next moment.
         let series = || HostSeries {
             id,
             host: self.host,

@@ -1,4 +1,4 @@
-//! Who is meant: finds the processes of the targets, their descendants, and those that come later.
+//! Process discovery: finds the processes of the targets and their descendants, also those that start later.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -16,21 +16,21 @@ use crate::target::Target;
 mod port;
 pub(crate) use port::sockets as sockets_of;
 
-/// Processes that are kept in mind; on a machine with more, those beyond are looked at in every pass.
+/// Processes that are remembered; on a machine with more, the others are examined in every pass.
 const KNOWN_MAX: usize = 65_536;
-/// A process may become another program soon after it was forked.
+/// A process may exec another program soon after its fork.
 const SETTLES: Duration = Duration::from_secs(4);
-/// In so many passes each settled process is looked at once more: daemons may take another name late.
+/// Older processes are examined once in this many passes: daemons may change their name late.
 const LOOK_PASSES: u32 = 16;
-/// How often it is asked who holds a port, while nobody is known to.
+/// How often to search for a port's process while none is known.
 const PORT_EVERY: Duration = Duration::from_secs(2);
 
-/// A process that is meant.
+/// A process that matches a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TargetProcess {
     pub(crate) pid: u32,
     pub(crate) with_descendants: bool,
-    /// Which target, by its place.
+    /// Index of the target.
     pub(crate) target: usize,
 }
 
@@ -52,7 +52,7 @@ struct Known {
     pass: u32,
 }
 
-/// What a process is judged by.
+/// The properties by which a process is matched.
 struct Candidate<'a> {
     pid: u32,
     name: &'a [u8],
@@ -71,20 +71,20 @@ impl Finder {
         &self.targets
     }
 
-    /// Tells which process group a command was started in.
+    /// Sets the process group of a started command.
     pub(crate) fn started(&mut self, target: usize, group: u32) {
         if let Some(place) = self.groups.get_mut(target) {
             *place = Some(group);
         }
     }
 
-    /// Looks at a process anew: it became another program.
+    /// Forgets a process, so that it is examined again: it has executed another program.
     pub(crate) fn forget(&mut self, pid: u32) {
         self.known.remove(&pid);
     }
 
-    /// The processes that are meant and not `watched` yet. `watched` tells of a process whether it is watched, and if
-    /// so, for which target and whether its descendants are as well; `is_served` tells which targets have a process.
+    /// The processes that match and are not watched yet. `watched` returns a watched process's target and whether its
+    /// descendants are watched too; `is_served` tells whether a target has a process.
     pub(crate) fn find(
         &mut self,
         reader: &mut Reader,
@@ -106,7 +106,7 @@ impl Finder {
             if watched(pid).is_some() || !is_due(&mut self.known, pid, self.pass, now) {
                 continue;
             }
-            // A process found in this very pass may be the parent: PIDs come in ascending order.
+            // A process found in this very pass may be the parent: PIDs are listed in ascending order.
             let of_parent = |parent| {
                 let new = || {
                     found.iter().find(|new| new.pid == parent).map(|new| (new.target, new.with_descendants))
@@ -123,7 +123,7 @@ impl Finder {
         Ok(found)
     }
 
-    /// Where all targets are numbers, nobody else need be looked at.
+    /// Where all targets are PIDs, no other process needs to be examined.
     fn numbered(
         &self,
         reader: &mut Reader,
@@ -168,7 +168,7 @@ impl Finder {
     }
 }
 
-/// Whether a process is to be looked at in this pass.
+/// Whether to examine a process in this pass.
 fn is_due(known: &mut HashMap<u32, Known>, pid: u32, pass: u32, now: Instant) -> bool {
     if known.len() >= KNOWN_MAX && !known.contains_key(&pid) {
         return true;
@@ -211,7 +211,7 @@ fn judge(
 fn is_meant(target: &Target, group: Option<u32>, candidate: &Candidate<'_>, reader: &mut Reader) -> bool {
     let pid = candidate.pid;
     match target {
-        // Who watches is not meant by its own name.
+        // The watcher itself does not match by name.
         Target::Process(name) => pid != std::process::id() && is_named(name, candidate, reader),
         Target::Pid(wanted) => *wanted == pid,
         Target::Unit(unit) => {
@@ -229,7 +229,7 @@ fn is_meant(target: &Target, group: Option<u32>, candidate: &Candidate<'_>, read
     }
 }
 
-/// By the kernel's name, which is cut at 15 bytes, or by the file name of the program or of the script it runs.
+/// Matches the kernel's name, which is cut at 15 bytes, or the file name of the program or of the script it runs.
 fn is_named(wanted: &str, candidate: &Candidate<'_>, reader: &mut Reader) -> bool {
     if wanted.as_bytes() == candidate.name {
         return true;
@@ -238,7 +238,7 @@ fn is_named(wanted: &str, candidate: &Candidate<'_>, reader: &mut Reader) -> boo
     let mut words = command_line.split(|byte| *byte == 0);
     let file_name = |word: &[u8]| word.rsplit(|byte| *byte == b'/').next() == Some(wanted.as_bytes());
     let is_program = words.next().is_some_and(file_name);
-    // An interpreter's first word that is no option is its script.
+    // The first argument of an interpreter that is not an option is its script.
     is_program || {
         let script = words.find(|word| !word.starts_with(b"-"));
         script.is_some_and(|word| word.contains(&b'/') && file_name(word)) && is_interpreter(candidate.name)
@@ -255,7 +255,7 @@ fn in_groups(reader: &mut Reader, pid: u32, is_it: impl Fn(&str) -> bool) -> boo
     cgroup::parse(text).any(|membership| is_it(membership.path))
 }
 
-/// The command line of a process, for a person; its name where there is none.
+/// The command line of a process, for display.
 pub(crate) fn command_line(reader: &mut Reader, pid: u32) -> Option<String> {
     let text = reader.path(&format!("/proc/{pid}/cmdline")).ok()?;
     let words: Vec<_> = text.split(|byte| *byte == 0).take(12).map(scan::text).collect();

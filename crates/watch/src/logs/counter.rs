@@ -1,4 +1,4 @@
-//! Counts the lines of one log by pattern and second.
+//! Counts the lines of one log by pattern, each second.
 
 use std::sync::Arc;
 
@@ -10,16 +10,16 @@ use super::patterns::Patterns;
 use super::redact::shown;
 use crate::reading::{Reading, SeriesValue};
 
-/// How many lines of a second are searched for patterns. What is beyond is counted, not searched: a server that
-/// writes a hundred thousand lines a second must not make its observer the busiest program of the host.
+/// Maximum number of lines searched for patterns in a second; further lines are only counted. A server that writes a
+/// hundred thousand lines a second must not make its monitor the busiest program of the host.
 pub const SEARCHED_LINES_MAX: u64 = 20_000;
 
 /// Counts the lines of one log.
 ///
-/// Series, with labels `log` and `pattern`: `log.lines` (a second) by pattern, of which `any` counts all lines and
-/// `binary` those that are no text; `log.lines_unsearched` (a second), lines beyond [`SEARCHED_LINES_MAX`];
+/// Series, with labels `log` and `pattern`: `log.lines` (a second) by pattern, where `any` counts all lines and
+/// `binary` those with NUL bytes; `log.lines_unsearched` (a second), lines beyond [`SEARCHED_LINES_MAX`];
 /// `log.lines_cut` (a second), lines longer than [`LINE_BYTES_MAX`](super::LINE_BYTES_MAX); and each value that a
-/// pattern reads, the last of a second counting. The first line of each pattern is an event.
+/// pattern extracts, where the last of a second counts. The first line of each pattern is an event.
 #[derive(Debug)]
 pub struct LineCounter {
     log: String,
@@ -27,9 +27,10 @@ pub struct LineCounter {
     lines: Lines,
     second: Counts,
     since: RunTime,
-    /// By pattern: its first line was told.
+    /// By pattern: whether its first line has been reported.
     told: Vec<bool>,
-    /// By series of `log.lines`, patterns first: a zero is written only after something else.
+    /// By series of `log.lines`, patterns first: whether it has been written, because a series does not start with
+    /// zero.
     live: Vec<bool>,
 }
 
@@ -40,7 +41,7 @@ struct Counts {
     cut: u64,
     unsearched: u64,
     by_pattern: Vec<u64>,
-    /// By pattern and value: the last.
+    /// By pattern and value: the last number.
     values: Vec<Vec<Option<f64>>>,
     first: Vec<(usize, String)>,
 }
@@ -56,7 +57,7 @@ impl Counts {
 }
 
 impl LineCounter {
-    /// A counter of the log called `log`, from now on.
+    /// A counter for the log named `log`, starting now.
     #[must_use]
     pub fn new(log: impl Into<String>, patterns: Arc<Patterns>, now: RunTime) -> Self {
         let count = patterns.all().len();
@@ -71,19 +72,19 @@ impl LineCounter {
         }
     }
 
-    /// Takes the next bytes of the log.
+    /// Processes the next bytes of the log.
     pub fn read(&mut self, bytes: &[u8]) {
         let Self { lines, patterns, second, told, .. } = self;
         lines.push(bytes, |line| second.count(line, patterns, told));
     }
 
-    /// The log was replaced or has ended: what it holds without a line's end is a line.
+    /// Ends the log or its current file: an incomplete line counts as a line.
     pub fn finish(&mut self) {
         let Self { lines, patterns, second, told, .. } = self;
         lines.finish(|line| second.count(line, patterns, told));
     }
 
-    /// Looks for other patterns from here on. What was counted of a pattern that is among them too goes on.
+    /// Replaces the patterns. Counts of patterns that are in both sets continue.
     pub fn look_for(&mut self, patterns: Arc<Patterns>) {
         let mut new = Self::new(std::mem::take(&mut self.log), patterns, self.since);
         std::mem::swap(&mut new.lines, &mut self.lines);
@@ -107,7 +108,7 @@ impl LineCounter {
         *self = new;
     }
 
-    /// What was counted since the last time. To be called about once a second; rates are over the time that passed.
+    /// The counts since the last call, as rates over the time that passed. Call it about once a second.
     pub fn tick(&mut self, now: RunTime) -> Vec<Reading> {
         let seconds = now.millis_since(self.since) / 1e3;
         if seconds <= 0.0 {
@@ -154,10 +155,10 @@ impl LineCounter {
     }
 }
 
-/// Series of lines that are not of a pattern.
+/// Number of series that do not belong to a pattern.
 const OTHERS: usize = 4;
 
-/// Moves what stands at one place to another.
+/// Moves an element to an index of another slice.
 fn carry<T: Default>(from: &mut [T], old: usize, to: &mut [T], place: usize) {
     if let (Some(from), Some(to)) = (from.get_mut(old), to.get_mut(place)) {
         *to = std::mem::take(from);
@@ -209,7 +210,7 @@ mod tests {
         LineCounter::new("log", Arc::new(patterns), RunTime(0))
     }
 
-    /// The values of a tick by metric and pattern.
+    /// A tick's values by metric and pattern.
     fn values(seen: &[Reading]) -> Vec<(String, f64)> {
         let value = |seen: &Reading| match seen {
             Reading::Value(value) => {
@@ -243,7 +244,7 @@ mod tests {
         let events = events(&seen);
         assert_eq!(events.len(), 1);
         assert!(events[0].contains("Discarding too old outgoing packet (age=6597865us)"), "{}", events[0]);
-        // From then on only numbers; and quiet is said once, by zero.
+        // After that only numbers; the end is one zero.
         counter.read(b"[WARN] [8239821] Discarding too old outgoing packet (age=1us)\n");
         assert!(self::events(&counter.tick(RunTime(3_000_000))).is_empty());
         assert_eq!(value_of(&counter.tick(RunTime(4_000_000)), "log.lines[old_packet_discarded]"), Some(0.0));

@@ -1,5 +1,5 @@
-//! Server logs while the crowd is in: lines counted by pattern, values that stand in them, and requests and bytes by
-//! group of URIs from access logs. The counting is told the time and handed bytes; [`Tail`] reads files, outputs and journals.
+//! Server logs: lines counted by pattern, values read from lines, and requests and bytes by URI group from access logs.
+//! The counting gets bytes and the time from outside; [`Tail`] reads files, outputs and journals.
 
 pub mod access;
 mod counter;

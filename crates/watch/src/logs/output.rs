@@ -1,5 +1,5 @@
-//! What a program that throng started writes: read all the time, so that the program never waits for its observer, and
-//! kept for a while, for whoever counts its lines and for the words said when it ends.
+//! The output of a program that throng started: drained continuously, so that the program never blocks, and buffered
+//! for pattern counters and for the message at the program's end.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -13,14 +13,14 @@ use std::time::{Duration, Instant};
 use super::redact::shown;
 use super::source::{ReadOutcome, read_within};
 
-/// What is kept of an output. A reader that falls further behind skips.
+/// Size of the buffer, bytes. A reader that falls further behind skips.
 const KEPT_BYTES_MAX: usize = 1 << 20;
-/// How often it is asked whether the reading is to end.
+/// How often to check for the end of reading.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// What was written this soon after the start belongs to whoever begins to count then: a program is started a little
-/// before it is known by which patterns. Later, only what comes is the run's.
+/// Readers that attach this soon after the start get the output from its beginning: a program is started shortly before
+/// its packs are known. Readers that attach later get only new output.
 const EARLY: Duration = Duration::from_secs(10);
-/// Where the last lines are looked for.
+/// How far from the end the last lines are searched, bytes.
 const LAST_BYTES: usize = 4 * 1024;
 
 /// A program's standard output or error.
@@ -38,7 +38,7 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Written {
     kept: VecDeque<u8>,
-    /// How many bytes came before those that are kept.
+    /// Number of bytes before those that are buffered.
     forgotten: u64,
     is_over: bool,
 }
@@ -49,19 +49,19 @@ impl Output {
         Self(Arc::new(Shared { name, started_at, written, more }))
     }
 
-    /// What it is called in labels.
+    /// Its name in labels.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
-    /// Whether nobody can write to it any more.
+    /// Whether all writers have closed it.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.written().is_over
     }
 
-    /// Its last lines, at most so many, as they may be shown.
+    /// Its last lines, at most `lines_max`, shortened and redacted for display.
     #[must_use]
     pub fn last_lines(&self, lines_max: usize) -> Vec<String> {
         let written = self.written();
@@ -94,7 +94,7 @@ impl Output {
     }
 }
 
-/// Reads an output until it is over, or this is dropped.
+/// Drains an output until it ends, or until this is dropped.
 #[derive(Debug)]
 pub struct Drain {
     output: Output,
@@ -103,10 +103,10 @@ pub struct Drain {
 }
 
 impl Drain {
-    /// Reads from a pipe's reading end from now on. `name` is what the output is called in labels.
+    /// Starts draining a pipe. `name` is the output's name in labels.
     ///
     /// # Errors
-    /// When no thread can be made.
+    /// When the system refuses a thread.
     pub fn start(name: impl Into<String>, pipe: OwnedFd) -> io::Result<Self> {
         let output = Output::new(name.into());
         let stop = Arc::new(AtomicBool::new(false));
@@ -118,7 +118,7 @@ impl Drain {
         Ok(Self { output, stop, thread: Some(thread) })
     }
 
-    /// What is read.
+    /// The buffered output.
     #[must_use]
     pub fn output(&self) -> &Output {
         &self.output
@@ -138,7 +138,7 @@ fn drain(mut pipe: File, output: &Output, stop: &AtomicBool) {
     let mut buffer = vec![0; 64 * 1024];
     let mut stopped_at: Option<Instant> = None;
     loop {
-        // What was written before the stop is read; a writer that never pauses must not keep the reader from its end.
+        // What was written before the stop is still read, but a writer that never pauses must not delay the end.
         if stopped_at.is_some_and(|at| at.elapsed() > LOOK_EVERY) {
             return;
         }
@@ -155,7 +155,7 @@ fn drain(mut pipe: File, output: &Output, stop: &AtomicBool) {
     }
 }
 
-/// One reader's place in an output.
+/// One reader's position in an output.
 #[derive(Debug)]
 pub(super) struct OutputReader {
     output: Output,
@@ -163,7 +163,7 @@ pub(super) struct OutputReader {
 }
 
 impl OutputReader {
-    /// From the beginning of an output that is young, else from its end.
+    /// Starts at the beginning of an output younger than [`EARLY`], else at its end.
     pub(super) fn new(output: Output) -> Self {
         let written = output.written();
         let is_young = output.0.started_at.elapsed() < EARLY;
@@ -172,8 +172,8 @@ impl OutputReader {
         Self { output, at }
     }
 
-    /// Waits for bytes up to `patience` and takes what there is, at most the buffer; with how many bytes had to be skipped
-    /// before them.
+    /// Waits up to `patience` for bytes and reads at most the buffer's size. Also returns how many bytes had to be
+    /// skipped before them.
     pub(super) fn read_within(&mut self, buffer: &mut [u8], patience: Duration) -> (ReadOutcome, u64) {
         let written = self.output.written();
         let is_idle = |written: &mut Written| {
@@ -255,7 +255,7 @@ mod tests {
         let drain = Drain::start("x", reader.into()).unwrap();
         let flood = std::thread::spawn(move || {
             use std::io::Write;
-            // Until the reading end is gone.
+            // Until the reading end is closed.
             while writer.write_all(&[b'x'; 4096]).is_ok() {}
         });
         let output = drain.output().clone();

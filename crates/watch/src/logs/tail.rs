@@ -1,4 +1,4 @@
-//! Reads the logs of a host while the run goes on: a thread a log.
+//! Reads the logs of a host during the run: one thread for each log.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,30 +14,30 @@ use super::source::{Journal, ReadOutcome, is_unit, read_within};
 use super::{Chunk, FileTail, LineCounter, LogSource, Patterns, SourceError};
 use crate::reading::{Clock, Reading, ReadingWriter, SeriesValue};
 
-/// How often a file is looked at, and how long an output is waited for.
+/// How often a file is polled, and how long to wait for an output.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// How often counts are written.
+/// How often the counts are written.
 const WRITE_EVERY: Duration = Duration::from_secs(1);
-/// How long after its end the journal is asked for again, at first and at last.
+/// Delay before `journalctl` is restarted after its end: initial and maximum.
 const JOURNAL_AGAIN_AFTER: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
-/// What is read from a log.
+/// The kind of a log.
 #[derive(Clone, Debug)]
 pub enum LogKind {
-    /// Lines are counted by pattern.
+    /// A log whose lines are counted by pattern.
     Lines(Arc<Patterns>),
-    /// Requests and bytes are counted by group of URIs.
+    /// An access log, whose requests and bytes are counted by URI group.
     Access(Arc<UriGroups>),
 }
 
-/// The readers of a host's logs; they end when it is dropped.
+/// The readers of a host's logs; dropping it ends them.
 #[derive(Debug, Default)]
 pub struct Tail {
     stop: Arc<AtomicBool>,
     readers: Vec<(JoinHandle<()>, Next)>,
 }
 
-/// What a reader is to count by from its next second on.
+/// The patterns and groups that a reader applies from its next second on.
 type Next = Arc<Mutex<Option<(Arc<Patterns>, Arc<UriGroups>)>>>;
 
 impl Tail {
@@ -47,11 +47,11 @@ impl Tail {
         Self::default()
     }
 
-    /// Reads one more log from now on. `log` names it in labels; `rows` is this reader's own way to the run.
+    /// Starts reading another log. `log` names it in labels; `rows` is the reader's own writer.
     ///
     /// # Errors
-    /// When a unit's name is none, or no thread can be made. A log that cannot be read is no error: it is said in the
-    /// run, and tried again.
+    /// When a unit's name is invalid, or the system refuses a thread. A log that cannot be read is not an error: that
+    /// is an event of the run, and the log is tried again.
     pub fn follow(
         &mut self,
         log: impl Into<String>,
@@ -81,7 +81,7 @@ impl Tail {
             skipped_bytes: 0,
             skipped_before: false,
         };
-        // From the moment this returns, the file's lines count.
+        // Lines written after this returns are counted.
         let stop = self.stop.clone();
         let thread = std::thread::Builder::new().name("watch-log".into());
         let thread = match source {
@@ -103,7 +103,7 @@ impl Tail {
         Ok(())
     }
 
-    /// Counts by these from the next second on, without losing a line.
+    /// Replaces patterns and groups from the next second on, without losing a line.
     pub fn count_by(&self, patterns: &Arc<Patterns>, groups: &Arc<UriGroups>) {
         for (_, next) in &self.readers {
             let both = (patterns.clone(), groups.clone());
@@ -111,7 +111,7 @@ impl Tail {
         }
     }
 
-    /// Ends all readers, when what is there has been read and written. Dropping it does the same.
+    /// Stops all readers after they have read and written what is already there. Dropping it does the same.
     pub fn stop(mut self) {
         self.end();
     }
@@ -159,7 +159,7 @@ impl Counter {
     }
 }
 
-/// A counter and its way to the run.
+/// A counter and the writer of its rows.
 struct Writer {
     log: String,
     counter: Counter,
@@ -176,7 +176,7 @@ impl Writer {
         let counter = &mut self.counter;
         let progress = file.read(|piece| match piece {
             Chunk::Bytes(bytes) => counter.read(bytes),
-            // What was begun before is a line of its own, not the beginning of what comes next.
+            // An unfinished line is a line of its own, not the beginning of what follows.
             Chunk::Gap => counter.finish(),
         });
         self.skipped_bytes += progress.skipped_bytes;
@@ -226,7 +226,7 @@ impl Writer {
         self.rows.write(now, seen);
     }
 
-    /// What is left is written, and nothing more is known from then on.
+    /// Writes what is left and ends the series.
     fn end(mut self) {
         self.counter.finish();
         self.write();
@@ -238,7 +238,7 @@ impl Writer {
 fn follow_file(mut file: FileTail, mut writer: Writer, stop: &AtomicBool) {
     let _cost = writer.rows.charge();
     loop {
-        // Asked before reading: what was written before the stop is read.
+        // Checked before reading, so that everything written before the stop is read.
         let last = stop.load(Ordering::Relaxed);
         writer.look(&mut file);
         if last {
@@ -272,12 +272,12 @@ fn follow_output(mut output: OutputReader, mut writer: Writer, stop: &AtomicBool
             ReadOutcome::Ended => break,
         }
         writer.write_when_due();
-        // A writer that never pauses must not keep the reader from its end.
+        // A writer that never pauses must not delay the reader's end.
         if stopped_at.is_some_and(|at| at.elapsed() >= LOOK_EVERY) {
             break;
         }
     }
-    // The last words of a program are of a whole second, like all others: a rate over an instant says nothing.
+    // Complete the last second: a rate over an instant is meaningless.
     writer.counter.finish();
     while writer.last.elapsed() < WRITE_EVERY && !stop.load(Ordering::Relaxed) {
         std::thread::park_timeout(LOOK_EVERY);
@@ -333,7 +333,7 @@ mod tests {
     use throng_observation::host::{HostId, HostRow};
     use throng_observation::pack::LogPattern;
 
-    /// The patterns that were found when the log had `before`, then `change`, looked at in between.
+    /// The patterns found in a log that contains `before` and then undergoes `change`, polled in between.
     fn found(before: &str, change: impl Fn(&std::path::Path)) -> Vec<String> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");

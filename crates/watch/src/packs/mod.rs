@@ -1,5 +1,5 @@
-//! Knowledge packs: what is known of each server, read from TOML. Those that throng brings along are part of the
-//! program; a folder of the user's own is added to them and replaces those of the same name.
+//! Knowledge packs: TOML files that describe servers. The built-in ones are part of the program; packs in a folder of
+//! the user's are added, and replace those of the same name.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 use throng_observation::pack::{Pack, THREAD_NAME_BYTES_MAX};
 use toml::Spanned;
 
-/// The packs that throng brings along, by name; the general ones last.
+/// The built-in packs by name; the general ones last.
 const BUILT_IN: &[(&str, &str)] = &[
     ("caddy", include_str!("../../packs/caddy.toml")),
     ("coturn", include_str!("../../packs/coturn.toml")),
@@ -25,20 +25,20 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("generic", include_str!("../../packs/generic.toml")),
 ];
 
-/// The longest pack file that is read.
+/// Maximum size of a pack file, bytes.
 pub const PACK_BYTES_MAX: u64 = 256 * 1024;
-/// The most packs that are taken from a folder.
+/// Maximum number of packs in a folder.
 pub const PACKS_MAX: usize = 100;
-/// The most rules of one kind in a pack.
+/// Maximum number of rules of one kind in a pack.
 pub const RULES_MAX: usize = 200;
-/// The largest program that one regular expression may become, bytes.
+/// Maximum size of a compiled regular expression, bytes.
 pub(crate) const REGEX_BYTES_MAX: usize = 1 << 20;
 
-/// What is wrong with a pack, with the place.
+/// What is wrong with a pack, and where.
 #[derive(Debug, thiserror::Error)]
 pub enum PackError {
-    /// The text is no pack: not TOML, a field unknown or missing, a value of the wrong kind. The reason names line and
-    /// column and shows the line.
+    /// The text is not a pack: it is not TOML, or a field is unknown, missing or of the wrong type. The reason names
+    /// line and column and shows the line.
     #[error("{file}: {reason}")]
     Shape {
         /// The file.
@@ -46,7 +46,7 @@ pub enum PackError {
         /// Line, column and what is wrong.
         reason: String,
     },
-    /// A rule makes no sense.
+    /// A rule is invalid.
     #[error("{file}, line {line}, column {column}: {reason}")]
     Rule {
         /// The file.
@@ -55,7 +55,7 @@ pub enum PackError {
         line: usize,
         /// Column in characters, from 1.
         column: usize,
-        /// What is wrong and what to do about it.
+        /// What is wrong and how to fix it.
         reason: String,
     },
     /// A file or folder cannot be read.
@@ -68,18 +68,18 @@ pub enum PackError {
     },
 }
 
-/// The packs that throng brings along.
+/// The built-in packs.
 #[must_use]
 pub fn built_in() -> Vec<Pack> {
-    // Not examined as those of a user are, which takes a while at every start: a test holds each to be without fault.
+    // Not validated as those of a user are, because that takes a while at every start: a test validates each of them.
     BUILT_IN.iter().filter_map(|(_, text)| toml::from_str(text).ok()).collect()
 }
 
-/// The packs that throng brings along, and those of the user's folder (`*.toml`), which replace them by name and come
-/// before them.
+/// The built-in packs and those of the user's folder (`*.toml`), which come first and replace built-in ones of the same
+/// name.
 ///
 /// # Errors
-/// With the first file that is no pack, or where the folder cannot be read.
+/// With the first invalid file, or if the folder cannot be read.
 pub fn with_folder(folder: &Path) -> Result<Vec<Pack>, PackError> {
     let mut packs = read_folder(folder)?;
     let own: Vec<String> = packs.iter().map(|pack| pack.pack.clone()).collect();
@@ -87,8 +87,8 @@ pub fn with_folder(folder: &Path) -> Result<Vec<Pack>, PackError> {
     Ok(packs)
 }
 
-/// The packs of a server: the one of that name where one is given, else those of its processes' names (of the process,
-/// of its program, of its script); those of any server after them.
+/// The packs of a server: the one with this name if given, else those that match the names of its processes (process,
+/// program or script); packs for any server (`*`) follow.
 #[must_use]
 pub fn of_server(packs: &[Pack], name: Option<&str>, processes: &[&str]) -> Vec<Pack> {
     let of_any = |pack: &&Pack| pack.processes.iter().any(|glob| glob == "*");
@@ -124,7 +124,7 @@ fn read_folder(folder: &Path) -> Result<Vec<Pack>, PackError> {
     Ok(packs)
 }
 
-/// Reads a pack; `file` is how errors call it.
+/// Parses and validates a pack; `file` is its name in errors.
 ///
 /// # Errors
 /// With the line and column of what is wrong.
@@ -147,11 +147,11 @@ pub fn parse(file: &str, text: &str) -> Result<Pack, PackError> {
     }
 }
 
-/// The fields of a pack that can be wrong in themselves, with where they stand.
+/// The fields of a pack that need validation, with their positions.
 #[derive(Deserialize)]
 struct Places {
     pack: Spanned<String>,
-    // Stored packs may lack them; a file is for people, too.
+    // Optional in stored packs, required in files.
     #[serde(rename = "title")]
     _title: String,
     #[serde(rename = "source")]
@@ -200,7 +200,7 @@ struct UriGroup {
     status: Option<u16>,
 }
 
-/// Where, and what is wrong with it.
+/// Position, and what is wrong there.
 type Complaint = (usize, String);
 
 impl Places {
@@ -257,7 +257,7 @@ impl UriGroup {
     }
 }
 
-/// A regular expression on bytes, of bounded size.
+/// Compiles a regular expression on bytes, of bounded size.
 pub(crate) fn compile(pattern: &str) -> Result<regex::bytes::Regex, String> {
     regex::bytes::RegexBuilder::new(pattern)
         .size_limit(REGEX_BYTES_MAX)

@@ -1,4 +1,4 @@
-//! Sampling by the clocks of all CPUs: reads the rings in rounds, puts the records in order, and counts.
+//! Samples by the clocks of all CPUs: reads the ring buffers periodically, orders the records, and counts stacks.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,10 +13,10 @@ use super::stack_counts::StackCounts;
 use super::symbols::{self, Names};
 use super::{Cost, Options};
 
-/// How often the rings are read at least. Short-lived processes are looked at while they live, or soon after.
+/// Maximum interval between reads, so that short-lived processes are examined while they live or soon after.
 const ROUND: Duration = Duration::from_millis(100);
 
-/// The clocks, running, and the processes that are counted.
+/// The running clocks and the tracked processes.
 pub(super) struct ClockSampler {
     clocks: Clocks,
     followed: TrackedProcesses,
@@ -24,7 +24,7 @@ pub(super) struct ClockSampler {
 }
 
 impl ClockSampler {
-    /// Starts the clocks, then looks at the processes: what changes in between is told by records.
+    /// Starts the clocks, then reads the processes; changes in between arrive as records.
     pub(super) fn open(pids: &[u32], options: &Options) -> Result<Self, RingError> {
         let clocks = Clocks::start(&online_cpus(), options.frequency_hz, options.unwind)?;
         let started = monotonic();
@@ -35,12 +35,12 @@ impl ClockSampler {
         Ok(Self { clocks, followed, started })
     }
 
-    /// Samples until told to end.
+    /// Samples until it is told to end.
     pub(super) fn run(mut self, shared: &Shared, options: Options) -> (Profile, Cost) {
         let cpu_before = thread_cpu();
         let mut count = Count::default();
-        // Records of one CPU may be read before earlier ones of another: a round counts only what is older than the
-        // beginning of the round before it.
+        // Records of one CPU may be read before earlier ones of another: each round processes only records older than
+        // the start of the previous round.
         let mut pending: Vec<Record> = Vec::new();
         let mut horizon_ns = 0;
         let mut trouble = None;
@@ -93,7 +93,7 @@ fn nanos(time: Duration) -> u64 {
     time.as_nanos().try_into().unwrap_or(u64::MAX)
 }
 
-/// What has been seen so far.
+/// Results so far.
 #[derive(Default)]
 struct Count {
     tally: StackCounts,
@@ -111,10 +111,10 @@ impl Count {
         }
     }
 
-    /// Names everything and fills the profile.
+    /// Looks up all symbols and fills the profile.
     fn finish(self, followed: &mut TrackedProcesses, profile: &mut Profile) {
         let StackCounts { threads, places, stacks, cut, .. } = self.tally;
-        // Files of the watched processes decide what is read here: should one break the readers, the addresses remain.
+        // The symbol readers parse files of the watched processes: if a file makes them panic, the addresses remain.
         let named = catch_unwind(AssertUnwindSafe(|| symbols::name(&places, followed)));
         let Names { frames: of_place, limits } = named.unwrap_or_else(|_| Names {
             frames: places
@@ -124,7 +124,7 @@ impl Count {
             limits: vec!["functions have no names: reading them broke; this is a fault of throng".to_owned()],
         });
         profile.limits.extend(limits);
-        // Many places lie in one function.
+        // Many addresses lie in one function.
         let mut numbers: HashMap<Frame, u32> = HashMap::new();
         let frame_of: Vec<u32> = of_place
             .into_iter()
@@ -159,9 +159,9 @@ impl Count {
     }
 }
 
-/// Files in whose functions much of the time went, and which do not name them.
+/// Files without symbols in which much of the time was spent.
 fn unnamed(profile: &Profile) -> Vec<String> {
-    /// Below this the names that are missing would not change what is concluded.
+    /// Below this share missing names do not change the conclusions.
     const PERCENT_MIN: u64 = 10;
     let mut files: HashMap<&str, u64> = HashMap::new();
     let mut all = 0;
@@ -211,14 +211,14 @@ fn say_limits(followed: &TrackedProcesses, cut: u64, throttled: u64, profile: &m
     }
 }
 
-/// The CPUs that run.
+/// The CPUs that are online.
 fn online_cpus() -> Vec<u32> {
     let list = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     let cpus = cpu_list(list.trim());
     if cpus.is_empty() { vec![0] } else { cpus }
 }
 
-/// Reads `0-3,8,10-11`.
+/// Parses a list like `0-3,8,10-11`.
 fn cpu_list(list: &str) -> Vec<u32> {
     const CPUS_MAX: u32 = 8_192;
     let range = |part: &str| {

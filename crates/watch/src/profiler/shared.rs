@@ -1,4 +1,4 @@
-//! The thread that samples, and how others talk to it.
+//! The sampling thread and its control handle.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -13,7 +13,7 @@ use throng_observation::host::{HostId, Profile, ProfileMethod};
 
 use super::Cost;
 
-/// What the sampling thread is told.
+/// State shared with the sampling thread.
 #[derive(Debug)]
 pub(super) struct Shared {
     is_over: AtomicBool,
@@ -23,28 +23,28 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Sampling is to end.
+    /// Whether sampling is to end.
     pub(super) fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Acquire)
     }
 
-    /// Somebody waits for the profile.
+    /// Whether the profile is wanted, rather than discarded.
     pub(super) fn is_wanted(&self) -> bool {
         self.is_wanted.load(Ordering::Acquire)
     }
 
-    /// Processes to follow since the last call.
+    /// Processes to track that were added since the last call.
     pub(super) fn to_follow(&self) -> Vec<u32> {
         std::mem::take(&mut self.follow.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Can be read once sampling is to end.
+    /// Readable once sampling is to end.
     pub(super) fn wake(&self) -> BorrowedFd<'_> {
         self.wake.as_fd()
     }
 }
 
-/// The handle of the sampling thread.
+/// Control handle of the sampling thread.
 #[derive(Debug)]
 pub(super) struct Control {
     shared: Arc<Shared>,
@@ -52,7 +52,7 @@ pub(super) struct Control {
 }
 
 impl Control {
-    /// Runs `sampler` in a thread.
+    /// Runs `sampler` on a thread.
     pub(super) fn spawn(
         sampler: impl FnOnce(&Shared) -> (Profile, Cost) + Send + 'static,
     ) -> io::Result<Self> {
@@ -79,7 +79,7 @@ impl Control {
 
     fn end(&mut self) -> Option<(Profile, Cost)> {
         self.shared.is_over.store(true, Ordering::Release);
-        // The thread also looks by itself, should this fail.
+        // If this fails, the thread still polls the flag.
         let _ = rustix::io::write(&self.shared.wake, &1_u64.to_ne_bytes());
         self.thread.take()?.join().ok()
     }
@@ -91,7 +91,7 @@ impl Drop for Control {
     }
 }
 
-/// What is left when the sampling thread broke: a fault of ours, which says so.
+/// An empty profile for the case that the sampling thread panicked.
 fn broken() -> Profile {
     Profile {
         host: HostId::default(),
@@ -107,12 +107,12 @@ fn broken() -> Profile {
     }
 }
 
-/// CPU time that this thread has used.
+/// CPU time of the calling thread.
 pub(super) fn thread_cpu() -> Duration {
     clock(rustix::time::ClockId::ThreadCPUTime)
 }
 
-/// The clock that the kernel stamps samples with.
+/// The clock of the kernel's sample timestamps.
 pub(super) fn monotonic() -> Duration {
     clock(rustix::time::ClockId::Monotonic)
 }

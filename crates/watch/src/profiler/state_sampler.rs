@@ -1,6 +1,6 @@
-//! Sampling without any right: what state each thread is in, and where the kernel lets it wait.
+//! Samples thread states without privileges: the state of each thread, and where in the kernel it waits.
 //!
-//! It sees what the clocks cannot, threads that do not run. It cannot see which function a running thread is in.
+//! Unlike the clock it sees threads that do not run, but not the function of a running thread.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -12,34 +12,34 @@ use super::processes::tree;
 use super::shared::{Shared, monotonic, thread_cpu};
 use super::{Cost, Options, STATE_FREQUENCY_HZ, syscalls};
 
-/// Share of one core that looking may cost; with more threads than that allows, they take turns.
+/// CPU budget of sampling, share of one core; with more threads than that allows, they are sampled in turn.
 const CPU_SHARE_MAX: f64 = 0.02;
-/// How often processes and threads are listed again.
+/// How often processes and threads are listed.
 const LIST_EVERY: Duration = Duration::from_millis(200);
-/// Threads looked at in a round before its cost is known.
+/// Number of threads sampled in the first round, before the cost is known.
 const TURN_FIRST: usize = 32;
-/// Different threads counted.
+/// Maximum number of threads.
 const THREADS_MAX: usize = 65_536;
 
-/// What a thread was found doing.
+/// The activity of a thread in a sample.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Doing {
-    /// The letter of `/proc/PID/stat`.
+    /// State letter of `/proc/PID/stat`.
     state: char,
-    /// The kernel function it waits in, where that may be read.
+    /// Kernel function in which it waits, if that may be read.
     waits_in: Option<String>,
-    /// The system call it is in, where that may be read.
+    /// Its current system call, if that may be read.
     call: Option<libc::c_long>,
 }
 
-/// The processes that are looked at.
+/// Samples the states of processes' threads.
 pub(super) struct StateSampler {
     roots: Vec<u32>,
     children: bool,
-    /// Whose turn it is.
+    /// Threads in the order in which they are sampled.
     queue: VecDeque<Ids>,
     seen: HashMap<Ids, Seen>,
-    /// Times a thread was looked at.
+    /// Total number of samples.
     looks: u64,
 }
 
@@ -54,7 +54,7 @@ impl StateSampler {
         Self { roots: pids.to_vec(), children, queue: VecDeque::new(), seen: HashMap::new(), looks: 0 }
     }
 
-    /// Samples until told to end.
+    /// Samples until it is told to end.
     pub(super) fn run(mut self, shared: &Shared, options: Options, limits: Vec<String>) -> (Profile, Cost) {
         let frequency_hz = options.frequency_hz.min(STATE_FREQUENCY_HZ);
         let period = Duration::from_secs(1) / frequency_hz.max(1);
@@ -75,7 +75,7 @@ impl StateSampler {
             let each = thread_cpu().saturating_sub(cpu).as_secs_f64() / looked.max(1) as f64;
             turn = ((period.as_secs_f64() * CPU_SHARE_MAX / each.max(1e-7)) as usize).clamp(4, THREADS_MAX);
             rounds += 1;
-            // Against the beginning: a late round does not delay those after it.
+            // Relative to the start, so that a late round does not delay later ones.
             let next = started + period * rounds;
             wait(shared, next.saturating_sub(monotonic()));
         }
@@ -97,7 +97,7 @@ impl StateSampler {
         (profile, cost)
     }
 
-    /// Lists the threads there are; those that are new wait for their turn.
+    /// Lists all threads; new ones join the queue.
     fn list(&mut self) {
         let pids = if self.children { tree::with_descendants(&self.roots) } else { self.roots.clone() };
         let queued: std::collections::HashSet<Ids> = self.queue.iter().copied().collect();
@@ -111,7 +111,7 @@ impl StateSampler {
         }
     }
 
-    /// Looks at the next `turn` threads, and says at how many.
+    /// Samples the next `turn` threads; returns how many.
     fn look(&mut self, turn: usize) -> usize {
         let turn = turn.min(self.queue.len());
         for _ in 0..turn {
@@ -174,7 +174,7 @@ impl StateSampler {
 }
 
 impl Doing {
-    /// The kernel function, the call, the state: from the innermost outwards.
+    /// Kernel function, system call, state: innermost first.
     fn frames(&self) -> Vec<Frame> {
         let state = match self.state {
             'R' => "running or ready to run",
@@ -200,11 +200,11 @@ fn wait(shared: &Shared, at_most: Duration) {
         tv_sec: at_most.as_secs().try_into().unwrap_or(0),
         tv_nsec: at_most.subsec_nanos().into(),
     };
-    // An interrupted wait is a round that comes early.
+    // An interrupted wait only makes the round start early.
     let _ = poll(&mut fds, Some(&timeout));
 }
 
-/// Name of a thread and what it does; `None` when it has ended.
+/// Name and activity of a thread; `None` if it has ended.
 fn read(ids: Ids) -> Option<(String, Doing)> {
     let file = |name: &str| {
         let bytes = std::fs::read(format!("/proc/{}/task/{}/{name}", ids.pid, ids.tid)).ok()?;
@@ -227,7 +227,7 @@ fn state(stat: &str) -> Option<char> {
     stat.get(stat.rfind(')')? + 1..)?.trim_start().chars().next()
 }
 
-/// The number of the call in `/proc/PID/syscall`; `None` while it runs, or waits outside a call (-1).
+/// The number in `/proc/PID/syscall`; `None` while the thread runs, or waits outside a system call (-1).
 fn call(text: &str) -> Option<libc::c_long> {
     text.split_ascii_whitespace().next()?.parse().ok().filter(|number| *number >= 0)
 }

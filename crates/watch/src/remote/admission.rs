@@ -1,6 +1,7 @@
-//! Connections that have not shown the token yet: bounded, and so that none of them can keep another out. When all places
-//! are taken, the address that has most gives up its oldest. A flood from a few addresses uses up what is for all, but not
-//! what is kept for those who come for the first time in a second, and for addresses that showed the token before.
+//! Admission control for connections that have not sent the token yet: their number and rate are bounded, and no
+//! address can lock out others. When all slots are taken, the address that holds most loses its oldest. A flood from a
+//! few addresses uses up the common rate, but not the rates reserved for new addresses and for addresses that
+//! authenticated before.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
@@ -9,35 +10,36 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
-/// How many there may be at a time.
+/// Maximum number of unauthenticated connections.
 pub(super) const PENDING_MAX: usize = 16;
-/// Places that addresses have among themselves which showed the token before.
+/// Slots reserved for addresses that authenticated before.
 const KNOWN_PLACES_MAX: usize = 8;
-/// How many one address may send in a second. With this, who has just come keeps a place for most of a second even where
-/// all others come from the same address: time enough for TLS and a token.
+/// Maximum number of connections from one address in a second. With this limit a new connection keeps its slot for most
+/// of a second even when all others come from one address: enough for TLS and the token.
 const PER_S_OF_ADDRESS_MAX: u32 = 20;
-/// How many may come in a second in all: each costs a TLS handshake.
+/// Maximum number of connections in a second in all; each costs a TLS handshake.
 const PER_S_MAX: u32 = 60;
-/// How many more may come of addresses of which none came in that second: three that flood use up what is for all.
+/// Additional connections in a second from addresses that had none in that second; three flooding addresses use up the
+/// rest.
 const NEW_PER_S_MAX: u32 = 20;
-/// How many more may come of addresses that showed the token before.
+/// Additional connections in a second from addresses that authenticated before.
 const KNOWN_PER_S_MAX: u32 = 40;
-/// How many addresses are remembered that showed the token.
+/// How many authenticated addresses are remembered.
 const KNOWN_MAX: usize = 64;
 
-/// Those that are there.
+/// Admits connections and evicts the oldest when there are too many.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AdmissionControl(Arc<Mutex<AdmissionState>>);
 
 #[derive(Debug, Default)]
 struct AdmissionState {
-    /// The oldest first.
+    /// Oldest first.
     places: Vec<PendingConnection>,
     next: u64,
-    /// Who showed the token, the latest last.
+    /// Addresses that authenticated, most recent last.
     known: VecDeque<IpAddr>,
     second: Option<Instant>,
-    /// Who came how often in this second; at most as many addresses as were let in.
+    /// Connections of this second by address; at most as many addresses as were admitted.
     came: HashMap<IpAddr, u32>,
     of_all: u32,
     of_new: u32,
@@ -49,11 +51,11 @@ struct PendingConnection {
     number: u64,
     from: IpAddr,
     is_known: bool,
-    /// Dropping it takes the place away.
+    /// Dropping it evicts the connection.
     _stay: oneshot::Sender<()>,
 }
 
-/// A place, until it is dropped.
+/// The slot of an unauthenticated connection; freed when dropped.
 #[derive(Debug)]
 pub(super) struct PendingSlot {
     strangers: AdmissionControl,
@@ -63,7 +65,7 @@ pub(super) struct PendingSlot {
 }
 
 impl AdmissionControl {
-    /// A place for a connection from `from`; `None` when too many came in this second.
+    /// A slot for a connection from `from`; `None` when too many came in this second.
     pub(super) fn admit(&self, from: IpAddr, now: Instant) -> Option<PendingSlot> {
         let from = network(from);
         let mut there = self.there();
@@ -92,7 +94,7 @@ impl AdmissionState {
             self.came.clear();
         }
         let came = self.came.get(&from).copied().unwrap_or(0);
-        // One address does not use up what is for all.
+        // One address cannot use up the common rate.
         if came >= PER_S_OF_ADDRESS_MAX {
             return false;
         }
@@ -111,15 +113,15 @@ impl AdmissionState {
         true
     }
 
-    /// Where no place is left of those that are known, or of the others, the oldest of the address that has most of them
-    /// loses its own.
+    /// Evicts the oldest connection of the address that holds most slots, if all slots of its class (known addresses or
+    /// others) are taken.
     fn make_room(&mut self, is_known: bool) {
         let alike = || self.places.iter().enumerate().filter(|(_, place)| place.is_known == is_known);
         if alike().count() < if is_known { KNOWN_PLACES_MAX } else { PENDING_MAX } {
             return;
         }
         let held = |from: IpAddr| alike().filter(|(_, other)| other.from == from).count();
-        // The first of equals is the oldest.
+        // Of equal addresses, the first connection is the oldest.
         let oldest = alike().max_by_key(|(index, place)| (held(place.from), std::cmp::Reverse(*index)));
         if let Some(index) = oldest.map(|(index, _)| index) {
             self.places.remove(index);
@@ -128,12 +130,12 @@ impl AdmissionState {
 }
 
 impl PendingSlot {
-    /// Waits until another needs the place.
+    /// Waits until the slot is taken by another connection.
     pub(super) async fn lost(&mut self) {
         let _ = (&mut self.taken).await;
     }
 
-    /// The token was right: whoever comes from there next is no stranger.
+    /// The token was right: remembers the address as known.
     pub(super) fn authenticated(&self) {
         let mut there = self.strangers.there();
         there.known.retain(|known| *known != self.from);
@@ -150,7 +152,7 @@ impl Drop for PendingSlot {
     }
 }
 
-/// Whom an address belongs to: of IPv6 a host has 2^64.
+/// The network that counts as one address: an IPv6 host usually has a /64.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => {

@@ -1,4 +1,4 @@
-//! One run that is served: its token was right, its rows are streamed, and only what it takes in time.
+//! The session of one authenticated run: answers its requests and streams rows as fast as the run takes them.
 
 use std::io;
 use std::sync::mpsc;
@@ -22,26 +22,26 @@ use crate::profiler::{self, Options};
 use crate::rows::{RowReceiver, RowSender, rows};
 use crate::sources::SourceWatch;
 
-/// Rows that may wait for a run: two seconds of 2,000 busy threads. A run that takes them slower loses some.
+/// Queue length for one run: two seconds of 2,000 busy threads. A slower run loses rows.
 const ROWS_WAITING_MAX: usize = 16_384;
-/// How often what waits is sent.
+/// How often queued rows are sent.
 const SEND_EVERY: Duration = Duration::from_millis(100);
-/// About how much is written at once.
+/// Approximate size of one write, bytes.
 const WRITE_BYTES: usize = 256 * 1024;
-/// A run that takes nothing for so long is gone.
+/// A run that takes no data for this long is considered gone.
 const TAKEN_WITHIN: Duration = Duration::from_secs(10);
-/// A run that says nothing for so long is gone; it should each second.
+/// A run that sends nothing for this long is considered gone; it pings once a second.
 const SILENT_MAX: Duration = Duration::from_secs(10);
-/// The longest profile.
+/// Maximum duration of a profile.
 const PROFILE_MAX: Duration = Duration::from_secs(300);
 
-/// A connection, with TLS or without.
+/// A connection with or without TLS.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
 pub(super) type AnyStream = Box<dyn Stream>;
 
-/// A run that is served.
+/// The session of a run.
 pub(super) struct Session {
     reader: ReadHalf<AnyStream>,
     writer: WriteHalf<AnyStream>,
@@ -52,7 +52,7 @@ pub(super) struct Session {
     profiling: Option<(Option<mpsc::Sender<()>>, std::thread::JoinHandle<()>)>,
 }
 
-/// What is streamed to a run.
+/// The stream of rows to a run.
 struct Streamed {
     watching: LocalWatch,
     sender: RowSender,
@@ -60,8 +60,8 @@ struct Streamed {
     known: Known,
 }
 
-/// What is known of the server, and what it tells of itself; found on a thread of its own, because processes are waited
-/// for. Reading ends when the run goes.
+/// The server's packs and sources. They are started on a thread of their own because that waits for processes; they end
+/// with the session.
 struct Known {
     found: mpsc::Receiver<SourceWatch>,
     listened: Option<SourceWatch>,
@@ -82,7 +82,7 @@ impl Known {
         Ok(Self { found, listened: None, packs: None, info: None })
     }
 
-    /// The host with what is known of its server, as soon as both are there; again when more is known.
+    /// The host's facts with the packs, once both are available, and again whenever the packs change.
     fn told(&mut self) -> Option<HostRow> {
         let packs = match &self.listened {
             Some(listened) => listened.news()?,
@@ -94,7 +94,7 @@ impl Known {
         Some(HostRow::Info(info))
     }
 
-    /// Adds what is known to a host's facts.
+    /// Adds the packs to a host's facts.
     fn add(&mut self, info: &mut HostInfo) {
         if let Some(packs) = &self.packs {
             info.facts.insert(PACKS_FACT.into(), packs.clone());
@@ -113,7 +113,7 @@ pub(super) async fn refuse(to: &mut AnyStream, why: &str) {
 }
 
 impl Session {
-    /// Waits for the token; what is not right comes back with the reason.
+    /// Waits for the token. A refused connection is returned with the reason.
     pub(super) async fn hello(
         mut stream: AnyStream,
         token: &str,
@@ -148,7 +148,7 @@ impl Session {
         }
     }
 
-    /// Serves until the run goes, takes nothing any more, or says what makes no sense.
+    /// Serves until the run disconnects, stops taking data, or violates the protocol.
     pub(super) async fn serve(&mut self, policy: &AgentPolicy, commands: &Commands) -> io::Result<()> {
         let (watch, consent) = (&policy.watch, policy.consent.clone());
         let name = watch.name.clone().unwrap_or_else(crate::local::host_name);
@@ -199,7 +199,7 @@ impl Session {
                 Ok(())
             }
             Request::EndProfile => {
-                // The thread ends when its waker is gone.
+                // Dropping the sender ends the profiling thread.
                 self.profiling.iter_mut().for_each(|(stop, _)| *stop = None);
                 Ok(())
             }
@@ -207,7 +207,7 @@ impl Session {
         }
     }
 
-    /// Samples stacks beside everything else; one profile at a time.
+    /// Starts a profile on its own thread; one at a time.
     fn profile(&mut self, moment: String, duration: Duration) {
         let Some(Streamed { watching, sender, .. }) = &self.rows else { return };
         let at = RunTime::after_start(self.zero.elapsed());
@@ -226,7 +226,7 @@ impl Session {
             Ok(sampling) => {
                 let (stop, stopped) = mpsc::channel::<()>();
                 let spawned = std::thread::Builder::new().name("watch-profile".into()).spawn(move || {
-                    // Until then, or until the run has had enough of it or is gone.
+                    // Until the time is over, or the run ends the profile or disconnects.
                     let _ = stopped.recv_timeout(duration);
                     sender.send(HostRow::Profile(Box::new(sampling.stop())));
                 });
@@ -236,7 +236,7 @@ impl Session {
         }
     }
 
-    /// Sends what waits. Samples that follow each other go together.
+    /// Sends the queued rows. Consecutive samples are sent as one frame.
     async fn send_rows(&mut self) -> io::Result<()> {
         let mut samples: Vec<HostSample> = Vec::new();
         loop {

@@ -1,4 +1,4 @@
-//! TLS between a run and an agent: a certificate that the agent makes itself, known by its fingerprint.
+//! TLS between a run and an agent: a self-signed certificate, pinned by its fingerprint.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,11 +10,11 @@ use rustls::crypto::{CryptoProvider, aws_lc_rs as provider, verify_tls12_signatu
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, ServerConfig, SignatureScheme, version};
 
-/// The SHA-256 of an agent's certificate, by which a run knows it. Written as 64 hexadecimal digits.
+/// The SHA-256 of an agent's certificate, by which a run identifies it. Written as 64 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fingerprint([u8; 32]);
 
-/// A text that is no fingerprint.
+/// The text is not a fingerprint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a fingerprint is 64 hexadecimal digits, as the agent prints them when it starts")]
 pub struct FingerprintError;
@@ -54,9 +54,9 @@ impl fmt::Debug for Fingerprint {
     }
 }
 
-/// Whether two texts are the same, in a time that does not tell where they differ.
+/// Compares two texts in constant time.
 pub(crate) fn is_same(a: &str, b: &str) -> bool {
-    // The digests are of one length whatever the texts' are.
+    // Digests have the same length whatever the texts' lengths are.
     constant_time::verify_slices_are_equal(&sha256(a.as_bytes()), &sha256(b.as_bytes())).is_ok()
 }
 
@@ -67,7 +67,7 @@ fn sha256(bytes: &[u8]) -> [u8; 32] {
     out
 }
 
-/// A new certificate and what an agent answers TLS with.
+/// Creates a certificate and the agent's TLS configuration.
 pub(crate) fn server() -> Result<(Arc<ServerConfig>, Fingerprint), String> {
     let made =
         rcgen::generate_simple_self_signed(vec!["throng-watch".to_owned()]).map_err(|e| e.to_string())?;
@@ -83,7 +83,8 @@ pub(crate) fn server() -> Result<(Arc<ServerConfig>, Fingerprint), String> {
     Ok((Arc::new(config), fingerprint))
 }
 
-/// What a run asks TLS with: the certificate of this fingerprint, whatever else it says.
+/// The run's TLS configuration: it accepts only the certificate with this fingerprint, whatever else the certificate
+/// says.
 pub(crate) fn client(fingerprint: Fingerprint) -> Result<Arc<ClientConfig>, String> {
     let crypto = Arc::new(provider::default_provider());
     let verifier = Arc::new(Pinned { fingerprint, crypto: Arc::clone(&crypto) });
@@ -96,8 +97,8 @@ pub(crate) fn client(fingerprint: Fingerprint) -> Result<Arc<ClientConfig>, Stri
     Ok(Arc::new(config))
 }
 
-/// Accepts the one certificate that is known. Its name and dates say nothing: it is known by itself. That whoever
-/// answers holds its key is checked as ever.
+/// Accepts one certificate by its fingerprint; name and dates are ignored. The handshake signatures are verified as
+/// usual, so the peer must hold the key.
 #[derive(Debug)]
 struct Pinned {
     fingerprint: Fingerprint,

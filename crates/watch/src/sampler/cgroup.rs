@@ -1,4 +1,4 @@
-//! The control groups of watched processes: CPU and quota, memory, tasks, I/O; versions 1 and 2, mixed as they are.
+//! The control groups of watched processes: CPU and quota, memory, tasks, I/O; cgroup v1, v2 and mixed.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -13,26 +13,26 @@ use super::units::Units;
 use crate::proc::cgroup_files::{self, CpuStat};
 use crate::proc::{cgroup, mountinfo, scan};
 
-/// How often the limits of the groups above are looked at.
+/// How often the limits of ancestor groups are read.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
-/// So far up is looked for somebody who sees control groups, and for groups that bound another.
+/// Maximum number of ancestors searched: of processes for visible mounts, and of groups for limits.
 const ANCESTORS_MAX: usize = 16;
 
-/// A control group that is read.
+/// A monitored control group.
 #[derive(Debug)]
 pub(crate) struct Cgroup {
-    /// Its path, by which it is told.
+    /// Its path, the label `cgroup`.
     pub(crate) path: String,
     files: Files,
     meters: Box<Meters>,
-    /// When the groups above were looked at, and whether one of them has a tighter quota: that one tells it then.
+    /// When the ancestors were read, and whether one has a tighter quota, which is then reported there.
     looked_at: Option<Instant>,
     has_quota_above: bool,
 }
 
 #[derive(Debug)]
 struct Files {
-    /// `/proc/P/cgroup` of the process by which they were found.
+    /// `/proc/P/cgroup` of the process by which the files were found.
     membership: Vec<u8>,
     cpu: Option<Cpu>,
     memory: Option<Memory>,
@@ -45,7 +45,7 @@ struct Files {
 struct Cpu {
     stat: File,
     folder: PathBuf,
-    /// Version 1 keeps usage in a hierarchy of its own: nanoseconds, and ticks by mode.
+    /// Version 1 has usage in the cpuacct hierarchy: nanoseconds, and ticks by mode.
     usage: Option<File>,
     modes: Option<File>,
     is_v2: bool,
@@ -89,8 +89,8 @@ const PRESSURE: [(&str, [&Metric; 2]); 3] = [
     ("io", [&metric::CGROUP_PRESSURE_IO_SOME, &metric::CGROUP_PRESSURE_IO_FULL]),
 ];
 
-/// Which group a process is in, as one name: the one that bounds its CPU, else its memory, its tasks, or anything.
-/// The root of all hierarchies is the machine, which is read by itself; in a container it is the container's group.
+/// The group of a process: that of its cpu controller, else of memory, of pids, or of any. The root of all hierarchies
+/// is the machine, which is read by itself; in a container it is the container's group.
 pub(crate) fn of(reader: &mut Reader, pid: u32) -> Option<String> {
     let text = reader.path(&format!("/proc/{pid}/cgroup")).ok()?;
     let paths =
@@ -116,7 +116,7 @@ impl Cgroup {
         Self { path, files, meters: Box::default(), looked_at: None, has_quota_above: false }
     }
 
-    /// The groups above it that bound it more tightly than it does itself; empty when that is not due.
+    /// The ancestors with tighter limits than its own; empty when the check is not due.
     pub(crate) fn bounds_above(&mut self, reader: &mut Reader) -> Vec<String> {
         if self.looked_at.is_some_and(|at| at.elapsed() < LOOK_EVERY) {
             return Vec::new();
@@ -129,8 +129,7 @@ impl Cgroup {
         paths
     }
 
-    /// Opens what is new, if `pid` is in other groups than when the files were opened: version 1 moves a process into
-    /// one hierarchy after the other.
+    /// Reopens the files if `pid` has changed its groups: with version 1 a process joins one hierarchy after the other.
     pub(crate) fn follow(&mut self, pid: u32, out: &Sink, reader: &mut Reader, failures: &mut ReadFailures) {
         let membership = reader.path(&format!("/proc/{pid}/cgroup"));
         if membership.is_ok_and(|text| text != self.files.membership) {
@@ -141,16 +140,16 @@ impl Cgroup {
 }
 
 impl Files {
-    /// Opens the files of the group; what a kernel does not have is left out.
+    /// Opens the files of the group, as far as the kernel has them.
     fn open(pid: u32, path: &str, out: &Sink, reader: &mut Reader, failures: &mut ReadFailures) -> Self {
         let groups = reader.path(&format!("/proc/{pid}/cgroup")).map(<[u8]>::to_vec).unwrap_or_default();
         let mounts = Mounts::read(reader);
         Self::find(groups, &mounts, path, out, failures)
     }
 
-    /// Opens the files of the group `path` of a process that is in `groups`, where `mounts` say that they are.
+    /// Opens the files of the group `path` of a process whose memberships are `groups`, located by `mounts`.
     fn find(groups: Vec<u8>, mounts: &Mounts, path: &str, out: &Sink, failures: &mut ReadFailures) -> Self {
-        // Version 1 may have a process in a different group of each hierarchy; one name stands for one group.
+        // With version 1 a process may be in a different group of each hierarchy; one path stands for one group.
         let folder = |controller: &str| folder(&groups, mounts, controller, path);
         let v2 = folder("").filter(|(path, is_v2)| *is_v2 && path.join("cgroup.procs").exists());
         let open = |path: PathBuf| File::open(path).ok();
@@ -200,7 +199,7 @@ impl Files {
 }
 
 impl Cgroup {
-    /// Reads the group; a file that is gone gives nothing.
+    /// Reads the group; missing files are skipped.
     pub(crate) fn read(&mut self, out: &Sink, reader: &mut Reader, units: &Units) {
         let labels = [("cgroup", &*self.path)];
         let meters = &mut *self.meters;
@@ -294,8 +293,8 @@ fn quota(folder: &Path, is_v2: bool, reader: &mut Reader) -> Option<f64> {
     }
 }
 
-/// A group is bounded by all groups above it: a pod bounds its containers, a slice its services. These are the ones
-/// that do so most tightly, where that is not the group itself.
+/// The ancestor groups with the tightest limits, if tighter than the group's own: a pod limits its containers, a slice
+/// its services.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Above {
     cpu: Option<String>,
@@ -317,7 +316,7 @@ impl Above {
     }
 }
 
-/// The group above `path` whose limit is the least, and less than that of `path`.
+/// The ancestor of `path` with the lowest limit, if lower than that of `path`.
 fn tightest(
     path: &str,
     reader: &mut Reader,
@@ -333,7 +332,7 @@ fn tightest(
     found
 }
 
-/// The file of a group's memory limit.
+/// The name of a group's memory limit file.
 fn memory_limit(is_v2: bool) -> &'static str {
     if is_v2 { "memory.max" } else { "memory.limit_in_bytes" }
 }
@@ -392,17 +391,18 @@ fn level(reader: &mut Reader, file: &File) -> Option<u64> {
     cgroup_files::level(reader.one(file).ok()?)
 }
 
-/// Where control groups are mounted, as one process sees it.
+/// The control group mounts that a process sees.
 #[derive(Debug, Default)]
 struct Mounts {
     /// Its `/proc/P/mountinfo`.
     text: Vec<u8>,
-    /// Its root folder as we reach it: empty for our own.
+    /// The path of its root directory; empty for this process.
     root: String,
 }
 
 impl Mounts {
-    /// Our own; or, where we have none, those of whom we descend from: `ip netns exec` mounts a `/sys` without them.
+    /// The mounts of this process or, if it has none, of its nearest ancestor: `ip netns exec` mounts a `/sys` without
+    /// them.
     fn read(reader: &mut Reader) -> Self {
         let mut pid = std::process::id();
         for generation in 0..ANCESTORS_MAX {
@@ -424,8 +424,8 @@ impl Mounts {
     }
 }
 
-/// Where the files of a process's group, or of one above it, are for `controller`, and whether they are of version 2. A
-/// container sees its own part of the hierarchy as the mount's root, and nothing above it.
+/// The directory of a process's group, or of an ancestor, for `controller`, and whether it is version 2. A container
+/// sees its own part of the hierarchy as the mount's root, and nothing above it.
 fn folder(groups: &[u8], mounts: &Mounts, controller: &str, path: &str) -> Option<(PathBuf, bool)> {
     let of_v2 = || cgroup::parse(groups).find(|membership| membership.controllers.is_empty());
     let membership = if controller.is_empty() { of_v2() } else { cgroup::path_of(groups, controller) }?;
@@ -444,7 +444,7 @@ fn folder(groups: &[u8], mounts: &Mounts, controller: &str, path: &str) -> Optio
     let below = path.strip_prefix(root).filter(|_| is_below(path)).unwrap_or(path);
     let point = format!("{}{}", mounts.root, mount.point);
     let folder = Path::new(&point).join(below.trim_start_matches('/'));
-    // The path comes from the kernel, but `..` in it (a group outside the container) leads nowhere that is meant.
+    // The path comes from the kernel, but `..` in it (a group outside the container) cannot be resolved.
     (!below.contains("..") && !mount.point.contains('\\')).then_some((folder, is_v2))
 }
 

@@ -1,7 +1,7 @@
-//! How sending goes on the TCP connections of a port: whether its readers, its buffers or the path hold it up.
+//! TCP send performance by port: whether the receivers, the send buffers or the network path limit sending.
 //!
-//! The kernel counts for each connection how long it had something to send, and how much of that the peer's window or the
-//! send buffer held it up (struct tcp_info). What is left of it waited for the path: its round trip and its losses.
+//! For each connection the kernel counts how long there was data to send, and for how much of that time the peer's
+//! window or the send buffer was the limit (struct tcp_info). The rest waited for the path: round trip time and losses.
 
 use std::collections::HashMap;
 use std::ops::AddAssign;
@@ -12,16 +12,16 @@ use throng_observation::host::catalogue as metric;
 use super::meter::{Meter, Rate, SeriesSpec, Sink};
 use crate::proc::netlink::{Socket, TcpInfo};
 
-/// Connections that are kept in mind; what further ones send is not told.
+/// Maximum number of tracked connections; traffic of further ones is not reported.
 const CONNECTIONS_MAX: usize = 65_536;
 const ESTABLISHED: u8 = 1;
 
-/// The connections of all ports.
+/// The connections of all monitored ports.
 #[derive(Debug, Default)]
 pub(super) struct Connections {
-    /// Counters of each connection as last seen.
+    /// The last counters of each connection, by inode.
     seen: HashMap<u32, TcpInfo>,
-    /// Of the ports that were looked at before.
+    /// Meters of the ports that have been scanned before.
     by_port: HashMap<u16, Meters>,
 }
 
@@ -32,7 +32,7 @@ struct Meters {
     rates: [Rate; 4],
 }
 
-/// What all connections of a port have come to since the first look at it.
+/// Totals over all connections of a port since its first scan.
 #[derive(Clone, Copy, Debug, Default)]
 struct Total {
     retransmitted: u64,
@@ -41,7 +41,7 @@ struct Total {
     buffer_limited_us: u64,
 }
 
-/// What the connections of a port show together at one look.
+/// The sum over a port's connections in one scan.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     established: u32,
@@ -50,7 +50,7 @@ struct Sum {
     grown: Total,
 }
 
-/// One look at all connections.
+/// One scan of all connections.
 pub(super) struct Look<'a> {
     connections: &'a mut Connections,
     alive: HashMap<u32, TcpInfo>,
@@ -63,7 +63,7 @@ impl Connections {
         Look { connections: self, alive: HashMap::new(), sums }
     }
 
-    /// Ends what a port had.
+    /// Ends the series of a port.
     pub(super) fn end(&mut self, out: &Sink, port: u16) {
         let Some(mut meters) = self.by_port.remove(&port) else { return };
         let now = Instant::now();
@@ -73,7 +73,7 @@ impl Connections {
 }
 
 impl Look<'_> {
-    /// A connection of a port that is listened on.
+    /// Adds a connection of a listening port.
     pub(super) fn add(&mut self, socket: &Socket) {
         let before = self.before(socket);
         let sum = self.sums.entry(socket.port).or_default();
@@ -90,8 +90,8 @@ impl Look<'_> {
         self.alive.insert(socket.inode, flow);
     }
 
-    /// What a connection had come to before this look. Nothing where that belongs to no moment: before the first look at its
-    /// port, and where there was no room to keep it.
+    /// The counters of a connection before this scan. `None` if their growth cannot be assigned to this interval: at
+    /// the first scan of its port, and if the table was full.
     fn before(&self, socket: &Socket) -> Option<TcpInfo> {
         let Connections { seen, by_port } = &*self.connections;
         let known = seen.get(&socket.inode).copied();
@@ -99,7 +99,7 @@ impl Look<'_> {
         known.or_else(|| is_new().then(TcpInfo::default))
     }
 
-    /// Writes what was seen; `tell` knows the labels of a port.
+    /// Writes the series; `tell` supplies the labels of a port.
     pub(super) fn put(self, out: &Sink, mut tell: impl FnMut(u16, &mut dyn FnMut(&[(&str, &str)]))) {
         let now = Instant::now();
         for (port, sum) in self.sums {
@@ -122,7 +122,7 @@ impl Meters {
         for (meter, (value, kind)) in self.levels.iter_mut().zip(levels) {
             meter.put(out, now, value, &SeriesSpec::new(kind, labels));
         }
-        // Microseconds in a second are connections, on the mean.
+        // Microseconds a second, divided by a million, are the mean number of connections.
         let rates = [
             (retransmitted, 1.0, &metric::SOCKET_RETRANSMITTED),
             (busy_us, 1e-6, &metric::SOCKET_SENDING),
@@ -136,7 +136,7 @@ impl Meters {
 }
 
 impl Total {
-    /// What came between two looks at a connection.
+    /// The growth between two scans of a connection.
     fn between(before: &TcpInfo, now: &TcpInfo) -> Self {
         Self {
             retransmitted: now.retransmitted.saturating_sub(before.retransmitted).into(),
@@ -165,13 +165,13 @@ mod tests {
 
     const HOUR_US: u64 = 3_600_000_000;
 
-    /// A connection, known by its inode, that had something to send for so long.
+    /// A connection with this inode and busy time.
     fn connection(port: u16, inode: u32, busy_us: u64) -> Socket {
         let flow = TcpInfo { retransmitted: 7, busy_us, peer_limited_us: busy_us, ..TcpInfo::default() };
         Socket { port, inode, state: ESTABLISHED, flow: Some(flow), ..Socket::default() }
     }
 
-    /// One look after another.
+    /// A sequence of scans.
     struct Looks {
         connections: Connections,
         out: Sink,
@@ -185,8 +185,8 @@ mod tests {
             Self { connections: Connections::default(), out, receiver }
         }
 
-        /// Looks at these; what the connections of `port` have come to: segments sent again, microseconds in which there was
-        /// something to send, and those in which the peer's window was full.
+        /// Scans these; the totals of `port`: retransmitted segments, busy microseconds, and those limited by the
+        /// peer's window.
         fn at(&mut self, sockets: &[Socket], port: u16) -> [u64; 3] {
             let mut look = self.connections.look();
             sockets.iter().for_each(|socket| look.add(socket));
@@ -195,7 +195,7 @@ mod tests {
             [total.retransmitted, total.busy_us, total.peer_limited_us]
         }
 
-        /// All rates that were told.
+        /// All rates that were written.
         fn rates(&self) -> Vec<f64> {
             let (mut rates, mut told) = (Vec::new(), Vec::new());
             for row in self.receiver.try_iter() {

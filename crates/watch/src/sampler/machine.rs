@@ -1,4 +1,4 @@
-//! The machine as a whole: CPU by mode and core, pressure, memory, disks.
+//! The machine as a whole: CPU by mode and core, pressure (PSI), memory, disks.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -12,7 +12,7 @@ use crate::proc::cpu_stat::{self, CpuTimes, Line, MODES};
 use crate::proc::diskstats::{self, Disk, SECTOR_BYTES};
 use crate::proc::{meminfo, pressure, scan, softirqs, vmstat};
 
-/// Devices beyond this are left out.
+/// Maximum number of block devices.
 const DISKS_MAX: usize = 256;
 const CORES_MAX: usize = 4096;
 
@@ -40,10 +40,10 @@ const CORE_MODES: [&Metric; MODES] = [
     &metric::CORE_GUEST,
     &metric::CORE_BUSY,
 ];
-/// Where `busy` stands among the modes: the one that is written of each core between the slow passes.
+/// Index of `busy`, the only mode that is written for each core in fast passes.
 const BUSY: usize = MODES - 1;
 
-/// The machine's files.
+/// The machine's kernel files and their meters.
 #[derive(Debug)]
 pub(crate) struct Machine {
     stat: Option<File>,
@@ -74,7 +74,8 @@ struct Cpus {
 
 #[derive(Debug, Default)]
 struct Core {
-    /// As of the last pass and of the last slow pass: busy and the other modes have means over different times.
+    /// Times of the last pass and of the last slow pass, because `busy` and the other modes are averaged over different
+    /// times.
     fast: Option<CpuTimes>,
     slow: Option<CpuTimes>,
     meters: [Meter; MODES],
@@ -110,7 +111,7 @@ impl Machine {
         }
     }
 
-    /// What is read at every pass.
+    /// Reads what is due in this pass.
     pub(crate) fn read(&mut self, out: &Sink, reader: &mut Reader, is_slow: bool) {
         if let Some(Ok(text)) = self.stat.as_ref().map(|file| reader.one(file)) {
             self.cpus.read(out, text, is_slow);
@@ -138,7 +139,7 @@ impl Machine {
             let mut fields = scan::fields(text);
             let (open, max) = (scan::next_number(&mut fields), fields.nth(1).and_then(scan::number));
             if let Some(open) = open {
-                // Where there is no limit the kernel says the largest signed number.
+                // Without a limit the kernel shows the largest signed number.
                 let max = max.filter(|max| *max < 1 << 62).map(|max| max as f64);
                 self.files.put(
                     out,
@@ -217,13 +218,13 @@ impl Core {
     }
 }
 
-/// The three files of pressure, of the host or of a control group.
+/// The PSI files of the host or of a control group.
 #[derive(Debug)]
 pub(crate) struct PressureFiles {
     files: Vec<(File, [&'static Metric; 2], [Rate; 2])>,
 }
 
-/// Resource, metric of some, metric of all.
+/// Resource, and the metrics for `some` and `full`.
 pub(crate) type PressureTable = [(&'static str, [&'static Metric; 2])];
 
 const HOST_PRESSURE: [(&str, [&Metric; 2]); 4] = [
@@ -234,7 +235,7 @@ const HOST_PRESSURE: [(&str, [&Metric; 2]); 4] = [
 ];
 
 impl PressureFiles {
-    /// Opens `before` + resource + `after` for each resource of the table.
+    /// Opens the file `before` + resource + `after` for each resource of the table.
     pub(crate) fn open(
         out: &Sink,
         failures: &mut ReadFailures,
@@ -245,7 +246,7 @@ impl PressureFiles {
         let mut files = Vec::new();
         for (resource, metrics) in table {
             let path = format!("{before}{resource}{after}");
-            // Interrupts are only told apart by some kernels; that is no blindness worth a word.
+            // Only some kernels have `irq`; its absence is not reported.
             let file = if *resource == "irq" {
                 File::open(&path).ok()
             } else {
@@ -258,7 +259,7 @@ impl PressureFiles {
 
     pub(crate) fn read(&mut self, out: &Sink, reader: &mut Reader, labels: &[(&str, &str)]) {
         self.files.retain_mut(|(file, metrics, rates)| {
-            // PSI that is compiled in and switched off opens and cannot be read.
+            // If PSI is compiled in but disabled, its files open but cannot be read.
             let Ok(text) = reader.one(file) else { return false };
             let pressure = pressure::parse(text);
             let now = Instant::now();

@@ -1,4 +1,4 @@
-//! A series on its way: announced once, then written whenever its value changes.
+//! Meters: a series is announced once, then a sample is written whenever its value changes.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -9,13 +9,13 @@ use throng_observation::host::{HostEvent, HostEventKind, HostId, HostRow, HostSa
 
 use crate::rows::RowSender;
 
-/// Where a host's rows go, and what its times count from.
+/// Where a host's rows go, and the origin of their times.
 #[derive(Clone, Debug)]
 pub(crate) struct Sink {
     pub(crate) rows: RowSender,
     pub(crate) host: HostId,
     pub(crate) zero: Instant,
-    /// A further label of every series: which network namespace, where there is more than one.
+    /// The label `netns` of every series, if there is more than one network namespace.
     pub(crate) netns: Option<Arc<str>>,
 }
 
@@ -33,7 +33,7 @@ impl Sink {
     }
 }
 
-/// What a series is of; made only when it begins.
+/// Metric, labels and limit of a series.
 #[derive(Debug)]
 pub(crate) struct SeriesSpec<'a> {
     pub(crate) metric: &'a Metric,
@@ -55,8 +55,8 @@ impl<'a> SeriesSpec<'a> {
     }
 }
 
-/// One series. A value that repeats the one before is not written; the last repetition is, when another value follows,
-/// so that the moment of the change stays known.
+/// One series. Repeated values are omitted, except that the last repetition is written before a change, so that the
+/// time of the change is known.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Meter {
     series: Option<SeriesId>,
@@ -66,7 +66,7 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// Writes `value`; announces the series if it is new, again if its limit has changed.
+    /// Writes `value`; announces the series first if it is new or its limit has changed.
     pub(crate) fn put(&mut self, out: &Sink, at: Instant, value: f64, of: &SeriesSpec<'_>) {
         let at = out.at(at);
         if self.series.is_none() || self.limit != of.limit {
@@ -93,26 +93,26 @@ impl Meter {
         }
     }
 
-    /// As [`Self::put`], but the series does not begin with nothing: there may be thousands of them that never stir.
+    /// As [`Self::put`], but the series does not start with zero: thousands of them may never have another value.
     pub(crate) fn put_if_nonzero(&mut self, out: &Sink, at: Instant, value: f64, of: &SeriesSpec<'_>) {
         if self.series.is_some() || value > 0.0 {
             self.put(out, at, value, of);
         }
     }
 
-    /// Notes that the value is what it was: as [`Self::put`] with the same value, for less.
+    /// Notes that the value is unchanged: as [`Self::put`] with the same value, but cheaper.
     pub(crate) fn repeat(&mut self, out: &Sink, at: Instant) {
         if self.series.is_some() {
             self.repeated_at = Some(out.at(at));
         }
     }
 
-    /// Whether it has no series, or one that last said nothing.
+    /// Whether the series has not started, or its last value was zero.
     pub(crate) fn is_quiet(&self) -> bool {
         self.series.is_none() || self.value == 0.0
     }
 
-    /// Ends the series: from here on nothing is known of it.
+    /// Ends the series with NaN.
     pub(crate) fn end(&mut self, out: &Sink, at: Instant) {
         if let Some(series) = self.series.take() {
             if let Some(at) = self.repeated_at.take() {
@@ -135,18 +135,18 @@ fn series(id: SeriesId, out: &Sink, of: &SeriesSpec<'_>) -> HostSeries {
     }
 }
 
-/// A counter of the kernel, from which a rate is made.
+/// A cumulative kernel counter, from which a rate is computed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counter(Option<(u64, Instant)>);
 
 impl Counter {
-    /// The rate since the reading before, a second; `None` for the first reading, and when the counter began anew.
+    /// The rate since the previous value, a second; `None` for the first value and after a reset.
     pub(crate) fn rate(&mut self, at: Instant, count: u64) -> Option<f64> {
         let before = std::mem::replace(self, Self(Some((count, at))));
         self.rate_since(before)
     }
 
-    /// The rate since an earlier reading, as [`Self::rate`] tells it.
+    /// The rate since an earlier state of the counter, as in [`Self::rate`].
     pub(crate) fn rate_since(self, before: Self) -> Option<f64> {
         let ((count, at), (count_before, since)) = self.0.zip(before.0)?;
         let seconds = at.checked_duration_since(since)?.as_secs_f64();
@@ -154,18 +154,18 @@ impl Counter {
         (seconds > 0.0).then(|| grown as f64 / seconds)
     }
 
-    /// How much `count` is beyond the reading before.
+    /// The growth of `count` since the previous value.
     pub(crate) fn grown(&self, count: u64) -> u64 {
         self.0.map_or(0, |(before, _)| count.saturating_sub(before))
     }
 
-    /// Sets the reading before.
+    /// Sets the previous value.
     pub(crate) fn begin(&mut self, at: Instant, count: u64) {
         self.0 = Some((count, at));
     }
 }
 
-/// A series that is the rate of a counter.
+/// A series of the rate of a counter.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Rate {
     counter: Counter,
@@ -173,14 +173,14 @@ pub(crate) struct Rate {
 }
 
 impl Rate {
-    /// Reads the counter; `scale` turns its steps into the series' unit.
+    /// Writes the rate since the previous count; `scale` converts the count to the series' unit.
     pub(crate) fn put(&mut self, out: &Sink, at: Instant, count: u64, scale: f64, of: &SeriesSpec<'_>) {
         if let Some(rate) = self.counter.rate(at, count) {
             self.meter.put(out, at, rate * scale, of);
         }
     }
 
-    /// Sets the reading before.
+    /// Sets the previous value.
     pub(crate) fn begin(&mut self, at: Instant, count: u64) {
         self.counter.begin(at, count);
     }

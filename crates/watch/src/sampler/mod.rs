@@ -1,4 +1,4 @@
-//! Reads everything again and again: the parent of what is read, which routes the passes and owns the buffers.
+//! The sampler: reads a host periodically. It schedules the passes and owns the shared buffers.
 
 use std::collections::{BTreeMap, HashMap};
 use std::mem::MaybeUninit;
@@ -36,20 +36,20 @@ use process::Process;
 use threads::is_gone;
 use units::Units;
 
-/// Watched processes beyond this are said and left out.
+/// Maximum number of watched processes; the rest are reported and left out.
 const PROCESSES_MAX: usize = 1024;
-/// Network namespaces and control groups beyond this are left out.
+/// Maximum number of network namespaces, and of control groups.
 const PLACES_MAX: usize = 16;
-/// What folders are read into.
+/// Buffer size for directory entries.
 const DIR_BYTES: usize = 32 * 1024;
-/// Descriptors left for everything else.
+/// File descriptors reserved for everything else.
 const DESCRIPTORS_SPARE: u64 = 256;
-/// A thread that used less of a core in the last pass has nothing to show between two passes.
+/// A thread that used less of a core in the last pass is not read between passes.
 const HOT_SHARE_MIN: f64 = 0.001;
-/// A pass that begins later than this share of its period is late.
+/// A pass that starts later than this share of its period counts as late.
 const LATE_RATIO: f64 = 0.2;
 
-/// How a host is read.
+/// Settings of a sampler.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) name: String,
@@ -59,10 +59,10 @@ pub(crate) struct Settings {
     pub(crate) is_exclusive: bool,
 }
 
-/// Where others see which processes are watched.
+/// The watched processes, shared with other threads.
 pub(crate) type SharedProcesses = Arc<Mutex<Vec<WatchedProcess>>>;
 
-/// Reads a host.
+/// Samples a host.
 #[derive(Debug)]
 pub(crate) struct Sampler {
     settings: Settings,
@@ -77,29 +77,29 @@ pub(crate) struct Sampler {
     processes: HashMap<u32, Process>,
     nets: Vec<Net>,
     cgroups: Vec<Cgroup>,
-    /// Whether each target had a process once, so that its loss is told from its absence.
+    /// Whether each target has been reported as missing.
     missed: Vec<bool>,
-    /// Threads that may still be opened.
+    /// How many more threads may be opened.
     room: usize,
     hot: Vec<(u32, u32)>,
-    /// Those before; kept for its room.
+    /// The previous hot threads; kept to reuse the allocation.
     was_hot: Vec<(u32, u32)>,
     heats: Vec<(f64, u32, u32)>,
     pace: Pace,
     budget: Budget,
     own: Own,
     _cost: Option<ChargeGuard>,
-    /// CPU time of this process when watching began, where the process does nothing else.
+    /// CPU time of this process at the start, if it does nothing but monitor.
     began: Option<Duration>,
-    /// The last pass opened all files of a server.
+    /// Whether the last pass opened all files of a server.
     has_opened: bool,
     pass: u32,
-    /// Datagrams were dropped since the last whole pass.
+    /// Whether datagrams were dropped since the last full pass.
     has_drops: bool,
     facts: BTreeMap<String, String>,
 }
 
-/// What the watcher says of itself.
+/// The watcher's series about itself.
 #[derive(Debug, Default)]
 struct Own {
     late: u64,
@@ -110,7 +110,7 @@ struct Own {
 }
 
 impl Sampler {
-    /// To be made on the thread that will read, whose CPU time is charged from here on.
+    /// Must be called on the sampling thread, whose CPU time is charged from here on.
     pub(crate) fn new(settings: Settings, out: Sink, finder: Finder, shown: SharedProcesses) -> Self {
         let cost = out.rows.charge(out.host, Purpose::Reading);
         let began = settings.is_exclusive.then(process_cpu);
@@ -147,7 +147,7 @@ impl Sampler {
         }
     }
 
-    /// Reads until `is_over`.
+    /// Samples until `is_over` returns true; that function also waits.
     pub(crate) fn run(&mut self, mut is_over: impl FnMut(Duration) -> bool) {
         let mut slow_at = Instant::now();
         self.tell_host();
@@ -174,7 +174,7 @@ impl Sampler {
         }
     }
 
-    /// Everything.
+    /// A full pass.
     fn slow_pass(&mut self) {
         self.pass = self.pass.wrapping_add(1);
         let had_any = !self.processes.is_empty();
@@ -205,7 +205,7 @@ impl Sampler {
         }
     }
 
-    /// The hot threads, and what of the machine changes from moment to moment.
+    /// Reads the hot threads and the machine's fast-changing figures.
     fn fast_pass(&mut self) {
         for (pid, tid) in &self.hot {
             if let Some(process) = self.processes.get_mut(pid) {
@@ -218,7 +218,7 @@ impl Sampler {
         }
     }
 
-    /// The network namespaces and control groups that watched processes are in; without any process, this one's
+    /// Reads the network namespaces and control groups of the watched processes; without targets, this process's
     /// namespace.
     fn read_places(&mut self) {
         self.open_places();
@@ -235,8 +235,8 @@ impl Sampler {
         }
     }
 
-    /// Opens the places of processes that are new. Those of processes that ended stay: a server that restarts is back
-    /// in a moment, and the kernel's counters go on.
+    /// Opens the namespaces and control groups of new processes. Those of ended processes stay open: a server that
+    /// restarts is back in a moment, and the kernel's counters continue.
     fn open_places(&mut self) {
         let (nets, cgroups, facts) = (&mut self.nets, &mut self.cgroups, &mut self.facts);
         let (out, reader, failures) = (&self.out, &mut self.reader, &mut self.failures);
@@ -321,7 +321,7 @@ impl Sampler {
         self.room += process.end(&self.out);
         self.nets.iter_mut().for_each(|net| net.sockets.end(&self.out, pid));
         self.finder.forget(pid);
-        // A file that is gone says that the process is; anything else is worth a word.
+        // A missing file only means that the process has ended; any other reason is reported.
         let why = if why.raw_os_error().is_some() { String::new() } else { format!(": {why}") };
         let detail = format!("{} (PID {pid}){why}", process.name);
         self.out.event(Instant::now(), HostEventKind::ProcessEnded, detail);
@@ -331,7 +331,7 @@ impl Sampler {
         self.show();
     }
 
-    /// Says once of each target that nothing of it runs.
+    /// Reports once for each target that none of its processes runs.
     fn say_missing(&mut self) {
         for (place, missed) in self.missed.iter_mut().enumerate() {
             let is_served = self.processes.values().any(|process| process.target == place);
@@ -358,7 +358,7 @@ impl Sampler {
         *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = shown.collect();
     }
 
-    /// The threads that took most CPU time in the last pass.
+    /// Selects the threads that used most CPU time in the last pass.
     fn choose_hot(&mut self) {
         self.heats.clear();
         for process in self.processes.values() {
@@ -384,8 +384,8 @@ impl Sampler {
         self.own.late += u64::from(late > period.mul_f64(LATE_RATIO));
     }
 
-    /// What watching this host took of a CPU so far. A process that does nothing else counts as a whole, whoever of it
-    /// reads, encrypts or draws.
+    /// CPU time of monitoring this host so far. A process that does nothing else counts as a whole, whichever of its
+    /// threads reads, encrypts or draws.
     fn spent(&self) -> CpuUsage {
         let spent = self.out.rows.spent(self.out.host);
         match self.began {
@@ -457,13 +457,13 @@ impl Sampler {
     }
 }
 
-/// The next moment of a beat; one that has passed already is skipped rather than caught up with.
+/// The next tick of an interval; a missed tick is skipped, not caught up with.
 fn next(at: Instant, period: Duration) -> Instant {
     let (next, now) = (at + period, Instant::now());
     if next < now { now } else { next }
 }
 
-/// How many threads may be kept open, after asking for all the descriptors that may be had.
+/// How many threads may be kept open, after raising the file descriptor limit to its maximum.
 fn threads_room() -> usize {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);

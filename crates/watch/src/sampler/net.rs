@@ -1,4 +1,4 @@
-//! The network as the server sees it: interfaces, protocols and their errors, queues, in its own namespace.
+//! The network in the server's namespace: interfaces, protocol counters and errors, queues.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -16,10 +16,10 @@ use crate::proc::net_dev::{self, Interface};
 use crate::proc::sockstat::SockStat;
 use crate::proc::{net_snmp, netlink, scan, softnet_stat};
 
-/// Interfaces and queueing disciplines beyond this are left out.
+/// Maximum number of interfaces, and of queueing disciplines.
 const INTERFACES_MAX: usize = 256;
 
-/// Protocol and name in the paired files, name in `snmp6`, metric.
+/// Protocol and name in `snmp` and `netstat`, name in `snmp6`, metric.
 type Known = (&'static [u8], &'static [u8], &'static [u8], &'static Metric);
 
 /// Counters of `snmp`, `snmp6` and `netstat`.
@@ -51,25 +51,25 @@ const COUNTERS: [Known; 26] = [
     (b"TcpExt", b"TCPLostRetransmit", b"", &metric::TCP_LOST_RETRANSMITS),
     (b"TcpExt", b"TCPAbortOnMemory", b"", &metric::TCP_ABORTS_ON_MEMORY),
 ];
-/// The first are UDP's, which are read at every pass.
+/// The first ones are UDP's, which are read in every pass.
 const UDP_COUNTERS: usize = 8;
-/// Where datagrams dropped for want of room stand among them.
+/// Indices of the counters of datagrams dropped for lack of buffer space.
 const UDP_DROPS: [usize; 2] = [4, 6];
 
-/// A network namespace with watched processes in it.
+/// A network namespace that contains watched processes.
 #[derive(Debug)]
 pub(crate) struct Net {
-    /// Its number.
+    /// Its inode.
     pub(crate) namespace: u64,
-    /// By which its series are told from those of the first namespace.
+    /// The label `netns` of its series; `None` for the first namespace.
     label: Option<Arc<str>>,
     files: Files,
     limits: Limits,
-    /// What is set in it, by the names of sysctl(8).
+    /// Its settings, by their sysctl(8) names.
     pub(crate) settings: Vec<(&'static str, String)>,
     is_own: bool,
     counters: [Rate; COUNTERS.len()],
-    /// IPv6's share of the counters, once read; and whether it grew: where nobody uses it, whole passes alone read it.
+    /// IPv6's counters once read, and whether they grew: if IPv6 is unused, only full passes read it.
     over_ipv6: (Option<[u64; UDP_COUNTERS]>, bool),
     udp_drops_before: Option<u64>,
     interfaces: HashMap<Box<[u8]>, Nic>,
@@ -130,7 +130,7 @@ impl Net {
             netstat: open("netstat"),
             sockstat: [open("sockstat"), optional("sockstat6")],
             softnet: with_softnet.then(|| open("softnet_stat")).flatten(),
-            // Missing without IPv6, or without connection tracking.
+            // Absent without IPv6 or without connection tracking.
             snmp6: optional("snmp6"),
             conntrack_stat: optional("stat/nf_conntrack"),
             conntrack_count: inside.conntrack_count,
@@ -156,12 +156,12 @@ impl Net {
         }
     }
 
-    /// Where its rows go.
+    /// The sink with this namespace's label.
     pub(crate) fn out(&self, out: &Sink) -> Sink {
         Sink { netns: self.label.clone(), ..out.clone() }
     }
 
-    /// Reads the namespace; `true` when datagrams were dropped since the pass before.
+    /// Reads the namespace; `true` if datagrams were dropped since the previous pass.
     pub(crate) fn read(&mut self, out: &Sink, reader: &mut Reader, units: &Units, is_slow: bool) -> bool {
         if let Some(Ok(text)) = self.files.dev.as_ref().map(|file| reader.all(file)) {
             read_interfaces(&mut self.interfaces, out, text, self.is_own);
@@ -272,7 +272,7 @@ impl Net {
             entries.put(out, Instant::now(), count as f64, &of);
         }
         if let Some(Ok(text)) = self.files.conntrack_stat.as_ref().map(|file| reader.all(file)) {
-            // A line of names, then a line of hexadecimal figures for each CPU.
+            // One line of names, then one line of hexadecimal numbers for each CPU.
             let mut lines = scan::lines(text);
             let names: Vec<&[u8]> = lines.next().map(|line| scan::fields(line).collect()).unwrap_or_default();
             let mut sums = [0_u64; 3];
@@ -319,14 +319,14 @@ impl Net {
         });
         match asked {
             Ok(()) if has_unknown => self.learn_names(),
-            // Late answers are told from those of the next question.
+            // Late answers are recognised by their sequence number.
             Ok(()) => {}
             Err(error) if namespace::may_pass(&error) => {}
             Err(_) => self.files.route = None,
         }
     }
 
-    /// The names of interfaces, by index.
+    /// Reads the names of interfaces by index.
     fn learn_names(&mut self) {
         const GET_LINK: u16 = 18;
         let Some(route) = &mut self.files.route else { return };
@@ -362,7 +362,8 @@ fn read_interfaces(interfaces: &mut HashMap<Box<[u8]>, Nic>, out: &Sink, text: &
     }
 }
 
-/// The speed of an interface; virtual ones say -1, or nothing. `/sys` shows those of the namespace it was mounted in.
+/// The speed of an interface in bit/s; virtual ones have -1 or none. `/sys` shows the namespace in which it was
+/// mounted.
 fn line_rate(name: &[u8]) -> Option<f64> {
     let name = std::str::from_utf8(name).ok().filter(|name| !name.contains('/'))?;
     let text = std::fs::read(format!("/sys/class/net/{name}/speed")).ok()?;

@@ -14,15 +14,15 @@ use super::units::Units;
 use crate::discovery::TargetProcess;
 use crate::proc::{io as proc_io, limits, stat, statm};
 
-/// Limits may be changed while a process runs; descriptors are counted as often where counting is dear.
+/// How often limits are read, which can change, and how often descriptors are counted where that is expensive.
 const SLOW_EVERY: Duration = Duration::from_secs(5);
 
-/// A process may become another program, or be moved to another control group, soon after it started.
+/// A process may execute another program, or be moved to another control group, soon after its start.
 const SETTLES: Duration = Duration::from_secs(30);
-/// In so many passes it is looked up once more where a settled process is.
+/// Namespace and control group of an older process are checked once in this many passes.
 const LOOK_PASSES: u32 = 16;
 
-/// A process that is read.
+/// A watched process with its open files and meters.
 #[derive(Debug)]
 pub(crate) struct Process {
     pub(crate) pid: u32,
@@ -30,9 +30,9 @@ pub(crate) struct Process {
     pub(crate) threads: Threads,
     /// Whether its descendants are watched as well.
     pub(crate) with_descendants: bool,
-    /// For which target it is watched.
+    /// Index of its target.
     pub(crate) target: usize,
-    /// Its network namespace, once it was looked up; 0 when that may not be seen.
+    /// The inode of its network namespace, once looked up; 0 if it may not be read.
     pub(crate) namespace: Option<u64>,
     started_ticks: u64,
     opened_at: Instant,
@@ -59,7 +59,7 @@ struct Meters {
 }
 
 impl Process {
-    /// Opens a process; what cannot be read of it is said and left out.
+    /// Opens a process; files that cannot be read are reported and left out.
     pub(crate) fn open(
         found: TargetProcess,
         out: &Sink,
@@ -91,7 +91,7 @@ impl Process {
         })
     }
 
-    /// Reads the process and all its threads; an error says that it has ended.
+    /// Reads the process and all its threads; an error means that it has ended.
     pub(crate) fn read(
         &mut self,
         out: &Sink,
@@ -126,7 +126,7 @@ impl Process {
         Ok(())
     }
 
-    /// Its own figures; how many threads it has.
+    /// Reads `/proc/P/stat`; returns the number of threads.
     fn read_stat(&mut self, out: &Sink, reader: &mut Reader, units: &Units) -> io::Result<u64> {
         let text = reader.one(&self.stat)?;
         let now = Instant::now();
@@ -137,7 +137,7 @@ impl Process {
                 stat.fault().map_or_else(|| "it is a zombie".to_owned(), |how| format!("it ended {how}"));
             return Err(ended(how));
         }
-        // A process that was found between its fork and its exec, or as `ip netns exec`, gets its name now.
+        // A process found between its fork and its exec, or as `ip netns exec`, gets its name now.
         if self.opened_at.elapsed() < SETTLES && stat.name != self.name.as_bytes() {
             return Err(ended("it became another program".into()));
         }
@@ -159,7 +159,7 @@ impl Process {
         major.put(out, now, stat.faults_major, 1.0, &of(&metric::PROCESS_FAULTS_MAJOR));
         meters.blkio.put(out, now, stat.blkio_ticks, tick, &of(&metric::PROCESS_BLKIO_WAIT));
         meters.threads.put(out, now, stat.threads as f64, &of(&metric::PROCESS_THREADS));
-        // SIGSTOP and job control (T), or a debugger (t): it does not run, whatever it has to do.
+        // Stopped by SIGSTOP or job control (T), or by a debugger (t).
         let is_stopped = matches!(stat.state, b'T' | b't');
         meters.stopped.put(out, now, f64::from(u8::from(is_stopped)), &of(&metric::PROCESS_STOPPED));
         Ok(stat.threads)
@@ -168,7 +168,7 @@ impl Process {
     fn read_descriptors(&mut self, out: &Sink, reader: &mut Reader, failures: &mut ReadFailures) {
         let now = Instant::now();
         let is_slow_due = self.slow_at.is_none_or(|at| now >= at);
-        // Since 6.2 the folder's size is the number of its entries; before, it is 0 and they must be counted.
+        // Since Linux 6.2 the directory's size is the number of entries; before, it is 0 and they must be counted.
         let size = match std::fs::metadata(&self.fds_path) {
             Ok(metadata) => metadata.size(),
             Err(_) => return,
@@ -195,14 +195,14 @@ impl Process {
         }
     }
 
-    /// Whether it is to be looked up where the process is.
+    /// Whether to check its namespace and control group in this pass.
     pub(crate) fn is_to_place(&self, pass: u32) -> bool {
         self.namespace.is_none()
             || self.opened_at.elapsed() < SETTLES
             || self.pid.wrapping_add(pass).is_multiple_of(LOOK_PASSES)
     }
 
-    /// Ends every series of the process; tells how many threads were read.
+    /// Ends all series of the process; returns how many threads were open.
     pub(crate) fn end(&mut self, out: &Sink) -> usize {
         let now = Instant::now();
         let Meters { cpu, threads, blocked, stopped, rss, faults, blkio, io, fds } = &mut *self.meters;

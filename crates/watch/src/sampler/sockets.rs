@@ -1,4 +1,4 @@
-//! Whose sockets drop datagrams, hold full queues, or use up the ports: asked of the kernel only when there is cause.
+//! Sockets that drop datagrams, have full queues, or use up the local ports. The kernel is queried only with cause.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -14,11 +14,11 @@ use crate::discovery::sockets_of;
 use crate::proc::net_sockets::{self, TCP_LISTEN};
 use crate::proc::netlink::{self, Socket, SocketDetail, SocketMemory};
 
-/// How often sockets are looked at without cause.
+/// Interval of scans without cause.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
-/// Looking for owners may take this share of the time.
+/// Searching for socket owners may take 1/200 of the time.
 const OWNERS_SHARE: u32 = 200;
-/// Series, sockets and peers that are kept in mind.
+/// Maximum number of series, and of sockets and peers.
 const SERIES_MAX: usize = 512;
 const SOCKETS_MAX: usize = 65_536;
 
@@ -27,7 +27,7 @@ const INET6: u8 = 10;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 const LISTENING: u32 = 1 << 10;
-/// All but listening (10) and closed (7).
+/// All TCP states but listening (10) and closed (7).
 const CONNECTED: u32 = 0xfff & !(1 << 10) & !(1 << 7);
 
 /// A port of a process.
@@ -41,7 +41,7 @@ struct Key {
 /// The sockets of a network namespace.
 #[derive(Debug)]
 pub(crate) struct Sockets {
-    /// Whose files show the namespace where netlink does not.
+    /// A process in the namespace, whose files are read if netlink fails.
     pid: u32,
     diag: Option<Netlink>,
     ports: Option<(u16, u16)>,
@@ -49,7 +49,7 @@ pub(crate) struct Sockets {
     owners_at: Option<Instant>,
     look_at: Option<Instant>,
     is_dropping: bool,
-    /// Drops of each socket as last seen.
+    /// The last drop counter of each socket, by inode.
     seen: HashMap<u32, u32>,
     is_first: bool,
     by_key: HashMap<Key, Meters>,
@@ -64,7 +64,7 @@ struct Meters {
     queue: Meter,
 }
 
-/// What a port's sockets show together.
+/// The sum over a port's sockets.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     dropped: u64,
@@ -90,8 +90,8 @@ impl Sockets {
         }
     }
 
-    /// Looks at listening sockets, and at those for datagrams when some were `dropped`; `processes` are the watched
-    /// ones of this namespace.
+    /// Scans listening sockets, and UDP sockets if datagrams were `dropped`; `processes` are the watched ones in this
+    /// namespace.
     pub(crate) fn read(
         &mut self,
         out: &Sink,
@@ -110,14 +110,14 @@ impl Sockets {
             self.look_at = Some(now + LOOK_EVERY);
             self.read_connected(out, processes);
         }
-        // Once more after the last drop, so that the rate returns to nothing.
+        // One scan more after the last drop, so that the rate returns to zero.
         if is_due || dropped || self.is_dropping {
             self.is_dropping = dropped;
             self.read_datagrams(out, reader, failures, processes);
         }
     }
 
-    /// Which process holds which socket. Many descriptors are dear to look through, so it is done the less often.
+    /// Finds the owners of sockets. That is expensive with many descriptors and is then done less often.
     fn learn_owners(&mut self, now: Instant, processes: &HashMap<u32, String>) {
         if self.owners_at.is_some_and(|at| now < at) {
             return;
@@ -177,7 +177,7 @@ impl Sockets {
                 seen.insert(socket.inode, memory.drops);
                 alive.insert(socket.inode);
             }
-            // What a socket had dropped before watching began is not this run's; a socket that came since is.
+            // Drops from before the first scan do not count; a socket that is new since then counts from zero.
             let before = before.unwrap_or(if is_first { memory.drops } else { 0 });
             let pid = owners.get(&socket.inode).copied().unwrap_or(0);
             let sum = sums.entry(Key { pid, port: socket.port, is_udp: true }).or_default();
@@ -197,7 +197,7 @@ impl Sockets {
         self.seen.retain(|inode, _| alive.contains(inode));
         self.is_first = false;
         for (key, sum) in sums {
-            // Thousands of ports may never stir; those that drop or are half full are told.
+            // Of thousands of ports only those that drop or are half full are reported.
             let is_worth_it = sum.dropped > 0 || sum.queue > sum.limit / 2;
             if !is_worth_it && !self.by_key.contains_key(&key) {
                 continue;
@@ -226,8 +226,8 @@ impl Sockets {
         }
     }
 
-    /// Connections: how sending goes on those of the ports that are listened on; and local ports in use toward the peer that
-    /// uses most, because TCP needs another port for each connection to the same peer.
+    /// Scans TCP connections: send performance on listening ports, and the local ports in use toward the most used
+    /// peer, because TCP needs another local port for each connection to the same peer.
     fn read_connected(&mut self, out: &Sink, processes: &HashMap<u32, String>) {
         let (low, high) = self.ports.unwrap_or((1, 0));
         let listened: HashMap<u16, Key> =
@@ -261,7 +261,7 @@ impl Sockets {
         }
     }
 
-    /// Ends what a process's sockets had.
+    /// Ends the series of a process's sockets.
     pub(crate) fn end(&mut self, out: &Sink, pid: u32) {
         let now = Instant::now();
         let connections = &mut self.connections;
@@ -284,7 +284,7 @@ fn meters(by_key: &mut HashMap<Key, Meters>, key: Key) -> Option<&mut Meters> {
     Some(by_key.entry(key).or_default())
 }
 
-/// Names a port for `put`. Sockets of nobody that is watched are told as well: they fill the same buffers.
+/// Calls `put` with the labels of a port. Sockets of unwatched processes are reported too: they fill the same buffers.
 fn tell(key: Key, processes: &HashMap<u32, String>, put: impl FnOnce(&[(&str, &str)])) {
     let (pid, port) = (key.pid.to_string(), key.port.to_string());
     let process = processes.get(&key.pid).map_or("(not watched)", String::as_str);
@@ -310,7 +310,7 @@ fn dump(
     Ok(())
 }
 
-/// The same from the text files: without the limits of queues.
+/// The same from `/proc/P/net`, which has no queue limits.
 fn from_files(
     reader: &mut Reader,
     pid: u32,

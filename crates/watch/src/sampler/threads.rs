@@ -1,5 +1,5 @@
-//! The threads of a process: time on a CPU and in its queue of every one, each second; of the hot ones more often, of
-//! those that sleep only now and then, or when the process did more than the others explain.
+//! The threads of a process: CPU time and run queue wait of each, every second; hot threads are read more often,
+//! sleeping ones only now and then, or when the process used more CPU time than the threads read so far explain.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -17,54 +17,55 @@ use crate::cpu_accounting::read_clock;
 use crate::proc::schedstat::SchedStat;
 use crate::proc::{schedstat, stat, status};
 
-/// More threads than this in one process are counted and not read: each costs a descriptor.
+/// Maximum number of threads read in one process, because each needs a file descriptor; further ones are only counted.
 pub(crate) const THREADS_MAX: usize = 16_384;
 
-/// Threads give themselves names soon after they start.
+/// Threads set their names soon after they start.
 const NAME_SETTLES: Duration = Duration::from_secs(2);
-/// In so many passes the name and state of each thread that has run are looked at once.
+/// Name and state of a thread that has run are read once in this many passes.
 const LOOK_PASSES: u32 = 10;
-/// A thread that did not run in so many passes sleeps. Most threads of a server do, and reading is what watching costs.
+/// After this many passes without running a thread counts as sleeping; most threads of a server sleep, and reading is
+/// costly.
 const SLEEPS_AFTER: u32 = 5;
-/// In so many passes each sleeping thread is read once, and the folder of threads.
+/// Each sleeping thread, and the directory of threads, is read once in this many passes.
 const SLEEPER_PASSES: u32 = 8;
-/// CPU time of the process that the threads read so far do not explain, from which on sleepers are read at once: some
-/// part of the whole, and never less than this.
+/// Sleeping threads are read at once when the process used more CPU time than its other threads by this part of the
+/// whole, and by at least this many nanoseconds.
 const UNEXPLAINED_NS: u64 = 1_000_000;
 const UNEXPLAINED_PART: u64 = 100;
 
-/// A thread that is hot counts as so much hotter: threads alike do not take turns, which would cost and leave fragments.
+/// Hysteresis for hot threads: similar threads do not alternate, which would cost time and fragment their series.
 const STAYS_HOT: f64 = 2.0;
 
-/// A thread that is read.
+/// A thread with its open file and meters.
 #[derive(Debug)]
 struct SampledThread {
     schedstat: File,
     name: Box<str>,
     born_at: Instant,
-    /// The last pass in which it was found in the folder, and in which it was read.
+    /// The last pass in which it was listed, and in which it was read.
     pass: u32,
     read_pass: u32,
-    /// How many passes in a row have read it and seen that it had not run.
+    /// Number of consecutive reads in which it had not run.
     still: u32,
     has_run: bool,
     on_cpu: Counter,
     waiting: Counter,
     cpu: Meter,
     wait: Meter,
-    /// What `on_cpu` was when a pass last read it.
+    /// `on_cpu` at the last pass that read it.
     on_cpu_at_pass: Counter,
-    /// Between the last two passes that read it, in cores.
+    /// CPU use between the last two passes that read it, in cores.
     share: f64,
     is_blocked: bool,
-    /// Only threads that were hot once have this.
+    /// Present once the thread has been hot.
     hot: Option<Box<Hot>>,
 }
 
-/// What only hot threads are asked.
+/// Further figures of hot threads.
 #[derive(Debug, Default)]
 struct Hot {
-    /// Open only while it is hot.
+    /// Open only while the thread is hot.
     status: Option<File>,
     switches: [Rate; 2],
 }
@@ -77,16 +78,17 @@ pub(crate) struct Threads {
     folder: File,
     by_tid: HashMap<u32, SampledThread>,
     pass: u32,
-    /// When the last pass began.
+    /// Start of the last pass.
     passed_at: Instant,
-    /// How many were found and not read.
+    /// Number of threads that are listed but not read.
     unread: usize,
-    /// CPU time of the process at the last pass, and how much of what came since its threads have shown; nanoseconds.
+    /// CPU time of the process at the last pass, and the part of the growth since that its threads have shown;
+    /// nanoseconds.
     process_ns: Option<u64>,
     explained_ns: u64,
 }
 
-/// What a folder's entries are read into.
+/// Buffer for directory entries.
 pub(crate) type DirBuffer = [MaybeUninit<u8>];
 
 impl Threads {
@@ -105,18 +107,18 @@ impl Threads {
         })
     }
 
-    /// Threads seen in uninterruptible sleep when they were last looked at.
+    /// Number of threads last seen in uninterruptible sleep.
     pub(crate) fn blocked(&self) -> usize {
         self.by_tid.values().filter(|thread| thread.is_blocked).count()
     }
 
-    /// Each thread's share of the last whole pass, of those that are hot so much more that they stay.
+    /// CPU use of each thread in the last full pass, increased by [`STAYS_HOT`] for hot ones.
     pub(crate) fn heats(&self) -> impl Iterator<Item = (f64, u32)> {
         self.by_tid.iter().map(|(tid, thread)| (thread.heat(), *tid))
     }
 
-    /// Looks for new threads, reads all that run, and ends the series of those that are gone. `count`: how many threads
-    /// the process says that it has.
+    /// Finds new threads, reads those that run, and ends the series of those that have ended. `count` is the process's
+    /// number of threads according to the kernel.
     pub(crate) fn read_all(
         &mut self,
         out: &Sink,
@@ -129,8 +131,8 @@ impl Threads {
         self.pass = self.pass.wrapping_add(1);
         let began = Instant::now();
         let process_ns = process_clock_ns(self.pid);
-        // One that ends and one that comes change no count: the one that ended is seen when it is read, and the time of
-        // the one that came is unexplained.
+        // If one thread ends and another starts, the count does not change: the end is noticed when the thread is read,
+        // and the new thread's CPU time is unexplained.
         let known = self.by_tid.len().saturating_add(self.unread) as u64;
         let is_due = self.pass == 1 || self.pass.is_multiple_of(SLEEPER_PASSES);
         let is_scanned = is_due || count != known;
@@ -148,14 +150,14 @@ impl Threads {
         self.process_ns = process_ns;
         *room += gone;
         if gone > 0 && !is_scanned {
-            // Who ended may have been replaced.
+            // The ended thread may have been replaced.
             self.rescan(out, reader, failures, dir, room)?;
         }
         self.passed_at = began;
         Ok(())
     }
 
-    /// Reads the threads of which `is_wanted` and that were not read in this pass; tells how many are gone.
+    /// Reads the threads for which `is_wanted` and that were not read in this pass; returns how many have ended.
     fn read_those(
         &mut self,
         out: &Sink,
@@ -199,13 +201,13 @@ impl Threads {
     /// Reads one thread again between two passes.
     pub(crate) fn read_hot(&mut self, out: &Sink, reader: &mut Reader, tid: u32) {
         if let Some(thread) = self.by_tid.get_mut(&tid) {
-            // A thread that has ended is noticed by the next pass.
+            // The next pass notices a thread that has ended.
             let grown = thread.read(out, reader, self.pid, &self.process, tid).unwrap_or(0);
             self.explained_ns = self.explained_ns.saturating_add(grown);
         }
     }
 
-    /// What only hot threads are asked: why they leave their CPU, and their state.
+    /// Reads the context switches of a hot thread.
     pub(crate) fn look_at_hot(&mut self, out: &Sink, reader: &mut Reader, tid: u32) {
         let (pid, process) = (self.pid, &self.process);
         let Some(thread) = self.by_tid.get_mut(&tid) else { return };
@@ -224,14 +226,14 @@ impl Threads {
         involuntary.put(out, now, switches.involuntary, 1.0, &of(&metric::THREAD_SWITCHES_INVOLUNTARY));
     }
 
-    /// A thread is no longer hot.
+    /// Closes the extra file of a thread that is no longer hot.
     pub(crate) fn cool(&mut self, tid: u32) {
         if let Some(hot) = self.by_tid.get_mut(&tid).and_then(|thread| thread.hot.as_mut()) {
             hot.status = None;
         }
     }
 
-    /// Ends every series: the process is gone.
+    /// Ends all series: the process has ended. Returns the number of threads.
     pub(crate) fn end(&mut self, out: &Sink) -> usize {
         for thread in self.by_tid.values_mut() {
             thread.end(out);
@@ -296,14 +298,14 @@ impl Threads {
     }
 }
 
-/// Whether the error says that the process or thread has ended.
+/// Whether the error means that the process or thread has ended.
 pub(crate) fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
 }
 
 impl SampledThread {
-    /// Opens a thread. One that was there before watching began has its time so far taken as the beginning; one that
-    /// came since the pass `before` has run all of it since it was born.
+    /// Opens a thread. The time so far of a thread that existed before monitoring started is its baseline; a thread
+    /// that started since the pass `before` counts from its birth.
     fn open(reader: &mut Reader, pid: u32, tid: u32, before: Option<Instant>) -> io::Result<Self> {
         let schedstat = File::open(format!("/proc/{pid}/task/{tid}/schedstat"))?;
         let begun = schedstat::parse(reader.one(&schedstat)?).unwrap_or_default();
@@ -343,19 +345,19 @@ impl SampledThread {
         if is_hot { self.share * STAYS_HOT } else { self.share }
     }
 
-    /// Judges what it did since the pass before, and not since it was last read: a thread that is hot is read so often that
-    /// one that works in bursts would be found at rest.
+    /// Computes its CPU use since the previous pass, not since it was last read: hot threads are read so often that one
+    /// which works in bursts would often appear idle.
     fn judge(&mut self) {
         let before = std::mem::replace(&mut self.on_cpu_at_pass, self.on_cpu);
         self.share = self.on_cpu.rate_since(before).unwrap_or(0.0) * 1e-9;
     }
 
-    /// Whether it is to be read in this pass, whatever the process did.
+    /// Whether to read it in this pass regardless of the process's CPU time.
     fn is_to_be_read(&self, tid: u32, pass: u32) -> bool {
         self.still < SLEEPS_AFTER || tid.wrapping_add(pass).is_multiple_of(SLEEPER_PASSES)
     }
 
-    /// Reads it; the CPU time that came since it was read before, nanoseconds.
+    /// Reads it; returns the CPU time since it was last read, nanoseconds.
     fn read(
         &mut self,
         out: &Sink,
@@ -390,7 +392,7 @@ impl SampledThread {
         Ok(grown_ns)
     }
 
-    /// Name and state. A thread that took another name begins anew under it.
+    /// Reads name and state. A renamed thread starts new series.
     fn look(&mut self, out: &Sink, reader: &mut Reader, pid: u32, tid: u32) {
         self.has_run = false;
         let before = std::mem::take(&mut self.name);
@@ -400,7 +402,7 @@ impl SampledThread {
         }
     }
 
-    /// Name and state; tells how long the thread has run.
+    /// Reads name and state; returns the thread's age.
     fn read_name(&mut self, reader: &mut Reader, pid: u32, tid: u32) -> Option<Duration> {
         let stat = stat::parse(reader.path_one(&format!("/proc/{pid}/task/{tid}/stat")).ok()?)?;
         self.name = String::from_utf8_lossy(stat.name).into();
@@ -418,20 +420,20 @@ impl SampledThread {
     }
 }
 
-/// From when on a thread that is new has run: its birth; where a pass overlooked it, that pass, for the time before is
-/// told already. No thread ran longer than the time it ran in.
+/// From when a new thread's CPU time counts: its birth, or the previous pass if that overlooked it, because the time
+/// before has been reported already. A thread's CPU time cannot exceed the elapsed time.
 fn since_when(now: Instant, born_at: Instant, before: Instant, on_cpu_ns: u64) -> Instant {
     let ran_since = now.checked_sub(Duration::from_nanos(on_cpu_ns)).unwrap_or(now);
     born_at.max(before).min(ran_since)
 }
 
-/// Since the machine began, sleep included: what the starts of threads are counted from.
+/// Time since boot including suspend, to which thread start times relate.
 fn since_boot() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// CPU time of all threads of a process, those that have ended too; nanoseconds. `None` where it cannot be asked.
+/// CPU time of all threads of a process, including ended ones; nanoseconds. `None` if it cannot be read.
 fn process_clock_ns(pid: u32) -> Option<u64> {
     let mut clock = 0;
     // SAFETY: the pointer is to a local that outlives the call.
@@ -441,7 +443,7 @@ fn process_clock_ns(pid: u32) -> Option<u64> {
     u64::try_from(read_clock(clock)?.as_nanos()).ok()
 }
 
-/// A number as text without allocation.
+/// A number formatted without allocation.
 struct Digits {
     bytes: [u8; 10],
     from: usize,

@@ -1,5 +1,5 @@
-//! Carries one question to an endpoint and its answer back, over HTTP or WebSocket, with TLS or without: to an address
-//! that may be asked, within a time, into a bounded buffer, following nobody elsewhere.
+//! Sends one query to an endpoint over HTTP or WebSocket, with or without TLS: only to allowed addresses, within a time
+//! limit, into a bounded buffer, and without following redirects.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -21,13 +21,13 @@ use url::Url;
 use super::round::Query;
 use super::scraper::{AddressCheck, Credentials, Endpoint};
 
-/// The longest answer that is taken.
+/// Maximum size of an answer, bytes.
 pub(super) const ANSWER_BYTES_MAX: usize = 8 << 20;
 
-/// Why an endpoint could not be asked, or did not answer.
+/// Why a query failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FetchError {
-    /// Its name leads nowhere.
+    /// Name resolution failed.
     #[error("{host} cannot be resolved: {reason}")]
     Resolve {
         /// The name.
@@ -35,10 +35,10 @@ pub enum FetchError {
         /// Why.
         reason: String,
     },
-    /// The run may not ask it.
+    /// The run may not contact this address.
     #[error("{0}")]
     NotAllowed(String),
-    /// It does not take connections.
+    /// Connecting failed.
     #[error("no connection to {address}: {reason}")]
     Connect {
         /// Where.
@@ -46,30 +46,30 @@ pub enum FetchError {
         /// Why.
         reason: String,
     },
-    /// Its certificate is not trusted, or TLS failed otherwise.
+    /// The certificate is not trusted, or TLS failed otherwise.
     #[error("TLS: {0}; pin a self-made certificate by its SHA-256 fingerprint")]
     Tls(String),
-    /// It took too long.
+    /// The time limit was exceeded.
     #[error("no answer within {0} ms")]
     TimedOut(u128),
-    /// It sends elsewhere. Whoever is asked must be named in the scenario.
+    /// The endpoint redirects. The scenario must name the address that answers.
     #[error("it redirects to {0}, which is not followed; name the address that answers")]
     Redirect(String),
-    /// It refuses.
+    /// The endpoint answered with an error status.
     #[error("it answers {status}{help}")]
     Status {
-        /// The status.
+        /// The HTTP status code.
         status: u16,
-        /// What to do, after a semicolon; empty where that is not known.
+        /// How to fix it, after a semicolon; empty if unknown.
         help: &'static str,
     },
-    /// It answers a page for people.
+    /// The answer is a web page.
     #[error("it answers with a web page (text/html), not with figures; look at the path")]
     WebPage,
-    /// It answers without end.
+    /// The answer exceeds the maximum size.
     #[error("its answer is longer than {ANSWER_BYTES_MAX} bytes")]
     TooLong,
-    /// It does not speak what it should.
+    /// The peer violates the protocol.
     #[error("{0}")]
     Protocol(String),
 }
@@ -77,7 +77,7 @@ pub enum FetchError {
 pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
-/// A connection to an endpoint, kept between questions.
+/// A connection to an endpoint, kept open between queries.
 pub(super) enum EndpointConnection {
     Http { requests: SendRequest<Full<Bytes>>, driver: JoinHandle<()> },
     WebSocket(Box<WebSocketStream<Box<dyn Stream>>>),
@@ -92,7 +92,7 @@ impl Drop for EndpointConnection {
 }
 
 impl EndpointConnection {
-    /// Whether a further question can be sent.
+    /// Whether another query can be sent.
     pub(super) fn is_open(&self) -> bool {
         match self {
             Self::Http { requests, .. } => !requests.is_closed(),
@@ -100,7 +100,7 @@ impl EndpointConnection {
         }
     }
 
-    /// Connects to the first address of the endpoint's host that may be asked and takes the connection.
+    /// Connects to the first allowed address of the endpoint's host that accepts.
     pub(super) async fn open(endpoint: &Endpoint, allowed: &AddressCheck) -> Result<Self, FetchError> {
         let url = &endpoint.url;
         let stream = connect(url, allowed).await?;
@@ -126,7 +126,7 @@ impl EndpointConnection {
         let protocol = |error: hyper::Error| FetchError::Protocol(format!("HTTP: {error}"));
         let (requests, connection) = handshake(TokioIo::new(stream)).await.map_err(protocol)?;
         let driver = tokio::spawn(async move {
-            // What goes wrong here, the question that waits for it says.
+            // Errors are reported by the query that waits for the answer.
             let _ = connection.await;
         });
         Ok(Self::Http { requests, driver })
@@ -148,7 +148,7 @@ impl EndpointConnection {
         Ok(Self::WebSocket(Box::new(socket)))
     }
 
-    /// Sends a question and takes its answer.
+    /// Sends a query and returns the answer.
     pub(super) async fn ask(&mut self, endpoint: &Endpoint, ask: &Query) -> Result<Vec<u8>, FetchError> {
         match self {
             Self::Http { requests, .. } => ask_http(requests, endpoint, ask).await,
@@ -170,7 +170,7 @@ async fn connect(url: &Url, allowed: &AddressCheck) -> Result<TcpStream, FetchEr
     };
     let mut why = unresolved("no address".into());
     for address in addresses {
-        // Asked of the very address that is connected to, so that a name cannot lead elsewhere in between.
+        // Checks the very address that is connected to, so that a name cannot resolve differently in between.
         if let Err(refusal) = allowed(address.ip()) {
             why = FetchError::NotAllowed(refusal);
             continue;
@@ -201,7 +201,7 @@ async fn ask_http(
     if status.is_redirection() {
         return Err(FetchError::Redirect(super::round::beginning(text(header::LOCATION))));
     }
-    // An API that explains itself in JSON is listened to, whatever the status.
+    // OvenMediaEngine explains errors in JSON, so its answer is read whatever the status.
     let explains = endpoint.kind == throng_observation::pack::EndpointKind::OvenMediaEngine
         && content_type.starts_with("application/json");
     if !status.is_success() && !explains {
@@ -250,7 +250,7 @@ fn request(endpoint: &Endpoint, ask: &Query) -> Result<Request<Full<Bytes>>, hyp
         request = request.header(header::CONTENT_TYPE, "application/json");
     }
     let authorization = match &endpoint.credentials {
-        // OvenMediaEngine's access token is the whole of what Basic encodes.
+        // OvenMediaEngine's access token is the complete credential of HTTP Basic.
         Credentials::Basic(pair) => Some(format!("Basic {}", base64(pair.as_bytes()))),
         Credentials::Bearer(token) => Some(format!("Bearer {token}")),
         Credentials::None | Credentials::Secret(_) => None,

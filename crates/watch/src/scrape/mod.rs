@@ -1,6 +1,6 @@
-//! Figures that a server tells of itself while the crowd is in: Prometheus and OpenMetrics endpoints, Janus's admin API
-//! and event handler, OvenMediaEngine's REST API, status pages. Reading is told the time and handed bytes; [`Scraper`]
-//! owns the connections, and asks only addresses that the run may reach.
+//! Metrics that a server provides itself: Prometheus and OpenMetrics endpoints, Janus's admin API and event handler,
+//! OvenMediaEngine's REST API, status pages. Parsing gets bytes and the time from outside; [`Scraper`] owns the
+//! connections, and contacts only addresses that the run may reach.
 
 mod backoff;
 mod fetch;

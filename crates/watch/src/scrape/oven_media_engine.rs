@@ -1,4 +1,4 @@
-//! One reading of OvenMediaEngine's REST API (its reference, "Statistics, Current"): connections and throughput of each
+//! One scrape of OvenMediaEngine's REST API (reference: "Statistics, Current"): connections and throughput of each
 //! virtual host and application.
 
 use std::borrow::Cow;
@@ -9,14 +9,14 @@ use serde_json::Value as Json;
 use super::openmetrics::{Kind, Sample};
 use super::round::{Query, UnexpectedAnswer, beginning};
 
-/// Questions of one reading.
+/// Maximum number of queries in one scrape.
 const ASKS_MAX: usize = 100;
 
-/// One reading.
+/// One scrape.
 ///
-/// Series, with labels `endpoint`, `vhost` and (of an application) `app`: `ome_connections` (by `publisher`: `webrtc`,
-/// `llhls`, …), `ome_total_connections`, `ome_received_bytes_total` and `ome_sent_bytes_total` as rates. Those of a
-/// virtual host hold those of its applications.
+/// Series, with labels `endpoint`, `vhost` and (for an application) `app`: `ome_connections` (by `publisher`: `webrtc`,
+/// `llhls`, …), `ome_total_connections`, `ome_received_bytes_total` and `ome_sent_bytes_total` as rates. The values of
+/// a virtual host include those of its applications.
 #[derive(Debug)]
 pub struct OvenMediaEngineRound {
     asked: Option<Question>,
@@ -71,7 +71,7 @@ impl OvenMediaEngineRound {
         let status = answer["statusCode"].as_u64().unwrap_or(0);
         if status != 200 {
             let message = beginning(answer["message"].as_str().unwrap_or("no reason"));
-            // An application may end between two questions.
+            // An application may end between two queries.
             let ended = status == 404 && !matches!(asked, Question::Vhosts);
             return if ended {
                 Ok(())
@@ -132,7 +132,7 @@ impl OvenMediaEngineRound {
     }
 }
 
-/// Names that may stand in a path: whatever a server answers, its next question goes where it should.
+/// Names that are safe in a path, so that a server's answer cannot redirect the next query.
 fn names(list: &Json) -> Vec<String> {
     let names = list.as_array().map(Vec::as_slice).unwrap_or_default().iter();
     names.filter_map(Json::as_str).filter(|name| is_name(name)).take(ASKS_MAX).map(str::to_owned).collect()
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// As the reference has it.
+    /// As in the reference.
     fn server(path: &str) -> Json {
         let statistics = json!({ "connections": { "llhls": 2, "webrtc": 40 }, "totalConnections": 42,
             "totalBytesIn": 1000, "totalBytesOut": 40_000, "createdTime": "2023-03-15T19:46:13.728+09:00" });

@@ -1,5 +1,5 @@
-//! One reading of an endpoint: what to ask next, and what the answers come to. Each kind of endpoint is such a
-//! conversation; who carries it (HTTP, WebSocket, a test) it does not know.
+//! One scrape of an endpoint: the next query, and the result of all answers. Each kind of endpoint is such a state
+//! machine, independent of the transport (HTTP, WebSocket, a test).
 
 use std::collections::BTreeMap;
 
@@ -14,28 +14,28 @@ use super::rates::{Rates, SERIES_MAX};
 use super::status_page;
 use crate::reading::Reading;
 
-/// A question.
+/// A query.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Query {
-    /// The path, where it is another than that of the endpoint's address.
+    /// The path, if it differs from the endpoint's.
     pub path: Option<String>,
-    /// What is posted; a question without it is a GET.
+    /// The body of a POST; without it the query is a GET.
     pub body: Option<String>,
 }
 
-/// An answer that is not what the endpoint's kind answers.
+/// The answer does not have the expected format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct UnexpectedAnswer(pub String);
 
-/// One reading of an endpoint.
+/// One scrape of an endpoint.
 #[derive(Debug)]
 pub enum Round {
-    /// A page of text: one question, one answer.
+    /// A text page: one query, one answer.
     Page {
-        /// What the page is.
+        /// The kind of page.
         kind: EndpointKind,
-        /// It was asked for.
+        /// Whether the query was sent.
         asked: bool,
         /// The answer.
         answer: Option<String>,
@@ -47,7 +47,7 @@ pub enum Round {
 }
 
 impl Round {
-    /// A reading of an endpoint of this kind; `secret` is what the kind itself carries in its questions.
+    /// A scrape of an endpoint of this kind; `secret` is sent inside the queries of kinds that need it.
     #[must_use]
     pub fn new(kind: EndpointKind, secret: Option<&str>) -> Self {
         match kind {
@@ -57,7 +57,7 @@ impl Round {
         }
     }
 
-    /// What to ask next; `None` when all has been asked.
+    /// The next query; `None` when there are no more.
     pub fn ask(&mut self) -> Option<Query> {
         match self {
             Self::Page { asked, .. } => {
@@ -68,10 +68,10 @@ impl Round {
         }
     }
 
-    /// Takes the answer to the last question.
+    /// Processes the answer to the last query.
     ///
     /// # Errors
-    /// When it is not what was asked for; the reading is over then.
+    /// When the answer has another format; the scrape has failed then.
     pub fn told(&mut self, answer: &[u8]) -> Result<(), UnexpectedAnswer> {
         match self {
             Self::Page { answer: kept, .. } => {
@@ -83,10 +83,10 @@ impl Round {
         }
     }
 
-    /// What the answers come to.
+    /// The readings of all answers.
     ///
     /// # Errors
-    /// When a page is not what it should be.
+    /// When a page has another format.
     pub fn finish(
         self,
         at: RunTime,
@@ -142,12 +142,12 @@ fn page(
     Ok(rates.values(at, endpoint, &samples))
 }
 
-/// The beginning of an answer, for a sentence.
+/// The beginning of an answer, for error messages.
 pub(super) fn beginning(text: &str) -> String {
     crate::logs::shown(text.as_bytes()).chars().take(80).collect()
 }
 
-/// Labels with the endpoint's name.
+/// Labels including the endpoint's name.
 pub(super) fn labels(endpoint: &str, more: &[(&str, &str)]) -> BTreeMap<String, String> {
     let more = more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     more.chain([("endpoint".to_owned(), endpoint.to_owned())]).collect()

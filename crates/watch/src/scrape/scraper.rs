@@ -1,4 +1,5 @@
-//! Asks endpoints while the run goes on: one thread, a task an endpoint, so that one that hangs delays none.
+//! Scrapes endpoints during the run: one thread, one task for each endpoint, so that a slow one does not delay the
+//! others.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -18,23 +19,23 @@ use super::rates::Rates;
 use super::round::Round;
 use crate::reading::{Clock, ReadingWriter};
 
-/// Whether an address may be asked; the refusal is a sentence. The consent guard's rules.
+/// Decides by the consent rules whether an address may be contacted; the refusal is a sentence.
 pub type AddressCheck = Arc<dyn Fn(IpAddr) -> Result<(), String> + Send + Sync>;
 
-/// How often an endpoint may be asked at most.
+/// Minimum interval between scrapes of an endpoint.
 pub const INTERVAL_MIN: Duration = Duration::from_millis(500);
 
-/// What an endpoint wants to be asked with. It shows nothing of itself.
+/// Credentials for an endpoint. `Debug` does not reveal them.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub enum Credentials {
-    /// Nothing.
+    /// No credentials.
     #[default]
     None,
     /// `user:password` of HTTP Basic; OvenMediaEngine's access token.
     Basic(String),
     /// A bearer token.
     Bearer(String),
-    /// A secret in each question: Janus's `admin_secret`.
+    /// A secret inside each query: Janus's `admin_secret`.
     Secret(String),
 }
 
@@ -49,48 +50,49 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// An endpoint to be asked.
+/// An endpoint to scrape.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
-    /// Its name; the label `endpoint` of its series.
+    /// Its name, and the label `endpoint` of its series.
     pub name: String,
-    /// Where it is: `http`, `https`, `ws` or `wss`.
+    /// Its URL: `http`, `https`, `ws` or `wss`.
     pub url: Url,
-    /// What it speaks.
+    /// Its kind.
     pub kind: EndpointKind,
-    /// How often it is asked.
+    /// Interval between scrapes.
     pub interval: Duration,
-    /// How long one reading may take, all its questions together.
+    /// Time limit of one scrape with all its queries.
     pub timeout: Duration,
-    /// What it wants to be asked with.
+    /// Its credentials.
     pub credentials: Credentials,
-    /// Which of its metrics are kept.
+    /// Which metrics to keep.
     pub filter: Filter,
-    /// The SHA-256 of the one certificate that is trusted; without it, those of known authorities.
+    /// SHA-256 of the only certificate to trust; without it the system's authorities are trusted.
     pub certificate_sha256: Option<[u8; 32]>,
 }
 
-/// Why an endpoint cannot be asked at all.
+/// Why an endpoint cannot be scraped at all.
 #[derive(Debug, thiserror::Error)]
 pub enum EndpointError {
-    /// The address is none that can be asked.
+    /// The URL is invalid.
     #[error("endpoint {name}: {reason}")]
     Address {
-        /// Which.
+        /// Name of the endpoint.
         name: String,
-        /// What is wrong and what to do about it.
+        /// What is wrong and how to fix it.
         reason: String,
     },
-    /// The thread that asks cannot be started.
+    /// The system refused a thread.
     #[error("no thread to ask endpoints: {0}")]
     Thread(#[from] std::io::Error),
 }
 
 impl Endpoint {
-    /// An endpoint asked every five seconds, without credentials.
+    /// An endpoint that is scraped every five seconds, without credentials.
     ///
     /// # Errors
-    /// When the address is not one of `http`, `https`, `ws` (Janus only) or `wss` with a host, or holds credentials.
+    /// When the URL's scheme is not `http`, `https`, `ws` (Janus only) or `wss`, or it has no host, or it contains
+    /// credentials.
     pub fn new(name: impl Into<String>, url: &str, kind: EndpointKind) -> Result<Self, EndpointError> {
         let name = name.into();
         let wrong = |reason: String| EndpointError::Address { name: name.clone(), reason };
@@ -123,7 +125,7 @@ impl Endpoint {
     }
 }
 
-/// Asks endpoints until it is dropped.
+/// Scrapes endpoints until it is dropped.
 #[derive(Debug)]
 pub struct Scraper {
     stop: watch::Sender<bool>,
@@ -131,11 +133,11 @@ pub struct Scraper {
 }
 
 impl Scraper {
-    /// Asks each endpoint from now on; each has its own way to the run. An endpoint that does not answer is no error:
-    /// it is said in the run, and asked again.
+    /// Starts scraping; each endpoint has its own writer. An endpoint that does not answer is not an error: that is an
+    /// event of the run, and the endpoint is tried again.
     ///
     /// # Errors
-    /// When no thread can be made.
+    /// When the system refuses a thread.
     pub fn start(
         endpoints: Vec<(Endpoint, ReadingWriter)>,
         clock: &Clock,
@@ -154,14 +156,14 @@ impl Scraper {
                 }
                 while tasks.join_next().await.is_some() {}
             });
-            // A name that is still being resolved must not hold the end up.
+            // A pending name resolution must not delay the end.
             runtime.shutdown_background();
         };
         let thread = std::thread::Builder::new().name("watch-scrape".into()).spawn(work)?;
         Ok(Self { stop, thread: Some(thread) })
     }
 
-    /// Ends all asking. Dropping it does the same.
+    /// Ends all scraping. Dropping it does the same.
     pub fn stop(mut self) {
         self.end();
     }
@@ -203,7 +205,7 @@ async fn follow(
         };
         let reading =
             reading.unwrap_or_else(|_| Err(FetchError::TimedOut(endpoint.timeout.as_millis()).to_string()));
-        // Counters were read between `began` and now; the end is when the last of them was.
+        // Counters were read between `began` and now; now is when the last was.
         let now = clock();
         let seen = reading.and_then(|round| {
             round.finish(now, &endpoint.name, &endpoint.filter, &mut rates).map_err(|error| error.to_string())
@@ -216,7 +218,7 @@ async fn follow(
             Err(reason) => {
                 link = None;
                 writer.write(now, backoff.failed(&reason));
-                // What was last read is not what is.
+                // The last values are no longer current.
                 writer.end(now);
             }
         }
@@ -226,7 +228,7 @@ async fn follow(
     writer.end(now);
 }
 
-/// One reading. A connection that was kept and has been closed meanwhile is opened again, once.
+/// One scrape. A kept connection that has been closed meanwhile is reopened once.
 async fn read(
     endpoint: &Endpoint,
     link: &mut Option<EndpointConnection>,

@@ -1,4 +1,4 @@
-//! Endpoints as a person writes them: what speaks there, where, and with which word it is asked.
+//! Parses endpoints as users write them: kind, URL and credentials.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -6,14 +6,15 @@ use throng_observation::pack::{EndpointKind, Pack};
 
 use crate::scrape::{Credentials, Endpoint, EndpointError, Filter};
 
-/// Reads an endpoint: `[KIND+]URL[#KEY=VALUE&…]`.
+/// Parses an endpoint: `[KIND+]URL[#KEY=VALUE&…]`.
 ///
-/// `KIND` is `openmetrics`, `janus`, `janus-events`, `ome`, `nginx` or `lighttpd`; without it the path or the packs tell. After `#`
-/// stands what is never sent as part of the address: `secret`, `bearer` or `basic` with where the word is to be had
-/// (`env:NAME` or `file:PATH`), and `sha256` with the fingerprint of the certificate that alone is trusted.
+/// `KIND` is `openmetrics`, `janus`, `janus-events`, `ome`, `nginx` or `lighttpd`; without it the kind is derived from
+/// the path and the packs. The part after `#` is never sent as part of the address: `secret`, `bearer` or `basic` with
+/// where the credential is stored (`env:NAME` or `file:PATH`), and `sha256` with the fingerprint of the only
+/// certificate to trust.
 ///
 /// # Errors
-/// With what is wrong and what to do about it.
+/// With what is wrong and how to fix it.
 pub fn endpoint(text: &str, packs: &[Pack]) -> Result<Endpoint, EndpointError> {
     let (address, extras) = text.split_once('#').unwrap_or((text, ""));
     let wrong = |reason: String| EndpointError::Address { name: address.to_owned(), reason };
@@ -43,7 +44,7 @@ pub fn endpoint(text: &str, packs: &[Pack]) -> Result<Endpoint, EndpointError> {
             }
         }
     }
-    // What the vendor calls an access token is the whole of HTTP Basic's word.
+    // OvenMediaEngine's access token is the complete credential of HTTP Basic.
     if let (EndpointKind::OvenMediaEngine, Credentials::Secret(token)) = (kind, &endpoint.credentials) {
         endpoint.credentials = Credentials::Basic(token.clone());
     }
@@ -65,7 +66,7 @@ fn kind_of(word: &str) -> Result<EndpointKind, String> {
     }
 }
 
-/// Where an endpoint that tells by itself is listened for: an address of this host, not a name that may lead elsewhere.
+/// The local address at which to listen for posted events: an IP address, because a name might resolve elsewhere.
 pub(super) fn listen_address(endpoint: &Endpoint) -> Result<SocketAddr, EndpointError> {
     let ip = match endpoint.url.host() {
         Some(url::Host::Ipv4(ip)) => Some(IpAddr::V4(ip)),
@@ -104,7 +105,7 @@ fn guessed_kind(url: &str, packs: &[Pack]) -> EndpointKind {
     }
 }
 
-/// What the packs of the server say matters at endpoints of this kind; without any, what is kept of any server.
+/// The metrics filter that the packs define for endpoints of this kind; without one, the default filter for any server.
 fn filter_of(kind: EndpointKind, packs: &[Pack]) -> Filter {
     let known = packs.iter().flat_map(|pack| &pack.endpoints).filter(|endpoint| endpoint.kind == kind);
     let known: Vec<Filter> = known.map(Filter::of_pack).collect();
@@ -117,15 +118,15 @@ fn filter_of(kind: EndpointKind, packs: &[Pack]) -> Filter {
     }
 }
 
-/// Host, port and path: what tells endpoints of a host apart.
+/// Host, port and path, which distinguish the endpoints of a host.
 fn name_of(url: &str) -> String {
     let after_scheme = url.split_once("://").map_or(url, |(_, rest)| rest);
-    // An address with credentials is refused; they must not come into its name before.
+    // A URL with credentials is refused later; they must not appear in the name before that.
     let bare = after_scheme.rsplit_once('@').map_or(after_scheme, |(_, host)| host);
     bare.split('?').next().unwrap_or(bare).trim_end_matches('/').chars().take(80).collect()
 }
 
-/// A secret from where it is kept.
+/// Reads a secret from the place where it is stored.
 fn word(from: &str) -> Result<String, String> {
     let found = match from.split_once(':') {
         Some(("env", name)) if !name.is_empty() && !name.contains(['=', '\0']) => {
@@ -133,7 +134,7 @@ fn word(from: &str) -> Result<String, String> {
         }
         Some(("file", path)) => std::fs::read_to_string(path)
             .map_err(|error| format!("the secret in {path} cannot be read: {error}")),
-        // What stands here may be the secret itself: it is not repeated.
+        // The text may be the secret itself, so it is not repeated.
         _ => Err("a secret is not written out: write env:NAME or file:PATH".into()),
     }?;
     let found = found.trim();

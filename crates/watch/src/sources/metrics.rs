@@ -1,5 +1,5 @@
-//! The endpoints of a host: those that are asked, and those that tell by themselves. One that is wrong in itself, or whose
-//! port is taken, leaves the others alone.
+//! The endpoints of a host: those that are scraped, and those that post events. An endpoint that is configured wrongly,
+//! or whose port is taken, does not affect the others.
 
 use std::collections::BTreeMap;
 
@@ -10,20 +10,20 @@ use super::{Faults, RowSink};
 use crate::scrape::janus::EventListener;
 use crate::scrape::{AddressCheck, Endpoint, EndpointError, Filter, Scraper};
 
-/// What is asked and listened to.
+/// The endpoints that are scraped and the listeners for posted events.
 pub(super) struct Metrics {
-    /// As a person wrote them.
+    /// As the user wrote them.
     wanted: Vec<String>,
     way: RowSink,
     allowed: AddressCheck,
     scraper: Option<Scraper>,
-    /// What the scraper asks: anything else takes another one.
+    /// What the running scraper scrapes; a different set needs a new scraper.
     asked: Vec<Asked>,
-    /// By what was written.
+    /// By the endpoint's text.
     listeners: BTreeMap<String, EventListener>,
 }
 
-/// What of an endpoint depends on the packs.
+/// The parts of an endpoint that depend on the packs.
 #[derive(Debug, PartialEq)]
 struct Asked {
     name: String,
@@ -33,7 +33,7 @@ struct Asked {
 
 impl std::fmt::Debug for Metrics {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // What was written may say where secrets are kept.
+        // The texts may name where secrets are stored.
         f.debug_struct("Metrics")
             .field("asked", &self.asked)
             .field("listeners", &self.listeners.len())
@@ -47,11 +47,11 @@ impl Metrics {
         Self { wanted, way, allowed, scraper, asked, listeners }
     }
 
-    /// Reads what is not read yet, with what the packs know; what is read already goes on undisturbed.
+    /// Starts the endpoints that do not run yet, with the given packs; running ones continue undisturbed.
     pub(super) fn ask(&mut self, packs: &[Pack], faults: &mut Faults) {
         let mut endpoints = Vec::new();
         for text in &self.wanted {
-            // The address without what follows: that may be a secret by mistake.
+            // Without the part after `#`: it may be a secret by mistake.
             let bare = text.split('#').next().unwrap_or_default();
             let what = format!("the endpoint {}", crate::logs::shown(bare.as_bytes()));
             match endpoint(text, packs) {
@@ -71,7 +71,7 @@ impl Metrics {
         }
         let asked: Vec<Asked> = endpoints.iter().map(Asked::of).collect();
         if asked != self.asked {
-            // The one before ends first, so that nothing is counted twice.
+            // The old scraper ends first, so that nothing is counted twice.
             self.scraper = None;
             let endpoints: Vec<_> = endpoints.into_iter().map(|e| (e, self.way.writer())).collect();
             let begun = Scraper::start(endpoints, &self.way.clock, &self.allowed);
@@ -95,7 +95,7 @@ impl Metrics {
     }
 }
 
-/// What is wrong with an endpoint, without its name.
+/// The error's text without the endpoint's name.
 fn reason(error: EndpointError) -> String {
     match error {
         EndpointError::Address { reason, .. } => reason,

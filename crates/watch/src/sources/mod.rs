@@ -1,5 +1,5 @@
-//! What a server tells of itself, read beside its counters: one call for the logs, outputs, access logs and endpoints of
-//! a watched host, with what its packs know of them. One that cannot be read is said; the others are read.
+//! Sources that the server itself provides: one call reads the logs, program outputs, access logs and endpoints of a
+//! host, interpreted by its knowledge packs. A source that cannot be read is reported; the others are read.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -27,22 +27,22 @@ pub use endpoint::endpoint;
 mod metrics;
 use metrics::Metrics;
 
-/// What is read of a host beside its counters.
+/// What to read of a host in addition to the kernel's counters.
 #[derive(Clone, Debug, Default)]
 pub struct ReaderConfig {
-    /// Logs whose lines are counted: paths, or `journal:UNIT`.
+    /// Logs whose lines are counted by pattern: paths, or `journal:UNIT`.
     pub logs: Vec<String>,
-    /// Outputs of programs whose lines are counted.
+    /// Outputs of started programs, whose lines are counted by pattern.
     pub outputs: Vec<Output>,
-    /// Access logs whose requests are accounted: paths.
+    /// Paths of access logs, whose requests and bytes are counted.
     pub access_logs: Vec<String>,
-    /// Endpoints that are asked, each as [`endpoint`] reads it.
+    /// Endpoints to scrape or listen for, each as [`endpoint`] reads it.
     pub metrics: Vec<String>,
-    /// What is known of the server ([`packs::of_server`](crate::packs::of_server)), the user's first.
+    /// The server's knowledge packs ([`packs::of_server`](crate::packs::of_server)), the user's first.
     pub packs: Vec<Pack>,
 }
 
-/// The readers of what a server tells; they end when it is dropped.
+/// The running readers of a server's sources; dropping it ends them.
 #[derive(Debug)]
 pub struct SourceReaders {
     tail: Tail,
@@ -52,8 +52,8 @@ pub struct SourceReaders {
 }
 
 impl SourceReaders {
-    /// Begins to read. `zero` is the moment of the run's first intended join; `allowed` says which addresses may be
-    /// asked. What cannot be read is said in the run, with what to do about it, and everything else is read.
+    /// Starts reading. `zero` is the moment of the run's first intended join; `allowed` decides which addresses may be
+    /// contacted. A source that cannot be read becomes an event with the way to fix it; all others are read.
     #[must_use]
     pub fn begin(
         config: ReaderConfig,
@@ -91,20 +91,20 @@ impl SourceReaders {
         Self { tail, metrics, packs, faults }
     }
 
-    /// What cannot be read at the moment, for a person: what and why.
+    /// The sources that cannot be read at the moment, each with the reason, for display.
     #[must_use]
     pub fn faults(&self) -> Vec<String> {
         self.faults.said.iter().map(|(what, why)| format!("{what} is not read: {why}")).collect()
     }
 
-    /// Begins to read what could not be read before, if it can be by now.
+    /// Tries the sources again that could not be read before.
     pub fn try_again(&mut self) {
         if !self.faults.said.is_empty() {
             self.metrics.ask(&self.packs, &mut self.faults);
         }
     }
 
-    /// Reads with more knowledge from here on: the server's processes came later than the watcher.
+    /// Replaces the packs: processes that started later may have added some.
     pub fn know(&mut self, packs: Vec<Pack>) {
         let (patterns, groups) = known(&packs, &mut self.faults);
         self.tail.count_by(&patterns, &groups);
@@ -112,14 +112,14 @@ impl SourceReaders {
         self.metrics.ask(&self.packs, &mut self.faults);
     }
 
-    /// Ends all reading, when what is there has been read. Dropping it does the same.
+    /// Stops all readers after they have read what is already there. Dropping it does the same.
     pub fn stop(self) {
         drop(self.metrics);
         self.tail.stop();
     }
 }
 
-/// What lines and requests are told apart by. A pack that cannot be used is said and left out.
+/// Compiles the log patterns and URI groups of all packs. A pack that does not compile is reported and left out.
 fn known(packs: &[Pack], faults: &mut Faults) -> (Arc<Patterns>, Arc<UriGroups>) {
     let patterns = |packs: &[&Pack]| Patterns::new(packs.iter().flat_map(|pack| &pack.logs));
     let groups = |packs: &[&Pack]| UriGroups::new(packs.iter().flat_map(|pack| &pack.uri_groups));
@@ -150,7 +150,7 @@ fn usable<T: Default, E: Display>(
     made
 }
 
-/// The way of what is read to the run.
+/// Where readings go: the host they are of, the run's queue of rows, and the run's clock.
 #[derive(Clone)]
 struct RowSink {
     host: HostId,
@@ -164,7 +164,7 @@ impl RowSink {
     }
 }
 
-/// What cannot be read, each said once for each reason.
+/// Sources that cannot be read. Each reason is reported once.
 struct Faults {
     way: RowSink,
     said: BTreeMap<String, String>,
@@ -181,7 +181,7 @@ impl Faults {
         Self { way, said: BTreeMap::new() }
     }
 
-    /// Says that `what` cannot be read, or can be again.
+    /// Reports that the source `what` cannot be read, or that it can be read again.
     fn note<T, E: Display>(&mut self, what: &str, result: Result<T, E>) -> Option<T> {
         let (kind, detail) = match &result {
             Ok(_) if self.said.remove(what).is_none() => return result.ok(),
@@ -231,7 +231,7 @@ mod tests {
         std::fs::write(&log, "Too many open files\n").unwrap();
         std::fs::write(&access, "x [t] \"GET /a.ts HTTP/1.1\" 200 7 \n").unwrap();
         drop((pipe, drain));
-        // The refusal of the endpoint is waited for; the rest is read by the end at the latest.
+        // Wait for the endpoint's refusal; everything else has been read by the end at the latest.
         let refused =
             |row: &HostRow| matches!(row, HostRow::Event(event) if event.detail.contains("has not agreed"));
         let mut got = vec![];
@@ -260,7 +260,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("log");
         std::fs::write(&log, "").unwrap();
-        // Another session listens for the events of the same Janus.
+        // Another session already listens for the events of the same Janus.
         let other = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let address = other.local_addr().unwrap();
         let broken = LogPattern { id: "broken".into(), pattern: "(".into(), ..LogPattern::default() };

@@ -1,4 +1,4 @@
-//! A server that is listened to, and what is known of it: more, as its processes come.
+//! Keeps a server's sources being read, and adds packs as further processes start.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -12,19 +12,20 @@ use crate::local::WatchedProcesses;
 use crate::reading::ReadingWriter;
 use crate::{Target, packs};
 
-/// How often it is looked which processes have come.
+/// How often to check for new processes.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// How often what could not be read is tried again.
+/// How often to retry sources that could not be read.
 const AGAIN_EVERY: Duration = Duration::from_secs(5);
-/// How many names are kept that were looked up.
+/// How many process names are remembered as looked up.
 const MET_MAX: usize = 1024;
 
-/// What [`SourceConfig::begin`](super::SourceConfig::begin) came to. Reading ends when it is dropped.
+/// The handle of a server's running sources, from [`SourceConfig::begin`](super::SourceConfig::begin). Dropping it ends
+/// them.
 #[derive(Debug)]
 pub struct SourceWatch {
-    /// What was known of the server at the beginning.
+    /// The packs chosen at the start.
     pub packs: Vec<Pack>,
-    /// What is wrong with what was asked for; everything else is read. The run is told of it too.
+    /// Configured sources that cannot be used; all others are read. These are events of the run too.
     pub problems: Vec<String>,
     news: Receiver<Vec<Pack>>,
     stop: Option<Sender<()>>,
@@ -32,7 +33,7 @@ pub struct SourceWatch {
 }
 
 impl SourceWatch {
-    /// Goes on reading on a thread of its own, with more knowledge when more processes have come.
+    /// Continues reading on a thread of its own, and adds packs when further processes start.
     pub(super) fn follow(
         packs: Vec<Pack>,
         mut problems: Vec<String>,
@@ -47,7 +48,7 @@ impl SourceWatch {
                 if choice.meet(&processes) {
                     let packs = choice.packs();
                     told.know(packs.clone());
-                    // Who listens may not care for it.
+                    // The receiver may be gone.
                     let _ = tell.send(packs);
                 }
                 if Instant::now() >= again_at {
@@ -63,13 +64,13 @@ impl SourceWatch {
         Self { packs, problems, news, stop: Some(stop), thread: thread.ok() }
     }
 
-    /// What is known of the server, if that is more than when this was asked before.
+    /// The packs, if they have changed since the last call.
     #[must_use]
     pub fn news(&self) -> Option<Vec<Pack>> {
         self.news.try_iter().last()
     }
 
-    /// Ends all reading, when what is there has been read. Dropping it does the same.
+    /// Stops all readers after they have read what is already there. Dropping it does the same.
     pub fn stop(mut self) {
         self.end();
     }
@@ -88,16 +89,16 @@ impl Drop for SourceWatch {
     }
 }
 
-/// What is known of a server, chosen by its target and by every process that it ever had: what is known does not become
-/// less when a process ends.
+/// Chooses the packs of a server by its target and by every process that the target ever had: packs are not removed
+/// when a process ends.
 pub(super) struct Choice {
     all: Vec<Pack>,
-    /// The pack that a person named, rather than by processes.
+    /// The pack that the user named; it overrides the choice by process names.
     named: Option<String>,
-    /// Names that packs go by; at most one for each pack.
+    /// Process names by which packs were chosen; at most one for each pack.
     names: Vec<String>,
     chosen: BTreeSet<String>,
-    /// Names that were looked up already.
+    /// Process names already looked up.
     met: BTreeSet<String>,
 }
 
@@ -118,7 +119,7 @@ impl Choice {
         choice
     }
 
-    /// Looks at the processes of the moment; whether they have something known to them that was not chosen before.
+    /// Looks at the current processes; returns whether they add packs.
     pub(super) fn meet(&mut self, processes: &WatchedProcesses) -> bool {
         let before = self.names.len();
         processes.now().iter().for_each(|process| self.add(&process.name));
@@ -133,7 +134,7 @@ impl Choice {
             self.met.clear();
         }
         self.met.insert(name.to_owned());
-        // What is known of any server is known of this one anyway.
+        // Packs for any server (`*`) are used anyway.
         let is_of = |pack: &&Pack| pack.is_of_process(name) && pack.processes.iter().all(|glob| glob != "*");
         let its = self.all.iter().filter(is_of).map(|pack| pack.pack.clone());
         let before = self.chosen.len();

@@ -1,4 +1,4 @@
-//! Counts the requests and bytes of one access log by second.
+//! Counts the requests and bytes of one access log each second.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use crate::logs::lines::Lines;
 use crate::logs::redact::shown;
 use crate::reading::{Reading, SeriesValue};
 
-/// How many lines of a second are read; further ones are counted only.
+/// Maximum number of lines parsed in a second; further lines are only counted.
 pub const READ_LINES_MAX: u64 = 100_000;
 
 /// Counts the requests and bytes of one access log.
 ///
 /// Series: `access.requests` (a second; labels `log`, `uri_group`, `status` as `2xx`, `protocol`), `access.bytes`
-/// (bytes a second; `log`, `uri_group`, `protocol`), `access.response_time` (mean, milliseconds; `log`, `uri_group`;
-/// where the log has it), `access.lines_unparsed` (a second; `log`): lines that are no access line, or beyond
-/// [`READ_LINES_MAX`]. A request is counted when the server wrote its line, at its end: the bytes of a WebSocket all
-/// come in the second in which it closes.
+/// (bytes a second; `log`, `uri_group`, `protocol`), `access.response_time` (mean, milliseconds; `log`, `uri_group`; if
+/// the log has it), `access.lines_unparsed` (a second; `log`): lines in another format, or beyond [`READ_LINES_MAX`]. A
+/// request is counted when the server writes its line, at its end: all bytes of a WebSocket count in the second in
+/// which it closes.
 #[derive(Debug)]
 pub struct AccessCounter {
     log: String,
@@ -28,7 +28,7 @@ pub struct AccessCounter {
     lines: Lines,
     since: RunTime,
     second: Counts,
-    /// What has been written, so that a quiet second is a zero.
+    /// The series that have been written, so that a second without requests is a zero.
     live: BTreeSet<(usize, u8, Protocol)>,
     live_unread: bool,
     told_unread: bool,
@@ -41,12 +41,12 @@ struct Counts {
     first_unread: Option<String>,
     requests: BTreeMap<(usize, u8, Protocol), u64>,
     bytes: BTreeMap<(usize, Protocol), u64>,
-    /// By group: milliseconds and requests that had them.
+    /// By group: sum of response times in milliseconds, and number of requests that had one.
     durations: BTreeMap<usize, (f64, u64)>,
 }
 
 impl AccessCounter {
-    /// A counter of the log called `log`, from now on.
+    /// A counter for the log named `log`, starting now.
     #[must_use]
     pub fn new(log: impl Into<String>, groups: Arc<UriGroups>, now: RunTime) -> Self {
         Self {
@@ -61,19 +61,19 @@ impl AccessCounter {
         }
     }
 
-    /// Takes the next bytes of the log.
+    /// Processes the next bytes of the log.
     pub fn read(&mut self, bytes: &[u8]) {
         let Self { lines, second, groups, .. } = self;
         lines.push(bytes, |line| second.count(line.bytes, groups));
     }
 
-    /// The log was replaced or has ended: what it holds without a line's end is a line.
+    /// Ends the log or its current file: an incomplete line counts as a line.
     pub fn finish(&mut self) {
         let Self { lines, second, groups, .. } = self;
         lines.finish(|line| second.count(line.bytes, groups));
     }
 
-    /// Puts requests into other groups from here on. What was counted of a group that is among them too goes on.
+    /// Replaces the groups. Counts of groups that are in both sets continue.
     pub fn group_by(&mut self, groups: Arc<UriGroups>) {
         let old = std::mem::replace(&mut self.groups, groups);
         let place = |group: usize| self.groups.place(old.name(group));
@@ -89,7 +89,7 @@ impl AccessCounter {
         *durations = counted.filter_map(|(group, n)| Some((place(group)?, n))).collect();
     }
 
-    /// What was counted since the last time. To be called about once a second; rates are over the time that passed.
+    /// The counts since the last call, as rates over the time that passed. Call it about once a second.
     pub fn tick(&mut self, now: RunTime) -> Vec<Reading> {
         let seconds = now.millis_since(self.since) / 1e3;
         if seconds <= 0.0 {

@@ -1,14 +1,14 @@
-//! Processes, their children and their threads, as `/proc` lists them.
+//! Lists processes, their descendants and their threads from `/proc`.
 
 use std::collections::{HashMap, HashSet};
 
-/// The numbers in a folder of `/proc`.
+/// The numeric entries of a directory in `/proc`.
 fn numbers(folder: &str) -> Vec<u32> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// Whether the process is there.
+/// Whether the process exists.
 pub(crate) fn exists(pid: u32) -> bool {
     std::path::Path::new(&format!("/proc/{pid}/stat")).exists()
 }
@@ -18,7 +18,7 @@ pub(crate) fn threads(pid: u32) -> Vec<u32> {
     numbers(&format!("/proc/{pid}/task"))
 }
 
-/// The name of a thread; `None` when it has ended.
+/// The name of a thread; `None` if it has ended.
 pub(crate) fn thread_name(pid: u32, tid: u32) -> Option<String> {
     let name = std::fs::read(format!("/proc/{pid}/task/{tid}/comm")).ok()?;
     Some(String::from_utf8_lossy(&name).trim_end_matches('\n').to_owned())
@@ -38,7 +38,7 @@ pub(crate) fn name_and_parent(stat: &str) -> Option<(&str, u32)> {
     Some((name, parent))
 }
 
-/// All processes: number, name, parent.
+/// All processes: PID, name, parent.
 fn all() -> Vec<(u32, String, u32)> {
     let read = |pid: u32| {
         let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
@@ -49,7 +49,7 @@ fn all() -> Vec<(u32, String, u32)> {
     numbers("/proc").into_iter().filter_map(read).collect()
 }
 
-/// `roots` and all processes that descend from them.
+/// `roots` and all their descendants.
 pub fn with_descendants(roots: &[u32]) -> Vec<u32> {
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
     for (pid, _, parent) in all() {
@@ -67,7 +67,7 @@ pub fn with_descendants(roots: &[u32]) -> Vec<u32> {
     found
 }
 
-/// The processes of that name (the kernel keeps 15 bytes of it), or whose program file has that name.
+/// The processes with this name (of which the kernel keeps 15 bytes) or this program file name.
 pub fn named(name: &str) -> Vec<u32> {
     let short = name.get(..15).unwrap_or(name);
     let is_it = |pid: u32, comm: &str| {

@@ -1,4 +1,4 @@
-//! Names for the places that were met, found once sampling is over: one pass over each file, none kept open after.
+//! Symbol lookup for code locations, after sampling: one pass over each file.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
@@ -17,18 +17,18 @@ use super::processes::TrackedProcesses;
 use super::stack_counts::CodeLocation;
 use elf::{Source, Symbol};
 
-/// Where the kernel tells its functions' names.
+/// The kernel's symbol table.
 const KALLSYMS: &str = "/proc/kallsyms";
 
-/// What places are called.
+/// The names of code locations.
 pub(crate) struct Names {
-    /// A frame for each place, in the order of the places.
+    /// One frame for each location, in the same order.
     pub(crate) frames: Vec<Frame>,
-    /// What could not be named, and what would help.
+    /// What could not be named, and how to fix it.
     pub(crate) limits: Vec<String>,
 }
 
-/// Names all places.
+/// Names all locations.
 pub(crate) fn name(places: &[CodeLocation], followed: &mut TrackedProcesses) -> Names {
     let mut naming = Naming { frames: HashMap::new(), limits: Vec::new() };
     let mut kernel = Vec::new();
@@ -57,12 +57,12 @@ struct Naming {
     limits: Vec<String>,
 }
 
-/// A function without a symbol, as the place in its file where it begins.
+/// A function without a symbol, identified by its start address in the file.
 struct Unnamed {
     place: CodeLocation,
     image: u32,
     start: u64,
-    /// It is one function; else several may lie there.
+    /// Whether it is one function; otherwise it may be several.
     is_known: bool,
 }
 
@@ -76,7 +76,7 @@ impl Naming {
             return;
         }
         addresses.sort_unstable();
-        // A file of the kernel's own making: it is as long as the kernel has functions.
+        // A kernel file, as long as the kernel has functions.
         let text = std::fs::read(KALLSYMS).unwrap_or_default();
         let names = kernel::name(&String::from_utf8_lossy(&text), &addresses);
         if names.iter().all(Option::is_none) {
@@ -85,7 +85,7 @@ impl Naming {
             self.limits.push(help.to_owned());
         }
         for (address, name) in addresses.into_iter().zip(names) {
-            // Addresses that mean nothing to anybody are one place.
+            // All unnamed kernel addresses are one function.
             let symbol = name.unwrap_or_else(|| "[kernel]".to_owned());
             self.put(CodeLocation::Kernel(address), symbol, "[kernel]");
         }
@@ -111,7 +111,7 @@ impl Naming {
         }
     }
 
-    /// Names what symbols of the file name; returns what they do not.
+    /// Names locations by the file's symbols; returns those without one.
     fn file(&mut self, id: u32, offsets: Vec<u64>, followed: &mut TrackedProcesses) -> Vec<Unnamed> {
         let Some(image) = followed.images.get(id) else { return Vec::new() };
         let module = image.name.clone();
@@ -122,7 +122,7 @@ impl Naming {
             }
             return Vec::new();
         };
-        // The file's own addresses, sorted, with the offsets that they came from.
+        // Sorted addresses in the file's address space, with their file offsets.
         let mut stated: Vec<(u64, u64)> =
             offsets.iter().map(|offset| (layout.address_of(*offset).unwrap_or(*offset), *offset)).collect();
         stated.sort_unstable();
@@ -134,7 +134,7 @@ impl Naming {
         let mut functions = Vec::new();
         if named.iter().any(|named| named.as_ref().is_none_or(|named| !named.is_sized)) {
             functions = image.layout().map(elf::Layout::functions).unwrap_or_default();
-            // A name without an end does not reach into the next function, even if that has no name.
+            // A symbol without a size does not extend into the next function, even if that has no name.
             for (address, slot) in addresses.iter().zip(&mut named) {
                 let begins = function_at(&functions, *address).map_or(0, |function| function.start);
                 *slot = slot.take().filter(|named| named.is_sized || named.start >= begins);
@@ -149,7 +149,7 @@ impl Naming {
             match named {
                 Some(named) => self.put(place, demangle::demangle(&named.name), &module),
                 None => {
-                    // Between functions that are known lies hand-written code: it is one until somebody tells it apart.
+                    // Code between known functions is usually hand-written assembly: it counts as one function.
                     let known = function_at(&functions, address).map(|function| function.start);
                     let gap = || {
                         let above = functions.partition_point(|function| function.start <= address);
@@ -187,13 +187,13 @@ impl Naming {
     }
 }
 
-/// The function that holds `address`, of functions in order.
+/// The function that contains `address`, in a sorted list.
 fn function_at(functions: &[Range<u64>], address: u64) -> Option<&Range<u64>> {
     let above = functions.partition_point(|function| function.start <= address);
     above.checked_sub(1).and_then(|below| functions.get(below)).filter(|function| address < function.end)
 }
 
-/// Fills in names from a stripped file's compressed table, and from its debug package.
+/// Adds names from a stripped file's compressed symbol table and from its debug package.
 fn name_elsewhere(file: &File, root: &std::path::Path, addresses: &[u64], named: &mut [Option<Symbol>]) {
     let elsewhere = elf::elsewhere(file);
     let mut fill = |source: &Source<'_>| {

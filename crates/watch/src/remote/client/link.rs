@@ -1,4 +1,4 @@
-//! Keeps the connection to an agent, makes it again when it is lost, and turns the agent's rows into the run's.
+//! Maintains the connection to an agent: pings, reconnects after a loss, and turns the agent's rows into the run's.
 
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
@@ -15,28 +15,28 @@ use super::{AgentCommand, LOST_AFTER, RemoteConfig, Shared};
 use crate::remote::clock::AgentClock;
 use crate::remote::wire::{Frame, NO_PROFILE, Request, Response};
 
-/// The sign of life; and the first ones, closer together, to align the clocks.
+/// Keep-alive interval, and the shorter interval of the first pings, which align the clocks.
 const PING_EVERY: Duration = Duration::from_secs(1);
 const FIRST_PINGS: u32 = 10;
 const FIRST_PING_EVERY: Duration = Duration::from_millis(20);
 const RECONNECT_EVERY: Duration = Duration::from_secs(1);
 
-/// Keeps the connection, and makes it again when it is lost.
+/// A connection to an agent that is reopened after a loss.
 pub(super) struct Link {
     pub(super) config: RemoteConfig,
     pub(super) shared: Arc<Shared>,
     pub(super) sink: Option<RowTranslator>,
 }
 
-/// Why a connection is no longer served.
+/// Why a connection ended.
 enum Over {
-    /// The run wants no more.
+    /// The run closed it.
     Done,
     Lost(String),
 }
 
 impl Link {
-    /// Serves until nobody gives orders any more.
+    /// Serves until all senders of commands are dropped.
     pub(super) async fn run(mut self, first: Connection, mut orders: mpsc::Receiver<AgentCommand>) {
         let mut connection = first;
         loop {
@@ -52,7 +52,7 @@ impl Link {
             self.tell(&format!("the watcher at {} is lost: {why}", self.config.address));
             connection = loop {
                 tokio::time::sleep(RECONNECT_EVERY).await;
-                // Orders that came meanwhile are for a connection that is not there; the end of orders is the end.
+                // Commands that arrived meanwhile have no connection; a closed channel ends the loop.
                 loop {
                     match orders.try_recv() {
                         Ok(order) => self.take_up(order),
@@ -70,7 +70,7 @@ impl Link {
         }
     }
 
-    /// Serves one connection to its end.
+    /// Serves one connection until it ends.
     async fn serve(
         &mut self,
         connection: &mut Connection,
@@ -82,7 +82,7 @@ impl Link {
         let mut clock = AgentClock::default();
         let (mut number, mut asked) = (0_u32, None);
         let mut ping_at = tokio::time::Instant::now();
-        // Rows come when their times can be placed.
+        // Rows are requested once the clocks are aligned.
         let (mut begins, mut is_aligned) = (self.sink.is_some(), false);
         loop {
             tokio::select! {
@@ -197,7 +197,7 @@ impl Link {
         sink.rows.send(row);
     }
 
-    /// Ends all series: from here on nothing is known of them. The agent numbers anew after a loss.
+    /// Ends all series. After a loss the agent assigns new series ids.
     fn end_series(&mut self) {
         if let Some(sink) = &mut self.sink {
             sink.end_series();

@@ -1,4 +1,5 @@
-//! The run's end: connects to an agent, keeps the clocks aligned, takes rows, and knows at once when it is gone.
+//! The run's client: connects to an agent, aligns the clocks, receives rows, and detects at once when the agent is
+//! gone.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -20,24 +21,24 @@ mod translator;
 use connection::{Connection, Welcome};
 use link::Link;
 
-/// Which agent.
+/// How to reach an agent.
 #[derive(Clone, Debug)]
 pub struct RemoteConfig {
-    /// Where it listens: `host:port`.
+    /// Its address, `host:port`.
     pub address: String,
-    /// What it asks of whoever connects.
+    /// The token that it expects.
     pub token: String,
-    /// Its certificate's; `None`: without TLS, which only a loopback address may be.
+    /// Fingerprint of its certificate; `None` means no TLS, allowed on loopback only.
     pub fingerprint: Option<Fingerprint>,
 }
 
 /// Why an agent cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RemoteError {
-    /// Without TLS anybody between could read and forge.
+    /// Without TLS the traffic could be read and forged.
     #[error("the agent at {0} is not on loopback: give the fingerprint that it prints when it starts")]
     Plain(String),
-    /// Nobody answers there.
+    /// No connection could be made.
     #[error("no agent answers at {address}: {why}; is `throng watch` running there?")]
     Connect {
         /// Where.
@@ -45,17 +46,17 @@ pub enum RemoteError {
         /// Why.
         why: String,
     },
-    /// Something takes connections there and says nothing.
+    /// The connection was accepted, but nothing was received.
     #[error(
         "the agent at {address} took the connection and did not answer within {within_s} s: it is too busy, or stopped"
     )]
     Silent {
         /// Where.
         address: String,
-        /// How long was waited, seconds.
+        /// How long the client waited, seconds.
         within_s: u64,
     },
-    /// It closes connections before it has said who it is.
+    /// The connection was closed before anything was received.
     #[error(
         "the agent at {address} closed the connection before it said anything: it is busy refusing strangers, who come \
          faster than it lets them in, or what listens there is no agent; try again, or keep the strangers from its port"
@@ -64,38 +65,38 @@ pub enum RemoteError {
         /// Where.
         address: String,
     },
-    /// Somebody else answers there, or nobody who speaks TLS.
+    /// The peer has another certificate or does not speak TLS.
     #[error("the agent at {address} is not the one with fingerprint {expected}: {why}")]
     Certificate {
         /// Where.
         address: String,
-        /// Whom we asked for.
+        /// The expected fingerprint.
         expected: Fingerprint,
-        /// What was there.
+        /// What the peer presented.
         why: String,
     },
-    /// It does not serve this run.
+    /// The agent refused the session.
     #[error("the agent at {address} refused: {why}")]
     Refused {
         /// Where.
         address: String,
-        /// Its words.
+        /// The reason it gave.
         why: String,
     },
 }
 
-/// Without an answer for so long the agent is lost (docs/watch.md). A server at its limit may make it wait for a CPU for
-/// some of that.
+/// Without an answer for this long the agent counts as lost (docs/watch.md). A server at its limit may keep it waiting
+/// for a CPU for part of that time.
 const LOST_AFTER: Duration = Duration::from_secs(5);
 
-/// An agent that others flood lets in who comes for the first time in a second: so often, and so long, it is tried.
+/// A flooded agent admits an address on its first connection of a second: retry this often, and for this long.
 const TRIED_EVERY: Duration = Duration::from_millis(300);
 const TRIED_WITHIN: Duration = Duration::from_secs(5);
 
-/// Finding the names of a profile takes a while.
+/// Time limit for ending a profile; symbol lookup takes a while.
 const PROFILE_ENDS_WITHIN: Duration = Duration::from_secs(10);
 
-/// A connected agent. Dropping it ends the connection.
+/// A connected agent. Dropping it closes the connection.
 #[derive(Debug)]
 pub struct RemoteAgent {
     peer: SocketAddr,
@@ -107,19 +108,19 @@ pub struct RemoteAgent {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the run knows of the agent at the moment.
+/// The agent's current state, shared with the connection's thread.
 #[derive(Debug)]
 struct Shared {
     heard_at: Mutex<Instant>,
     is_connected: AtomicBool,
-    /// Once gone it does not agree any more, even when it is back: another owner may have started it.
+    /// Consent ends when the agent is lost, even if it comes back: another owner may have started it.
     was_lost: AtomicBool,
     clock_error_us: AtomicU64,
-    /// Profiles that were asked for and have not come.
+    /// Requested profiles that have not arrived.
     profiles_due: AtomicU32,
 }
 
-/// What the run wants of the connection's thread.
+/// Commands for the connection's thread.
 enum AgentCommand {
     Begin { host: HostId, zero: Instant, rows: RowSender, name: Option<String> },
     Profile { moment: String, duration: Duration },
@@ -127,7 +128,7 @@ enum AgentCommand {
 }
 
 impl RemoteAgent {
-    /// Connects, checks that it is the right agent, shows the token, and waits to be welcomed.
+    /// Connects, verifies the certificate, sends the token, and waits for the welcome.
     ///
     /// # Errors
     /// When one of these fails.
@@ -154,7 +155,7 @@ impl RemoteAgent {
         Ok(Self { peer, name, targets, consent, shared, orders, thread: Some(thread) })
     }
 
-    /// Opens a connection, again where the agent has no time for who comes.
+    /// Opens a connection; retries while the agent closes it unanswered.
     async fn open(config: &RemoteConfig) -> Result<Connection, RemoteError> {
         let until = Instant::now() + TRIED_WITHIN;
         loop {
@@ -167,7 +168,7 @@ impl RemoteAgent {
         }
     }
 
-    /// The address at which it answered: the one that its consent is for.
+    /// The address at which it answered, to which its consent applies.
     #[must_use]
     pub fn peer(&self) -> SocketAddr {
         self.peer
@@ -179,31 +180,31 @@ impl RemoteAgent {
         &self.name
     }
 
-    /// What it watches, for people.
+    /// Its targets, for display.
     #[must_use]
     pub fn targets(&self) -> &[String] {
         &self.targets
     }
 
-    /// What load its owner agrees to, if any, as long as [`Self::is_present`].
+    /// The load that its owner consents to, if any, as long as [`Self::is_present`].
     #[must_use]
     pub fn consent(&self) -> Option<&Consent> {
         self.consent.as_ref()
     }
 
-    /// Whether it was heard from within the last 5 s and has not ended the connection.
+    /// Whether the agent answered within the last 5 s and has not closed the connection.
     #[must_use]
     pub fn is_present(&self) -> bool {
         self.shared.is_present()
     }
 
-    /// Something by which others can ask [`Self::is_present`].
+    /// A handle for [`Self::is_present`] that can be used on any thread.
     #[must_use]
     pub fn presence(&self) -> Presence {
         Presence(self.shared.clone())
     }
 
-    /// Begins to stream rows: they are of `host`, named `name` if given, and their times count from `zero`.
+    /// Starts the stream of rows. They get the id `host`, the name `name` if given, and times relative to `zero`.
     #[must_use]
     pub fn begin(self, host: HostId, name: Option<String>, zero: Instant, rows: RowSender) -> RemoteWatch {
         let _ = self.orders.try_send(AgentCommand::Begin { host, zero, rows, name });
@@ -211,7 +212,7 @@ impl RemoteAgent {
     }
 
     fn end(&mut self) {
-        // The thread ends when its last order giver is gone.
+        // The thread ends when the last sender of commands is dropped.
         let (nobody, _) = mpsc::channel(1);
         self.orders = nobody;
         if let Some(thread) = self.thread.take() {
@@ -226,7 +227,7 @@ impl Drop for RemoteAgent {
     }
 }
 
-/// Tells whether an agent is there; cheap, and good on any thread.
+/// Tells whether an agent is connected; cheap, and usable on any thread.
 #[derive(Clone, Debug)]
 pub struct Presence(Arc<Shared>);
 
@@ -237,7 +238,7 @@ impl Presence {
         self.0.is_present()
     }
 
-    /// Whether it has been there all the time since [`RemoteAgent::connect`]: what it agreed to then still holds.
+    /// Whether it has been connected without interruption since [`RemoteAgent::connect`]: its consent still holds.
     #[must_use]
     pub fn was_never_lost(&self) -> bool {
         self.0.is_present() && !self.0.was_lost.load(Relaxed)
@@ -250,7 +251,7 @@ impl Shared {
         self.is_connected.load(Relaxed) && heard_at.elapsed() < LOST_AFTER
     }
 
-    /// A profile that was asked for has come, or will not.
+    /// A requested profile has arrived, or has failed.
     fn profile_came(&self) {
         let one_less = |due: u32| Some(due.saturating_sub(1));
         let _ = self.profiles_due.fetch_update(Relaxed, Relaxed, one_less);
@@ -261,7 +262,7 @@ impl Shared {
     }
 }
 
-/// An agent whose rows come. Dropping it ends that.
+/// An agent that streams rows. Dropping it ends the stream.
 #[derive(Debug)]
 pub struct RemoteWatch(RemoteAgent);
 
@@ -272,7 +273,7 @@ impl RemoteWatch {
         &self.0
     }
 
-    /// Asks for a profile of the watched processes: it comes as a row, `duration` and a little later.
+    /// Requests a profile of the watched processes; it arrives as a row shortly after `duration`.
     pub fn profile(&self, moment: &str, duration: Duration) {
         let order = AgentCommand::Profile { moment: moment.to_owned(), duration };
         if self.0.orders.try_send(order).is_ok() {
@@ -280,13 +281,13 @@ impl RemoteWatch {
         }
     }
 
-    /// How far its times may be off this run's at the moment, microseconds.
+    /// Current error bound of the agent's times relative to the run's, microseconds.
     #[must_use]
     pub fn clock_error_us(&self) -> u64 {
         self.0.shared.clock_error_us.load(Relaxed)
     }
 
-    /// Ends it. A profile that is being taken ends early and is waited for.
+    /// Ends the stream. A running profile ends early and is waited for.
     pub fn stop(self) {
         let shared = &self.0.shared;
         let until = Instant::now() + PROFILE_ENDS_WITHIN;

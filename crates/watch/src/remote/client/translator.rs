@@ -1,4 +1,4 @@
-//! Where an agent's rows become the run's: its hosts, its times, its numbers of series.
+//! Translates an agent's rows into the run's: host id, times and series ids.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -9,20 +9,20 @@ use throng_observation::host::{HostEvent, HostEventKind, HostId, HostRow, HostSa
 use crate::remote::clock::AgentClock;
 use crate::rows::RowSender;
 
-/// An agent that shows more series than this at a time is not believed: it is said, and further rows are counted as lost.
+/// Maximum number of live series of an agent. Beyond it an event is written once, and further rows count as dropped.
 const SERIES_MAX: usize = 1 << 18;
 
-/// Where rows go, once the run has begun.
+/// Translates rows and sends them to the run's queue.
 pub(super) struct RowTranslator {
     pub(super) host: HostId,
     pub(super) name: Option<String>,
     pub(super) zero: Instant,
     pub(super) rows: RowSender,
-    /// The agent's numbers of series that go on, and ours.
+    /// The run's series ids by the agent's, of series that are live.
     series: HashMap<u32, SeriesId>,
     said_that_series_are_many: bool,
     pub(super) dropped_before: u64,
-    /// The largest that was met.
+    /// The largest error bound so far, microseconds.
     pub(super) clock_error_us: u64,
 }
 
@@ -33,7 +33,7 @@ impl RowTranslator {
         Self { host, name, zero, rows, series, said_that_series_are_many, dropped_before, clock_error_us }
     }
 
-    /// Our number of a series that the agent announces.
+    /// The run's id of a series that the agent announces; `None` when there are too many.
     pub(super) fn announced(&mut self, theirs: SeriesId) -> Option<SeriesId> {
         if self.series.len() >= SERIES_MAX && !self.series.contains_key(&theirs.0) {
             self.rows.count_dropped(1);
@@ -48,20 +48,21 @@ impl RowTranslator {
         Some(*self.series.entry(theirs.0).or_insert_with(|| self.rows.new_series()))
     }
 
-    /// The series of a sample. One that ends with it is forgotten: should it go on, it is announced again.
+    /// The run's series id of a sample. A series that ends with it is removed; the agent announces it again should it
+    /// go on.
     pub(super) fn placed(&mut self, sample: &HostSample) -> Option<SeriesId> {
         if sample.value.is_nan() {
             return self.series.remove(&sample.series.0);
         }
         let known = self.series.get(&sample.series.0).copied();
         if known.is_none() {
-            // Its announcement was lost on the way, or there are too many.
+            // Its announcement was lost, or there are too many series.
             self.rows.count_dropped(1);
         }
         known
     }
 
-    /// Ends all series: from here on nothing is known of them. The agent numbers anew after a loss.
+    /// Ends all series with NaN. After a loss the agent assigns new series ids.
     pub(super) fn end_series(&mut self) {
         let at = self.now();
         for (_, series) in self.series.drain() {
@@ -75,7 +76,7 @@ impl RowTranslator {
         self.rows.send(HostRow::Event(HostEvent { host, at, kind, detail }));
     }
 
-    /// The run's time of a moment of the agent's; `base` is the moment from which the clock's own times count.
+    /// Converts a time of the agent to the run's; `base` is the origin of the clock's own times.
     pub(super) fn ours(&self, agent: RunTime, clock: &AgentClock, base: Instant) -> RunTime {
         RunTime(clock.ours_us(agent.0).saturating_add(since(self.zero, base)))
     }
@@ -103,7 +104,7 @@ mod tests {
     fn series_that_ended_are_forgotten_however_many_they_were() {
         let (rows, receiver) = crate::rows(10);
         let mut sink = RowTranslator::new(HostId(1), None, Instant::now(), rows.clone());
-        // Threads that come and go by the thousand, for as long as it takes.
+        // Thousands of threads that start and end.
         for number in 0..2 * u32::try_from(SERIES_MAX).unwrap() {
             let ours = sink.announced(SeriesId(number)).unwrap();
             assert_eq!(sink.placed(&sample(number, 1.0)), Some(ours));

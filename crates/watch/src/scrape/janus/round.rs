@@ -1,4 +1,4 @@
-//! One reading of Janus's admin API: its sessions, their handles, and what each handle sends.
+//! One scrape of Janus's admin API: sessions, their handles, and the traffic of each handle.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -10,17 +10,16 @@ use crate::reading::{Reading, SeriesValue};
 use crate::scrape::rates::Rates;
 use crate::scrape::round::{Query, UnexpectedAnswer, labels};
 
-/// Questions of one reading. Each costs Janus some tenths of a millisecond; with more handles than this only what the
-/// list of sessions says is told.
+/// Maximum number of queries in one scrape. Each costs Janus some tenths of a millisecond; with more handles only the
+/// number of sessions is reported.
 const ASKS_MAX: usize = 1_000;
 
-/// One reading of the admin API.
+/// One scrape of the admin API.
 ///
-/// Series, with the label `endpoint`: `janus.sessions`; `janus.handles` (by `plugin`); `janus.peer_connections` (by
-/// `state` of ICE); `janus.queued_packets`, packets that wait in the queues of all handles' sending threads;
-/// `janus.sent` and `janus.received`, RTP bytes a second over all handles; `janus.nacks_received`,
-/// `janus.retransmissions`, packets a second asked for again and sent again; `janus.handles_skipped`, handles or
-/// sessions beyond the bound.
+/// Series, with the label `endpoint`: `janus.sessions`; `janus.handles` (by `plugin`); `janus.peer_connections` (by ICE
+/// `state`); `janus.queued_packets`, packets in the send queues of all handles; `janus.sent` and `janus.received`, RTP
+/// bytes a second over all handles; `janus.nacks_received`, `janus.retransmissions`, packets a second that were
+/// requested again and sent again; `janus.handles_skipped`, handles or sessions beyond the limit.
 #[derive(Debug)]
 pub struct JanusRound {
     secret: Option<String>,
@@ -34,7 +33,7 @@ pub struct JanusRound {
     queued_packets: f64,
     sent: f64,
     received: f64,
-    /// By handle: what only grows.
+    /// Cumulative counters by handle.
     counters: Vec<(u64, [f64; 2])>,
 }
 
@@ -48,7 +47,7 @@ enum Question {
 const COUNTERS: [&str; 2] = ["janus.nacks_received", "janus.retransmissions"];
 
 impl JanusRound {
-    /// A reading with the admin secret, where Janus has one.
+    /// A scrape, with the admin secret if Janus has one.
     #[must_use]
     pub fn new(secret: Option<&str>) -> Self {
         Self {
@@ -82,7 +81,7 @@ impl JanusRound {
                 json!({ "janus": "handle_info", "session_id": session, "handle_id": handle })
             }
         };
-        // Janus takes only requests that carry a transaction of their own.
+        // Janus requires a transaction in each request.
         body["transaction"] = json!(format!("throng-{}", self.asks));
         if let Some(secret) = &self.secret {
             body["admin_secret"] = json!(secret);
@@ -96,7 +95,7 @@ impl JanusRound {
             .map_err(|error| UnexpectedAnswer(format!("the answer of Janus is no JSON: {error}")))?;
         if answer["janus"] != "success" {
             return match asked {
-                // Sessions and handles end while they are asked for (458, 459: no such session, no such handle).
+                // Sessions and handles may end between queries (458, 459: no such session, no such handle).
                 Question::Handles { .. } | Question::Handle { .. }
                     if matches!(answer["error"]["code"].as_u64(), Some(458 | 459)) =>
                 {
@@ -128,7 +127,7 @@ impl JanusRound {
         let plugin = short(&info["plugin"], "janus.plugin.");
         *self.handles.entry(plugin).or_default() += 1;
         self.queued_packets += number(&info["queued-packets"]);
-        // Older versions have `streams`, an array, in place of `webrtc`.
+        // Older versions have an array `streams` instead of `webrtc`.
         let webrtc = if info["webrtc"].is_object() { &info["webrtc"] } else { &info["streams"][0] };
         if let Some(state) = webrtc["ice"]["state"].as_str() {
             *self.peer_connections.entry(short(&Json::from(state), "")).or_default() += 1;
@@ -169,7 +168,7 @@ impl JanusRound {
         for (state, count) in &self.peer_connections {
             seen.push(value("janus.peer_connections", Unit::Count, &[("state", state)], *count as f64));
         }
-        // By handle, so that one that leaves does not look like a counter that went back.
+        // By handle, so that the end of one does not look like a counter reset.
         for (index, metric) in COUNTERS.into_iter().enumerate() {
             let grown = |(handle, counters): &(u64, [f64; 2])| {
                 let labels = BTreeMap::from([("handle".to_owned(), handle.to_string())]);
@@ -195,7 +194,7 @@ fn number(value: &Json) -> f64 {
     value.as_f64().filter(|value| value.is_finite() && *value >= 0.0).unwrap_or(0.0)
 }
 
-/// A word of Janus's as a label.
+/// A text from Janus as a label.
 fn short(value: &Json, prefix: &str) -> String {
     let text = value.as_str().unwrap_or("none");
     text.strip_prefix(prefix).unwrap_or(text).chars().filter(|c| !c.is_control()).take(40).collect()
@@ -265,7 +264,7 @@ mod tests {
         assert_eq!(of(&got, "janus.peer_connections[ready]"), Some(2.0));
         let got = read(&mut rates, 5, 3, 20);
         assert_eq!(of(&got, "janus.nacks_received"), Some(4.0));
-        // One handle leaves: the others' sum is no counter that went back.
+        // One handle ends: the sum of the others is not a counter reset.
         let got = read(&mut rates, 10, 1, 25);
         assert_eq!(of(&got, "janus.nacks_received"), Some(1.0));
     }
