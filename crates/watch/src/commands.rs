@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process_group, waitid};
 use throng_observation::host::HostEventKind;
 
-use crate::local::WatchError;
+use crate::config::WatchError;
 use crate::logs::{Drain, Output};
 use crate::sampler::meter::Sink;
 use crate::target::Target;
@@ -24,16 +24,16 @@ const LAST_LINES_MAX: usize = 3;
 
 /// The target commands, by the index of their target. They end when the last clone is dropped.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Commands(Arc<Vec<(usize, Started)>>);
+pub(crate) struct Commands(Arc<Vec<(usize, StartedCommand)>>);
 
 impl Commands {
     pub(crate) fn start(targets: &[Target]) -> Result<Self, WatchError> {
-        let mut started: Vec<(usize, Started)> = Vec::new();
+        let mut started: Vec<(usize, StartedCommand)> = Vec::new();
         for (place, target) in targets.iter().enumerate() {
             if let Target::Command(words) = target {
                 let program = words.first().and_then(|word| word.rsplit('/').next()).unwrap_or_default();
                 let before = started.iter().filter(|(_, other)| other.program == program).count();
-                started.push((place, Started::start(words, program, before)?));
+                started.push((place, StartedCommand::start(words, program, before)?));
             }
         }
         Ok(Self(Arc::new(started)))
@@ -50,14 +50,14 @@ impl Commands {
         self.0.iter().find(|(target, _)| *target == place).map(|(_, started)| started.child.id())
     }
 
-    /// Writes one event for each command that has ended; `told` lists the targets already reported.
-    pub(crate) fn tell_ends(&self, out: &Sink, told: &mut Vec<usize>) {
+    /// Writes one event for each command that has ended; `reported` lists the targets already reported.
+    pub(crate) fn report_exits(&self, sink: &Sink, reported: &mut Vec<usize>) {
         for (place, command) in self.0.iter() {
-            if !told.contains(place)
+            if !reported.contains(place)
                 && let Some(how) = command.how_it_ended()
             {
-                told.push(*place);
-                out.event(Instant::now(), HostEventKind::ProcessEnded, how);
+                reported.push(*place);
+                sink.event(Instant::now(), HostEventKind::ProcessEnded, how);
             }
         }
     }
@@ -65,7 +65,7 @@ impl Commands {
 
 /// A command in a process group of its own; dropping it ends the whole group.
 #[derive(Debug)]
-struct Started {
+struct StartedCommand {
     name: String,
     /// File name of the program.
     program: String,
@@ -73,10 +73,10 @@ struct Started {
     /// Standard error and output, in this order. They are always drained: a full pipe would block the server.
     outputs: Vec<Drain>,
     /// When its end was first noticed.
-    over_at: OnceLock<Instant>,
+    ended_at: OnceLock<Instant>,
 }
 
-impl Started {
+impl StartedCommand {
     /// Starts a command; `before` counts the earlier commands of the same program.
     fn start(words: &[String], program: &str, before: usize) -> Result<Self, WatchError> {
         let fail = |error| WatchError::Start { command: words.join(" "), error };
@@ -88,7 +88,7 @@ impl Started {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.spawn().map_err(fail)?;
         let (name, program) = (name.clone(), program.to_owned());
-        let mut started = Self { name, program, child, outputs: Vec::new(), over_at: OnceLock::new() };
+        let mut started = Self { name, program, child, outputs: Vec::new(), ended_at: OnceLock::new() };
         let stderr = started.child.stderr.take().map(|pipe| ("stderr", OwnedFd::from(pipe)));
         let stdout = started.child.stdout.take().map(|pipe| ("stdout", OwnedFd::from(pipe)));
         for (stream, pipe) in stderr.into_iter().chain(stdout) {
@@ -103,9 +103,9 @@ impl Started {
     fn how_it_ended(&self) -> Option<String> {
         let status = self.status()?;
         let is_fault = status.exit_status() != Some(0);
-        let over_at = self.over_at.get_or_init(Instant::now);
+        let ended_at = self.ended_at.get_or_init(Instant::now);
         let is_read = self.outputs.iter().all(|drain| drain.output().is_over());
-        if is_fault && !is_read && over_at.elapsed() < LAST_WORDS_WITHIN {
+        if is_fault && !is_read && ended_at.elapsed() < LAST_WORDS_WITHIN {
             return None;
         }
         let how = match (status.exit_status(), status.terminating_signal()) {
@@ -113,11 +113,11 @@ impl Started {
             (None, Some(signal)) => format!("by signal {signal}"),
             (None, None) => "for no known reason".into(),
         };
-        let mut told = format!("the command {} (PID {}) ended {how}", self.name, self.child.id());
+        let mut text = format!("the command {} (PID {}) ended {how}", self.name, self.child.id());
         if let Some((stream, last)) = self.last_lines().filter(|_| is_fault) {
-            told += &format!("; the last on its {stream}: {}", last.join(" / "));
+            text += &format!("; the last on its {stream}: {}", last.join(" / "));
         }
-        Some(told)
+        Some(text)
     }
 
     /// Its last lines, of standard error if it wrote there.
@@ -144,7 +144,7 @@ impl Started {
     }
 }
 
-impl Drop for Started {
+impl Drop for StartedCommand {
     fn drop(&mut self) {
         // Even if the command itself has ended: processes that it left in its group end too.
         self.signal(Signal::TERM);

@@ -4,12 +4,16 @@
 mod target;
 pub use target::{Target, TargetError};
 
+mod background;
 mod cpu_accounting;
 mod rows;
 pub use rows::{RowReceiver, RowSender, rows};
 
+mod config;
+pub use config::{WatchConfig, WatchError, WatchedProcess};
+
 mod local;
-pub use local::{LocalHost, LocalWatch, WatchConfig, WatchError, WatchedProcess, WatchedProcesses};
+pub use local::{LocalHost, LocalWatch, WatchedProcesses};
 
 pub mod remote;
 

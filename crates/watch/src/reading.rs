@@ -11,7 +11,7 @@ use throng_observation::host::{
 };
 
 use crate::cpu_accounting::{ChargeGuard, Purpose};
-use crate::rows::RowSender;
+use crate::rows::{RowSender, run_time};
 
 /// A reading of a log or an endpoint.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,13 +23,19 @@ pub enum Reading {
 }
 
 impl Reading {
+    /// A value of a series with labels.
+    pub fn value(metric: impl Into<String>, unit: Unit, labels: &[(&str, &str)], value: f64) -> Self {
+        let labels = labels.iter().map(|(name, label)| ((*name).to_owned(), (*label).to_owned())).collect();
+        Self::Value(SeriesValue { metric: metric.into(), unit, labels, value })
+    }
+
     /// An event for something that cannot be read: what, why, and how to fix it.
-    pub fn cannot(detail: impl Into<String>) -> Self {
+    pub fn unreadable(detail: impl Into<String>) -> Self {
         Self::Event(HostEventKind::Unreadable, detail.into())
     }
 }
 
-/// A value of a series.
+/// A value of a series at a moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SeriesValue {
     /// Name of the metric.
@@ -42,29 +48,13 @@ pub struct SeriesValue {
     pub value: f64,
 }
 
-impl SeriesValue {
-    /// A value with labels.
-    pub fn new(metric: impl Into<String>, unit: Unit, labels: &[(&str, &str)], value: f64) -> Self {
-        let labels = labels.iter().map(|(name, label)| ((*name).to_owned(), (*label).to_owned())).collect();
-        Self { metric: metric.into(), unit, labels, value }
-    }
-}
-
 /// Returns the run's time. It must be monotonic.
 pub type Clock = Arc<dyn Fn() -> RunTime + Send + Sync>;
 
 /// The clock of a run whose first intended join is at `zero`.
 #[must_use]
 pub fn clock_from(zero: Instant) -> Clock {
-    Arc::new(move || {
-        let now = Instant::now();
-        let before = zero.saturating_duration_since(now);
-        RunTime(
-            RunTime::after_start(now.saturating_duration_since(zero))
-                .0
-                .saturating_sub(RunTime::after_start(before).0),
-        )
-    })
+    Arc::new(move || run_time(zero, Instant::now()))
 }
 
 /// Maximum number of series of one reader in a run, so that a server's labels have a bounded cost. Values of further
@@ -80,7 +70,7 @@ pub struct ReadingWriter {
     host: HostId,
     rows: RowSender,
     series: HashMap<(String, BTreeMap<String, String>), Known>,
-    said_that_series_are_many: bool,
+    reported_too_many: bool,
 }
 
 #[derive(Debug)]
@@ -94,7 +84,7 @@ impl ReadingWriter {
     /// A writer for a reader on `host`.
     #[must_use]
     pub fn new(host: HostId, rows: RowSender) -> Self {
-        Self { host, rows, series: HashMap::new(), said_that_series_are_many: false }
+        Self { host, rows, series: HashMap::new(), reported_too_many: false }
     }
 
     /// Charges the calling thread's CPU time to the host until the guard is dropped.
@@ -103,9 +93,9 @@ impl ReadingWriter {
     }
 
     /// Writes readings taken at one moment.
-    pub fn write(&mut self, at: RunTime, seen: impl IntoIterator<Item = Reading>) {
-        for seen in seen {
-            match seen {
+    pub fn write(&mut self, at: RunTime, readings: impl IntoIterator<Item = Reading>) {
+        for reading in readings {
+            match reading {
                 Reading::Value(value) => self.value(at, value),
                 Reading::Event(kind, detail) => {
                     self.rows.send(HostRow::Event(HostEvent { host: self.host, at, kind, detail }));
@@ -135,7 +125,7 @@ impl ReadingWriter {
             }
             if self.series.len() >= SERIES_MAX {
                 self.rows.count_dropped(1);
-                self.say_that_series_are_many(at);
+                self.report_too_many(at);
                 return;
             }
             let id = self.rows.new_series();
@@ -171,8 +161,8 @@ impl ReadingWriter {
         }
     }
 
-    fn say_that_series_are_many(&mut self, at: RunTime) {
-        if !std::mem::replace(&mut self.said_that_series_are_many, true) {
+    fn report_too_many(&mut self, at: RunTime) {
+        if !std::mem::replace(&mut self.reported_too_many, true) {
             let detail = format!(
                 "more than {SERIES_MAX} series from one reader: further ones are not kept; allow fewer metrics or deny \
                  those with many labels"
@@ -207,7 +197,7 @@ mod tests {
     }
 
     fn value(value: f64) -> Reading {
-        Reading::Value(SeriesValue::new("log.lines", Unit::PerSecond, &[("pattern", "any")], value))
+        Reading::value("log.lines", Unit::PerSecond, &[("pattern", "any")], value)
     }
 
     fn samples(receiver: &RowReceiver) -> Vec<f64> {
@@ -283,7 +273,7 @@ mod tests {
         for index in 0..SERIES_MAX + 5 {
             let labels = [("room", index.to_string())];
             let labels: Vec<_> = labels.iter().map(|(name, label)| (*name, label.as_str())).collect();
-            rows.write(second(0), [Reading::Value(SeriesValue::new("x", Unit::Count, &labels, 1.0))]);
+            rows.write(second(0), [Reading::value("x", Unit::Count, &labels, 1.0)]);
         }
         assert_eq!(sender.dropped(), 5);
         let events = receiver.try_iter().filter(|row| matches!(row, HostRow::Event(_))).count();

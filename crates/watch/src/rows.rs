@@ -3,11 +3,20 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver, RecvError, RecvTimeoutError, Sender, TryRecvError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use throng_observation::RunTime;
 use throng_observation::host::{HostId, HostRow, SeriesId};
 
 use crate::cpu_accounting::{ChargeGuard, CpuAccounts, CpuUsage, Purpose};
+
+/// The run's time of a moment; `zero` is the moment of the first intended join.
+pub(crate) fn run_time(zero: Instant, moment: Instant) -> RunTime {
+    match moment.checked_duration_since(zero) {
+        Some(after) => RunTime::after_start(after),
+        None => RunTime(-RunTime::after_start(zero.duration_since(moment)).0),
+    }
+}
 
 /// The sending end of a run's queue. Clones share the counter of series ids, so all parts of all watchers of a run use
 /// clones of one sender.
@@ -79,8 +88,8 @@ impl RowSender {
     }
 
     /// CPU time used so far by the threads that work for `host`.
-    pub(crate) fn spent(&self, host: HostId) -> CpuUsage {
-        self.shared.accounts.spent(host)
+    pub(crate) fn cpu_usage(&self, host: HostId) -> CpuUsage {
+        self.shared.accounts.usage(host)
     }
 
     /// Whether the receiver is gone, so that further reading is useless.
@@ -143,8 +152,7 @@ impl Drop for RowReceiver {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use throng_observation::RunTime;
-    use throng_observation::host::{HostEvent, HostEventKind, HostId};
+    use throng_observation::host::{HostEvent, HostEventKind};
 
     #[test]
     fn a_full_queue_loses_rows_and_counts_them() {

@@ -99,7 +99,7 @@ impl Host {
 
     /// What is known of the server, when that has become more: its processes came later.
     pub(super) fn new_packs(&self) -> Option<Vec<Pack>> {
-        self.source_watch.as_ref()?.news()
+        self.source_watch.as_ref()?.changed_packs()
     }
 
     /// Begins the profiles that are due; returns what there is to tell. `is_heard`: rows of the host have come.

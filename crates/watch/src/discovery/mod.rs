@@ -14,14 +14,14 @@ use crate::sampler::threads::DirBuffer;
 use crate::target::Target;
 
 mod port;
-pub(crate) use port::sockets as sockets_of;
+pub(crate) use port::socket_inodes;
 
 /// Processes that are remembered; on a machine with more, the others are examined in every pass.
 const KNOWN_MAX: usize = 65_536;
 /// A process may exec another program soon after its fork.
-const SETTLES: Duration = Duration::from_secs(4);
+const SETTLE_TIME: Duration = Duration::from_secs(4);
 /// Older processes are examined once in this many passes: daemons may change their name late.
-const LOOK_PASSES: u32 = 16;
+const RECHECK_PASSES: u32 = 16;
 /// How often to search for a port's process while none is known.
 const PORT_EVERY: Duration = Duration::from_secs(2);
 
@@ -41,13 +41,13 @@ pub(crate) struct Finder {
     /// The process group of each target that is a command, once started.
     groups: Vec<Option<u32>>,
     proc: File,
-    known: HashMap<u32, Known>,
+    known: HashMap<u32, KnownProcess>,
     pass: u32,
     ports_at: Option<Instant>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct KnownProcess {
     since: Instant,
     pass: u32,
 }
@@ -94,7 +94,7 @@ impl Finder {
     ) -> io::Result<Vec<TargetProcess>> {
         self.pass = self.pass.wrapping_add(1);
         if self.targets.iter().all(|target| matches!(target, Target::Pid(_))) {
-            return Ok(self.numbered(reader, &watched));
+            return Ok(self.find_pids(reader, &watched));
         }
         seek(&self.proc, SeekFrom::Start(0))?;
         let mut found: Vec<TargetProcess> = Vec::new();
@@ -113,7 +113,7 @@ impl Finder {
                 };
                 watched(parent).or_else(new)
             };
-            if let Some(new) = judge(&self.targets, &self.groups, reader, pid, of_parent) {
+            if let Some(new) = match_process(&self.targets, &self.groups, reader, pid, of_parent) {
                 found.push(new);
             }
         }
@@ -124,7 +124,7 @@ impl Finder {
     }
 
     /// Where all targets are PIDs, no other process needs to be examined.
-    fn numbered(
+    fn find_pids(
         &self,
         reader: &mut Reader,
         watched: &impl Fn(u32) -> Option<(usize, bool)>,
@@ -135,7 +135,7 @@ impl Finder {
         });
         let new = numbers.filter(|pid| watched(*pid).is_none());
         let mut found: Vec<_> =
-            new.filter_map(|pid| judge(&self.targets, &self.groups, reader, pid, |_| None)).collect();
+            new.filter_map(|pid| match_process(&self.targets, &self.groups, reader, pid, |_| None)).collect();
         found.dedup();
         found
     }
@@ -169,17 +169,19 @@ impl Finder {
 }
 
 /// Whether to examine a process in this pass.
-fn is_due(known: &mut HashMap<u32, Known>, pid: u32, pass: u32, now: Instant) -> bool {
+fn is_due(known: &mut HashMap<u32, KnownProcess>, pid: u32, pass: u32, now: Instant) -> bool {
     if known.len() >= KNOWN_MAX && !known.contains_key(&pid) {
         return true;
     }
     let is_new = !known.contains_key(&pid);
-    let entry = known.entry(pid).or_insert(Known { since: now, pass });
+    let entry = known.entry(pid).or_insert(KnownProcess { since: now, pass });
     entry.pass = pass;
-    is_new || now.duration_since(entry.since) < SETTLES || pid.wrapping_add(pass).is_multiple_of(LOOK_PASSES)
+    is_new
+        || now.duration_since(entry.since) < SETTLE_TIME
+        || pid.wrapping_add(pass).is_multiple_of(RECHECK_PASSES)
 }
 
-fn judge(
+fn match_process(
     targets: &[Target],
     groups: &[Option<u32>],
     reader: &mut Reader,
@@ -203,12 +205,17 @@ fn judge(
     let place = targets
         .iter()
         .zip(groups)
-        .position(|(target, group)| is_meant(target, *group, &candidate, reader))?;
+        .position(|(target, group)| matches_target(target, *group, &candidate, reader))?;
     let with_descendants = !matches!(targets.get(place)?, Target::Pid(_));
     Some(TargetProcess { pid, with_descendants, target: place })
 }
 
-fn is_meant(target: &Target, group: Option<u32>, candidate: &Candidate<'_>, reader: &mut Reader) -> bool {
+fn matches_target(
+    target: &Target,
+    group: Option<u32>,
+    candidate: &Candidate<'_>,
+    reader: &mut Reader,
+) -> bool {
     let pid = candidate.pid;
     match target {
         // The watcher itself does not match by name.

@@ -55,11 +55,11 @@ fn bound(reader: &mut Reader, pid: u32, port: u16) -> Option<BTreeSet<u64>> {
 
 /// Whether a process has an open socket for which `is_wanted` holds.
 fn holds(pid: u32, is_wanted: impl Fn(u64) -> bool) -> bool {
-    sockets(pid).any(is_wanted)
+    socket_inodes(pid).any(is_wanted)
 }
 
 /// The inodes of a process's open sockets; empty when they may not be read.
-pub(crate) fn sockets(pid: u32) -> impl Iterator<Item = u64> {
+pub(crate) fn socket_inodes(pid: u32) -> impl Iterator<Item = u64> {
     let entries = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten();
     entries.filter_map(|entry| socket_inode(&std::fs::read_link(entry.ok()?.path()).ok()?))
 }

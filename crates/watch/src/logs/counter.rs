@@ -7,8 +7,8 @@ use throng_observation::host::{HostEventKind, Unit};
 
 use super::lines::{Line, Lines};
 use super::patterns::Patterns;
-use super::redact::shown;
-use crate::reading::{Reading, SeriesValue};
+use super::redact::redacted;
+use crate::reading::Reading;
 
 /// Maximum number of lines searched for patterns in a second; further lines are only counted. A server that writes a
 /// hundred thousand lines a second must not make its monitor the busiest program of the host.
@@ -28,7 +28,7 @@ pub struct LineCounter {
     second: Counts,
     since: RunTime,
     /// By pattern: whether its first line has been reported.
-    told: Vec<bool>,
+    reported: Vec<bool>,
     /// By series of `log.lines`, patterns first: whether it has been written, because a series does not start with
     /// zero.
     live: Vec<bool>,
@@ -66,7 +66,7 @@ impl LineCounter {
             second: Counts::of(&patterns),
             lines: Lines::default(),
             since: now,
-            told: vec![false; count],
+            reported: vec![false; count],
             live: vec![false; count + OTHERS],
             patterns,
         }
@@ -74,18 +74,18 @@ impl LineCounter {
 
     /// Processes the next bytes of the log.
     pub fn read(&mut self, bytes: &[u8]) {
-        let Self { lines, patterns, second, told, .. } = self;
-        lines.push(bytes, |line| second.count(line, patterns, told));
+        let Self { lines, patterns, second, reported, .. } = self;
+        lines.push(bytes, |line| second.count(line, patterns, reported));
     }
 
     /// Ends the log or its current file: an incomplete line counts as a line.
     pub fn finish(&mut self) {
-        let Self { lines, patterns, second, told, .. } = self;
-        lines.finish(|line| second.count(line, patterns, told));
+        let Self { lines, patterns, second, reported, .. } = self;
+        lines.finish(|line| second.count(line, patterns, reported));
     }
 
     /// Replaces the patterns. Counts of patterns that are in both sets continue.
-    pub fn look_for(&mut self, patterns: Arc<Patterns>) {
+    pub fn set_patterns(&mut self, patterns: Arc<Patterns>) {
         let mut new = Self::new(std::mem::take(&mut self.log), patterns, self.since);
         std::mem::swap(&mut new.lines, &mut self.lines);
         let Counts { any, binary, cut, unsearched, by_pattern, first, .. } = &mut self.second;
@@ -97,7 +97,7 @@ impl LineCounter {
                 continue;
             };
             carry(by_pattern, old, &mut new.second.by_pattern, place);
-            carry(&mut self.told, old, &mut new.told, place);
+            carry(&mut self.reported, old, &mut new.reported, place);
             carry(&mut self.live, old, &mut new.live, place);
             let its = first.iter_mut().filter(|(index, _)| *index == old);
             new.second.first.extend(its.map(|(_, line)| (place, std::mem::take(line))));
@@ -116,11 +116,11 @@ impl LineCounter {
         }
         self.since = now;
         let counts = std::mem::replace(&mut self.second, Counts::of(&self.patterns));
-        let mut seen = Vec::new();
+        let mut readings = Vec::new();
         for (index, line) in counts.first {
             let Some(pattern) = self.patterns.all().get(index) else { continue };
             let detail = format!("{} ({}): {line}", pattern.id, pattern.meaning.trim_end_matches('.'));
-            seen.push(Reading::Event(HostEventKind::LogLine, detail));
+            readings.push(Reading::Event(HostEventKind::LogLine, detail));
         }
         let names = self.patterns.all().iter().map(|pattern| ("log.lines", Some(pattern.id.as_str())));
         let others = [
@@ -135,23 +135,16 @@ impl LineCounter {
             if count > 0 || *live {
                 let mut labels = vec![("log", self.log.as_str())];
                 labels.extend(pattern.map(|pattern| ("pattern", pattern)));
-                seen.push(Reading::Value(SeriesValue::new(
-                    metric,
-                    Unit::PerSecond,
-                    &labels,
-                    count as f64 / seconds,
-                )));
+                readings.push(Reading::value(metric, Unit::PerSecond, &labels, count as f64 / seconds));
                 *live = true;
             }
         }
         for (pattern, values) in self.patterns.all().iter().zip(counts.values) {
             let read = pattern.values.iter().zip(values).filter_map(|(of, value)| Some((of, value?)));
             let labels = [("log", self.log.as_str())];
-            seen.extend(
-                read.map(|(of, value)| Reading::Value(SeriesValue::new(&of.metric, of.unit, &labels, value))),
-            );
+            readings.extend(read.map(|(of, value)| Reading::value(&of.metric, of.unit, &labels, value)));
         }
-        seen
+        readings
     }
 }
 
@@ -166,7 +159,7 @@ fn carry<T: Default>(from: &mut [T], old: usize, to: &mut [T], place: usize) {
 }
 
 impl Counts {
-    fn count(&mut self, line: Line<'_>, patterns: &Patterns, told: &mut [bool]) {
+    fn count(&mut self, line: Line<'_>, patterns: &Patterns, reported: &mut [bool]) {
         self.any += 1;
         self.cut += u64::from(line.cut);
         if line.bytes.contains(&0) {
@@ -181,9 +174,9 @@ impl Counts {
             if let Some(count) = self.by_pattern.get_mut(index) {
                 *count += 1;
             }
-            if let Some(told) = told.get_mut(index).filter(|told| !**told) {
-                *told = true;
-                self.first.push((index, shown(line.bytes)));
+            if let Some(reported) = reported.get_mut(index).filter(|reported| !**reported) {
+                *reported = true;
+                self.first.push((index, redacted(line.bytes)));
             }
             let (Some(pattern), Some(values)) = (patterns.all().get(index), self.values.get_mut(index))
             else {
@@ -211,23 +204,24 @@ mod tests {
     }
 
     /// A tick's values by metric and pattern.
-    fn values(seen: &[Reading]) -> Vec<(String, f64)> {
-        let value = |seen: &Reading| match seen {
+    fn values(readings: &[Reading]) -> Vec<(String, f64)> {
+        let value = |readings: &Reading| match readings {
             Reading::Value(value) => {
                 let pattern = value.labels.get("pattern").map(|p| format!("[{p}]")).unwrap_or_default();
                 Some((format!("{}{pattern}", value.metric), value.value))
             }
             Reading::Event(..) => None,
         };
-        seen.iter().filter_map(value).collect()
+        readings.iter().filter_map(value).collect()
     }
 
-    fn value_of(seen: &[Reading], name: &str) -> Option<f64> {
-        values(seen).into_iter().find(|(known, _)| known == name).map(|(_, value)| value)
+    fn value_of(readings: &[Reading], name: &str) -> Option<f64> {
+        values(readings).into_iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }
 
-    fn events(seen: &[Reading]) -> Vec<&str> {
-        seen.iter()
+    fn events(readings: &[Reading]) -> Vec<&str> {
+        readings
+            .iter()
             .filter_map(|s| if let Reading::Event(_, detail) = s { Some(detail.as_str()) } else { None })
             .collect()
     }
@@ -238,10 +232,10 @@ mod tests {
         for _ in 0..30 {
             counter.read(b"[WARN] [8239821] Discarding too old outgoing packet (age=6597865us)\n");
         }
-        let seen = counter.tick(RunTime(2_000_000));
-        assert_eq!(value_of(&seen, "log.lines[old_packet_discarded]"), Some(15.0));
-        assert_eq!(value_of(&seen, "log.lines[any]"), Some(15.0));
-        let events = events(&seen);
+        let readings = counter.tick(RunTime(2_000_000));
+        assert_eq!(value_of(&readings, "log.lines[old_packet_discarded]"), Some(15.0));
+        assert_eq!(value_of(&readings, "log.lines[any]"), Some(15.0));
+        let events = events(&readings);
         assert_eq!(events.len(), 1);
         assert!(events[0].contains("Discarding too old outgoing packet (age=6597865us)"), "{}", events[0]);
         // After that only numbers; the end is one zero.
@@ -255,9 +249,9 @@ mod tests {
         let mut counter = counter("ffmpeg");
         counter.read(b"frame=  120 fps= 30 q=28.0 size=     512kB time=00:00:04.00 bitrate=1048.6kbits/s speed=1.01x\r");
         counter.read(b"frame=  150 fps= 27 q=28.0 size=     640kB time=00:00:05.00 bitrate=1048.6kbits/s speed=0.892x    \r");
-        let seen = counter.tick(RunTime(1_000_000));
-        assert_eq!(value_of(&seen, "ffmpeg.speed"), Some(0.892));
-        assert_eq!(value_of(&seen, "ffmpeg.fps"), Some(27.0));
+        let readings = counter.tick(RunTime(1_000_000));
+        assert_eq!(value_of(&readings, "ffmpeg.speed"), Some(0.892));
+        assert_eq!(value_of(&readings, "ffmpeg.fps"), Some(27.0));
     }
 
     #[test]
@@ -267,10 +261,10 @@ mod tests {
         for _ in 0..5 {
             counter.read(&burst);
         }
-        let seen = counter.tick(RunTime(1_000_000));
-        assert_eq!(value_of(&seen, "log.lines[any]"), Some(50_000.0));
-        assert_eq!(value_of(&seen, "log.lines_unsearched"), Some(50_000.0 - SEARCHED_LINES_MAX as f64));
-        assert_eq!(value_of(&seen, "log.lines[too_many_open_files]"), Some(SEARCHED_LINES_MAX as f64));
+        let readings = counter.tick(RunTime(1_000_000));
+        assert_eq!(value_of(&readings, "log.lines[any]"), Some(50_000.0));
+        assert_eq!(value_of(&readings, "log.lines_unsearched"), Some(50_000.0 - SEARCHED_LINES_MAX as f64));
+        assert_eq!(value_of(&readings, "log.lines[too_many_open_files]"), Some(SEARCHED_LINES_MAX as f64));
     }
 
     #[test]
@@ -281,29 +275,29 @@ mod tests {
         noise.extend(b"\n");
         counter.read(&noise);
         counter.read(b"\xff\xfe Too many open files \xff\n");
-        let seen = counter.tick(RunTime(1_000_000));
-        assert!(value_of(&seen, "log.lines[binary]").unwrap() > 0.0);
-        assert_eq!(value_of(&seen, "log.lines[too_many_open_files]"), Some(1.0));
+        let readings = counter.tick(RunTime(1_000_000));
+        assert!(value_of(&readings, "log.lines[binary]").unwrap() > 0.0);
+        assert_eq!(value_of(&readings, "log.lines[too_many_open_files]"), Some(1.0));
     }
 
     #[test]
     fn other_patterns_go_on_where_those_before_were() {
         let mut counter = counter("generic");
         counter.read(b"Too many open files\nDiscarding too old outgo");
-        let seen = counter.tick(RunTime(1_000_000));
-        assert_eq!(events(&seen).len(), 1);
+        let readings = counter.tick(RunTime(1_000_000));
+        assert_eq!(events(&readings).len(), 1);
         counter.read(b"");
-        counter.look_for(self::counter("janus").patterns);
+        counter.set_patterns(self::counter("janus").patterns);
         counter.read(b"ing packet (age=1us)\nToo many open files\n");
-        let seen = counter.tick(RunTime(2_000_000));
-        assert_eq!(value_of(&seen, "log.lines[old_packet_discarded]"), Some(1.0), "a line begun before");
-        assert_eq!(value_of(&seen, "log.lines[too_many_open_files]"), Some(1.0));
-        assert_eq!(events(&seen).len(), 1, "the first line of a pattern is told once: {seen:?}");
+        let readings = counter.tick(RunTime(2_000_000));
+        assert_eq!(value_of(&readings, "log.lines[old_packet_discarded]"), Some(1.0), "a line begun before");
+        assert_eq!(value_of(&readings, "log.lines[too_many_open_files]"), Some(1.0));
+        assert_eq!(events(&readings).len(), 1, "the first line of a pattern is told once: {readings:?}");
         counter.read(b"Too many open files\n");
-        counter.look_for(self::counter("ffmpeg").patterns);
-        let seen = counter.tick(RunTime(3_000_000));
-        assert_eq!(value_of(&seen, "log.lines[too_many_open_files]"), Some(1.0), "counted before");
-        assert_eq!(value_of(&seen, "log.lines[any]"), Some(1.0));
+        counter.set_patterns(self::counter("ffmpeg").patterns);
+        let readings = counter.tick(RunTime(3_000_000));
+        assert_eq!(value_of(&readings, "log.lines[too_many_open_files]"), Some(1.0), "counted before");
+        assert_eq!(value_of(&readings, "log.lines[any]"), Some(1.0));
     }
 
     #[test]

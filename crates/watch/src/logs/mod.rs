@@ -16,6 +16,6 @@ pub use file::{Chunk, FileTail, Progress};
 pub use lines::{LINE_BYTES_MAX, Line, Lines};
 pub use output::{Drain, Output};
 pub use patterns::{PATTERNS_MAX, PatternError, Patterns};
-pub use redact::shown;
+pub use redact::redacted;
 pub use source::{LogSource, SourceError};
 pub use tail::{LogKind, Tail};

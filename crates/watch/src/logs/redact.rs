@@ -23,7 +23,7 @@ static SHAPED: LazyLock<Option<Regex>> = LazyLock::new(|| {
 
 /// A log line for display: at most 300 characters, control characters as spaces, secrets as `…`.
 #[must_use]
-pub fn shown(line: &[u8]) -> String {
+pub fn redacted(line: &[u8]) -> String {
     // A secret may straddle the cut, so more than the displayed part is searched.
     let looked_at = line.get(..4 * SHOWN_CHARACTERS_MAX).unwrap_or(line);
     let text = String::from_utf8_lossy(looked_at);
@@ -63,14 +63,14 @@ mod tests {
             ),
         ];
         for (line, expect) in cases {
-            assert_eq!(shown(line.as_bytes()), expect);
+            assert_eq!(redacted(line.as_bytes()), expect);
         }
     }
 
     #[test]
     fn any_bytes_become_a_short_printable_line() {
         let noise: Vec<u8> = (0..5_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
-        let line = shown(&noise);
+        let line = redacted(&noise);
         assert!(line.chars().count() <= SHOWN_CHARACTERS_MAX + 1);
         assert!(!line.chars().any(char::is_control));
     }
@@ -78,6 +78,6 @@ mod tests {
     #[test]
     fn a_secret_at_the_cut_is_not_shown_in_part() {
         let line = format!("{} token={}", "x".repeat(SHOWN_CHARACTERS_MAX - 12), "s".repeat(600));
-        assert!(!shown(line.as_bytes()).contains("ss"));
+        assert!(!redacted(line.as_bytes()).contains("ss"));
     }
 }

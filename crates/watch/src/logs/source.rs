@@ -1,12 +1,8 @@
 //! The sources of log lines: a file, the output of a started program, or the journal of a unit.
 
 use std::io::Read;
-use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
-use std::time::Duration;
-
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::Output;
 
@@ -44,47 +40,6 @@ pub enum SourceError {
     Thread(#[from] std::io::Error),
 }
 
-/// The result of waiting for bytes.
-pub(super) enum ReadOutcome {
-    /// Bytes were read.
-    Read(usize),
-    /// None arrived in time.
-    TimedOut,
-    /// The stream has ended.
-    Ended,
-}
-
-/// Waits up to `patience` for bytes and reads at most the buffer's size.
-pub(super) fn read_within(
-    from: &mut (impl AsFd + Read),
-    buffer: &mut [u8],
-    patience: Duration,
-) -> ReadOutcome {
-    let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(patience.subsec_nanos()) };
-    let ready = {
-        let mut fds = [PollFd::new(from, PollFlags::IN)];
-        poll(&mut fds, Some(&timeout))
-    };
-    match ready {
-        Ok(0) => ReadOutcome::TimedOut,
-        Ok(_) => match from.read(buffer) {
-            Ok(0) => ReadOutcome::Ended,
-            Ok(count) => ReadOutcome::Read(count),
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    std::io::ErrorKind::Interrupted | std::io::ErrorKind::WouldBlock
-                ) =>
-            {
-                ReadOutcome::TimedOut
-            }
-            Err(_) => ReadOutcome::Ended,
-        },
-        Err(rustix::io::Errno::INTR) => ReadOutcome::TimedOut,
-        Err(_) => ReadOutcome::Ended,
-    }
-}
-
 /// A running `journalctl`; dropping it ends it.
 #[derive(Debug)]
 pub(super) struct Journal {
@@ -119,7 +74,7 @@ impl Journal {
         if let Some(complaints) = self.complaints.take() {
             let _ = complaints.take(4_096).read_to_end(&mut said);
         }
-        super::shown(&said)
+        super::redacted(&said)
     }
 }
 

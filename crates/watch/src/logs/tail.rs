@@ -9,17 +9,17 @@ use std::time::{Duration, Instant};
 use throng_observation::host::{HostEventKind, Unit};
 
 use super::access::{AccessCounter, UriGroups};
-use super::output::OutputReader;
-use super::source::{Journal, ReadOutcome, is_unit, read_within};
+use super::output::{OutputReader, ReadOutcome, read_within};
+use super::source::{Journal, is_unit};
 use super::{Chunk, FileTail, LineCounter, LogSource, Patterns, SourceError};
-use crate::reading::{Clock, Reading, ReadingWriter, SeriesValue};
+use crate::reading::{Clock, Reading, ReadingWriter};
 
 /// How often a file is polled, and how long to wait for an output.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+const POLL_EVERY: Duration = Duration::from_millis(200);
 /// How often the counts are written.
 const WRITE_EVERY: Duration = Duration::from_secs(1);
 /// Delay before `journalctl` is restarted after its end: initial and maximum.
-const JOURNAL_AGAIN_AFTER: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+const JOURNAL_RETRY_AFTER: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
 /// The kind of a log.
 #[derive(Clone, Debug)]
@@ -88,7 +88,7 @@ impl Tail {
             LogSource::File(path) => {
                 let mut file = FileTail::new(path);
                 let mut writer = writer;
-                writer.look(&mut file);
+                writer.poll(&mut file);
                 thread.spawn(move || follow_file(file, writer, &stop))?
             }
             LogSource::Output(output) => {
@@ -104,7 +104,7 @@ impl Tail {
     }
 
     /// Replaces patterns and groups from the next second on, without losing a line.
-    pub fn count_by(&self, patterns: &Arc<Patterns>, groups: &Arc<UriGroups>) {
+    pub fn set_rules(&self, patterns: &Arc<Patterns>, groups: &Arc<UriGroups>) {
         for (_, next) in &self.readers {
             let both = (patterns.clone(), groups.clone());
             *next.lock().unwrap_or_else(PoisonError::into_inner) = Some(both);
@@ -172,7 +172,7 @@ struct Writer {
 }
 
 impl Writer {
-    fn look(&mut self, file: &mut FileTail) {
+    fn poll(&mut self, file: &mut FileTail) {
         let counter = &mut self.counter;
         let progress = file.read(|piece| match piece {
             Chunk::Bytes(bytes) => counter.read(bytes),
@@ -181,14 +181,14 @@ impl Writer {
         });
         self.skipped_bytes += progress.skipped_bytes;
         if let Some(trouble) = progress.trouble {
-            self.say(HostEventKind::Unreadable, format!("the log {}: {trouble}", self.log));
+            self.event(HostEventKind::Unreadable, format!("the log {}: {trouble}", self.log));
         }
         if progress.recovered {
-            self.say(HostEventKind::Watcher, format!("the log {} can be read again", self.log));
+            self.event(HostEventKind::Watcher, format!("the log {} can be read again", self.log));
         }
     }
 
-    fn say(&mut self, kind: HostEventKind, detail: String) {
+    fn event(&mut self, kind: HostEventKind, detail: String) {
         let now = (self.clock)();
         self.rows.write(now, [Reading::Event(kind, detail)]);
     }
@@ -201,8 +201,8 @@ impl Writer {
         let next = self.next.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some((patterns, groups)) = next {
             match &mut self.counter {
-                Counter::Lines(counter) => counter.look_for(patterns),
-                Counter::Access(counter) => counter.group_by(groups),
+                Counter::Lines(counter) => counter.set_patterns(patterns),
+                Counter::Access(counter) => counter.set_groups(groups),
             }
         }
     }
@@ -211,19 +211,14 @@ impl Writer {
         let seconds = self.last.elapsed().as_secs_f64().max(1e-3);
         self.last = Instant::now();
         let now = (self.clock)();
-        let mut seen = self.counter.tick(now);
+        let mut readings = self.counter.tick(now);
         if self.skipped_bytes > 0 || self.skipped_before {
             let rate = self.skipped_bytes as f64 / seconds;
             let labels = [("log", self.log.as_str())];
-            seen.push(Reading::Value(SeriesValue::new(
-                "log.bytes_skipped",
-                Unit::BytesPerSecond,
-                &labels,
-                rate,
-            )));
+            readings.push(Reading::value("log.bytes_skipped", Unit::BytesPerSecond, &labels, rate));
             (self.skipped_before, self.skipped_bytes) = (true, 0);
         }
-        self.rows.write(now, seen);
+        self.rows.write(now, readings);
     }
 
     /// Writes what is left and ends the series.
@@ -240,12 +235,12 @@ fn follow_file(mut file: FileTail, mut writer: Writer, stop: &AtomicBool) {
     loop {
         // Checked before reading, so that everything written before the stop is read.
         let last = stop.load(Ordering::Relaxed);
-        writer.look(&mut file);
+        writer.poll(&mut file);
         if last {
             break;
         }
         writer.write_when_due();
-        std::thread::park_timeout(LOOK_EVERY);
+        std::thread::park_timeout(POLL_EVERY);
     }
     writer.end();
 }
@@ -260,7 +255,7 @@ fn follow_output(mut output: OutputReader, mut writer: Writer, stop: &AtomicBool
             stopped_at.get_or_insert_with(Instant::now);
         }
         let (waited, skipped) =
-            output.read_within(&mut buffer, if last { Duration::ZERO } else { LOOK_EVERY });
+            output.read_within(&mut buffer, if last { Duration::ZERO } else { POLL_EVERY });
         if skipped > 0 {
             writer.counter.finish();
             writer.skipped_bytes += skipped;
@@ -273,14 +268,14 @@ fn follow_output(mut output: OutputReader, mut writer: Writer, stop: &AtomicBool
         }
         writer.write_when_due();
         // A writer that never pauses must not delay the reader's end.
-        if stopped_at.is_some_and(|at| at.elapsed() >= LOOK_EVERY) {
+        if stopped_at.is_some_and(|at| at.elapsed() >= POLL_EVERY) {
             break;
         }
     }
     // Complete the last second: a rate over an instant is meaningless.
     writer.counter.finish();
     while writer.last.elapsed() < WRITE_EVERY && !stop.load(Ordering::Relaxed) {
-        std::thread::park_timeout(LOOK_EVERY);
+        std::thread::park_timeout(POLL_EVERY);
     }
     writer.end();
 }
@@ -288,15 +283,15 @@ fn follow_output(mut output: OutputReader, mut writer: Writer, stop: &AtomicBool
 fn follow_journal(program: &PathBuf, unit: &str, mut writer: Writer, stop: &AtomicBool) {
     let _cost = writer.rows.charge();
     let mut buffer = vec![0; 64 * 1024];
-    let mut again_after = JOURNAL_AGAIN_AFTER.0;
+    let mut retry_after = JOURNAL_RETRY_AFTER.0;
     let mut said = String::new();
     while !stop.load(Ordering::Relaxed) {
         let reason = match Journal::start(program, unit) {
             Ok(mut journal) => {
                 while !stop.load(Ordering::Relaxed) {
-                    match read_within(&mut journal.lines, &mut buffer, LOOK_EVERY) {
+                    match read_within(&mut journal.lines, &mut buffer, POLL_EVERY) {
                         ReadOutcome::Read(count) => {
-                            again_after = JOURNAL_AGAIN_AFTER.0;
+                            retry_after = JOURNAL_RETRY_AFTER.0;
                             writer.counter.read(buffer.get(..count).unwrap_or_default());
                         }
                         ReadOutcome::TimedOut => {}
@@ -312,15 +307,15 @@ fn follow_journal(program: &PathBuf, unit: &str, mut writer: Writer, stop: &Atom
             Err(reason) => reason,
         };
         if reason != said {
-            writer.say(HostEventKind::Unreadable, reason.clone());
+            writer.event(HostEventKind::Unreadable, reason.clone());
             said = reason;
         }
-        let waits_until = Instant::now() + again_after;
+        let waits_until = Instant::now() + retry_after;
         while Instant::now() < waits_until && !stop.load(Ordering::Relaxed) {
-            std::thread::park_timeout(LOOK_EVERY);
+            std::thread::park_timeout(POLL_EVERY);
             writer.write_when_due();
         }
-        again_after = (again_after * 2).min(JOURNAL_AGAIN_AFTER.1);
+        retry_after = (retry_after * 2).min(JOURNAL_RETRY_AFTER.1);
     }
     writer.end();
 }
@@ -358,11 +353,11 @@ mod tests {
             skipped_before: false,
         };
         let mut file = FileTail::new(&path);
-        writer.look(&mut file);
+        writer.poll(&mut file);
         std::fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(before.as_bytes()).unwrap();
-        writer.look(&mut file);
+        writer.poll(&mut file);
         change(&path);
-        writer.look(&mut file);
+        writer.poll(&mut file);
         std::thread::sleep(Duration::from_millis(2));
         writer.write();
         drop(writer);

@@ -134,9 +134,9 @@ pub fn parse(file: &str, text: &str) -> Result<Pack, PackError> {
         reason: error.to_string().trim_end().to_owned(),
     };
     let pack: Pack = toml::from_str(text).map_err(shape)?;
-    let places: Places = toml::from_str(text).map_err(shape)?;
-    let complaint = places.complaint();
-    match complaint {
+    let spanned: SpannedPack = toml::from_str(text).map_err(shape)?;
+    let problem = spanned.problem();
+    match problem {
         None => Ok(pack),
         Some((at, reason)) => {
             let before = text.get(..at).unwrap_or_default();
@@ -149,7 +149,7 @@ pub fn parse(file: &str, text: &str) -> Result<Pack, PackError> {
 
 /// The fields of a pack that need validation, with their positions.
 #[derive(Deserialize)]
-struct Places {
+struct SpannedPack {
     pack: Spanned<String>,
     // Optional in stored packs, required in files.
     #[serde(rename = "title")]
@@ -159,22 +159,22 @@ struct Places {
     #[serde(default)]
     processes: Vec<Spanned<String>>,
     #[serde(default, rename = "thread")]
-    threads: Vec<Thread>,
+    threads: Vec<ThreadRule>,
     #[serde(default, rename = "log")]
-    logs: Vec<Log>,
+    logs: Vec<LogRule>,
     #[serde(default, rename = "endpoint")]
-    endpoints: Vec<Endpoint>,
+    endpoints: Vec<EndpointRule>,
     #[serde(default, rename = "uri_group")]
-    uri_groups: Vec<UriGroup>,
+    uri_groups: Vec<UriGroupRule>,
 }
 
 #[derive(Deserialize)]
-struct Thread {
+struct ThreadRule {
     name: Spanned<String>,
 }
 
 #[derive(Deserialize)]
-struct Log {
+struct LogRule {
     id: Spanned<String>,
     pattern: Spanned<String>,
     #[serde(default, rename = "value")]
@@ -188,12 +188,12 @@ struct LogValue {
 }
 
 #[derive(Deserialize)]
-struct Endpoint {
+struct EndpointRule {
     url: Spanned<String>,
 }
 
 #[derive(Deserialize)]
-struct UriGroup {
+struct UriGroupRule {
     group: Spanned<String>,
     prefix: Option<String>,
     regex: Option<Spanned<String>>,
@@ -201,10 +201,10 @@ struct UriGroup {
 }
 
 /// Position, and what is wrong there.
-type Complaint = (usize, String);
+type Problem = (usize, String);
 
-impl Places {
-    fn complaint(&self) -> Option<Complaint> {
+impl SpannedPack {
+    fn problem(&self) -> Option<Problem> {
         let names = std::iter::once(&self.pack);
         let labels =
             self.logs.iter().map(|log| &log.id).chain(self.uri_groups.iter().map(|rule| &rule.group));
@@ -214,13 +214,13 @@ impl Places {
             .or_else(|| metrics.clone().find_map(bad_metric))
             .or_else(|| self.processes.iter().find_map(empty))
             .or_else(|| self.threads.iter().find_map(|thread| bad_thread_name(&thread.name)))
-            .or_else(|| self.logs.iter().find_map(Log::complaint))
-            .or_else(|| twice(self.logs.iter().map(|log| &log.id)))
+            .or_else(|| self.logs.iter().find_map(LogRule::problem))
+            .or_else(|| duplicate(self.logs.iter().map(|log| &log.id)))
             .or_else(|| self.endpoints.iter().find_map(|endpoint| bad_url(&endpoint.url)))
-            .or_else(|| self.uri_groups.iter().find_map(UriGroup::complaint))
+            .or_else(|| self.uri_groups.iter().find_map(UriGroupRule::problem))
     }
 
-    fn too_many(&self) -> Option<Complaint> {
+    fn too_many(&self) -> Option<Problem> {
         let most = [self.threads.len(), self.logs.len(), self.endpoints.len(), self.uri_groups.len()];
         let most = most.into_iter().max().unwrap_or(0);
         (most > RULES_MAX)
@@ -228,8 +228,8 @@ impl Places {
     }
 }
 
-impl Log {
-    fn complaint(&self) -> Option<Complaint> {
+impl LogRule {
+    fn problem(&self) -> Option<Problem> {
         let regex = match compile(self.pattern.get_ref()) {
             Ok(regex) => regex,
             Err(reason) => return Some((self.pattern.span().start, reason)),
@@ -246,8 +246,8 @@ impl Log {
     }
 }
 
-impl UriGroup {
-    fn complaint(&self) -> Option<Complaint> {
+impl UriGroupRule {
+    fn problem(&self) -> Option<Problem> {
         if self.prefix.is_none() && self.regex.is_none() && self.status.is_none() {
             let reason = "no condition: give `prefix`, `regex` or `status`".to_owned();
             return Some((self.group.span().start, reason));
@@ -265,14 +265,14 @@ pub(crate) fn compile(pattern: &str) -> Result<regex::bytes::Regex, String> {
         .map_err(|error| format!("not a regular expression that can be used here: {error}"))
 }
 
-fn bad_name(name: &Spanned<String>) -> Option<Complaint> {
+fn bad_name(name: &Spanned<String>) -> Option<Problem> {
     let good = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     let text = name.get_ref();
     let wrong = text.is_empty() || text.len() > 40 || !text.bytes().all(good);
     wrong.then(|| (name.span().start, format!("`{text}`: a name is 1 to 40 of a-z, 0-9 and _")))
 }
 
-fn bad_metric(name: &Spanned<String>) -> Option<Complaint> {
+fn bad_metric(name: &Spanned<String>) -> Option<Problem> {
     let good = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'.');
     let text = name.get_ref();
     let wrong = text.len() > 60 || !text.contains('.') || !text.bytes().all(good);
@@ -284,11 +284,11 @@ fn bad_metric(name: &Spanned<String>) -> Option<Complaint> {
     })
 }
 
-fn empty(text: &Spanned<String>) -> Option<Complaint> {
+fn empty(text: &Spanned<String>) -> Option<Problem> {
     text.get_ref().is_empty().then(|| (text.span().start, "empty: it would match nothing".to_owned()))
 }
 
-fn bad_thread_name(name: &Spanned<String>) -> Option<Complaint> {
+fn bad_thread_name(name: &Spanned<String>) -> Option<Problem> {
     let fixed = name.get_ref().bytes().filter(|byte| *byte != b'*').count();
     if fixed > THREAD_NAME_BYTES_MAX {
         let reason = format!(
@@ -300,7 +300,7 @@ fn bad_thread_name(name: &Spanned<String>) -> Option<Complaint> {
     empty(name)
 }
 
-fn bad_url(text: &Spanned<String>) -> Option<Complaint> {
+fn bad_url(text: &Spanned<String>) -> Option<Problem> {
     let parsed = url::Url::parse(text.get_ref());
     let fits = |url: &url::Url| matches!(url.scheme(), "http" | "https" | "ws" | "wss") && url.has_host();
     match parsed {
@@ -310,7 +310,7 @@ fn bad_url(text: &Spanned<String>) -> Option<Complaint> {
     }
 }
 
-fn twice<'a>(ids: impl Iterator<Item = &'a Spanned<String>>) -> Option<Complaint> {
+fn duplicate<'a>(ids: impl Iterator<Item = &'a Spanned<String>>) -> Option<Problem> {
     let mut seen = std::collections::BTreeSet::new();
     let again = ids.into_iter().find(|id| !seen.insert(id.get_ref().as_str()))?;
     Some((

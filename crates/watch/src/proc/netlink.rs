@@ -135,7 +135,7 @@ pub struct Socket {
     /// `TCP_ESTABLISHED` is 1.
     pub state: u8,
     /// TCP statistics, if requested.
-    pub flow: Option<TcpInfo>,
+    pub tcp_info: Option<TcpInfo>,
 }
 
 /// Send statistics from `INET_DIAG_INFO` (struct tcp_info in linux/tcp.h; the times since Linux 4.9).
@@ -198,11 +198,11 @@ pub fn socket(payload: &[u8]) -> Option<Socket> {
         inode: u32_at(payload, 68)?,
         memory,
         state: *payload.get(1)?,
-        flow: of(INFO).and_then(flow),
+        tcp_info: of(INFO).and_then(tcp_info),
     })
 }
 
-fn flow(info: &[u8]) -> Option<TcpInfo> {
+fn tcp_info(info: &[u8]) -> Option<TcpInfo> {
     Some(TcpInfo {
         unacked: u32_at(info, 24)?,
         retransmitted: u32_at(info, 100)?,
@@ -221,8 +221,8 @@ pub fn dump_request(kind: u16, fixed: usize) -> Vec<u8> {
 
 /// Request for a dump of sockets: address family (2 or 10), protocol (6 or 17), and a bit for each TCP state.
 #[must_use]
-pub fn socket_request(family: u8, protocol: u8, states: u32, asked: SocketDetail) -> Vec<u8> {
-    let extensions = match asked {
+pub fn socket_request(family: u8, protocol: u8, states: u32, detail: SocketDetail) -> Vec<u8> {
+    let extensions = match detail {
         SocketDetail::Memory => 1 << 6,
         SocketDetail::TcpInfo => 1 << 1,
     };
@@ -331,9 +331,9 @@ mod tests {
             buffer_limited_us: 1_000,
         };
         let message = |info: &[u8]| [vec![0; 72], attribute(2, info)].concat();
-        assert_eq!(socket(&message(&info)).unwrap().flow, Some(expect));
+        assert_eq!(socket(&message(&info)).unwrap().tcp_info, Some(expect));
         // Kernels before 4.9 have a shorter struct.
-        assert_eq!(socket(&message(&info[..168])).unwrap().flow, None);
-        assert_eq!(socket(&[0; 72]).unwrap().flow, None);
+        assert_eq!(socket(&message(&info[..168])).unwrap().tcp_info, None);
+        assert_eq!(socket(&[0; 72]).unwrap().tcp_info, None);
     }
 }

@@ -79,6 +79,19 @@ impl Options {
     fn charge(&self) -> Option<ChargeGuard> {
         self.rows.as_ref()?.charge(self.host, Purpose::Profile)
     }
+
+    /// A profile without samples.
+    fn profile(self, method: ProfileMethod, duration: Duration) -> Profile {
+        Profile {
+            host: self.host,
+            moment: self.moment,
+            started_at: self.started_at,
+            duration_us: duration.as_micros().try_into().unwrap_or(u64::MAX),
+            frequency_hz: self.frequency_hz,
+            method,
+            ..Profile::default()
+        }
+    }
 }
 
 /// Why a profile cannot start.

@@ -63,9 +63,9 @@ pub(crate) struct StackCounts {
 
 impl StackCounts {
     /// Counts a sample of a tracked process; ignores others.
-    pub(crate) fn add(&mut self, sample: &Sample, followed: &mut TrackedProcesses) {
-        let Some(user) = self.user_stack(sample, followed) else { return };
-        let name = followed.thread_name(sample.ids);
+    pub(crate) fn add(&mut self, sample: &Sample, tracked: &mut TrackedProcesses) {
+        let Some(user) = self.user_stack(sample, tracked) else { return };
+        let name = tracked.thread_name(sample.ids);
         let thread = self.thread(NamedThread { ids: sample.ids, name });
         let kernel = sample
             .kernel
@@ -80,7 +80,7 @@ impl StackCounts {
             places.push(self.place(place));
         }
         if jit {
-            followed.look_for_jit_map(sample.ids.pid);
+            tracked.look_for_jit_map(sample.ids.pid);
         }
         if self.stacks.len() >= STACKS_MAX && !self.stacks.contains_key(&(thread, places.as_slice().into())) {
             self.cut += 1;
@@ -90,8 +90,8 @@ impl StackCounts {
     }
 
     /// The user space stack: by unwind tables if the sample has a copy of the stack, else by frame pointers.
-    fn user_stack(&mut self, sample: &Sample, followed: &mut TrackedProcesses) -> Option<Vec<CodeLocation>> {
-        let (process, images) = followed.process(sample.ids.pid)?;
+    fn user_stack(&mut self, sample: &Sample, tracked: &mut TrackedProcesses) -> Option<Vec<CodeLocation>> {
+        let (process, images) = tracked.process(sample.ids.pid)?;
         let unwound = sample
             .stack
             .as_ref()

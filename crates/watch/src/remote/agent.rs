@@ -4,7 +4,6 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use tokio::net::{TcpListener, TcpStream};
@@ -13,12 +12,12 @@ use tokio_rustls::TlsAcceptor;
 
 use super::Fingerprint;
 use super::admission::{AdmissionControl, PendingSlot};
-use super::session::{Session, refuse};
+use super::session::{AgentPolicy, Session, refuse};
 use super::tls;
-use super::wire::Consent;
+use crate::background::BackgroundThread;
 use crate::commands::Commands;
-use crate::local::{LocalHost, WatchConfig, WatchError};
-use crate::sources::SourceConfig;
+use crate::config::WatchError;
+use crate::local::LocalHost;
 
 /// Configuration of an agent.
 #[derive(Clone, Debug)]
@@ -31,17 +30,6 @@ pub struct AgentConfig {
     pub is_tls: bool,
     /// What runs may get.
     pub policy: AgentPolicy,
-}
-
-/// What the host's owner lets runs have. Runs cannot change it.
-#[derive(Clone, Debug, Default)]
-pub struct AgentPolicy {
-    /// What to monitor.
-    pub watch: WatchConfig,
-    /// Logs, endpoints and other sources to read.
-    pub sources: SourceConfig,
-    /// The load that the owner consents to while the agent runs.
-    pub consent: Option<Consent>,
 }
 
 /// Why an agent cannot start.
@@ -88,8 +76,9 @@ pub struct Agent {
     address: SocketAddr,
     fingerprint: Option<Fingerprint>,
     counts: Arc<Counts>,
-    stop: watch::Sender<bool>,
-    thread: Option<JoinHandle<()>>,
+    // Dropped in this order: the thread ends when the sender is gone.
+    _stop: watch::Sender<()>,
+    thread: BackgroundThread,
 }
 
 #[derive(Debug, Default)]
@@ -104,7 +93,7 @@ struct Shared {
     commands: Commands,
     tls: Option<TlsAcceptor>,
     counts: Arc<Counts>,
-    stop: watch::Receiver<bool>,
+    stop: watch::Receiver<()>,
 }
 
 impl Agent {
@@ -134,14 +123,14 @@ impl Agent {
             .map_err(|error| AgentError::Listen(config.listen, error))?;
         let address = listener.local_addr()?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let (stop, stopped) = watch::channel(false);
+        let (stop, stopped) = watch::channel(());
         let counts = Arc::new(Counts::default());
         let shared = Arc::new(Shared { config, commands, tls, counts: counts.clone(), stop: stopped });
-        let thread = std::thread::Builder::new().name("watch-agent".into()).spawn(move || {
+        let thread = BackgroundThread::spawn("watch-agent", move || {
             runtime.block_on(listen(listener, shared));
             runtime.shutdown_timeout(Duration::from_secs(1));
         })?;
-        Ok(Self { address, fingerprint, counts, stop, thread: Some(thread) })
+        Ok(Self { address, fingerprint, counts, _stop: stop, thread })
     }
 
     /// The address it listens on.
@@ -171,16 +160,7 @@ impl Agent {
     /// Whether the agent still runs.
     #[must_use]
     pub fn is_running(&self) -> bool {
-        self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
-    }
-}
-
-impl Drop for Agent {
-    fn drop(&mut self) {
-        let _ = self.stop.send(true);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        self.thread.is_running()
     }
 }
 
@@ -206,7 +186,7 @@ impl Drop for SessionSlot {
 
 async fn listen(listener: std::net::TcpListener, shared: Arc<Shared>) {
     let Ok(listener) = TcpListener::from_std(listener) else { return };
-    let strangers = AdmissionControl::default();
+    let admission = AdmissionControl::default();
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -217,8 +197,8 @@ async fn listen(listener: std::net::TcpListener, shared: Arc<Shared>) {
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
-        match strangers.admit(from.ip(), Instant::now()) {
-            Some(place) => drop(tokio::spawn(meet(stream, place, shared.clone()))),
+        match admission.admit(from.ip(), Instant::now()) {
+            Some(slot) => drop(tokio::spawn(authenticate(stream, slot, shared.clone()))),
             None => {
                 // Close without an answer, so that a flood costs no work.
                 shared.counts.refused.fetch_add(1, Relaxed);
@@ -233,24 +213,24 @@ async fn listen(listener: std::net::TcpListener, shared: Arc<Shared>) {
 }
 
 /// Authenticates a connection and serves it.
-async fn meet(stream: TcpStream, mut place: PendingSlot, shared: Arc<Shared>) {
+async fn authenticate(stream: TcpStream, mut slot: PendingSlot, shared: Arc<Shared>) {
     let _ = stream.set_nodelay(true);
-    let known = tokio::time::timeout(HELLO_WITHIN, async {
+    let hello = tokio::time::timeout(HELLO_WITHIN, async {
         match &shared.tls {
             Some(tls) => Session::hello(Box::new(tls.accept(stream).await?), &shared.config.token).await,
             None => Session::hello(Box::new(stream), &shared.config.token).await,
         }
     });
     let refused = || shared.counts.refused.fetch_add(1, Relaxed);
-    let known = tokio::select! {
-        known = known => known,
+    let hello = tokio::select! {
+        hello = hello => hello,
         // A newer connection took this one's slot.
-        () = place.lost() => {
+        () = slot.evicted() => {
             refused();
             return;
         }
     };
-    let mut session = match known {
+    let mut session = match hello {
         Ok(Ok(Ok(session))) => session,
         Ok(Ok(Err((mut stream, why)))) => {
             refused();
@@ -263,8 +243,8 @@ async fn meet(stream: TcpStream, mut place: PendingSlot, shared: Arc<Shared>) {
             return;
         }
     };
-    place.authenticated();
-    drop(place);
+    slot.authenticated();
+    drop(slot);
     let Some(_slot) = SessionSlot::take(&shared.counts) else {
         refused();
         return session.refuse(&format!("{SESSIONS_MAX} runs are served already")).await;
@@ -278,6 +258,7 @@ async fn meet(stream: TcpStream, mut place: PendingSlot, shared: Arc<Shared>) {
     }
 }
 
-async fn stopped(mut stop: watch::Receiver<bool>) {
-    let _ = stop.wait_for(|stop| *stop).await;
+/// Waits until the agent's handle is dropped.
+async fn stopped(mut stop: watch::Receiver<()>) {
+    while stop.changed().await.is_ok() {}
 }

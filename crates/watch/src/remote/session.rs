@@ -10,17 +10,17 @@ use throng_observation::pack::PACKS_FACT;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::time::MissedTickBehavior;
 
-use super::agent::AgentPolicy;
 use super::tls::is_same;
 use super::wire::{
-    Frame, FrameReader, NO_PROFILE, REQUEST_BYTES_MAX, Request, Response, VERSION, write_message,
+    Consent, Frame, FrameReader, NO_PROFILE, REQUEST_BYTES_MAX, Request, Response, VERSION, write_message,
     write_samples,
 };
 use crate::commands::Commands;
+use crate::config::WatchConfig;
 use crate::local::{LocalHost, LocalWatch};
 use crate::profiler::{self, Options};
 use crate::rows::{RowReceiver, RowSender, rows};
-use crate::sources::SourceWatch;
+use crate::sources::{SourceConfig, SourceWatch};
 
 /// Queue length for one run: two seconds of 2,000 busy threads. A slower run loses rows.
 const ROWS_WAITING_MAX: usize = 16_384;
@@ -41,6 +41,17 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
 pub(super) type AnyStream = Box<dyn Stream>;
 
+/// What the host's owner lets runs have. Runs cannot change it.
+#[derive(Clone, Debug, Default)]
+pub struct AgentPolicy {
+    /// What to monitor.
+    pub watch: WatchConfig,
+    /// Logs, endpoints and other sources to read.
+    pub sources: SourceConfig,
+    /// The load that the owner consents to while the agent runs.
+    pub consent: Option<Consent>,
+}
+
 /// The session of a run.
 pub(super) struct Session {
     reader: ReadHalf<AnyStream>,
@@ -48,45 +59,45 @@ pub(super) struct Session {
     frames: FrameReader,
     zero: Instant,
     out: Vec<u8>,
-    rows: Option<Streamed>,
+    rows: Option<RowStream>,
     profiling: Option<(Option<mpsc::Sender<()>>, std::thread::JoinHandle<()>)>,
 }
 
 /// The stream of rows to a run.
-struct Streamed {
+struct RowStream {
     watching: LocalWatch,
     sender: RowSender,
     receiver: RowReceiver,
-    known: Known,
+    sources: ServerSources,
 }
 
 /// The server's packs and sources. They are started on a thread of their own because that waits for processes; they end
 /// with the session.
-struct Known {
-    found: mpsc::Receiver<SourceWatch>,
-    listened: Option<SourceWatch>,
+struct ServerSources {
+    started: mpsc::Receiver<SourceWatch>,
+    watch: Option<SourceWatch>,
     packs: Option<String>,
     info: Option<HostInfo>,
 }
 
-impl Known {
-    fn find(policy: &AgentPolicy, streamed: (&LocalWatch, RowSender, Instant)) -> io::Result<Self> {
+impl ServerSources {
+    fn start(policy: &AgentPolicy, streamed: (&LocalWatch, RowSender, Instant)) -> io::Result<Self> {
         let (watching, sender, zero) = streamed;
         let (processes, sources, targets) =
             (watching.watched_processes(), policy.sources.clone(), policy.watch.targets.clone());
-        let (out, found) = mpsc::sync_channel(1);
+        let (out, started) = mpsc::sync_channel(1);
         std::thread::Builder::new().name("watch-sources".into()).spawn(move || {
-            let listened = sources.begin(&targets, &processes, HostId(0), zero, &sender);
-            let _ = out.send(listened);
+            let watch = sources.begin(&targets, &processes, HostId(0), zero, &sender);
+            let _ = out.send(watch);
         })?;
-        Ok(Self { found, listened: None, packs: None, info: None })
+        Ok(Self { started, watch: None, packs: None, info: None })
     }
 
     /// The host's facts with the packs, once both are available, and again whenever the packs change.
-    fn told(&mut self) -> Option<HostRow> {
-        let packs = match &self.listened {
-            Some(listened) => listened.news()?,
-            None => self.listened.insert(self.found.try_recv().ok()?).packs.clone(),
+    fn updated_info(&mut self) -> Option<HostRow> {
+        let packs = match &self.watch {
+            Some(watch) => watch.changed_packs()?,
+            None => self.watch.insert(self.started.try_recv().ok()?).packs.clone(),
         };
         self.packs = serde_json::to_string(&packs).ok();
         let mut info = self.info.clone()?;
@@ -103,8 +114,8 @@ impl Known {
     }
 }
 
-/// Says why and closes.
-pub(super) async fn refuse(to: &mut AnyStream, why: &str) {
+/// Sends the reason and closes the connection.
+pub(super) async fn refuse(to: &mut (impl AsyncWrite + Unpin), why: &str) {
     let mut out = Vec::new();
     if write_message(&mut out, &Response::Refused { why: why.to_owned() }).is_ok() {
         let _ = tokio::time::timeout(Duration::from_secs(1), to.write_all(&out)).await;
@@ -121,7 +132,7 @@ impl Session {
         let mut frames = FrameReader::new(REQUEST_BYTES_MAX);
         let why = match frames.next(&mut stream).await? {
             Frame::Message(Request::Hello { token: theirs, .. }) if !is_same(token, &theirs) => {
-                "the token is not this agent's".to_owned()
+                "the token is wrong".to_owned()
             }
             Frame::Message(Request::Hello { version, .. }) if version != VERSION => {
                 format!(
@@ -139,13 +150,9 @@ impl Session {
         Ok(Err((stream, why)))
     }
 
-    /// Says why and closes.
+    /// Sends the reason and closes the connection.
     pub(super) async fn refuse(&mut self, why: &str) {
-        self.out.clear();
-        if write_message(&mut self.out, &Response::Refused { why: why.to_owned() }).is_ok() {
-            let _ = tokio::time::timeout(Duration::from_secs(1), self.flush()).await;
-            let _ = tokio::time::timeout(Duration::from_secs(1), self.writer.shutdown()).await;
-        }
+        refuse(&mut self.writer, why).await;
     }
 
     /// Serves until the run disconnects, stops taking data, or violates the protocol.
@@ -190,8 +197,8 @@ impl Session {
                 let (sender, receiver) = rows(ROWS_WAITING_MAX);
                 let local = LocalHost::open_with(policy.watch.clone(), commands).map_err(io::Error::other)?;
                 let watching = local.begin(HostId(0), self.zero, sender.clone()).map_err(io::Error::other)?;
-                let known = Known::find(policy, (&watching, sender.clone(), self.zero))?;
-                self.rows = Some(Streamed { watching, sender, receiver, known });
+                let sources = ServerSources::start(policy, (&watching, sender.clone(), self.zero))?;
+                self.rows = Some(RowStream { watching, sender, receiver, sources });
                 Ok(())
             }
             Request::Profile { moment, duration_ms } => {
@@ -209,15 +216,15 @@ impl Session {
 
     /// Starts a profile on its own thread; one at a time.
     fn profile(&mut self, moment: String, duration: Duration) {
-        let Some(Streamed { watching, sender, .. }) = &self.rows else { return };
+        let Some(RowStream { watching, sender, .. }) = &self.rows else { return };
         let at = RunTime::after_start(self.zero.elapsed());
         let sender = sender.clone();
-        let tell = |sender: &RowSender, why: String| {
+        let report = |sender: &RowSender, why: String| {
             let (host, kind, detail) = (HostId(0), HostEventKind::Unreadable, format!("{NO_PROFILE}{why}"));
             sender.send(HostRow::Event(HostEvent { host, at, kind, detail }));
         };
         if self.profiling.as_ref().is_some_and(|(_, thread)| !thread.is_finished()) {
-            return tell(&sender, "another is being taken".into());
+            return report(&sender, "another is being taken".into());
         }
         let pids: Vec<u32> = watching.processes().iter().map(|process| process.pid).collect();
         let rows = Some(sender.clone());
@@ -232,7 +239,7 @@ impl Session {
                 });
                 self.profiling = spawned.ok().map(|thread| (Some(stop), thread));
             }
-            Err(error) => tell(&sender, error.to_string()),
+            Err(error) => report(&sender, error.to_string()),
         }
     }
 
@@ -241,13 +248,13 @@ impl Session {
         let mut samples: Vec<HostSample> = Vec::new();
         loop {
             {
-                let Some(Streamed { receiver, known, .. }) = &mut self.rows else { return Ok(()) };
-                let mut row = known.told().or_else(|| receiver.try_recv().ok());
+                let Some(RowStream { receiver, sources, .. }) = &mut self.rows else { return Ok(()) };
+                let mut row = sources.updated_info().or_else(|| receiver.try_recv().ok());
                 while let Some(taken) = row {
                     match taken {
                         HostRow::Sample(sample) => samples.push(sample),
                         HostRow::Info(mut info) => {
-                            known.add(&mut info);
+                            sources.add(&mut info);
                             write_message(&mut self.out, &Response::Row(HostRow::Info(info)))?;
                         }
                         other => {

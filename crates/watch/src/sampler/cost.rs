@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::cpu_accounting::CpuUsage;
 
 /// Interval over which the cost is averaged.
-const JUDGED_OVER: Duration = Duration::from_secs(5);
+const EVALUATED_OVER: Duration = Duration::from_secs(5);
 /// For how long the cost must stay below [`CALM_RATIO`] of the budget before a faster pace is tried: initially and at
 /// most. One step up at most doubles the number of reads.
 const CALM_FIRST: Duration = Duration::from_secs(30);
@@ -48,12 +48,12 @@ pub(crate) struct Budget {
     calm_since: Option<Instant>,
     calm_needed: Duration,
     raised_at: Option<Instant>,
-    excused_at: Option<Instant>,
+    excluded_at: Option<Instant>,
 }
 
 /// The result of an evaluation.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Judged {
+pub(crate) struct Evaluation {
     /// Total cost in cores, including profiles.
     pub(crate) cost: f64,
     /// Cost in cores of what the budget bounds.
@@ -78,25 +78,25 @@ impl Budget {
             calm_since: None,
             calm_needed: CALM_FIRST,
             raised_at: None,
-            excused_at: None,
+            excluded_at: None,
         }
     }
 
     /// Excludes the time until now: a pass has opened all files of a server, perhaps thousands, which happens once and
     /// says nothing about the cost of reading. A server that restarts repeatedly is excluded only once in
     /// [`CALM_FIRST`].
-    pub(crate) fn excuse(&mut self, now: Instant, spent: CpuUsage) {
-        let is_due = self.excused_at.is_none_or(|at| now.saturating_duration_since(at) >= CALM_FIRST);
+    pub(crate) fn exclude(&mut self, now: Instant, spent: CpuUsage) {
+        let is_due = self.excluded_at.is_none_or(|at| now.saturating_duration_since(at) >= CALM_FIRST);
         if is_due {
-            (self.since, self.before, self.excused_at) = (now, spent, Some(now));
+            (self.since, self.before, self.excluded_at) = (now, spent, Some(now));
         }
     }
 
     /// Evaluates the cost since the last evaluation, and changes the pace if it is over the budget, or has been so low
     /// for so long that a faster pace may fit.
-    pub(crate) fn judge(&mut self, now: Instant, spent: CpuUsage, pace: Pace) -> Option<Judged> {
+    pub(crate) fn evaluate(&mut self, now: Instant, spent: CpuUsage, pace: Pace) -> Option<Evaluation> {
         let passed = now.checked_duration_since(self.since)?;
-        if passed < JUDGED_OVER {
+        if passed < EVALUATED_OVER {
             return None;
         }
         let (began, taken) = (self.since, spent.since(self.before));
@@ -111,7 +111,7 @@ impl Budget {
             self.calm_since = None;
             None
         };
-        Some(Judged { cost, reading, change })
+        Some(Evaluation { cost, reading, change })
     }
 
     fn lower(&mut self, now: Instant, pace: Pace) -> Option<Pace> {
@@ -167,12 +167,12 @@ mod tests {
         let zero = Instant::now();
         let pace = Pace { slow: ms(1000), fast: None };
         let mut budget = Budget::new(0.02, zero, reading(0));
-        assert_eq!(budget.judge(zero + ms(4_999), reading(4_000), pace), None);
-        let judged = budget.judge(zero + ms(5_000), reading(90), pace);
-        assert_eq!(judged, Some(Judged { cost: 0.018, reading: 0.018, change: None }));
-        let judged = budget.judge(zero + ms(10_000), reading(200), pace).unwrap();
-        assert!((judged.cost - 0.022).abs() < 1e-9);
-        assert_eq!(judged.change, Some(Change::Lower(Pace { slow: ms(2000), fast: None })));
+        assert_eq!(budget.evaluate(zero + ms(4_999), reading(4_000), pace), None);
+        let evaluation = budget.evaluate(zero + ms(5_000), reading(90), pace);
+        assert_eq!(evaluation, Some(Evaluation { cost: 0.018, reading: 0.018, change: None }));
+        let evaluation = budget.evaluate(zero + ms(10_000), reading(200), pace).unwrap();
+        assert!((evaluation.cost - 0.022).abs() < 1e-9);
+        assert_eq!(evaluation.change, Some(Change::Lower(Pace { slow: ms(2000), fast: None })));
     }
 
     #[test]
@@ -181,8 +181,8 @@ mod tests {
         let pace = Pace { slow: ms(1000), fast: None };
         let mut budget = Budget::new(0.02, zero, reading(0));
         let spent = CpuUsage { profiles: ms(2_000), ..reading(50) };
-        let judged = budget.judge(zero + ms(5_000), spent, pace);
-        assert_eq!(judged, Some(Judged { cost: 0.41, reading: 0.01, change: None }));
+        let evaluation = budget.evaluate(zero + ms(5_000), spent, pace);
+        assert_eq!(evaluation, Some(Evaluation { cost: 0.41, reading: 0.01, change: None }));
     }
 
     #[test]
@@ -190,13 +190,13 @@ mod tests {
         let zero = Instant::now();
         let pace = Pace { slow: ms(1000), fast: None };
         let mut budget = Budget::new(0.02, zero, reading(0));
-        budget.excuse(zero + ms(500), reading(400));
-        let judged = budget.judge(zero + ms(5_500), reading(450), pace).unwrap();
-        assert_eq!((judged.cost, judged.change), (0.01, None));
+        budget.exclude(zero + ms(500), reading(400));
+        let evaluation = budget.evaluate(zero + ms(5_500), reading(450), pace).unwrap();
+        assert_eq!((evaluation.cost, evaluation.change), (0.01, None));
         // A server that restarts every few seconds is not excluded each time.
-        budget.excuse(zero + ms(6_500), reading(850));
-        let judged = budget.judge(zero + ms(10_500), reading(860), pace).unwrap();
-        assert!(matches!(judged.change, Some(Change::Lower(_))), "{judged:?}");
+        budget.exclude(zero + ms(6_500), reading(850));
+        let evaluation = budget.evaluate(zero + ms(10_500), reading(860), pace).unwrap();
+        assert!(matches!(evaluation.change, Some(Change::Lower(_))), "{evaluation:?}");
     }
 
     /// Simulates a cost in milliseconds for each 5 s; returns the times of changes in seconds (`true` for faster) and
@@ -208,8 +208,8 @@ mod tests {
         let (mut spent, mut changes) = (0, Vec::new());
         for second in (5..=seconds).step_by(5) {
             spent += cost_ms(second, pace);
-            let judged = budget.judge(zero + ms(second * 1000), reading(spent), pace).unwrap();
-            match judged.change {
+            let evaluation = budget.evaluate(zero + ms(second * 1000), reading(spent), pace).unwrap();
+            match evaluation.change {
                 Some(Change::Lower(lower)) => (pace, _) = (lower, changes.push((second, false))),
                 Some(Change::Raise(higher)) => (pace, _) = (higher, changes.push((second, true))),
                 None => {}

@@ -62,7 +62,7 @@ pub(super) fn path_of(setting: &str) -> String {
 
 /// Adds the settings of a server's network namespace: those of the first replace the watcher's own, those of a further
 /// one are added under its label where they differ. Settings that exist only for the whole machine stay.
-pub(super) fn learn_network(
+pub(super) fn add_network_facts(
     facts: &mut BTreeMap<String, String>,
     label: Option<&str>,
     settings: &[(&'static str, String)],
@@ -81,23 +81,23 @@ const FACT_CHARACTERS_MAX: usize = 400;
 
 impl Sampler {
     /// Writes the host's facts; again whenever the cost is evaluated.
-    pub(super) fn tell_host(&mut self) {
+    pub(super) fn write_host_info(&mut self) {
         if self.facts.is_empty() {
             self.facts = machine_facts(&mut self.reader);
         }
         let status = std::fs::read("/proc/self/status").unwrap_or_default();
-        self.out.rows.send(HostRow::Info(HostInfo {
-            host: self.out.host,
+        self.sink.rows.send(HostRow::Info(HostInfo {
+            host: self.sink.host,
             name: self.settings.name.clone(),
             facts: self.facts.clone(),
             clock_error_us: 0,
-            watcher_cpu_us: u64::try_from(self.spent().all().as_micros()).unwrap_or(u64::MAX),
+            watcher_cpu_us: u64::try_from(self.cpu_usage().all().as_micros()).unwrap_or(u64::MAX),
             watcher_rss_bytes: status::peak_resident_bytes(&status).unwrap_or(0),
         }));
     }
 
     /// Adds facts of a process: resource limits, control groups, executable, runtime, nice value.
-    pub(super) fn learn_process(&mut self, process: &Process) {
+    pub(super) fn add_process_facts(&mut self, process: &Process) {
         let (pid, name) = (process.pid, &process.name);
         if let Ok(text) = self.reader.path(&format!("/proc/{pid}/limits")) {
             for (limit, soft, hard) in limits::parse(text) {

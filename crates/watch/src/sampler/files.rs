@@ -79,20 +79,20 @@ const COMPLAINTS_MAX: usize = 200;
 pub(crate) struct ReadFailures(HashSet<String>);
 
 impl ReadFailures {
-    pub(crate) fn say(&mut self, out: &Sink, what: &str, why: &str, help: &str) {
+    pub(crate) fn report(&mut self, sink: &Sink, what: &str, why: &str, help: &str) {
         if self.0.len() < COMPLAINTS_MAX && !self.0.contains(what) {
             self.0.insert(what.to_owned());
-            out.event(Instant::now(), HostEventKind::Unreadable, format!("{what}: {why}; {help}"));
+            sink.event(Instant::now(), HostEventKind::Unreadable, format!("{what}: {why}; {help}"));
         }
     }
 
     /// Opens a kernel file, or reports why it cannot.
-    pub(crate) fn open(&mut self, out: &Sink, path: &str, help: &str) -> Option<File> {
+    pub(crate) fn open(&mut self, sink: &Sink, path: &str, help: &str) -> Option<File> {
         match File::open(path) {
             Ok(file) => Some(file),
             Err(error) => {
                 let help = if is_out_of_descriptors(&error) { HELP_DESCRIPTORS } else { help };
-                self.say(out, path, &error.to_string(), help);
+                self.report(sink, path, &error.to_string(), help);
                 None
             }
         }

@@ -171,9 +171,9 @@ mod tests {
             for answer in answers {
                 kernel.send(answer).unwrap();
             }
-            let mut shown = Vec::new();
-            let result = netlink.dump(&request, |message| shown.push(message.payload.to_vec()));
-            (result.map_err(|error| may_pass(&error)), shown)
+            let mut shared_processes = Vec::new();
+            let result = netlink.dump(&request, |message| shared_processes.push(message.payload.to_vec()));
+            (result.map_err(|error| may_pass(&error)), shared_processes)
         };
         let late = asked(&[message(36, 1, b"old1")]);
         assert_eq!(late, (Err(true), vec![b"old1".to_vec()]), "the rest is late");
@@ -211,9 +211,9 @@ mod tests {
         drop(end);
         inside.join().unwrap();
         let mut facts = std::collections::BTreeMap::from([("net.core.somaxconn".into(), "4096".to_owned())]);
-        facts::learn_network(&mut facts, Some("janus"), &theirs);
+        facts::add_network_facts(&mut facts, Some("janus"), &theirs);
         assert_eq!((&*facts["net.core.somaxconn"], &*facts["janus.net.core.somaxconn"]), ("4096", "77"));
-        facts::learn_network(&mut facts, None, &theirs);
+        facts::add_network_facts(&mut facts, None, &theirs);
         assert_eq!(facts["net.core.somaxconn"], "77");
     }
 }

@@ -10,12 +10,12 @@ use super::connections::Connections;
 use super::files::{ReadFailures, Reader};
 use super::meter::{Meter, Rate, SeriesSpec, Sink};
 use super::namespace::Netlink;
-use crate::discovery::sockets_of;
+use crate::discovery::socket_inodes;
 use crate::proc::net_sockets::{self, TCP_LISTEN};
 use crate::proc::netlink::{self, Socket, SocketDetail, SocketMemory};
 
 /// Interval of scans without cause.
-const LOOK_EVERY: Duration = Duration::from_secs(10);
+const SCAN_EVERY: Duration = Duration::from_secs(10);
 /// Searching for socket owners may take 1/200 of the time.
 const OWNERS_SHARE: u32 = 200;
 /// Maximum number of series, and of sockets and peers.
@@ -47,10 +47,10 @@ pub(crate) struct Sockets {
     ports: Option<(u16, u16)>,
     owners: HashMap<u32, u32>,
     owners_at: Option<Instant>,
-    look_at: Option<Instant>,
+    scan_at: Option<Instant>,
     is_dropping: bool,
     /// The last drop counter of each socket, by inode.
-    seen: HashMap<u32, u32>,
+    last: HashMap<u32, u32>,
     is_first: bool,
     by_key: HashMap<Key, Meters>,
     ephemeral: Meter,
@@ -80,9 +80,9 @@ impl Sockets {
             ports,
             owners: HashMap::new(),
             owners_at: None,
-            look_at: None,
+            scan_at: None,
             is_dropping: false,
-            seen: HashMap::new(),
+            last: HashMap::new(),
             is_first: true,
             by_key: HashMap::new(),
             ephemeral: Meter::default(),
@@ -94,37 +94,37 @@ impl Sockets {
     /// namespace.
     pub(crate) fn read(
         &mut self,
-        out: &Sink,
+        sink: &Sink,
         reader: &mut Reader,
         failures: &mut ReadFailures,
         dropped: bool,
         processes: &HashMap<u32, String>,
     ) {
         let now = Instant::now();
-        let is_due = self.look_at.is_none_or(|at| now >= at);
+        let is_due = self.scan_at.is_none_or(|at| now >= at);
         if is_due || dropped {
-            self.learn_owners(now, processes);
+            self.find_owners(now, processes);
         }
-        self.read_listening(out, reader, processes);
+        self.read_listening(sink, reader, processes);
         if is_due {
-            self.look_at = Some(now + LOOK_EVERY);
-            self.read_connected(out, processes);
+            self.scan_at = Some(now + SCAN_EVERY);
+            self.read_connected(sink, processes);
         }
         // One scan more after the last drop, so that the rate returns to zero.
         if is_due || dropped || self.is_dropping {
             self.is_dropping = dropped;
-            self.read_datagrams(out, reader, failures, processes);
+            self.read_datagrams(sink, reader, failures, processes);
         }
     }
 
     /// Finds the owners of sockets. That is expensive with many descriptors and is then done less often.
-    fn learn_owners(&mut self, now: Instant, processes: &HashMap<u32, String>) {
+    fn find_owners(&mut self, now: Instant, processes: &HashMap<u32, String>) {
         if self.owners_at.is_some_and(|at| now < at) {
             return;
         }
         self.owners.clear();
         for pid in processes.keys() {
-            for inode in sockets_of(*pid) {
+            for inode in socket_inodes(*pid) {
                 if let Ok(inode) = u32::try_from(inode)
                     && self.owners.len() < SOCKETS_MAX
                 {
@@ -135,7 +135,7 @@ impl Sockets {
         self.owners_at = Some(now + (now.elapsed() * OWNERS_SHARE).max(Duration::from_secs(1)));
     }
 
-    fn read_listening(&mut self, out: &Sink, reader: &mut Reader, processes: &HashMap<u32, String>) {
+    fn read_listening(&mut self, sink: &Sink, reader: &mut Reader, processes: &HashMap<u32, String>) {
         let mut sums: HashMap<Key, Sum> = HashMap::new();
         let owners = &self.owners;
         let mut add = |socket: &Socket| {
@@ -152,29 +152,29 @@ impl Sockets {
         }
         for (key, sum) in sums {
             let Some(meters) = meters(&mut self.by_key, key) else { continue };
-            tell(key, processes, |labels| {
+            with_labels(key, processes, |labels| {
                 let limit = (sum.limit > 0).then_some(f64::from(sum.limit));
-                let of = SeriesSpec::new(&metric::SOCKET_ACCEPT_QUEUE, labels).limit(limit);
-                meters.queue.put(out, Instant::now(), sum.queue.into(), &of);
+                let spec = SeriesSpec::new(&metric::SOCKET_ACCEPT_QUEUE, labels).limit(limit);
+                meters.queue.put(sink, Instant::now(), sum.queue.into(), &spec);
             });
         }
     }
 
     fn read_datagrams(
         &mut self,
-        out: &Sink,
+        sink: &Sink,
         reader: &mut Reader,
         failures: &mut ReadFailures,
         processes: &HashMap<u32, String>,
     ) {
         let mut sums: HashMap<Key, Sum> = HashMap::new();
         let mut alive = HashSet::new();
-        let (owners, seen, is_first) = (&self.owners, &mut self.seen, self.is_first);
+        let (owners, last, is_first) = (&self.owners, &mut self.last, self.is_first);
         let mut add = |socket: &Socket| {
             let Some(memory) = socket.memory else { return };
-            let before = seen.get(&socket.inode).copied();
-            if memory.drops > 0 && seen.len() < SOCKETS_MAX {
-                seen.insert(socket.inode, memory.drops);
+            let before = last.get(&socket.inode).copied();
+            if memory.drops > 0 && last.len() < SOCKETS_MAX {
+                last.insert(socket.inode, memory.drops);
                 alive.insert(socket.inode);
             }
             // Drops from before the first scan do not count; a socket that is new since then counts from zero.
@@ -189,12 +189,12 @@ impl Sockets {
         if let Err(error) = dump(self.diag.as_mut(), UDP, u32::MAX, SocketDetail::Memory, &mut add) {
             let help =
                 "load the module udp_diag, or run the watcher as root; /proc/P/net/udp is read instead";
-            failures.say(out, "queues of UDP sockets by netlink", &error.to_string(), help);
+            failures.report(sink, "queues of UDP sockets by netlink", &error.to_string(), help);
             for socket in from_files(reader, self.pid, ["udp", "udp6"], |_| true) {
                 add(&socket);
             }
         }
-        self.seen.retain(|inode, _| alive.contains(inode));
+        self.last.retain(|inode, _| alive.contains(inode));
         self.is_first = false;
         for (key, sum) in sums {
             // Of thousands of ports only those that drop or are half full are reported.
@@ -206,37 +206,37 @@ impl Sockets {
             let now = Instant::now();
             if meters.total_drops == 0 && sum.dropped > 0 {
                 meters.drops.begin(
-                    self.look_at.map_or(now, |at| at - LOOK_EVERY).min(now - Duration::from_secs(1)),
+                    self.scan_at.map_or(now, |at| at - SCAN_EVERY).min(now - Duration::from_secs(1)),
                     0,
                 );
             }
             meters.total_drops += sum.dropped;
-            tell(key, processes, |labels| {
+            with_labels(key, processes, |labels| {
                 meters.drops.put(
-                    out,
+                    sink,
                     now,
                     meters.total_drops,
                     1.0,
                     &SeriesSpec::new(&metric::SOCKET_DROPS, labels),
                 );
                 let limit = (sum.limit > 0).then_some(f64::from(sum.limit));
-                let of = SeriesSpec::new(&metric::SOCKET_RECEIVE_QUEUE, labels).limit(limit);
-                meters.queue.put(out, now, sum.queue.into(), &of);
+                let spec = SeriesSpec::new(&metric::SOCKET_RECEIVE_QUEUE, labels).limit(limit);
+                meters.queue.put(sink, now, sum.queue.into(), &spec);
             });
         }
     }
 
     /// Scans TCP connections: send performance on listening ports, and the local ports in use toward the most used
     /// peer, because TCP needs another local port for each connection to the same peer.
-    fn read_connected(&mut self, out: &Sink, processes: &HashMap<u32, String>) {
+    fn read_connected(&mut self, sink: &Sink, processes: &HashMap<u32, String>) {
         let (low, high) = self.ports.unwrap_or((1, 0));
         let listened: HashMap<u16, Key> =
             self.by_key.keys().filter(|key| !key.is_udp).map(|key| (key.port, *key)).collect();
-        let mut look = self.connections.look();
+        let mut scan = self.connections.scan();
         let mut by_peer: HashMap<([u8; 16], u16), u32> = HashMap::new();
         let mut add = |socket: &Socket| {
             if listened.contains_key(&socket.port) {
-                look.add(socket);
+                scan.add(socket);
             }
             let key = (socket.peer_address, socket.peer_port);
             if (low..=high).contains(&socket.port)
@@ -248,28 +248,28 @@ impl Sockets {
         if dump(self.diag.as_mut(), TCP, CONNECTED, SocketDetail::TcpInfo, &mut add).is_err() {
             return;
         }
-        look.put(out, |port, put| {
+        scan.put(sink, |port, put| {
             if let Some(key) = listened.get(&port) {
-                tell(*key, processes, put);
+                with_labels(*key, processes, put);
             }
         });
         if high > low {
             let most = by_peer.values().copied().max().unwrap_or(0);
             let limit = f64::from(high - low) + 1.0;
-            let of = SeriesSpec::host(&metric::TCP_EPHEMERAL_PORTS).limit(Some(limit));
-            self.ephemeral.put(out, Instant::now(), most.into(), &of);
+            let spec = SeriesSpec::host(&metric::TCP_EPHEMERAL_PORTS).limit(Some(limit));
+            self.ephemeral.put(sink, Instant::now(), most.into(), &spec);
         }
     }
 
     /// Ends the series of a process's sockets.
-    pub(crate) fn end(&mut self, out: &Sink, pid: u32) {
+    pub(crate) fn end(&mut self, sink: &Sink, pid: u32) {
         let now = Instant::now();
         let connections = &mut self.connections;
         self.by_key.retain(|key, meters| {
             if key.pid == pid {
-                connections.end(out, key.port);
-                meters.drops.end(out, now);
-                meters.queue.end(out, now);
+                connections.end(sink, key.port);
+                meters.drops.end(sink, now);
+                meters.queue.end(sink, now);
             }
             key.pid != pid
         });
@@ -285,7 +285,7 @@ fn meters(by_key: &mut HashMap<Key, Meters>, key: Key) -> Option<&mut Meters> {
 }
 
 /// Calls `put` with the labels of a port. Sockets of unwatched processes are reported too: they fill the same buffers.
-fn tell(key: Key, processes: &HashMap<u32, String>, put: impl FnOnce(&[(&str, &str)])) {
+fn with_labels(key: Key, processes: &HashMap<u32, String>, put: impl FnOnce(&[(&str, &str)])) {
     let (pid, port) = (key.pid.to_string(), key.port.to_string());
     let process = processes.get(&key.pid).map_or("(not watched)", String::as_str);
     let protocol = if key.is_udp { "udp" } else { "tcp" };
@@ -296,12 +296,12 @@ fn dump(
     diag: Option<&mut Netlink>,
     protocol: u8,
     states: u32,
-    asked: SocketDetail,
+    detail: SocketDetail,
     add: &mut dyn FnMut(&Socket),
 ) -> io::Result<()> {
     let diag = diag.ok_or(io::ErrorKind::PermissionDenied)?;
     for family in [INET, INET6] {
-        diag.dump(&netlink::socket_request(family, protocol, states, asked), |message| {
+        diag.dump(&netlink::socket_request(family, protocol, states, detail), |message| {
             if let Some(socket) = netlink::socket(message.payload) {
                 add(&socket);
             }

@@ -13,7 +13,7 @@ use throng_observation::host::catalogue as metric;
 use super::files::{HELP_DESCRIPTORS, HELP_RIGHTS, ReadFailures, Reader, is_out_of_descriptors};
 use super::meter::{Counter, Meter, Rate, SeriesSpec, Sink};
 use super::units::Units;
-use crate::cpu_accounting::read_clock;
+use crate::cpu_accounting::{clock, read_clock};
 use crate::proc::schedstat::SchedStat;
 use crate::proc::{schedstat, stat, status};
 
@@ -47,7 +47,7 @@ struct SampledThread {
     pass: u32,
     read_pass: u32,
     /// Number of consecutive reads in which it had not run.
-    still: u32,
+    idle_reads: u32,
     has_run: bool,
     on_cpu: Counter,
     waiting: Counter,
@@ -113,19 +113,19 @@ impl Threads {
     }
 
     /// CPU use of each thread in the last full pass, increased by [`STAYS_HOT`] for hot ones.
-    pub(crate) fn heats(&self) -> impl Iterator<Item = (f64, u32)> {
-        self.by_tid.iter().map(|(tid, thread)| (thread.heat(), *tid))
+    pub(crate) fn loads(&self) -> impl Iterator<Item = (f64, u32)> {
+        self.by_tid.iter().map(|(tid, thread)| (thread.load(), *tid))
     }
 
     /// Finds new threads, reads those that run, and ends the series of those that have ended. `count` is the process's
     /// number of threads according to the kernel.
     pub(crate) fn read_all(
         &mut self,
-        out: &Sink,
+        sink: &Sink,
         reader: &mut Reader,
         failures: &mut ReadFailures,
         dir: &mut DirBuffer,
-        room: &mut usize,
+        thread_budget: &mut usize,
         count: u64,
     ) -> io::Result<()> {
         self.pass = self.pass.wrapping_add(1);
@@ -137,36 +137,36 @@ impl Threads {
         let is_due = self.pass == 1 || self.pass.is_multiple_of(SLEEPER_PASSES);
         let is_scanned = is_due || count != known;
         if is_scanned {
-            self.rescan(out, reader, failures, dir, room)?;
+            self.rescan(sink, reader, failures, dir, thread_budget)?;
         }
-        let mut gone = self.read_those(out, reader, is_scanned, SampledThread::is_to_be_read);
+        let mut ended = self.read_matching(sink, reader, is_scanned, SampledThread::is_due);
         let came = process_ns.zip(self.process_ns).map(|(now, before)| now.saturating_sub(before));
         let allowed = |came: u64| UNEXPLAINED_NS.max(came / UNEXPLAINED_PART);
         let explained = std::mem::take(&mut self.explained_ns);
         if came.is_none_or(|came| came.saturating_sub(explained) > allowed(came)) {
-            gone += self.read_those(out, reader, is_scanned, |_, _, _| true);
+            ended += self.read_matching(sink, reader, is_scanned, |_, _, _| true);
             self.explained_ns = 0; // what sleepers did counts for the pass that is over
         }
         self.process_ns = process_ns;
-        *room += gone;
-        if gone > 0 && !is_scanned {
+        *thread_budget += ended;
+        if ended > 0 && !is_scanned {
             // The ended thread may have been replaced.
-            self.rescan(out, reader, failures, dir, room)?;
+            self.rescan(sink, reader, failures, dir, thread_budget)?;
         }
         self.passed_at = began;
         Ok(())
     }
 
     /// Reads the threads for which `is_wanted` and that were not read in this pass; returns how many have ended.
-    fn read_those(
+    fn read_matching(
         &mut self,
-        out: &Sink,
+        sink: &Sink,
         reader: &mut Reader,
         is_scanned: bool,
         is_wanted: impl Fn(&SampledThread, u32, u32) -> bool,
     ) -> usize {
         let (pid, process, pass) = (self.pid, &self.process, self.pass);
-        let (mut gone, mut grown_ns) = (0, 0_u64);
+        let (mut ended, mut grown_ns) = (0, 0_u64);
         let now = Instant::now();
         self.by_tid.retain(|tid, thread| {
             if thread.read_pass == pass && pass != 0 {
@@ -175,40 +175,40 @@ impl Threads {
             let mut is_here = !is_scanned || thread.pass == pass;
             if is_here && is_wanted(thread, *tid, pass) {
                 thread.read_pass = pass;
-                thread.still = thread.still.saturating_add(1); // until it is seen to have run
-                match thread.read(out, reader, pid, process, *tid) {
+                thread.idle_reads = thread.idle_reads.saturating_add(1); // until it is seen to have run
+                match thread.read(sink, reader, pid, process, *tid) {
                     Ok(grown) => grown_ns = grown_ns.saturating_add(grown),
                     Err(_) => is_here = false,
                 }
-                thread.judge();
+                thread.update_share();
             }
             if is_here {
                 let is_new = now.saturating_duration_since(thread.born_at) < NAME_SETTLES;
                 let may_differ = thread.has_run || thread.is_blocked;
                 if is_new || (may_differ && tid.wrapping_add(pass).is_multiple_of(LOOK_PASSES)) {
-                    thread.look(out, reader, pid, *tid);
+                    thread.update_name(sink, reader, pid, *tid);
                 }
             } else {
-                thread.end(out);
-                gone += 1;
+                thread.end(sink);
+                ended += 1;
             }
             is_here
         });
         self.explained_ns = self.explained_ns.saturating_add(grown_ns);
-        gone
+        ended
     }
 
     /// Reads one thread again between two passes.
-    pub(crate) fn read_hot(&mut self, out: &Sink, reader: &mut Reader, tid: u32) {
+    pub(crate) fn read_hot(&mut self, sink: &Sink, reader: &mut Reader, tid: u32) {
         if let Some(thread) = self.by_tid.get_mut(&tid) {
             // The next pass notices a thread that has ended.
-            let grown = thread.read(out, reader, self.pid, &self.process, tid).unwrap_or(0);
+            let grown = thread.read(sink, reader, self.pid, &self.process, tid).unwrap_or(0);
             self.explained_ns = self.explained_ns.saturating_add(grown);
         }
     }
 
     /// Reads the context switches of a hot thread.
-    pub(crate) fn look_at_hot(&mut self, out: &Sink, reader: &mut Reader, tid: u32) {
+    pub(crate) fn read_switches(&mut self, sink: &Sink, reader: &mut Reader, tid: u32) {
         let (pid, process) = (self.pid, &self.process);
         let Some(thread) = self.by_tid.get_mut(&tid) else { return };
         let hot = &mut **thread.hot.get_or_insert_default();
@@ -221,35 +221,35 @@ impl Threads {
         let (pid, tid) = (pid.to_string(), tid.to_string());
         let labels = [("process", &**process), ("pid", &*pid), ("tid", &*tid), ("thread", &*thread.name)];
         let [voluntary, involuntary] = &mut hot.switches;
-        let of = |metric| SeriesSpec::new(metric, &labels);
-        voluntary.put(out, now, switches.voluntary, 1.0, &of(&metric::THREAD_SWITCHES_VOLUNTARY));
-        involuntary.put(out, now, switches.involuntary, 1.0, &of(&metric::THREAD_SWITCHES_INVOLUNTARY));
+        let spec = |metric| SeriesSpec::new(metric, &labels);
+        voluntary.put(sink, now, switches.voluntary, 1.0, &spec(&metric::THREAD_SWITCHES_VOLUNTARY));
+        involuntary.put(sink, now, switches.involuntary, 1.0, &spec(&metric::THREAD_SWITCHES_INVOLUNTARY));
     }
 
     /// Closes the extra file of a thread that is no longer hot.
-    pub(crate) fn cool(&mut self, tid: u32) {
+    pub(crate) fn close_status(&mut self, tid: u32) {
         if let Some(hot) = self.by_tid.get_mut(&tid).and_then(|thread| thread.hot.as_mut()) {
             hot.status = None;
         }
     }
 
     /// Ends all series: the process has ended. Returns the number of threads.
-    pub(crate) fn end(&mut self, out: &Sink) -> usize {
+    pub(crate) fn end(&mut self, sink: &Sink) -> usize {
         for thread in self.by_tid.values_mut() {
-            thread.end(out);
+            thread.end(sink);
         }
-        let gone = self.by_tid.len();
+        let ended = self.by_tid.len();
         self.by_tid.clear();
-        gone
+        ended
     }
 
     fn rescan(
         &mut self,
-        out: &Sink,
+        sink: &Sink,
         reader: &mut Reader,
         failures: &mut ReadFailures,
         dir: &mut DirBuffer,
-        room: &mut usize,
+        thread_budget: &mut usize,
     ) -> io::Result<()> {
         seek(&self.folder, SeekFrom::Start(0))?;
         let before = (self.pass > 1).then_some(self.passed_at);
@@ -262,13 +262,13 @@ impl Threads {
                 thread.pass = self.pass;
                 continue;
             }
-            if *room == 0 || self.by_tid.len() >= THREADS_MAX {
+            if *thread_budget == 0 || self.by_tid.len() >= THREADS_MAX {
                 unread += 1;
                 continue;
             }
             match SampledThread::open(reader, self.pid, tid, before) {
                 Ok(thread) => {
-                    *room -= 1;
+                    *thread_budget -= 1;
                     self.by_tid.insert(tid, SampledThread { pass: self.pass, ..thread });
                 }
                 // Gone in the meantime.
@@ -276,23 +276,23 @@ impl Threads {
                 Err(error) => {
                     unread += 1;
                     if is_out_of_descriptors(&error) {
-                        *room = 0; // until a thread ends; the rest is said below
+                        *thread_budget = 0; // until a thread ends; the rest is said below
                         continue;
                     }
                     let what = format!("threads of {} (PID {})", self.process, self.pid);
-                    failures.say(out, &what, &error.to_string(), HELP_RIGHTS);
+                    failures.report(sink, &what, &error.to_string(), HELP_RIGHTS);
                 }
             }
         }
         self.unread = unread;
-        if *room == 0 && unread > 0 {
+        if *thread_budget == 0 && unread > 0 {
             let what = format!("some threads of {} (PID {})", self.process, self.pid);
             let why = format!("there are no descriptors for {unread} of them");
-            failures.say(out, &what, &why, HELP_DESCRIPTORS);
+            failures.report(sink, &what, &why, HELP_DESCRIPTORS);
         } else if self.by_tid.len() >= THREADS_MAX && unread > 0 {
             let what = format!("some threads of {} (PID {})", self.process, self.pid);
             let why = format!("{THREADS_MAX} are read and {unread} are not");
-            failures.say(out, &what, &why, "their time is in that of the process");
+            failures.report(sink, &what, &why, "their time is in that of the process");
         }
         Ok(())
     }
@@ -316,7 +316,7 @@ impl SampledThread {
             born_at: now,
             pass: 0,
             read_pass: 0,
-            still: 0,
+            idle_reads: 0,
             has_run: true,
             on_cpu: Counter::default(),
             waiting: Counter::default(),
@@ -340,27 +340,27 @@ impl SampledThread {
         Ok(thread)
     }
 
-    fn heat(&self) -> f64 {
+    fn load(&self) -> f64 {
         let is_hot = self.hot.as_ref().is_some_and(|hot| hot.status.is_some());
         if is_hot { self.share * STAYS_HOT } else { self.share }
     }
 
     /// Computes its CPU use since the previous pass, not since it was last read: hot threads are read so often that one
     /// which works in bursts would often appear idle.
-    fn judge(&mut self) {
+    fn update_share(&mut self) {
         let before = std::mem::replace(&mut self.on_cpu_at_pass, self.on_cpu);
         self.share = self.on_cpu.rate_since(before).unwrap_or(0.0) * 1e-9;
     }
 
     /// Whether to read it in this pass regardless of the process's CPU time.
-    fn is_to_be_read(&self, tid: u32, pass: u32) -> bool {
-        self.still < SLEEPS_AFTER || tid.wrapping_add(pass).is_multiple_of(SLEEPER_PASSES)
+    fn is_due(&self, tid: u32, pass: u32) -> bool {
+        self.idle_reads < SLEEPS_AFTER || tid.wrapping_add(pass).is_multiple_of(SLEEPER_PASSES)
     }
 
     /// Reads it; returns the CPU time since it was last read, nanoseconds.
     fn read(
         &mut self,
-        out: &Sink,
+        sink: &Sink,
         reader: &mut Reader,
         pid: u32,
         process: &str,
@@ -372,33 +372,33 @@ impl SampledThread {
         let grown_ns = self.on_cpu.grown(times.on_cpu_ns);
         let (cpu, wait) = (self.on_cpu.rate(now, times.on_cpu_ns), self.waiting.rate(now, times.waiting_ns));
         let share = cpu.unwrap_or(0.0) * 1e-9;
-        let is_still = share == 0.0 && wait.unwrap_or(0.0) == 0.0;
-        if !is_still {
-            (self.still, self.has_run) = (0, true);
+        let is_idle = share == 0.0 && wait.unwrap_or(0.0) == 0.0;
+        if !is_idle {
+            (self.idle_reads, self.has_run) = (0, true);
         }
-        if is_still && self.cpu.is_quiet() && self.wait.is_quiet() {
-            self.cpu.repeat(out, now);
-            self.wait.repeat(out, now);
+        if is_idle && self.cpu.is_quiet() && self.wait.is_quiet() {
+            self.cpu.repeat(sink, now);
+            self.wait.repeat(sink, now);
             return Ok(grown_ns); // by far the most threads, most of the time
         }
         let (pid, tid) = (Digits::of(pid), Digits::of(tid));
         let labels =
             [("process", process), ("pid", pid.text()), ("tid", tid.text()), ("thread", &*self.name)];
-        self.cpu.put_if_nonzero(out, now, share, &SeriesSpec::new(&metric::THREAD_CPU, &labels));
+        self.cpu.put_if_nonzero(sink, now, share, &SeriesSpec::new(&metric::THREAD_CPU, &labels));
         if let Some(wait) = wait {
-            let of = SeriesSpec::new(&metric::THREAD_RUN_QUEUE_WAIT, &labels);
-            self.wait.put_if_nonzero(out, now, wait * 1e-9, &of);
+            let spec = SeriesSpec::new(&metric::THREAD_RUN_QUEUE_WAIT, &labels);
+            self.wait.put_if_nonzero(sink, now, wait * 1e-9, &spec);
         }
         Ok(grown_ns)
     }
 
     /// Reads name and state. A renamed thread starts new series.
-    fn look(&mut self, out: &Sink, reader: &mut Reader, pid: u32, tid: u32) {
+    fn update_name(&mut self, sink: &Sink, reader: &mut Reader, pid: u32, tid: u32) {
         self.has_run = false;
         let before = std::mem::take(&mut self.name);
         self.read_name(reader, pid, tid);
         if self.name != before {
-            self.end(out);
+            self.end(sink);
         }
     }
 
@@ -410,12 +410,12 @@ impl SampledThread {
         Some(stat.age(Units::of_this_kernel().tick_seconds, since_boot()))
     }
 
-    fn end(&mut self, out: &Sink) {
+    fn end(&mut self, sink: &Sink) {
         let now = Instant::now();
-        self.cpu.end(out, now);
-        self.wait.end(out, now);
+        self.cpu.end(sink, now);
+        self.wait.end(sink, now);
         for rate in self.hot.iter_mut().flat_map(|hot| &mut hot.switches) {
-            rate.end(out, now);
+            rate.end(sink, now);
         }
     }
 }
@@ -429,8 +429,7 @@ fn since_when(now: Instant, born_at: Instant, before: Instant, on_cpu_ns: u64) -
 
 /// Time since boot including suspend, to which thread start times relate.
 fn since_boot() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
+    clock(rustix::time::ClockId::Boottime)
 }
 
 /// CPU time of all threads of a process, including ended ones; nanoseconds. `None` if it cannot be read.

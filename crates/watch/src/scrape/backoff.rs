@@ -8,7 +8,7 @@ use throng_observation::host::HostEventKind;
 use crate::reading::Reading;
 
 /// Maximum interval between attempts at a failing endpoint.
-const AGAIN_WITHIN: Duration = Duration::from_secs(60);
+const INTERVAL_MAX: Duration = Duration::from_secs(60);
 /// Maximum number of reasons reported for an endpoint in a run: a faulty one may produce many.
 const REASONS_MAX: u32 = 20;
 
@@ -19,18 +19,18 @@ pub(super) struct Backoff {
     interval: Duration,
     failures: u32,
     reason: Option<String>,
-    reasons_said: u32,
+    reasons_reported: u32,
 }
 
 impl Backoff {
     pub(super) fn new(endpoint: String, interval: Duration) -> Self {
-        Self { endpoint, interval, failures: 0, reason: None, reasons_said: 0 }
+        Self { endpoint, interval, failures: 0, reason: None, reasons_reported: 0 }
     }
 
     /// Interval between the starts of two scrapes.
     pub(super) fn pause(&self) -> Duration {
         let longer = 2u32.saturating_pow(self.failures.min(10));
-        (self.interval * longer).min(AGAIN_WITHIN.max(self.interval))
+        (self.interval * longer).min(INTERVAL_MAX.max(self.interval))
     }
 
     /// The scrape succeeded; returns an event if it had failed before.
@@ -47,9 +47,9 @@ impl Backoff {
             return None;
         }
         self.reason = Some(reason.to_owned());
-        self.reasons_said += 1;
-        (self.reasons_said <= REASONS_MAX).then(|| {
-            Reading::cannot(format!(
+        self.reasons_reported += 1;
+        (self.reasons_reported <= REASONS_MAX).then(|| {
+            Reading::unreadable(format!(
                 "the endpoint {}: {reason}; it is asked again, less and less often",
                 self.endpoint
             ))

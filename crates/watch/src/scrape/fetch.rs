@@ -3,6 +3,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use futures_util::{SinkExt, StreamExt};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Bytes;
@@ -18,8 +20,8 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use url::Url;
 
-use super::round::Query;
-use super::scraper::{AddressCheck, Credentials, Endpoint};
+use super::endpoint::{AddressCheck, Credentials, Endpoint};
+use super::query::Query;
 
 /// Maximum size of an answer, bytes.
 pub(super) const ANSWER_BYTES_MAX: usize = 8 << 20;
@@ -149,10 +151,10 @@ impl EndpointConnection {
     }
 
     /// Sends a query and returns the answer.
-    pub(super) async fn ask(&mut self, endpoint: &Endpoint, ask: &Query) -> Result<Vec<u8>, FetchError> {
+    pub(super) async fn query(&mut self, endpoint: &Endpoint, query: &Query) -> Result<Vec<u8>, FetchError> {
         match self {
-            Self::Http { requests, .. } => ask_http(requests, endpoint, ask).await,
-            Self::WebSocket(socket) => ask_web_socket(socket, ask).await,
+            Self::Http { requests, .. } => query_http(requests, endpoint, query).await,
+            Self::WebSocket(socket) => query_web_socket(socket, query).await,
         }
     }
 }
@@ -186,25 +188,25 @@ async fn connect(url: &Url, allowed: &AddressCheck) -> Result<TcpStream, FetchEr
     Err(why)
 }
 
-async fn ask_http(
+async fn query_http(
     requests: &mut SendRequest<Full<Bytes>>,
     endpoint: &Endpoint,
-    ask: &Query,
+    query: &Query,
 ) -> Result<Vec<u8>, FetchError> {
     let protocol = |error: &dyn std::fmt::Display| FetchError::Protocol(format!("HTTP: {error}"));
-    let request = request(endpoint, ask).map_err(|error| protocol(&error))?;
+    let request = request(endpoint, query).map_err(|error| protocol(&error))?;
     requests.ready().await.map_err(|error| protocol(&error))?;
     let response = requests.send_request(request).await.map_err(|error| protocol(&error))?;
     let status = response.status();
     let text = |name| response.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let content_type = text(header::CONTENT_TYPE).to_ascii_lowercase();
     if status.is_redirection() {
-        return Err(FetchError::Redirect(super::round::beginning(text(header::LOCATION))));
+        return Err(FetchError::Redirect(super::query::beginning(text(header::LOCATION))));
     }
     // OvenMediaEngine explains errors in JSON, so its answer is read whatever the status.
-    let explains = endpoint.kind == throng_observation::pack::EndpointKind::OvenMediaEngine
+    let explains_errors = endpoint.kind == throng_observation::pack::EndpointKind::OvenMediaEngine
         && content_type.starts_with("application/json");
-    if !status.is_success() && !explains {
+    if !status.is_success() && !explains_errors {
         let help = match status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
                 "; give its credentials, or let it answer to this host's address"
@@ -225,18 +227,18 @@ async fn ask_http(
     }
 }
 
-fn request(endpoint: &Endpoint, ask: &Query) -> Result<Request<Full<Bytes>>, hyper::http::Error> {
+fn request(endpoint: &Endpoint, query: &Query) -> Result<Request<Full<Bytes>>, hyper::http::Error> {
     let url = &endpoint.url;
-    let path = match (&ask.path, url.query()) {
+    let path = match (&query.path, url.query()) {
         (Some(path), _) => path.clone(),
-        (None, Some(query)) => format!("{}?{query}", url.path()),
+        (None, Some(parameters)) => format!("{}?{parameters}", url.path()),
         (None, None) => url.path().to_owned(),
     };
     let host = match url.port() {
         Some(port) => format!("{}:{port}", url.host_str().unwrap_or_default()),
         None => url.host_str().unwrap_or_default().to_owned(),
     };
-    let method = if ask.body.is_some() { Method::POST } else { Method::GET };
+    let method = if query.body.is_some() { Method::POST } else { Method::GET };
     let mut request = Request::builder()
         .method(method)
         .uri(path)
@@ -246,27 +248,27 @@ fn request(endpoint: &Endpoint, ask: &Query) -> Result<Request<Full<Bytes>>, hyp
             header::ACCEPT,
             "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
         );
-    if ask.body.is_some() {
+    if query.body.is_some() {
         request = request.header(header::CONTENT_TYPE, "application/json");
     }
     let authorization = match &endpoint.credentials {
         // OvenMediaEngine's access token is the complete credential of HTTP Basic.
-        Credentials::Basic(pair) => Some(format!("Basic {}", base64(pair.as_bytes()))),
+        Credentials::Basic(pair) => Some(format!("Basic {}", STANDARD.encode(pair))),
         Credentials::Bearer(token) => Some(format!("Bearer {token}")),
         Credentials::None | Credentials::Secret(_) => None,
     };
     if let Some(authorization) = authorization {
         request = request.header(header::AUTHORIZATION, authorization);
     }
-    request.body(Full::new(Bytes::from(ask.body.clone().unwrap_or_default())))
+    request.body(Full::new(Bytes::from(query.body.clone().unwrap_or_default())))
 }
 
-async fn ask_web_socket(
+async fn query_web_socket(
     socket: &mut WebSocketStream<Box<dyn Stream>>,
-    ask: &Query,
+    query: &Query,
 ) -> Result<Vec<u8>, FetchError> {
     let protocol = |error: &dyn std::fmt::Display| FetchError::Protocol(format!("WebSocket: {error}"));
-    let question = ask.body.clone().unwrap_or_default();
+    let question = query.body.clone().unwrap_or_default();
     socket.send(Message::text(question)).await.map_err(|error| protocol(&error))?;
     loop {
         match socket.next().await {
@@ -276,42 +278,6 @@ async fn ask_web_socket(
             Some(Ok(Message::Close(_))) | None => return Err(protocol(&"closed")),
             Some(Ok(_)) => {}
             Some(Err(error)) => return Err(protocol(&error)),
-        }
-    }
-}
-
-/// Base64 of RFC 4648 section 4.
-fn base64(bytes: &[u8]) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let mut block = [0u8; 3];
-        block.iter_mut().zip(chunk).for_each(|(to, from)| *to = *from);
-        let bits = u32::from_be_bytes([0, block[0], block[1], block[2]]);
-        for index in 0..4 {
-            let letter = LETTERS[(bits >> (18 - 6 * index)) as usize & 63];
-            text.push(if index <= chunk.len() { char::from(letter) } else { '=' });
-        }
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn base64_is_that_of_the_rfc() {
-        let cases = [
-            ("", ""),
-            ("f", "Zg=="),
-            ("fo", "Zm8="),
-            ("foo", "Zm9v"),
-            ("foobar", "Zm9vYmFy"),
-            ("ome-access-token", "b21lLWFjY2Vzcy10b2tlbg=="),
-        ];
-        for (plain, expect) in cases {
-            assert_eq!(base64(plain.as_bytes()), expect);
         }
     }
 }

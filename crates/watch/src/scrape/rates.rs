@@ -18,14 +18,14 @@ type Key = (String, BTreeMap<String, String>);
 /// The series of an endpoint at the last scrape.
 #[derive(Debug, Default)]
 pub struct Rates {
-    counters: HashMap<Key, Remembered>,
+    counters: HashMap<Key, LastValue>,
     round: u32,
     over_limit: u64,
     resets: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Remembered {
+struct LastValue {
     value: f64,
     at: RunTime,
     round: u32,
@@ -49,7 +49,7 @@ impl Rates {
         labels: &BTreeMap<String, String>,
         value: f64,
     ) -> Option<f64> {
-        let (last, new) = self.remember(at, metric, labels, value, Unit::PerSecond)?;
+        let (last, new) = self.replace(at, metric, labels, value, Unit::PerSecond)?;
         let seconds = new.millis_since(last.at) / 1e3;
         if seconds <= 0.0 {
             return None;
@@ -63,19 +63,19 @@ impl Rates {
         Some(grown / seconds)
     }
 
-    fn remember(
+    fn replace(
         &mut self,
         at: RunTime,
         metric: &str,
         labels: &BTreeMap<String, String>,
         value: f64,
         unit: Unit,
-    ) -> Option<(Remembered, RunTime)> {
-        let now = Remembered { value, at, round: self.round, unit };
+    ) -> Option<(LastValue, RunTime)> {
+        let now = LastValue { value, at, round: self.round, unit };
         let key = (metric.to_owned(), labels.clone());
         let is_full = self.counters.len() >= SERIES_MAX;
         match self.counters.get_mut(&key) {
-            Some(remembered) => Some((std::mem::replace(remembered, now), at)),
+            Some(last_value) => Some((std::mem::replace(last_value, now), at)),
             None if is_full => {
                 self.over_limit += 1;
                 None
@@ -89,7 +89,7 @@ impl Rates {
 
     /// Converts the samples of an answer: counters become rates, gauges stay as they are.
     pub fn values(&mut self, at: RunTime, endpoint: &str, samples: &[Sample<'_>]) -> Vec<Reading> {
-        let mut seen = Vec::with_capacity(samples.len());
+        let mut readings = Vec::with_capacity(samples.len());
         for sample in samples {
             // A label of the server named like ours is renamed, as Prometheus does.
             let name_of =
@@ -110,25 +110,30 @@ impl Rates {
                         self.over_limit += 1;
                         continue;
                     }
-                    self.counters.insert(key, Remembered { value, at, round: self.round, unit });
+                    self.counters.insert(key, LastValue { value, at, round: self.round, unit });
                     (unit, value)
                 }
             };
-            seen.push(Reading::Value(SeriesValue { metric: sample.name.to_owned(), unit, labels, value }));
+            readings.push(Reading::Value(SeriesValue {
+                metric: sample.name.to_owned(),
+                unit,
+                labels,
+                value,
+            }));
         }
-        seen
+        readings
     }
 
     /// Ends a scrape: ends the series that have been missing for a while.
     pub fn end(&mut self) -> Vec<Reading> {
         let mut over = Vec::new();
         let round = self.round;
-        self.counters.retain(|key, remembered| {
-            let stays = round.wrapping_sub(remembered.round) < MISSING_MAX;
+        self.counters.retain(|key, last_value| {
+            let stays = round.wrapping_sub(last_value.round) < MISSING_MAX;
             if !stays {
                 over.push(Reading::Value(SeriesValue {
                     metric: key.0.clone(),
-                    unit: remembered.unit,
+                    unit: last_value.unit,
                     labels: key.1.clone(),
                     value: f64::NAN,
                 }));
@@ -179,13 +184,13 @@ mod tests {
     fn values(rates: &mut Rates, at: i64, text: &str) -> Vec<(String, Unit, f64)> {
         rates.begin();
         let read = parse(text, |_| true);
-        let mut seen = rates.values(second(at), "e", &read.samples);
-        seen.extend(rates.end());
-        let value = |seen: Reading| match seen {
+        let mut readings = rates.values(second(at), "e", &read.samples);
+        readings.extend(rates.end());
+        let value = |readings: Reading| match readings {
             Reading::Value(value) => Some((value.metric, value.unit, value.value)),
             Reading::Event(..) => None,
         };
-        seen.into_iter().filter_map(value).collect()
+        readings.into_iter().filter_map(value).collect()
     }
 
     #[test]

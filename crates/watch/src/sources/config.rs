@@ -86,7 +86,7 @@ impl SourceConfig {
     ) -> SourceWatch {
         wait_for(targets, processes);
         let mut choice = Choice::new(&self.packs, self.pack.as_deref(), targets);
-        choice.meet(processes);
+        choice.add_processes(processes);
         let packs = choice.packs();
         let config = ReaderConfig {
             logs: self.logs.clone(),
@@ -95,14 +95,14 @@ impl SourceConfig {
             metrics: self.metrics.clone(),
             packs: packs.clone(),
         };
-        let told = SourceReaders::begin(config, host, zero, rows, &self.allowed);
+        let readers = SourceReaders::begin(config, host, zero, rows, &self.allowed);
         let unknown = self.pack.as_ref().filter(|name| packs.iter().all(|pack| pack.pack != **name));
         let mut problems: Vec<String> =
             unknown.map(|name| format!("there is no knowledge pack `{name}`")).into_iter().collect();
         let mut writer = ReadingWriter::new(host, rows.clone());
-        writer.write(clock_from(zero)(), problems.iter().map(Reading::cannot));
-        problems.extend(told.faults());
-        SourceWatch::follow(packs, problems, (told, choice, processes.clone()), writer)
+        writer.write(clock_from(zero)(), problems.iter().map(Reading::unreadable));
+        problems.extend(readers.failures());
+        SourceWatch::follow(packs, problems, (readers, choice, processes.clone()), writer)
     }
 }
 

@@ -25,21 +25,21 @@ pub fn endpoint(text: &str, packs: &[Pack]) -> Result<Endpoint, EndpointError> {
         }
         None => (None, address),
     };
-    let kind = kind.unwrap_or_else(|| guessed_kind(url, packs));
+    let kind = kind.unwrap_or_else(|| derived_kind(url, packs));
     let mut endpoint = Endpoint::new(name_of(url), url, kind)?;
     endpoint.filter = filter_of(kind, packs);
     for extra in extras.split('&').filter(|extra| !extra.is_empty()) {
         let (key, value) = extra.split_once('=').unwrap_or((extra, ""));
         match key {
-            "secret" => endpoint.credentials = Credentials::Secret(word(value).map_err(wrong)?),
-            "bearer" => endpoint.credentials = Credentials::Bearer(word(value).map_err(wrong)?),
-            "basic" => endpoint.credentials = Credentials::Basic(word(value).map_err(wrong)?),
+            "secret" => endpoint.credentials = Credentials::Secret(credential(value).map_err(wrong)?),
+            "bearer" => endpoint.credentials = Credentials::Bearer(credential(value).map_err(wrong)?),
+            "basic" => endpoint.credentials = Credentials::Basic(credential(value).map_err(wrong)?),
             "sha256" => endpoint.certificate_sha256 = Some(fingerprint(value).map_err(wrong)?),
             _ => {
                 let known = "secret, bearer, basic or sha256";
                 return Err(wrong(format!(
                     "`#{}` is not known; write {known}",
-                    crate::logs::shown(key.as_bytes())
+                    crate::logs::redacted(key.as_bytes())
                 )));
             }
         }
@@ -51,8 +51,8 @@ pub fn endpoint(text: &str, packs: &[Pack]) -> Result<Endpoint, EndpointError> {
     Ok(endpoint)
 }
 
-fn kind_of(word: &str) -> Result<EndpointKind, String> {
-    match word {
+fn kind_of(credential: &str) -> Result<EndpointKind, String> {
+    match credential {
         "openmetrics" | "prometheus" => Ok(EndpointKind::OpenMetrics),
         "janus" => Ok(EndpointKind::JanusAdmin),
         "janus-events" => Ok(EndpointKind::JanusEvents),
@@ -87,7 +87,7 @@ pub(super) fn listen_address(endpoint: &Endpoint) -> Result<SocketAddr, Endpoint
     }
 }
 
-fn guessed_kind(url: &str, packs: &[Pack]) -> EndpointKind {
+fn derived_kind(url: &str, packs: &[Pack]) -> EndpointKind {
     let path = url.split_once("://").and_then(|(_, rest)| rest.split_once('/')).map_or("", |(_, path)| path);
     let speaks = |kind| packs.iter().flat_map(|pack| &pack.endpoints).any(|endpoint| endpoint.kind == kind);
     match path {
@@ -127,7 +127,7 @@ fn name_of(url: &str) -> String {
 }
 
 /// Reads a secret from the place where it is stored.
-fn word(from: &str) -> Result<String, String> {
+fn credential(from: &str) -> Result<String, String> {
     let found = match from.split_once(':') {
         Some(("env", name)) if !name.is_empty() && !name.contains(['=', '\0']) => {
             std::env::var(name).map_err(|_| format!("the environment variable {name} is not set"))

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use throng_observation::pack::{EndpointKind, Pack};
 
 use super::endpoint::{endpoint, listen_address};
-use super::{Faults, RowSink};
+use super::{ReadFailures, RowSink};
 use crate::scrape::janus::EventListener;
 use crate::scrape::{AddressCheck, Endpoint, EndpointError, Filter, Scraper};
 
@@ -14,18 +14,18 @@ use crate::scrape::{AddressCheck, Endpoint, EndpointError, Filter, Scraper};
 pub(super) struct Metrics {
     /// As the user wrote them.
     wanted: Vec<String>,
-    way: RowSink,
+    sink: RowSink,
     allowed: AddressCheck,
     scraper: Option<Scraper>,
     /// What the running scraper scrapes; a different set needs a new scraper.
-    asked: Vec<Asked>,
+    scraped: Vec<Scraped>,
     /// By the endpoint's text.
     listeners: BTreeMap<String, EventListener>,
 }
 
 /// The parts of an endpoint that depend on the packs.
 #[derive(Debug, PartialEq)]
-struct Asked {
+struct Scraped {
     name: String,
     kind: EndpointKind,
     filter: Filter,
@@ -35,54 +35,54 @@ impl std::fmt::Debug for Metrics {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // The texts may name where secrets are stored.
         f.debug_struct("Metrics")
-            .field("asked", &self.asked)
+            .field("asked", &self.scraped)
             .field("listeners", &self.listeners.len())
             .finish()
     }
 }
 
 impl Metrics {
-    pub(super) fn new(wanted: Vec<String>, way: RowSink, allowed: AddressCheck) -> Self {
-        let (scraper, asked, listeners) = (None, Vec::new(), BTreeMap::new());
-        Self { wanted, way, allowed, scraper, asked, listeners }
+    pub(super) fn new(wanted: Vec<String>, sink: RowSink, allowed: AddressCheck) -> Self {
+        let (scraper, scraped, listeners) = (None, Vec::new(), BTreeMap::new());
+        Self { wanted, sink, allowed, scraper, scraped, listeners }
     }
 
     /// Starts the endpoints that do not run yet, with the given packs; running ones continue undisturbed.
-    pub(super) fn ask(&mut self, packs: &[Pack], faults: &mut Faults) {
+    pub(super) fn update(&mut self, packs: &[Pack], failures: &mut ReadFailures) {
         let mut endpoints = Vec::new();
         for text in &self.wanted {
             // Without the part after `#`: it may be a secret by mistake.
             let bare = text.split('#').next().unwrap_or_default();
-            let what = format!("the endpoint {}", crate::logs::shown(bare.as_bytes()));
+            let what = format!("the endpoint {}", crate::logs::redacted(bare.as_bytes()));
             match endpoint(text, packs) {
                 Ok(endpoint) if endpoint.kind == EndpointKind::JanusEvents => {
                     if !self.listeners.contains_key(text)
-                        && let Some(listener) = faults.note(&what, self.listen(&endpoint))
+                        && let Some(listener) = failures.report(&what, self.listen(&endpoint))
                     {
                         self.listeners.insert(text.clone(), listener);
                     }
                 }
                 Ok(endpoint) => {
-                    faults.note(&what, Ok::<_, String>(()));
+                    failures.report(&what, Ok::<_, String>(()));
                     endpoints.push(endpoint);
                 }
-                Err(error) => drop(faults.note(&what, Err::<(), _>(reason(error)))),
+                Err(error) => drop(failures.report(&what, Err::<(), _>(reason(error)))),
             }
         }
-        let asked: Vec<Asked> = endpoints.iter().map(Asked::of).collect();
-        if asked != self.asked {
+        let scraped: Vec<Scraped> = endpoints.iter().map(Scraped::of).collect();
+        if scraped != self.scraped {
             // The old scraper ends first, so that nothing is counted twice.
             self.scraper = None;
-            let endpoints: Vec<_> = endpoints.into_iter().map(|e| (e, self.way.writer())).collect();
-            let begun = Scraper::start(endpoints, &self.way.clock, &self.allowed);
-            self.scraper = faults.note("what endpoints tell", begun);
-            self.asked = if self.scraper.is_some() { asked } else { Vec::new() };
+            let endpoints: Vec<_> = endpoints.into_iter().map(|e| (e, self.sink.writer())).collect();
+            let begun = Scraper::start(endpoints, &self.sink.clock, &self.allowed);
+            self.scraper = failures.report("what endpoints tell", begun);
+            self.scraped = if self.scraper.is_some() { scraped } else { Vec::new() };
         }
     }
 
     fn listen(&self, endpoint: &Endpoint) -> Result<EventListener, String> {
         let address = listen_address(endpoint).map_err(reason)?;
-        let (writer, clock) = (self.way.writer(), &self.way.clock);
+        let (writer, clock) = (self.sink.writer(), &self.sink.clock);
         EventListener::start(&endpoint.name, address, writer, clock, &self.allowed).map_err(|error| {
             let help = match error.reason.kind() {
                 std::io::ErrorKind::AddrInUse => {
@@ -103,7 +103,7 @@ fn reason(error: EndpointError) -> String {
     }
 }
 
-impl Asked {
+impl Scraped {
     fn of(endpoint: &Endpoint) -> Self {
         Self { name: endpoint.name.clone(), kind: endpoint.kind, filter: endpoint.filter.clone() }
     }

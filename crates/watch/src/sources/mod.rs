@@ -48,7 +48,7 @@ pub struct SourceReaders {
     tail: Tail,
     metrics: Metrics,
     packs: Vec<Pack>,
-    faults: Faults,
+    failures: ReadFailures,
 }
 
 impl SourceReaders {
@@ -63,14 +63,14 @@ impl SourceReaders {
         allowed: &AddressCheck,
     ) -> Self {
         let ReaderConfig { logs, outputs, access_logs, metrics, packs } = config;
-        let way = RowSink { host, rows: rows.clone(), clock: clock_from(zero) };
-        let mut faults = Faults::new(way.clone());
-        let (patterns, groups) = known(&packs, &mut faults);
+        let sink = RowSink { host, rows: rows.clone(), clock: clock_from(zero) };
+        let mut failures = ReadFailures::new(sink.clone());
+        let (patterns, groups) = compile_rules(&packs, &mut failures);
         let mut tail = Tail::new();
         let lines = || LogKind::Lines(patterns.clone());
         let mut follow = |log: &str, source: LogSource, reader: LogKind| {
-            let begun = tail.follow(log, source, reader, way.writer(), way.clock.clone());
-            faults.note(&format!("the log {log}"), begun);
+            let begun = tail.follow(log, source, reader, sink.writer(), sink.clock.clone());
+            failures.report(&format!("the log {log}"), begun);
         };
         for log in &logs {
             let source = match log.strip_prefix("journal:") {
@@ -86,30 +86,30 @@ impl SourceReaders {
         for log in &access_logs {
             follow(log, LogSource::File(log.into()), LogKind::Access(groups.clone()));
         }
-        let mut metrics = Metrics::new(metrics, way, allowed.clone());
-        metrics.ask(&packs, &mut faults);
-        Self { tail, metrics, packs, faults }
+        let mut metrics = Metrics::new(metrics, sink, allowed.clone());
+        metrics.update(&packs, &mut failures);
+        Self { tail, metrics, packs, failures }
     }
 
     /// The sources that cannot be read at the moment, each with the reason, for display.
     #[must_use]
-    pub fn faults(&self) -> Vec<String> {
-        self.faults.said.iter().map(|(what, why)| format!("{what} is not read: {why}")).collect()
+    pub fn failures(&self) -> Vec<String> {
+        self.failures.reasons.iter().map(|(what, why)| format!("{what} is not read: {why}")).collect()
     }
 
     /// Tries the sources again that could not be read before.
-    pub fn try_again(&mut self) {
-        if !self.faults.said.is_empty() {
-            self.metrics.ask(&self.packs, &mut self.faults);
+    pub fn retry(&mut self) {
+        if !self.failures.reasons.is_empty() {
+            self.metrics.update(&self.packs, &mut self.failures);
         }
     }
 
     /// Replaces the packs: processes that started later may have added some.
-    pub fn know(&mut self, packs: Vec<Pack>) {
-        let (patterns, groups) = known(&packs, &mut self.faults);
-        self.tail.count_by(&patterns, &groups);
+    pub fn set_packs(&mut self, packs: Vec<Pack>) {
+        let (patterns, groups) = compile_rules(&packs, &mut self.failures);
+        self.tail.set_rules(&patterns, &groups);
         self.packs = packs;
-        self.metrics.ask(&self.packs, &mut self.faults);
+        self.metrics.update(&self.packs, &mut self.failures);
     }
 
     /// Stops all readers after they have read what is already there. Dropping it does the same.
@@ -120,18 +120,18 @@ impl SourceReaders {
 }
 
 /// Compiles the log patterns and URI groups of all packs. A pack that does not compile is reported and left out.
-fn known(packs: &[Pack], faults: &mut Faults) -> (Arc<Patterns>, Arc<UriGroups>) {
+fn compile_rules(packs: &[Pack], failures: &mut ReadFailures) -> (Arc<Patterns>, Arc<UriGroups>) {
     let patterns = |packs: &[&Pack]| Patterns::new(packs.iter().flat_map(|pack| &pack.logs));
     let groups = |packs: &[&Pack]| UriGroups::new(packs.iter().flat_map(|pack| &pack.uri_groups));
-    let patterns = usable(packs, "log patterns", patterns, faults);
-    (Arc::new(patterns), Arc::new(usable(packs, "URI groups", groups, faults)))
+    let patterns = compile_usable(packs, "log patterns", patterns, failures);
+    (Arc::new(patterns), Arc::new(compile_usable(packs, "URI groups", groups, failures)))
 }
 
-fn usable<T: Default, E: Display>(
+fn compile_usable<T: Default, E: Display>(
     packs: &[Pack],
     what: &str,
     make: impl Fn(&[&Pack]) -> Result<T, E>,
-    faults: &mut Faults,
+    failures: &mut ReadFailures,
 ) -> T {
     if let Ok(made) = make(&packs.iter().collect::<Vec<_>>()) {
         return made;
@@ -143,7 +143,7 @@ fn usable<T: Default, E: Display>(
             Ok(more) => made = more,
             Err(error) => {
                 good.pop();
-                faults.note(&format!("what pack {} knows of {what}", pack.pack), Err::<(), _>(error));
+                failures.report(&format!("what pack {} knows of {what}", pack.pack), Err::<(), _>(error));
             }
         }
     }
@@ -165,37 +165,37 @@ impl RowSink {
 }
 
 /// Sources that cannot be read. Each reason is reported once.
-struct Faults {
-    way: RowSink,
-    said: BTreeMap<String, String>,
+struct ReadFailures {
+    sink: RowSink,
+    reasons: BTreeMap<String, String>,
 }
 
-impl std::fmt::Debug for Faults {
+impl std::fmt::Debug for ReadFailures {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.said.fmt(f)
+        self.reasons.fmt(f)
     }
 }
 
-impl Faults {
-    fn new(way: RowSink) -> Self {
-        Self { way, said: BTreeMap::new() }
+impl ReadFailures {
+    fn new(sink: RowSink) -> Self {
+        Self { sink, reasons: BTreeMap::new() }
     }
 
     /// Reports that the source `what` cannot be read, or that it can be read again.
-    fn note<T, E: Display>(&mut self, what: &str, result: Result<T, E>) -> Option<T> {
+    fn report<T, E: Display>(&mut self, what: &str, result: Result<T, E>) -> Option<T> {
         let (kind, detail) = match &result {
-            Ok(_) if self.said.remove(what).is_none() => return result.ok(),
+            Ok(_) if self.reasons.remove(what).is_none() => return result.ok(),
             Ok(_) => (HostEventKind::Watcher, format!("{what} can be read now")),
             Err(error) => {
                 let why = error.to_string();
-                if self.said.get(what) == Some(&why) {
+                if self.reasons.get(what) == Some(&why) {
                     return None;
                 }
-                self.said.insert(what.to_owned(), why.clone());
+                self.reasons.insert(what.to_owned(), why.clone());
                 (HostEventKind::Unreadable, format!("{what} is not read: {why}"))
             }
         };
-        self.way.writer().write((self.way.clock)(), [Reading::Event(kind, detail)]);
+        self.sink.writer().write((self.sink.clock)(), [Reading::Event(kind, detail)]);
         result.ok()
     }
 }
@@ -225,8 +225,8 @@ mod tests {
         };
         let (rows, receiver) = crate::rows(1_000);
         let nobody: AddressCheck = Arc::new(|address| Err(format!("{address} has not agreed")));
-        let told = SourceReaders::begin(config, HostId(3), Instant::now(), &rows, &nobody);
-        assert!(told.faults().is_empty());
+        let readers = SourceReaders::begin(config, HostId(3), Instant::now(), &rows, &nobody);
+        assert!(readers.failures().is_empty());
         std::io::Write::write_all(&mut pipe, b"Discarding too old outgoing packet (age=1us)\n").unwrap();
         std::fs::write(&log, "Too many open files\n").unwrap();
         std::fs::write(&access, "x [t] \"GET /a.ts HTTP/1.1\" 200 7 \n").unwrap();
@@ -238,7 +238,7 @@ mod tests {
         while !got.iter().any(refused) {
             got.push(receiver.recv_timeout(std::time::Duration::from_secs(20)).unwrap());
         }
-        told.stop();
+        readers.stop();
         got.extend(receiver.try_iter());
         let series = |row: &HostRow| match row {
             HostRow::Series(series) => {
@@ -277,28 +277,28 @@ mod tests {
         };
         let (rows, receiver) = crate::rows(1_000);
         let nobody: AddressCheck = Arc::new(|address| Err(format!("{address} has not agreed")));
-        let mut told = SourceReaders::begin(config, HostId(3), Instant::now(), &rows, &nobody);
-        let wrong = told.faults().join("\n");
+        let mut readers = SourceReaders::begin(config, HostId(3), Instant::now(), &rows, &nobody);
+        let wrong = readers.failures().join("\n");
         for words in ["no name of a systemd unit", "`what+` is not known", "port of its own", "pack mine"] {
             assert!(wrong.contains(words), "{words} is not in\n{wrong}");
         }
         std::fs::write(&log, "Too many open files\n").unwrap();
-        let said = |row: &HostRow, word: &str| {
+        let is_reported = |row: &HostRow, word: &str| {
             matches!(row, HostRow::Event(event) if event.detail.contains(word)
                 && (event.kind == HostEventKind::Unreadable) == event.detail.contains("not "))
         };
         let mut got = vec![];
-        while !got.iter().any(|row| said(row, "has not agreed")) {
+        while !got.iter().any(|row| is_reported(row, "has not agreed")) {
             got.push(receiver.recv_timeout(std::time::Duration::from_secs(20)).unwrap());
         }
-        told.try_again();
-        assert_eq!(told.faults().len(), 4, "nothing has changed");
+        readers.retry();
+        assert_eq!(readers.failures().len(), 4, "nothing has changed");
         drop(other);
-        told.try_again();
-        assert_eq!(told.faults().len(), 3, "{:?}", told.faults());
-        told.stop();
+        readers.retry();
+        assert_eq!(readers.failures().len(), 3, "{:?}", readers.failures());
+        readers.stop();
         got.extend(receiver.try_iter());
-        let times = |word: &str| got.iter().filter(|row| said(row, word)).count();
+        let times = |word: &str| got.iter().filter(|row| is_reported(row, word)).count();
         assert_eq!((times("port of its own"), times("can be read now")), (1, 1), "each is said once");
         let counted = |row: &HostRow| {
             let HostRow::Series(series) = row else { return false };

@@ -2,22 +2,22 @@
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use throng_observation::pack::Pack;
 
 use super::SourceReaders;
+use crate::background::BackgroundThread;
 use crate::local::WatchedProcesses;
 use crate::reading::ReadingWriter;
 use crate::{Target, packs};
 
 /// How often to check for new processes.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const CHECK_EVERY: Duration = Duration::from_millis(500);
 /// How often to retry sources that could not be read.
-const AGAIN_EVERY: Duration = Duration::from_secs(5);
+const RETRY_EVERY: Duration = Duration::from_secs(5);
 /// How many process names are remembered as looked up.
-const MET_MAX: usize = 1024;
+const CHECKED_MAX: usize = 1024;
 
 /// The handle of a server's running sources, from [`SourceConfig::begin`](super::SourceConfig::begin). Dropping it ends
 /// them.
@@ -27,9 +27,10 @@ pub struct SourceWatch {
     pub packs: Vec<Pack>,
     /// Configured sources that cannot be used; all others are read. These are events of the run too.
     pub problems: Vec<String>,
-    news: Receiver<Vec<Pack>>,
-    stop: Option<Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    changes: Receiver<Vec<Pack>>,
+    // Dropped in this order: the thread ends when the sender is gone.
+    _stop: Sender<()>,
+    _thread: Option<BackgroundThread>,
 }
 
 impl SourceWatch {
@@ -37,55 +38,42 @@ impl SourceWatch {
     pub(super) fn follow(
         packs: Vec<Pack>,
         mut problems: Vec<String>,
-        (mut told, mut choice, processes): (SourceReaders, Choice, WatchedProcesses),
+        (mut readers, mut choice, processes): (SourceReaders, Choice, WatchedProcesses),
         writer: ReadingWriter,
     ) -> Self {
-        let ((tell, news), (stop, stopped)) = (mpsc::channel(), mpsc::channel::<()>());
-        let thread = std::thread::Builder::new().name("watch-sources".into()).spawn(move || {
+        let ((sender, changes), (stop, stopped)) = (mpsc::channel(), mpsc::channel::<()>());
+        let thread = BackgroundThread::spawn("watch-sources", move || {
             let _cost = writer.charge();
-            let mut again_at = Instant::now() + AGAIN_EVERY;
-            while matches!(stopped.recv_timeout(LOOK_EVERY), Err(RecvTimeoutError::Timeout)) {
-                if choice.meet(&processes) {
+            let mut retry_at = Instant::now() + RETRY_EVERY;
+            while matches!(stopped.recv_timeout(CHECK_EVERY), Err(RecvTimeoutError::Timeout)) {
+                if choice.add_processes(&processes) {
                     let packs = choice.packs();
-                    told.know(packs.clone());
+                    readers.set_packs(packs.clone());
                     // The receiver may be gone.
-                    let _ = tell.send(packs);
+                    let _ = sender.send(packs);
                 }
-                if Instant::now() >= again_at {
-                    told.try_again();
-                    again_at = Instant::now() + AGAIN_EVERY;
+                if Instant::now() >= retry_at {
+                    readers.retry();
+                    retry_at = Instant::now() + RETRY_EVERY;
                 }
             }
-            told.stop();
+            readers.stop();
         });
         if let Err(error) = &thread {
-            problems.push(format!("what it tells of itself is not read: {error}"));
+            problems.push(format!("its logs and endpoints are not read: {error}"));
         }
-        Self { packs, problems, news, stop: Some(stop), thread: thread.ok() }
+        Self { packs, problems, changes, _stop: stop, _thread: thread.ok() }
     }
 
     /// The packs, if they have changed since the last call.
     #[must_use]
-    pub fn news(&self) -> Option<Vec<Pack>> {
-        self.news.try_iter().last()
+    pub fn changed_packs(&self) -> Option<Vec<Pack>> {
+        self.changes.try_iter().last()
     }
 
     /// Stops all readers after they have read what is already there. Dropping it does the same.
-    pub fn stop(mut self) {
-        self.end();
-    }
-
-    fn end(&mut self) {
-        self.stop = None;
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
-impl Drop for SourceWatch {
-    fn drop(&mut self) {
-        self.end();
+    pub fn stop(self) {
+        drop(self);
     }
 }
 
@@ -99,13 +87,13 @@ pub(super) struct Choice {
     names: Vec<String>,
     chosen: BTreeSet<String>,
     /// Process names already looked up.
-    met: BTreeSet<String>,
+    checked: BTreeSet<String>,
 }
 
 impl Choice {
     pub(super) fn new(all: &[Pack], named: Option<&str>, targets: &[Target]) -> Self {
-        let (names, chosen, met) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
-        let mut choice = Self { all: all.to_vec(), named: named.map(str::to_owned), names, chosen, met };
+        let (names, chosen, checked) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
+        let mut choice = Self { all: all.to_vec(), named: named.map(str::to_owned), names, chosen, checked };
         for target in targets {
             choice.add(match target {
                 Target::Process(name) => name,
@@ -120,20 +108,20 @@ impl Choice {
     }
 
     /// Looks at the current processes; returns whether they add packs.
-    pub(super) fn meet(&mut self, processes: &WatchedProcesses) -> bool {
+    pub(super) fn add_processes(&mut self, processes: &WatchedProcesses) -> bool {
         let before = self.names.len();
         processes.now().iter().for_each(|process| self.add(&process.name));
         self.names.len() > before && self.named.is_none()
     }
 
     fn add(&mut self, name: &str) {
-        if self.met.contains(name) {
+        if self.checked.contains(name) {
             return;
         }
-        if self.met.len() >= MET_MAX {
-            self.met.clear();
+        if self.checked.len() >= CHECKED_MAX {
+            self.checked.clear();
         }
-        self.met.insert(name.to_owned());
+        self.checked.insert(name.to_owned());
         // Packs for any server (`*`) are used anyway.
         let is_of = |pack: &&Pack| pack.is_of_process(name) && pack.processes.iter().all(|glob| glob != "*");
         let its = self.all.iter().filter(is_of).map(|pack| pack.pack.clone());

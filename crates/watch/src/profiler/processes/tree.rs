@@ -2,6 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::proc::stat;
+
 /// The numeric entries of a directory in `/proc`.
 fn numbers(folder: &str) -> Vec<u32> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
@@ -29,22 +31,12 @@ pub(crate) fn thread_names(pid: u32) -> Vec<(u32, String)> {
     threads(pid).into_iter().filter_map(|tid| Some((tid, thread_name(pid, tid)?))).collect()
 }
 
-/// Name and parent of a line of `/proc/PID/stat`; the name may hold spaces and brackets itself.
-pub(crate) fn name_and_parent(stat: &str) -> Option<(&str, u32)> {
-    let open = stat.find('(')?;
-    let close = stat.rfind(')')?;
-    let name = stat.get(open + 1..close)?;
-    let parent = stat.get(close + 1..)?.split_ascii_whitespace().nth(1)?.parse().ok()?;
-    Some((name, parent))
-}
-
 /// All processes: PID, name, parent.
 fn all() -> Vec<(u32, String, u32)> {
     let read = |pid: u32| {
-        let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
-        let stat = String::from_utf8_lossy(&stat);
-        let (name, parent) = name_and_parent(&stat)?;
-        Some((pid, name.to_owned(), parent))
+        let text = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+        let stat = stat::parse(&text)?;
+        Some((pid, String::from_utf8_lossy(stat.name).into_owned(), stat.parent))
     };
     numbers("/proc").into_iter().filter_map(read).collect()
 }
@@ -88,16 +80,6 @@ pub fn named(name: &str) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_may_hold_brackets() {
-        let check = |stat, expect| assert_eq!(name_and_parent(stat), expect, "{stat}");
-        check("12 (a) S 1 12 12", Some(("a", 1)));
-        check("12 (a) b (c)) R 77 12", Some(("a) b (c)", 77)));
-        check("12 (a", None);
-        check(")(", None);
-        check("12 (a) S", None);
-    }
 
     #[test]
     fn this_process_is_found_with_its_threads() {

@@ -282,7 +282,7 @@ pub(crate) struct DebugSymbols {
 }
 
 /// Finds further symbols of this file.
-pub(crate) fn elsewhere(file: &File) -> DebugSymbols {
+pub(crate) fn debug_symbols(file: &File) -> DebugSymbols {
     let cache = cache(file);
     let Ok(elf) = object::File::parse(&cache) else {
         return DebugSymbols { debug_data: None, debug_file: None };

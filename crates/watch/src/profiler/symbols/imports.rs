@@ -19,18 +19,15 @@ const PROCESSES_MAX: usize = 8;
 type Function = (u32, u64);
 
 /// The names of `wanted` functions that a live process imports.
-pub(super) fn name(
-    wanted: &HashSet<Function>,
-    followed: &mut TrackedProcesses,
-) -> HashMap<Function, Vec<u8>> {
+pub(super) fn name(wanted: &HashSet<Function>, tracked: &mut TrackedProcesses) -> HashMap<Function, Vec<u8>> {
     let mut names = HashMap::new();
     if wanted.is_empty() {
         return names;
     }
-    let pids: Vec<u32> = followed.living().map(|(pid, _)| pid).take(PROCESSES_MAX).collect();
+    let pids: Vec<u32> = tracked.living().map(|(pid, _)| pid).take(PROCESSES_MAX).collect();
     for pid in pids {
         if names.len() < wanted.len() {
-            of_process(pid, wanted, followed, &mut names);
+            of_process(pid, wanted, tracked, &mut names);
         }
     }
     names
@@ -39,11 +36,11 @@ pub(super) fn name(
 fn of_process(
     pid: u32,
     wanted: &HashSet<Function>,
-    followed: &mut TrackedProcesses,
+    tracked: &mut TrackedProcesses,
     names: &mut HashMap<Function, Vec<u8>>,
 ) {
     let Ok(memory) = File::open(format!("/proc/{pid}/mem")) else { return };
-    let Some((process, images)) = followed.process(pid) else { return };
+    let Some((process, images)) = tracked.process(pid) else { return };
     // Load address of each file in this process.
     let mut bases: HashMap<u32, u64> = HashMap::new();
     for (start, mapping) in process.memory.all() {

@@ -29,8 +29,8 @@ pub(crate) struct Names {
 }
 
 /// Names all locations.
-pub(crate) fn name(places: &[CodeLocation], followed: &mut TrackedProcesses) -> Names {
-    let mut naming = Naming { frames: HashMap::new(), limits: Vec::new() };
+pub(crate) fn name(places: &[CodeLocation], tracked: &mut TrackedProcesses) -> Names {
+    let mut namer = Namer { frames: HashMap::new(), limits: Vec::new() };
     let mut kernel = Vec::new();
     let mut files: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
     let mut anonymous: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
@@ -44,15 +44,15 @@ pub(crate) fn name(places: &[CodeLocation], followed: &mut TrackedProcesses) -> 
             CodeLocation::Unknown => {}
         }
     }
-    naming.kernel(kernel);
-    naming.files(files, followed);
-    naming.anonymous(anonymous, followed);
+    namer.kernel(kernel);
+    namer.files(files, tracked);
+    namer.anonymous(anonymous, tracked);
     let unknown = || Frame { symbol: "[unknown]".to_owned(), module: "[unknown]".to_owned() };
-    let frames = places.iter().map(|place| naming.frames.remove(place).unwrap_or_else(unknown)).collect();
-    Names { frames, limits: naming.limits }
+    let frames = places.iter().map(|place| namer.frames.remove(place).unwrap_or_else(unknown)).collect();
+    Names { frames, limits: namer.limits }
 }
 
-struct Naming {
+struct Namer {
     frames: HashMap<CodeLocation, Frame>,
     limits: Vec<String>,
 }
@@ -66,7 +66,7 @@ struct Unnamed {
     is_known: bool,
 }
 
-impl Naming {
+impl Namer {
     fn put(&mut self, place: CodeLocation, symbol: String, module: &str) {
         self.frames.insert(place, Frame { symbol, module: module.to_owned() });
     }
@@ -91,15 +91,15 @@ impl Naming {
         }
     }
 
-    fn files(&mut self, files: BTreeMap<u32, Vec<u64>>, followed: &mut TrackedProcesses) {
+    fn files(&mut self, files: BTreeMap<u32, Vec<u64>>, tracked: &mut TrackedProcesses) {
         let mut unnamed = Vec::new();
         for (image, offsets) in files {
-            unnamed.extend(self.file(image, offsets, followed));
+            unnamed.extend(self.file(image, offsets, tracked));
         }
         let wanted = unnamed.iter().map(|unnamed| (unnamed.image, unnamed.start)).collect::<HashSet<_>>();
-        let imported = imports::name(&wanted, followed);
+        let imported = imports::name(&wanted, tracked);
         for Unnamed { place, image, start, is_known } in unnamed {
-            let module = followed.images.get(image).map(|image| image.name.clone()).unwrap_or_default();
+            let module = tracked.images.get(image).map(|image| image.name.clone()).unwrap_or_default();
             let imported = imported.get(&(image, start)).map(|name| demangle::demangle(name));
             self.put(
                 place,
@@ -112,8 +112,8 @@ impl Naming {
     }
 
     /// Names locations by the file's symbols; returns those without one.
-    fn file(&mut self, id: u32, offsets: Vec<u64>, followed: &mut TrackedProcesses) -> Vec<Unnamed> {
-        let Some(image) = followed.images.get(id) else { return Vec::new() };
+    fn file(&mut self, id: u32, offsets: Vec<u64>, tracked: &mut TrackedProcesses) -> Vec<Unnamed> {
+        let Some(image) = tracked.images.get(id) else { return Vec::new() };
         let module = image.name.clone();
         let Some(layout) = image.layout() else {
             for offset in offsets {
@@ -163,15 +163,15 @@ impl Naming {
         unnamed
     }
 
-    fn anonymous(&mut self, anonymous: BTreeMap<u32, Vec<u64>>, followed: &mut TrackedProcesses) {
-        for pid in followed.living().map(|(pid, _)| pid).collect::<Vec<_>>() {
-            if followed.process(pid).is_some_and(|(process, _)| anonymous.contains_key(&process.serial)) {
-                followed.look_for_jit_map(pid);
+    fn anonymous(&mut self, anonymous: BTreeMap<u32, Vec<u64>>, tracked: &mut TrackedProcesses) {
+        for pid in tracked.living().map(|(pid, _)| pid).collect::<Vec<_>>() {
+            if tracked.process(pid).is_some_and(|(process, _)| anonymous.contains_key(&process.serial)) {
+                tracked.look_for_jit_map(pid);
             }
         }
         let mut has_unnamed = false;
         for (process, addresses) in anonymous {
-            let map = followed.jits.get(&process).map(jit::read);
+            let map = tracked.jits.get(&process).map(jit::read);
             has_unnamed |= map.is_none();
             let names = jit::name(map.as_deref().unwrap_or_default(), &addresses);
             for (address, name) in addresses.into_iter().zip(names) {
@@ -195,7 +195,7 @@ fn function_at(functions: &[Range<u64>], address: u64) -> Option<&Range<u64>> {
 
 /// Adds names from a stripped file's compressed symbol table and from its debug package.
 fn name_elsewhere(file: &File, root: &std::path::Path, addresses: &[u64], named: &mut [Option<Symbol>]) {
-    let elsewhere = elf::elsewhere(file);
+    let debug_symbols = elf::debug_symbols(file);
     let mut fill = |source: &Source<'_>| {
         for (slot, name) in named.iter_mut().zip(elf::name(source, addresses)) {
             if slot.is_none() {
@@ -203,10 +203,10 @@ fn name_elsewhere(file: &File, root: &std::path::Path, addresses: &[u64], named:
             }
         }
     };
-    if let Some(bytes) = &elsewhere.debug_data {
+    if let Some(bytes) = &debug_symbols.debug_data {
         fill(&Source::Bytes(bytes));
     }
-    let Some(path) = &elsewhere.debug_file else { return };
+    let Some(path) = &debug_symbols.debug_file else { return };
     for folder in [root, std::path::Path::new("/")] {
         let Ok(file) = File::open(folder.join(path)) else { continue };
         if file.metadata().is_ok_and(|meta| meta.is_file()) {

@@ -4,7 +4,6 @@
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use throng_observation::host::HostId;
@@ -12,6 +11,7 @@ use tokio::sync::mpsc;
 
 use super::Fingerprint;
 use super::wire::Consent;
+use crate::background::BackgroundThread;
 use crate::rows::RowSender;
 
 mod connection;
@@ -90,8 +90,8 @@ pub enum RemoteError {
 const LOST_AFTER: Duration = Duration::from_secs(5);
 
 /// A flooded agent admits an address on its first connection of a second: retry this often, and for this long.
-const TRIED_EVERY: Duration = Duration::from_millis(300);
-const TRIED_WITHIN: Duration = Duration::from_secs(5);
+const RETRY_EVERY: Duration = Duration::from_millis(300);
+const RETRY_WITHIN: Duration = Duration::from_secs(5);
 
 /// Time limit for ending a profile; symbol lookup takes a while.
 const PROFILE_ENDS_WITHIN: Duration = Duration::from_secs(10);
@@ -104,8 +104,9 @@ pub struct RemoteAgent {
     targets: Vec<String>,
     consent: Option<Consent>,
     shared: Arc<Shared>,
-    orders: mpsc::Sender<AgentCommand>,
-    thread: Option<JoinHandle<()>>,
+    // Dropped in this order: the thread ends when the sender is gone.
+    commands: mpsc::Sender<AgentCommand>,
+    _thread: BackgroundThread,
 }
 
 /// The agent's current state, shared with the connection's thread.
@@ -134,10 +135,10 @@ impl RemoteAgent {
     /// When one of these fails.
     pub fn connect(config: &RemoteConfig) -> Result<Self, RemoteError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let no = |why: String| RemoteError::Connect { address: config.address.clone(), why };
-        let runtime = runtime.map_err(|error| no(error.to_string()))?;
+        let failed = |why: String| RemoteError::Connect { address: config.address.clone(), why };
+        let runtime = runtime.map_err(|error| failed(error.to_string()))?;
         let connection = runtime.block_on(Self::open(config))?;
-        let (orders, receiver) = mpsc::channel(64);
+        let (commands, receiver) = mpsc::channel(64);
         let shared = Arc::new(Shared {
             heard_at: Mutex::new(Instant::now()),
             is_connected: AtomicBool::new(true),
@@ -146,22 +147,21 @@ impl RemoteAgent {
             profiles_due: AtomicU32::new(0),
         });
         let (peer, welcome) = (connection.peer, connection.welcome.clone());
-        let link = Link { config: config.clone(), shared: shared.clone(), sink: None };
-        let thread = std::thread::Builder::new()
-            .name("watch-remote".into())
-            .spawn(move || runtime.block_on(link.run(connection, receiver)))
-            .map_err(|error| no(error.to_string()))?;
+        let link = Link { config: config.clone(), shared: shared.clone(), translator: None };
+        let work = move || runtime.block_on(link.run(connection, receiver));
+        let thread =
+            BackgroundThread::spawn("watch-remote", work).map_err(|error| failed(error.to_string()))?;
         let Welcome { name, targets, consent } = welcome;
-        Ok(Self { peer, name, targets, consent, shared, orders, thread: Some(thread) })
+        Ok(Self { peer, name, targets, consent, shared, commands, _thread: thread })
     }
 
     /// Opens a connection; retries while the agent closes it unanswered.
     async fn open(config: &RemoteConfig) -> Result<Connection, RemoteError> {
-        let until = Instant::now() + TRIED_WITHIN;
+        let until = Instant::now() + RETRY_WITHIN;
         loop {
             match Connection::open(config).await {
                 Err(RemoteError::Closed { .. }) if Instant::now() < until => {
-                    tokio::time::sleep(TRIED_EVERY).await;
+                    tokio::time::sleep(RETRY_EVERY).await;
                 }
                 opened => return opened,
             }
@@ -207,23 +207,8 @@ impl RemoteAgent {
     /// Starts the stream of rows. They get the id `host`, the name `name` if given, and times relative to `zero`.
     #[must_use]
     pub fn begin(self, host: HostId, name: Option<String>, zero: Instant, rows: RowSender) -> RemoteWatch {
-        let _ = self.orders.try_send(AgentCommand::Begin { host, zero, rows, name });
+        let _ = self.commands.try_send(AgentCommand::Begin { host, zero, rows, name });
         RemoteWatch(self)
-    }
-
-    fn end(&mut self) {
-        // The thread ends when the last sender of commands is dropped.
-        let (nobody, _) = mpsc::channel(1);
-        self.orders = nobody;
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
-impl Drop for RemoteAgent {
-    fn drop(&mut self) {
-        self.end();
     }
 }
 
@@ -252,7 +237,7 @@ impl Shared {
     }
 
     /// A requested profile has arrived, or has failed.
-    fn profile_came(&self) {
+    fn profile_done(&self) {
         let one_less = |due: u32| Some(due.saturating_sub(1));
         let _ = self.profiles_due.fetch_update(Relaxed, Relaxed, one_less);
     }
@@ -275,8 +260,8 @@ impl RemoteWatch {
 
     /// Requests a profile of the watched processes; it arrives as a row shortly after `duration`.
     pub fn profile(&self, moment: &str, duration: Duration) {
-        let order = AgentCommand::Profile { moment: moment.to_owned(), duration };
-        if self.0.orders.try_send(order).is_ok() {
+        let command = AgentCommand::Profile { moment: moment.to_owned(), duration };
+        if self.0.commands.try_send(command).is_ok() {
             self.0.shared.profiles_due.fetch_add(1, Relaxed);
         }
     }
@@ -291,7 +276,8 @@ impl RemoteWatch {
     pub fn stop(self) {
         let shared = &self.0.shared;
         let until = Instant::now() + PROFILE_ENDS_WITHIN;
-        if shared.profiles_due.load(Relaxed) > 0 && self.0.orders.try_send(AgentCommand::EndProfile).is_ok() {
+        if shared.profiles_due.load(Relaxed) > 0 && self.0.commands.try_send(AgentCommand::EndProfile).is_ok()
+        {
             while shared.profiles_due.load(Relaxed) > 0 && shared.is_present() && Instant::now() < until {
                 std::thread::sleep(Duration::from_millis(20));
             }

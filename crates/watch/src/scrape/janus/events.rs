@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Empty, Limited};
@@ -17,7 +16,8 @@ use throng_observation::host::Unit;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 
-use crate::reading::{Clock, Reading, ReadingWriter, SeriesValue};
+use crate::background::BackgroundThread;
+use crate::reading::{Clock, Reading, ReadingWriter};
 use crate::scrape::AddressCheck;
 
 /// Maximum size of a body, bytes: Janus groups events.
@@ -76,7 +76,7 @@ impl EventCounter {
         let rate = |(event, count): (&String, &mut u64)| {
             let labels = [("endpoint", self.endpoint.as_str()), ("event", event)];
             let rate = std::mem::take(count) as f64 / seconds;
-            Reading::Value(SeriesValue::new("janus.events", Unit::PerSecond, &labels, rate))
+            Reading::value("janus.events", Unit::PerSecond, &labels, rate)
         };
         self.counts.iter_mut().map(rate).collect()
     }
@@ -127,8 +127,9 @@ pub struct ListenError {
 #[derive(Debug)]
 pub struct EventListener {
     address: SocketAddr,
-    stop: watch::Sender<bool>,
-    thread: Option<JoinHandle<()>>,
+    // Dropped in this order: the thread ends when the sender is gone.
+    _stop: watch::Sender<()>,
+    _thread: BackgroundThread,
 }
 
 impl EventListener {
@@ -152,7 +153,7 @@ impl EventListener {
         let listener = std::net::TcpListener::bind(address).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        let (stop, stopped) = watch::channel(false);
+        let (stop, stopped) = watch::channel(());
         let counter = Arc::new(Mutex::new(EventCounter::new(endpoint, clock())));
         let (clock, allowed) = (clock.clone(), allowed.clone());
         let work = move || {
@@ -166,8 +167,8 @@ impl EventListener {
             });
             runtime.shutdown_background();
         };
-        let thread = std::thread::Builder::new().name("watch-janus-ev".into()).spawn(work).map_err(failed)?;
-        Ok(Self { address, stop, thread: Some(thread) })
+        let thread = BackgroundThread::spawn("watch-janus-ev", work).map_err(failed)?;
+        Ok(Self { address, _stop: stop, _thread: thread })
     }
 
     /// Where it listens.
@@ -177,27 +178,18 @@ impl EventListener {
     }
 }
 
-impl Drop for EventListener {
-    fn drop(&mut self) {
-        let _ = self.stop.send(true);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
 type Shared = Arc<Mutex<EventCounter>>;
 
-async fn write(counter: Shared, mut writer: ReadingWriter, clock: Clock, mut stopped: watch::Receiver<bool>) {
+async fn write(counter: Shared, mut writer: ReadingWriter, clock: Clock, mut stopped: watch::Receiver<()>) {
     let mut every = tokio::time::interval(Duration::from_secs(1));
     loop {
         let last = tokio::select! {
-            _ = stopped.wait_for(|stopped| *stopped) => true,
+            _ = stopped.changed() => true,
             _ = every.tick() => false,
         };
         let now = clock();
-        let seen = counter.lock().unwrap_or_else(PoisonError::into_inner).tick(now);
-        writer.write(now, seen);
+        let readings = counter.lock().unwrap_or_else(PoisonError::into_inner).tick(now);
+        writer.write(now, readings);
         if last {
             return writer.end(now);
         }
@@ -255,7 +247,7 @@ mod tests {
     fn counts(bodies: &[&str]) -> BTreeMap<String, f64> {
         let mut counter = EventCounter::new("e", RunTime(0));
         bodies.iter().for_each(|body| assert!(counter.read(body.as_bytes()), "{body}"));
-        let value = |seen| match seen {
+        let value = |readings| match readings {
             Reading::Value(value) => (value.labels["event"].clone(), value.value),
             Reading::Event(..) => panic!("no event"),
         };
