@@ -33,4 +33,4 @@ pub mod packs;
 pub mod scrape;
 
 mod sources;
-pub use sources::{ReaderConfig, SourceConfig, SourceReaders, SourceWatch, endpoint};
+pub use sources::{SourceConfig, SourceWatch, endpoint};

@@ -106,14 +106,14 @@ impl ReadingWriter {
 
     /// Ends every series with NaN.
     pub fn end(&mut self, at: RunTime) {
-        let known = self.series.values_mut().filter(|known| known.announced);
-        let live = known.filter(|known| known.last.is_some_and(|(_, value)| !value.is_nan()));
-        let ids: Vec<_> = live.map(|known| known.id).collect();
-        for series in ids {
-            self.rows.send(HostRow::Sample(HostSample { series, at, value: f64::NAN }));
+        for known in self.series.values_mut() {
+            if known.announced && known.last.is_some_and(|(_, value)| !value.is_nan()) {
+                let (series, value) = (known.id, f64::NAN);
+                self.rows.send(HostRow::Sample(HostSample { series, at, value }));
+            }
+            // The receiver may forget an ended series: should it go on, it is announced again.
+            (known.last, known.announced) = (None, false);
         }
-        // The receiver may forget an ended series: should it go on, it is announced again.
-        self.series.values_mut().for_each(|known| (known.last, known.announced) = (None, false));
     }
 
     fn value(&mut self, at: RunTime, value: SeriesValue) {
@@ -131,33 +131,19 @@ impl ReadingWriter {
             let id = self.rows.new_series();
             self.series.insert(key.clone(), Known { id, announced: false, last: None });
         }
-        let Some(known) = self.series.get(&key) else { return };
-        let (id, announced, last) = (known.id, known.announced, known.last);
-        if last.is_some_and(|(since, last)| repeats(last, value) && fresh(since, at)) {
-            return;
-        }
-        if value.is_nan() && !announced {
+        let Some(known) = self.series.get_mut(&key) else { return };
+        let is_fresh = known.last.is_some_and(|(since, last)| repeats(last, value) && fresh(since, at));
+        if is_fresh || (value.is_nan() && !known.announced) {
             return;
         }
         // A sample needs its announced series; without it, retry at the next moment.
-        let series = || HostSeries {
-            id,
-            host: self.host,
-            metric: key.0.clone(),
-            unit,
-            labels: key.1.clone(),
-            limit: None,
+        let (id, (metric, labels)) = (known.id, key);
+        known.announced = known.announced || {
+            let series = HostSeries { id, host: self.host, metric, unit, labels, limit: None };
+            self.rows.send(HostRow::Series(series))
         };
-        let announced = announced || {
-            let row = HostRow::Series(series());
-            self.rows.send(row)
-        };
-        let sent = announced && self.rows.send(HostRow::Sample(HostSample { series: id, at, value }));
-        if let Some(known) = self.series.get_mut(&key) {
-            known.announced = announced;
-            if sent {
-                known.last = Some((at, value));
-            }
+        if known.announced && self.rows.send(HostRow::Sample(HostSample { series: id, at, value })) {
+            known.last = Some((at, value));
         }
     }
 

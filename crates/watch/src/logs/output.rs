@@ -7,12 +7,12 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::redact::redacted;
+use crate::background::BackgroundThread;
 
 /// Size of the buffer, bytes. A reader that falls further behind skips.
 const KEPT_BYTES_MAX: usize = 1 << 20;
@@ -141,7 +141,7 @@ pub(super) fn read_within(
 pub struct Drain {
     output: Output,
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    _thread: BackgroundThread,
 }
 
 impl Drain {
@@ -153,11 +153,11 @@ impl Drain {
         let output = Output::new(name.into());
         let stop = Arc::new(AtomicBool::new(false));
         let (its_output, its_stop) = (output.clone(), stop.clone());
-        let thread = std::thread::Builder::new().name("watch-output".into()).spawn(move || {
+        let thread = BackgroundThread::spawn("watch-output", move || {
             drain(File::from(pipe), &its_output, &its_stop);
             its_output.end();
         })?;
-        Ok(Self { output, stop, thread: Some(thread) })
+        Ok(Self { output, stop, _thread: thread })
     }
 
     /// The buffered output.
@@ -170,9 +170,6 @@ impl Drain {
 impl Drop for Drain {
     fn drop(&mut self) {
         self.stop.store(true, Relaxed);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
     }
 }
 

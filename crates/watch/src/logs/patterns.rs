@@ -1,8 +1,7 @@
 //! Compiled log patterns: one pass over a line finds all that match, in linear time.
 
 use regex::bytes::{Regex, RegexSet, RegexSetBuilder};
-use throng_observation::host::Unit;
-use throng_observation::pack::LogPattern;
+use throng_observation::pack::{LogPattern, LogValue};
 
 use crate::packs::{REGEX_BYTES_MAX, compile};
 
@@ -40,17 +39,9 @@ pub struct Patterns {
 pub(super) struct Compiled {
     pub(super) id: String,
     pub(super) meaning: String,
-    pub(super) values: Vec<ValueOf>,
+    pub(super) values: Vec<LogValue>,
     /// The expression with its groups; only patterns with values need it.
     groups: Option<Regex>,
-}
-
-/// A value that a pattern extracts.
-#[derive(Debug)]
-pub(super) struct ValueOf {
-    group: String,
-    pub(super) metric: String,
-    pub(super) unit: Unit,
 }
 
 impl Patterns {
@@ -105,15 +96,10 @@ impl Compiled {
                 return Err(wrong(format!("no group `{0}`: write `(?<{0}>…)` in it", value.group)));
             }
         }
-        let value_of = |value: &throng_observation::pack::LogValue| ValueOf {
-            group: value.group.clone(),
-            metric: value.metric.clone(),
-            unit: value.unit,
-        };
         Ok(Self {
             id: pattern.id.clone(),
             meaning: pattern.meaning.clone(),
-            values: pattern.values.iter().map(value_of).collect(),
+            values: pattern.values.clone(),
             groups: (!pattern.values.is_empty()).then_some(regex),
         })
     }

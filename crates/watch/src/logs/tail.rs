@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use throng_observation::host::{HostEventKind, Unit};
@@ -12,6 +11,7 @@ use super::access::{AccessCounter, UriGroups};
 use super::output::{OutputReader, ReadOutcome, read_within};
 use super::source::{Journal, is_unit};
 use super::{Chunk, FileTail, LineCounter, LogSource, Patterns, SourceError};
+use crate::background::BackgroundThread;
 use crate::reading::{Clock, Reading, ReadingWriter};
 
 /// How often a file is polled, and how long to wait for an output.
@@ -34,7 +34,7 @@ pub enum LogKind {
 #[derive(Debug, Default)]
 pub struct Tail {
     stop: Arc<AtomicBool>,
-    readers: Vec<(JoinHandle<()>, Next)>,
+    readers: Vec<(BackgroundThread, Next)>,
 }
 
 /// The patterns and groups that a reader applies from its next second on.
@@ -83,23 +83,22 @@ impl Tail {
         };
         // Lines written after this returns are counted.
         let stop = self.stop.clone();
-        let thread = std::thread::Builder::new().name("watch-log".into());
-        let thread = match source {
+        let work: Box<dyn FnOnce() + Send> = match source {
             LogSource::File(path) => {
                 let mut file = FileTail::new(path);
                 let mut writer = writer;
                 writer.poll(&mut file);
-                thread.spawn(move || follow_file(file, writer, &stop))?
+                Box::new(move || follow_file(file, writer, &stop))
             }
             LogSource::Output(output) => {
                 let output = OutputReader::new(output);
-                thread.spawn(move || follow_output(output, writer, &stop))?
+                Box::new(move || follow_output(output, writer, &stop))
             }
             LogSource::Journal { unit, program } => {
-                thread.spawn(move || follow_journal(&program, &unit, writer, &stop))?
+                Box::new(move || follow_journal(&program, &unit, writer, &stop))
             }
         };
-        self.readers.push((thread, next));
+        self.readers.push((BackgroundThread::spawn("watch-log", work)?, next));
         Ok(())
     }
 
@@ -112,21 +111,14 @@ impl Tail {
     }
 
     /// Stops all readers after they have read and written what is already there. Dropping it does the same.
-    pub fn stop(mut self) {
-        self.end();
-    }
-
-    fn end(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        for (thread, _) in self.readers.drain(..) {
-            let _ = thread.join();
-        }
+    pub fn stop(self) {
+        drop(self);
     }
 }
 
 impl Drop for Tail {
     fn drop(&mut self) {
-        self.end();
+        self.stop.store(true, Ordering::Relaxed);
     }
 }
 

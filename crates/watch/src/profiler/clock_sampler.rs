@@ -54,7 +54,7 @@ impl ClockSampler {
                 self.tracked.add(pid);
             }
             let round_ns = nanos(monotonic());
-            count.lost += self.clocks.read(&mut pending).broken;
+            count.lost += self.clocks.read(&mut pending);
             pending.sort_by_key(|record| record.at_ns);
             let ready = pending.partition_point(|record| record.at_ns < horizon_ns);
             for record in pending.drain(..ready) {
@@ -64,7 +64,7 @@ impl ClockSampler {
         }
         self.clocks.stop();
         let duration = monotonic().saturating_sub(self.started);
-        count.lost += self.clocks.read(&mut pending).broken;
+        count.lost += self.clocks.read(&mut pending);
         pending.sort_by_key(|record| record.at_ns);
         for record in pending.drain(..) {
             count.take(&record, &mut self.tracked);

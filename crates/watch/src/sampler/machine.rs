@@ -5,10 +5,11 @@ use std::fs::File;
 use std::time::Instant;
 
 use throng_observation::host::catalogue::{self as metric, Metric};
+use throng_observation::host::{CpuTimes, MODES};
 
 use super::files::{ReadFailures, Reader};
 use super::meter::{Meter, Rate, SeriesSpec, Sink};
-use crate::proc::cpu_stat::{self, CpuTimes, Line, MODES};
+use crate::proc::cpu_stat::{self, Line};
 use crate::proc::diskstats::{self, Disk, SECTOR_BYTES};
 use crate::proc::{meminfo, pressure, scan, softirqs, vmstat};
 

@@ -167,6 +167,36 @@ impl Sockets {
         failures: &mut ReadFailures,
         processes: &HashMap<u32, String>,
     ) {
+        for (key, sum) in self.sum_datagrams(sink, reader, failures) {
+            // Of thousands of ports only those that drop or are half full are reported.
+            let is_worth_it = sum.dropped > 0 || sum.queue > sum.limit / 2;
+            if !is_worth_it && !self.by_key.contains_key(&key) {
+                continue;
+            }
+            let Some(meters) = meters(&mut self.by_key, key) else { continue };
+            let now = Instant::now();
+            if meters.total_drops == 0 && sum.dropped > 0 {
+                let since = self.scan_at.map_or(now, |at| at - SCAN_EVERY).min(now - Duration::from_secs(1));
+                meters.drops.begin(since, 0);
+            }
+            meters.total_drops += sum.dropped;
+            with_labels(key, processes, |labels| {
+                let drops = SeriesSpec::new(&metric::SOCKET_DROPS, labels);
+                meters.drops.put(sink, now, meters.total_drops, 1.0, &drops);
+                let limit = (sum.limit > 0).then_some(f64::from(sum.limit));
+                let queue = SeriesSpec::new(&metric::SOCKET_RECEIVE_QUEUE, labels).limit(limit);
+                meters.queue.put(sink, now, sum.queue.into(), &queue);
+            });
+        }
+    }
+
+    /// Scans UDP sockets: queues, and drops since the last scan, by port.
+    fn sum_datagrams(
+        &mut self,
+        sink: &Sink,
+        reader: &mut Reader,
+        failures: &mut ReadFailures,
+    ) -> HashMap<Key, Sum> {
         let mut sums: HashMap<Key, Sum> = HashMap::new();
         let mut alive = HashSet::new();
         let (owners, last, is_first) = (&self.owners, &mut self.last, self.is_first);
@@ -196,34 +226,7 @@ impl Sockets {
         }
         self.last.retain(|inode, _| alive.contains(inode));
         self.is_first = false;
-        for (key, sum) in sums {
-            // Of thousands of ports only those that drop or are half full are reported.
-            let is_worth_it = sum.dropped > 0 || sum.queue > sum.limit / 2;
-            if !is_worth_it && !self.by_key.contains_key(&key) {
-                continue;
-            }
-            let Some(meters) = meters(&mut self.by_key, key) else { continue };
-            let now = Instant::now();
-            if meters.total_drops == 0 && sum.dropped > 0 {
-                meters.drops.begin(
-                    self.scan_at.map_or(now, |at| at - SCAN_EVERY).min(now - Duration::from_secs(1)),
-                    0,
-                );
-            }
-            meters.total_drops += sum.dropped;
-            with_labels(key, processes, |labels| {
-                meters.drops.put(
-                    sink,
-                    now,
-                    meters.total_drops,
-                    1.0,
-                    &SeriesSpec::new(&metric::SOCKET_DROPS, labels),
-                );
-                let limit = (sum.limit > 0).then_some(f64::from(sum.limit));
-                let spec = SeriesSpec::new(&metric::SOCKET_RECEIVE_QUEUE, labels).limit(limit);
-                meters.queue.put(sink, now, sum.queue.into(), &spec);
-            });
-        }
+        sums
     }
 
     /// Scans TCP connections: send performance on listening ports, and the local ports in use toward the most used

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use throng_observation::host::HostId;
 use throng_observation::pack::Pack;
 
+use super::SourceReaders;
 use super::source_watch::{Choice, SourceWatch};
-use super::{ReaderConfig, SourceReaders};
 use crate::local::WatchedProcesses;
 use crate::reading::{Reading, ReadingWriter, clock_from};
 use crate::scrape::AddressCheck;
@@ -20,7 +20,7 @@ const FOUND_WITHIN: Duration = Duration::from_secs(1);
 /// The logs, access logs, endpoints and packs to use for a host, independent of the processes that turn up.
 #[derive(Clone)]
 pub struct SourceConfig {
-    /// Logs, as in [`ReaderConfig::logs`].
+    /// Logs, as in [`LogSource`](crate::logs::LogSource).
     pub logs: Vec<String>,
     /// Access logs.
     pub access_logs: Vec<String>,
@@ -88,14 +88,7 @@ impl SourceConfig {
         let mut choice = Choice::new(&self.packs, self.pack.as_deref(), targets);
         choice.add_processes(processes);
         let packs = choice.packs();
-        let config = ReaderConfig {
-            logs: self.logs.clone(),
-            outputs: processes.outputs().to_vec(),
-            access_logs: self.access_logs.clone(),
-            metrics: self.metrics.clone(),
-            packs: packs.clone(),
-        };
-        let readers = SourceReaders::begin(config, host, zero, rows, &self.allowed);
+        let readers = SourceReaders::begin(self, processes.outputs(), packs.clone(), host, zero, rows);
         let unknown = self.pack.as_ref().filter(|name| packs.iter().all(|pack| pack.pack != **name));
         let mut problems: Vec<String> =
             unknown.map(|name| format!("there is no knowledge pack `{name}`")).into_iter().collect();

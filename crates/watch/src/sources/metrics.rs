@@ -23,19 +23,14 @@ pub(super) struct Metrics {
     listeners: BTreeMap<String, EventListener>,
 }
 
-/// The parts of an endpoint that depend on the packs.
-#[derive(Debug, PartialEq)]
-struct Scraped {
-    name: String,
-    kind: EndpointKind,
-    filter: Filter,
-}
+/// The parts of an endpoint that depend on the packs: name, kind and filter.
+type Scraped = (String, EndpointKind, Filter);
 
 impl std::fmt::Debug for Metrics {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // The texts may name where secrets are stored.
         f.debug_struct("Metrics")
-            .field("asked", &self.scraped)
+            .field("scraped", &self.scraped)
             .field("listeners", &self.listeners.len())
             .finish()
     }
@@ -69,13 +64,14 @@ impl Metrics {
                 Err(error) => drop(failures.report(&what, Err::<(), _>(reason(error)))),
             }
         }
-        let scraped: Vec<Scraped> = endpoints.iter().map(Scraped::of).collect();
+        let scraped: Vec<Scraped> =
+            endpoints.iter().map(|e| (e.name.clone(), e.kind, e.filter.clone())).collect();
         if scraped != self.scraped {
             // The old scraper ends first, so that nothing is counted twice.
             self.scraper = None;
             let endpoints: Vec<_> = endpoints.into_iter().map(|e| (e, self.sink.writer())).collect();
             let begun = Scraper::start(endpoints, &self.sink.clock, &self.allowed);
-            self.scraper = failures.report("what endpoints tell", begun);
+            self.scraper = failures.report("the set of all endpoints", begun);
             self.scraped = if self.scraper.is_some() { scraped } else { Vec::new() };
         }
     }
@@ -100,11 +96,5 @@ fn reason(error: EndpointError) -> String {
     match error {
         EndpointError::Address { reason, .. } => reason,
         EndpointError::Thread(_) => error.to_string(),
-    }
-}
-
-impl Scraped {
-    fn of(endpoint: &Endpoint) -> Self {
-        Self { name: endpoint.name.clone(), kind: endpoint.kind, filter: endpoint.filter.clone() }
     }
 }

@@ -12,7 +12,6 @@ use throng_observation::pack::Pack;
 use crate::logs::access::UriGroups;
 use crate::logs::{LogKind, LogSource, Output, Patterns, Tail};
 use crate::reading::{Clock, Reading};
-use crate::scrape::AddressCheck;
 use crate::{ReadingWriter, RowSender, clock_from};
 
 mod config;
@@ -27,24 +26,9 @@ pub use endpoint::endpoint;
 mod metrics;
 use metrics::Metrics;
 
-/// What to read of a host in addition to the kernel's counters.
-#[derive(Clone, Debug, Default)]
-pub struct ReaderConfig {
-    /// Logs whose lines are counted by pattern: paths, or `journal:UNIT`.
-    pub logs: Vec<String>,
-    /// Outputs of started programs, whose lines are counted by pattern.
-    pub outputs: Vec<Output>,
-    /// Paths of access logs, whose requests and bytes are counted.
-    pub access_logs: Vec<String>,
-    /// Endpoints to scrape or listen for, each as [`endpoint`] reads it.
-    pub metrics: Vec<String>,
-    /// The server's knowledge packs ([`packs::of_server`](crate::packs::of_server)), the user's first.
-    pub packs: Vec<Pack>,
-}
-
 /// The running readers of a server's sources; dropping it ends them.
 #[derive(Debug)]
-pub struct SourceReaders {
+struct SourceReaders {
     tail: Tail,
     metrics: Metrics,
     packs: Vec<Pack>,
@@ -52,17 +36,16 @@ pub struct SourceReaders {
 }
 
 impl SourceReaders {
-    /// Starts reading. `zero` is the moment of the run's first intended join; `allowed` decides which addresses may be
-    /// contacted. A source that cannot be read becomes an event with the way to fix it; all others are read.
-    #[must_use]
-    pub fn begin(
-        config: ReaderConfig,
+    /// Starts reading with these packs, the user's first. `zero` is the moment of the run's first intended join. A source
+    /// that cannot be read becomes an event with the way to fix it; all others are read.
+    fn begin(
+        config: &SourceConfig,
+        outputs: &[Output],
+        packs: Vec<Pack>,
         host: HostId,
         zero: Instant,
         rows: &RowSender,
-        allowed: &AddressCheck,
     ) -> Self {
-        let ReaderConfig { logs, outputs, access_logs, metrics, packs } = config;
         let sink = RowSink { host, rows: rows.clone(), clock: clock_from(zero) };
         let mut failures = ReadFailures::new(sink.clone());
         let (patterns, groups) = compile_rules(&packs, &mut failures);
@@ -72,7 +55,7 @@ impl SourceReaders {
             let begun = tail.follow(log, source, reader, sink.writer(), sink.clock.clone());
             failures.report(&format!("the log {log}"), begun);
         };
-        for log in &logs {
+        for log in &config.logs {
             let source = match log.strip_prefix("journal:") {
                 Some(unit) => LogSource::journal(unit),
                 None => LogSource::File(log.into()),
@@ -80,32 +63,31 @@ impl SourceReaders {
             follow(log, source, lines());
         }
         for output in outputs {
-            let name = output.name().to_owned();
-            follow(&name, LogSource::Output(output), lines());
+            follow(output.name(), LogSource::Output(output.clone()), lines());
         }
-        for log in &access_logs {
+        for log in &config.access_logs {
             follow(log, LogSource::File(log.into()), LogKind::Access(groups.clone()));
         }
-        let mut metrics = Metrics::new(metrics, sink, allowed.clone());
+        let mut metrics = Metrics::new(config.metrics.clone(), sink, config.allowed.clone());
         metrics.update(&packs, &mut failures);
         Self { tail, metrics, packs, failures }
     }
 
     /// The sources that cannot be read at the moment, each with the reason, for display.
     #[must_use]
-    pub fn failures(&self) -> Vec<String> {
+    fn failures(&self) -> Vec<String> {
         self.failures.reasons.iter().map(|(what, why)| format!("{what} is not read: {why}")).collect()
     }
 
     /// Tries the sources again that could not be read before.
-    pub fn retry(&mut self) {
+    fn retry(&mut self) {
         if !self.failures.reasons.is_empty() {
             self.metrics.update(&self.packs, &mut self.failures);
         }
     }
 
     /// Replaces the packs: processes that started later may have added some.
-    pub fn set_packs(&mut self, packs: Vec<Pack>) {
+    fn set_packs(&mut self, packs: Vec<Pack>) {
         let (patterns, groups) = compile_rules(&packs, &mut self.failures);
         self.tail.set_rules(&patterns, &groups);
         self.packs = packs;
@@ -113,7 +95,7 @@ impl SourceReaders {
     }
 
     /// Stops all readers after they have read what is already there. Dropping it does the same.
-    pub fn stop(self) {
+    fn stop(self) {
         drop(self.metrics);
         self.tail.stop();
     }
@@ -205,6 +187,11 @@ mod tests {
     use super::*;
     use crate::logs::Drain;
     use crate::packs;
+    use crate::scrape::AddressCheck;
+
+    fn nobody() -> AddressCheck {
+        Arc::new(|address| Err(format!("{address} has not agreed")))
+    }
 
     #[test]
     fn one_call_reads_all_that_a_host_is_watched_by() {
@@ -216,16 +203,17 @@ mod tests {
         let (reader, mut pipe) = std::io::pipe().unwrap();
         let drain = Drain::start("stderr", reader.into()).unwrap();
         let text = |path: &std::path::Path| vec![path.display().to_string()];
-        let config = ReaderConfig {
+        let config = SourceConfig {
             logs: text(&log),
             access_logs: text(&access),
             metrics: vec!["http://192.0.2.1/metrics".into()],
-            outputs: vec![drain.output().clone()],
-            packs: packs::of_server(&packs::built_in(), None, &["janus"]),
+            allowed: nobody(),
+            ..SourceConfig::default()
         };
+        let packs = packs::of_server(&packs::built_in(), None, &["janus"]);
         let (rows, receiver) = crate::rows(1_000);
-        let nobody: AddressCheck = Arc::new(|address| Err(format!("{address} has not agreed")));
-        let readers = SourceReaders::begin(config, HostId(3), Instant::now(), &rows, &nobody);
+        let outputs = [drain.output().clone()];
+        let readers = SourceReaders::begin(&config, &outputs, packs, HostId(3), Instant::now(), &rows);
         assert!(readers.failures().is_empty());
         std::io::Write::write_all(&mut pipe, b"Discarding too old outgoing packet (age=1us)\n").unwrap();
         std::fs::write(&log, "Too many open files\n").unwrap();
@@ -265,19 +253,19 @@ mod tests {
         let address = other.local_addr().unwrap();
         let broken = LogPattern { id: "broken".into(), pattern: "(".into(), ..LogPattern::default() };
         let broken = Pack { pack: "mine".into(), logs: vec![broken], ..Pack::default() };
-        let config = ReaderConfig {
+        let config = SourceConfig {
             logs: vec!["journal:--file=x".into(), log.display().to_string()],
             metrics: vec![
                 "what+http://h/".into(),
                 format!("janus-events+http://{address}"),
                 "http://192.0.2.1/metrics".into(),
             ],
-            packs: [vec![broken], packs::of_server(&packs::built_in(), None, &["janus"])].concat(),
-            ..ReaderConfig::default()
+            allowed: nobody(),
+            ..SourceConfig::default()
         };
+        let packs = [vec![broken], packs::of_server(&packs::built_in(), None, &["janus"])].concat();
         let (rows, receiver) = crate::rows(1_000);
-        let nobody: AddressCheck = Arc::new(|address| Err(format!("{address} has not agreed")));
-        let mut readers = SourceReaders::begin(config, HostId(3), Instant::now(), &rows, &nobody);
+        let mut readers = SourceReaders::begin(&config, &[], packs, HostId(3), Instant::now(), &rows);
         let wrong = readers.failures().join("\n");
         for words in ["no name of a systemd unit", "`what+` is not known", "port of its own", "pack mine"] {
             assert!(wrong.contains(words), "{words} is not in\n{wrong}");

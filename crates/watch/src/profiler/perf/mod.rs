@@ -39,13 +39,6 @@ pub(crate) struct Clocks {
     bytes: Vec<u8>,
 }
 
-/// Errors found while reading the rings.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Missed {
-    /// Number of rings with invalid positions, and of invalid records.
-    pub(crate) broken: u64,
-}
-
 impl Clocks {
     /// Starts a clock of `frequency_hz` on every CPU of `cpus`; `with_stacks` copies user stacks for unwinding.
     pub(crate) fn start(cpus: &[u32], frequency_hz: u32, with_stacks: bool) -> Result<Self, RingError> {
@@ -85,24 +78,25 @@ impl Clocks {
         }
     }
 
-    /// Appends the records of all rings to `records`, unordered across rings.
-    pub(crate) fn read(&mut self, records: &mut Vec<Record>) -> Missed {
-        let mut missed = Missed::default();
+    /// Appends the records of all rings to `records`, unordered across rings; returns the number of rings with invalid
+    /// positions and of invalid records.
+    pub(crate) fn read(&mut self, records: &mut Vec<Record>) -> u64 {
+        let mut broken = 0;
         for ring in &mut self.rings {
             if !ring.drain(&mut self.bytes) {
-                missed.broken += 1;
+                broken += 1;
             }
             let mut rest = self.bytes.as_slice();
             while !rest.is_empty() {
                 let Some((size, record)) = record::parse(rest) else {
-                    missed.broken += 1;
+                    broken += 1;
                     break;
                 };
                 records.extend(record);
                 rest = rest.get(size..).unwrap_or_default();
             }
         }
-        missed
+        broken
     }
 }
 
