@@ -19,7 +19,7 @@ use throng_observation::run::{
 };
 use throng_observation::{
     Codec, Distribution, ExperienceRow, HoldOutcome, HoldRow, MediaKind, OneWayDelay, Outcome, Phase,
-    Purpose, RunTime, TrackCounters, TrackId,
+    Purpose, RunTime, SecondClosed, TrackCounters, TrackId,
 };
 use throng_store::{RunFolder, RunWriter};
 
@@ -98,7 +98,8 @@ fn crowd(writer: &mut RunWriter, second: i64, playing: u32, strain: f64) {
     };
     writer.write(Row::Crowd(row));
     let bad = (f64::from(playing) * strain * 0.5) as u32;
-    writer.write(Row::Experience(ExperienceRow { second, users: playing, bad, ..ExperienceRow::default() }));
+    let experience = vec![ExperienceRow { second, users: playing, bad, ..ExperienceRow::default() }];
+    writer.write(Row::SecondClosed(SecondClosed { second, experience, is_generator_limited: false }));
     for kind in [MediaKind::Video, MediaKind::Audio] {
         let packets = u64::from(playing) * 120;
         writer.write(Row::Series(Box::new(SeriesRow {

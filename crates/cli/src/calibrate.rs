@@ -19,8 +19,8 @@ use throng_scenario::{Scenario, ScenarioFlags};
 use crate::args::{self, Common};
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
-use crate::watchers::Agents;
-use crate::{CliError, print, run, say_lines};
+use crate::session::{self, Joins, Prepared};
+use crate::{CliError, print};
 
 /// One more viewer each so long: slow enough that joining costs little beside playing.
 const JOIN_EVERY: Duration = Duration::from_millis(50);
@@ -40,9 +40,9 @@ pub(crate) fn calibrate(command: &args::Calibrate) -> Result<Exit, CliError> {
     let scenario = scenario(command, &stage.url)?;
     let plan = scenario.plan();
     let common = Common::default();
-    run::warnings(&plan).iter().for_each(|warning| say_lines(&format!("warning: {warning}")));
-    let permission = run::permission(&plan, &common, &Agents::connect(&plan))?;
-    let (handle, rows, _) = run::start(&scenario, &plan, &permission, &common, None)?;
+    session::print_warnings(&session::warnings(&plan));
+    let prepared = Prepared::new(&scenario, &plan, &common)?;
+    let (handle, rows, _) = session::start_engine(&prepared, Joins::Planned, None)?;
     // Nothing is kept: what counts is in the live picture.
     let drain = std::thread::spawn(move || rows.iter().for_each(drop));
     let reached = ramp(&handle, &interrupt, command.up_to);

@@ -1,4 +1,4 @@
-//! How throng ends, as a number that scripts can rely on.
+//! How throng ends: exit codes that scripts can rely on, and errors that carry one.
 
 use std::process::ExitCode;
 
@@ -38,6 +38,34 @@ Exit codes:
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         ExitCode::from(exit as u8)
+    }
+}
+
+/// Why a command could not do its work, with the exit code that says so.
+#[derive(Debug)]
+pub(crate) struct CliError {
+    pub(crate) exit: Exit,
+    pub(crate) error: anyhow::Error,
+}
+
+impl CliError {
+    pub(crate) fn new(exit: Exit, error: impl Into<anyhow::Error>) -> Self {
+        Self { exit, error: error.into() }
+    }
+
+    /// The command line or the scenario is wrong.
+    pub(crate) fn usage(message: impl std::fmt::Display) -> Self {
+        Self { exit: Exit::Usage, error: anyhow::anyhow!("{message}") }
+    }
+
+    /// The target cannot be reached, or does not allow the load.
+    pub(crate) fn target(message: impl std::fmt::Display) -> Self {
+        Self { exit: Exit::Target, error: anyhow::anyhow!("{message}") }
+    }
+
+    /// Something of ours failed.
+    pub(crate) fn invalid(error: impl Into<anyhow::Error>) -> Self {
+        Self::new(Exit::Invalid, error)
     }
 }
 

@@ -13,8 +13,7 @@ use throng_store::RunFolder;
 use crate::args;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
-use crate::run::folder_named_by_time;
-use crate::{CliError, print, say};
+use crate::{CliError, print, run_id, say};
 
 /// The measurement's own file in a folder.
 const RESULT: &str = "ipc.json";
@@ -25,8 +24,8 @@ const FPS: f64 = 30.0;
 
 pub(crate) fn measure(command: &args::Ipc) -> Result<Exit, CliError> {
     let plan = plan(command)?;
-    let folder = make_folder(&command.output.clone().unwrap_or_else(folder_named_by_time))?;
-    let interrupt = Interrupt::listen().map_err(|error| CliError::new(Exit::Invalid, error))?;
+    let folder = make_folder(&command.output.clone().unwrap_or_else(run_id::default_folder))?;
+    let interrupt = Interrupt::listen().map_err(CliError::invalid)?;
     let launcher = Launcher { program: PathBuf::from("/proc/self/exe"), arguments: vec!["ipc-role".into()] };
     let talks = std::io::stderr().is_terminal();
     let report = throng_ipc::measure(&plan, &launcher, &|| interrupt.is_set(), &mut |transport, round| {

@@ -13,6 +13,17 @@ fn held() -> MutexGuard<'static, Option<Vec<String>>> {
     HELD.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Prints a result on the output stream; a reader that went away is not an error. The last gate before a terminal: what
+/// would do something to it is written out.
+pub(crate) fn print(text: &str) {
+    let _ = std::io::stdout().lock().write_all(untrusted::lines(text).as_bytes());
+}
+
+/// Prints JSON: what a terminal would act on stands as escapes, which read as the same value.
+pub(crate) fn print_json(text: &str) {
+    print(&untrusted::json(text));
+}
+
 /// Says a line, at once or when the screen has gone. It stays one line and does nothing to the terminal, whoever wrote
 /// what it quotes.
 pub(crate) fn say(text: &str) {
@@ -23,7 +34,7 @@ pub(crate) fn say(text: &str) {
 pub(crate) fn say_lines(text: &str) {
     match &mut *held() {
         Some(lines) => lines.push(text.to_owned()),
-        None => print(text),
+        None => print_message(text),
     }
 }
 
@@ -49,15 +60,15 @@ pub(crate) fn hold_messages() {
 
 /// The screen has gone: says what waited.
 pub(crate) fn flush_messages() {
-    released().iter().for_each(|line| print(line));
+    released().iter().for_each(|line| print_message(line));
 }
 
 fn released() -> Vec<String> {
     held().take().unwrap_or_default()
 }
 
-#[expect(clippy::print_stderr, reason = "the one place that talks to the person beside the result")]
-fn print(text: &str) {
+#[expect(clippy::print_stderr, reason = "the one place that writes messages")]
+fn print_message(text: &str) {
     eprintln!("{}", untrusted::lines(text));
 }
 

@@ -29,7 +29,7 @@ pub(crate) fn stage(command: &args::Stage) -> Result<Exit, CliError> {
             "  media     only on {media_ip}, whatever address HTTP is asked on; --media-ip chooses another\n"
         ));
     }
-    let interrupt = Interrupt::listen().map_err(|error| CliError::new(Exit::Invalid, error))?;
+    let interrupt = Interrupt::listen().map_err(CliError::invalid)?;
     while !interrupt.is_set() {
         std::thread::sleep(Duration::from_millis(100));
     }

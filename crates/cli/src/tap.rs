@@ -27,7 +27,7 @@ const ENDING: Duration = Duration::from_secs(10);
 
 /// `throng tap RUN`.
 pub(crate) fn tap(command: &args::Tap) -> Result<Exit, CliError> {
-    let interrupt = Interrupt::listen().map_err(|error| CliError::new(Exit::Invalid, error))?;
+    let interrupt = Interrupt::listen().map_err(CliError::invalid)?;
     // One that has ended will not begin to listen.
     let is_over = RunFolder::outline(&command.run).is_ok_and(|run| run.ending != Ending::Unfinished);
     let program = Program { ffmpeg: command.ffmpeg.clone(), decoder: command.decoder.clone() };
@@ -41,11 +41,11 @@ pub(crate) fn tap(command: &args::Tap) -> Result<Exit, CliError> {
     };
     let tapped = throng_decode::tap::read(&command.run, &options, &|| interrupt.is_set())
         .map_err(|error| CliError::new(Exit::Usage, error))?;
-    let rows = of_run(&command.run, &tapped).map_err(|error| CliError::new(Exit::Invalid, error))?;
-    RunFolder::add_decoded(&command.run, &rows).map_err(|error| CliError::new(Exit::Invalid, error))?;
+    let rows = of_run(&command.run, &tapped).map_err(CliError::invalid)?;
+    RunFolder::add_decoded(&command.run, &rows).map_err(CliError::invalid)?;
     tell(&tapped);
     if !command.of_run {
-        remake(&command.run).map_err(|error| CliError::new(Exit::Invalid, error))?;
+        remake(&command.run).map_err(CliError::invalid)?;
     }
     Ok(Exit::Met)
 }

@@ -1,17 +1,17 @@
-//! The run's clock: monotonic moments, moments of the run, and the kernel's wall-clock arrival times between them.
+//! Clocks: conversion between monotonic time, the run's time, and wall-clock arrival times of the kernel.
 
 use std::time::{Duration, Instant, SystemTime};
 
 use throng_observation::RunTime;
 
-/// Where RunTime 0 lies.
+/// The run's clock: RunTime 0 on the monotonic clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunClock {
     pub(crate) start: Instant,
 }
 
 impl RunClock {
-    /// The moment of the run at which `at` lies.
+    /// `at` as time of the run.
     pub(crate) fn run_time(self, at: Instant) -> RunTime {
         match at.checked_duration_since(self.start) {
             Some(after) => RunTime::after_start(after),
@@ -19,7 +19,7 @@ impl RunClock {
         }
     }
 
-    /// The monotonic moment of `at`.
+    /// `at` as monotonic time.
     pub(crate) fn instant(self, at: RunTime) -> Instant {
         let distance = Duration::from_micros(at.0.unsigned_abs());
         let moved =
@@ -28,26 +28,26 @@ impl RunClock {
     }
 }
 
-/// Clocks are slewed, and read one after the other: the wall clock was set if it is further ahead than this.
+/// The wall clock was set if it is further ahead than this; less comes from slew and from reading one clock after the other.
 const STEP_MIN: Duration = Duration::from_millis(5);
-/// What arrived before the wall clock was set is taken within so long.
+/// How long after a step datagrams may be read that arrived before it.
 const STEP_FELT: Duration = Duration::from_millis(100);
 
-/// Reads both clocks, and notices when the wall clock is set ahead: what arrived before would look older by that, and
-/// one packet too early is delay of all that follow.
+/// Reads both clocks and detects when the wall clock is set ahead: datagrams that arrived before would look older, and one
+/// packet that seems early adds delay to all that follow.
 #[derive(Debug)]
 pub(crate) struct Clocks {
     last: ClockPair,
     stepped_at: Instant,
 }
 
-/// One reading of both clocks, by which wall-clock arrival times become monotonic ones. Taken with each batch, so that
-/// a slew of the wall clock is not felt.
+/// One reading of both clocks, to convert wall-clock arrival times. Taken with each batch, so that slew does not
+/// accumulate.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClockPair {
     pub(crate) now: Instant,
     unix: Duration,
-    /// How far the wall clock was set ahead a moment ago.
+    /// How far the wall clock was set ahead within the last [`STEP_FELT`].
     step: Duration,
 }
 
@@ -81,10 +81,10 @@ fn unix() -> Duration {
 }
 
 impl ClockPair {
-    /// When a datagram arrived, never later than now; now, when the kernel did not say.
+    /// Monotonic arrival time of a datagram, at most now; now if the kernel told none.
     pub(crate) fn arrival(self, unix: Option<Duration>) -> Instant {
         let age = unix.map(|unix| self.unix.saturating_sub(unix)).unwrap_or_default();
-        // Who looks older than the step arrived before it.
+        // A datagram that looks older than the step arrived before it.
         let age = age.checked_sub(self.step).unwrap_or(age);
         self.now.checked_sub(age).unwrap_or(self.now)
     }

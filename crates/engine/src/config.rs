@@ -1,4 +1,4 @@
-//! What a run is told before it starts: who joins when, how participants are made, and what they may reach.
+//! The configuration of a run: joins, the participant factory, limits, and which addresses may be reached.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -10,58 +10,61 @@ use throng_protocol::participant::Participant;
 
 use crate::tap::Tap;
 
-/// Whether a run may send to an address: the consent guard's verdict.
+/// Participants below which a second thread is not worth its own ticks.
+const PARTICIPANTS_PER_THREAD_MIN: usize = 200;
+
+/// Whether a run may send to an address, as the consent guard decides.
 pub type Reach = Arc<dyn Fn(IpAddr) -> bool + Send + Sync>;
 
-/// An error withdraws consent and aborts the run with that sentence.
+/// Checks a consent; an error means that it is withdrawn, and aborts the run with its sentence.
 pub type ConsentCheck = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
 
-/// A consent that the run needs as long as it goes on. Each is asked on a thread of its own, so that one that takes
-/// its time does not hold up another.
+/// A consent that must hold throughout the run. Each is checked on a thread of its own, so that a slow one does not delay
+/// another.
 #[derive(Clone)]
 pub struct Consent {
-    /// Whether it is still given.
+    /// The check.
     pub check: ConsentCheck,
-    /// How often that is asked; a look takes up to 0.2 s more.
+    /// Interval between checks; up to 0.2 s longer.
     pub interval: Duration,
 }
 
 /// One join of the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Join {
-    /// Who: numbered from 0 without gaps in the order of intended joins.
+    /// The participant: numbered from 0 without gaps in the order of intended joins.
     pub participant: ParticipantId,
-    /// Of which cohort.
+    /// Its cohort.
     pub cohort: CohortId,
-    /// The number within the cohort, from 0; who takes the place of somebody who left has that one's.
+    /// Index within the cohort, from 0; a participant that replaces another has the same index.
     pub place: u32,
-    /// When it is intended to join.
+    /// The intended time of the join.
     pub at: RunTime,
     /// When it is told to leave; `None`: at the end of the run.
     pub leave_at: Option<RunTime>,
-    /// Whether others may still be on their way to the same room at `leave_at`, so that it must not end then.
+    /// Whether others may still be joining the same room at `leave_at`, so that the room must not be destroyed then.
     pub others_follow: bool,
-    /// The local address of its signalling and media toward servers of the same family; `None`: whatever the route
+    /// Local address for signalling and media to servers of the same family; `None`: the route's choice.
     /// chooses.
     pub source_ip: Option<IpAddr>,
 }
 
-/// Somebody who is called to a run that goes on.
+/// A participant to be added to a run that goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewParticipant {
-    /// Of which cohort.
+    /// Its cohort.
     pub cohort: CohortId,
     /// As [`Join::place`].
     pub place: u32,
-    /// When it is intended to join; not before anybody who was called earlier.
+    /// The intended time of the join; not before that of a participant added earlier.
     pub at: RunTime,
     /// As [`Join::source_ip`].
     pub source_ip: Option<IpAddr>,
 }
 
-/// Makes the participants of a run, so that the engine need not know how protocols are configured.
+/// Makes the participants of a run: the engine does not know protocols and their configuration.
 pub trait ParticipantFactory: Send + Sync {
-    /// The participant of `join`. Called on the thread that will own it, shortly before its join.
+    /// Makes the participant of `join`, on the thread that will own it, shortly before its join.
     fn participant(&self, join: &Join) -> Box<dyn Participant>;
 }
 
@@ -74,7 +77,7 @@ where
     }
 }
 
-/// How TLS servers are judged.
+/// Which TLS certificates of servers are accepted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsOptions {
     /// Accept any certificate.
@@ -83,7 +86,7 @@ pub struct TlsOptions {
     pub extra_ca_pem: Option<Vec<u8>>,
 }
 
-/// When a run ends itself.
+/// Limits that abort a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Guards {
     /// Abort when more than this share of joins failed …
@@ -114,52 +117,66 @@ impl Default for Guards {
     }
 }
 
-/// Everything a run needs besides its [`ParticipantFactory`].
+/// Why a run could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// A thread, an epoll set or an eventfd could not be made.
+    #[error("cannot start: {0}")]
+    Io(#[from] std::io::Error),
+    /// The certificates that were given could not be used.
+    #[error("TLS: {0}")]
+    Tls(String),
+    /// The plan contradicts itself.
+    #[error("plan: {0}")]
+    Plan(String),
+}
+
+/// Configuration of a run, besides its [`ParticipantFactory`].
 #[derive(Clone)]
 pub struct RunConfig {
     /// The joins, in order of time.
     pub joins: Vec<Join>,
-    /// When everybody is told to leave.
+    /// When all participants are told to leave.
     pub ends_at: RunTime,
-    /// How many cohorts there are.
+    /// Number of cohorts.
     pub cohorts: u16,
-    /// Threads; `None`: by the crowd's size and the cores of the machine.
+    /// Threads that drive participants; `None`: by the crowd's size and the machine's cores.
     pub threads: Option<usize>,
-    /// How long received datagrams are left to gather in socket buffers, 1–10 ms. Participants that have no media yet
-    /// are served at once.
+    /// How long received datagrams may gather in socket buffers, 1–10 ms. Participants without media so far are served
+    /// at once.
     pub tick: Duration,
-    /// How TLS servers are judged.
+    /// Which TLS certificates are accepted.
     pub tls: TlsOptions,
-    /// Where participants may send.
+    /// Which addresses participants may send to.
     pub reach: Reach,
-    /// What is asked during the run, if the target needs consent.
+    /// Consents that must hold during the run, if the target needs any.
     pub consents: Vec<Consent>,
-    /// From [`crate::run`] to RunTime 0, so that threads are up by then.
+    /// Time from [`crate::run`] to RunTime 0, in which threads start.
     pub lead: Duration,
-    /// How long participants may take to say goodbye.
+    /// How long participants may take to leave.
     pub grace: Duration,
-    /// Name resolution, TCP and TLS together may take this long.
+    /// Time limit for name resolution, TCP and TLS together.
     pub connect_timeout: Duration,
-    /// Receive buffer asked of the kernel for each datagram socket, bytes; it takes memory only while packets wait. Without
-    /// privilege the kernel gives net.core.rmem_max at most.
+    /// Receive buffer requested for each datagram socket, bytes; it takes memory only while packets wait. Without
+    /// CAP_NET_ADMIN the kernel gives net.core.rmem_max at most.
     pub receive_buffer_bytes: usize,
-    /// Response bodies beyond this are an error, bytes.
+    /// Longest response body, bytes; a longer one is an error.
     pub body_bytes_max: usize,
-    /// How many of the worst participants [`crate::LiveSnapshot`] shows.
+    /// Number of worst participants in [`crate::LiveSnapshot`].
     pub live_participants: usize,
-    /// When the run ends itself.
+    /// When the run aborts itself.
     pub guards: Guards,
     /// When a second is bad for a participant.
     pub bad_if: BadIf,
-    /// How many participants may yet be called beside [`Self::joins`]. Such a run lasts until `ends_at` or until it is
-    /// stopped, even when nobody is there.
+    /// How many participants may be added to [`Self::joins`]. If any, the run lasts until `ends_at` or until it is stopped,
+    /// even without participants.
     pub added_participants_max: u32,
-    /// Where the frames of tapped participants go.
+    /// The tap for frames of tapped participants.
     pub tap: Option<Arc<Tap>>,
 }
 
 impl RunConfig {
-    /// A run of `joins` until `ends_at`, allowed to reach what `reach` says, everything else at its default.
+    /// A run of `joins` until `ends_at` that may reach what `reach` allows; all else has its default.
     #[must_use]
     pub fn new(joins: Vec<Join>, ends_at: RunTime, reach: Reach) -> Self {
         let cohorts = joins.iter().map(|join| join.cohort.0 + 1).max().unwrap_or(1);
@@ -175,7 +192,7 @@ impl RunConfig {
             lead: Duration::from_millis(200),
             grace: Duration::from_secs(5),
             connect_timeout: Duration::from_secs(10),
-            // Some seconds of a picture: what a server that stood still sends at once.
+            // Some seconds of video: what a server that stalled sends at once.
             receive_buffer_bytes: 4 << 20,
             body_bytes_max: 1 << 20,
             live_participants: 10,
@@ -184,5 +201,30 @@ impl RunConfig {
             added_participants_max: 0,
             tap: None,
         }
+    }
+
+    /// Checks what can be checked without the machine.
+    pub(crate) fn check(&self) -> Result<(), EngineError> {
+        let plan = |why: &str| Err(EngineError::Plan(why.into()));
+        if !self.joins.is_sorted_by_key(|join| join.at) {
+            return plan("joins must be in order of time");
+        }
+        if self.joins.iter().any(|join| join.cohort.0 >= self.cohorts) {
+            return plan("a join is of a cohort that the run does not have");
+        }
+        if self.threads.is_some_and(|threads| !(1..=1024).contains(&threads)) {
+            return plan("there must be between 1 and 1024 threads");
+        }
+        if !(Duration::from_millis(1)..=Duration::from_millis(10)).contains(&self.tick) {
+            return plan("the tick must be between 1 and 10 ms");
+        }
+        Ok(())
+    }
+
+    /// How many threads drive participants.
+    pub(crate) fn thread_count(&self) -> usize {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let most = self.joins.len().saturating_add(self.added_participants_max as usize);
+        self.threads.unwrap_or_else(|| most.div_ceil(PARTICIPANTS_PER_THREAD_MIN).clamp(1, cores))
     }
 }

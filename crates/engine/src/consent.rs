@@ -1,4 +1,4 @@
-//! Consent of a public target: fetches its proof from each address itself, and asks again while the run goes on.
+//! Consent of a public target: fetches its proof from each address, and again during the run.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -11,16 +11,15 @@ use throng_observation::run::Ending;
 use throng_observation::units;
 use throng_protocol::participant::ChannelError;
 
-use crate::config::{Consent, RunConfig, TlsOptions};
+use crate::config::{Consent, EngineError, RunConfig, TlsOptions};
 use crate::control::Control;
-use crate::run::{EngineError, dialler};
-use crate::sockets::Names;
 use crate::sockets::http::get;
+use crate::sockets::{Dialer, DnsCache};
 
-/// Where the proof lies on the target's web server.
+/// Path of the proof on the target's web server.
 pub const WELL_KNOWN_PATH: &str = "/.well-known/throng-consent";
 
-/// A proof is a few lines; more than this is something else.
+/// Longest proof, bytes; real ones are a few lines.
 const PROOF_BYTES_MAX: usize = 64 * 1024;
 
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -28,7 +27,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// Why no proof could be fetched.
 #[derive(Debug, thiserror::Error)]
 pub enum ConsentError {
-    /// The machine did not give a runtime, or TLS could not be set up.
+    /// No runtime could be made, or TLS could not be set up.
     #[error(transparent)]
     Engine(#[from] EngineError),
     /// The well-known file could not be fetched.
@@ -47,7 +46,7 @@ pub enum ConsentError {
         /// The status.
         status: u16,
     },
-    /// The TXT records could not be asked for.
+    /// The TXT records could not be resolved.
     #[error("TXT {name}: {detail}")]
     Dns {
         /// The name asked for.
@@ -57,8 +56,8 @@ pub enum ConsentError {
     },
 }
 
-/// The text of `http(s)://authority/.well-known/throng-consent` as the server at `address` gives it, whatever else the
-/// name points to. One request; no redirect is followed.
+/// The text of `http(s)://authority/.well-known/throng-consent` from the server at `address`, whatever other addresses the
+/// name has. One request; redirects are not followed.
 ///
 /// # Errors
 /// When it cannot be fetched.
@@ -68,20 +67,20 @@ pub fn fetch_file(
     address: IpAddr,
     tls: &TlsOptions,
 ) -> Result<String, ConsentError> {
-    // Asking for permission is the one thing that needs none; it is asked where load would go, and nowhere else.
+    // Only the request for consent needs no consent; it goes to the address under load and nowhere else.
     let mut config =
         RunConfig::new(Vec::new(), RunTime::default(), Arc::new(move |asked: IpAddr| asked == address));
     config.tls = tls.clone();
     config.connect_timeout = TIMEOUT;
-    let (mut dialler, scheme) = (dialler(&config)?, if secure { Scheme::HTTPS } else { Scheme::HTTP });
+    let (mut dialer, scheme) = (Dialer::new(&config)?, if secure { Scheme::HTTPS } else { Scheme::HTTP });
     let host = authority
         .rsplit_once(':')
         .filter(|(_, port)| !port.contains(']'))
         .map_or(authority, |(host, _)| host);
-    dialler.names = Names::known(host, address);
+    dialer.names = DnsCache::known(host, address);
     let place = format!("{scheme}://{authority}{WELL_KNOWN_PATH} at {address}");
     let response = runtime()?
-        .block_on(get(&dialler, scheme, authority, WELL_KNOWN_PATH, TIMEOUT, PROOF_BYTES_MAX))
+        .block_on(get(&dialer, scheme, authority, WELL_KNOWN_PATH, TIMEOUT, PROOF_BYTES_MAX))
         .map_err(|error| ConsentError::Fetch { place: place.clone(), error })?;
     match response.head.status.as_u16() {
         200 => Ok(String::from_utf8_lossy(&response.body).into_owned()),
@@ -111,7 +110,7 @@ fn runtime() -> Result<tokio::runtime::Runtime, EngineError> {
     Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?)
 }
 
-/// Asks for a consent every so often until the run ends; what it says against the run ends it.
+/// Repeats a consent check until the run ends; aborts the run when the check fails.
 pub(crate) fn watch(asked: &Consent, ends_at: Instant, control: &Control) {
     let Consent { check, interval } = asked;
     let mut next = Instant::now() + *interval;

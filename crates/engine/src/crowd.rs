@@ -1,5 +1,5 @@
-//! A crowd whose size changes while the run goes on: who is called to join, and who is dismissed, on the way from the run's
-//! handle to the thread that owns them and to the collector that counts them.
+//! Changes of the crowd during a run: participants that are added or removed, on the way from the run's handle to the
+//! thread that owns them and to the collector.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -7,85 +7,85 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::config::Join;
 
-/// A change of the crowd; `who` is the place in the plan, the participant's number.
+/// A change of the crowd; `u32` is the participant's id.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Order {
-    /// Somebody joins.
-    Join(u32, Join),
-    /// Somebody leaves.
-    Dismiss(u32),
+pub(crate) enum CrowdCommand {
+    /// A participant joins.
+    Add(u32, Join),
+    /// A participant leaves.
+    Remove(u32),
 }
 
-/// Orders of one thread that it has not taken yet.
+/// Commands that their thread has not taken yet.
 #[derive(Debug, Default)]
-struct Tray {
-    orders: Mutex<VecDeque<Order>>,
-    /// So that a thread without orders need not lock.
+struct CommandQueue {
+    commands: Mutex<VecDeque<CrowdCommand>>,
+    /// Lets a thread without commands avoid the lock.
     is_filled: AtomicBool,
 }
 
-/// All orders on their way.
+/// Commands to all threads and to the collector.
 #[derive(Debug, Default)]
 pub(crate) struct Crowd {
-    /// The number of the next who is called.
+    /// Id of the next added participant.
     next: AtomicU32,
-    trays: Vec<Tray>,
-    /// For the collector. It is told before any thread is, so that it knows everybody of whom a thread reports.
-    news: Tray,
+    queues: Vec<CommandQueue>,
+    /// For the collector, which gets a command before the thread does: it must know every participant that a thread reports.
+    for_collector: CommandQueue,
 }
 
 impl Crowd {
-    /// A crowd of `planned` participants on so many threads.
+    /// A crowd of `planned` participants on `threads` threads.
     pub(crate) fn new(planned: u32, threads: usize) -> Self {
         Self {
             next: AtomicU32::new(planned),
-            trays: (0..threads.max(1)).map(|_| Tray::default()).collect(),
-            news: Tray::default(),
+            queues: (0..threads.max(1)).map(|_| CommandQueue::default()).collect(),
+            for_collector: CommandQueue::default(),
         }
     }
 
-    /// Numbers a join and sends it on its way; tells its number, and which thread to wake.
-    pub(crate) fn call(&self, join: impl FnOnce(u32) -> Join) -> (u32, usize) {
-        let who = self.next.fetch_add(1, Ordering::Relaxed);
-        (who, self.send(who, Order::Join(who, join(who))))
+    /// Adds a participant; returns its id and the thread to wake.
+    pub(crate) fn add(&self, join: impl FnOnce(u32) -> Join) -> (u32, usize) {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        (id, self.send(id, CrowdCommand::Add(id, join(id))))
     }
 
-    /// Sends a dismissal on its way; tells which thread to wake.
-    pub(crate) fn dismiss(&self, who: u32) -> usize {
-        self.send(who, Order::Dismiss(who))
+    /// Removes a participant; returns the thread to wake.
+    pub(crate) fn remove(&self, id: u32) -> usize {
+        self.send(id, CrowdCommand::Remove(id))
     }
 
-    fn send(&self, who: u32, order: Order) -> usize {
-        self.news.put(order);
-        let thread = who as usize % self.trays.len().max(1);
-        if let Some(tray) = self.trays.get(thread) {
-            tray.put(order);
+    fn send(&self, id: u32, command: CrowdCommand) -> usize {
+        self.for_collector.put(command);
+        let thread = id as usize % self.queues.len().max(1);
+        if let Some(queue) = self.queues.get(thread) {
+            queue.put(command);
         }
         thread
     }
 
-    /// What a thread is to do now.
-    pub(crate) fn orders_of(&self, thread: usize) -> VecDeque<Order> {
-        self.trays.get(thread).map(Tray::empty).unwrap_or_default()
+    /// Takes the commands of a thread.
+    pub(crate) fn take_for_thread(&self, thread: usize) -> VecDeque<CrowdCommand> {
+        self.queues.get(thread).map(CommandQueue::empty).unwrap_or_default()
     }
 
-    /// What has changed since the collector last asked.
-    pub(crate) fn news(&self) -> VecDeque<Order> {
-        self.news.empty()
+    /// Takes the commands for the collector.
+    pub(crate) fn take_for_collector(&self) -> VecDeque<CrowdCommand> {
+        self.for_collector.empty()
     }
 }
 
-impl Tray {
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Order>> {
-        self.orders.lock().unwrap_or_else(PoisonError::into_inner)
+impl CommandQueue {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<CrowdCommand>> {
+        self.commands.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn put(&self, order: Order) {
-        self.lock().push_back(order);
+    fn put(&self, command: CrowdCommand) {
+        self.lock().push_back(command);
         self.is_filled.store(true, Ordering::Release);
     }
 
-    fn empty(&self) -> VecDeque<Order> {
+    fn empty(&self) -> VecDeque<CrowdCommand> {
         if !self.is_filled.swap(false, Ordering::Acquire) {
             return VecDeque::new();
         }

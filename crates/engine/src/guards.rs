@@ -1,4 +1,4 @@
-//! Watches joins and load: a target that refuses nearly everybody is left alone, and nobody gets more than was allowed.
+//! Guards that abort a run: when nearly all joins fail, and when the bit rate exceeds its cap.
 
 use std::collections::VecDeque;
 
@@ -6,40 +6,40 @@ use throng_observation::RunTime;
 
 use crate::config::Guards;
 
-/// Decisions kept; beyond it the oldest make room, which only shortens the window of a very fast ramp.
+/// Most join results kept; dropping the oldest only shortens the window of a very fast ramp.
 const DECISIONS_MAX: usize = 100_000;
 
-/// The joins decided lately.
+/// Aborts a run in which nearly all joins fail.
 #[derive(Debug)]
-pub(crate) struct JoinWatch {
+pub(crate) struct JoinFailureGuard {
     guards: Guards,
     decided: VecDeque<(RunTime, bool)>,
     since: Option<RunTime>,
 }
 
-impl JoinWatch {
+impl JoinFailureGuard {
     pub(crate) fn new(guards: Guards) -> Self {
         Self { guards, decided: VecDeque::new(), since: None }
     }
 
-    /// A join succeeded or failed; each is told once.
-    pub(crate) fn decided(&mut self, at: RunTime, well: bool) {
+    /// Records that a join succeeded or failed, once per join.
+    pub(crate) fn decided(&mut self, at: RunTime, succeeded: bool) {
         self.since.get_or_insert(at);
         if self.decided.len() >= DECISIONS_MAX {
             self.decided.pop_front();
         }
-        self.decided.push_back((at, well));
+        self.decided.push_back((at, succeeded));
     }
 
-    /// Why the run must end, if it must.
-    pub(crate) fn verdict(&mut self, now: RunTime) -> Option<String> {
+    /// Why the run must be aborted, if it must.
+    pub(crate) fn reason_to_abort(&mut self, now: RunTime) -> Option<String> {
         let window = RunTime::after_start(self.guards.connect_failure_window).0;
         while self.decided.front().is_some_and(|(at, ..)| at.0 < now.0 - window) {
             self.decided.pop_front();
         }
         let attempts = self.decided.len();
-        let failed = self.decided.iter().filter(|(.., well)| !well).count();
-        // A whole window must have been seen: a server that is slow to start is not gone.
+        let failed = self.decided.iter().filter(|(.., succeeded)| !succeeded).count();
+        // A whole window must have passed: a server may be slow to start.
         let whole = self.since.is_some_and(|since| now.0 - since.0 >= window);
         let too_many = failed as f64 > self.guards.connect_failure_ratio_max * attempts as f64;
         (whole && attempts >= self.guards.connect_attempts_min as usize && too_many)
@@ -47,19 +47,19 @@ impl JoinWatch {
     }
 }
 
-/// The rate that the run makes, second by second.
+/// Aborts a run whose bit rate exceeds its cap.
 #[derive(Debug)]
-pub(crate) struct LoadWatch {
+pub(crate) struct LoadGuard {
     guards: Guards,
     seconds_above: u32,
 }
 
-impl LoadWatch {
+impl LoadGuard {
     pub(crate) fn new(guards: Guards) -> Self {
         Self { guards, seconds_above: 0 }
     }
 
-    /// A second had `bytes` on the wire, received and sent: why the run must end, if it must.
+    /// Records the bytes on the wire of a second, received and sent; returns why the run must be aborted, if it must.
     pub(crate) fn second(&mut self, bytes: u64) -> Option<String> {
         let max = self.guards.mbit_per_s_max?;
         let mbit_per_s = bytes as f64 * 8.0 / 1e6;
@@ -87,7 +87,7 @@ mod tests {
             (&[WITHIN; 10], false),
         ] {
             let ends = |max| {
-                let mut watch = LoadWatch::new(Guards { mbit_per_s_max: max, ..Guards::default() });
+                let mut watch = LoadGuard::new(Guards { mbit_per_s_max: max, ..Guards::default() });
                 seconds.iter().any(|bytes| watch.second(*bytes).is_some())
             };
             assert_eq!((ends(Some(10.0)), ends(None)), (expect, false), "{seconds:?}");
@@ -102,12 +102,12 @@ mod tests {
             (1000, 30, 1000, false), // too few in a window
             (100, 30, 5, false),     // one of five succeeds
         ] {
-            let mut watch = JoinWatch::new(Guards::default());
+            let mut watch = JoinFailureGuard::new(Guards::default());
             let mut ended = false;
             for n in 1..=(seconds * 1000 / every_ms) {
                 let at = RunTime(i64::from(n * every_ms) * 1000);
                 watch.decided(at, n % good_every == 0);
-                ended |= watch.verdict(at).is_some();
+                ended |= watch.reason_to_abort(at).is_some();
             }
             assert_eq!(ended, expect, "every {every_ms} ms for {seconds} s, one in {good_every} good");
         }

@@ -1,4 +1,4 @@
-//! The generator watches itself: past these limits the figures say more about it than about the server.
+//! Health of the generator: past these limits the figures say more about the generator than about the server.
 //!
 //! The limits are [`throng_observation::limits`]. Parsers take text; `Machine` opens the paths.
 
@@ -8,7 +8,7 @@ use throng_observation::host::CpuTimes;
 use throng_observation::limits::{HOST_DROP_RATIO_MAX, Limit};
 use throng_observation::run::GeneratorRow;
 
-/// Which limits the rows of one second pass, as sentences; none when the generator is healthy.
+/// The limits that the rows of one second pass, as sentences; none if the generator is healthy.
 #[must_use]
 pub fn limits_passed(rows: &[GeneratorRow]) -> Vec<String> {
     let passed = |row| Limit::ALL.into_iter().filter(move |limit| limit.is_passed(row));
@@ -40,8 +40,8 @@ pub fn parse_kb(text: &str, name: &str) -> Option<u64> {
     line.split_ascii_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// Frames that the host took in, and those that it had no room for before any socket saw them: the first two columns of
-/// `/proc/net/softnet_stat`, of all CPUs.
+/// Frames that the host received, and those it dropped before any socket (backlog full): the first two columns of
+/// `/proc/net/softnet_stat`, summed over all CPUs.
 #[must_use]
 pub fn parse_softnet(text: &str) -> Option<(u64, u64)> {
     let mut sum = None;
@@ -66,21 +66,21 @@ pub fn parse_udp_errors(text: &str) -> Option<(u64, u64)> {
     Some((of("RcvbufErrors")?, of("SndbufErrors")?))
 }
 
-/// What the host lost of all its programs' packets.
+/// Packets that the host dropped, of all its programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HostLosses {
-    /// Frames taken in.
+    /// Frames received.
     pub(crate) frames: u64,
     /// Frames dropped because a CPU's backlog was full.
     pub(crate) frames_dropped: u64,
-    /// Datagrams that found a full receive buffer, ours among them.
+    /// Received datagrams dropped because a receive buffer was full, throng's own included.
     pub(crate) unreceived: u64,
-    /// Datagrams that a full queue threw away on their way out; the kernel tells no socket.
+    /// Sent datagrams dropped by a full queue, which no socket is told of.
     pub(crate) unsent: u64,
 }
 
 impl HostLosses {
-    /// What the kernel has counted since it began.
+    /// The kernel's counts since boot.
     fn so_far() -> Self {
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
         let (frames, frames_dropped) = parse_softnet(&read("/proc/net/softnet_stat")).unwrap_or_default();
@@ -97,7 +97,7 @@ impl HostLosses {
         }
     }
 
-    /// How a second was past [`HOST_DROP_RATIO_MAX`], if it was.
+    /// A sentence if a second was past [`HOST_DROP_RATIO_MAX`].
     pub(crate) fn past_limit(self) -> Option<String> {
         let (dropped, all) = (self.frames_dropped, self.frames.saturating_add(self.frames_dropped));
         (dropped as f64 > HOST_DROP_RATIO_MAX * all as f64)
@@ -114,7 +114,7 @@ impl std::ops::AddAssign for HostLosses {
     }
 }
 
-/// Reads the process's health from the machine, second by second.
+/// Reads the health of process and host from `/proc`, second by second.
 #[derive(Debug)]
 pub(crate) struct Machine {
     cpu: Duration,
@@ -134,7 +134,7 @@ impl Machine {
         Self { cpu: process_cpu(), cpu_times: cpu_times(), losses: HostLosses::so_far(), memory_bytes }
     }
 
-    /// The process's row of `second`, which ended just now, and what the host lost since the second before.
+    /// The process's row of `second`, which has just ended, and the host's losses since the last call.
     pub(crate) fn measure(&mut self, second: i64) -> (GeneratorRow, HostLosses) {
         let (cpu, cpu_times) = (process_cpu(), cpu_times());
         let steal_ratio =

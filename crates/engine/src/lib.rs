@@ -1,4 +1,4 @@
-//! Gives participants sockets and the time, and collects what they see.
+//! Drives participants with sockets and clocks, and collects what they observe.
 //!
 //! ```text
 //! cli -> run(config, factory, rows) -> threads (driver, each with its signalling)  -> collector -> rows, LiveSnapshot
@@ -6,11 +6,12 @@
 
 mod config;
 pub use config::{
-    Consent, ConsentCheck, Guards, Join, NewParticipant, ParticipantFactory, Reach, RunConfig, TlsOptions,
+    Consent, ConsentCheck, EngineError, Guards, Join, NewParticipant, ParticipantFactory, Reach, RunConfig,
+    TlsOptions,
 };
 
 mod run;
-pub use run::{EngineError, RunEnd, RunHandle, run};
+pub use run::{RunHandle, run};
 
 pub mod live;
 pub use live::LiveSnapshot;
@@ -20,6 +21,7 @@ pub use memory::share_one_arena;
 
 mod clock;
 mod control;
+pub use control::RunEnd;
 mod crowd;
 mod driver;
 mod signalling;

@@ -79,7 +79,7 @@ pub enum Warning {
 
 /// What of `needs` does not fit into `limits`.
 #[must_use]
-pub fn judge(needs: &Needs, limits: &Limits) -> Vec<Warning> {
+pub fn check(needs: &Needs, limits: &Limits) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let each = needs.descriptors_each.max(1);
     let needed = needs.participants.saturating_mul(each).saturating_add(DESCRIPTORS_SLACK);
@@ -104,7 +104,7 @@ pub fn judge(needs: &Needs, limits: &Limits) -> Vec<Warning> {
 /// Raises the descriptor limit as far as it goes and says what of `needs` still does not fit.
 #[must_use]
 pub fn preflight(needs: &Needs) -> Vec<Warning> {
-    judge(needs, &limits())
+    check(needs, &limits())
 }
 
 /// What this machine gives; the soft descriptor limit is raised to the hard one.
@@ -131,7 +131,7 @@ pub fn limits() -> Limits {
 fn may_force_buffers() -> bool {
     use std::os::fd::AsFd;
     std::net::UdpSocket::bind("127.0.0.1:0")
-        .is_ok_and(|socket| crate::sockets::force_receive_buffer(socket.as_fd(), 1 << 20).is_ok())
+        .is_ok_and(|socket| throng_net::force_receive_buffer(socket.as_fd(), 1 << 20).is_ok())
 }
 
 /// First and last port of `ip_local_port_range`.
@@ -201,18 +201,18 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_named_with_how_many_would() {
-        assert_eq!(judge(&NEEDS, &LIMITS), []);
-        let warning = &judge(&Needs { participants: 20_000, ..NEEDS }, &LIMITS)[0];
+        assert_eq!(check(&NEEDS, &LIMITS), []);
+        let warning = &check(&Needs { participants: 20_000, ..NEEDS }, &LIMITS)[0];
         assert!(warning.to_string().contains("about 9968 of 20000 participants"), "{warning}");
         let many = Needs { participants: 30_000, descriptors_each: 0, ..NEEDS };
         let roomy = Limits { descriptors: u64::MAX, ..LIMITS };
         assert_eq!(
-            judge(&many, &roomy),
+            check(&many, &roomy),
             [Warning::Ports { needed: 30_000, available: 28_232, fits: 28_232 }]
         );
-        assert_eq!(judge(&Needs { source_ips: 2, ..many }, &roomy), []);
+        assert_eq!(check(&Needs { source_ips: 2, ..many }, &roomy), []);
         let capped = Limits { receive_buffer_bytes_max: Some(212_992), ..LIMITS };
-        assert_eq!(judge(&NEEDS, &capped), [Warning::ReceiveBuffer { wanted: 1 << 20, limit: 212_992 }]);
+        assert_eq!(check(&NEEDS, &capped), [Warning::ReceiveBuffer { wanted: 1 << 20, limit: 212_992 }]);
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! WebSockets, streams and fetches of a thread's participants, on the thread's own thread.
+//! WebSockets, byte streams and HTTP fetches of the participants of one thread.
 //!
-//! The thread asks by a call; each open channel is a task with a bounded queue of its own; what happens comes back into
-//! the thread's inbox. Tasks run while the thread waits, so that a message passes from socket to participant and back
-//! without waking another thread: those wake-ups were most of what a join cost the kernel.
+//! The event loop submits commands; each open channel is a task with a bounded queue; events come back through the
+//! loop's inbox. Tasks run on the same thread while the loop waits, so that no message wakes another thread: such
+//! wake-ups were most of a join's cost in the kernel.
 
 use std::collections::HashMap;
 use std::io;
@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-// Its queue takes what is in it; tokio's takes a kilobyte and a half for as long as the channel is open.
+// An empty queue takes little memory; tokio's takes 1.5 kB as long as the channel is open.
 use futures_channel::mpsc as queue;
 use futures_util::StreamExt;
 use throng_protocol::participant::{
@@ -20,25 +20,25 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc;
 
 use crate::sockets::http::{Pool, fetch};
-use crate::sockets::{Dialler, Host, Pipe, websocket};
+use crate::sockets::{Dialer, Host, MaybeTlsStream, websocket};
 
-/// Messages that wait for a server that does not read; beyond it the channel is given up.
+/// Most messages waiting for a server that does not read; the next one closes the channel.
 const CHANNEL_QUEUE: usize = 256;
 
-/// Events under way to one thread; servers wait (TCP) while it is full.
+/// Capacity of a thread's inbox, events; while it is full, TCP holds the servers back.
 const INBOX: usize = 4096;
 
-/// How long a closed channel may take to send what it still has.
+/// How long a closed channel may take to send its queued messages.
 const GOODBYE: Duration = Duration::from_secs(2);
 
-/// What a thread asks for.
+/// A command of a participant.
 #[derive(Debug)]
 pub(crate) enum SignallingCommand {
     Open(Channel, Box<Open>),
     Send(Channel, Outgoing),
     Close(Channel),
     Fetch(FetchId, Box<Request>),
-    /// The participant is gone; its channels close.
+    /// The participant has ended; all its channels close.
     CloseAll,
 }
 
@@ -57,7 +57,7 @@ impl Outgoing {
     }
 }
 
-/// What a thread is told.
+/// A signalling event for the participant in a slot.
 #[derive(Debug)]
 pub(crate) struct SlotEvent {
     pub(crate) slot: u32,
@@ -73,50 +73,50 @@ pub(crate) enum SignallingEvent {
     Fetched(FetchId, Box<Result<Response, ChannelError>>),
 }
 
-/// The way back to a participant.
+/// Sends events to one slot.
 #[derive(Clone)]
-struct Back {
+struct EventSender {
     inbox: mpsc::Sender<SlotEvent>,
     slot: u32,
 }
 
-impl Back {
-    async fn tell(&self, what: SignallingEvent) {
-        // A thread that is gone needs no answer.
+impl EventSender {
+    async fn send(&self, what: SignallingEvent) {
+        // An event loop that has ended needs no event.
         let _ = self.inbox.send(SlotEvent { slot: self.slot, what }).await;
     }
 }
 
-/// Carries the signalling of one thread's participants.
+/// The signalling channels of one thread's participants.
 pub(crate) struct SignallingChannels {
-    dialler: Arc<Dialler>,
+    dialer: Arc<Dialer>,
     body_bytes_max: usize,
     inbox: mpsc::Sender<SlotEvent>,
-    slots: HashMap<u32, Lines>,
+    slots: HashMap<u32, SlotChannels>,
 }
 
-/// The lines of one participant.
+/// The channels and idle HTTP connections of one participant.
 #[derive(Default)]
-struct Lines {
+struct SlotChannels {
     channels: Vec<(Channel, queue::Sender<Outgoing>)>,
     pool: Pool,
 }
 
 impl SignallingChannels {
-    /// A signalling, and the inbox in which its thread finds what happened.
-    pub(crate) fn new(dialler: Arc<Dialler>, body_bytes_max: usize) -> (Self, mpsc::Receiver<SlotEvent>) {
+    /// No channels yet, and the inbox that receives their events.
+    pub(crate) fn new(dialer: Arc<Dialer>, body_bytes_max: usize) -> (Self, mpsc::Receiver<SlotEvent>) {
         let (inbox, told) = mpsc::channel(INBOX);
-        (Self { dialler, body_bytes_max, inbox, slots: HashMap::new() }, told)
+        (Self { dialer, body_bytes_max, inbox, slots: HashMap::new() }, told)
     }
 
-    /// Does what participant `slot`, which was dealt the local address `source`, asks for. To be called on a runtime.
-    pub(crate) fn ask(&mut self, slot: u32, source: Option<IpAddr>, want: SignallingCommand) {
+    /// Carries out a command of the participant in `slot`, whose local address is `source`. Must be called on a runtime.
+    pub(crate) fn submit(&mut self, slot: u32, source: Option<IpAddr>, want: SignallingCommand) {
         match want {
             SignallingCommand::Open(channel, open) => self.open(slot, source, channel, *open),
             SignallingCommand::Send(channel, outgoing) => self.send(slot, channel, outgoing),
             SignallingCommand::Close(channel) => {
-                if let Some(lines) = self.slots.get_mut(&slot) {
-                    lines.channels.retain(|(open, _)| *open != channel);
+                if let Some(slot_channels) = self.slots.get_mut(&slot) {
+                    slot_channels.channels.retain(|(open, _)| *open != channel);
                 }
             }
             SignallingCommand::Fetch(id, request) => self.fetch(slot, source, id, *request),
@@ -126,72 +126,74 @@ impl SignallingChannels {
         }
     }
 
-    fn back(&self, slot: u32) -> Back {
-        Back { inbox: self.inbox.clone(), slot }
+    fn events(&self, slot: u32) -> EventSender {
+        EventSender { inbox: self.inbox.clone(), slot }
     }
 
     fn open(&mut self, slot: u32, source: Option<IpAddr>, channel: Channel, open: Open) {
-        let back = self.back(slot);
+        let events = self.events(slot);
         let (sender, outgoing) = queue::channel(CHANNEL_QUEUE);
-        let lines = self.slots.entry(slot).or_default();
-        lines.channels.retain(|(open, _)| *open != channel);
-        lines.channels.push((channel, sender));
-        let dialler = Arc::clone(&self.dialler);
+        let slot_channels = self.slots.entry(slot).or_default();
+        slot_channels.channels.retain(|(open, _)| *open != channel);
+        slot_channels.channels.push((channel, sender));
+        let dialer = Arc::clone(&self.dialer);
         tokio::spawn(async move {
-            if let Err(why) = serve_channel(&dialler, source, channel, open, outgoing, &back).await {
-                back.tell(SignallingEvent::Closed(channel, why)).await;
+            if let Err(why) = serve_channel(&dialer, source, channel, open, outgoing, &events).await {
+                events.send(SignallingEvent::Closed(channel, why)).await;
             }
         });
     }
 
     fn send(&mut self, slot: u32, channel: Channel, outgoing: Outgoing) {
-        let back = self.back(slot);
-        let Some(lines) = self.slots.get_mut(&slot) else { return };
-        let Some((_, sender)) = lines.channels.iter_mut().find(|(open, _)| *open == channel) else { return };
+        let events = self.events(slot);
+        let Some(slot_channels) = self.slots.get_mut(&slot) else { return };
+        let Some((_, sender)) = slot_channels.channels.iter_mut().find(|(open, _)| *open == channel) else {
+            return;
+        };
         if sender.try_send(outgoing).is_err_and(|refused| refused.is_full()) {
-            lines.channels.retain(|(open, _)| *open != channel);
+            slot_channels.channels.retain(|(open, _)| *open != channel);
             let why = ChannelError::Tcp(format!("the server left {CHANNEL_QUEUE} messages unread"));
-            tokio::spawn(async move { back.tell(SignallingEvent::Closed(channel, why)).await });
+            tokio::spawn(async move { events.send(SignallingEvent::Closed(channel, why)).await });
         }
     }
 
     fn fetch(&mut self, slot: u32, source: Option<IpAddr>, id: FetchId, request: Request) {
-        let back = self.back(slot);
+        let events = self.events(slot);
         let pool = self.slots.entry(slot).or_default().pool.clone();
-        let (dialler, body_bytes_max) = (Arc::clone(&self.dialler), self.body_bytes_max);
+        let (dialer, body_bytes_max) = (Arc::clone(&self.dialer), self.body_bytes_max);
         tokio::spawn(async move {
-            let result = fetch(&dialler, &pool, source, request, body_bytes_max).await;
-            back.tell(SignallingEvent::Fetched(id, Box::new(result))).await;
+            let result = fetch(&dialer, &pool, source, request, body_bytes_max).await;
+            events.send(SignallingEvent::Fetched(id, Box::new(result))).await;
         });
     }
 }
 
-/// Opens a channel and carries it until either side closes; `Ok` when ours did.
+/// Opens a channel and serves it until either side closes it; `Ok` if we did.
 async fn serve_channel(
-    dialler: &Dialler,
+    dialer: &Dialer,
     source: Option<IpAddr>,
     channel: Channel,
     open: Open,
     outgoing: queue::Receiver<Outgoing>,
-    back: &Back,
+    events: &EventSender,
 ) -> Result<(), ChannelError> {
     match open {
         Open::WebSocket { url, protocols, headers } => {
-            // Opening needs several times the memory that carrying does, and a task keeps room for the most it ever needs.
+            // Opening needs several times the memory of serving, and a task keeps room for its largest state.
             let (mut socket, opening) =
-                Box::pin(websocket::open(dialler, source, &url, &protocols, &headers)).await?;
-            back.tell(SignallingEvent::Opened(channel, Box::new(opening))).await;
-            carry_messages(&mut socket, channel, outgoing, back).await
+                Box::pin(websocket::open(dialer, source, &url, &protocols, &headers)).await?;
+            events.send(SignallingEvent::Opened(channel, Box::new(opening))).await;
+            carry_messages(&mut socket, channel, outgoing, events).await
         }
         Open::Stream { to, tls } => {
             let name = tls.as_deref().map(Host::parse);
-            let tls = name.as_ref().map(|name| (&dialler.tls, name));
+            let tls = name.as_ref().map(|name| (&dialer.tls, name));
             let host = Host::Ip(to.ip());
-            let (pipe, opening) = Box::pin(dialler.dial(source, &host, to.port(), tls)).await?;
-            back.tell(SignallingEvent::Opened(channel, Box::new(opening))).await;
-            carry_bytes(pipe, channel, outgoing, back).await
+            let (pipe, opening) = Box::pin(dialer.dial(source, &host, to.port(), tls)).await?;
+            events.send(SignallingEvent::Opened(channel, Box::new(opening))).await;
+            carry_bytes(pipe, channel, outgoing, events).await
         }
-        // Threads own datagram sockets; one that asks here has a fault that its participant should hear of.
+        // Datagram sockets belong to the event loop: a defect, which the participant reports.
         Open::Datagrams { .. } => Err(ChannelError::Generator("datagrams are not signalling".into())),
     }
 }
@@ -200,18 +202,18 @@ async fn carry_messages(
     socket: &mut websocket::WebSocket,
     channel: Channel,
     mut outgoing: queue::Receiver<Outgoing>,
-    back: &Back,
+    events: &EventSender,
 ) -> Result<(), ChannelError> {
     loop {
         tokio::select! {
-            message = socket.receive() => back.tell(SignallingEvent::Message(channel, message?)).await,
+            message = socket.receive() => events.send(SignallingEvent::Message(channel, message?)).await,
             first = outgoing.next() => {
                 let Some(first) = first else {
                     let _ = tokio::time::timeout(GOODBYE, socket.close()).await;
                     return Ok(());
                 };
                 socket.feed(first.into_message()).await?;
-                // What a participant says in one breath (an answer, and that no more candidates come) is one segment.
+                // Messages sent together (an answer and the end of candidates) go into one segment.
                 while let Ok(more) = outgoing.try_recv() {
                     socket.feed(more.into_message()).await?;
                 }
@@ -222,10 +224,10 @@ async fn carry_messages(
 }
 
 async fn carry_bytes(
-    pipe: Pipe,
+    pipe: MaybeTlsStream,
     channel: Channel,
     mut outgoing: queue::Receiver<Outgoing>,
-    back: &Back,
+    events: &EventSender,
 ) -> Result<(), ChannelError> {
     let broken = |e: io::Error| ChannelError::Tcp(e.to_string());
     let (mut reader, mut writer) = tokio::io::split(pipe);
@@ -236,7 +238,7 @@ async fn carry_bytes(
                 0 => return Err(ChannelError::ClosedByPeer(None)),
                 read => {
                     let bytes = buffer.get(..read).unwrap_or_default().to_vec();
-                    back.tell(SignallingEvent::Bytes(channel, bytes)).await;
+                    events.send(SignallingEvent::Bytes(channel, bytes)).await;
                 }
             },
             wanted = outgoing.next() => match wanted {

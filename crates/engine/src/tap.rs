@@ -1,5 +1,5 @@
-//! The tap: coded frames of a few participants go through shared memory to another process, which decodes them. The run
-//! never waits for that process: what finds no room is dropped until the next key frame, and counted by the ring.
+//! The tap: coded frames of a few participants go through shared memory to another process, which decodes them. The run never
+//! waits for that process: a frame without room is dropped, as are all until the next key frame, and the ring counts them.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -16,11 +16,11 @@ use throng_observation::run::ParticipantId;
 use throng_observation::{Codec, CodedFrame, TrackId};
 use throng_ring::{Flags, FrameInfo, Policy, Producer, RingError};
 
-/// The socket in the run folder at which the process that decodes asks for the ring.
+/// The socket in the run folder where the decoding process asks for the ring.
 pub const TAP_SOCKET: &str = "tap.sock";
 
-/// How often the listener looks whether the run still wants it.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How often the listener checks for connections and for the end of the run.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Why there is no tap.
 #[derive(Debug, thiserror::Error)]
@@ -35,14 +35,14 @@ pub enum TapError {
     },
 }
 
-/// The number that a participant's track has in the ring: 20 bits of participant, 12 of track. Frames that are dropped
-/// until a key frame are dropped by this number.
+/// The stream number of a participant's track in the ring: 20 bits of participant, 12 of track. The ring drops frames until
+/// a key frame by this number.
 #[must_use]
 pub fn stream_number(participant: ParticipantId, track: u16) -> u32 {
     participant.0 << 12 | u32::from(track & 0xfff)
 }
 
-/// What became of the frames of tapped participants since somebody first came for them.
+/// What became of the frames of tapped participants since a reader first attached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TapCounts {
     /// Frames that were offered.
@@ -51,13 +51,13 @@ pub struct TapCounts {
     pub no_room: u64,
     /// Lost: larger than half the ring.
     pub too_large: u64,
-    /// Lost: whoever took them had gone.
+    /// Lost: the reader had gone.
     pub reader_gone: u64,
-    /// Lost: their threads found all producer places of the ring taken.
+    /// Lost: their thread found all producer slots of the ring taken.
     pub no_producer_slot: u64,
     /// How many such threads there were.
     pub threads_without_slot: u32,
-    /// Lost frames by track, with what they are coded with.
+    /// Lost frames by track, with their codec.
     pub lost: BTreeMap<(ParticipantId, TrackId), (Codec, u64)>,
 }
 
@@ -81,17 +81,17 @@ impl TapCounts {
     }
 }
 
-/// Where the process that decodes comes for the ring. One at a time: who comes later takes over.
+/// Where the decoding process gets the ring. One reader at a time: a later one takes over.
 #[derive(Debug)]
 pub struct Tap {
     current: Mutex<Option<Producer>>,
     counts: Mutex<TapCounts>,
-    /// Counts who came, so that threads see a new one without the lock.
+    /// Counts readers, so that threads notice a new one without the lock.
     epoch: AtomicU32,
 }
 
 impl Tap {
-    /// Listens in `folder`, as long as the tap is held by anybody.
+    /// Listens in `folder` until the tap is dropped.
     ///
     /// # Errors
     /// [`TapError::Listen`].
@@ -108,7 +108,7 @@ impl Tap {
                     Ok((socket, _)) => tap.attach(socket),
                     Err(_) => {
                         drop(tap);
-                        thread::sleep(LOOK_EVERY);
+                        thread::sleep(POLL_INTERVAL);
                     }
                 }
             }
@@ -119,13 +119,13 @@ impl Tap {
         Ok(tap)
     }
 
-    /// Whether somebody takes the frames.
+    /// Whether a reader is attached.
     #[must_use]
     pub fn is_attached(&self) -> bool {
         self.lock().as_ref().is_some_and(Producer::has_consumer)
     }
 
-    /// What became of the frames of threads that have ended.
+    /// The counts of threads that have ended.
     #[must_use]
     pub fn counts(&self) -> TapCounts {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -136,7 +136,7 @@ impl Tap {
     }
 
     fn attach(&self, socket: std::os::unix::net::UnixStream) {
-        // A stranger who connects and says nothing holds nobody up for longer than this.
+        // A connection that says nothing blocks others for no longer than this.
         let patience = Some(Duration::from_secs(2));
         if socket.set_nonblocking(false).and_then(|()| socket.set_read_timeout(patience)).is_err() {
             return;
@@ -147,12 +147,12 @@ impl Tap {
                 *self.lock() = Some(producer);
                 self.epoch.fetch_add(1, Ordering::Release);
             }
-            Err(error) => tracing::warn!("somebody came for the tap, and was no ring's consumer: {error}"),
+            Err(error) => tracing::warn!("a connection to the tap was not a ring's consumer: {error}"),
         }
     }
 }
 
-/// A socket path has at most 107 bytes; through its folder's descriptor a run folder may lie as deep as it likes.
+/// Binds through the folder's descriptor: a socket path has at most 107 bytes, and the run folder's may be longer.
 fn bind(folder: &Path) -> io::Result<UnixListener> {
     let opened = File::open(folder)?;
     let short = format!("/proc/self/fd/{}/{TAP_SOCKET}", opened.as_raw_fd());
@@ -161,7 +161,7 @@ fn bind(folder: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// A thread's own way into the tap. Counts for itself, and adds that up when it ends.
+/// A thread's producer for the tap. Its counts are added to the tap's when it is dropped.
 #[derive(Debug)]
 pub(crate) struct TapSender {
     tap: Arc<Tap>,
@@ -172,38 +172,38 @@ pub(crate) struct TapSender {
 
 #[derive(Debug)]
 enum TapSenderState {
-    /// Nobody came for frames yet.
-    Nobody,
+    /// No reader has attached yet.
+    Unattached,
     Open(Producer),
-    /// Whoever took them has gone.
-    Gone,
-    /// The ring had no place for one more producer.
-    NoPlace,
+    /// The reader has gone.
+    ReaderGone,
+    /// The ring had no slot for another producer.
+    NoProducerSlot,
 }
 
 impl TapSender {
     pub(crate) fn new(tap: Arc<Tap>) -> Self {
-        Self { tap, epoch: 0, state: TapSenderState::Nobody, counts: TapCounts::default() }
+        Self { tap, epoch: 0, state: TapSenderState::Unattached, counts: TapCounts::default() }
     }
 
-    /// Hands a frame of participant `who` over, if somebody takes it and there is room.
-    pub(crate) fn hand_over(&mut self, who: u32, frame: &CodedFrame) {
+    /// Sends a frame of participant `id`, if a reader is attached and the ring has room.
+    pub(crate) fn send(&mut self, id: u32, frame: &CodedFrame) {
         let epoch = self.tap.epoch.load(Ordering::Acquire);
         if epoch != self.epoch {
             self.epoch = epoch;
             self.state = self.open();
         }
         let reason = match &mut self.state {
-            TapSenderState::Nobody => return,
-            TapSenderState::Gone => Some(&mut self.counts.reader_gone),
-            TapSenderState::NoPlace => Some(&mut self.counts.no_producer_slot),
-            TapSenderState::Open(producer) => match producer.send(&frame.bytes, &info(who, frame)) {
+            TapSenderState::Unattached => return,
+            TapSenderState::ReaderGone => Some(&mut self.counts.reader_gone),
+            TapSenderState::NoProducerSlot => Some(&mut self.counts.no_producer_slot),
+            TapSenderState::Open(producer) => match producer.send(&frame.bytes, &info(id, frame)) {
                 Ok(true) => None,
                 Ok(false) => Some(&mut self.counts.no_room),
                 Err(RingError::FrameTooLarge { .. }) => Some(&mut self.counts.too_large),
-                // Any other error means that the taker has gone.
+                // Any other error means that the reader has gone.
                 Err(_) => {
-                    self.state = TapSenderState::Gone;
+                    self.state = TapSenderState::ReaderGone;
                     Some(&mut self.counts.reader_gone)
                 }
             },
@@ -211,20 +211,20 @@ impl TapSender {
         self.counts.offered += 1;
         if let Some(reason) = reason {
             *reason += 1;
-            let track = (ParticipantId(who), frame.track);
+            let track = (ParticipantId(id), frame.track);
             self.counts.lost.entry(track).or_insert((frame.codec, 0)).1 += 1;
         }
     }
 
-    /// A handle of this thread's own on the ring of whoever came last.
+    /// A producer of this thread for the latest reader's ring.
     fn open(&mut self) -> TapSenderState {
         match self.tap.lock().as_ref().map(Producer::try_clone) {
-            None => TapSenderState::Nobody,
+            None => TapSenderState::Unattached,
             Some(Ok(producer)) => TapSenderState::Open(producer),
             Some(Err(error)) => {
                 tracing::warn!("frames of this thread's tapped participants are lost: {error}");
                 self.counts.threads_without_slot += 1;
-                TapSenderState::NoPlace
+                TapSenderState::NoProducerSlot
             }
         }
     }
@@ -236,12 +236,12 @@ impl Drop for TapSender {
     }
 }
 
-fn info(who: u32, frame: &CodedFrame) -> FrameInfo {
+fn info(id: u32, frame: &CodedFrame) -> FrameInfo {
     let key = if frame.key_frame { Flags::KEYFRAME } else { Flags::default() };
     let after_break = if frame.after_break { Flags::DISCONTINUITY } else { Flags::default() };
     let (captured_ns, basis) = frame.captured.unzip();
     FrameInfo {
-        stream: stream_number(ParticipantId(who), frame.track.0),
+        stream: stream_number(ParticipantId(id), frame.track.0),
         kind: throng_observation::tap_kind(frame.codec, basis),
         flags: Flags(key.0 | after_break.0),
         timestamp_ns: frame.arrived_unix_ns,
@@ -296,14 +296,14 @@ mod tests {
 
         let tap = Tap::listen(folder.path()).unwrap();
         let mut line = TapSender::new(Arc::clone(&tap));
-        line.hand_over(0, &frame(0, true));
+        line.send(0, &frame(0, true));
         assert!(!tap.is_attached(), "nobody takes it, and that is no error");
 
         let options = RingOptions::with_size(65_536, 8);
         let mut consumer = attach(folder.path(), &options);
         until(|| tap.is_attached());
         for number in 1..=20 {
-            line.hand_over(7, &frame(number, number == 1));
+            line.send(7, &frame(number, number == 1));
         }
         let mut taken = 0;
         while let Some(got) = consumer.peek() {
@@ -320,9 +320,9 @@ mod tests {
         }
         assert_eq!(taken, 7, "as many as the ring has room for");
         // Room again, but the stream is broken until a key frame comes.
-        line.hand_over(7, &frame(21, false));
+        line.send(7, &frame(21, false));
         assert!(consumer.peek().is_none());
-        line.hand_over(7, &frame(22, true));
+        line.send(7, &frame(22, true));
         let got = consumer.peek().unwrap();
         assert!(got.info.flags.contains(Flags::KEYFRAME) && got.info.timestamp_ns == 22);
         let lane = consumer.lanes().next().unwrap();
@@ -332,7 +332,7 @@ mod tests {
 
         let mut second = attach(folder.path(), &options);
         until(|| tap.epoch.load(Ordering::Acquire) == 2);
-        line.hand_over(7, &frame(23, true));
+        line.send(7, &frame(23, true));
         assert_eq!(second.peek().unwrap().info.timestamp_ns, 23);
     }
     #[test]
@@ -340,21 +340,21 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let tap = Tap::listen(folder.path()).unwrap();
         let mut line = TapSender::new(Arc::clone(&tap));
-        line.hand_over(7, &frame(0, true));
+        line.send(7, &frame(0, true));
         let consumer = attach(folder.path(), &RingOptions::with_size(65_536, 8));
         until(|| tap.is_attached());
         // Nobody reads: seven fit, the next does not, and those behind it wait for a key frame.
-        (1..=10).for_each(|number| line.hand_over(7, &frame(number, number == 1)));
-        line.hand_over(7, &CodedFrame { bytes: vec![0; 40_000], ..frame(11, true) });
+        (1..=10).for_each(|number| line.send(7, &frame(number, number == 1)));
+        line.send(7, &CodedFrame { bytes: vec![0; 40_000], ..frame(11, true) });
         drop(consumer);
         // The ring looks for its consumer once in so many drops.
-        (0..100).for_each(|number| line.hand_over(8, &frame(number, true)));
+        (0..100).for_each(|number| line.send(8, &frame(number, true)));
         assert_eq!(tap.counts(), TapCounts::default(), "a thread tells at its end");
         drop(line);
         let counts = tap.counts();
         assert_eq!((counts.offered, counts.lost_frames(), counts.too_large), (111, 104, 1), "{counts:?}");
         assert!(counts.no_room >= 3 && counts.reader_gone >= 30, "{counts:?}");
-        let lost = |who| counts.lost.get(&(ParticipantId(who), TrackId(3))).copied();
+        let lost = |id| counts.lost.get(&(ParticipantId(id), TrackId(3))).copied();
         assert_eq!((lost(7), lost(8)), (Some((Codec::Vp8, 4)), Some((Codec::Vp8, 100))));
     }
 
@@ -367,7 +367,7 @@ mod tests {
         // The tap itself has one of the 32.
         let mut lines: Vec<_> = (0..33).map(|_| TapSender::new(Arc::clone(&tap))).collect();
         for line in &mut lines {
-            (0..2).for_each(|number| line.hand_over(1, &frame(number, true)));
+            (0..2).for_each(|number| line.send(1, &frame(number, true)));
         }
         drop(lines);
         let counts = tap.counts();

@@ -101,6 +101,17 @@ pub struct ExperienceRow {
     pub clauses: [u32; Clause::ALL.len()],
 }
 
+/// The end of a second, sent after all its other rows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SecondClosed {
+    /// The second, since the start of the run.
+    pub second: i64,
+    /// A row per cohort, in order; empty where joins were not offered throughout the second.
+    pub experience: Vec<ExperienceRow>,
+    /// Whether the generator was past one of its own limits in it.
+    pub is_generator_limited: bool,
+}
+
 impl ExperienceRow {
     /// For how many the second was bad, each by the share of the people whom it received badly.
     #[must_use]

@@ -23,7 +23,7 @@ mod sent;
 pub use sent::{SentCounters, SentInterval};
 
 mod experience;
-pub use experience::{BadIf, Clause, ExperienceRow};
+pub use experience::{BadIf, Clause, ExperienceRow, SecondClosed};
 
 mod hold;
 pub use hold::{Goal, HoldOutcome, HoldRow, Purpose};

@@ -25,6 +25,9 @@ pub const HOST_DROP_RATIO_MAX: f64 = 0.001;
 /// The event of a second past [`HOST_DROP_RATIO_MAX`].
 pub const HOST_DROPS_EVENT: &str = "host_drops";
 
+/// The event of a second in which the generator was past any of its limits. Its detail names them.
+pub const GENERATOR_LIMITED_EVENT: &str = "generator_limited";
+
 /// The event of datagrams that came at once after their sender had been silent for a second and more, and found our receive
 /// buffers full: a server that stood still sends what gathered in it faster than anybody reads. Its count is how many.
 pub const BURST_DROPS_EVENT: &str = "burst_drops";

@@ -6,7 +6,7 @@ use crate::canary::{CanaryData, CanaryRow};
 use crate::host::{HostData, HostRow};
 use crate::{
     AggregatedTracks, Codec, Distribution, ExperienceRow, FailureReason, HoldRow, IceState, Layer, MediaKind,
-    OneWayDelay, Outcome, Phase, RunTime, SentCounters, TrackCounters, TrackId,
+    OneWayDelay, Outcome, Phase, RunTime, SecondClosed, SentCounters, TrackCounters, TrackId,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -362,8 +362,8 @@ pub enum Row {
     Series(Box<SeriesRow>),
     /// The tracks that were sent in a second.
     Sent(SentRow),
-    /// How participants fared in a second.
-    Experience(ExperienceRow),
+    /// The end of a second, and how participants fared in it.
+    SecondClosed(SecondClosed),
     /// A step of a search; a later row of the same number replaces it.
     Hold(Box<HoldRow>),
     /// A participant; a later row of the same participant replaces it.

@@ -1,8 +1,8 @@
 //! What a stage is told before it starts: where it listens, what it plays, and where it is meant to saturate.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
 
+use crate::error::StageError;
 use crate::planted::Planted;
 
 /// How a stage is set up. [`StageConfig::default`] is an unlimited one on `127.0.0.1:7080` with one worker.
@@ -109,59 +109,6 @@ impl Default for StageConfig {
             emulates: EmulatedServer::Stage,
         }
     }
-}
-
-/// Why a stage did not start.
-#[derive(Debug, thiserror::Error)]
-pub enum StageError {
-    /// Other machines could reach this address and the configuration does not allow it.
-    #[error("{0} is reachable by other machines; set listen_any (--listen-any) to mean it")]
-    NotLoopback(SocketAddr),
-    /// ICE candidates name one address, so the stage needs one that packets can be sent to.
-    #[error(
-        "{0} is no address that a viewer could send media to; name one of this machine's (media_ip, --media-ip)"
-    )]
-    Unspecified(IpAddr),
-    /// A figure is outside its range.
-    #[error("{field} = {value} is outside {range}")]
-    OutOfRange {
-        /// The field of [`StageConfig`].
-        field: &'static str,
-        /// What it was.
-        value: u64,
-        /// What it may be.
-        range: &'static str,
-    },
-    /// A socket could not be had.
-    #[error("cannot listen on {address}: {source}")]
-    Listen {
-        /// The address asked for.
-        address: SocketAddr,
-        /// The system's words.
-        source: std::io::Error,
-    },
-    /// A thread or the runtime could not be started.
-    #[error("cannot start {what}: {source}")]
-    Start {
-        /// Which part.
-        what: String,
-        /// The system's words.
-        source: std::io::Error,
-    },
-    /// The built-in test card is damaged.
-    #[error("test card: {0}")]
-    TestCard(throng_media::source::ClipError),
-    /// The folder of the viewers' files is of no use.
-    #[error("{}: {source}", folder.display())]
-    MediaFolder {
-        /// The folder asked for.
-        folder: PathBuf,
-        /// The system's words.
-        source: std::io::Error,
-    },
-    /// Cryptography could not be set up.
-    #[error("cryptography: {0}")]
-    Crypto(String),
 }
 
 impl StageConfig {

@@ -1,11 +1,13 @@
 //! The way out of a worker: packets are written in place, pass the limited link if there is one, and leave in batches.
 
 use std::collections::VecDeque;
-use std::net::{SocketAddr, UdpSocket};
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
+use throng_net::{SendBatch, Sent};
+
 use crate::link::Link;
-use crate::net::{SendBatch, Sent};
 
 /// Packets of a worker on their way out.
 pub(crate) struct Egress {
@@ -73,6 +75,14 @@ impl Egress {
         self.batch.arena().truncate(start);
     }
 
+    /// Sends `bytes` as they are.
+    pub(crate) fn send_bytes(&mut self, now: Instant, to: SocketAddr, bytes: &[u8]) {
+        self.send(now, to, |out| {
+            out.extend_from_slice(bytes);
+            true
+        });
+    }
+
     /// Lets go what has its turn and hands all to the kernel.
     pub(crate) fn depart(&mut self, now: Instant) {
         while let Some(narrow) = &mut self.link
@@ -107,11 +117,24 @@ impl Egress {
     }
 }
 
+/// A nonblocking UDP socket at `ip` with a send buffer large enough for a burst to a thousand viewers.
+pub(crate) fn media_socket(ip: IpAddr, receive_buffer: usize) -> io::Result<UdpSocket> {
+    let domain = if ip.is_ipv4() { socket2::Domain::IPV4 } else { socket2::Domain::IPV6 };
+    let socket = socket2::Socket::new(domain, socket2::Type::DGRAM, None)?;
+    // The kernel caps these at net.core.{w,r}mem_max; less only means that an overload shows earlier.
+    let _ = socket.set_send_buffer_size(8 << 20);
+    let _ = socket.set_recv_buffer_size(receive_buffer);
+    socket.set_nonblocking(true)?;
+    socket.bind(&SocketAddr::new(ip, 0).into())?;
+    Ok(socket.into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::net::{ReceiveBatch, media_socket};
     use std::net::Ipv4Addr;
+    use std::os::fd::AsFd;
+    use throng_net::ReceiveBatch;
 
     #[test]
     fn a_narrow_link_delays_then_drops() {
@@ -128,12 +151,12 @@ mod tests {
         }
         let mut received = ReceiveBatch::new();
         egress.depart(start);
-        assert_eq!(received.receive(&to, 64), 0);
+        assert_eq!(received.receive(to.as_fd(), 64).unwrap(), 0);
         assert_eq!(egress.next_departure(), Some(start + ms));
         egress.depart(start + 4 * ms);
-        assert_eq!(received.receive(&to, 64), 4);
+        assert_eq!(received.receive(to.as_fd(), 64).unwrap(), 4);
         egress.depart(start + 100 * ms);
-        assert_eq!(received.receive(&to, 64), 7);
+        assert_eq!(received.receive(to.as_fd(), 64).unwrap(), 7);
         let (sent, dropped) = egress.take_counts();
         assert_eq!((sent.packets, sent.failed, dropped), (11, 0, 39));
         assert_eq!(egress.next_departure(), None);

@@ -4,12 +4,27 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::net::Bell;
-use crate::room::NewSession;
+use throng_net::Waker;
+
+use crate::config::Card;
+use crate::peer::{Agreed, Peer, Role};
 use crate::source::{Burst, Channel, Codec};
 
 /// How far a worker may lag behind the media clock before frames for it are dropped.
 const LAG_MAX: Duration = Duration::from_millis(500);
+
+/// What a worker gets of an answered offer.
+pub(crate) struct NewSession {
+    pub(crate) id: String,
+    pub(crate) role: Role,
+    pub(crate) card: Card,
+    pub(crate) channel: Channel,
+    pub(crate) peer: Peer,
+    pub(crate) local_ufrag: String,
+    pub(crate) agreed: Vec<Agreed>,
+    /// Memory that it holds while it lasts.
+    pub(crate) ballast: Vec<u8>,
+}
 
 /// An order to a worker.
 pub(crate) enum Order {
@@ -34,7 +49,7 @@ pub(crate) struct Live {
 /// A worker's queue.
 pub(crate) struct Inbox {
     queue: Mutex<Queue>,
-    pub(crate) bell: Bell,
+    pub(crate) waker: Waker,
 }
 
 #[derive(Default)]
@@ -45,12 +60,12 @@ struct Queue {
 
 impl Inbox {
     pub(crate) fn new() -> std::io::Result<Self> {
-        Ok(Self { queue: Mutex::default(), bell: Bell::new()? })
+        Ok(Self { queue: Mutex::default(), waker: Waker::new()? })
     }
 
     pub(crate) fn order(&self, order: Order) {
         self.queue().orders.push_back(order);
-        self.bell.ring();
+        self.waker.wake();
     }
 
     /// False when the worker lags too far behind and the burst is dropped.
@@ -65,7 +80,7 @@ impl Inbox {
         }
         queue.bursts.push_back(burst);
         drop(queue);
-        self.bell.ring();
+        self.waker.wake();
         true
     }
 

@@ -11,7 +11,10 @@
 //! A viewer's picture begins with the next key frame; the test card has one each second.
 
 mod config;
-pub use config::{Card, EmulatedServer, StageConfig, StageError};
+pub use config::{Card, EmulatedServer, StageConfig};
+
+mod error;
+pub use error::StageError;
 
 mod no_rtx;
 mod planted;
@@ -55,8 +58,6 @@ mod work;
 mod reel;
 
 mod stun;
-
-mod net;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -223,7 +224,7 @@ impl Drop for Stage {
 }
 
 fn worker_at(ip: IpAddr, index: usize, receive_buffer: usize) -> io::Result<(Worker, UdpSocket)> {
-    let socket = net::media_socket(ip, receive_buffer)?;
+    let socket = egress::media_socket(ip, receive_buffer)?;
     let worker = Worker {
         inbox: Inbox::new()?,
         counters: stats::WorkerCounters::default(),

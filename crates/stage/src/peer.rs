@@ -15,8 +15,8 @@ use throng_protocol::webrtc::crypto::{self, KeySlot, SharedCrypto};
 use throng_protocol::webrtc::srtp::SessionKeys;
 
 use crate::config::EmulatedServer;
+use crate::no_rtx::without_rtx;
 use crate::source::Codec;
-use crate::srs;
 
 /// Why an offer was not answered.
 #[derive(Debug, thiserror::Error)]
@@ -109,7 +109,7 @@ impl Identity {
         emulates: EmulatedServer,
     ) -> Result<Answered, OfferError> {
         let malformed = |error: &dyn std::fmt::Display| OfferError::Malformed(error.to_string());
-        let offered = if emulates.is_srs() { srs::without_rtx(offer) } else { offer.to_owned() };
+        let offered = if emulates.is_srs() { without_rtx(offer) } else { offer.to_owned() };
         let offer = SdpOffer::from_sdp_string(&offered).map_err(|error| malformed(&error))?;
         let (mut rtc, keys) = crypto::with_key_slot(|| self.config(emulates).build(now));
         let candidate = Candidate::host(local, "udp").map_err(|error| malformed(&error))?;

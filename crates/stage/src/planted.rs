@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::config::StageError;
+use crate::error::StageError;
 use crate::source::Codec;
 
 /// What a listener's queue holds where nothing is planted: what the standard library asks for.

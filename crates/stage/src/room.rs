@@ -7,25 +7,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use crate::config::{Card, StageConfig};
-use crate::inbox::{Inbox, Live, Order};
+use crate::inbox::{Inbox, Live, NewSession, Order};
 use crate::no_rtx::without_rtx;
-use crate::peer::{Agreed, Identity, OfferError, Peer, Role};
+use crate::peer::{Identity, OfferError, Role};
 use crate::reel::Library;
 use crate::source::{Audience, Burst, Channel, Codec, Source};
 use crate::stats::{StageStats, WorkerCounters, add};
-
-/// What a worker gets of an answered offer.
-pub(crate) struct NewSession {
-    pub(crate) id: String,
-    pub(crate) role: Role,
-    pub(crate) card: Card,
-    pub(crate) channel: Channel,
-    pub(crate) peer: Peer,
-    pub(crate) local_ufrag: String,
-    pub(crate) agreed: Vec<Agreed>,
-    /// Memory that it holds while it lasts.
-    pub(crate) ballast: Vec<u8>,
-}
 
 /// What the maker of an offer gets.
 #[derive(Debug)]

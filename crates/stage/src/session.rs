@@ -12,15 +12,14 @@ use throng_protocol::webrtc::srtp::{Opener, Sealer};
 use crate::card::wall_clock_ns;
 use crate::config::Card;
 use crate::egress::Egress;
-use crate::inbox::Live;
+use crate::inbox::{Live, NewSession};
 use crate::peer::{Agreed, Peer, Role};
 use crate::publisher::{self, Published};
 use crate::reel::Library;
-use crate::room::{NewSession, Room, source_for};
+use crate::room::{Room, source_for};
 use crate::source::{Channel, History, Source};
 use crate::stats::{WorkerCounters, add};
 use crate::viewer::{Outlet, Resend, Stream};
-use crate::worker::send_bytes;
 
 /// ICE consent lasts 30 s (RFC 7675 §5.1): a peer that is silent for so long has gone.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
@@ -234,7 +233,7 @@ impl Session {
                 *report_at = now + REPORT_EVERY;
                 for stream in streams {
                     if stream.write_report(now, wall_clock, outlet, scratch) {
-                        send_bytes(egress, now, outlet.to, scratch);
+                        egress.send_bytes(now, outlet.to, scratch);
                     }
                 }
             }
@@ -242,7 +241,7 @@ impl Session {
                 *report_at = now + REPORT_EVERY;
                 publisher::write_feedback(tracks, scratch);
                 if sealer.seal_rtcp(scratch).is_ok() {
-                    send_bytes(egress, now, *to, scratch);
+                    egress.send_bytes(now, *to, scratch);
                 }
             }
             _ => {}
@@ -264,7 +263,7 @@ impl Session {
         *key_frame_asked_at = Some(now);
         publisher::write_key_frame_request(ssrc, scratch);
         if sealer.seal_rtcp(scratch).is_ok() {
-            send_bytes(egress, now, *to, scratch);
+            egress.send_bytes(now, *to, scratch);
         }
     }
 
@@ -275,7 +274,7 @@ impl Session {
         scratch.clear();
         let _ = RtcpWriter::reduced_size(scratch).bye(&ssrcs);
         if outlet.sealer.seal_rtcp(scratch).is_ok() {
-            send_bytes(egress, now, outlet.to, scratch);
+            egress.send_bytes(now, outlet.to, scratch);
         }
     }
 }

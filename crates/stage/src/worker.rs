@@ -1,17 +1,19 @@
 //! A worker thread: owns a socket and the sessions on it, encrypts for each viewer and sends.
 
 use std::net::UdpSocket;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
+use rustix::time::{ClockId, clock_gettime};
 use throng_media::rtp::{NtpTime, PacketKind, classify};
+use throng_net::{ReceiveBatch, Received, wait};
 
 use crate::card::wall_clock_ns;
 use crate::egress::Egress;
 use crate::inbox::Order;
 use crate::intake::Intake;
-use crate::net::{ReceiveBatch, thread_cpu_us, wait};
 use crate::room::Room;
 use crate::session::{Media, Outside, Session};
 use crate::sessions::Sessions;
@@ -25,7 +27,7 @@ const TICK: Duration = Duration::from_millis(10);
 /// still hear who leaves.
 const MEDIA_TURN: Duration = Duration::from_millis(10);
 /// How many batches of datagrams are taken in before media has its turn again.
-const RECEIVE_TURNS: usize = 4;
+const RECEIVE_TURNS: usize = 8;
 
 pub(crate) struct Worker {
     index: usize,
@@ -87,12 +89,12 @@ impl Worker {
             }
             for _ in 0..RECEIVE_TURNS {
                 let most = self.intake.allowed(Instant::now());
-                let count = received.receive(self.egress.socket(), most);
+                let count = received.receive(self.egress.socket().as_fd(), most).unwrap_or(0);
                 if count == 0 {
                     break;
                 }
                 self.intake.took(count);
-                self.take_in(&mut received);
+                self.take_in(&mut received, count);
             }
             let turn_ends = Instant::now() + MEDIA_TURN;
             is_behind = false;
@@ -118,7 +120,7 @@ impl Worker {
         let until = self.egress.next_departure().map_or(self.next_tick, |leaves| leaves.min(self.next_tick));
         let timeout = until.saturating_duration_since(begun);
         let socket = (self.intake.allowed(begun) > 0).then(|| self.egress.socket());
-        wait(socket, &self.room.workers[self.index].inbox.bell, timeout.as_micros() as u64);
+        wait(socket, &self.room.workers[self.index].inbox.waker, timeout);
         self.load.waited += begun.elapsed();
     }
 
@@ -150,10 +152,11 @@ impl Worker {
         }
     }
 
-    fn take_in(&mut self, received: &mut ReceiveBatch) {
+    fn take_in(&mut self, received: &mut ReceiveBatch, count: usize) {
         let now = Instant::now();
-        add(&self.counters().datagrams_received, received.len() as u64);
-        for (source, datagram) in received.datagrams() {
+        add(&self.counters().datagrams_received, count as u64);
+        for index in 0..count {
+            let Some(Received { source, bytes: datagram, .. }) = received.get(index) else { continue };
             let Some(slot) = self.sessions.slot_of_datagram(source, datagram) else {
                 add(&self.counters().datagrams_refused, 1);
                 continue;
@@ -174,15 +177,15 @@ impl Worker {
                     let egress = &mut self.egress;
                     session
                         .peer
-                        .receive(now, source, datagram, &mut |to, bytes| send_bytes(egress, now, to, bytes));
+                        .receive(now, source, datagram, &mut |to, bytes| egress.send_bytes(now, to, bytes));
                 }
             }
-            self.settle(slot);
+            self.advance(slot);
         }
     }
 
-    /// Begins media when a session's keys are there, and forgets a session that has ended.
-    fn settle(&mut self, slot: usize) {
+    /// Begins media once a session has its keys, and removes a session that has ended.
+    fn advance(&mut self, slot: usize) {
         let Some(session) = self.sessions.get_mut(slot) else { return };
         if session.begin_media(&self.room) {
             self.sessions.subscribe(slot, &self.room.audience);
@@ -221,12 +224,12 @@ impl Worker {
         for slot in 0..self.sessions.slots() {
             let Some(session) = self.sessions.get_mut(slot) else { continue };
             let egress = &mut self.egress;
-            session.peer.tick(now, &mut |to, bytes| send_bytes(egress, now, to, bytes));
+            session.peer.tick(now, &mut |to, bytes| egress.send_bytes(now, to, bytes));
             session.report(now, wall_clock, &mut self.scratch, egress);
             if session.is_silent(now) {
                 self.end(slot);
             } else {
-                self.settle(slot);
+                self.advance(slot);
             }
         }
         let connected =
@@ -260,7 +263,8 @@ impl Worker {
         if span >= Duration::from_secs(1) {
             let busy = 1.0 - self.load.waited.as_secs_f64() / span.as_secs_f64();
             counters.busy_permille.store((busy.clamp(0.0, 1.0) * 1000.0) as u64, Relaxed);
-            counters.cpu_us.store(thread_cpu_us(), Relaxed);
+            let cpu = clock_gettime(ClockId::ThreadCPUTime);
+            counters.cpu_us.store(cpu.tv_sec as u64 * 1_000_000 + cpu.tv_nsec as u64 / 1_000, Relaxed);
             self.load = Load { since: Instant::now(), waited: Duration::ZERO };
         }
     }
@@ -268,12 +272,4 @@ impl Worker {
     fn counters(&self) -> &crate::stats::WorkerCounters {
         &self.room.workers[self.index].counters
     }
-}
-
-/// Sends bytes that are ready as they are.
-pub(crate) fn send_bytes(egress: &mut Egress, now: Instant, to: std::net::SocketAddr, bytes: &[u8]) {
-    egress.send(now, to, |out| {
-        out.extend_from_slice(bytes);
-        true
-    });
 }

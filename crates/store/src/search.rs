@@ -211,7 +211,7 @@ fn word<T: Copy + Default, const N: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use throng_observation::Goal;
+    use throng_observation::{Goal, SecondClosed};
 
     #[test]
     fn the_columns_of_experience_end_with_the_clauses() {
@@ -253,7 +253,8 @@ mod tests {
             ..HoldRow::default()
         };
         let mut waiting = Waiting::default();
-        assert!(waiting.keep(throng_observation::run::Row::Experience(seen)));
+        let closed = SecondClosed { second: 3, experience: vec![seen], is_generator_limited: false };
+        assert!(waiting.keep(throng_observation::run::Row::SecondClosed(closed)));
         assert!(waiting.keep(throng_observation::run::Row::Hold(Box::new(step.clone()))));
         let moment = db.transaction().unwrap();
         put_all(&moment, &waiting).unwrap();

@@ -10,8 +10,8 @@ use throng_observation::canary::BrowserId;
 use throng_protocol::signalling::livekit::{Access, Key};
 use throng_scenario::{Endpoint, JanusId, Plan, Secret};
 
-use crate::permission::token;
-use crate::{CliError, run};
+use crate::secrets::{api_secret, token_text};
+use crate::{CliError, run_id};
 
 /// A camera where nobody of the crowd has one to be like.
 const USUAL_CAMERA: Rung = Rung::P240;
@@ -19,7 +19,7 @@ const USUAL_CAMERA: Rung = Rung::P240;
 /// The words for the page: which protocol, where, as whom, with which camera.
 pub(super) fn page_config(plan: &Plan, browser: BrowserId, clock: WallClock) -> Result<Value, CliError> {
     let target = &plan.target;
-    let token = target.token.as_ref().map(token).transpose()?.map(|token| token.expose().to_owned());
+    let token = token_text(target.token.as_ref())?;
     let id = |id: &JanusId| match id {
         JanusId::Number(number) => json!(number),
         JanusId::Text(text) => json!(text),
@@ -28,7 +28,7 @@ pub(super) fn page_config(plan: &Plan, browser: BrowserId, clock: WallClock) -> 
     let mut config = json!({
         "url": endpoint.url().as_str(),
         "token": token,
-        "name": run::mark().put(&browser.name()),
+        "name": run_id::mark().put(&browser.name()),
         "camera": camera(plan),
     });
     let (protocol, more) = match &endpoint {
@@ -73,13 +73,13 @@ fn livekit_token(
     room: &str,
     clock: WallClock,
 ) -> Result<Option<String>, CliError> {
-    let api = plan.target.api_key.as_ref().map(run::api_secret).transpose()?;
+    let api = plan.target.api_key.as_ref().map(api_secret).transpose()?;
     Ok(api.map(|api| {
         let key = Key {
             name: api.key,
             secret: api.secret.expose().to_owned(),
             room: room.to_owned(),
-            identity: run::mark().put(&browser.name()),
+            identity: run_id::mark().put(&browser.name()),
             can_publish: true,
             can_subscribe: true,
             clock,
@@ -131,7 +131,7 @@ mod tests {
         );
         let crowd = "publish = { video = \"360p\" }";
         let room = told(&plan("url = \"janus+ws://127.0.0.1:8188/videoroom/9?pin=42\"", crowd));
-        let name = json!(run::mark().put("canary-1"));
+        let name = json!(run_id::mark().put("canary-1"));
         assert_eq!((&room["id"], &room["pin"], &room["name"]), (&json!(9), &json!("42"), &name));
         assert_eq!((&room["camera"]["height"], &room["camera"]["fps"]), (&json!(360), &json!(30)));
         let livekit = "url = \"livekit+ws://127.0.0.1:7880/demo\"\napi_key = \"k\"\napi_secret = \"s\"";

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use throng_observation::RunTime;
 use throng_observation::run::{CohortId, ParticipantId};
+use throng_scenario::Cohort;
 
 use super::seconds::Failed;
 
@@ -224,6 +225,16 @@ impl Crowd {
 /// A slot for each participant of the cohorts.
 fn cohort_per_slot(cohorts: &[(CohortId, u32)]) -> Vec<CohortId> {
     cohorts.iter().flat_map(|(cohort, size)| std::iter::repeat_n(*cohort, *size as usize)).collect()
+}
+
+pub(super) fn cohort_id(index: usize) -> CohortId {
+    CohortId(u16::try_from(index).unwrap_or(u16::MAX))
+}
+
+/// The cohorts with their sizes, but for the one that varies.
+pub(super) fn sizes(cohorts: &[Cohort], varying: Option<usize>) -> Vec<(CohortId, u32)> {
+    let others = cohorts.iter().enumerate().filter(|(index, _)| Some(*index) != varying);
+    others.map(|(index, cohort)| (cohort_id(index), cohort.size)).collect()
 }
 
 #[cfg(test)]

@@ -11,11 +11,11 @@ use throng_scenario::{
 };
 use throng_store::RunFolder;
 
-use super::crowd::{CrowdConfig, LoadShape};
+use super::crowd::{CrowdConfig, LoadShape, cohort_id, sizes};
 use super::profile_triggers::{PROFILE, near_limit};
 use super::values::ValueVariation;
 use crate::args::Find;
-use crate::{CliError, run, say, scenario};
+use crate::{CliError, say, scenario, session};
 
 /// A search may take so many times its budget before it is ended as it is.
 const OVERTIME: f64 = 2.0;
@@ -59,7 +59,7 @@ impl SearchPlan {
         let crowd = CrowdConfig {
             shape,
             joins_per_s: joins_per_s(&plan),
-            source_ips: run::source_ips(&plan).into_iter().collect(),
+            source_ips: session::source_ips(&plan).into_iter().collect(),
             patience: Duration::from_secs_f64(bad_if.join_ms_max / 1e3),
         };
         Ok(Self {
@@ -76,7 +76,7 @@ impl SearchPlan {
 
     /// What has to be said before it begins.
     pub(super) fn warnings(&self) -> Vec<String> {
-        let mut warnings = run::warnings(&self.plan);
+        let mut warnings = session::warnings(&self.plan);
         if self.leaves_stays_out {
             warnings.push("`stay` is left out: while a load is held, nobody comes or goes".to_owned());
         }
@@ -341,16 +341,6 @@ fn varying(scenario: &Scenario, name: Option<&str>) -> Result<usize, CliError> {
         let names: Vec<_> = cohorts.iter().map(|cohort| cohort.name.as_str()).collect();
         CliError::usage(format!("--vary: unknown cohort `{name}`; known: {}", names.join(", ")))
     })
-}
-
-pub(super) fn cohort_id(index: usize) -> CohortId {
-    CohortId(u16::try_from(index).unwrap_or(u16::MAX))
-}
-
-/// The cohorts with their sizes, but for the one that varies.
-pub(super) fn sizes(cohorts: &[Cohort], varying: Option<usize>) -> Vec<(CohortId, u32)> {
-    let others = cohorts.iter().enumerate().filter(|(index, _)| Some(*index) != varying);
-    others.map(|(index, cohort)| (cohort_id(index), cohort.size)).collect()
 }
 
 /// The mean rate at which the plan's crowd gathers.

@@ -1,13 +1,10 @@
-//! From the rows of a run, on their way to the store, to the seconds that a search is told.
+//! Makes the seconds that a search judges from the rows of a run on their way to the store.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use throng_observation::run::{ParticipantId, Row};
-use throng_observation::{FailureReason, MediaKind, Outcome, RunTime};
-
-/// A second is forgotten when the collector has long closed it.
-const SECONDS_KEPT: i64 = 10;
+use throng_observation::{ExperienceRow, FailureReason, MediaKind, Outcome, RunTime};
 
 /// What one second was like, all cohorts together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -19,16 +16,14 @@ pub(super) struct SecondSummary {
     pub(super) is_limited: bool,
 }
 
-/// Listens to the rows; clones share what was heard.
-#[derive(Clone, Debug)]
+/// Reads the rows on their way to the store; clones share the result.
+#[derive(Clone, Debug, Default)]
 pub(super) struct Seconds(Arc<Mutex<OpenSeconds>>);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct OpenSeconds {
-    cohorts: u16,
-    delays_ms: BTreeMap<i64, f64>,
-    limited: BTreeSet<i64>,
-    open: SecondSummary,
+    /// Median delay in the second that is open: of video where there is any.
+    delay_ms: Option<f64>,
     closed: VecDeque<SecondSummary>,
     failed: Failed,
 }
@@ -42,18 +37,7 @@ pub(super) struct Failed {
 }
 
 impl Seconds {
-    pub(super) fn new(cohorts: u16) -> Self {
-        Self(Arc::new(Mutex::new(OpenSeconds {
-            cohorts: cohorts.max(1),
-            delays_ms: BTreeMap::new(),
-            limited: BTreeSet::new(),
-            open: SecondSummary::default(),
-            closed: VecDeque::new(),
-            failed: Failed::default(),
-        })))
-    }
-
-    /// Hears a row.
+    /// Takes in a row.
     pub(super) fn observe(&self, row: &Row) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).observe(row);
     }
@@ -73,15 +57,11 @@ impl OpenSeconds {
     fn observe(&mut self, row: &Row) {
         match row {
             Row::Series(row) => {
-                // Pictures where there are any: sound is light enough to come through when they no longer do.
-                let is_better =
-                    row.kind == Some(MediaKind::Video) || !self.delays_ms.contains_key(&row.second);
+                // Video where there is any: audio is light enough to come through when video no longer does.
+                let is_better = row.kind == Some(MediaKind::Video) || self.delay_ms.is_none();
                 if let Some(us) = row.relative_delay_us.quantile(0.5).filter(|_| is_better) {
-                    self.delays_ms.insert(row.second, us as f64 / 1e3);
+                    self.delay_ms = Some(us as f64 / 1e3);
                 }
-            }
-            Row::Event(event) if event.kind == "generator_limited" => {
-                self.limited.insert(event.at.second());
             }
             Row::Participant(row) => {
                 let Some(Outcome::Failed(failure)) = &row.outcome else { return };
@@ -90,28 +70,20 @@ impl OpenSeconds {
                     self.failed.by_generator.insert(row.participant);
                 }
             }
-            // The last rows of a second: one for each cohort, in order.
-            Row::Experience(row) => {
-                if row.cohort.0 == 0 {
-                    self.open = SecondSummary { second: row.second, ..SecondSummary::default() };
-                }
-                self.open.users += row.users;
-                self.open.bad += row.bad_users();
-                if row.cohort.0 + 1 == self.cohorts {
-                    self.close();
+            Row::SecondClosed(closed) => {
+                let delay_ms = self.delay_ms.take();
+                if !closed.experience.is_empty() {
+                    self.closed.push_back(SecondSummary {
+                        second: closed.second,
+                        users: closed.experience.iter().map(|row| row.users).sum(),
+                        bad: closed.experience.iter().map(ExperienceRow::bad_users).sum(),
+                        delay_ms,
+                        is_limited: closed.is_generator_limited,
+                    });
                 }
             }
             _ => {}
         }
-    }
-
-    fn close(&mut self) {
-        let second = self.open.second;
-        self.open.delay_ms = self.delays_ms.get(&second).copied();
-        self.open.is_limited = self.limited.contains(&second);
-        self.closed.push_back(self.open);
-        self.delays_ms = self.delays_ms.split_off(&(second - SECONDS_KEPT));
-        self.limited = self.limited.split_off(&(second - SECONDS_KEPT));
     }
 }
 
@@ -125,46 +97,38 @@ impl SecondSummary {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use throng_observation::run::{CohortId, EventRow, SeriesRow};
-    use throng_observation::{Distribution, ExperienceRow};
+    use throng_observation::run::{CohortId, SeriesRow};
+    use throng_observation::{Distribution, SecondClosed};
 
     #[test]
-    fn a_second_closes_with_its_last_cohort_and_knows_its_delay_and_the_generators_state() {
-        let seconds = Seconds::new(2);
+    fn a_closed_second_sums_its_cohorts_and_has_its_delay_and_the_generators_state() {
+        let seconds = Seconds::default();
         let delay = |kind, second, us| {
             let mut relative_delay_us = Distribution::new();
             relative_delay_us.record(us);
-            Row::Series(Box::new(SeriesRow {
-                second,
-                kind: Some(kind),
-                relative_delay_us,
-                ..SeriesRow::default()
-            }))
+            let row = SeriesRow { second, kind: Some(kind), relative_delay_us, ..SeriesRow::default() };
+            Row::Series(Box::new(row))
         };
-        let experience = |cohort, users, bad| {
-            Row::Experience(ExperienceRow {
-                second: 4,
-                cohort: CohortId(cohort),
-                users,
-                bad,
-                ..Default::default()
-            })
+        let experience = |cohort, users, bad| ExperienceRow {
+            second: 4,
+            cohort: CohortId(cohort),
+            users,
+            bad,
+            ..Default::default()
         };
         seconds.observe(&delay(MediaKind::Video, 4, 20_000));
         seconds.observe(&delay(MediaKind::Audio, 4, 1_000));
-        seconds.observe(&Row::Event(EventRow {
-            at: RunTime(4_500_000),
-            participant: None,
-            kind: "generator_limited".into(),
-            count: 1,
-            detail: String::new(),
-        }));
-        seconds.observe(&experience(0, 3, 1));
         assert!(seconds.take().is_empty());
-        seconds.observe(&experience(1, 5, 2));
+        let closed = |second, experience| {
+            Row::SecondClosed(SecondClosed { second, experience, is_generator_limited: true })
+        };
+        seconds.observe(&closed(4, vec![experience(0, 3, 1), experience(1, 5, 2)]));
+        seconds.observe(&delay(MediaKind::Audio, 5, 1_000));
+        seconds.observe(&closed(5, Vec::new()));
+        seconds.observe(&closed(6, vec![experience(0, 3, 1)]));
         let seen = seconds.take();
-        assert_eq!((seen[0].users, seen[0].bad, seen[0].is_limited), (8, 3.0, true));
+        assert_eq!((seen.len(), seen[0].users, seen[0].bad, seen[0].is_limited), (2, 8, 3.0, true));
         assert!(seen[0].delay_ms.is_some_and(|ms| (ms - 20.0).abs() < 0.5), "{seen:?}");
-        assert_eq!(seen[0].ends_at(), RunTime(5_000_000));
+        assert_eq!((seen[0].ends_at(), seen[1].delay_ms), (RunTime(5_000_000), None));
     }
 }

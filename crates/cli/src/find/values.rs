@@ -6,7 +6,7 @@ use std::time::Duration;
 use throng_observation::run::CohortId;
 use throng_scenario::{Arrival as _, Override, Plan, Scenario};
 
-use super::plan::{cohort_id, sizes};
+use super::crowd::{cohort_id, sizes};
 use crate::args::Find;
 use crate::{CliError, scenario};
 

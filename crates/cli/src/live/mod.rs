@@ -4,17 +4,39 @@ mod plain;
 mod screen;
 mod terminal;
 
-pub(crate) use plain::PlainDisplay;
-pub(crate) use screen::Subject;
 #[cfg(test)]
 pub(crate) use screen::draw;
-pub(crate) use terminal::{Screen, TerminalDisplay};
+pub(crate) use terminal::Screen;
+
+use plain::PlainDisplay;
+pub(crate) use screen::Subject;
+use terminal::TerminalDisplay;
+
+use std::io::IsTerminal;
 
 use throng_analysis::search::Progress;
 use throng_engine::LiveSnapshot;
 use throng_report::ObjectiveResult;
+use throng_scenario::{Destination, Plan};
 
+use crate::args::Common;
 use crate::live_hosts::ServerFigures;
+use crate::say;
+
+/// The display that the flags and the terminal call for.
+pub(crate) fn open(plan: &Plan, common: &Common) -> Box<dyn Display> {
+    if common.quiet || (common.json && !std::io::stderr().is_terminal()) {
+        return Box::new(NoDisplay);
+    }
+    let is_send_only = plan.destinations.iter().all(Destination::is_send_only);
+    if !common.plain && std::io::stdout().is_terminal() {
+        match TerminalDisplay::take(Subject { title: plan.target.display(), is_send_only }) {
+            Ok(terminal) => return Box::new(terminal),
+            Err(error) => say(&format!("no full-screen view on this terminal: {error}")),
+        }
+    }
+    Box::new(PlainDisplay::new(std::io::stderr(), plan.summary_every, is_send_only))
+}
 
 /// Shows a run while it goes on.
 pub(crate) trait Display {

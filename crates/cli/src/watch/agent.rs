@@ -8,12 +8,12 @@ use throng_watch::remote::{Agent, AgentConfig, AgentPolicy};
 use super::arguments::Watch;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
-use crate::{CliError, permission, print, say};
+use crate::{CliError, print, say, secrets};
 
 /// Serves until a signal.
 pub(super) fn serve(command: &Watch, listen: SocketAddr, interrupt: &Interrupt) -> Result<Exit, CliError> {
     let token = match &command.token {
-        Some(text) => permission::secret(text)?.expose().to_owned(),
+        Some(text) => secrets::secret(text)?.expose().to_owned(),
         None => new_token()?,
     };
     let config = AgentConfig {

@@ -33,7 +33,7 @@ const COMMIT_EVERY: Duration = Duration::from_secs(1);
 
 /// Watches this host.
 pub(crate) fn watch(command: &Watch) -> Result<Exit, CliError> {
-    let interrupt = Interrupt::listen().map_err(|error| CliError::new(Exit::Invalid, error))?;
+    let interrupt = Interrupt::listen().map_err(CliError::invalid)?;
     match command.listen {
         Some(listen) => agent::serve(command, listen, &interrupt),
         None => here(command, &interrupt),
@@ -48,8 +48,7 @@ fn here(command: &Watch, interrupt: &Interrupt) -> Result<Exit, CliError> {
     let zero = Instant::now();
     let mut file = command.output.as_deref().map(File::create).transpose()?;
     let mut view = View::new(command.plain, command.quiet, &command.title());
-    let watching =
-        local.begin(HostId(0), zero, rows.clone()).map_err(|error| CliError::new(Exit::Invalid, error))?;
+    let watching = local.begin(HostId(0), zero, rows.clone()).map_err(CliError::invalid)?;
 
     let sources = command.sources()?;
     let source_watch =
@@ -121,9 +120,7 @@ impl<'a> File<'a> {
     fn finish(self, zero: Instant, rows: &RowSender) -> Result<Exit, CliError> {
         let lost = self.writer.rows_lost() + rows.dropped();
         let ended_at = RunTime::after_start(zero.elapsed());
-        self.writer
-            .finish(Ending::Complete, ended_at)
-            .map_err(|error| CliError::new(Exit::Invalid, error))?;
+        self.writer.finish(Ending::Complete, ended_at).map_err(CliError::invalid)?;
         say(&format!("written to {}", self.path.display()));
         if lost > 0 {
             say(&format!("{lost} rows came too fast and are missing from it"));

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use throng_scenario::{Agent, AgentProof, Caps, Plan};
 use throng_watch::remote::{Presence, RemoteAgent, RemoteConfig};
 
-use crate::permission;
+use crate::secrets;
 
 /// What became of the agent of each watch, in the order of the plan; `None` where there is none.
 #[derive(Debug)]
@@ -74,7 +74,7 @@ impl Agreement {
 
 fn connect(agent: &Agent) -> Result<RemoteAgent, String> {
     let token = agent.token.as_ref().ok_or("its token is not known: write token = \"env:NAME\"")?;
-    let token = permission::token(token).map_err(|stop| stop.error.to_string())?.expose().to_owned();
+    let token = secrets::token(token).map_err(|stop| stop.error.to_string())?.expose().to_owned();
     let fingerprint = agent
         .fingerprint
         .as_ref()

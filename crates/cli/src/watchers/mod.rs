@@ -37,6 +37,15 @@ const ROWS_WAITING_MAX: usize = 65_536;
 /// How long a watcher may say nothing before it counts as lost; it tells of its own cost each second.
 const SILENT_MAX: Duration = Duration::from_secs(10);
 
+/// Says that a watched run begins with a look at the idle server.
+pub(crate) fn announce_baseline(plan: &Plan) {
+    if let [first, more @ ..] = plan.watch.as_slice() {
+        let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+        let (label, seconds) = (first.label(), BASELINE.as_secs());
+        say(&format!("watching {label}{more}: the idle server for {seconds} s, then the crowd comes"));
+    }
+}
+
 /// What is known of servers: what throng brings along, and what the user's folder adds or replaces.
 pub(crate) fn packs(folder: Option<&Path>) -> Result<Vec<Pack>, CliError> {
     match folder {

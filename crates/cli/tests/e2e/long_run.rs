@@ -10,7 +10,7 @@ use throng_observation::run::{
 };
 use throng_observation::{
     Codec, Distribution, ExperienceRow, Failure, FailureReason, MediaKind, OneWayDelay, Outcome, Phase,
-    RunTime, TrackCounters, TrackId,
+    RunTime, SecondClosed, TrackCounters, TrackId,
 };
 use throng_scenario::Scenario;
 use throng_store::{RunFolder, RunWriter};
@@ -75,12 +75,8 @@ impl Day {
         let row = CrowdRow { second, intended, started, left, ..CrowdRow::default() };
         writer.write(Row::Crowd(CrowdRow { connected: there, playing: there, ..row }));
         let bad = u32::from(second % 600 == 300);
-        writer.write(Row::Experience(ExperienceRow {
-            second,
-            users: there,
-            bad,
-            ..ExperienceRow::default()
-        }));
+        let experience = vec![ExperienceRow { second, users: there, bad, ..ExperienceRow::default() }];
+        writer.write(Row::SecondClosed(SecondClosed { second, experience, is_generator_limited: false }));
         for kind in [MediaKind::Video, MediaKind::Audio] {
             let is_video = kind == MediaKind::Video;
             writer.write(Row::Series(Box::new(SeriesRow {

@@ -9,7 +9,7 @@ use throng_observation::run::CrowdRow;
 use throng_observation::{Codec, MediaKind, TrackCounters, TrackId};
 
 use super::*;
-use crate::control::Waker;
+use throng_net::Waker;
 
 /// Joins a second.
 const RATE: i64 = 5;
@@ -44,12 +44,12 @@ struct Told {
 }
 
 fn collector(day: &Day) -> (Collector, mpsc::Receiver<Row>) {
-    let join = |who: i64| Join {
-        participant: ParticipantId(who as u32),
+    let join = |id: i64| Join {
+        participant: ParticipantId(id as u32),
         cohort: CohortId(0),
-        place: who as u32,
-        at: RunTime(who * 1_000_000 / RATE),
-        leave_at: Some(RunTime(who * 1_000_000 / RATE + day.stay_s * 1_000_000)),
+        place: id as u32,
+        at: RunTime(id * 1_000_000 / RATE),
+        leave_at: Some(RunTime(id * 1_000_000 / RATE + day.stay_s * 1_000_000)),
         others_follow: false,
         source_ip: None,
     };
@@ -105,47 +105,47 @@ impl Day {
     fn tell(&self, collector: &mut Collector, second: i64) {
         let clock = collector.config.clock;
         let at = |ms: i64| clock.instant(RunTime(second * 1_000_000 + ms * 1_000));
-        let observed = |who: i64, at: Instant, observation: Observation| DriverEvent::Observed {
-            who: who as u32,
+        let observed = |id: i64, at: Instant, observation: Observation| DriverEvent::Observed {
+            id: id as u32,
             at,
             observation,
         };
-        for who in (second * RATE..(second + 1) * RATE).filter(|who| *who < self.seconds * RATE) {
-            collector.take(DriverEvent::Started { who: who as u32, at: at(1) });
+        for id in (second * RATE..(second + 1) * RATE).filter(|id| *id < self.seconds * RATE) {
+            collector.take(DriverEvent::Started { id: id as u32, at: at(1) });
             let address = SocketAddr::from(([127, 0, 0, 1], 9));
-            collector.take(DriverEvent::LocalAddress { who: who as u32, address });
+            collector.take(DriverEvent::LocalAddress { id: id as u32, address });
             for phase in [Phase::DtlsConnected, Phase::FirstPacket, Phase::FirstFrame] {
-                collector.take(observed(who, at(200), Observation::Reached(phase, at(200))));
+                collector.take(observed(id, at(200), Observation::Reached(phase, at(200))));
             }
             for (track, kind, codec) in
                 [(0, MediaKind::Video, Codec::Vp8), (1, MediaKind::Audio, Codec::Opus)]
             {
                 let track = TrackId(track);
-                collector.take(observed(who, at(150), Observation::TrackOpened { track, kind, codec }));
+                collector.take(observed(id, at(150), Observation::TrackOpened { track, kind, codec }));
             }
         }
         let oldest = ((second - self.stay_s) * RATE).max(0);
-        let fails = |who: &i64| *who as u32 % FAILS == 7;
-        let plays = |who: &i64| !fails(who) || second - who / RATE < self.stay_s / 2;
-        let reports = |who: &i64| who / RATE % self.every_s == second % self.every_s;
-        for who in (oldest..second * RATE).filter(|who| reports(who) && plays(who)) {
+        let fails = |id: &i64| *id as u32 % FAILS == 7;
+        let plays = |id: &i64| !fails(id) || second - id / RATE < self.stay_s / 2;
+        let reports = |id: &i64| id / RATE % self.every_s == second % self.every_s;
+        for id in (oldest..second * RATE).filter(|id| reports(id) && plays(id)) {
             for (track, kind) in [(0, MediaKind::Video), (1, MediaKind::Audio)] {
                 let interval = interval(track, kind, at(900), second);
-                collector.take(observed(who, at(900), Observation::Interval(Box::new(interval))));
+                collector.take(observed(id, at(900), Observation::Interval(Box::new(interval))));
             }
         }
         let halfway = second - self.stay_s / 2;
-        for who in (halfway * RATE..(halfway + 1) * RATE).filter(|who| *who >= 0 && fails(who)) {
+        for id in (halfway * RATE..(halfway + 1) * RATE).filter(|id| *id >= 0 && fails(id)) {
             let failure = throng_observation::Failure::new(FailureReason::Ice, "no pair");
             collector.take(DriverEvent::Ended {
-                who: who as u32,
+                id: id as u32,
                 at: at(950),
                 outcome: Outcome::Failed(failure),
             });
         }
         let gone = second - self.stay_s;
-        for who in (gone * RATE..(gone + 1) * RATE).filter(|who| *who >= 0 && !fails(who)) {
-            collector.take(DriverEvent::Ended { who: who as u32, at: at(1), outcome: Outcome::Completed });
+        for id in (gone * RATE..(gone + 1) * RATE).filter(|id| *id >= 0 && !fails(id)) {
+            collector.take(DriverEvent::Ended { id: id as u32, at: at(1), outcome: Outcome::Completed });
         }
     }
 
@@ -160,7 +160,10 @@ impl Day {
                     Row::Participant(row) => told.participants += u64::from(row.ended_at.is_some()),
                     Row::Track(_) => told.tracks += 1,
                     Row::Crowd(row) => told.last_crowd = row,
-                    Row::Experience(row) => told.last_experience = row,
+                    Row::SecondClosed(closed) => {
+                        told.last_experience =
+                            closed.experience.last().copied().unwrap_or(told.last_experience);
+                    }
                     _ => {}
                 }
             }
@@ -173,7 +176,7 @@ impl Day {
             let closed_at = RunTime((second + 1) * 1_000_000 + CLOSED_AFTER_US);
             collector.close_second(closed_at);
             let there = (self.stay_s + 20) * RATE;
-            let kept = collector.members.iter().count() as i64;
+            let kept = collector.participants.iter().count() as i64;
             assert!(kept <= there, "{kept} are remembered where {there} may be there");
             if (second + 1) % tenth == 0 {
                 let spent = cpu() - began;
@@ -195,9 +198,9 @@ impl Day {
         let crowd = told.last_crowd;
         assert_eq!((i64::from(crowd.intended), i64::from(crowd.started)), (visits, visits));
         let failed =
-            (0..(self.seconds - self.stay_s / 2) * RATE).filter(|who| *who as u32 % FAILS == 7).count();
+            (0..(self.seconds - self.stay_s / 2) * RATE).filter(|id| *id as u32 % FAILS == 7).count();
         assert_eq!(crowd.failed as usize, failed);
-        let failed_and_gone = (0..gone).filter(|who| *who as u32 % FAILS == 7).count() as i64;
+        let failed_and_gone = (0..gone).filter(|id| *id as u32 % FAILS == 7).count() as i64;
         assert_eq!(i64::from(crowd.left), gone - failed_and_gone);
         // Who failed is missed until it was to leave, however long it is forgotten.
         let lost = failed as i64 - failed_and_gone;

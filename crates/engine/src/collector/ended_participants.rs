@@ -1,4 +1,4 @@
-//! What still counts of participants who are not remembered any more.
+//! What still counts of participants whose records are gone.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -6,23 +6,23 @@ use std::collections::{BinaryHeap, HashMap};
 use throng_observation::run::CohortId;
 use throng_observation::{Distribution, RunTime};
 
-use super::member::Member;
+use super::participant_record::ParticipantRecord;
 
-/// What is left of those who have gone.
+/// Sums over ended participants.
 pub(super) struct EndedParticipants {
     /// Payload bits per second of each, over its life.
     payload_bps: Distribution,
-    /// Those who failed: who was to be served and is not has a bad second each second, until it was to leave.
-    lost: HashMap<u32, Lost>,
-    /// How many of them there are, by cohort.
+    /// Participants that failed: each has a bad second every second until it was to leave.
+    failed: HashMap<u32, Failed>,
+    /// How many of those there are, by cohort.
     counts: Vec<u32>,
-    /// When they were to leave, or were dismissed, the soonest first.
+    /// When they were to leave or were removed, the soonest first.
     until: BinaryHeap<Reverse<(RunTime, u32)>>,
 }
 
-struct Lost {
+struct Failed {
     cohort: CohortId,
-    /// Until when it was to be served; `None`: to the end of the run.
+    /// Until when it should have been served; `None`: to the end of the run.
     until: Option<RunTime>,
 }
 
@@ -30,41 +30,41 @@ impl EndedParticipants {
     pub(super) fn new(cohorts: usize) -> Self {
         Self {
             payload_bps: Distribution::new(),
-            lost: HashMap::new(),
+            failed: HashMap::new(),
             counts: vec![0; cohorts],
             until: BinaryHeap::new(),
         }
     }
 
-    /// Takes in somebody who ended.
-    pub(super) fn take(&mut self, member: &Member) {
-        if let Some(bps) = member.payload_bps() {
+    /// Adds the record of a participant that ended.
+    pub(super) fn take(&mut self, record: &ParticipantRecord) {
+        if let Some(bps) = record.payload_bps() {
             self.payload_bps.record(bps as u64);
         }
-        if member.has_failed() {
-            let (who, until) = (member.participant().0, member.served_until());
-            self.lost.insert(who, Lost { cohort: member.cohort(), until });
-            self.until.extend(until.map(|at| Reverse((at, who))));
-            self.count(member.cohort(), 1);
+        if record.has_failed() {
+            let (id, until) = (record.participant().0, record.served_until());
+            self.failed.insert(id, Failed { cohort: record.cohort(), until });
+            self.until.extend(until.map(|at| Reverse((at, id))));
+            self.count(record.cohort(), 1);
         }
     }
 
-    /// Nobody wants `who` any more.
-    pub(super) fn dismissed(&mut self, who: u32, at: RunTime) {
-        if let Some(lost) = self.lost.get_mut(&who)
+    /// Participant `id` was removed.
+    pub(super) fn dismissed(&mut self, id: u32, at: RunTime) {
+        if let Some(lost) = self.failed.get_mut(&id)
             && lost.until.is_none_or(|until| at < until)
         {
             lost.until = Some(at);
-            self.until.push(Reverse((at, who)));
+            self.until.push(Reverse((at, id)));
         }
     }
 
-    /// How many of each cohort were to be served throughout the second that ends at `end`.
+    /// How many failed participants of each cohort should be served throughout the second that ends at `end`.
     pub(super) fn lost(&mut self, end: RunTime) -> &[u32] {
-        while let Some(Reverse((at, who))) = self.until.peek().copied().filter(|Reverse((at, _))| *at < end) {
+        while let Some(Reverse((at, id))) = self.until.peek().copied().filter(|Reverse((at, _))| *at < end) {
             self.until.pop();
-            if self.lost.get(&who).is_some_and(|lost| lost.until == Some(at))
-                && let Some(lost) = self.lost.remove(&who)
+            if self.failed.get(&id).is_some_and(|lost| lost.until == Some(at))
+                && let Some(lost) = self.failed.remove(&id)
             {
                 self.count(lost.cohort, -1);
             }

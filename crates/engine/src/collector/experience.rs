@@ -1,15 +1,15 @@
-//! Whether a second was good or bad for a participant.
+//! The quality of a participant's second: which clauses of `bad_if` it violated.
 
 use throng_observation::run::CohortId;
 use throng_observation::{
     BadIf, Clause, ExperienceRow, MediaKind, SentInterval, TrackCounters, TrackInterval,
 };
 
-/// One lost packet of an interval proves nothing: of the fifty audio packets of a second it is two per cent.
+/// Lost packets below which an interval is not bad: one of the fifty audio packets of a second is two per cent.
 const LOST_MIN: i64 = 2;
 
-/// Whether a track's losses are above what is allowed, interval by interval. A lone lost packet is excused once: the next
-/// one is judged together with it, over all packets that were expected since, so that a steady loss is one.
+/// Judges a track's loss by interval. A single lost packet is excused once; the next one is judged together with it over
+/// all packets expected since, so that a steady loss counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LossJudge {
     /// Packets expected in the last interval that lost any, and since.
@@ -31,11 +31,11 @@ impl LossJudge {
     }
 }
 
-/// A shorter stretch says too little of a frame rate.
+/// Time with frames due below which a frame rate is not judged.
 const RATE_STRETCH_US_MIN: u64 = 500_000;
 
-/// The clauses that a track's interval broke, as bits of [`Clause::bit`].
-pub(super) fn broken(interval: &TrackInterval, bad_if: &BadIf, loss: &mut LossJudge) -> u8 {
+/// The clauses that a track's interval violated, as bits of [`Clause::bit`].
+pub(super) fn broken_clauses(interval: &TrackInterval, bad_if: &BadIf, loss: &mut LossJudge) -> u8 {
     let counters = &interval.counters;
     if counters.missing_us > 0 {
         return Clause::NoMedia.bit();
@@ -45,13 +45,13 @@ pub(super) fn broken(interval: &TrackInterval, bad_if: &BadIf, loss: &mut LossJu
     hold(Clause::Loss, loss.is_bad(counters, bad_if.loss_ratio_max));
     let late = |us: &&u32| f64::from(**us) > bad_if.delay_ms_max * 1e3;
     let delays = &interval.relative_delay_us;
-    // The median is late when more than half are.
+    // The median is too late when more than half of the frames are.
     hold(Clause::Delay, delays.iter().filter(late).count() * 2 > delays.len());
     let jitter_ms = f64::from(interval.jitter_us.unwrap_or(0)) / 1e3;
     hold(Clause::Jitter, jitter_ms > bad_if.jitter_ms_max);
     if interval.kind == MediaKind::Video {
         hold(Clause::Freeze, counters.freeze_us > 0);
-        // The wait for the first frame is judged by the time to join.
+        // The wait for the first frame counts as join time.
         if interval.frames_due_us >= RATE_STRETCH_US_MIN {
             let fps = counters.frames_decodable as f64 * 1e6 / interval.frames_due_us as f64;
             let source = interval.source_fps.map(f64::from);
@@ -62,26 +62,27 @@ pub(super) fn broken(interval: &TrackInterval, bad_if: &BadIf, loss: &mut LossJu
     bits
 }
 
-/// The clauses that were broken for who sends, by what its receiver reported: of who receives nothing it is all there is.
-pub(super) fn unheard(interval: &SentInterval, bad_if: &BadIf) -> u8 {
+/// The clauses that a sender's interval violated by its receiver's reports (RTCP): all that is known of participants that
+/// receive nothing.
+pub(super) fn remote_loss_clauses(interval: &SentInterval, bad_if: &BadIf) -> u8 {
     let loss = interval.remote_loss_ratio.unwrap_or(0.0);
     let lost = interval.counters.packets_sent as f64 * loss;
     if loss > bad_if.loss_ratio_max && lost >= LOST_MIN as f64 { Clause::Loss.bit() } else { 0 }
 }
 
-/// A participant's second.
+/// The quality of a participant's second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct SecondQuality {
-    /// What was bad about it, as bits of [`Clause::bit`].
+    /// Violated clauses, as bits of [`Clause::bit`].
     pub(super) bits: u8,
-    /// The share of the people whom it should see that it received badly, thousandths.
+    /// Share of the senders it should see that it received badly, thousandths.
     pub(super) badly_milli: u32,
-    /// Streams that stood still because their senders paused: they are not counted.
+    /// Tracks frozen because their senders paused; these are not violations.
     pub(super) paused: u32,
 }
 
 impl SecondQuality {
-    /// Good where no bit is set, and bad as a whole where any is.
+    /// Good if no bit is set, otherwise bad for all senders.
     pub(super) fn whole(bits: u8) -> Self {
         Self { bits, badly_milli: if bits == 0 { 0 } else { 1_000 }, paused: 0 }
     }
@@ -101,7 +102,7 @@ pub(super) fn count(rows: &mut [ExperienceRow], cohort: CohortId, quality: Secon
     }
 }
 
-/// Adds those of a cohort who failed long ago, and should be served still, to its row.
+/// Adds `lost` failed participants, which should still be served, to their cohort's row.
 pub(super) fn count_lost(row: &mut ExperienceRow, lost: u32) {
     row.users += lost;
     row.bad += lost;
@@ -180,7 +181,7 @@ mod tests {
         for (name, change, clause) in cases {
             let expected = clause.map_or(0, Clause::bit);
             let loss = &mut LossJudge::default();
-            assert_eq!(broken(&interval(change), &BadIf::default(), loss), expected, "{name}");
+            assert_eq!(broken_clauses(&interval(change), &BadIf::default(), loss), expected, "{name}");
         }
     }
 
@@ -205,7 +206,7 @@ mod tests {
 
     #[test]
     fn who_sends_is_served_badly_when_its_receiver_reports_loss() {
-        let unheard = |packets_sent, remote_loss_ratio| {
+        let remote_loss_clauses = |packets_sent, remote_loss_ratio| {
             let interval = SentInterval {
                 track: TrackId(0),
                 kind: MediaKind::Video,
@@ -219,11 +220,14 @@ mod tests {
                 wanted_bps: 1e6,
                 pause_us_max: 0,
             };
-            super::unheard(&interval, &BadIf::default())
+            super::remote_loss_clauses(&interval, &BadIf::default())
         };
-        assert_eq!((unheard(100, None), unheard(100, Some(0.01))), (0, 0));
+        assert_eq!((remote_loss_clauses(100, None), remote_loss_clauses(100, Some(0.01))), (0, 0));
         // One packet of fifty may be chance.
-        assert_eq!((unheard(50, Some(0.02)), unheard(100, Some(0.02))), (0, Clause::Loss.bit()));
+        assert_eq!(
+            (remote_loss_clauses(50, Some(0.02)), remote_loss_clauses(100, Some(0.02))),
+            (0, Clause::Loss.bit())
+        );
     }
 
     #[test]

@@ -1,26 +1,26 @@
-//! What is remembered of the last seconds of a track or a participant.
+//! Notes on the last seconds of a track or participant.
 
-/// Seconds of which something is remembered: intervals come at most two seconds after the second in which they lie.
+/// Seconds kept: intervals come at most two seconds after the second in which they lie.
 const SECONDS_KEPT: usize = 4;
 
-/// A second: broken clauses, and how long a picture stood still or paused.
+/// A note on a second: violated clauses, and how long video was frozen or paused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct SecondNote {
     /// Bits of [`throng_observation::Clause::bit`].
     pub(super) bits: u8,
-    /// In hundredths of a second; 255 is that long or longer.
+    /// Hundredths of a second; 255 means that long or longer.
     still_cs: u8,
 }
 
 impl SecondNote {
-    /// It stood still for so long, or longer: more is not remembered.
+    /// Longest freeze that can be noted, microseconds.
     pub(super) const STILL_US_MAX: u64 = 2_550_000;
 
     pub(super) fn new(bits: u8, still_us: u64) -> Self {
         Self { bits, still_cs: u8::try_from(still_us.div_ceil(10_000)).unwrap_or(u8::MAX) }
     }
 
-    /// How long the picture stood still, microseconds.
+    /// How long video was frozen or paused, microseconds.
     pub(super) fn still_us(self) -> u64 {
         u64::from(self.still_cs) * 10_000
     }
@@ -37,7 +37,7 @@ impl Default for LastSeconds {
 }
 
 impl LastSeconds {
-    /// Notes something of a second, besides what was noted of it before.
+    /// Merges a note into those of its second.
     pub(super) fn add(&mut self, second: i64, noted: SecondNote) {
         let second = in_range(second);
         let place = &mut self.0[second.rem_euclid(SECONDS_KEPT as i32) as usize];
@@ -47,7 +47,7 @@ impl LastSeconds {
         *place = (second, together);
     }
 
-    /// What was noted of it; `None` where nothing was.
+    /// The note on `second`; `None` without one.
     pub(super) fn of(&self, second: i64) -> Option<SecondNote> {
         let second = in_range(second);
         let (kept, noted) = self.0[second.rem_euclid(SECONDS_KEPT as i32) as usize];
@@ -55,7 +55,7 @@ impl LastSeconds {
     }
 }
 
-/// No run lasts 68 years.
+/// Saturates: no run lasts 68 years.
 fn in_range(second: i64) -> i32 {
     i32::try_from(second).unwrap_or(if second < 0 { i32::MIN + 1 } else { i32::MAX })
 }

@@ -1,62 +1,42 @@
-//! What was due and did not come, told from what nobody meant to send.
+//! Missing media: media that was due and did not come, as opposed to media that its sender did not intend to send.
 //!
-//! A participant says what is due by offer, answer and signalling. How long it may take to begin is the time to join, and who
-//! of the run's own participants is mute, or left, no server needs to say: they say so themselves.
+//! What is due follows from offer, answer and signalling. Media may take as long to begin as a join may. Whether a sender
+//! of this run is muted or has left is known from that participant itself, not from the server.
 
 use std::time::Instant;
 
 use throng_observation::{MediaKind, RunTime, TrackInterval};
 
-use super::Collector;
-use super::members::Sender;
+use super::participants::{Participants, Sender};
+use crate::clock::RunClock;
 
-/// When a participant last meant to send nothing of a kind.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct MutePeriod {
-    since: Option<RunTime>,
-    until: Option<RunTime>,
-}
-
-impl MutePeriod {
-    pub(super) fn changed(&mut self, is_muted: bool, at: RunTime) {
-        *self =
-            if is_muted { Self { since: Some(at), until: None } } else { Self { until: Some(at), ..*self } };
-    }
-
-    /// Whether it lay in the time from `began` to `ended`; after its end, `patience_us` are given to begin again.
-    pub(super) fn covers(&self, began: RunTime, ended: RunTime, patience_us: i64) -> bool {
-        self.since.is_some_and(|since| since <= ended)
-            && self.until.is_none_or(|until| began.0 < until.0 + patience_us)
-    }
-}
-
-/// The interval as it counts; `None` where it says nothing yet. Where nothing came, `due_for_us` is how long something was due
-/// when the interval began, and `awaited_for_us` how long the first frame was waited for; `is_meant` says that in some of its
-/// time its sender meant to send nothing.
+/// The interval as it counts; `None` while it says nothing. `due_for_us`: where no packet came, how long media had been due
+/// when the interval began. `awaited_for_us`: how long the first frame had been awaited. `is_intended`: for some of the
+/// interval the sender sent nothing on purpose.
 fn judge(
     mut interval: TrackInterval,
     due_for_us: Option<i64>,
     awaited_for_us: Option<i64>,
     patience_us: i64,
-    is_meant: bool,
+    is_intended: bool,
 ) -> Option<TrackInterval> {
     let counters = &mut interval.counters;
     match due_for_us {
-        Some(us) if is_meant || us < patience_us => return None,
+        Some(us) if is_intended || us < patience_us => return None,
         Some(_) => {
             counters.missing_us = counters.active_us;
             interval.frames_due_us = counters.active_us;
             if interval.kind == MediaKind::Video {
-                // A picture that is not there stands still.
+                // Missing video counts as frozen.
                 counters.freeze_us = counters.active_us;
             }
         }
-        // It came for a part of the time: that says nothing of a rate or a freeze.
-        None if is_meant => {
+        // Media came for a part of the interval, which says nothing about rates and freezes.
+        None if is_intended => {
             (counters.active_us, counters.freeze_us, counters.freeze_count) = (0, 0, 0);
             interval.frames_due_us = 0;
         }
-        // Packets come, and no frame of them for longer than it may take to join.
+        // Packets come, but no frame for longer than a join may take.
         None if awaited_for_us.is_some_and(|us| us >= patience_us) => {
             interval.frames_due_us = counters.active_us;
         }
@@ -65,27 +45,29 @@ fn judge(
     Some(interval)
 }
 
-impl Collector {
-    /// The interval as it counts; `None` where it says nothing yet.
-    pub(super) fn judged(&self, who: u32, interval: TrackInterval) -> Option<TrackInterval> {
-        let ended = self.config.clock.run_time(interval.ended_at);
-        let active_us = i64::try_from(interval.counters.active_us).unwrap_or(i64::MAX);
-        let began = RunTime(ended.0.saturating_sub(active_us));
-        let patience_us = (self.config.bad_if.join_ms_max * 1e3) as i64;
-        let for_us = |since: Instant| began.0 - self.config.clock.run_time(since).0;
-        let due_for_us = interval.missing_since.map(for_us);
-        let awaited_for_us = interval.first_frame_awaited_since.map(for_us);
-        let receiver = self.members.get(who);
-        let sender = receiver.and_then(|receiver| receiver.sender_of(interval.track));
-        let is_meant = match sender.map_or(Sender::Unknown, |sender| self.members.sender(sender)) {
-            Sender::Here(sender) => {
-                sender.ended_before(ended) || sender.silence(interval.kind).covers(began, ended, patience_us)
-            }
-            Sender::Left => true,
-            Sender::Unknown => false,
-        };
-        judge(interval, due_for_us, awaited_for_us, patience_us, is_meant)
-    }
+/// `interval` of participant `id`, as it counts; `None` while it says nothing.
+pub(super) fn judged(
+    interval: TrackInterval,
+    id: u32,
+    participants: &Participants,
+    clock: RunClock,
+    patience_us: i64,
+) -> Option<TrackInterval> {
+    let ended = clock.run_time(interval.ended_at);
+    let active_us = i64::try_from(interval.counters.active_us).unwrap_or(i64::MAX);
+    let began = RunTime(ended.0.saturating_sub(active_us));
+    let for_us = |since: Instant| began.0 - clock.run_time(since).0;
+    let due_for_us = interval.missing_since.map(for_us);
+    let awaited_for_us = interval.first_frame_awaited_since.map(for_us);
+    let sender = participants.get(id).and_then(|receiver| receiver.sender_of(interval.track));
+    let is_intended = match sender.map_or(Sender::Unknown, |sender| participants.sender(sender)) {
+        Sender::Current(sender) => {
+            sender.ended_before(ended) || sender.mute_period(interval.kind).covers(began, ended, patience_us)
+        }
+        Sender::Left => true,
+        Sender::Unknown => false,
+    };
+    judge(interval, due_for_us, awaited_for_us, patience_us, is_intended)
 }
 
 #[cfg(test)]
@@ -129,8 +111,8 @@ mod tests {
             ("it came, then its sender was mute", MediaKind::Video, None, true, Some((0, 0, 0))),
             ("who is mute is not waited for", MediaKind::Video, Some(S), true, None),
         ];
-        for (what, kind, due_for_us, is_meant, expect) in cases {
-            let judged = judge(interval(kind), due_for_us, None, 3 * S, is_meant);
+        for (what, kind, due_for_us, is_intended, expect) in cases {
+            let judged = judge(interval(kind), due_for_us, None, 3 * S, is_intended);
             let told = judged.map(|i| (i.counters.active_us, i.counters.freeze_us, i.counters.missing_us));
             assert_eq!(told, expect, "{what}");
         }
@@ -139,25 +121,12 @@ mod tests {
     #[test]
     fn the_first_frame_is_given_time_to_come_and_then_frames_are_due() {
         let waiting = || TrackInterval { frames_due_us: 0, ..interval(MediaKind::Video) };
-        let due = |awaited_for_us, is_meant| {
-            let judged = judge(waiting(), None, awaited_for_us, 3 * S, is_meant);
+        let due = |awaited_for_us, is_intended| {
+            let judged = judge(waiting(), None, awaited_for_us, 3 * S, is_intended);
             judged.map(|interval| interval.frames_due_us)
         };
         assert_eq!(due(Some(2 * S), false), Some(0), "it still joins");
         assert_eq!(due(Some(3 * S), false), Some(1_000_000), "packets come, and no picture");
         assert_eq!((due(Some(9 * S), true), due(None, false)), (Some(0), Some(0)));
-    }
-
-    #[test]
-    fn who_is_mute_is_so_until_it_had_time_to_begin_again() {
-        let mut silence = MutePeriod::default();
-        let covers = |silence: &MutePeriod, began: i64| {
-            silence.covers(RunTime(began * S), RunTime((began + 1) * S), 3 * S)
-        };
-        assert!(!covers(&silence, 10));
-        silence.changed(true, RunTime(10 * S + S / 2));
-        assert_eq!([8, 9, 10, 60].map(|began| covers(&silence, began)), [false, false, true, true]);
-        silence.changed(false, RunTime(20 * S));
-        assert_eq!([15, 22, 23].map(|began| covers(&silence, began)), [true, true, false]);
     }
 }

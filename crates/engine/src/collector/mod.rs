@@ -1,56 +1,58 @@
-//! Turns what threads saw into the rows of the run and the live picture; closes a second 1.2 s after it ended, when the
-//! intervals of all participants are in.
+//! Turns the events of the engine threads into the run's rows and the live snapshot. A second is closed 1.2 s after its end,
+//! when the intervals of all participants have arrived.
 
 mod ended_participants;
 mod experience;
 mod generator;
 mod last_seconds;
-mod member;
-mod members;
 mod missing;
+mod mute_period;
+mod participant_record;
+mod participants;
 mod pauses;
-mod picture;
 mod seconds;
+mod snapshot;
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use throng_observation::limits::{GENERATOR_LIMITED_EVENT, HOST_DROPS_EVENT, MEMORY_EVENT};
 use throng_observation::run::{CohortId, Ending, EventRow, LayerSwitchRow, ParticipantId, Row};
 use throng_observation::{
     BadIf, Distribution, ExperienceRow, FailureReason, LayerSwitch, MediaPath, Observation, Outcome, Phase,
-    RefusedDestination, RunTime, SentInterval, TrackInterval,
+    RefusedDestination, RunTime, SecondClosed, SentInterval, TrackInterval,
 };
 
 use crate::clock::RunClock;
 use crate::config::{Guards, Join};
-use crate::control::Control;
-use crate::crowd::Order;
+use crate::control::{Control, RunEnd};
+use crate::crowd::CrowdCommand;
 use crate::driver::DriverEvent;
-use crate::guards::{JoinWatch, LoadWatch};
+use crate::guards::{JoinFailureGuard, LoadGuard};
 use crate::live::{LiveSnapshot, RunState};
-use crate::run::RunEnd;
-use generator::Health;
-use members::Members;
+use generator::{Health, event_of_second};
+use participant_record::ParticipantRecord;
+use participants::Participants;
 use seconds::Seconds;
 
-/// How long after its end a second is closed.
+/// Time from the end of a second until it is closed.
 const CLOSED_AFTER_US: i64 = 1_200_000;
 
-/// A playing participant's tracks are written this often, so that a run that is cut off keeps them.
+/// How often the tracks of a playing participant are written, so that a run that is cut off has them.
 const TRACKS_WRITTEN_EVERY_S: i64 = 30;
 
-/// What is left of a track at its end that is shorter than twice this is no second of its own.
+/// Half the length below which a track's last interval counts to the second before.
 const LEFTOVER_US: i64 = 125_000;
 
-/// A pause of a sender is felt by its receivers as long after it.
+/// How long after a sender's pause receivers may still be frozen by it.
 const REACHES_US: i64 = 500_000;
 
-/// Event rows of one kind; a hostile server can make endless anomalies. The rest is told in one row at the end.
+/// Event rows of one kind, since a hostile server can cause endless anomalies. One row at the end counts the rest.
 const EVENTS_OF_A_KIND_MAX: u32 = 1000;
 
-/// What the collector is told before it starts.
+/// What the collector needs at its start.
 pub(crate) struct CollectorConfig {
     pub(crate) clock: RunClock,
     pub(crate) ends_at: RunTime,
@@ -65,43 +67,43 @@ pub(crate) struct CollectorConfig {
     pub(crate) rows: SyncSender<Row>,
 }
 
-/// The collector's books.
+/// Collects events of the threads.
 pub(crate) struct Collector {
     config: CollectorConfig,
-    members: Members,
+    participants: Participants,
     seconds: Seconds,
     /// The next second to close.
     open: i64,
     health: Health,
-    joins: JoinWatch,
-    load: LoadWatch,
-    /// Whether an early end was written down.
-    stop_told: bool,
-    picture: LiveSnapshot,
+    joins: JoinFailureGuard,
+    load: LoadGuard,
+    /// Whether the event of an early end was written.
+    stop_written: bool,
+    snapshot: LiveSnapshot,
     connect_us: Distribution,
     first_frame_us: Distribution,
     events: BTreeMap<String, u32>,
-    /// How many participants' media goes which way.
+    /// Participants by the path of their media.
     paths: BTreeMap<MediaPath, u32>,
 }
 
 impl Collector {
     pub(crate) fn new(config: CollectorConfig) -> Self {
-        let members = Members::new(Arc::clone(&config.plan), config.cohorts);
+        let participants = Participants::new(Arc::clone(&config.plan), config.cohorts);
         let seconds = Seconds::new(config.cohorts);
-        let mut picture = LiveSnapshot { ends_at: config.ends_at, ..LiveSnapshot::default() };
-        picture.crowd.planned = u32::try_from(members.planned()).unwrap_or(u32::MAX);
-        let (joins, load) = (JoinWatch::new(config.guards), LoadWatch::new(config.guards));
+        let mut snapshot = LiveSnapshot { ends_at: config.ends_at, ..LiveSnapshot::default() };
+        snapshot.crowd.planned = u32::try_from(participants.planned()).unwrap_or(u32::MAX);
+        let (joins, load) = (JoinFailureGuard::new(config.guards), LoadGuard::new(config.guards));
         Self {
             config,
-            members,
+            participants,
             seconds,
             open: 0,
             health: Health::begin(),
             joins,
             load,
-            stop_told: false,
-            picture,
+            stop_written: false,
+            snapshot,
             connect_us: Distribution::new(),
             first_frame_us: Distribution::new(),
             events: BTreeMap::new(),
@@ -109,21 +111,21 @@ impl Collector {
         }
     }
 
-    /// Collects until every thread is gone.
+    /// Collects until every thread has ended.
     pub(crate) fn run(mut self, seen: &Receiver<Vec<DriverEvent>>) -> RunEnd {
         let mut measured = self.now().second();
         loop {
             match seen.recv_timeout(Duration::from_millis(100)) {
                 Ok(batch) => {
-                    // First who was called: of nobody else do threads report.
-                    self.take_news();
+                    // Added participants first: the batch may be about them.
+                    self.take_crowd_commands();
                     batch.into_iter().for_each(|seen| self.take(seen));
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
-            self.take_news();
-            self.tell_stop();
+            self.take_crowd_commands();
+            self.write_stop();
             let now = self.now();
             if now.second() > measured {
                 self.measure(measured);
@@ -140,32 +142,32 @@ impl Collector {
         self.config.clock.run_time(Instant::now())
     }
 
-    /// Until when joins were offered: the end of the plan, or an early end.
+    /// Until when joins were offered: to the end of the plan, or to an early end.
     fn offered_until(&self) -> RunTime {
         let stopped_at = self.config.control.stopped().map(|stop| self.config.clock.run_time(stop.at));
         stopped_at.map_or(self.config.ends_at, |at| at.min(self.config.ends_at))
     }
 
-    /// Writes an early end down, once, whoever called for it.
-    fn tell_stop(&mut self) {
-        let Some(stop) = self.config.control.stopped().filter(|_| !self.stop_told) else { return };
-        self.stop_told = true;
+    /// Writes the event of an early end, once.
+    fn write_stop(&mut self) {
+        let Some(stop) = self.config.control.stopped().filter(|_| !self.stop_written) else { return };
+        self.stop_written = true;
         let kind = if stop.ending == Ending::Aborted { "abort" } else { "stop" };
         let (at, detail) = (self.config.clock.run_time(stop.at), stop.why.clone());
         self.event_row(EventRow { at, participant: None, kind: kind.into(), count: 1, detail });
     }
 
-    /// Who was called or dismissed since.
-    fn take_news(&mut self) {
-        for order in self.config.control.crowd.news() {
-            match order {
-                Order::Join(who, join) => {
-                    self.members.called(who, &join);
-                    self.picture.crowd.planned = self.picture.crowd.planned.saturating_add(1);
+    /// Takes over participants that were added or removed.
+    fn take_crowd_commands(&mut self) {
+        for command in self.config.control.crowd.take_for_collector() {
+            match command {
+                CrowdCommand::Add(id, join) => {
+                    self.participants.called(id, &join);
+                    self.snapshot.crowd.planned = self.snapshot.crowd.planned.saturating_add(1);
                 }
-                Order::Dismiss(who) => {
+                CrowdCommand::Remove(id) => {
                     let now = self.now();
-                    self.members.dismissed(who, now);
+                    self.participants.dismissed(id, now);
                 }
             }
         }
@@ -173,142 +175,141 @@ impl Collector {
 
     fn take(&mut self, seen: DriverEvent) {
         match seen {
-            DriverEvent::Started { who, at } => {
+            DriverEvent::Started { id, at } => {
                 let at = self.config.clock.run_time(at);
-                if let Some(member) = self.members.begins(who) {
-                    member.started(at, &mut self.seconds);
+                if let Some(record) = self.participants.start(id) {
+                    record.started(at, &mut self.seconds);
                 }
             }
-            DriverEvent::LocalAddress { who, address } => {
-                if let Some(member) = self.members.get_mut(who) {
-                    member.local_address.get_or_insert(address);
-                }
+            DriverEvent::LocalAddress { id, address } => {
+                self.update(id, |record, _| {
+                    record.local_address.get_or_insert(address);
+                });
             }
-            DriverEvent::RefusedSend { who, at, to } => {
-                self.event(who, at, "refused_send", format!("a datagram to {to} is not allowed"));
+            DriverEvent::RefusedSend { id, at, to } => {
+                self.event(id, at, "refused_send", format!("a datagram to {to} is not allowed"));
             }
-            DriverEvent::UnreachableSend { who, at, to, why } => {
-                self.event(who, at, "unreachable_send", format!("a datagram to {to} found no way: {why}"));
+            DriverEvent::UnreachableSend { id, at, to, why } => {
+                self.event(id, at, "unreachable_send", format!("a datagram to {to} found no way: {why}"));
             }
-            DriverEvent::Ended { who, at, outcome } => self.ended(who, at, &outcome),
+            DriverEvent::Ended { id, at, outcome } => self.ended(id, at, &outcome),
             DriverEvent::Health(row) => self.health.add(row),
             DriverEvent::Burst { second, thread, dropped, silent } => {
-                self.burst(second, thread, dropped, silent)
+                let event = self.health.burst(second, thread, dropped, silent);
+                self.event_row(event);
             }
-            DriverEvent::Observed { who, at, observation } => self.observed(who, at, observation),
+            DriverEvent::Observed { id, at, observation } => self.observed(id, at, observation),
         }
     }
 
-    fn observed(&mut self, who: u32, at: Instant, observation: Observation) {
+    /// Calls `act` on the record of participant `id`, if it is kept.
+    fn update(&mut self, id: u32, act: impl FnOnce(&mut ParticipantRecord, &mut Seconds)) {
+        if let Some(record) = self.participants.get_mut(id) {
+            act(record, &mut self.seconds);
+        }
+    }
+
+    fn observed(&mut self, id: u32, at: Instant, observation: Observation) {
         let clock = self.config.clock;
         match observation {
-            Observation::Reached(phase, moment) => {
-                let moment = clock.run_time(moment);
-                let Some(member) = self.members.get_mut(who) else { return };
-                let was_connected = member.was_connected();
-                let Some(since_intended_us) = member.reached(phase, moment, &mut self.seconds) else {
-                    return;
-                };
-                match phase {
-                    Phase::FirstFrame => self.first_frame_us.record(since_intended_us),
-                    Phase::DtlsConnected => self.connect_us.record(since_intended_us),
-                    _ => {}
-                }
-                if phase >= Phase::DtlsConnected && !was_connected {
-                    self.joins.decided(moment, true);
-                }
-            }
+            Observation::Reached(phase, moment) => self.reached(id, phase, clock.run_time(moment)),
             Observation::Ice(state) => {
-                if let Some(member) = self.members.get_mut(who) {
-                    member.ice(state, clock.run_time(at), &mut self.seconds);
-                }
+                self.update(id, |record, seconds| record.ice(state, clock.run_time(at), seconds));
             }
             Observation::Path(path) => *self.paths.entry(path).or_default() += 1,
             Observation::TrackOpened { track, kind, codec } => {
-                if let Some(member) = self.members.get_mut(who) {
-                    member.track_opened(track, kind, codec);
-                }
+                self.update(id, |record, _| record.track_opened(track, kind, codec));
             }
-            Observation::Interval(interval) => self.interval(who, *interval),
+            Observation::Interval(interval) => self.interval(id, *interval),
             Observation::Mutes { kind, is_muted, at } => {
-                if let Some(member) = self.members.get_mut(who) {
-                    member.mutes(kind, is_muted, clock.run_time(at));
-                }
+                self.update(id, |record, _| record.mutes(kind, is_muted, clock.run_time(at)));
             }
             Observation::TrackFrom { track, from } => {
-                if let Some(member) = self.members.get_mut(who) {
-                    member.track_from(track, from);
-                }
+                self.update(id, |record, _| record.track_from(track, from))
             }
             Observation::TrackFirstFrame { track, at } => {
-                if let Some(member) = self.members.get_mut(who) {
-                    member.track_first_frame(track, clock.run_time(at));
-                }
+                self.update(id, |record, _| record.track_first_frame(track, clock.run_time(at)));
             }
-            Observation::Sent(interval) => self.sent(who, &interval),
-            Observation::LayerSwitched(switch) => self.layer_switched(who, &switch),
+            Observation::Sent(interval) => self.sent(id, &interval),
+            Observation::LayerSwitched(switch) => self.layer_switched(id, &switch),
             Observation::Refused(what, to) => {
                 let kind = match what {
                     RefusedDestination::IceCandidate => "refused_ice_candidate",
                     RefusedDestination::Redirect => "refused_redirect",
                     RefusedDestination::IceServer => "refused_ice_server",
                 };
-                self.event(who, at, kind, format!("the server named {to}, which is not allowed"));
+                self.event(id, at, kind, format!("the server named {to}, which is not allowed"));
             }
             Observation::LeaveUnanswered => {
-                self.event(who, at, "leave_unanswered", "the server did not answer its goodbye".into());
+                self.event(id, at, "leave_unanswered", "the server did not answer its goodbye".into());
             }
-            // These go through the tap, never here.
+            // Frames go through the tap, not through the collector.
             Observation::Frame(_) => {}
             Observation::ProtocolAnomaly { place, detail } => {
-                self.event(who, at, &format!("protocol_anomaly_{place}"), detail)
+                self.event(id, at, &format!("protocol_anomaly_{place}"), detail);
             }
         }
     }
 
-    fn interval(&mut self, who: u32, interval: TrackInterval) {
-        let Some(interval) = self.judged(who, interval) else { return };
-        let Some(member) = self.members.get_mut(who) else { return };
+    fn reached(&mut self, id: u32, phase: Phase, at: RunTime) {
+        let Some(record) = self.participants.get_mut(id) else { return };
+        let was_connected = record.was_connected();
+        let Some(since_intended_us) = record.reached(phase, at, &mut self.seconds) else { return };
+        match phase {
+            Phase::FirstFrame => self.first_frame_us.record(since_intended_us),
+            Phase::DtlsConnected => self.connect_us.record(since_intended_us),
+            _ => {}
+        }
+        if phase >= Phase::DtlsConnected && !was_connected {
+            self.joins.decided(at, true);
+        }
+    }
+
+    fn interval(&mut self, id: u32, interval: TrackInterval) {
+        let (clock, patience_us) = (self.config.clock, (self.config.bad_if.join_ms_max * 1e3) as i64);
+        let judged = missing::judged(interval, id, &self.participants, clock, patience_us);
+        let Some(interval) = judged else { return };
+        let Some(record) = self.participants.get_mut(id) else { return };
         let ended_at = self.config.clock.run_time(interval.ended_at);
         let length_us = within_a_second(interval.counters.active_us.into());
         let middle = middle(ended_at, length_us).max(self.open);
-        self.seconds.interval(middle, who, member.cohort(), &interval);
+        self.seconds.interval(middle, id, record.cohort(), &interval);
         if interval.counters.packets_received > 0 {
-            // Half-covered seconds on both sides count, lest a participant seems to pause between two intervals.
+            // Half-covered seconds at both ends count, so that a participant does not seem to pause between two intervals.
             let first = RunTime(ended_at.0 - length_us + 250_000).second();
             for second in first..=RunTime(ended_at.0 - 250_000).second() {
-                if second >= self.open && member.plays_in(second) {
-                    self.seconds.crowd(second, member.cohort()).playing += 1;
+                if second >= self.open && record.mark_played(second) {
+                    self.seconds.crowd(second, record.cohort()).playing += 1;
                 }
             }
         }
-        member.interval(&interval, middle, &self.config.bad_if);
+        record.interval(&interval, middle, &self.config.bad_if);
     }
 
-    fn sent(&mut self, who: u32, interval: &SentInterval) {
-        let Some(member) = self.members.get_mut(who) else { return };
-        member.sends = true;
+    fn sent(&mut self, id: u32, interval: &SentInterval) {
+        let Some(record) = self.participants.get_mut(id) else { return };
+        record.sends = true;
         let ended_at = self.config.clock.run_time(interval.ended_at);
-        // As what is received, or the two would be compared a second apart.
+        // Assigned as received intervals are, so that both are compared in the same second.
         let second = middle(ended_at, within_a_second(interval.length.as_micros())).max(self.open);
-        self.seconds.sent(second, who, member.cohort(), interval);
+        self.seconds.sent(second, id, record.cohort(), interval);
         if let Some(pause_us) = pauses::own_pause_us(interval) {
             let began = RunTime(ended_at.0 - within_a_second(interval.length.as_micros()));
-            // Its receivers' seconds begin at other moments than its own.
+            // Its receivers' intervals begin at other times than its own.
             for second in began.second()..=RunTime(ended_at.0 + REACHES_US).second() {
-                member.paused(second, pause_us);
+                record.paused(second, pause_us);
             }
         }
-        if member.receives_nothing() {
-            member.heard(second, experience::unheard(interval, &self.config.bad_if));
+        if record.receives_nothing() {
+            record.add_remote_report(second, experience::remote_loss_clauses(interval, &self.config.bad_if));
         }
     }
 
-    fn layer_switched(&mut self, who: u32, switch: &LayerSwitch) {
-        let Some(member) = self.members.get(who) else { return };
+    fn layer_switched(&mut self, id: u32, switch: &LayerSwitch) {
+        let Some(record) = self.participants.get(id) else { return };
         let (width, height) = switch.shown.map_or((0, 0), |(_, width, height)| (width, height));
         self.write(Row::LayerSwitch(LayerSwitchRow {
-            participant: member.participant(),
+            participant: record.participant(),
             track: switch.track,
             layer: switch.layer,
             requested_at: self.config.clock.run_time(switch.requested_at),
@@ -318,20 +319,20 @@ impl Collector {
         }));
     }
 
-    fn ended(&mut self, who: u32, at: Instant, outcome: &Outcome) {
+    fn ended(&mut self, id: u32, at: Instant, outcome: &Outcome) {
         let ended_at = self.config.clock.run_time(at);
-        let Some(member) = self.members.get_mut(who) else { return };
-        if !member.ended(ended_at, outcome, &mut self.seconds) {
+        let Some(record) = self.participants.get_mut(id) else { return };
+        if !record.ended(ended_at, outcome, &mut self.seconds) {
             return;
         }
-        let (participant, connected) = (member.participant(), member.was_connected());
-        let rows = member.rows(true);
-        self.members.ended(who, ended_at.second().max(self.open));
-        // Whom the end met while joining did not fail.
+        let (participant, connected) = (record.participant(), record.was_connected());
+        let rows = record.rows(true);
+        self.participants.ended(id, ended_at.second().max(self.open));
+        // A join that the end of the run cut off is no failure.
         if let Outcome::Failed(failure) = outcome
             && failure.reason != FailureReason::NotStarted
         {
-            *self.picture.failures.entry(failure.reason.key()).or_default() += 1;
+            *self.snapshot.failures.entry(failure.reason.key()).or_default() += 1;
             if !connected {
                 self.joins.decided(ended_at, false);
             }
@@ -341,8 +342,8 @@ impl Collector {
         rows.into_iter().for_each(|row| self.write(row));
     }
 
-    fn event(&mut self, who: u32, at: Instant, kind: &str, detail: String) {
-        let (participant, at) = (Some(ParticipantId(who)), self.config.clock.run_time(at));
+    fn event(&mut self, id: u32, at: Instant, kind: &str, detail: String) {
+        let (participant, at) = (Some(ParticipantId(id)), self.config.clock.run_time(at));
         self.event_row(EventRow { at, participant, kind: kind.to_owned(), count: 1, detail });
     }
 
@@ -350,69 +351,87 @@ impl Collector {
         let count = self.events.entry(event.kind.clone()).or_default();
         *count = count.saturating_add(1);
         if *count > EVENTS_OF_A_KIND_MAX {
-            return; // counted, and told in one row at the end
+            return; // counted in one row at the end
         }
-        picture::remember(&mut self.picture, &event);
+        snapshot::remember(&mut self.snapshot, &event);
         self.write(Row::Event(event));
     }
 
     fn write(&self, row: Row) {
-        // A reader that is gone has its reasons; the run goes on for the live picture.
+        // Without a reader the run goes on for the live snapshot.
         let _ = self.config.rows.send(row);
     }
 
     fn abort(&mut self, why: &str) {
         self.config.control.stop(Ending::Aborted, why);
-        self.tell_stop();
+        self.write_stop();
+    }
+
+    /// Measures the process and the host for `second`, and applies the guards of memory and joins.
+    fn measure(&mut self, second: i64) {
+        let (memory_ratio, host) = self.health.measure(second);
+        if let Some(detail) = host {
+            self.event_row(event_of_second(second, HOST_DROPS_EVENT, detail));
+        }
+        let now = self.now();
+        if memory_ratio > self.config.guards.memory_ratio_max && self.config.control.stopped().is_none() {
+            let why = format!("the generator uses {:.0} % of the machine's memory", memory_ratio * 100.0);
+            self.abort(&why);
+            self.event_row(event_of_second(second, MEMORY_EVENT, why));
+        } else if let Some(why) = self.joins.reason_to_abort(now) {
+            self.abort(&why);
+        }
     }
 
     fn close_second(&mut self, now: RunTime) {
         let second = self.open;
         self.open += 1;
-        let (health, limits) = self.take_health(second);
+        let (health, limits) = self.health.take(second);
+        if !limits.is_empty() {
+            self.event_row(event_of_second(second, GENERATOR_LIMITED_EVENT, limits.join("; ")));
+        }
         let end = RunTime((second + 1) * 1_000_000).min(self.offered_until());
-        self.members.come(end);
-        let intended = self.members.intended(end);
+        self.participants.make_due(end);
+        let intended = self.participants.intended(end);
         let intended = |cohort: u16| intended.get(usize::from(cohort)).copied().unwrap_or(0);
         let closed = self.seconds.close(second, intended);
-        for member in self.members.iter_mut() {
-            let with_tracks = member.is_alive()
-                && (second + i64::from(member.participant().0)) % TRACKS_WRITTEN_EVERY_S == 0;
-            let with_tracks = with_tracks || member.has_unwritten_tracks();
-            if member.is_changed() || with_tracks || (member.is_overdue(end) && !member.is_written()) {
-                for row in member.rows(with_tracks) {
+        for record in self.participants.iter_mut() {
+            let with_tracks = record.is_alive()
+                && (second + i64::from(record.participant().0)) % TRACKS_WRITTEN_EVERY_S == 0;
+            let with_tracks = with_tracks || record.has_unwritten_tracks();
+            if record.is_changed() || with_tracks || (record.is_overdue(end) && !record.is_written()) {
+                for row in record.rows(with_tracks) {
                     let _ = self.config.rows.send(row);
                 }
             }
         }
-        let experience = self.experience(second);
+        let (experience, is_generator_limited) = (self.experience(second), !limits.is_empty());
         let received = closed.series.iter().map(|row| row.counters.wire_bytes).sum::<u64>();
         let sent = health.iter().map(|row| row.sent_bytes).sum::<u64>();
         if let Some(why) = self.load.second(received.saturating_add(sent)) {
             self.abort(&why);
         }
-        self.picture.at = now;
-        self.picture.state = match self.config.control.stopped() {
+        self.snapshot.at = now;
+        self.snapshot.state = match self.config.control.stopped() {
             None if now < self.config.ends_at => RunState::Running,
             _ => RunState::Leaving,
         };
-        self.picture.connect_ms = self.connect_us.quantiles(1000.0);
-        self.picture.first_frame_ms = self.first_frame_us.quantiles(1000.0);
-        picture::second(&mut self.picture, second, &closed);
-        picture::clients(&mut self.picture, &self.members);
-        picture::worst(&mut self.picture, &self.members, self.config.worst);
-        picture::health(&mut self.picture, &health, limits);
+        self.snapshot.connect_ms = self.connect_us.quantiles(1000.0);
+        self.snapshot.first_frame_ms = self.first_frame_us.quantiles(1000.0);
+        snapshot::second(&mut self.snapshot, second, &closed);
+        snapshot::clients(&mut self.snapshot, &self.participants);
+        snapshot::worst(&mut self.snapshot, &self.participants, self.config.worst);
+        snapshot::health(&mut self.snapshot, &health, limits);
         closed.crowd.into_iter().for_each(|row| self.write(Row::Crowd(row)));
         closed.series.into_iter().for_each(|row| self.write(Row::Series(Box::new(row))));
         closed.sent.into_iter().for_each(|row| self.write(Row::Sent(row)));
         health.into_iter().for_each(|row| self.write(Row::Generator(row)));
-        // Last, so that who sees it knows the rest of the second.
-        experience.into_iter().for_each(|row| self.write(Row::Experience(row)));
-        self.members.forget(second);
+        self.write(Row::SecondClosed(SecondClosed { second, experience, is_generator_limited }));
+        self.participants.forget(second);
         self.publish();
     }
 
-    /// How those fared who should have been served in `second`; nothing of the seconds after joins were offered.
+    /// How the participants fared that should be served in `second`; empty outside of the time in which joins were offered.
     fn experience(&mut self, second: i64) -> Vec<ExperienceRow> {
         let end = RunTime((second + 1) * 1_000_000);
         if second < 0 || end > self.offered_until() {
@@ -420,16 +439,17 @@ impl Collector {
         }
         let row = |cohort| ExperienceRow { second, cohort: CohortId(cohort), ..ExperienceRow::default() };
         let mut rows: Vec<_> = (0..self.config.cohorts.max(1)).map(row).collect();
-        for (row, lost) in rows.iter_mut().zip(self.members.lost(end)) {
+        for (row, lost) in rows.iter_mut().zip(self.participants.lost(end)) {
             experience::count_lost(row, *lost);
         }
-        let pause_us =
-            |sender: ParticipantId| self.members.get(sender.0).map_or(0, |member| member.pause_us(second));
+        let pause_us = |sender: ParticipantId| {
+            self.participants.get(sender.0).map_or(0, |record| record.pause_us(second))
+        };
         let mut paused = 0;
-        for member in self.members.iter() {
-            if let Some(quality) = member.experience(second, &self.config.bad_if, pause_us) {
+        for record in self.participants.iter() {
+            if let Some(quality) = record.experience(second, &self.config.bad_if, pause_us) {
                 paused += quality.paused;
-                experience::count(&mut rows, member.cohort(), quality);
+                experience::count(&mut rows, record.cohort(), quality);
             }
         }
         if paused > 0 {
@@ -448,12 +468,12 @@ impl Collector {
 
     fn publish(&self) {
         if let Ok(mut live) = self.config.live.lock() {
-            live.clone_from(&self.picture);
+            live.clone_from(&self.snapshot);
         }
     }
 
-    /// One row for all events of a kind that were too many to write each.
-    fn tell_unwritten_events(&mut self, at: RunTime) {
+    /// Writes one row for each kind of event that was too frequent, with the number of unwritten events.
+    fn write_unwritten_events(&mut self, at: RunTime) {
         for (kind, count) in std::mem::take(&mut self.events) {
             let count = count.saturating_sub(EVENTS_OF_A_KIND_MAX);
             if count > 0 {
@@ -463,8 +483,8 @@ impl Collector {
         }
     }
 
-    /// One row for each way that media came, with how many participants it came so.
-    fn tell_paths(&mut self, at: RunTime) {
+    /// Writes one row for each media path, with the number of participants.
+    fn write_media_paths(&mut self, at: RunTime) {
         for (path, count) in std::mem::take(&mut self.paths) {
             let kind = format!("{}{}", MediaPath::EVENT, path.key());
             let detail = format!("media of {count} participants went this way");
@@ -474,36 +494,36 @@ impl Collector {
 
     fn finish(mut self) -> RunEnd {
         let (ended_at, offered_until) = (self.now(), self.offered_until());
-        self.tell_stop();
-        for (who, failure) in self.members.left_over(offered_until) {
-            self.ended(who, self.config.clock.instant(ended_at), &Outcome::Failed(failure));
+        self.write_stop();
+        for (id, failure) in self.participants.left_over(offered_until) {
+            self.ended(id, self.config.clock.instant(ended_at), &Outcome::Failed(failure));
         }
         while self.open <= ended_at.second() {
             self.close_second(ended_at);
         }
-        self.tell_losses_of_others(ended_at);
-        self.tell_unwritten_events(ended_at);
-        self.tell_paths(ended_at);
+        self.health.losses_of_others(ended_at).into_iter().for_each(|event| self.event_row(event));
+        self.write_unwritten_events(ended_at);
+        self.write_media_paths(ended_at);
         let stop = self.config.control.stopped();
-        self.picture.state = RunState::Finished;
-        self.picture.at = ended_at;
+        self.snapshot.state = RunState::Finished;
+        self.snapshot.at = ended_at;
         self.publish();
         RunEnd {
             ending: stop.map_or(Ending::Complete, |stop| stop.ending),
             why: stop.map(|stop| stop.why.clone()),
             ended_at,
-            limited_seconds: self.picture.generator.limited_seconds,
+            limited_seconds: self.snapshot.generator.limited_seconds,
         }
     }
 }
 
-/// The length of an interval that late ticks made a little longer than a second, microseconds.
+/// The length of an interval, microseconds, cut to a second: late ticks make some a little longer.
 fn within_a_second(us: u128) -> i64 {
     i64::try_from(us).unwrap_or(1_000_000).clamp(1, 1_000_000)
 }
 
-/// The second in which an interval mostly lies. What is left of a track as a second begins belongs to the one before:
-/// nobody plays on for milliseconds.
+/// The second in which most of an interval lies. A short rest of a track at the beginning of a second belongs to the
+/// second before.
 fn middle(ended_at: RunTime, length_us: i64) -> i64 {
     RunTime(ended_at.0 - (length_us / 2).max(LEFTOVER_US)).second()
 }

@@ -1,4 +1,4 @@
-//! Pictures that paused in their sender: what stands still at the receivers because of that is not the server's doing.
+//! Video that paused in its sender: a freeze at its receivers is then not the server's fault.
 
 use throng_observation::{MediaKind, SentInterval};
 
@@ -7,13 +7,13 @@ use super::last_seconds::SecondNote;
 /// A freeze is an interval between frames of at least `max(3 δ, δ + 150 ms)` (W3C webrtc-stats; `quality/freeze.rs`).
 const FREEZE_MEANS: u64 = 3;
 const FREEZE_EXTRA_US: u64 = 150_000;
-/// A pause of this share of that bound needs little else to become one, …
+/// A sender's pause of this share of that bound easily becomes a freeze, …
 const SHARE: (u64, u64) = (2, 3);
-/// … but a picture that stands still for longer than so many times the pause has another reason.
+/// … but a freeze of more than this many times the pause has another cause.
 const LONGER: (u64, u64) = (3, 2);
 
-/// How long the picture paused in its sender, microseconds, if that makes a freeze of it elsewhere and is the sender's own
-/// doing; `None` where it did not, or its receiver or the path made it send less.
+/// How long video paused in its sender, microseconds, if that may become a freeze and is the sender's own doing; `None`
+/// otherwise, and where its receiver or the path made it send less.
 pub(super) fn own_pause_us(interval: &SentInterval) -> Option<u64> {
     let frames = interval.counters.frames_sent;
     let is_asked = interval.allowed_bps < interval.wanted_bps;
@@ -21,15 +21,15 @@ pub(super) fn own_pause_us(interval: &SentInterval) -> Option<u64> {
         return None;
     }
     let length_us = u64::try_from(interval.length.as_micros()).unwrap_or(u64::MAX);
-    // The pause itself is no part of its rhythm.
+    // The pause itself is not part of the mean.
     let mean_us = length_us.saturating_sub(u64::from(interval.pause_us_max)) / (frames - 1).max(1);
     let bound_us = (FREEZE_MEANS * mean_us).max(mean_us + FREEZE_EXTRA_US);
     let pause_us = u64::from(interval.pause_us_max);
     (pause_us * SHARE.1 >= bound_us * SHARE.0).then_some(pause_us)
 }
 
-/// Whether a picture that stood still for so long did so because its sender paused. What stood still for longer than is
-/// remembered did not.
+/// Whether a sender's pause explains a freeze of this length. A freeze longer than can be noted is not explained by any
+/// pause.
 pub(super) fn explains(pause_us: u64, still_us: u64) -> bool {
     still_us < SecondNote::STILL_US_MAX && still_us * LONGER.1 <= pause_us * LONGER.0
 }

@@ -1,4 +1,4 @@
-//! The seconds of a run that are still open, and the crowd's totals up to the last one that was closed.
+//! The open seconds of a run, and the crowd's totals up to the last closed one.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -8,13 +8,13 @@ use throng_observation::{MediaKind, SentCounters, SentInterval, TrackCounters, T
 /// Open seconds, by number.
 pub(super) struct Seconds {
     cohorts: u16,
-    open: BTreeMap<i64, Open>,
-    totals: Vec<Change>,
+    open: BTreeMap<i64, OpenSecond>,
+    totals: Vec<CrowdDelta>,
 }
 
-/// How a second changed the crowd of a cohort.
+/// Changes of a cohort's crowd in a second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Change {
+pub(super) struct CrowdDelta {
     pub(super) started: i32,
     pub(super) connected: i32,
     pub(super) failed: i32,
@@ -24,8 +24,8 @@ pub(super) struct Change {
 }
 
 #[derive(Default)]
-struct Open {
-    crowd: BTreeMap<u16, Change>,
+struct OpenSecond {
+    crowd: BTreeMap<u16, CrowdDelta>,
     series: BTreeMap<(u16, MediaKind), Sums>,
     sent: BTreeMap<(u16, MediaKind), SentSums>,
 }
@@ -39,12 +39,12 @@ struct SentSums {
 #[derive(Default)]
 struct Sums {
     row: SeriesRow,
-    tracks: HashMap<(u32, TrackId), Stretch>,
+    tracks: HashMap<(u32, TrackId), TrackSecond>,
 }
 
-/// What one track did in the second, of all its intervals that lie there.
+/// All intervals of one track in the second.
 #[derive(Default)]
-struct Stretch {
+struct TrackSecond {
     counters: TrackCounters,
     frames_due_us: u64,
     jitter_us: Option<u32>,
@@ -52,13 +52,13 @@ struct Stretch {
     source_fps: Option<f32>,
 }
 
-/// A shorter stretch (a join or a leave in the middle of a second) says too little of a rate: a frame more or less makes
-/// half of it. Its counts are in the sums like all others.
+/// Active time below which a track (a join or leave within the second) gives no sample of a rate: one frame more or less
+/// would be half of it. Its counts are in the sums.
 const RATE_STRETCH_US_MIN: u64 = 500_000;
 
-/// What a second came to.
+/// The rows of a closed second.
 #[derive(Debug, Default)]
-pub(super) struct Closed {
+pub(super) struct ClosedSecond {
     pub(super) crowd: Vec<CrowdRow>,
     pub(super) series: Vec<SeriesRow>,
     pub(super) sent: Vec<SentRow>,
@@ -67,16 +67,16 @@ pub(super) struct Closed {
 impl Seconds {
     pub(super) fn new(cohorts: u16) -> Self {
         let cohorts = cohorts.max(1);
-        Self { cohorts, open: BTreeMap::new(), totals: vec![Change::default(); usize::from(cohorts)] }
+        Self { cohorts, open: BTreeMap::new(), totals: vec![CrowdDelta::default(); usize::from(cohorts)] }
     }
 
-    /// The crowd's changes in `second`. What comes for a second that was closed is closed with the next one.
-    pub(super) fn crowd(&mut self, second: i64, cohort: CohortId) -> &mut Change {
+    /// The crowd's changes in `second`. Changes of a closed second are counted in the next one.
+    pub(super) fn crowd(&mut self, second: i64, cohort: CohortId) -> &mut CrowdDelta {
         self.open.entry(second).or_default().crowd.entry(cohort.0).or_default()
     }
 
-    /// Adds what a track of participant number `who` did to the second in which it mostly lies.
-    pub(super) fn interval(&mut self, second: i64, who: u32, cohort: CohortId, interval: &TrackInterval) {
+    /// Adds an interval of a received track of participant `id`.
+    pub(super) fn interval(&mut self, second: i64, id: u32, cohort: CohortId, interval: &TrackInterval) {
         let open = self.open.entry(second).or_default();
         let sums = open.series.entry((cohort.0, interval.kind)).or_default();
         let row = &mut sums.row;
@@ -85,19 +85,19 @@ impl Seconds {
         if let Some(basis) = interval.capture_basis {
             interval.absolute_delay_us.iter().for_each(|us| row.absolute_delay.record(basis, *us));
         }
-        sums.tracks.entry((who, interval.track)).or_default().add(interval);
+        sums.tracks.entry((id, interval.track)).or_default().add(interval);
     }
 
-    /// Adds what a sent track of participant number `who` did to the second in which it mostly lies.
-    pub(super) fn sent(&mut self, second: i64, who: u32, cohort: CohortId, interval: &SentInterval) {
+    /// Adds an interval of a sent track of participant `id`.
+    pub(super) fn sent(&mut self, second: i64, id: u32, cohort: CohortId, interval: &SentInterval) {
         let open = self.open.entry(second).or_default();
         let sums = open.sent.entry((cohort.0, interval.kind)).or_default();
         sums.counters += interval.counters;
-        sums.tracks.insert((who, interval.track));
+        sums.tracks.insert((id, interval.track));
     }
 
-    /// Closes `second` and everything before it; `intended` says how many joins of a cohort have come.
-    pub(super) fn close(&mut self, second: i64, intended: impl Fn(u16) -> u32) -> Closed {
+    /// Closes `second` and all before it; `intended` returns the intended joins of a cohort.
+    pub(super) fn close(&mut self, second: i64, intended: impl Fn(u16) -> u32) -> ClosedSecond {
         let later = self.open.split_off(&(second + 1));
         let mut playing = vec![0; usize::from(self.cohorts)];
         let mut series: BTreeMap<(u16, MediaKind), Sums> = BTreeMap::new();
@@ -140,11 +140,11 @@ impl Seconds {
             tracks: u32::try_from(sums.tracks.len()).unwrap_or(u32::MAX),
             counters: sums.counters,
         });
-        Closed { crowd: crowd.collect(), series: series.collect(), sent: sent.collect() }
+        ClosedSecond { crowd: crowd.collect(), series: series.collect(), sent: sent.collect() }
     }
 }
 
-impl Stretch {
+impl TrackSecond {
     fn add(&mut self, interval: &TrackInterval) {
         self.counters += interval.counters;
         self.frames_due_us += interval.frames_due_us;
@@ -155,7 +155,7 @@ impl Stretch {
 }
 
 impl Sums {
-    /// The row, with one sample of each figure a track.
+    /// The row, with one sample of each figure per track.
     fn finish(self, kind: MediaKind) -> SeriesRow {
         let (mut row, mut source_milli, mut sources) = (self.row, 0, 0);
         row.tracks = u32::try_from(self.tracks.len()).unwrap_or(u32::MAX);
@@ -171,7 +171,7 @@ impl Sums {
             if let Some(ratio) = track.counters.undelivered_ratio() {
                 row.loss_ppm.record((ratio * 1e6) as u64);
             }
-            // The wait for the first frame is a part of joining.
+            // The wait for the first frame counts as join time.
             if kind != MediaKind::Video || track.frames_due_us < RATE_STRETCH_US_MIN {
                 continue;
             }
@@ -191,7 +191,7 @@ impl Sums {
     }
 }
 
-impl Change {
+impl CrowdDelta {
     fn add(&mut self, other: &Self) {
         self.started += other.started;
         self.connected += other.connected;
@@ -256,9 +256,9 @@ mod tests {
     #[test]
     fn a_track_counts_once_in_a_second_however_many_intervals_lie_there() {
         let mut seconds = Seconds::new(1);
-        for who in 0..10 {
-            seconds.interval(7, who, CohortId(0), &interval(60, 0, 18, 600));
-            seconds.interval(7, who, CohortId(0), &interval(30, 10, 9, 300));
+        for id in 0..10 {
+            seconds.interval(7, id, CohortId(0), &interval(60, 0, 18, 600));
+            seconds.interval(7, id, CohortId(0), &interval(30, 10, 9, 300));
         }
         let row = &seconds.close(7, |_| 10).series[0];
         assert_eq!((row.tracks, row.tracks_below_source_fps, row.counters.packets_received), (10, 0, 900));

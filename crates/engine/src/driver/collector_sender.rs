@@ -1,4 +1,4 @@
-//! What a thread saw on its way to the collector: gathered, bounded, never waited for.
+//! Sends what an engine thread observes to the collector: in batches, bounded, without blocking.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -8,40 +8,40 @@ use std::time::{Duration, Instant};
 use throng_observation::run::GeneratorRow;
 use throng_observation::{Observation, Outcome};
 
-/// Something seen of the participant at this place of the plan, or of the thread itself.
+/// An event of a participant, identified by its index in the plan, or of the thread itself.
 #[derive(Debug)]
 pub(crate) enum DriverEvent {
     Started {
-        who: u32,
+        id: u32,
         at: Instant,
     },
     Observed {
-        who: u32,
+        id: u32,
         at: Instant,
         observation: Observation,
     },
     LocalAddress {
-        who: u32,
+        id: u32,
         address: SocketAddr,
     },
     RefusedSend {
-        who: u32,
+        id: u32,
         at: Instant,
         to: SocketAddr,
     },
     UnreachableSend {
-        who: u32,
+        id: u32,
         at: Instant,
         to: SocketAddr,
         why: ErrorKind,
     },
     Ended {
-        who: u32,
+        id: u32,
         at: Instant,
         outcome: Outcome,
     },
     Health(GeneratorRow),
-    /// What came at once after its sender had been silent, and found full receive buffers.
+    /// Datagrams that overflowed receive buffers because a silent sender resumed with a burst.
     Burst {
         second: i64,
         thread: u16,
@@ -50,19 +50,19 @@ pub(crate) enum DriverEvent {
     },
 }
 
-/// Batches that may wait for the collector, of all threads together.
+/// Capacity of the channel to the collector, batches of all threads together.
 pub(crate) const BATCHES_MAX: usize = 256;
 
-/// A batch goes out when it holds this many, or at the next flush.
+/// Events in a full batch.
 const BATCH: usize = 512;
 
-/// A batch that is not full goes out this often: each wakes the collector, and an interval is a second long.
+/// How often a partial batch is sent. Each batch wakes the collector, and intervals are a second long.
 const FLUSH_EVERY: Duration = Duration::from_millis(100);
 
-/// What is kept at most while the collector does not keep up, besides what must not be lost.
+/// Events held while the collector is behind, not counting those that must not be lost.
 const HELD_MAX: usize = 16 * BATCH;
 
-/// The thread's end.
+/// A thread's end of the channel.
 pub(crate) struct CollectorSender {
     held: Vec<DriverEvent>,
     to: SyncSender<Vec<DriverEvent>>,
@@ -82,7 +82,7 @@ impl CollectorSender {
         }
     }
 
-    /// Hands over what is held, when it has waited long enough.
+    /// Sends what is held once [`FLUSH_EVERY`] has passed.
     pub(crate) fn flush_in_time(&mut self, now: Instant) {
         let waits = |at: Instant| now.saturating_duration_since(at) < FLUSH_EVERY;
         if !self.flushed_at.is_some_and(waits) {
@@ -91,8 +91,8 @@ impl CollectorSender {
         }
     }
 
-    /// Hands over what is held; when the collector is behind, keeps it, and beyond [`HELD_MAX`] drops intervals and
-    /// anomalies first. How participants live and end is never dropped: that is bounded by their number.
+    /// Sends what is held. When the collector is behind, keeps it; beyond [`HELD_MAX`] drops intervals and anomalies.
+    /// Starts and ends of participants are never dropped: their number is bounded.
     fn flush(&mut self) {
         if self.held.is_empty() {
             return;
@@ -108,12 +108,12 @@ impl CollectorSender {
         }
     }
 
-    /// Hands over what is held, waiting for the collector: at the end, when there is nothing left to be late for.
+    /// Sends what is held and blocks until the collector takes it; for the end of the run.
     pub(crate) fn finish(mut self) {
         let _ = self.to.send(std::mem::take(&mut self.held));
     }
 
-    /// How many were dropped since the last call.
+    /// Events dropped since the last call.
     pub(crate) fn take_dropped(&mut self) -> u64 {
         std::mem::take(&mut self.dropped)
     }
@@ -149,10 +149,10 @@ mod tests {
         let mut collector = CollectorSender::new(to);
         let at = Instant::now();
         let odd = || Observation::ProtocolAnomaly { place: "test", detail: String::new() };
-        for who in 0..40_000 {
-            collector.push(DriverEvent::Observed { who, at, observation: odd() });
-            if who % 1000 == 0 {
-                collector.push(DriverEvent::Ended { who, at, outcome: Outcome::Completed });
+        for id in 0..40_000 {
+            collector.push(DriverEvent::Observed { id, at, observation: odd() });
+            if id % 1000 == 0 {
+                collector.push(DriverEvent::Ended { id, at, outcome: Outcome::Completed });
             }
         }
         assert!(collector.held.len() <= HELD_MAX + BATCH);

@@ -1,4 +1,4 @@
-//! What all slots of a thread use: readiness, buffers, timers, the ways to signalling and to the collector.
+//! Resources that all slots of a thread share: epoll sets, buffers, timers, signalling, the channel to the collector.
 
 use std::future::poll_fn;
 use std::io;
@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::{Timespec, epoll};
+use throng_net::{ReceiveBatch, Waker};
 use throng_protocol::participant::{Channel, Transmit};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
@@ -18,21 +19,20 @@ use super::timers::Timers;
 use super::wake_timer::WakeTimer;
 use crate::clock::Clocks;
 use crate::config::Reach;
-use crate::control::Waker;
 use crate::signalling::{SignallingChannels, SignallingCommand, SlotEvent};
-use crate::sockets::{DatagramSocket, Lost, ReceiveBatch, Sources, watched};
+use crate::sockets::{DatagramSocket, LostDatagrams, SourceAddresses, watched};
 use crate::tap::TapSender;
 
-/// Signalling events taken before others are served.
+/// Signalling events taken in one pass of the loop.
 const SIGNALLING_EVENTS_PER_PASS: usize = 256;
 
-/// What is left to goodbyes when the last participant is gone.
+/// Time for last close frames and DELETE requests after the last participant has ended.
 const LAST_GOODBYES: Duration = Duration::from_millis(50);
 
-/// The readiness event of the waker.
+/// `epoll` user data of the waker.
 pub(super) const WAKE: u64 = u64::MAX;
 
-/// What a io is made of.
+/// What an [`IoContext`] is made of.
 pub(crate) struct IoContextConfig {
     pub(crate) thread: u16,
     pub(crate) reach: Reach,
@@ -44,11 +44,11 @@ pub(crate) struct IoContextConfig {
     pub(crate) tap: Option<TapSender>,
 }
 
-/// Resources of one thread.
+/// Shared resources of one thread.
 pub(crate) struct IoContext {
     pub(super) thread: u16,
     pub(super) reach: Reach,
-    pub(super) sources: Sources,
+    pub(super) sources: SourceAddresses,
     pub(super) receive_buffer_bytes: usize,
     pub(super) grace: Duration,
     pub(super) waker: Arc<Waker>,
@@ -58,36 +58,36 @@ pub(crate) struct IoContext {
     pub(super) timers: Timers,
     pub(super) batch: ReceiveBatch,
     pub(super) clocks: Clocks,
-    /// Datagrams of the slot that is being drained, by the index of its socket.
+    /// Outgoing datagrams of the slot that is being drained, each with the index of its socket.
     pub(super) outgoing: Vec<(usize, Transmit)>,
     pub(super) drops: Drops,
-    /// Bytes on the wire of what was sent, since last reported.
+    /// Bytes sent on the wire since the last health row.
     pub(super) sent_bytes: u64,
-    /// Sockets of participants that are joining, served at once.
-    eager: AsyncFd<OwnedFd>,
-    /// Sockets of participants that play, served each tick: what gathered meanwhile comes in one call. Edge-triggered,
-    /// so that the kernel need not look again at each socket that was emptied: who does not empty one comes back to it.
-    settled: OwnedFd,
-    pub(super) settled_sockets: usize,
-    pub(super) eager_sockets: usize,
+    /// Sockets of joining participants, served at once.
+    immediate: AsyncFd<OwnedFd>,
+    /// Sockets of playing participants, served on each tick, so that one call returns many datagrams. Edge-triggered, so
+    /// that the kernel does not check emptied sockets again; the loop itself returns to a socket that it did not empty.
+    on_tick: OwnedFd,
+    pub(super) on_tick_sockets: usize,
+    pub(super) immediate_sockets: usize,
     wake_timer: WakeTimer,
     signalling: SignallingChannels,
 }
 
-/// What was lost, since last reported.
+/// Datagrams dropped since the last health row.
 #[derive(Debug, Default)]
 pub(super) struct Drops {
-    /// Datagrams that our sockets had no room for, or that were too long.
+    /// Received datagrams that overflowed a receive buffer or were too long.
     pub(super) received: u64,
-    /// Datagrams that came at once after their sender had been silent, and found no room; and how long it had been.
+    /// Received datagrams that overflowed a receive buffer in a burst after silence, and the longest such silence.
     pub(super) burst: u64,
     pub(super) silent: Duration,
-    /// Datagrams that the kernel had no room for.
+    /// Datagrams to send that the kernel had no buffer for.
     pub(super) sent: u64,
 }
 
 impl Drops {
-    pub(super) fn note(&mut self, lost: Lost) {
+    pub(super) fn note(&mut self, lost: LostDatagrams) {
         match lost.after_silence {
             None => self.received += u64::from(lost.count),
             Some(silent) => {
@@ -98,28 +98,28 @@ impl Drops {
     }
 }
 
-/// Bytes of UDP and IP header that each datagram to `to` has on the wire (RFC 768, RFC 791, RFC 8200).
+/// Bytes of UDP and IP header of a datagram to `to` (RFC 768, RFC 791, RFC 8200).
 pub(super) fn header_bytes(to: std::net::SocketAddr) -> u64 {
     if to.is_ipv4() { 28 } else { 48 }
 }
 
-/// Which readiness set a socket is in.
+/// Which epoll set a socket is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pace {
-    Eager,
-    Settled,
+pub(super) enum Readiness {
+    Immediate,
+    OnTick,
 }
 
 impl IoContext {
-    /// To be called on the thread's runtime.
+    /// Must be called on the thread's runtime.
     pub(crate) fn new(config: IoContextConfig) -> io::Result<Self> {
-        let eager = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let settled = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        epoll::add(&eager, config.waker.event(), epoll::EventData::new_u64(WAKE), epoll::EventFlags::IN)?;
+        let immediate = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let on_tick = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        epoll::add(&immediate, &config.waker, epoll::EventData::new_u64(WAKE), epoll::EventFlags::IN)?;
         Ok(Self {
             thread: config.thread,
             reach: config.reach,
-            sources: Sources::default(),
+            sources: SourceAddresses::default(),
             receive_buffer_bytes: config.receive_buffer_bytes,
             grace: config.grace,
             waker: config.waker,
@@ -131,32 +131,32 @@ impl IoContext {
             outgoing: Vec::new(),
             drops: Drops::default(),
             sent_bytes: 0,
-            eager: watched(eager)?,
-            settled,
-            settled_sockets: 0,
-            eager_sockets: 0,
+            immediate: watched(immediate)?,
+            on_tick,
+            on_tick_sockets: 0,
+            immediate_sockets: 0,
             wake_timer: WakeTimer::new()?,
             signalling: config.signalling,
         })
     }
 
-    /// Waits for joining participants' sockets, the waker or something in `inbox`, at most until `until`; lets signalling
-    /// run meanwhile, and once in any case. Ready sockets are appended to `ready`, tidings to `told`.
+    /// Waits for a joining participant's socket, the waker or a signalling event, at most until `until`. Signalling tasks
+    /// run meanwhile, at least once. Appends ready sockets to `ready` and signalling events to `events`.
     pub(super) async fn wait(
         &self,
         (now, until): (Instant, Instant),
         ready: &mut Vec<epoll::Event>,
         inbox: &mut mpsc::Receiver<SlotEvent>,
-        told: &mut Vec<SlotEvent>,
+        events: &mut Vec<SlotEvent>,
     ) {
         let timeout = until.saturating_duration_since(now);
         if timeout.is_zero() {
             tokio::task::yield_now().await;
-            poll(self.eager.get_ref(), ready);
-            while told.len() < SIGNALLING_EVENTS_PER_PASS
-                && let Ok(tidings) = inbox.try_recv()
+            poll(self.immediate.get_ref(), ready);
+            while events.len() < SIGNALLING_EVENTS_PER_PASS
+                && let Ok(event) = inbox.try_recv()
             {
-                told.push(tidings);
+                events.push(event);
             }
             return;
         }
@@ -164,8 +164,8 @@ impl IoContext {
         let something = async {
             tokio::select! {
                 biased;
-                _ = inbox.recv_many(told, SIGNALLING_EVENTS_PER_PASS) => {}
-                () = self.eager_ready(ready) => {}
+                _ = inbox.recv_many(events, SIGNALLING_EVENTS_PER_PASS) => {}
+                () = self.immediate_ready(ready) => {}
                 () = self.wake_timer.expired() => {}
             }
         };
@@ -174,9 +174,9 @@ impl IoContext {
         }
     }
 
-    async fn eager_ready(&self, ready: &mut Vec<epoll::Event>) {
-        // An epoll set that cannot be watched leaves the wake_timer, by which everything is looked at.
-        while let Ok(mut guard) = self.eager.readable().await {
+    async fn immediate_ready(&self, ready: &mut Vec<epoll::Event>) {
+        // If the epoll set cannot be watched, the wake timer still makes the loop look at every socket.
+        while let Ok(mut guard) = self.immediate.readable().await {
             let found = guard.try_io(|set| {
                 poll(set.get_ref(), ready);
                 if ready.is_empty() { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
@@ -188,9 +188,9 @@ impl IoContext {
         std::future::pending::<()>().await;
     }
 
-    /// Playing participants' sockets that have something.
-    pub(super) fn poll_settled(&self, ready: &mut Vec<epoll::Event>) {
-        poll(&self.settled, ready);
+    /// Appends the ready sockets of playing participants.
+    pub(super) fn poll_on_tick(&self, ready: &mut Vec<epoll::Event>) {
+        poll(&self.on_tick, ready);
     }
 
     pub(super) fn watch(
@@ -198,12 +198,14 @@ impl IoContext {
         socket: &DatagramSocket,
         slot: u32,
         channel: Channel,
-        pace: Pace,
+        readiness: Readiness,
     ) -> io::Result<()> {
-        let (set, count, flags) = match pace {
-            Pace::Eager => (self.eager.get_ref(), &mut self.eager_sockets, epoll::EventFlags::IN),
-            Pace::Settled => {
-                (&self.settled, &mut self.settled_sockets, epoll::EventFlags::IN | epoll::EventFlags::ET)
+        let (set, count, flags) = match readiness {
+            Readiness::Immediate => {
+                (self.immediate.get_ref(), &mut self.immediate_sockets, epoll::EventFlags::IN)
+            }
+            Readiness::OnTick => {
+                (&self.on_tick, &mut self.on_tick_sockets, epoll::EventFlags::IN | epoll::EventFlags::ET)
             }
         };
         let data = epoll::EventData::new_u64(u64::from(slot) << 16 | u64::from(channel.0));
@@ -212,22 +214,22 @@ impl IoContext {
         Ok(())
     }
 
-    pub(super) fn unwatch(&mut self, socket: &DatagramSocket, pace: Pace) {
-        let (set, count) = match pace {
-            Pace::Eager => (self.eager.get_ref(), &mut self.eager_sockets),
-            Pace::Settled => (&self.settled, &mut self.settled_sockets),
+    pub(super) fn unwatch(&mut self, socket: &DatagramSocket, readiness: Readiness) {
+        let (set, count) = match readiness {
+            Readiness::Immediate => (self.immediate.get_ref(), &mut self.immediate_sockets),
+            Readiness::OnTick => (&self.on_tick, &mut self.on_tick_sockets),
         };
         *count = count.saturating_sub(1);
         let _ = epoll::delete(set, socket.as_fd());
     }
 
-    /// Asks for signalling.
-    pub(super) fn ask(&mut self, slot: u32, source: Option<IpAddr>, want: SignallingCommand) {
-        self.signalling.ask(slot, source, want);
+    /// Hands a command to the signalling channels.
+    pub(super) fn submit(&mut self, slot: u32, source: Option<IpAddr>, want: SignallingCommand) {
+        self.signalling.submit(slot, source, want);
     }
 
-    /// Hands over what was seen, waiting: at the end. Last goodbyes (close frames, DELETE) get a moment; a silent server
-    /// does not hold the run.
+    /// Sends the rest to the collector, then waits [`LAST_GOODBYES`] for close frames and DELETE requests; a silent
+    /// server does not delay the end of the run.
     pub(super) async fn finish(self) {
         let Self { collector, signalling, .. } = self;
         collector.finish();
@@ -236,7 +238,7 @@ impl IoContext {
     }
 }
 
-/// Completes `future`; whether that took a wait, in which others had their turn.
+/// Completes `future`; whether it was pending, so that other tasks ran.
 async fn has_waited(future: impl Future<Output = ()>) -> bool {
     let mut future = pin!(future);
     let mut waited = false;
@@ -248,9 +250,9 @@ async fn has_waited(future: impl Future<Output = ()>) -> bool {
     .await
 }
 
-/// What is ready in `set` now.
+/// Appends what is ready in `set` now.
 fn poll(set: &OwnedFd, ready: &mut Vec<epoll::Event>) {
     let no_wait = Timespec { tv_sec: 0, tv_nsec: 0 };
-    // Interrupted by a signal: the loop comes again.
+    // Interrupted by a signal: the loop polls again.
     let _ = epoll::wait(set, rustix::buffer::spare_capacity(ready), Some(&no_wait));
 }

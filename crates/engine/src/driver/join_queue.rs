@@ -1,63 +1,63 @@
-//! Who is still to join on a thread: every so-manieth of the plan, which all threads share, and whoever is called.
+//! Joins still to come on one thread: every n-th of the plan, which all threads share, then participants added later.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use crate::config::Join;
 
-/// Joins to come, in order of time; each with its place in the plan. Who is called comes after all who were planned.
+/// Joins to come in order of time, each with its participant's index. Added participants follow all planned ones.
 pub(crate) struct JoinQueue {
     plan: Arc<[Join]>,
-    /// The next of the plan.
+    /// Index of this thread's next planned join.
     next: usize,
-    /// How far apart this thread's are.
+    /// Distance between this thread's planned joins: the number of threads.
     step: usize,
-    called: VecDeque<(u32, Join)>,
-    /// Those of the plan who are not let in any more.
-    dismissed: HashSet<u32>,
+    added: VecDeque<(u32, Join)>,
+    /// Planned participants that no longer join.
+    removed: HashSet<u32>,
 }
 
 impl JoinQueue {
-    /// The joins of thread number `thread` of `threads`.
+    /// The joins of thread `thread` of `threads`.
     pub(crate) fn new(plan: Arc<[Join]>, thread: usize, threads: usize) -> Self {
-        Self { plan, next: thread, step: threads.max(1), called: VecDeque::new(), dismissed: HashSet::new() }
+        Self { plan, next: thread, step: threads.max(1), added: VecDeque::new(), removed: HashSet::new() }
     }
 
-    /// Somebody was called.
-    pub(super) fn call(&mut self, who: u32, join: Join) {
-        self.called.push_back((who, join));
+    /// Queues the join of an added participant.
+    pub(super) fn push(&mut self, id: u32, join: Join) {
+        self.added.push_back((id, join));
     }
 
-    /// Somebody who has not joined yet is not let in.
-    pub(super) fn dismiss(&mut self, who: u32) {
-        if (self.next..self.plan.len()).contains(&(who as usize)) {
-            self.dismissed.insert(who);
-            self.pass_over();
+    /// Drops a join that has not begun.
+    pub(super) fn remove(&mut self, id: u32) {
+        if (self.next..self.plan.len()).contains(&(id as usize)) {
+            self.removed.insert(id);
+            self.skip_removed();
         } else {
-            self.called.retain(|(called, _)| *called != who);
+            self.added.retain(|(added, _)| *added != id);
         }
     }
 
-    /// The next to join.
+    /// The next join.
     pub(super) fn next(&self) -> Option<(u32, &Join)> {
         let planned = self.plan.get(self.next).map(|join| (self.next as u32, join));
-        planned.or_else(|| self.called.front().map(|(who, join)| (*who, join)))
+        planned.or_else(|| self.added.front().map(|(id, join)| (*id, join)))
     }
 
-    /// Takes the next to join.
+    /// Takes the next join.
     pub(super) fn take(&mut self) -> Option<(u32, Join)> {
-        let (who, join) = self.next().map(|(who, join)| (who, *join))?;
+        let (id, join) = self.next().map(|(id, join)| (id, *join))?;
         if self.next < self.plan.len() {
             self.next += self.step;
-            self.pass_over();
+            self.skip_removed();
         } else {
-            self.called.pop_front();
+            self.added.pop_front();
         }
-        Some((who, join))
+        Some((id, join))
     }
 
-    fn pass_over(&mut self) {
-        while self.next < self.plan.len() && self.dismissed.remove(&(self.next as u32)) {
+    fn skip_removed(&mut self) {
+        while self.next < self.plan.len() && self.removed.remove(&(self.next as u32)) {
             self.next += self.step;
         }
     }
@@ -70,11 +70,11 @@ mod tests {
 
     use super::*;
 
-    fn join(who: u32) -> Join {
+    fn join(id: u32) -> Join {
         Join {
-            participant: ParticipantId(who),
+            participant: ParticipantId(id),
             cohort: CohortId(0),
-            place: who,
+            place: id,
             at: RunTime(0),
             leave_at: None,
             others_follow: false,
@@ -86,12 +86,12 @@ mod tests {
     fn threads_share_a_plan_and_who_was_dismissed_is_not_let_in() {
         let plan: Arc<[Join]> = (0..10).map(join).collect();
         let mut joins = JoinQueue::new(plan, 1, 2);
-        assert_eq!(joins.take().map(|(who, _)| who), Some(1));
-        [3, 7, 1].into_iter().for_each(|who| joins.dismiss(who));
-        [11, 12, 13].into_iter().for_each(|who| joins.call(who, join(who)));
-        joins.dismiss(12);
-        let rest: Vec<u32> = std::iter::from_fn(|| joins.take()).map(|(who, _)| who).collect();
+        assert_eq!(joins.take().map(|(id, _)| id), Some(1));
+        [3, 7, 1].into_iter().for_each(|id| joins.remove(id));
+        [11, 12, 13].into_iter().for_each(|id| joins.push(id, join(id)));
+        joins.remove(12);
+        let rest: Vec<u32> = std::iter::from_fn(|| joins.take()).map(|(id, _)| id).collect();
         assert_eq!(rest, [5, 9, 11, 13]);
-        assert!(joins.next().is_none() && joins.dismissed.is_empty());
+        assert!(joins.next().is_none() && joins.removed.is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! Drives participants: one thread a core, each with its own participants, sockets and timers; nothing shared.
+//! Drives participants: one thread per core, each with its own participants, sockets and timers; nothing is shared.
 
 mod collector_sender;
 pub(crate) use collector_sender::{BATCHES_MAX, CollectorSender, DriverEvent};

@@ -1,8 +1,8 @@
-//! A participant's panic ends that participant and nobody else: what a server sent met a defect in throng, or in a library
-//! that it uses, and the others of the thread are no part of that.
+//! Catches the panic of a participant, which becomes that participant's failure: a defect in throng or in a library must
+//! not end the other participants of the thread.
 //!
-//! The panic hook says nothing of what is caught here. A full-screen view would be torn by its lines, and a defect that
-//! each of a thousand participants meets would be told a thousand times: it is told once a participant, as its failure.
+//! The panic hook prints nothing for panics that are caught here: its lines would break a full-screen view, and a
+//! defect that a thousand participants meet would print a thousand times. Each failure has the panic's place and words.
 
 use std::any::Any;
 use std::backtrace::Backtrace;
@@ -14,17 +14,17 @@ use std::time::Instant;
 use throng_observation::{Failure, FailureReason, Outcome};
 use throng_protocol::participant::{Input, Output, Participant};
 
-/// Characters of a panic's own words that are kept: a library may print whole packets.
+/// Characters kept of a panic message: a library may print whole packets.
 const WORDS_MAX: usize = 200;
 
 thread_local! {
     /// Whether this thread is within [`catch_panic`].
     static GUARDED: Cell<bool> = const { Cell::new(false) };
-    /// Where the last panic within it was.
+    /// Source location of the last panic caught on this thread.
     static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Lets the panic hook tell what is caught here to the log alone (`RUST_LOG`, `RUST_BACKTRACE=1`); once a process.
+/// Installs, once per process, a panic hook that sends caught panics only to the log (`RUST_LOG`, `RUST_BACKTRACE=1`).
 pub(crate) fn install_panic_hook() {
     static HUSHED: Once = Once::new();
     HUSHED.call_once(|| {
@@ -40,11 +40,11 @@ fn note(info: &PanicHookInfo<'_>) {
     PLACE.with_borrow_mut(|known| *known = place);
 }
 
-/// A participant behind its guard.
+/// A participant whose panics are caught.
 pub(super) struct PanicGuard {
-    /// `None` once it broke.
+    /// `None` after a panic.
     participant: Option<Box<dyn Participant>>,
-    /// By what.
+    /// The failure that the panic became.
     defect: Option<Failure>,
 }
 
@@ -55,7 +55,7 @@ impl PanicGuard {
 
     /// See [`Participant::handle`].
     pub(super) fn handle(&mut self, now: Instant, input: Input<'_>) {
-        // What it broke by is told by the next output, which is its last.
+        // The next output, its last, carries the failure.
         self.act(|participant| participant.handle(now, input));
     }
 
@@ -67,12 +67,12 @@ impl PanicGuard {
         })
     }
 
-    /// See [`Participant::prefetch`]. What breaks it here, the datagram that it is warmed for will tell.
+    /// See [`Participant::prefetch`]. A panic here is ignored: the call that follows meets it again.
     pub(super) fn prefetch(&self) -> u64 {
         self.participant.as_ref().map_or(0, |participant| catch_panic(|| participant.prefetch()).unwrap_or(0))
     }
 
-    /// `None` when it broke by this, or before.
+    /// `None` when this call or an earlier one panicked.
     fn act<T>(&mut self, act: impl FnOnce(&mut dyn Participant) -> T) -> Option<T> {
         let participant = self.participant.as_deref_mut()?;
         match catch_panic(|| act(participant)) {
@@ -87,7 +87,7 @@ impl PanicGuard {
 
     fn clear(&mut self) {
         let participant = self.participant.take();
-        // What is half changed may panic once more.
+        // Dropping a half-changed participant may panic again.
         let _ = catch_panic(|| drop(participant));
     }
 }
@@ -98,7 +98,7 @@ impl Drop for PanicGuard {
     }
 }
 
-/// Does what is a participant's own; a panic of it becomes its failure.
+/// Runs a participant's code; a panic becomes a failure.
 pub(super) fn catch_panic<T>(act: impl FnOnce() -> T) -> Result<T, Failure> {
     let outer = GUARDED.replace(true);
     let done = catch_unwind(AssertUnwindSafe(act));
@@ -117,7 +117,7 @@ fn defect(panic: &(dyn Any + Send)) -> Failure {
     Failure::new(FailureReason::InternalError, detail)
 }
 
-/// A source file's path without what differs from machine to machine: `str0m-0.25.0/src/rtp.rs`.
+/// A source file's path without its machine-specific part: `str0m-0.25.0/src/rtp.rs`.
 fn short(file: &str) -> &str {
     let registry = file.split_once("/registry/src/").and_then(|(_, rest)| rest.split_once('/'));
     let std = || file.split_once("/library/").map(|(_, rest)| rest);

@@ -1,82 +1,80 @@
-//! Who sits where on a thread. A slot that was left is given to somebody else, under another number: what is still under way
-//! to who sat there (a readiness event, a timer, an answer) must not find who sits there now.
+//! The participant slots of a thread. A freed slot is reused under another key (generational index): a readiness event,
+//! timer or answer that is still on its way to the former participant must not reach the next one.
 
 use std::collections::{HashMap, VecDeque};
 
 use super::slot::Slot;
 
-/// Bits of a number that say which place it is; the ones above count who sat there. A thread has a million places, more than
-/// there are descriptors, and a number comes again after 4,096 visits to one place.
-const PLACE_BITS: u32 = 20;
+/// Bits of a key that are the index; the upper bits are the generation. That allows a million slots, more than there
+/// are descriptors, and a key recurs after 4,096 participants in one slot.
+const INDEX_BITS: u32 = 20;
 
-/// The slots of a thread: as many places as were ever taken at a time.
+/// The slots of a thread: as many as were ever occupied at a time.
 #[derive(Default)]
 pub(super) struct Slots {
-    places: Vec<Place>,
-    /// Places that were left, the longest first.
-    left: VecDeque<u32>,
-    /// The number under which a participant of the run sits, while it does.
-    numbers: HashMap<u32, u32>,
+    entries: Vec<Entry>,
+    /// Indexes of free entries, the longest free first.
+    free: VecDeque<u32>,
+    /// Keys of occupied slots, by index of the participant in the run.
+    keys: HashMap<u32, u32>,
 }
 
 #[derive(Default)]
-struct Place {
-    number: u32,
+struct Entry {
+    key: u32,
     slot: Option<Box<Slot>>,
 }
 
 impl Slots {
-    /// How many are taken.
-    pub(super) fn taken(&self) -> usize {
-        self.numbers.len()
+    /// How many are occupied.
+    pub(super) fn len(&self) -> usize {
+        self.keys.len()
     }
 
-    /// Slots participant `who` of the run; `slot` is told the number.
-    pub(super) fn take(&mut self, who: u32, slot: impl FnOnce(u32) -> Slot) -> u32 {
-        let place = self.left.pop_front().unwrap_or_else(|| {
-            let place = u32::try_from(self.places.len()).unwrap_or(u32::MAX);
-            self.places.push(Place { number: place, slot: None });
-            place
+    /// Puts participant `id` of the run into a slot, which `slot` makes from its key; returns the key.
+    pub(super) fn insert(&mut self, id: u32, slot: impl FnOnce(u32) -> Slot) -> u32 {
+        let index = self.free.pop_front().unwrap_or_else(|| {
+            let index = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
+            self.entries.push(Entry { key: index, slot: None });
+            index
         });
-        let Some(taken) = self.places.get_mut(place as usize) else { return u32::MAX };
-        taken.slot = Some(Box::new(slot(taken.number)));
-        self.numbers.insert(who, taken.number);
-        taken.number
+        let Some(entry) = self.entries.get_mut(index as usize) else { return u32::MAX };
+        entry.slot = Some(Box::new(slot(entry.key)));
+        self.keys.insert(id, entry.key);
+        entry.key
     }
 
-    fn place(number: u32) -> usize {
-        (number & ((1 << PLACE_BITS) - 1)) as usize
+    fn index(key: u32) -> usize {
+        (key & ((1 << INDEX_BITS) - 1)) as usize
     }
 
-    /// Who sits under that number.
-    pub(super) fn get(&self, number: u32) -> Option<&Slot> {
-        self.places.get(Self::place(number)).filter(|place| place.number == number)?.slot.as_deref()
+    pub(super) fn get(&self, key: u32) -> Option<&Slot> {
+        self.entries.get(Self::index(key)).filter(|entry| entry.key == key)?.slot.as_deref()
     }
 
-    /// The same, to be changed.
-    pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut Slot> {
-        let place = self.places.get_mut(Self::place(number)).filter(|place| place.number == number)?;
-        place.slot.as_deref_mut()
+    pub(super) fn get_mut(&mut self, key: u32) -> Option<&mut Slot> {
+        let entry = self.entries.get_mut(Self::index(key)).filter(|entry| entry.key == key)?;
+        entry.slot.as_deref_mut()
     }
 
-    /// Clears a slot.
-    pub(super) fn clear(&mut self, number: u32) -> Option<Box<Slot>> {
-        let place = self.places.get_mut(Self::place(number)).filter(|place| place.number == number)?;
-        let slot = place.slot.take()?;
-        place.number = number.wrapping_add(1 << PLACE_BITS);
-        self.left.push_back(number & ((1 << PLACE_BITS) - 1));
-        self.numbers.remove(&slot.who());
+    /// Frees a slot.
+    pub(super) fn remove(&mut self, key: u32) -> Option<Box<Slot>> {
+        let entry = self.entries.get_mut(Self::index(key)).filter(|entry| entry.key == key)?;
+        let slot = entry.slot.take()?;
+        entry.key = key.wrapping_add(1 << INDEX_BITS);
+        self.free.push_back(key & ((1 << INDEX_BITS) - 1));
+        self.keys.remove(&slot.id());
         Some(slot)
     }
 
-    /// Under which number participant `who` of the run sits, if it does.
-    pub(super) fn number_of(&self, who: u32) -> Option<u32> {
-        self.numbers.get(&who).copied()
+    /// The key of participant `id` of the run, if it has a slot.
+    pub(super) fn key_of(&self, id: u32) -> Option<u32> {
+        self.keys.get(&id).copied()
     }
 
-    /// All numbers that are taken.
-    pub(super) fn numbers(&self) -> Vec<u32> {
-        self.places.iter().filter(|place| place.slot.is_some()).map(|place| place.number).collect()
+    /// The keys of all occupied slots.
+    pub(super) fn keys(&self) -> Vec<u32> {
+        self.entries.iter().filter(|entry| entry.slot.is_some()).map(|entry| entry.key).collect()
     }
 }
 
@@ -101,34 +99,34 @@ mod tests {
         }
     }
 
-    fn sit(slots: &mut Slots, who: u32) -> u32 {
+    fn insert(slots: &mut Slots, id: u32) -> u32 {
         let join = Join {
-            participant: ParticipantId(who),
+            participant: ParticipantId(id),
             cohort: CohortId(0),
-            place: who,
+            place: id,
             at: RunTime(0),
             leave_at: None,
             others_follow: false,
             source_ip: None,
         };
-        slots.take(who, |number| Slot::new(number, who, Box::new(Nobody), &join, None))
+        slots.insert(id, |key| Slot::new(key, id, Box::new(Nobody), &join, None))
     }
 
     #[test]
-    fn a_day_of_comers_and_goers_takes_no_more_places_than_were_there_at_a_time() {
+    fn a_day_of_joins_and_leaves_takes_no_more_slots_than_were_occupied_at_a_time() {
         let mut slots = Slots::default();
-        let mut there: VecDeque<u32> = (0..10).map(|who| sit(&mut slots, who)).collect();
-        for who in 10..100_000 {
-            let gone = there.pop_front().unwrap();
-            assert_eq!(slots.clear(gone).map(|slot| slot.who()), Some(who - 10));
-            // What comes late for who has gone finds nobody.
-            there.push_back(sit(&mut slots, who));
+        let mut present: VecDeque<u32> = (0..10).map(|id| insert(&mut slots, id)).collect();
+        for id in 10..100_000 {
+            let gone = present.pop_front().unwrap();
+            assert_eq!(slots.remove(gone).map(|slot| slot.id()), Some(id - 10));
+            // The key of a participant that has left finds nothing.
+            present.push_back(insert(&mut slots, id));
             assert!(
-                slots.get(gone).is_none() && slots.get_mut(gone).is_none() && slots.clear(gone).is_none()
+                slots.get(gone).is_none() && slots.get_mut(gone).is_none() && slots.remove(gone).is_none()
             );
         }
-        assert_eq!((slots.places.len(), slots.taken(), slots.numbers().len()), (10, 10, 10));
-        assert!(slots.number_of(3).is_none());
-        assert_eq!(slots.number_of(99_999).and_then(|number| slots.get(number)).map(Slot::who), Some(99_999));
+        assert_eq!((slots.entries.len(), slots.len(), slots.keys().len()), (10, 10, 10));
+        assert!(slots.key_of(3).is_none());
+        assert_eq!(slots.key_of(99_999).and_then(|key| slots.get(key)).map(Slot::id), Some(99_999));
     }
 }

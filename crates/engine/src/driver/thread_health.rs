@@ -1,4 +1,4 @@
-//! A thread's own health: CPU, waits for a CPU, lateness, drops, second by second.
+//! Health of an engine thread by second: CPU time, run-queue wait, loop lag, drops.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -12,7 +12,7 @@ use super::io_context::IoContext;
 use crate::clock::RunClock;
 use crate::health::parse_schedstat;
 
-/// What a thread measures of itself.
+/// What a thread measures of itself in the current second.
 pub(super) struct ThreadHealth {
     second: i64,
     lag_us: Distribution,
@@ -22,8 +22,8 @@ pub(super) struct ThreadHealth {
 }
 
 impl ThreadHealth {
-    /// Begins; on the thread's own thread.
-    pub(super) fn begin(clock: RunClock, now: Instant) -> Self {
+    /// Starts measuring; must be called on the thread that is measured.
+    pub(super) fn start(clock: RunClock, now: Instant) -> Self {
         let schedstat = File::open("/proc/thread-self/schedstat").ok();
         let queue_wait_ns = queue_wait_ns(schedstat.as_ref());
         Self {
@@ -35,13 +35,18 @@ impl ThreadHealth {
         }
     }
 
-    /// The loop came `late` to a deadline.
-    pub(super) fn lag(&mut self, late: Duration) {
+    /// Records that the loop was `late` for its tick.
+    pub(super) fn record_lag(&mut self, late: Duration) {
         self.lag_us.record(u64::try_from(late.as_micros()).unwrap_or(u64::MAX));
     }
 
-    /// The row of the second that ended, once it has.
-    pub(super) fn turn(&mut self, clock: RunClock, now: Instant, io: &mut IoContext) -> Option<GeneratorRow> {
+    /// The row of the second that ended, if one has.
+    pub(super) fn finish_second(
+        &mut self,
+        clock: RunClock,
+        now: Instant,
+        io: &mut IoContext,
+    ) -> Option<GeneratorRow> {
         let second = clock.run_time(now).second();
         if second == self.second {
             return None;

@@ -1,27 +1,27 @@
-//! When which slot is next due. A heap in which a deadline that moved later is left where it is and looked at again
-//! when it comes: participants move theirs with every packet, and most never fire.
+//! Deadlines of a thread's slots: a heap in which a deadline that moved later keeps its entry, which is checked again
+//! when it expires. Participants move theirs with every packet, and most never fire.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Instant;
 
-/// Deadlines of slots, at most a few entries a slot.
+/// Deadlines of slots, at most a few entries per slot.
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     heap: BinaryHeap<Reverse<(Instant, u32)>>,
 }
 
-/// What a slot keeps of its deadline.
+/// A slot's own part of its deadline.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Deadline {
     /// When it is due, if ever.
     pub(crate) due: Option<Instant>,
-    /// The entry of the heap that stands for it.
+    /// The time of its earliest entry in the heap.
     armed: Option<Instant>,
 }
 
 impl Timers {
-    /// Lets `slot` be due at `due`.
+    /// Makes `slot` due at `due`; `None` never.
     pub(crate) fn set(&mut self, slot: u32, deadline: &mut Deadline, due: Option<Instant>) {
         deadline.due = due;
         if let Some(due) = due
@@ -32,12 +32,12 @@ impl Timers {
         }
     }
 
-    /// The first moment at which [`Self::pop`] may have something.
+    /// When [`Self::pop`] may next return an entry.
     pub(crate) fn next(&self) -> Option<Instant> {
         self.heap.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// A slot whose entry has come, and when it was to come.
+    /// An expired entry: its time and its slot.
     pub(crate) fn pop(&mut self, now: Instant) -> Option<(Instant, u32)> {
         let Reverse(entry) = *self.heap.peek()?;
         if entry.0 > now {
@@ -47,7 +47,7 @@ impl Timers {
         Some(entry)
     }
 
-    /// Whether `slot`, popped with its entry `at`, is due; arms it again when it is only due later.
+    /// Whether `slot`, popped with its entry `at`, is due; if it is due later, adds an entry for that.
     pub(crate) fn is_due(&mut self, slot: u32, deadline: &mut Deadline, at: Instant, now: Instant) -> bool {
         if deadline.armed != Some(at) {
             return false;

@@ -1,4 +1,4 @@
-//! Wakes a thread to the microsecond: the runtime's own timers know milliseconds only.
+//! Wakes a thread with microsecond precision (`timerfd`): the runtime's own timers have milliseconds.
 
 use std::cell::Cell;
 use std::io;
@@ -12,15 +12,15 @@ use tokio::io::unix::AsyncFd;
 
 use crate::sockets::watched;
 
-/// A timer that rings once.
+/// A one-shot timer.
 pub(super) struct WakeTimer {
     timer: AsyncFd<OwnedFd>,
-    /// When it will ring, or has rung unheard.
+    /// When it expires, or has expired without being read.
     set_to: Cell<Option<Instant>>,
 }
 
 impl WakeTimer {
-    /// To be called on the thread's runtime.
+    /// Must be called on the thread's runtime.
     pub(super) fn new() -> io::Result<Self> {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;

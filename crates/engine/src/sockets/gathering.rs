@@ -1,12 +1,12 @@
-//! Which addresses of this host a datagram socket is on (host candidates, RFC 8445 section 5.1.1.1).
+//! Which local addresses a datagram socket offers as host candidates (RFC 8445 section 5.1.1.1).
 
 use std::net::IpAddr;
 
-/// Addresses that one socket is said to have: each is a pair with every candidate of the peer, and all of them are checked.
+/// Most addresses of one socket: each forms a pair with every candidate of the peer, and all pairs are checked.
 const LOCALS_MAX: usize = 8;
 
-/// Of `own`, the addresses of this host, those that are of use beside `first`: loopback only where the peer may be there
-/// (`first` is loopback), of its family; no link-local ones, which mean nothing without their interface.
+/// The addresses of this host (`own`) to use beside `first`: loopback only if `first` is loopback of the same family, since
+/// the peer may be there; no link-local ones, which need an interface.
 pub(super) fn usable(first: IpAddr, own: &[IpAddr]) -> Vec<IpAddr> {
     let is_useful = |address: &IpAddr| {
         if address.is_loopback() {
@@ -16,7 +16,7 @@ pub(super) fn usable(first: IpAddr, own: &[IpAddr]) -> Vec<IpAddr> {
         }
     };
     let mut locals = vec![first];
-    // Those of the family that the peer is asked by are likelier.
+    // The family of `first` first: those pairs are more likely to work.
     let (same, other): (Vec<IpAddr>, Vec<_>) = own
         .iter()
         .filter(|address| is_useful(address))

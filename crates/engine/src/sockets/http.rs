@@ -1,4 +1,4 @@
-//! HTTP fetches: HTTP/1.1, HTTP/2 where TLS agrees on it, connections kept for the next fetch of the same participant.
+//! HTTP fetches: HTTP/1.1, or HTTP/2 by ALPN, with connections kept for the next fetch of the same participant.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,9 +13,9 @@ use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use throng_protocol::participant::{ChannelError, Opening, Request, Response};
 
-use super::{Dialler, Host};
+use super::{Dialer, Host};
 
-/// Idle connections that a participant keeps.
+/// Most idle connections per participant.
 const IDLE_MAX: usize = 4;
 
 /// The idle connections of one participant.
@@ -27,7 +27,7 @@ pub(crate) struct Pool {
 struct Idle {
     origin: Origin,
     connection: Connection,
-    /// Addresses only: a connection that is used again was not opened for this fetch.
+    /// Addresses only on reuse: the connection was not opened for this fetch.
     opening: Opening,
 }
 
@@ -39,54 +39,54 @@ struct Origin {
 }
 
 enum Connection {
-    One(http1::SendRequest<Full<Bytes>>),
-    Two(http2::SendRequest<Full<Bytes>>),
+    Http1(http1::SendRequest<Full<Bytes>>),
+    Http2(http2::SendRequest<Full<Bytes>>),
 }
 
-/// Fetches `request` from `source`, if given, within the request's own time limit.
+/// Sends `request`, from local address `source` if given, within the request's own time limit.
 pub(crate) async fn fetch(
-    dialler: &Dialler,
+    dialer: &Dialer,
     pool: &Pool,
     source: Option<IpAddr>,
     request: Request,
     body_bytes_max: usize,
 ) -> Result<Response, ChannelError> {
     let timeout = request.timeout;
-    tokio::time::timeout(timeout, fetch_unhurried(dialler, pool, source, request, body_bytes_max))
+    tokio::time::timeout(timeout, fetch_without_timeout(dialer, pool, source, request, body_bytes_max))
         .await
         .unwrap_or(Err(ChannelError::Timeout(timeout)))
 }
 
-async fn fetch_unhurried(
-    dialler: &Dialler,
+async fn fetch_without_timeout(
+    dialer: &Dialer,
     pool: &Pool,
     source: Option<IpAddr>,
     request: Request,
     body_bytes_max: usize,
 ) -> Result<Response, ChannelError> {
     let origin = Origin::of(&request.head.uri)?;
-    // A kept connection may have been closed by the server just now; a fresh one is the fair second chance.
+    // The server may have just closed a kept connection; then a new one is tried.
     if let Some(mut idle) = pool.take(&origin) {
         let again = copy(&request);
         match exchange(&mut idle, &origin, request, body_bytes_max).await {
             Err(Exchange::NotSent(_)) => {
-                return fresh(dialler, pool, source, origin, again, body_bytes_max).await;
+                return fresh(dialer, pool, source, origin, again, body_bytes_max).await;
             }
             result => return finish(pool, idle, result),
         }
     }
-    fresh(dialler, pool, source, origin, request, body_bytes_max).await
+    fresh(dialer, pool, source, origin, request, body_bytes_max).await
 }
 
 async fn fresh(
-    dialler: &Dialler,
+    dialer: &Dialer,
     pool: &Pool,
     source: Option<IpAddr>,
     origin: Origin,
     request: Request,
     body_bytes_max: usize,
 ) -> Result<Response, ChannelError> {
-    let (connection, opening) = connect(dialler, source, &origin).await?;
+    let (connection, opening) = connect(dialer, source, &origin).await?;
     let mut connection = Idle { origin: origin.clone(), connection, opening };
     let result = exchange(&mut connection, &origin, request, body_bytes_max).await;
     finish(pool, connection, result)
@@ -138,18 +138,18 @@ impl Origin {
 }
 
 async fn connect(
-    dialler: &Dialler,
+    dialer: &Dialer,
     source: Option<IpAddr>,
     origin: &Origin,
 ) -> Result<(Connection, Opening), ChannelError> {
-    let tls = origin.secure.then_some((&dialler.tls_http, &origin.host));
-    let (pipe, opening) = dialler.dial(source, &origin.host, origin.port, tls).await?;
+    let tls = origin.secure.then_some((&dialer.tls_http, &origin.host));
+    let (pipe, opening) = dialer.dial(source, &origin.host, origin.port, tls).await?;
     let broken = |e: hyper::Error| ChannelError::Protocol(format!("HTTP: {e}"));
     let connection = if pipe.speaks_http2() {
         let (sender, driver) =
             http2::handshake(TokioExecutor::new(), TokioIo::new(pipe)).await.map_err(broken)?;
         tokio::spawn(driver);
-        Connection::Two(sender)
+        Connection::Http2(sender)
     } else {
         let (sender, driver) = http1::Builder::new()
             .max_buf_size(16 * 1024)
@@ -157,7 +157,7 @@ async fn connect(
             .await
             .map_err(broken)?;
         tokio::spawn(driver);
-        Connection::One(sender)
+        Connection::Http1(sender)
     };
     Ok((connection, opening))
 }
@@ -165,14 +165,14 @@ async fn connect(
 impl Connection {
     fn is_closed(&self) -> bool {
         match self {
-            Self::One(sender) => sender.is_closed(),
-            Self::Two(sender) => sender.is_closed(),
+            Self::Http1(sender) => sender.is_closed(),
+            Self::Http2(sender) => sender.is_closed(),
         }
     }
 }
 
 enum Exchange {
-    /// The connection was gone before the request: nothing reached the server.
+    /// The connection was closed before the request: nothing reached the server.
     NotSent(ChannelError),
     Failed(ChannelError),
 }
@@ -183,16 +183,16 @@ async fn exchange(
     request: Request,
     body_bytes_max: usize,
 ) -> Result<Response, Exchange> {
-    let two = matches!(on.connection, Connection::Two(_));
-    let request = prepared(request, two).map_err(Exchange::Failed)?;
+    let is_http2 = matches!(on.connection, Connection::Http2(_));
+    let request = prepared(request, is_http2).map_err(Exchange::Failed)?;
     let ready = match &mut on.connection {
-        Connection::One(sender) => sender.ready().await,
-        Connection::Two(sender) => sender.ready().await,
+        Connection::Http1(sender) => sender.ready().await,
+        Connection::Http2(sender) => sender.ready().await,
     };
     ready.map_err(|e| Exchange::NotSent(failure(&e, origin)))?;
     let sent = match &mut on.connection {
-        Connection::One(sender) => sender.send_request(request).await,
-        Connection::Two(sender) => sender.send_request(request).await,
+        Connection::Http1(sender) => sender.send_request(request).await,
+        Connection::Http2(sender) => sender.send_request(request).await,
     };
     let response = sent.map_err(|e| match failure(&e, origin) {
         error if e.is_canceled() => Exchange::NotSent(error),
@@ -220,12 +220,12 @@ fn failure(error: &hyper::Error, origin: &Origin) -> ChannelError {
     }
 }
 
-/// The request as it goes on the wire: origin form with a `Host` (RFC 9112 section 3.2) for HTTP/1.1, absolute without
-/// one for HTTP/2; our name unless the participant gave another.
-fn prepared(request: Request, two: bool) -> Result<hyper::Request<Full<Bytes>>, ChannelError> {
+/// The request as sent: origin form with `Host` (RFC 9112 section 3.2) for HTTP/1.1, absolute form without it for HTTP/2;
+/// throng's `User-Agent` unless the participant gave another.
+fn prepared(request: Request, is_http2: bool) -> Result<hyper::Request<Full<Bytes>>, ChannelError> {
     let Request { mut head, body, timeout: _ } = request;
     let odd = |what: &str| ChannelError::Protocol(format!("cannot ask for {}: {what}", head.uri));
-    if two {
+    if is_http2 {
         head.version = Version::HTTP_2;
         head.headers.remove(HOST);
     } else {
@@ -247,9 +247,9 @@ fn prepared(request: Request, two: bool) -> Result<hyper::Request<Full<Bytes>>, 
     Ok(hyper::Request::from_parts(head, Full::new(Bytes::from(body))))
 }
 
-/// One `GET` without a participant: for consent files.
+/// A single `GET` outside of any participant, for consent files.
 pub(crate) async fn get(
-    dialler: &Dialler,
+    dialer: &Dialer,
     scheme: Scheme,
     authority: &str,
     path: &str,
@@ -260,5 +260,5 @@ pub(crate) async fn get(
     let request = uri.and_then(|uri| hyper::Request::get(uri).body(()));
     let (head, ()) = request.map_err(|e| ChannelError::Protocol(e.to_string()))?.into_parts();
     let request = Request { head, body: Vec::new(), timeout };
-    fetch(dialler, &Pool::default(), None, request, body_bytes_max).await
+    fetch(dialer, &Pool::default(), None, request, body_bytes_max).await
 }

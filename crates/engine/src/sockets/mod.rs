@@ -1,24 +1,20 @@
 //! Sockets: datagrams in batches on the threads; TCP, TLS, HTTP and WebSocket for signalling.
 
-mod batch;
-pub(crate) use batch::{RECEIVE_BATCH, ReceiveBatch, SEND_BATCH, force_receive_buffer};
-
 mod watched;
 pub(crate) use watched::watched;
 
 mod gathering;
 
 mod udp;
-pub(crate) use udp::{DatagramSocket, Lost, Sending, Sources, Toward};
+pub(crate) use udp::{DatagramSocket, LostDatagrams, PeerAddresses, SendResult, SourceAddresses};
 
 mod resolve;
-pub(crate) use resolve::Names;
+pub(crate) use resolve::DnsCache;
 
 mod tcp;
-pub(crate) use tcp::{Dialler, Host, Pipe};
+pub(crate) use tcp::{Dialer, Host, MaybeTlsStream};
 
 mod tls;
-pub(crate) use tls::tls_config;
 
 pub(crate) mod http;
 pub(crate) mod websocket;

@@ -1,4 +1,4 @@
-//! Names are resolved once a run and the answer is kept, so that no later answer can point the crowd elsewhere.
+//! Host names are resolved once per run and cached, so that no later answer can point the crowd elsewhere.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use throng_protocol::participant::ChannelError;
 
-/// How long a failure is believed, so that a thousand joins do not each wait for a resolver that is down.
+/// How long a failure is cached, so that a thousand joins do not each wait for a resolver that is down.
 const FAILURE_BELIEVED: Duration = Duration::from_secs(2);
 
-/// The names of a run. Uses the system's resolver (`/etc/hosts`, nsswitch), as every other program on the machine:
-/// with one question a name its blocking thread costs nothing.
+/// The host names of a run. Uses the system's resolver (`/etc/hosts`, nsswitch), as other programs do: with one query
+/// per name its blocking thread costs nothing.
 #[derive(Debug, Default)]
-pub(crate) struct Names {
+pub(crate) struct DnsCache {
     entries: Mutex<HashMap<String, Arc<tokio::sync::Mutex<Entry>>>>,
 }
 
@@ -25,8 +25,8 @@ enum Entry {
     Failed(String, Instant),
 }
 
-impl Names {
-    /// Knows `host` already, and nothing else of it will be asked.
+impl DnsCache {
+    /// A cache that holds `address` for `host`, which is then never resolved.
     pub(crate) fn known(host: &str, address: IpAddr) -> Self {
         let entry = Arc::new(tokio::sync::Mutex::new(Entry::Addresses(vec![address])));
         Self { entries: Mutex::new([(host.to_ascii_lowercase(), entry)].into()) }
@@ -68,7 +68,7 @@ impl Names {
         }
     }
 
-    /// Keeps only `address` for `host`: the one that answered.
+    /// Keeps only `address` for `host`: the one that accepted a connection.
     pub(crate) async fn pin(&self, host: &str, address: IpAddr) {
         let entry = {
             let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
@@ -89,7 +89,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_pinned_name_keeps_the_address_that_answered() {
-        let names = Names::default();
+        let names = DnsCache::default();
         let first = names.resolve("LOCALHOST").await.unwrap();
         assert!(first.iter().all(IpAddr::is_loopback) && !first.is_empty());
         names.pin("localhost", [127, 0, 0, 1].into()).await;
@@ -99,13 +99,13 @@ mod tests {
     #[tokio::test]
     async fn a_name_that_is_known_is_not_asked_for() {
         let address = IpAddr::from([192, 0, 2, 9]);
-        let names = Names::known("Localhost", address);
+        let names = DnsCache::known("Localhost", address);
         assert_eq!(names.resolve("localhost").await.unwrap(), [address]);
     }
 
     #[tokio::test]
     async fn a_name_that_does_not_resolve_says_which() {
-        let error = Names::default().resolve("name.that.is.not.invalid").await.unwrap_err();
+        let error = DnsCache::default().resolve("name.that.is.not.invalid").await.unwrap_err();
         assert!(
             matches!(&error, ChannelError::Dns { host, .. } if host == "name.that.is.not.invalid"),
             "{error}"

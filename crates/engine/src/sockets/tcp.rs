@@ -1,5 +1,5 @@
-//! Opens TCP and TLS connections: name pinned, address checked against the guard, local address chosen, each step
-//! timed.
+//! Opens TCP and TLS connections: resolves the name, checks the address against the consent guard, binds the local address,
+//! and records the time of each step.
 
 use std::fmt;
 use std::io;
@@ -19,8 +19,9 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::{Names, batch};
-use crate::config::Reach;
+use super::DnsCache;
+use super::tls::tls_config;
+use crate::config::{EngineError, Reach, RunConfig};
 
 /// Where to connect to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -30,7 +31,7 @@ pub(crate) enum Host {
 }
 
 impl fmt::Display for Host {
-    /// As a URL writes it.
+    /// As in a URL.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Name(name) => f.write_str(name),
@@ -41,7 +42,7 @@ impl fmt::Display for Host {
 }
 
 impl Host {
-    /// The host of a URL's or URI's host part (IPv6 in brackets or not).
+    /// Parses the host part of a URL or URI (IPv6 with or without brackets).
     pub(crate) fn parse(text: &str) -> Self {
         let bare = text.trim_start_matches('[').trim_end_matches(']');
         bare.parse().map_or_else(|_| Self::Name(text.to_owned()), Self::Ip)
@@ -58,12 +59,12 @@ impl Host {
 
 /// A connection, with or without TLS.
 #[derive(Debug)]
-pub(crate) enum Pipe {
+pub(crate) enum MaybeTlsStream {
     Plain(TcpStream),
     Secured(Box<TlsStream<TcpStream>>),
 }
 
-impl Pipe {
+impl MaybeTlsStream {
     /// Whether the server chose HTTP/2 by ALPN.
     pub(crate) fn speaks_http2(&self) -> bool {
         match self {
@@ -73,16 +74,30 @@ impl Pipe {
     }
 }
 
-/// What every dial of a run shares.
-pub(crate) struct Dialler {
-    pub(crate) names: Names,
+/// What all connections of a run share.
+pub(crate) struct Dialer {
+    pub(crate) names: DnsCache,
     pub(crate) reach: Reach,
     pub(crate) tls: Arc<ClientConfig>,
     pub(crate) tls_http: Arc<ClientConfig>,
     pub(crate) timeout: Duration,
 }
 
-impl Dialler {
+impl Dialer {
+    pub(crate) fn new(config: &RunConfig) -> Result<Self, EngineError> {
+        // A WebSocket upgrade is HTTP/1.1 (RFC 6455 section 4.1).
+        let tls = tls_config(&config.tls, &[b"http/1.1"]).map_err(EngineError::Tls)?;
+        let mut tls_http = tls.clone();
+        tls_http.alpn_protocols.insert(0, b"h2".to_vec());
+        Ok(Self {
+            names: DnsCache::default(),
+            reach: Arc::clone(&config.reach),
+            tls: Arc::new(tls),
+            tls_http: Arc::new(tls_http),
+            timeout: config.connect_timeout,
+        })
+    }
+
     /// Connects to `host`:`port` from `source`, if given and of the same family, over TLS with `tls` if given.
     pub(crate) async fn dial(
         &self,
@@ -90,21 +105,21 @@ impl Dialler {
         host: &Host,
         port: u16,
         tls: Option<(&Arc<ClientConfig>, &Host)>,
-    ) -> Result<(Pipe, Opening), ChannelError> {
-        let dialling = self.dial_unhurried(source, host, port, tls);
+    ) -> Result<(MaybeTlsStream, Opening), ChannelError> {
+        let dialling = self.dial_without_timeout(source, host, port, tls);
         tokio::time::timeout(self.timeout, dialling).await.unwrap_or_else(|_| {
             let within = units::duration(self.timeout);
             Err(ChannelError::Tcp(format!("not connected to {host}:{port} within {within}")))
         })
     }
 
-    async fn dial_unhurried(
+    async fn dial_without_timeout(
         &self,
         source: Option<IpAddr>,
         host: &Host,
         port: u16,
         tls: Option<(&Arc<ClientConfig>, &Host)>,
-    ) -> Result<(Pipe, Opening), ChannelError> {
+    ) -> Result<(MaybeTlsStream, Opening), ChannelError> {
         let mut opening = Opening::default();
         let addresses = match host {
             Host::Ip(ip) => vec![*ip],
@@ -132,17 +147,17 @@ impl Dialler {
         if let Host::Name(name) = host {
             self.names.pin(name, ip).await;
         }
-        // Signalling is small messages back and forth; waiting to fill a segment would only add to their latency.
+        // Signalling messages are small: waiting to fill a segment would only add latency.
         let _ = stream.set_nodelay(true);
         opening.local = stream.local_addr().ok();
         opening.remote = Some(SocketAddr::new(ip, port));
-        let Some((config, name)) = tls else { return Ok((Pipe::Plain(stream), opening)) };
+        let Some((config, name)) = tls else { return Ok((MaybeTlsStream::Plain(stream), opening)) };
         let secured = TlsConnector::from(Arc::clone(config))
             .connect(name.server_name()?, stream)
             .await
             .map_err(|e| ChannelError::Tls(e.to_string()))?;
         opening.secured_at = Some(Instant::now());
-        Ok((Pipe::Secured(Box::new(secured)), opening))
+        Ok((MaybeTlsStream::Secured(Box::new(secured)), opening))
     }
 }
 
@@ -157,8 +172,8 @@ async fn connect(to: SocketAddr, source: Option<IpAddr>) -> Result<TcpStream, Ch
     let ours = |e: io::Error| ChannelError::Generator(format!("socket: {e}"));
     let socket = if to.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }.map_err(ours)?;
     if let Some(source) = source {
-        // Only a hint: without it the source address still works, with fewer ports.
-        let _ = batch::choose_port_at_connect(socket.as_fd());
+        // Optional: without it the source address still works, with fewer ports.
+        let _ = throng_net::choose_port_at_connect(socket.as_fd());
         socket.bind(SocketAddr::new(source, 0)).map_err(ours)?;
     }
     socket.connect(to).await.map_err(|e| match e.kind() {
@@ -167,7 +182,7 @@ async fn connect(to: SocketAddr, source: Option<IpAddr>) -> Result<TcpStream, Ch
     })
 }
 
-impl AsyncRead for Pipe {
+impl AsyncRead for MaybeTlsStream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
@@ -176,7 +191,7 @@ impl AsyncRead for Pipe {
     }
 }
 
-impl AsyncWrite for Pipe {
+impl AsyncWrite for MaybeTlsStream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_write(cx, buf),

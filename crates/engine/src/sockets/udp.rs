@@ -1,4 +1,4 @@
-//! A participant's own datagram socket: its local address, its buffer, and what it may send to.
+//! A participant's datagram socket: its local addresses, receive buffer, and allowed destinations.
 
 use std::collections::HashMap;
 use std::io;
@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
+use throng_net::Outgoing;
 use throng_protocol::participant::ChannelError;
 
-use super::batch::{self, Outgoing};
 use super::gathering;
 use crate::config::Reach;
 use crate::preflight;
@@ -18,62 +18,63 @@ use crate::preflight;
 /// A datagram socket of one participant.
 pub(crate) struct DatagramSocket {
     socket: UdpSocket,
-    /// Its addresses, all with the same port; the likeliest first.
+    /// Its local addresses, all with the same port; the most likely first.
     locals: Box<[SocketAddr]>,
-    /// It carries both families, and so takes IPv4 addresses as IPv6 ones (RFC 3493 section 3.7).
+    /// Dual-stack: it takes IPv4 addresses as IPv4-mapped IPv6 addresses (RFC 3493 section 3.7).
     is_dual: bool,
-    /// The destination that was allowed last; nearly every datagram goes where the one before went.
+    /// The destination allowed last: nearly every datagram goes to the same one.
     allowed: Option<IpAddr>,
     dropped_so_far: u32,
-    /// When the last datagram came, and when the first came after a silence: how long that had been.
+    /// When the last datagram arrived; when the first arrived after a silence, and the length of that silence.
     arrived_at: Option<Instant>,
     resumed: Option<(Instant, Duration)>,
 }
 
-/// A peer that sends nothing for so long is silent: media has a packet in 400 ms at least, even where nobody speaks (RFC 7587 3.1.3).
+/// A peer is silent after this long without a datagram: media has a packet each 400 ms at least, also with DTX (RFC 7587
+/// section 3.1.3).
 const SILENT: Duration = Duration::from_secs(1);
 
-/// What gathered in a peer that stood still comes at once, within this time after its silence.
+/// How long after a silence datagrams count as the burst that a stalled peer sends at once.
 const BURST: Duration = Duration::from_secs(1);
 
-/// Datagrams that found the socket's receive buffer full.
+/// Datagrams dropped because the socket's receive buffer was full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Lost {
+pub(crate) struct LostDatagrams {
     pub(crate) count: u32,
-    /// How long the peer had been silent, where they came at once after that: no reader is so fast that it matters.
+    /// Length of the silence before, if they came in a burst after one, which no reader is fast enough for.
     pub(crate) after_silence: Option<Duration>,
 }
 
-/// What became of a datagram to send.
+/// Result of sending a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sending {
+pub(crate) enum SendResult {
     /// The kernel took it.
     Sent,
-    /// The kernel had no room: this machine is the limit.
-    NoRoom,
-    /// It cannot go there (no route, a firewall): a server may well name such a candidate, whatever our load.
-    NoWay(io::ErrorKind),
-    /// It cannot go there from the address of ours that was named: a loopback address leads to this host alone. ICE asks over
-    /// every pair, and another one may well work.
-    NoPair,
+    /// The kernel had no buffer: this machine is the limit.
+    BufferFull,
+    /// No route, or a firewall: a server may offer such a candidate whatever the load.
+    Unreachable(io::ErrorKind),
+    /// The source address is loopback and the destination is not on this host. ICE checks every pair, and another one may
+    /// work.
+    LoopbackOnly,
     /// Its destination is not allowed.
     Refused,
 }
 
-impl Sending {
-    /// What it means that the kernel did not take a datagram (sendto(2)).
+impl SendResult {
+    /// The result for an error of sendto(2).
     fn not_taken(error: &io::Error, from: Option<IpAddr>) -> Self {
         match error.raw_os_error() {
-            Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM) => Self::NoRoom,
-            _ if from.is_some_and(|from| from.is_loopback()) => Self::NoPair,
-            _ => Self::NoWay(error.kind()),
+            Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM) => Self::BufferFull,
+            _ if from.is_some_and(|from| from.is_loopback()) => Self::LoopbackOnly,
+            _ => Self::Unreachable(error.kind()),
         }
     }
 }
 
 impl DatagramSocket {
-    /// A socket on `ips` with a port of the kernel's choice. On several it is one all the same, which is told to which of
-    /// them each datagram came.
+    /// A socket on `ips` with a port of the kernel's choice. Several addresses share one socket; the kernel then tells the
+    /// local address of each datagram.
     pub(crate) fn bind(ips: &[IpAddr], receive_buffer_bytes: usize) -> io::Result<Self> {
         let first = *ips.first().ok_or(io::ErrorKind::AddrNotAvailable)?;
         let is_dual = ips.iter().any(|ip| ip.is_ipv4() != first.is_ipv4());
@@ -85,13 +86,13 @@ impl DatagramSocket {
         let bound = SocketAddr::new(bound, 0);
         let socket = Socket::new(Domain::for_address(bound), Type::DGRAM, Some(Protocol::UDP))?;
         socket.set_nonblocking(true)?;
-        if batch::force_receive_buffer(socket.as_fd(), receive_buffer_bytes).is_err() {
-            // Without privilege the kernel caps this at net.core.rmem_max; preflight says beforehand when that is too little.
+        if throng_net::force_receive_buffer(socket.as_fd(), receive_buffer_bytes).is_err() {
+            // Without CAP_NET_ADMIN the cap is net.core.rmem_max; the preflight check warns when that is too little.
             socket.set_recv_buffer_size(receive_buffer_bytes)?;
         }
-        batch::ask_for_arrivals_and_drops(socket.as_fd())?;
+        throng_net::receive_arrivals_and_drops(socket.as_fd())?;
         if bound.ip().is_unspecified() {
-            batch::ask_for_locals(socket.as_fd(), bound.is_ipv4())?;
+            throng_net::receive_locals(socket.as_fd(), bound.is_ipv4())?;
             if bound.is_ipv6() {
                 socket.set_only_v6(!is_dual)?;
             }
@@ -111,17 +112,17 @@ impl DatagramSocket {
         })
     }
 
-    /// Its addresses, the likeliest first.
+    /// Its local addresses, the most likely first.
     pub(crate) fn locals(&self) -> &[SocketAddr] {
         &self.locals
     }
 
-    /// Whether it has several addresses, of which each datagram that comes names one.
+    /// Whether it has several local addresses.
     pub(crate) fn has_several(&self) -> bool {
         self.locals.len() > 1
     }
 
-    /// A datagram as the kernel takes it from this socket.
+    /// A datagram in the form that this socket's family needs.
     pub(crate) fn outgoing<'a>(&self, to: SocketAddr, from: Option<IpAddr>, bytes: &'a [u8]) -> Outgoing<'a> {
         let to = match to {
             SocketAddr::V4(v4) if self.is_dual => (v4.ip().to_ipv6_mapped(), v4.port()).into(),
@@ -130,7 +131,7 @@ impl DatagramSocket {
         Outgoing { to: SockAddr::from(to), from: from.filter(|_| self.has_several()), bytes }
     }
 
-    /// Whether datagrams may go to `to`, with the last verdict kept.
+    /// Whether datagrams may go to `to`; the last allowed address is cached.
     pub(crate) fn permits(&mut self, to: SocketAddr, reach: &Reach) -> bool {
         if self.allowed != Some(to.ip()) {
             if !reach(to.ip()) {
@@ -148,37 +149,37 @@ impl DatagramSocket {
         from: Option<IpAddr>,
         bytes: &[u8],
         reach: &Reach,
-    ) -> Sending {
+    ) -> SendResult {
         if !self.permits(to, reach) {
-            return Sending::Refused;
+            return SendResult::Refused;
         }
         let sent = if self.has_several() {
-            batch::send(self.socket.as_fd(), &[self.outgoing(to, from, bytes)])
+            throng_net::send(self.socket.as_fd(), &[self.outgoing(to, from, bytes)])
         } else {
             self.socket.send_to(bytes, to)
         };
         match sent {
-            Ok(_) => Sending::Sent,
-            Err(error) => Sending::not_taken(&error, from.filter(|_| self.has_several())),
+            Ok(_) => SendResult::Sent,
+            Err(error) => SendResult::not_taken(&error, from.filter(|_| self.has_several())),
         }
     }
 
-    /// Sends datagrams whose destinations are permitted; tells which of them the kernel did not take, and why.
+    /// Sends datagrams with permitted destinations; calls `not_taken` for those that the kernel refused.
     pub(crate) fn send_all(
         &self,
         datagrams: &[Outgoing<'_>],
-        mut not_taken: impl FnMut(SocketAddr, &[u8], Sending),
+        mut not_taken: impl FnMut(SocketAddr, &[u8], SendResult),
     ) {
         let mut rest = datagrams;
         while let Some(first) = rest.first() {
-            // An error concerns the first datagram of the call only; the ones after it have their own chance.
-            let step = match batch::send(self.socket.as_fd(), rest) {
+            // An error concerns only the first datagram of the call; the rest is sent by the next call.
+            let step = match throng_net::send(self.socket.as_fd(), rest) {
                 Ok(sent) if sent > 0 => sent,
                 Ok(_) => 1,
                 Err(error) => {
                     if let Some(to) = first.to.as_socket() {
                         let to = SocketAddr::new(to.ip().to_canonical(), to.port());
-                        not_taken(to, first.bytes, Sending::not_taken(&error, first.from));
+                        not_taken(to, first.bytes, SendResult::not_taken(&error, first.from));
                     }
                     1
                 }
@@ -187,8 +188,8 @@ impl DatagramSocket {
         }
     }
 
-    /// Notes that a datagram came, and the kernel's count of drops so far beside it; what was lost since the one before.
-    pub(crate) fn note(&mut self, arrived_at: Instant, dropped_so_far: Option<u32>) -> Option<Lost> {
+    /// Notes the arrival of a datagram and the kernel's count of drops; returns what was dropped since the one before.
+    pub(crate) fn note(&mut self, arrived_at: Instant, dropped_so_far: Option<u32>) -> Option<LostDatagrams> {
         let before = self.arrived_at.replace(arrived_at).unwrap_or(arrived_at);
         let silent = arrived_at.saturating_duration_since(before);
         if silent >= SILENT {
@@ -198,7 +199,7 @@ impl DatagramSocket {
         let count = so_far.wrapping_sub(std::mem::replace(&mut self.dropped_so_far, so_far));
         let is_burst = |at: Instant| arrived_at.saturating_duration_since(at) <= BURST;
         let after_silence = self.resumed.filter(|(at, _)| is_burst(*at)).map(|(_, silent)| silent);
-        (count > 0).then_some(Lost { count, after_silence })
+        (count > 0).then_some(LostDatagrams { count, after_silence })
     }
 }
 
@@ -208,37 +209,37 @@ impl AsFd for DatagramSocket {
     }
 }
 
-/// Which local addresses lead toward a target.
+/// Chooses the local addresses toward peers.
 #[derive(Debug, Default)]
-pub(crate) struct Sources {
+pub(crate) struct SourceAddresses {
     routes: HashMap<IpAddr, IpAddr>,
-    /// The addresses of this host, once asked for.
+    /// The addresses of this host, once read.
     own: Option<Vec<IpAddr>>,
 }
 
-/// Where a datagram socket is to lead: see [`Open::Datagrams`].
+/// The peers of a datagram socket: see [`Open::Datagrams`].
 ///
 /// [`Open::Datagrams`]: throng_protocol::participant::Open::Datagrams
 #[derive(Clone, Debug)]
-pub(crate) struct Toward {
+pub(crate) struct PeerAddresses {
     pub(crate) peers: Vec<SocketAddr>,
     pub(crate) otherwise: Option<SocketAddr>,
     pub(crate) gathers: bool,
 }
 
-/// Routes remembered; a crowd talks to a handful of servers, and a hostile one cannot make this grow.
+/// Most routes cached: a crowd talks to a handful of servers, and a hostile one cannot make this grow.
 const ROUTES_MAX: usize = 1024;
 
-impl Sources {
-    /// The local addresses that lead to those of the peers that may be reached, the likeliest first. Who was `dealt` an
-    /// address has that one toward peers of its family.
+impl SourceAddresses {
+    /// The local addresses toward the peers that may be reached, the most likely first. A participant with an assigned
+    /// address (`dealt`) uses that one toward peers of its family.
     ///
     /// # Errors
-    /// None may be reached, there is a way to none of those that may, or this host has no descriptor left to ask.
+    /// No peer may be reached, there is no route to those that may, or this host has no descriptor left.
     pub(crate) fn locals(
         &mut self,
         dealt: Option<IpAddr>,
-        toward: &Toward,
+        toward: &PeerAddresses,
         reach: &Reach,
     ) -> Result<Vec<IpAddr>, ChannelError> {
         let locals = match (self.toward_each(dealt, &toward.peers, reach), toward.otherwise) {
@@ -253,7 +254,7 @@ impl Sources {
         })
     }
 
-    /// The local addresses toward each of `peers` that may be reached and that this host has a way to.
+    /// The local addresses toward those of `peers` that may be reached and have a route.
     fn toward_each(
         &mut self,
         dealt: Option<IpAddr>,
@@ -261,12 +262,12 @@ impl Sources {
         reach: &Reach,
     ) -> Result<Vec<IpAddr>, ChannelError> {
         let (allowed, refused): (Vec<SocketAddr>, Vec<_>) = peers.iter().partition(|peer| reach(peer.ip()));
-        let (mut locals, mut no_way) = (Vec::new(), Vec::new());
+        let (mut locals, mut unreachable) = (Vec::new(), Vec::new());
         for peer in allowed {
             match self.toward(dealt, peer) {
                 Ok(local) if locals.contains(&local) => {}
                 Ok(local) => locals.push(local),
-                Err(error) if is_no_way(&error) => no_way.push(format!("{peer} ({error})")),
+                Err(error) if is_unreachable(&error) => unreachable.push(format!("{peer} ({error})")),
                 Err(error) => {
                     return Err(ChannelError::Generator(format!("datagram socket toward {peer}: {error}")));
                 }
@@ -275,15 +276,15 @@ impl Sources {
         if !locals.is_empty() {
             return Ok(locals);
         }
-        if no_way.is_empty() {
+        if unreachable.is_empty() {
             let refused: Vec<_> = refused.iter().map(ToString::to_string).collect();
             return Err(ChannelError::NotAllowed(refused.join(", ")));
         }
-        Err(ChannelError::NoRoute(no_way.join(", ")))
+        Err(ChannelError::NoRoute(unreachable.join(", ")))
     }
 
-    /// The local address toward `toward`: the one that the participant was `dealt` if it is of the same family, else
-    /// what the route chooses.
+    /// The local address toward `toward`: the assigned one (`dealt`) if it is of the same family, else the route's
+    /// choice.
     fn toward(&mut self, dealt: Option<IpAddr>, toward: SocketAddr) -> io::Result<IpAddr> {
         if let Some(dealt) = dealt.filter(|dealt| dealt.is_ipv4() == toward.is_ipv4()) {
             return Ok(dealt);
@@ -291,7 +292,7 @@ impl Sources {
         if let Some(known) = self.routes.get(&toward.ip()) {
             return Ok(*known);
         }
-        // Connecting a datagram socket sends nothing; it looks the route up and so chooses the source address.
+        // Connecting a datagram socket sends nothing; it looks up the route, which chooses the source address.
         let any =
             if toward.is_ipv4() { IpAddr::from(Ipv4Addr::UNSPECIFIED) } else { Ipv6Addr::UNSPECIFIED.into() };
         let probe = UdpSocket::bind((any, 0))?;
@@ -304,9 +305,9 @@ impl Sources {
     }
 }
 
-/// Whether there is no way to an address, in whatever words the kernel has it: no route, one that leads nowhere
-/// (blackhole, prohibit), none of its family.
-fn is_no_way(error: &io::Error) -> bool {
+/// Whether an error means that an address is unreachable: no route, a route that rejects (blackhole, prohibit), or no
+/// address of its family.
+fn is_unreachable(error: &io::Error) -> bool {
     let words = [
         libc::ENETUNREACH,
         libc::EHOSTUNREACH,
@@ -326,7 +327,7 @@ mod tests {
 
     #[test]
     fn a_dealt_address_is_used_toward_targets_of_its_family() {
-        let mut sources = Sources::default();
+        let mut sources = SourceAddresses::default();
         let mut toward = |dealt: Option<&str>, target: &str| {
             let dealt = dealt.map(|ip| ip.parse().unwrap());
             sources.toward(dealt, target.parse().unwrap()).unwrap().to_string()
@@ -343,7 +344,11 @@ mod tests {
         let locals = |peers: &[&str], otherwise: Option<&str>| {
             let peers = peers.iter().map(|peer| peer.parse().unwrap()).collect();
             let otherwise = otherwise.map(|peer| peer.parse().unwrap());
-            Sources::default().locals(None, &Toward { peers, otherwise, gathers: false }, &reach)
+            SourceAddresses::default().locals(
+                None,
+                &PeerAddresses { peers, otherwise, gathers: false },
+                &reach,
+            )
         };
         let loopback = Ok(vec![IpAddr::from([127, 0, 0, 1])]);
         // Only broadcasts live there: the kernel lets nobody connect.
@@ -356,9 +361,9 @@ mod tests {
         let both = locals(&["127.0.0.1:1", "127.0.0.1:2", "[::1]:1"], None).unwrap();
         assert_eq!(both.iter().map(ToString::to_string).collect::<Vec<_>>(), ["127.0.0.1", "::1"]);
         let peers = vec!["127.0.0.1:1".parse().unwrap()];
-        let toward = Toward { peers, otherwise: None, gathers: true };
+        let toward = PeerAddresses { peers, otherwise: None, gathers: true };
         let dealt = IpAddr::from([127, 0, 0, 7]);
-        assert_eq!(Sources::default().locals(Some(dealt), &toward, &reach), Ok(vec![dealt]));
+        assert_eq!(SourceAddresses::default().locals(Some(dealt), &toward, &reach), Ok(vec![dealt]));
     }
 
     #[test]
@@ -370,17 +375,17 @@ mod tests {
         {
             let mut socket = DatagramSocket::bind(&ips, 1 << 16).unwrap();
             assert!(socket.locals().iter().map(SocketAddr::ip).eq(ips.iter().copied()));
-            let mut batch = batch::ReceiveBatch::new();
+            let mut batch = throng_net::ReceiveBatch::new();
             for local in socket.locals().to_vec() {
                 let peer =
                     UdpSocket::bind((if local.is_ipv4() { loopback(1) } else { local.ip() }, 0)).unwrap();
                 let to = peer.local_addr().unwrap();
                 peer.send_to(b"asks", local).unwrap();
-                assert_eq!(batch.receive(socket.as_fd()).unwrap(), 1);
+                assert_eq!(batch.receive(socket.as_fd(), throng_net::RECEIVE_BATCH).unwrap(), 1);
                 let asked = batch.get(0).unwrap();
                 assert_eq!((asked.local, asked.source), (Some(local.ip()), to));
                 let mut bytes = [0; 8];
-                assert_eq!(socket.send(to, Some(local.ip()), b"one", &reach), Sending::Sent);
+                assert_eq!(socket.send(to, Some(local.ip()), b"one", &reach), SendResult::Sent);
                 assert_eq!(peer.recv_from(&mut bytes).unwrap(), (3, local));
                 let two =
                     [socket.outgoing(to, Some(local.ip()), b"two"), socket.outgoing(to, None, b"three")];
@@ -396,9 +401,9 @@ mod tests {
         let reach: Reach = Arc::new(|ip: IpAddr| ip == IpAddr::from([127, 0, 0, 1]));
         let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
         let mut socket = DatagramSocket::bind(&[[127, 0, 0, 1].into()], 1 << 16).unwrap();
-        assert_eq!(socket.send("127.0.0.9:9".parse().unwrap(), None, b"no", &reach), Sending::Refused);
-        assert_eq!(socket.send(receiver.local_addr().unwrap(), None, b"yes", &reach), Sending::Sent);
-        assert_eq!(socket.send("127.0.0.9:9".parse().unwrap(), None, b"no", &reach), Sending::Refused);
+        assert_eq!(socket.send("127.0.0.9:9".parse().unwrap(), None, b"no", &reach), SendResult::Refused);
+        assert_eq!(socket.send(receiver.local_addr().unwrap(), None, b"yes", &reach), SendResult::Sent);
+        assert_eq!(socket.send("127.0.0.9:9".parse().unwrap(), None, b"no", &reach), SendResult::Refused);
         let mut bytes = [0; 8];
         assert_eq!(receiver.recv(&mut bytes).unwrap(), 3);
     }
@@ -407,24 +412,24 @@ mod tests {
     fn what_finds_no_way_is_told_from_what_finds_no_room() {
         let error = io::Error::from_raw_os_error;
         for full in [libc::EAGAIN, libc::ENOBUFS, libc::ENOMEM] {
-            assert_eq!(Sending::not_taken(&error(full), None), Sending::NoRoom);
+            assert_eq!(SendResult::not_taken(&error(full), None), SendResult::BufferFull);
         }
         for astray in [libc::ENETUNREACH, libc::EHOSTUNREACH, libc::EPERM, libc::EINVAL, libc::EMSGSIZE] {
-            assert!(matches!(Sending::not_taken(&error(astray), None), Sending::NoWay(_)));
+            assert!(matches!(SendResult::not_taken(&error(astray), None), SendResult::Unreachable(_)));
             let from = Some(IpAddr::from([127, 0, 0, 1]));
-            assert_eq!(Sending::not_taken(&error(astray), from), Sending::NoPair);
+            assert_eq!(SendResult::not_taken(&error(astray), from), SendResult::LoopbackOnly);
         }
         let (reach, receiver): (Reach, _) = (Arc::new(|_| true), UdpSocket::bind("127.0.0.1:0").unwrap());
         // A source address of loopback reaches nothing beyond it.
         let (near, far) = (receiver.local_addr().unwrap(), "192.0.2.1:9".parse().unwrap());
         let mut socket = DatagramSocket::bind(&[[127, 0, 0, 1].into()], 1 << 16).unwrap();
-        assert!(matches!(socket.send(far, None, b"far", &reach), Sending::NoWay(_)));
+        assert!(matches!(socket.send(far, None, b"far", &reach), SendResult::Unreachable(_)));
         let both = [(far, &b"far"[..]), (near, b"near"), (far, b"far"), (near, b"near")];
         let batch = both.map(|(to, bytes)| socket.outgoing(to, None, bytes));
         let mut lost = Vec::new();
         socket.send_all(&batch, |to, bytes, why| lost.push((to, bytes.len(), why)));
         assert!(lost.len() == 2 && lost.iter().all(|(to, length, _)| (*to, *length) == (far, 3)));
-        assert!(lost.iter().all(|(.., why)| matches!(why, Sending::NoWay(_))), "{lost:?}");
+        assert!(lost.iter().all(|(.., why)| matches!(why, SendResult::Unreachable(_))), "{lost:?}");
         let mut bytes = [0; 8];
         assert_eq!([receiver.recv(&mut bytes).unwrap(), receiver.recv(&mut bytes).unwrap()], [4, 4]);
     }
@@ -447,13 +452,13 @@ mod tests {
             |at_ms: u64, so_far: u32| socket.note(start + Duration::from_millis(at_ms), Some(so_far));
         assert_eq!(lost(0, 0), None);
         // It kept sending, and we did not keep reading.
-        assert_eq!(lost(20, 3), Some(Lost { count: 3, after_silence: None }));
+        assert_eq!(lost(20, 3), Some(LostDatagrams { count: 3, after_silence: None }));
         assert_eq!(lost(1_000, 3), None);
         // It stood still for 8 s, and sent all of that at once. The count comes with the next datagram that fits.
         assert_eq!(lost(9_000, 3), None);
         let burst = Some(Duration::from_secs(8));
-        assert_eq!(lost(9_030, 903), Some(Lost { count: 900, after_silence: burst }));
-        assert_eq!(lost(9_900, 904), Some(Lost { count: 1, after_silence: burst }));
-        assert_eq!(lost(10_100, 905), Some(Lost { count: 1, after_silence: None }));
+        assert_eq!(lost(9_030, 903), Some(LostDatagrams { count: 900, after_silence: burst }));
+        assert_eq!(lost(9_900, 904), Some(LostDatagrams { count: 1, after_silence: burst }));
+        assert_eq!(lost(10_100, 905), Some(LostDatagrams { count: 1, after_silence: None }));
     }
 }

@@ -1,4 +1,4 @@
-//! Descriptors that are no sockets of the runtime's own, and yet are waited for on it.
+//! Registers descriptors other than tokio's own sockets with the runtime.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// Lets the runtime that this is called on watch `descriptor` for something to be read.
+/// Registers `descriptor` with the current runtime for readability.
 pub(crate) fn watched(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: an OwnedFd is open until it is dropped, which is with or after what is returned, and always gives the same
     // number.

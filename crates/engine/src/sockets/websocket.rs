@@ -1,4 +1,4 @@
-//! A WebSocket (RFC 6455) over our own connection, with buffers small enough for thousands.
+//! A WebSocket (RFC 6455) on our own connection, with buffers small enough for thousands of participants.
 
 use futures_util::{SinkExt, StreamExt};
 use http::HeaderValue;
@@ -11,28 +11,28 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{self, Error, handshake::client::Request};
 use url::Url;
 
-use super::{Dialler, Host, Pipe};
+use super::{Dialer, Host, MaybeTlsStream};
 
-/// The longest message taken from a server.
+/// Longest message accepted from a server, bytes.
 const MESSAGE_BYTES_MAX: usize = 1 << 20;
 
-/// So much of the body of a refused upgrade is kept: more than is shown of it.
+/// Bytes kept of the body of a refused upgrade: more than is shown.
 const WORDS_BYTES_MAX: usize = 1024;
 
-/// Read at a time. Most of what servers say is shorter; for a longer message the buffer grows.
+/// Size of the read buffer, bytes. Most messages are shorter; for a longer one it grows.
 const READ_BYTES: usize = 1024;
 
-/// What gathers before it is written without being flushed.
+/// Bytes buffered before they are written without a flush.
 const WRITTEN_BYTES: usize = 4096;
 
 /// An open WebSocket.
 pub(crate) struct WebSocket {
-    stream: WebSocketStream<Pipe>,
+    stream: WebSocketStream<MaybeTlsStream>,
 }
 
-/// Connects and upgrades; the answer to the upgrade is waited for as long as a connection.
+/// Connects and upgrades; the time limit of connections holds for the upgrade as well.
 pub(crate) async fn open(
-    dialler: &Dialler,
+    dialer: &Dialer,
     source: Option<IpAddr>,
     url: &Url,
     protocols: &[String],
@@ -47,8 +47,8 @@ pub(crate) async fn open(
         other => return Err(ChannelError::Protocol(format!("`{other}:` is not a WebSocket URL"))),
     };
     let port = url.port().unwrap_or(if secure { 443 } else { 80 });
-    let tls = secure.then_some((&dialler.tls, &host));
-    let (pipe, mut opening) = dialler.dial(source, &host, port, tls).await?;
+    let tls = secure.then_some((&dialer.tls, &host));
+    let (pipe, mut opening) = dialer.dial(source, &host, port, tls).await?;
     let config = WebSocketConfig::default()
         .read_buffer_size(READ_BYTES)
         .write_buffer_size(WRITTEN_BYTES)
@@ -56,9 +56,9 @@ pub(crate) async fn open(
         .max_message_size(Some(MESSAGE_BYTES_MAX))
         .max_frame_size(Some(MESSAGE_BYTES_MAX));
     let upgrade = tokio_tungstenite::client_async_with_config(request, pipe, Some(config));
-    let (stream, response) = tokio::time::timeout(dialler.timeout, upgrade)
+    let (stream, response) = tokio::time::timeout(dialer.timeout, upgrade)
         .await
-        .map_err(|_| ChannelError::Timeout(dialler.timeout))?
+        .map_err(|_| ChannelError::Timeout(dialer.timeout))?
         .map_err(failure)?;
     opening.subprotocol = response
         .headers()
@@ -85,7 +85,7 @@ fn request(url: &Url, protocols: &[String], headers: &[(String, String)]) -> Res
 }
 
 impl WebSocket {
-    /// The next message; pings are answered underneath.
+    /// The next message; pings are answered by the library.
     pub(crate) async fn receive(&mut self) -> Result<Message, ChannelError> {
         loop {
             match self.stream.next().await {
@@ -107,7 +107,7 @@ impl WebSocket {
         }
     }
 
-    /// Puts a message into the line; [`Self::flush`] sends it.
+    /// Queues a message; [`Self::flush`] sends it.
     pub(crate) async fn feed(&mut self, message: Message) -> Result<(), ChannelError> {
         let message = match message {
             Message::Text(text) => tungstenite::Message::text(text),
@@ -116,12 +116,12 @@ impl WebSocket {
         self.stream.feed(message).await.map_err(failure)
     }
 
-    /// Sends what is in the line, all at once.
+    /// Sends the queued messages.
     pub(crate) async fn flush(&mut self) -> Result<(), ChannelError> {
         self.stream.flush().await.map_err(failure)
     }
 
-    /// Says goodbye; what was sent before goes out first.
+    /// Sends a close frame after the queued messages.
     pub(crate) async fn close(&mut self) {
         let _ = self.stream.close(None).await;
     }

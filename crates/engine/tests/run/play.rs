@@ -64,7 +64,7 @@ pub(crate) fn play(asks: Vec<Ask>, every_ms: i64, for_ms: i64, change: impl FnOn
             Row::Track(_)
             | Row::Sent(_)
             | Row::LayerSwitch(_)
-            | Row::Experience(_)
+            | Row::SecondClosed(_)
             | Row::Hold(_)
             | Row::Canary(_)
             | Row::Host(_) => {}

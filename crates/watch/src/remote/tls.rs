@@ -5,10 +5,10 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use aws_lc_rs::{constant_time, digest};
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, aws_lc_rs as provider, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, ServerConfig, SignatureScheme, version};
+use rustls::crypto::aws_lc_rs as provider;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::{ClientConfig, ServerConfig, version};
+use throng_net::tls::{Trust, client_config};
 
 /// The SHA-256 of an agent's certificate, by which a run identifies it. Written as 64 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -21,7 +21,11 @@ pub struct FingerprintError;
 
 impl Fingerprint {
     fn of(certificate: &CertificateDer<'_>) -> Self {
-        Self(sha256(certificate))
+        Self(throng_net::tls::fingerprint(certificate))
+    }
+
+    pub(crate) fn bytes(self) -> [u8; 32] {
+        self.0
     }
 }
 
@@ -57,14 +61,8 @@ impl fmt::Debug for Fingerprint {
 /// Compares two texts in constant time.
 pub(crate) fn is_same(a: &str, b: &str) -> bool {
     // Digests have the same length whatever the texts' lengths are.
-    constant_time::verify_slices_are_equal(&sha256(a.as_bytes()), &sha256(b.as_bytes())).is_ok()
-}
-
-fn sha256(bytes: &[u8]) -> [u8; 32] {
-    let mut out = [0; 32];
-    let digest = digest::digest(&digest::SHA256, bytes);
-    out.iter_mut().zip(digest.as_ref()).for_each(|(to, from)| *to = *from);
-    out
+    let [a, b] = [a, b].map(|text| digest::digest(&digest::SHA256, text.as_bytes()));
+    constant_time::verify_slices_are_equal(a.as_ref(), b.as_ref()).is_ok()
 }
 
 /// Creates a certificate and the agent's TLS configuration.
@@ -86,62 +84,8 @@ pub(crate) fn server() -> Result<(Arc<ServerConfig>, Fingerprint), String> {
 /// The run's TLS configuration: it accepts only the certificate with this fingerprint, whatever else the certificate
 /// says.
 pub(crate) fn client(fingerprint: Fingerprint) -> Result<Arc<ClientConfig>, String> {
-    let crypto = Arc::new(provider::default_provider());
-    let verifier = Arc::new(Pinned { fingerprint, crypto: Arc::clone(&crypto) });
-    let config = ClientConfig::builder_with_provider(crypto)
-        .with_protocol_versions(&[&version::TLS13])
-        .map_err(|e| e.to_string())?
-        .dangerous()
-        .with_custom_certificate_verifier(verifier)
-        .with_no_client_auth();
-    Ok(Arc::new(config))
-}
-
-/// Accepts one certificate by its fingerprint; name and dates are ignored. The handshake signatures are verified as
-/// usual, so the peer must hold the key.
-#[derive(Debug)]
-struct Pinned {
-    fingerprint: Fingerprint,
-    crypto: Arc<CryptoProvider>,
-}
-
-impl ServerCertVerifier for Pinned {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        let theirs = Fingerprint::of(end_entity);
-        if theirs == self.fingerprint {
-            return Ok(ServerCertVerified::assertion());
-        }
-        Err(rustls::Error::General(format!("its certificate has the fingerprint {theirs}")))
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, cert, signature, &self.crypto.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, cert, signature, &self.crypto.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.crypto.signature_verification_algorithms.supported_schemes()
-    }
+    let trust = Trust::Fingerprint(fingerprint.0);
+    client_config(trust, &[&version::TLS13]).map(Arc::new).map_err(|e| e.to_string())
 }
 
 #[cfg(test)]

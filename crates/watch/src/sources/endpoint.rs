@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use throng_observation::pack::{EndpointKind, Pack};
 
+use crate::remote::Fingerprint;
 use crate::scrape::{Credentials, Endpoint, EndpointError, Filter};
 
 /// Parses an endpoint: `[KIND+]URL[#KEY=VALUE&…]`.
@@ -147,14 +148,8 @@ fn credential(from: &str) -> Result<String, String> {
 }
 
 fn fingerprint(text: &str) -> Result<[u8; 32], String> {
-    let digits: Vec<u8> = text.bytes().filter(|byte| *byte != b':').collect();
-    let mut bytes = [0; 32];
-    let hexadecimal = digits.len() == 64 && digits.iter().all(u8::is_ascii_hexdigit);
-    for (byte, pair) in bytes.iter_mut().zip(digits.chunks(2)) {
-        *byte =
-            std::str::from_utf8(pair).ok().and_then(|pair| u8::from_str_radix(pair, 16).ok()).unwrap_or(0);
-    }
-    if hexadecimal { Ok(bytes) } else { Err("sha256 is 64 hexadecimal digits".into()) }
+    let parsed = text.parse::<Fingerprint>().map(Fingerprint::bytes);
+    parsed.map_err(|_| "sha256 must have 64 hexadecimal digits".into())
 }
 
 #[cfg(test)]

@@ -1,0 +1,549 @@
+//! What the collector keeps of one participant.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use throng_observation::run::{CohortId, CrowdRow, ParticipantId, ParticipantRow, Row, TrackRow};
+use throng_observation::{
+    BadIf, Clause, Codec, Distribution, FailureReason, IceState, MediaKind, OneWayDelay, Outcome, Phase,
+    RunTime, TrackCounters, TrackId, TrackInterval,
+};
+
+use super::experience::{LossJudge, SecondQuality, broken_clauses};
+use super::last_seconds::{LastSeconds, SecondNote};
+use super::mute_period::MutePeriod;
+use super::pauses;
+use super::seconds::Seconds;
+use crate::config::Join;
+use crate::live::{ParticipantFigures, TrackFigures};
+
+/// Most tracks kept per participant; a conference has a hundred.
+const TRACKS_MAX: usize = 1024;
+
+/// Tracks of most participants; a vector would allocate four at first.
+const TRACKS_USUAL: usize = 2;
+
+/// The record of one participant.
+pub(super) struct ParticipantRecord {
+    join: Join,
+    reached: [Option<RunTime>; Phase::ALL.len()],
+    pub(super) local_address: Option<SocketAddr>,
+    ice: Option<IceState>,
+    connected: bool,
+    state: State,
+    /// Seconds, modulo four, in which it received media.
+    played: [i64; 4],
+    /// The first second in which it received media.
+    began_s: Option<i64>,
+    /// Violations that its receiver reported for its last seconds; for participants that only send.
+    remote_reports: LastSeconds,
+    /// How long its own video paused in its last seconds.
+    pauses: LastSeconds,
+    /// Whether it sends media.
+    pub(super) sends: bool,
+    /// When it was last muted, by media kind.
+    mute_periods: [MutePeriod; 2],
+    /// When it was removed, from which time on it need not be served.
+    dismissed_at: Option<RunTime>,
+    tracks: Vec<Track>,
+    changed: bool,
+    /// Whether any row of it was written.
+    written: bool,
+    /// Whether a track without a written row has reported.
+    tracks_unwritten: bool,
+}
+
+enum State {
+    Awaited,
+    Alive,
+    Ended(RunTime, Outcome),
+}
+
+struct Track {
+    id: TrackId,
+    /// The participant's track that it is a part of, while it belongs to this sender: a server may pass a track from sender
+    /// to sender, and each of them has a row.
+    live: Option<TrackId>,
+    kind: MediaKind,
+    codec: Codec,
+    from: Option<Box<str>>,
+    /// That sender, if it is a participant of this run.
+    sender: Option<ParticipantId>,
+    first_frame_at: Option<RunTime>,
+    counters: TrackCounters,
+    /// Time in which frames were due, microseconds.
+    frames_due_us: u64,
+    relative_delay_us: Distribution,
+    absolute_delay: Option<Box<OneWayDelay>>,
+    jitter_us: Option<u32>,
+    oven_rtc_tester_delay_us: Option<u32>,
+    last: TrackCounters,
+    last_frames_due_us: u64,
+    /// Violations in its last seconds.
+    quality: LastSeconds,
+    loss: LossJudge,
+    last_delay_us_max: Option<u32>,
+}
+
+impl ParticipantRecord {
+    pub(super) fn new(join: &Join) -> Self {
+        Self {
+            join: *join,
+            reached: [None; Phase::ALL.len()],
+            local_address: None,
+            ice: None,
+            connected: false,
+            state: State::Awaited,
+            played: [i64::MIN; 4],
+            began_s: None,
+            remote_reports: LastSeconds::default(),
+            pauses: LastSeconds::default(),
+            sends: false,
+            mute_periods: Default::default(),
+            dismissed_at: None,
+            tracks: Vec::new(),
+            changed: false,
+            written: false,
+            tracks_unwritten: false,
+        }
+    }
+
+    pub(super) fn participant(&self) -> ParticipantId {
+        self.join.participant
+    }
+
+    pub(super) fn cohort(&self) -> CohortId {
+        self.join.cohort
+    }
+
+    pub(super) fn is_alive(&self) -> bool {
+        matches!(self.state, State::Alive)
+    }
+
+    /// Whether its join was intended before `at` and did not begin.
+    pub(super) fn is_overdue(&self, at: RunTime) -> bool {
+        matches!(self.state, State::Awaited) && self.join.at < at
+    }
+
+    /// Whether a row of it was ever written.
+    pub(super) fn is_written(&self) -> bool {
+        self.written
+    }
+
+    /// Whether a track has reported of which no row was written.
+    pub(super) fn has_unwritten_tracks(&self) -> bool {
+        self.tracks_unwritten
+    }
+
+    pub(super) fn is_changed(&self) -> bool {
+        self.changed
+    }
+
+    pub(super) fn was_connected(&self) -> bool {
+        self.reached_any(Phase::DtlsConnected)
+    }
+
+    fn reached_any(&self, from: Phase) -> bool {
+        Phase::ALL.iter().zip(&self.reached).any(|(phase, at)| *phase >= from && at.is_some())
+    }
+
+    pub(super) fn started(&mut self, at: RunTime, seconds: &mut Seconds) {
+        self.state = State::Alive;
+        self.changed = true;
+        if let Some(started) = self.reached.get_mut(Phase::Started as usize) {
+            started.get_or_insert(at);
+        }
+        seconds.crowd(at.second(), self.join.cohort).started += 1;
+    }
+
+    /// Notes a phase; returns the microseconds since the intended join if it was reached for the first time.
+    pub(super) fn reached(&mut self, phase: Phase, at: RunTime, seconds: &mut Seconds) -> Option<u64> {
+        let place = self.reached.get_mut(phase as usize)?;
+        if place.is_some() {
+            return None;
+        }
+        *place = Some(at);
+        self.changed = true;
+        if phase >= Phase::DtlsConnected && !self.connected && self.is_alive() {
+            self.connected = true;
+            seconds.crowd(at.second(), self.join.cohort).connected += 1;
+        }
+        u64::try_from(at.0 - self.join.at.0).ok()
+    }
+
+    pub(super) fn ice(&mut self, state: IceState, at: RunTime, seconds: &mut Seconds) {
+        let before = self.ice.replace(state);
+        let row = seconds.crowd(at.second(), self.join.cohort);
+        if let Some(before) = before {
+            row.ice[CrowdRow::ice_index(before)] -= 1;
+        }
+        row.ice[CrowdRow::ice_index(state)] += 1;
+    }
+
+    /// Notes its end; false when it had ended before.
+    pub(super) fn ended(&mut self, at: RunTime, outcome: &Outcome, seconds: &mut Seconds) -> bool {
+        if matches!(self.state, State::Ended(..)) {
+            return false;
+        }
+        // An ended connection counts as closed unless ICE reported how it failed.
+        if matches!(self.ice, Some(state) if state != IceState::Failed && state != IceState::Closed) {
+            self.ice(IceState::Closed, at, seconds);
+        }
+        let row = seconds.crowd(at.second(), self.join.cohort);
+        if std::mem::take(&mut self.connected) {
+            row.connected -= 1;
+        }
+        match outcome {
+            Outcome::Completed => row.left += 1,
+            Outcome::Failed(failure) if failure.reason == FailureReason::NotStarted => {}
+            Outcome::Failed(_) => row.failed += 1,
+        }
+        self.state = State::Ended(at, outcome.clone());
+        true
+    }
+
+    /// It was removed.
+    pub(super) fn dismissed(&mut self, at: RunTime) {
+        self.dismissed_at.get_or_insert(at);
+    }
+
+    /// It muted or unmuted a kind of media.
+    pub(super) fn mutes(&mut self, kind: MediaKind, is_muted: bool, at: RunTime) {
+        self.mute_periods[kind as usize].changed(is_muted, at);
+    }
+
+    /// When it was last muted.
+    pub(super) fn mute_period(&self, kind: MediaKind) -> MutePeriod {
+        self.mute_periods[kind as usize]
+    }
+
+    /// Whether it failed.
+    pub(super) fn has_failed(&self) -> bool {
+        matches!(self.state, State::Ended(_, Outcome::Failed(_)))
+    }
+
+    /// Until when it should be served; `None`: to the end of the run.
+    pub(super) fn served_until(&self) -> Option<RunTime> {
+        [self.join.leave_at, self.dismissed_at].into_iter().flatten().min()
+    }
+
+    /// Whether it had ended by `at`.
+    pub(super) fn ended_before(&self, at: RunTime) -> bool {
+        matches!(&self.state, State::Ended(ended, _) if *ended <= at)
+    }
+
+    /// The sender of a track, if it is a participant of this run.
+    pub(super) fn sender_of(&self, id: TrackId) -> Option<ParticipantId> {
+        self.tracks.iter().find(|track| track.live == Some(id))?.sender
+    }
+
+    /// Whether it has received no track so far.
+    pub(super) fn receives_nothing(&self) -> bool {
+        self.tracks.is_empty()
+    }
+
+    /// Notes the violations that its receiver reported for a second.
+    pub(super) fn add_remote_report(&mut self, second: i64, bits: u8) {
+        self.remote_reports.add(second, SecondNote::new(bits, 0));
+    }
+
+    /// Notes how long its video paused in a second.
+    pub(super) fn paused(&mut self, second: i64, pause_us: u64) {
+        self.pauses.add(second, SecondNote::new(0, pause_us));
+    }
+
+    /// How long its own video paused in a second, microseconds.
+    pub(super) fn pause_us(&self, second: i64) -> u64 {
+        self.pauses.of(second).map_or(0, SecondNote::still_us)
+    }
+
+    /// The quality of a second by its tracks. Tracks are grouped by sender; tracks of unknown senders, such as those of a
+    /// stream, form one group.
+    fn quality_of_tracks(&self, second: i64, pause_us: impl Fn(ParticipantId) -> u64) -> SecondQuality {
+        let mut quality = SecondQuality::default();
+        let (mut people, mut badly): (Vec<Option<ParticipantId>>, Vec<Option<ParticipantId>>) =
+            Default::default();
+        for track in &self.tracks {
+            let Some(noted) = track.quality.of(second) else { continue };
+            let mut bits = noted.bits;
+            let is_paused = bits & Clause::Freeze.bit() != 0
+                && track.sender.is_some_and(|sender| pauses::explains(pause_us(sender), noted.still_us()));
+            if is_paused {
+                // Frames missing from a paused sender also lower the frame rate.
+                bits &= !(Clause::Freeze.bit() | Clause::Fps.bit());
+                quality.paused += 1;
+            }
+            quality.bits |= bits;
+            if !people.contains(&track.sender) {
+                people.push(track.sender);
+            }
+            if bits != 0 && !badly.contains(&track.sender) {
+                badly.push(track.sender);
+            }
+        }
+        quality.badly_milli = (badly.len() * 1_000 / people.len().max(1)) as u32;
+        quality
+    }
+
+    /// The quality of `second`; `None` if the participant need not be served throughout it. Until `join_ms_max` has passed
+    /// it may be without media. After a failure all seconds are bad until it was to leave or is removed. `pause_us` returns
+    /// how long a sender's video paused in the second.
+    pub(super) fn experience(
+        &self,
+        second: i64,
+        bad_if: &BadIf,
+        pause_us: impl Fn(ParticipantId) -> u64,
+    ) -> Option<SecondQuality> {
+        let end = RunTime((second + 1) * 1_000_000);
+        let is_over = |at: &RunTime| *at < end;
+        // A second is judged a while after its end: later changes do not count.
+        let (has_left, has_failed) = match &self.state {
+            State::Ended(at, Outcome::Completed) => (is_over(at), false),
+            State::Ended(at, Outcome::Failed(_)) => {
+                (self.join.leave_at.as_ref().is_some_and(is_over), is_over(at))
+            }
+            State::Awaited | State::Alive => (false, false),
+        };
+        if has_left || self.dismissed_at.as_ref().is_some_and(is_over) {
+            return None;
+        }
+        // Once there are tracks, they tell whether media was due in a second without any.
+        let has_played = self.played.contains(&second)
+            || (!has_failed && self.began_s.is_some_and(|began| began <= second));
+        let patience = RunTime(self.join.at.0 + (bad_if.join_ms_max * 1e3) as i64);
+        if has_played {
+            // The second of its join is not a whole one.
+            return (self.join.at.second() < second).then(|| self.quality_of_tracks(second, pause_us));
+        }
+        if self.connected && self.sends && self.receives_nothing() {
+            return Some(SecondQuality::whole(self.remote_reports.of(second).map_or(0, |noted| noted.bits)));
+        }
+        let is_lost = has_failed || patience < RunTime(second * 1_000_000);
+        // A participant that left since then was connected.
+        let was_connected = self.connected || matches!(self.state, State::Ended(..)) && self.was_connected();
+        let lacks = if was_connected && !has_failed { Clause::NoMedia } else { Clause::NotConnected };
+        is_lost.then(|| SecondQuality::whole(lacks.bit()))
+    }
+
+    /// Marks `second` as played; true the first time.
+    pub(super) fn mark_played(&mut self, second: i64) -> bool {
+        self.began_s = Some(self.began_s.map_or(second, |began| began.min(second)));
+        let place = &mut self.played[second.rem_euclid(4) as usize];
+        std::mem::replace(place, second) != second
+    }
+
+    pub(super) fn track_opened(&mut self, id: TrackId, kind: MediaKind, codec: Codec) {
+        if let Some(track) = self.live(id) {
+            (track.kind, track.codec) = (kind, codec);
+        } else if self.tracks.len() < TRACKS_MAX {
+            if self.tracks.is_empty() {
+                self.tracks.reserve_exact(TRACKS_USUAL);
+            }
+            self.tracks.push(Track::new(id, kind, codec));
+        }
+    }
+
+    /// The row of a track that is being measured.
+    fn live(&mut self, id: TrackId) -> Option<&mut Track> {
+        self.tracks.iter_mut().find(|track| track.live == Some(id))
+    }
+
+    /// Notes the sender of a track from now on; without one, the last sender stays.
+    pub(super) fn track_from(&mut self, id: TrackId, from: Option<String>) {
+        let Some(from) = from.map(String::into_boxed_str) else { return };
+        let sender = ParticipantId::from_name(&from);
+        let Some(track) = self.live(id) else { return };
+        if track.from.as_ref().is_none_or(|before| *before == from) {
+            (track.from, track.sender) = (Some(from), sender);
+            return;
+        }
+        track.live = None;
+        let (kind, codec) = (track.kind, track.codec);
+        let is_theirs = |track: &&mut Track| {
+            track.live.is_none() && track.kind == kind && track.from.as_ref() == Some(&from)
+        };
+        if let Some(again) = self.tracks.iter_mut().find(is_theirs) {
+            again.live = Some(id);
+        } else if self.tracks.len() < TRACKS_MAX {
+            // The participant numbers its own tracks from 0 upward.
+            let row = TrackId(u16::MAX - u16::try_from(self.tracks.len()).unwrap_or(0));
+            self.tracks.push(Track {
+                id: row,
+                live: Some(id),
+                from: Some(from),
+                sender,
+                ..Track::new(id, kind, codec)
+            });
+        }
+    }
+
+    pub(super) fn track_first_frame(&mut self, id: TrackId, at: RunTime) {
+        if let Some(track) = self.live(id) {
+            track.first_frame_at.get_or_insert(at);
+        }
+    }
+
+    /// Adds an interval of a track, which counts to `second`.
+    pub(super) fn interval(&mut self, interval: &TrackInterval, second: i64, bad_if: &BadIf) {
+        if self.live(interval.track).is_none() {
+            self.track_opened(interval.track, interval.kind, Codec::Other);
+        }
+        let mut is_first = false;
+        if let Some(track) = self.live(interval.track) {
+            is_first = track.counters.active_us == 0;
+            track.add(interval);
+            let bits = broken_clauses(interval, bad_if, &mut track.loss);
+            track.quality.add(second, SecondNote::new(bits, interval.counters.freeze_us));
+        }
+        self.tracks_unwritten |= is_first;
+    }
+
+    /// Its row, and those of its tracks if `with_tracks`.
+    pub(super) fn rows(&mut self, with_tracks: bool) -> Vec<Row> {
+        (self.changed, self.written) = (false, true);
+        self.tracks_unwritten &= !with_tracks;
+        let (ended_at, outcome) = match &self.state {
+            State::Ended(at, outcome) => (Some(*at), Some(outcome.clone())),
+            State::Awaited | State::Alive => (None, None),
+        };
+        let reached: BTreeMap<_, _> =
+            Phase::ALL.into_iter().zip(self.reached).filter_map(|(phase, at)| Some((phase, at?))).collect();
+        let row = ParticipantRow {
+            participant: self.join.participant,
+            cohort: self.join.cohort,
+            intended_at: self.join.at,
+            reached,
+            ended_at,
+            outcome,
+            local_address: self.local_address.map(|address| address.to_string()),
+        };
+        // A track without an interval has nothing to report.
+        let has_reported = |track: &&Track| track.counters != TrackCounters::default();
+        let tracks = self
+            .tracks
+            .iter()
+            .filter(|track| with_tracks && has_reported(track))
+            .map(|track| track.row(self.join.participant));
+        std::iter::once(Row::Participant(Box::new(row))).chain(tracks).collect()
+    }
+
+    /// Payload bits per second over its life. Tracks run in parallel, so their times are not added.
+    pub(super) fn payload_bps(&self) -> Option<f64> {
+        let bytes: u64 = self.tracks.iter().map(|track| track.counters.payload_bytes).sum();
+        let active_us = self.tracks.iter().map(|track| track.counters.active_us).max().unwrap_or(0);
+        (active_us > 0).then(|| bytes as f64 * 8e6 / active_us as f64)
+    }
+
+    /// Rank of its latest interval; larger is worse.
+    pub(super) fn badness(&self) -> f64 {
+        self.tracks.iter().map(Track::badness).fold(0.0, f64::max)
+    }
+
+    pub(super) fn figures(&self) -> ParticipantFigures {
+        ParticipantFigures {
+            participant: self.join.participant,
+            ice: self.ice.unwrap_or_default(),
+            intended_at: self.join.at,
+            tracks: self.tracks.iter().map(Track::figures).collect(),
+        }
+    }
+}
+
+/// Packets lost ÷ packets expected; 0 without any.
+pub(super) fn loss_ratio(counters: &TrackCounters) -> f64 {
+    counters.loss_ratio().unwrap_or(0.0)
+}
+
+/// Decodable frames per second of the time in which frames were due.
+fn fps(counters: &TrackCounters, frames_due_us: u64) -> Option<f64> {
+    (frames_due_us > 0).then(|| counters.frames_decodable as f64 * 1e6 / frames_due_us as f64)
+}
+
+impl Track {
+    fn new(id: TrackId, kind: MediaKind, codec: Codec) -> Self {
+        Self {
+            id,
+            live: Some(id),
+            kind,
+            codec,
+            from: None,
+            sender: None,
+            first_frame_at: None,
+            counters: TrackCounters::default(),
+            frames_due_us: 0,
+            relative_delay_us: Distribution::new(),
+            absolute_delay: None,
+            jitter_us: None,
+            oven_rtc_tester_delay_us: None,
+            last: TrackCounters::default(),
+            last_frames_due_us: 0,
+            quality: LastSeconds::default(),
+            loss: LossJudge::default(),
+            last_delay_us_max: None,
+        }
+    }
+
+    fn add(&mut self, interval: &TrackInterval) {
+        self.counters += interval.counters;
+        self.last = interval.counters;
+        self.frames_due_us += interval.frames_due_us;
+        self.last_frames_due_us = interval.frames_due_us;
+        self.last_delay_us_max = interval.relative_delay_us.iter().copied().max();
+        self.jitter_us = interval.jitter_us.or(self.jitter_us);
+        self.oven_rtc_tester_delay_us = interval.oven_rtc_tester_delay_us.or(self.oven_rtc_tester_delay_us);
+        interval.relative_delay_us.iter().for_each(|us| self.relative_delay_us.record(u64::from(*us)));
+        // Most servers give no capture time.
+        if let Some(basis) = interval.capture_basis {
+            let absolute = self.absolute_delay.get_or_insert_default();
+            interval.absolute_delay_us.iter().for_each(|us| absolute.record(basis, *us));
+        }
+    }
+
+    fn row(&self, participant: ParticipantId) -> Row {
+        Row::Track(Box::new(TrackRow {
+            participant,
+            track: self.id,
+            kind: self.kind,
+            codec: self.codec,
+            from: self.from.as_deref().map(str::to_owned),
+            first_frame_at: self.first_frame_at,
+            counters: self.counters,
+            relative_delay_us: self.relative_delay_us.clone(),
+            absolute_delay: self.absolute_delay.as_deref().cloned().unwrap_or_default(),
+            fps: fps(&self.counters, self.frames_due_us),
+            jitter_us: self.jitter_us,
+            oven_rtc_tester_delay_us: self.oven_rtc_tester_delay_us,
+        }))
+    }
+
+    /// Loss counts most, then freezes, then delay in seconds.
+    fn badness(&self) -> f64 {
+        loss_ratio(&self.last) * 100.0
+            + self.last.freeze_count as f64
+            + f64::from(self.last_delay_us_max.unwrap_or(0)) / 1e6
+    }
+
+    fn figures(&self) -> TrackFigures {
+        let seconds = (self.last.active_us as f64 / 1e6).max(1e-3);
+        TrackFigures {
+            kind: self.kind,
+            codec: self.codec,
+            bitrate_bps: if self.last.active_us > 0 {
+                self.last.wire_bytes as f64 * 8.0 / seconds
+            } else {
+                0.0
+            },
+            loss_ratio: loss_ratio(&self.last),
+            fps: fps(&self.last, self.last_frames_due_us).unwrap_or(0.0),
+            delay_ms_max: self.last_delay_us_max.map(|us| f64::from(us) / 1e3),
+            oven_rtc_tester_delay_ms: self.oven_rtc_tester_delay_us.map(|us| f64::from(us) / 1e3),
+            packets_received: self.counters.packets_received,
+            packets_lost: self.counters.packets_lost,
+            wire_bytes: self.counters.wire_bytes,
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "participant_record_tests.rs"]
+mod tests;

@@ -1,0 +1,123 @@
+//! Updates the live snapshot from a closed second.
+
+use throng_observation::run::{EventRow, GeneratorRow, SeriesRow};
+use throng_observation::{Distribution, MediaKind, OneWayDelay, TrackCounters};
+
+use super::participant_record::{ParticipantRecord, loss_ratio};
+use super::participants::Participants;
+use super::seconds::ClosedSecond;
+use crate::live::{
+    CrowdFigures, HISTORY_SECONDS, HistoryPoint, KindFigures, LiveSnapshot, RECENT_EVENTS, Spread,
+};
+
+/// Adds the rows of a closed second to the snapshot.
+pub(super) fn second(snapshot: &mut LiveSnapshot, second: i64, closed: &ClosedSecond) {
+    snapshot.second = Some(second);
+    let mut crowd = CrowdFigures { planned: snapshot.crowd.planned, ..CrowdFigures::default() };
+    for row in &closed.crowd {
+        crowd.intended += row.intended;
+        crowd.started += row.started;
+        crowd.connected += row.connected;
+        crowd.playing += row.playing;
+        crowd.failed += row.failed;
+        crowd.left += row.left;
+        crowd.ice.iter_mut().zip(row.ice).for_each(|(sum, count)| *sum += count);
+    }
+    snapshot.crowd = crowd;
+    for (figures, of) in [(&mut snapshot.video, MediaKind::Video), (&mut snapshot.audio, MediaKind::Audio)] {
+        let before = figures.so_far;
+        *figures = kind(&closed.series, of);
+        figures.so_far += before;
+    }
+    let (video, audio) = (&snapshot.video, &snapshot.audio);
+    let first = if video.tracks > 0 { video } else { audio };
+    let mut counters = TrackCounters::default();
+    closed.series.iter().for_each(|row| counters += row.counters);
+    let point = HistoryPoint {
+        second,
+        connected: crowd.connected,
+        bitrate_bps: video.bitrate_bps + audio.bitrate_bps,
+        loss_ratio: loss_ratio(&counters),
+        delay_ms_p95: first.relative_delay_ms.map(|delay| delay.p95),
+        fps_p50: first.fps.map(|fps| fps.p50),
+    };
+    if snapshot.history.len() >= HISTORY_SECONDS {
+        snapshot.history.pop_front();
+    }
+    snapshot.history.push_back(point);
+}
+
+fn kind(series: &[SeriesRow], kind: MediaKind) -> KindFigures {
+    let rows = || series.iter().filter(|row| row.kind == Some(kind));
+    let merged = |part: fn(&SeriesRow) -> &Distribution, scale: f64| {
+        let mut all = Distribution::new();
+        rows().for_each(|row| all.merge(part(row)));
+        (all.quantiles(scale), Spread::of(&all, scale))
+    };
+    let (fps, fps_spread) = merged(|row| &row.fps_milli, 1000.0);
+    let (relative_delay_ms, relative_delay_spread_ms) = merged(|row| &row.relative_delay_us, 1000.0);
+    let (oven_rtc_tester_delay_ms, oven_rtc_tester_delay_spread_ms) =
+        merged(|row| &row.oven_rtc_tester_delay_us, 1000.0);
+    let mut counters = TrackCounters::default();
+    rows().for_each(|row| counters += row.counters);
+    let mut absolute = OneWayDelay::default();
+    rows().for_each(|row| absolute.merge(&row.absolute_delay));
+    let sources =
+        || rows().filter_map(|row| row.source_fps_milli.map(|fps| (f64::from(fps), f64::from(row.tracks))));
+    let weight: f64 = sources().map(|(_, tracks)| tracks).sum();
+    KindFigures {
+        tracks: rows().map(|row| row.tracks).sum(),
+        tracks_below_source_fps: rows().map(|row| row.tracks_below_source_fps).sum(),
+        bitrate_bps: counters.wire_bytes as f64 * 8.0,
+        so_far: counters,
+        loss_ratio: loss_ratio(&counters),
+        loss_percent: merged(|row| &row.loss_ppm, 10_000.0).0,
+        fps,
+        fps_spread,
+        relative_delay_ms,
+        relative_delay_spread_ms,
+        absolute_delay_ms: absolute.quantiles(1000.0),
+        absolute_delay_basis: absolute.basis(),
+        clock_disagrees_ratio: absolute.clock_disagrees_ratio(),
+        jitter_ms: merged(|row| &row.jitter_us, 1000.0).0,
+        oven_rtc_tester_delay_ms,
+        oven_rtc_tester_delay_spread_ms,
+        freezes: counters.freeze_count,
+        source_fps: (weight > 0.0)
+            .then(|| sources().map(|(fps, tracks)| fps * tracks).sum::<f64>() / weight / 1000.0),
+    }
+}
+
+/// Updates the bit rates of receiving participants.
+pub(super) fn clients(snapshot: &mut LiveSnapshot, participants: &Participants) {
+    snapshot.client_bps = Spread::of(&participants.payload_bps(), 1.0);
+}
+
+/// Updates the `count` worst participants.
+pub(super) fn worst(snapshot: &mut LiveSnapshot, participants: &Participants, count: usize) {
+    let mut alive: Vec<&ParticipantRecord> = participants.iter().filter(|record| record.is_alive()).collect();
+    alive.sort_by(|a, b| b.badness().total_cmp(&a.badness()));
+    snapshot.worst = alive.into_iter().take(count).map(ParticipantRecord::figures).collect();
+}
+
+/// Updates the generator's health.
+pub(super) fn health(snapshot: &mut LiveSnapshot, rows: &[GeneratorRow], limits: Vec<String>) {
+    let generator = &mut snapshot.generator;
+    generator.limited = limits;
+    generator.limited_seconds += u32::from(!generator.limited.is_empty());
+    if let Some(process) = rows.iter().rfind(|row| row.thread.is_none()) {
+        generator.process = process.clone();
+    }
+    let threads: Vec<_> = rows.iter().filter(|row| row.thread.is_some()).cloned().collect();
+    if !threads.is_empty() {
+        generator.threads = threads;
+    }
+}
+
+/// Adds an event to the latest ones.
+pub(super) fn remember(snapshot: &mut LiveSnapshot, event: &EventRow) {
+    if snapshot.events.len() >= RECENT_EVENTS {
+        snapshot.events.pop_front();
+    }
+    snapshot.events.push_back(event.clone());
+}

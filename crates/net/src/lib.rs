@@ -1,0 +1,16 @@
+//! What load generator, watcher and stage share below their protocols: many datagrams per system call, wake-ups between
+//! threads, and the checks of TLS certificates. Their unsafe code on sockets is here.
+
+mod datagrams;
+pub use datagrams::{
+    Outgoing, RECEIVE_BATCH, ReceiveBatch, Received, SEND_BATCH, choose_port_at_connect,
+    force_receive_buffer, receive_arrivals_and_drops, receive_locals, send,
+};
+
+mod segments;
+pub use segments::{SendBatch, Sent};
+
+mod waker;
+pub use waker::{Waker, wait};
+
+pub mod tls;
