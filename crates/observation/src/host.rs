@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 pub mod catalogue;
+mod cpu_times;
 mod device;
 pub mod measured;
 mod profile;
@@ -17,6 +18,7 @@ pub use profile::{Frame, Profile, ProfileMethod, Stack};
 mod family;
 pub use family::Family;
 mod self_time;
+pub use cpu_times::{CpuTimes, MODES};
 pub use device::{is_stacked_disk, is_upper_interface, lowest};
 pub use self_time::{Change, FamilyTime, SelfTime, SymbolTime, ThreadTime, compare};
 pub use traffic::{AccountedTraffic, accounted_traffic};

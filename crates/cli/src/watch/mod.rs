@@ -59,7 +59,7 @@ fn here(command: &Watch, interrupt: &Interrupt) -> Result<Exit, CliError> {
     let mut is_over = false;
     while !is_over {
         std::thread::sleep(SHOW_EVERY);
-        if let Some(more) = source_watch.news() {
+        if let Some(more) = source_watch.changed_packs() {
             packs = serde_json::to_string(&more).unwrap_or_default();
         }
         is_over = interrupt.is_set() || lasts.is_some_and(|lasts| zero.elapsed() >= lasts);

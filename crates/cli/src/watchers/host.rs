@@ -99,7 +99,7 @@ impl Host {
 
     /// The server's packs, when there are new ones because its processes started late.
     pub(super) fn new_packs(&self) -> Option<Vec<Pack>> {
-        self.source_watch.as_ref()?.news()
+        self.source_watch.as_ref()?.changed_packs()
     }
 
     /// Begins the profiles that are due; returns problems. `is_heard`: rows of the host have come.
