@@ -84,6 +84,27 @@ pub enum Ending {
     Aborted,
 }
 
+impl Ending {
+    const ALL: [Self; 4] = [Self::Unfinished, Self::Complete, Self::Interrupted, Self::Aborted];
+
+    /// Its stable key in `run.db` and `summary.json`.
+    #[must_use]
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Unfinished => "unfinished",
+            Self::Complete => "complete",
+            Self::Interrupted => "interrupted",
+            Self::Aborted => "aborted",
+        }
+    }
+
+    /// The inverse of [`Self::key`].
+    #[must_use]
+    pub fn from_key(key: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|ending| ending.key() == key)
+    }
+}
+
 /// The crowd at the end of one second, by cohort.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CrowdRow {
@@ -151,6 +172,18 @@ pub struct SeriesRow {
     pub oven_rtc_tester_delay_us: Distribution,
     /// Frames per second that the sources' timestamps say (mean over tracks that know), thousandths.
     pub source_fps_milli: Option<u32>,
+}
+
+impl SeriesRow {
+    /// Adds the samples of another second; the counters stay as they are.
+    pub fn add_samples(&mut self, other: &Self) {
+        self.relative_delay_us.merge(&other.relative_delay_us);
+        self.absolute_delay.merge(&other.absolute_delay);
+        self.jitter_us.merge(&other.jitter_us);
+        self.fps_milli.merge(&other.fps_milli);
+        self.loss_ppm.merge(&other.loss_ppm);
+        self.oven_rtc_tester_delay_us.merge(&other.oven_rtc_tester_delay_us);
+    }
 }
 
 /// What all tracks of one kind that a cohort sends did in one second.
