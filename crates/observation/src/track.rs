@@ -150,7 +150,7 @@ impl TrackCounters {
 
     /// Packets lost for good ÷ packets expected; `None` when nothing was expected.
     #[must_use]
-    pub fn loss_ratio(&self) -> Option<f64> {
+    pub fn packet_loss_ratio(&self) -> Option<f64> {
         let expected = self.packets_expected();
         (expected > 0).then(|| self.packets_lost.max(0) as f64 / expected as f64)
     }
@@ -161,11 +161,11 @@ impl TrackCounters {
         (self.active_us > 0).then(|| (self.missing_us as f64 / self.active_us as f64).min(1.0))
     }
 
-    /// The share of what was due that did not come: packets lost for good, and all of the time in which nothing came. `None`
-    /// when nothing was expected.
+    /// The loss of every report: packets lost for good, with time in which a due track received nothing counted as lost
+    /// entirely. `None` when nothing was expected.
     #[must_use]
-    pub fn undelivered_ratio(&self) -> Option<f64> {
-        match (self.loss_ratio(), self.missing_ratio().filter(|missing| *missing > 0.0)) {
+    pub fn loss_ratio(&self) -> Option<f64> {
+        match (self.packet_loss_ratio(), self.missing_ratio().filter(|missing| *missing > 0.0)) {
             (Some(lost), Some(missing)) => Some(missing + (1.0 - missing) * lost),
             (lost, missing) => lost.or(missing),
         }

@@ -15,6 +15,19 @@ pub struct Metric {
     pub source: &'static str,
 }
 
+impl AsRef<str> for Metric {
+    fn as_ref(&self) -> &str {
+        self.name
+    }
+}
+
+/// Metrics that logs make, by the label `pattern` or `uri_group`: lines a second, bytes a second, requests a second.
+pub const LOG_LINES: &str = "log.lines";
+/// See [`LOG_LINES`].
+pub const ACCESS_BYTES: &str = "access.bytes";
+/// See [`LOG_LINES`].
+pub const ACCESS_REQUESTS: &str = "access.requests";
+
 /// Metrics that belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group {

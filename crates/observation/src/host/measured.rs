@@ -128,10 +128,10 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// All series of a metric.
+    /// All series of a metric: one of the [catalogue](super::catalogue), or by the name that an endpoint or a log gave it.
     #[must_use]
-    pub fn metric(&self, name: &str) -> &[MeasuredSeries<'a>] {
-        self.by_metric.get(name).map_or(&[], Vec::as_slice)
+    pub fn metric(&self, metric: impl AsRef<str>) -> &[MeasuredSeries<'a>] {
+        self.by_metric.get(metric.as_ref()).map_or(&[], Vec::as_slice)
     }
 
     /// Every metric with its series, by name.
@@ -144,13 +144,13 @@ impl<'a> Host<'a> {
 
     /// The largest value of any series of a metric.
     #[must_use]
-    pub fn max(&self, metric: &str) -> Option<f64> {
+    pub fn max(&self, metric: impl AsRef<str>) -> Option<f64> {
         self.metric(metric).iter().filter_map(|series| series.max(self.window)).reduce(f64::max)
     }
 
     /// A rate's things in the whole window, all series of the metric together.
     #[must_use]
-    pub fn total(&self, metric: &str) -> Option<f64> {
+    pub fn total(&self, metric: impl AsRef<str>) -> Option<f64> {
         self.metric(metric).iter().filter_map(|series| series.integral(self.window)).reduce(|a, b| a + b)
     }
 

@@ -1,10 +1,7 @@
 //! How much of what the network card sent is accounted for.
 
-use super::catalogue::NIC_TX_BYTES;
+use super::catalogue::{ACCESS_BYTES, NIC_TX_BYTES};
 use super::measured::Host;
-
-/// The metric of bytes that an access log tells of.
-const ACCESS_BYTES: &str = "access.bytes";
 
 /// Bytes that left, and those of them that a server's access log tells of.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,7 +26,7 @@ impl AccountedTraffic {
 /// was seen. `None` where no interface was seen.
 #[must_use]
 pub fn accounted_traffic(host: &Host<'_>) -> Option<AccountedTraffic> {
-    let sent = host.interfaces(NIC_TX_BYTES.name);
+    let sent = host.interfaces(NIC_TX_BYTES);
     let sent_bytes = sent.iter().filter_map(|nic| nic.integral(host.window)).reduce(|a, b| a + b)?;
     Some(AccountedTraffic { sent_bytes, accounted_bytes: host.total(ACCESS_BYTES).unwrap_or(0.0) })
 }
