@@ -1,4 +1,4 @@
-//! Which interfaces and disks may be added up: what is built on top of another carries the same bytes once more.
+//! Which interfaces and disks may be added up: a device that is built on another one carries the same bytes once more.
 
 use super::measured::{Host, MeasuredSeries};
 

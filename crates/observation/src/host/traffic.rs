@@ -1,20 +1,20 @@
-//! How much of what the network card sent is accounted for.
+//! How much of the bytes sent by the network interfaces is in an access log.
 
 use super::catalogue::{ACCESS_BYTES, NIC_TX_BYTES};
 use super::measured::Host;
 
-/// Bytes that left, and those of them that a server's access log tells of.
+/// Bytes sent, and those of them that the server's access logs contain.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AccountedTraffic {
-    /// What the server's interfaces sent, bytes: headers of all layers and every other program's traffic are among it.
+    /// Bytes sent by the server's interfaces, with headers of all layers and traffic of all other programs.
     pub sent_bytes: f64,
-    /// What the accounts tell of, bytes: bodies, and response headers where the log has them.
+    /// Bytes in access logs: bodies, and response headers where the log has them.
     pub accounted_bytes: f64,
 }
 
 impl AccountedTraffic {
-    /// The share of what was sent that no account tells of, 0 to 1; `None` where nothing was sent. Where the accounts
-    /// tell of more than was sent it is 0: a connection of an hour is written at its end, so a window that is shorter
+    /// The share of the sent bytes that is in no access log, 0 to 1; `None` where nothing was sent. Where the logs contain
+    /// more than was sent it is 0: a connection of an hour is logged at its end, so a window that is shorter
     /// than the connections may hold more than its own.
     #[must_use]
     pub fn unaccounted_share(&self) -> Option<f64> {
