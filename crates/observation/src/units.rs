@@ -1,4 +1,4 @@
-//! Figures as people read them: one place, so that the terminal, the page and the tables say the same.
+//! Figures with their units as text: one place, so that the terminal, the page and the tables agree.
 
 /// `1.25 Mbit/s` from bits per second (SI prefixes, as for every line rate).
 #[must_use]
