@@ -100,7 +100,7 @@ impl Drops {
 
 /// Bytes of UDP and IP header that each datagram to `to` has on the wire (RFC 768, RFC 791, RFC 8200).
 pub(super) fn header_bytes(to: std::net::SocketAddr) -> u64 {
-    if to.is_ipv4() { 28 } else { 48 }
+    throng_observation::units::udp_header_bytes(to.is_ipv4()).into()
 }
 
 /// Which readiness set a socket is in.
