@@ -209,30 +209,23 @@ impl<'a> Context<'a> {
     /// of its own that could be read.
     pub(crate) fn backlog(&self) -> Option<f64> {
         let users = &self.users;
-        let frames = users.fps.fail.zip(users.fps.base.or(users.fps.pass));
-        let frames = frames
-            .filter(|(_, baseline)| *baseline > 0.0)
-            .map(|(fail, baseline)| (1.0 - fail / baseline) / 0.2);
+        let frames = users.fps.fail.zip(users.fps.before().filter(|before| *before > 0.0));
+        let frames = frames.map(|(fail, before)| (1.0 - fail / before) / 0.2);
         let grown = [users.delay_ms.growth(2.0), users.loss_ratio.growth(0.002), frames];
         grown.into_iter().flatten().reduce(f64::max).map(|q| q.clamp(0.0, 1.0))
     }
 
     /// The demand of a resource, of the named instance or of the first.
     pub(crate) fn demand_of(&self, resource: Resource, of: &str) -> Option<&'a Demand> {
-        self.demand
-            .iter()
-            .find(|demand| demand.resource == resource && (of.is_empty() || demand.instance == of))
+        let is_it =
+            |demand: &&Demand| demand.resource == resource && (of.is_empty() || demand.instance == of);
+        self.demand.iter().find(is_it)
     }
 
     /// Log lines a second that match a pattern.
     pub(crate) fn log_lines(&self, pattern: &str) -> Reading {
-        let list: Vec<_> = self
-            .host
-            .metric("log.lines")
-            .iter()
-            .filter(|series| series.label("pattern") == pattern)
-            .copied()
-            .collect();
+        let all = self.host.metric("log.lines").iter();
+        let list: Vec<_> = all.filter(|series| series.label("pattern") == pattern).collect();
         self.reading(|window| {
             let sum = list.iter().filter_map(|series| series.integral(window)).reduce(|a, b| a + b);
             // A pattern has no series before its first log line.

@@ -183,14 +183,17 @@ fn of_holds(run: &RunData, capacity: &Capacity, quality_by_second: &BySecond) ->
         let (from, until) = idle(run)?;
         Some(LoadWindow { window: window_of(from, until), users: 0.0 })
     };
-    let whole = first_fail.and_then(|hold| Some((hold.from, hold.until?)));
+    let first_bad = |hold: &HoldRow| {
+        let seconds = second_range(Window { from_us: hold.from.0, until_us: hold.until?.0 });
+        quality_by_second.range(seconds).find(|(_, quality)| quality.is_bad(goal)).map(|(second, _)| *second)
+    };
     Windows {
         // A baseline with bad service is no baseline: then it is the idle server.
         base: base.filter(|base| base.passed(goal) != HoldOutcome::No).and_then(judged_window).or_else(idle),
         pass: pass.and_then(judged_window),
         fail: fail.and_then(judged_window),
         onset: first_fail.and_then(|fail| onset(holds, fail)),
-        first_bad_s: whole.and_then(|(from, until)| first_bad(quality_by_second, goal, from, until)),
+        first_bad_s: first_fail.and_then(first_bad),
         passed: holds
             .iter()
             .filter(|hold| hold.passed(goal) == HoldOutcome::Yes && hold.limited_seconds == 0)
@@ -213,11 +216,6 @@ fn onset(holds: &[HoldRow], fail: &HoldRow) -> Option<Window> {
     let over = larger.max().unwrap_or(i64::MIN).min(fail.from.0);
     let from_us = fail.from.0.saturating_sub(BEFORE_S * 1_000_000).max(over);
     Some(Window { from_us, until_us: fail.until?.0 })
-}
-
-fn first_bad(quality_by_second: &BySecond, goal: Goal, from: RunTime, until: RunTime) -> Option<i64> {
-    let seconds = second_range(Window { from_us: from.0, until_us: until.0 });
-    quality_by_second.range(seconds).find(|(_, quality)| quality.is_bad(goal)).map(|(second, _)| *second)
 }
 
 /// The judged part of a hold, after it settled; the whole hold if that part is too short. Loads are compared by it.

@@ -128,23 +128,17 @@ impl Reading {
 
     /// The difference to another reading, where that was measured; never below 0.
     pub(crate) fn less(self, other: Self) -> Self {
-        let less = |a: Option<f64>, b: Option<f64>| Some((a? - b.unwrap_or(0.0)).max(0.0));
-        Self {
-            base: less(self.base, other.base),
-            pass: less(self.pass, other.pass),
-            fail: less(self.fail, other.fail),
-            most: less(self.most, other.most),
-        }
+        self.zip(other, |a, b| Some((a? - b.unwrap_or(0.0)).max(0.0)))
     }
 
+    /// Combines both where both were measured.
     pub(crate) fn with(self, other: Self, f: impl Fn(f64, f64) -> f64) -> Self {
-        let both = |a: Option<f64>, b: Option<f64>| Some(f(a?, b?));
-        Self {
-            base: both(self.base, other.base),
-            pass: both(self.pass, other.pass),
-            fail: both(self.fail, other.fail),
-            most: both(self.most, other.most),
-        }
+        self.zip(other, |a, b| Some(f(a?, b?)))
+    }
+
+    fn zip(self, other: Self, f: impl Fn(Option<f64>, Option<f64>) -> Option<f64>) -> Self {
+        let (base, pass) = (f(self.base, other.base), f(self.pass, other.pass));
+        Self { base, pass, fail: f(self.fail, other.fail), most: f(self.most, other.most) }
     }
 }
 

@@ -78,12 +78,9 @@ impl<'a> Context<'a> {
 
     /// All threads of the server that are not idle, the busiest under the failing load first.
     pub(super) fn threads(&self) -> Vec<Thread<'a>> {
-        let waits: HashMap<(&str, &str), MeasuredSeries<'a>> = self
-            .host
-            .metric(metric::THREAD_RUN_QUEUE_WAIT.name)
-            .iter()
-            .map(|wait| ((wait.label("pid"), wait.label("tid")), *wait))
-            .collect();
+        let waits = self.host.metric(metric::THREAD_RUN_QUEUE_WAIT.name).iter();
+        let waits: HashMap<(&str, &str), MeasuredSeries<'a>> =
+            waits.map(|wait| ((wait.label("pid"), wait.label("tid")), *wait)).collect();
         let busy = |cpu: &MeasuredSeries<'_>, stretch: Option<LoadWindow>| {
             stretch.and_then(|stretch| cpu.mean(stretch.window)).is_some_and(|mean| mean >= THREAD_MIN)
         };

@@ -152,26 +152,20 @@ impl<'c> HostCpu<'c> {
             (HOST_BUSY, self.busy)
         };
         let waiting = self.waiting.map_or_else(|| "a thread".into(), |(thread, _)| thread.label());
-        let low_priority = self
-            .has_low_priority()
-            .then(|| Evidence::ratio("host.cpu.nice of others, of all cores", self.low_priority));
-        [
-            Some(Evidence::ratio(name, busy).limit(1.0).crossed(crossed)),
-            Some(
-                Evidence::ratio(format!("thread.run_queue_wait of {waiting}"), self.waited())
-                    .decides_if(is_short(context)),
-            ),
-            low_priority,
-            Some(
-                Evidence::ratio("process.cpu of the server, of all cores", self.own)
-                    .limit(1.0)
-                    .decides_if(owns(context)),
-            ),
-            Some(Evidence::ratio("host.pressure.cpu.some", context.sum(&metric::HOST_PRESSURE_CPU_SOME))),
-        ]
-        .into_iter()
-        .flatten()
-        .collect()
+        let mut evidence = vec![
+            Evidence::ratio(name, busy).limit(1.0).crossed(crossed),
+            Evidence::ratio(format!("thread.run_queue_wait of {waiting}"), self.waited())
+                .decides_if(is_short(context)),
+            Evidence::ratio("process.cpu of the server, of all cores", self.own)
+                .limit(1.0)
+                .decides_if(owns(context)),
+            Evidence::ratio("host.pressure.cpu.some", context.sum(&metric::HOST_PRESSURE_CPU_SOME)),
+        ];
+        if self.has_low_priority() {
+            let line = Evidence::ratio("host.cpu.nice of others, of all cores", self.low_priority);
+            evidence.insert(2, line);
+        }
+        evidence
     }
 }
 

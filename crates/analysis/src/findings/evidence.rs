@@ -37,6 +37,18 @@ pub struct Evidence {
     pub(crate) most: Option<f64>,
 }
 
+/// A constructor of a line of evidence for each unit.
+macro_rules! constructors {
+    ($($name:ident: $unit:ident),*) => {
+        impl Evidence {
+            $(pub(crate) fn $name(counter: impl Into<String>, reading: Reading) -> Self {
+                Self::new(counter, Unit::$unit, reading)
+            })*
+        }
+    };
+}
+constructors!(ratio: Ratio, count: Count, per_second: PerSecond, bytes: Bytes, bytes_per_second: BytesPerSecond, milliseconds: Milliseconds);
+
 impl Evidence {
     fn new(counter: impl Into<String>, unit: Unit, reading: Reading) -> Self {
         let finite = |value: Option<f64>| value.filter(|value| value.is_finite());
@@ -53,30 +65,6 @@ impl Evidence {
             is_of_errors: false,
             most: finite(reading.most),
         }
-    }
-
-    pub(crate) fn ratio(counter: impl Into<String>, reading: Reading) -> Self {
-        Self::new(counter, Unit::Ratio, reading)
-    }
-
-    pub(crate) fn count(counter: impl Into<String>, reading: Reading) -> Self {
-        Self::new(counter, Unit::Count, reading)
-    }
-
-    pub(crate) fn per_second(counter: impl Into<String>, reading: Reading) -> Self {
-        Self::new(counter, Unit::PerSecond, reading)
-    }
-
-    pub(crate) fn bytes(counter: impl Into<String>, reading: Reading) -> Self {
-        Self::new(counter, Unit::Bytes, reading)
-    }
-
-    pub(crate) fn bytes_per_second(counter: impl Into<String>, reading: Reading) -> Self {
-        Self::new(counter, Unit::BytesPerSecond, reading)
-    }
-
-    pub(crate) fn milliseconds(counter: impl Into<String>, reading: Reading) -> Self {
-        Self::new(counter, Unit::Milliseconds, reading)
     }
 
     /// Marks the line as decisive: if it was as high before, the finding explains nothing.

@@ -39,10 +39,9 @@ impl<'a> Line<'a> {
         let (series, sent) = context.top(&metric::NIC_TX_BYTES)?;
         let interface = series.label("interface");
         let mean = |series: &MeasuredSeries<'_>| Reading {
-            fail: series
-                .mean(context.fail.window)
+            fail: [context.fail.window, context.onset]
                 .into_iter()
-                .chain(series.mean(context.onset))
+                .filter_map(|w| series.mean(w))
                 .reduce(f64::max),
             ..context.reading(|window| series.mean(window))
         };

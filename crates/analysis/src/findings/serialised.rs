@@ -1,5 +1,7 @@
 //! Many threads use one core together because they take turns: at Python's global interpreter lock, or at a lock of another program.
 
+use std::collections::BTreeMap;
+
 use throng_observation::host::catalogue as metric;
 use throng_observation::host::{Family, Profile, ProfileMethod, SelfTime};
 use throng_observation::units::percent;
@@ -35,8 +37,7 @@ fn turns<'a, 'b>(context: &'b Context<'a>) -> Result<Turns<'a, 'b>, NoFinding> {
         return Err(NoFinding::NotMonitored("the server's threads"));
     }
     let first = context.threads.first().ok_or(NoFinding::NotApplicable)?;
-    let mut by_process: std::collections::BTreeMap<&str, Vec<&Thread<'_>>> =
-        std::collections::BTreeMap::new();
+    let mut by_process: BTreeMap<&str, Vec<&Thread<'_>>> = BTreeMap::new();
     for thread in context.threads.iter().filter(|thread| !thread.is_always_busy()) {
         by_process.entry(thread.pid).or_default().push(thread);
     }
