@@ -64,7 +64,7 @@ mod destination;
 pub use destination::Destination;
 
 mod plan;
-pub use plan::{ExpectedLoad, Join, Needs, Plan};
+pub use plan::{ExpectedLoad, Join, Needs, OWN_DESCRIPTORS, Plan};
 
 mod describe;
 
