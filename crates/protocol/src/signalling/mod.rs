@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Instant;
 
 use throng_observation::{Failure, RefusedDestination};
-use throng_scenario::{Secret, TurnServer};
+use throng_scenario::{Secret, TurnHost, TurnServer, TurnUri};
 use url::Url;
 
 mod response_deadline;
@@ -24,7 +24,6 @@ mod tests;
 
 pub use self::names::RunMark;
 use crate::participant::{Channel, ChannelError, FetchId, Message, Open, Opening, Request, Response, Why};
-use crate::webrtc::relay::{TurnHost, TurnUri};
 
 /// One server's way to exchange offer, answer and candidates; sans-IO, as the participant that owns it.
 ///

@@ -59,7 +59,7 @@ enum State {
     Idle,
     Opening(ResponseDeadline),
     AwaitingOffer(ResponseDeadline),
-    /// The offer is with the participant, who will answer.
+    /// The participant has the offer and will answer.
     Answering(Session),
     Playing(Session),
     Over,
