@@ -336,7 +336,7 @@ mod tests {
         assert_eq!(second.peek().unwrap().info.timestamp_ns, 23);
     }
     #[test]
-    fn what_is_not_handed_over_is_counted_by_reason_and_track() {
+    fn lost_frames_are_counted_by_reason_and_track() {
         let folder = tempfile::tempdir().unwrap();
         let tap = Tap::listen(folder.path()).unwrap();
         let mut line = TapSender::new(Arc::clone(&tap));

@@ -14,8 +14,8 @@ pub enum StageError {
         "{0} is no address that a viewer could send media to; name one of this machine's (media_ip, --media-ip)"
     )]
     Unspecified(IpAddr),
-    /// A figure is outside its range.
-    #[error("{field} = {value} is outside {range}")]
+    /// A figure is context its range.
+    #[error("{field} = {value} is context {range}")]
     OutOfRange {
         /// The field of [`StageConfig`].
         field: &'static str,

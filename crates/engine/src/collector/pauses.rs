@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_that_comes_near_a_freeze_is_one_of_the_senders_unless_it_was_asked_for() {
+    fn a_pause_close_to_a_freeze_is_the_senders_own_unless_it_was_limited() {
         assert_eq!(own_pause_us(&sent(50_000, 273e3)), None, "its own rhythm");
         assert_eq!(own_pause_us(&sent(120_000, 273e3)), None);
         assert_eq!(own_pause_us(&sent(134_000, 273e3)), Some(134_000), "of 196 ms");
