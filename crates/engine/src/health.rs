@@ -15,14 +15,16 @@ pub fn limits_passed(rows: &[GeneratorRow]) -> Vec<String> {
 }
 
 fn sentence(limit: Limit, row: &GeneratorRow) -> String {
-    let who = row.thread.map_or_else(|| "the process".to_owned(), |number| format!("thread {number}"));
+    let subject = row.thread.map_or_else(|| "the process".to_owned(), |number| format!("thread {number}"));
     match limit {
-        Limit::ThreadCpu => format!("{who} used {:.0} % of its core", row.cpu_us as f64 / 1e4),
-        Limit::Lag => format!("{who} was {:.1} ms late (p99)", row.lag_p99_us as f64 / 1e3),
+        Limit::ThreadCpu => format!("{subject} used {:.0} % of its core", row.cpu_us as f64 / 1e4),
+        Limit::Lag => format!("{subject} was {:.1} ms late (p99)", row.lag_p99_us as f64 / 1e3),
         Limit::Steal => format!("CPU steal was {:.1} % of the machine", row.steal_ratio * 100.0),
-        Limit::ReceiveDrops => format!("{who} dropped {} received datagrams", row.socket_drops),
-        Limit::SendDrops => format!("the kernel had no room for {} datagrams of {who}", row.send_drops),
-        Limit::ObservationDrops => format!("{} observations of {who} were dropped", row.observations_dropped),
+        Limit::ReceiveDrops => format!("{subject} dropped {} received datagrams", row.socket_drops),
+        Limit::SendDrops => format!("the kernel had no room for {} datagrams of {subject}", row.send_drops),
+        Limit::ObservationDrops => {
+            format!("{} observations of {subject} were dropped", row.observations_dropped)
+        }
     }
 }
 

@@ -64,7 +64,7 @@ impl MediaFolder {
         let files: Vec<Arc<File>> = paths.iter().map(open).collect::<io::Result<_>>()?;
         let is_long = |file: &Arc<File>| file.metadata().is_ok_and(|known| known.len() >= BLOCK_LEN as u64);
         if files.is_empty() || !files.iter().all(is_long) {
-            let why = format!("wants files of {BLOCK_LEN} bytes or more, one for each viewer");
+            let why = format!("needs files of at least {BLOCK_LEN} bytes, one for each viewer");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
         let (asks, asked) = channel();

@@ -22,7 +22,7 @@ use crate::source::Codec;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OfferError {
     /// It is not valid SDP.
-    #[error("the offer is no session description to answer: {0}")]
+    #[error("the offer is not a valid session description: {0}")]
     Malformed(String),
     /// It has no media section that the stage can send or receive.
     #[error("the offer has no media section with H.264, VP8 or Opus in the direction of this resource")]

@@ -29,9 +29,9 @@ pub(crate) enum OfferRefused {
     Offer(#[from] OfferError),
     #[error("the room is full: {0} viewers")]
     Full(usize),
-    #[error("somebody publishes already")]
+    #[error("the stream already has a publisher")]
     Occupied,
-    #[error("no place for another stream: {} are known", Channel::COUNT)]
+    #[error("no room for another stream: {} are in use", Channel::COUNT)]
     Streams,
 }
 

@@ -16,7 +16,7 @@ pub struct StageStats {
     pub viewers_total: u64,
     /// Offers refused with 503 because of `max_viewers`.
     pub viewers_refused: u64,
-    /// Whether somebody publishes by WHIP; otherwise the test card plays.
+    /// Whether there is a publisher; otherwise the test card plays.
     pub publishing: bool,
     /// Media packets given to the kernel, retransmissions included.
     pub packets_sent: u64,

@@ -24,7 +24,7 @@ use crate::work::PlantedWork;
 /// How often timers of sessions are checked.
 const TICK: Duration = Duration::from_millis(10);
 /// How long media is sent before datagrams, timers and commands are handled: an overloaded worker must still
-/// notice who leaves.
+/// notice that sessions end.
 const MEDIA_TURN: Duration = Duration::from_millis(10);
 /// Batches of datagrams received before media is sent again.
 const RECEIVE_TURNS: usize = 8;

@@ -109,7 +109,7 @@ mod tests {
             ("sound", MediaKind::Audio, Some(9 * S), false, Some((1_000_000, 7, 1_000_000))),
             ("its sender is mute", MediaKind::Video, Some(9 * S), true, None),
             ("it came, then its sender was mute", MediaKind::Video, None, true, Some((0, 0, 0))),
-            ("who is mute is not waited for", MediaKind::Video, Some(S), true, None),
+            ("a muted sender is not waited for", MediaKind::Video, Some(S), true, None),
         ];
         for (what, kind, due_for_us, is_intended, expect) in cases {
             let judged = judge(interval(kind), due_for_us, None, 3 * S, is_intended);

@@ -66,7 +66,7 @@ mod tests {
         let mut long = sent(950_000, 273e3);
         long.counters.frames_sent = 2;
         assert_eq!(own_pause_us(&long), Some(950_000), "nearly all of the second");
-        assert_eq!(own_pause_us(&sent(300_000, 200e3)), None, "somebody said less");
+        assert_eq!(own_pause_us(&sent(300_000, 200e3)), None, "it was limited");
         let sound = SentInterval { kind: MediaKind::Audio, ..sent(300_000, 273e3) };
         assert_eq!(own_pause_us(&sound), None);
     }

@@ -351,13 +351,13 @@ mod tests {
             )
         };
         let loopback = Ok(vec![IpAddr::from([127, 0, 0, 1])]);
-        // Only broadcasts live there: the kernel lets nobody connect.
+        // Broadcast only: the kernel refuses to connect.
         let nowhere = "255.255.255.255:9";
         assert_eq!(locals(&[nowhere, "127.0.0.9:1", "127.0.0.1:1"], None), loopback);
         assert_eq!(locals(&[nowhere, "127.0.0.9:1"], Some("127.0.0.1:1")), loopback);
         assert!(matches!(locals(&[nowhere], None), Err(ChannelError::NoRoute(_))));
         assert!(matches!(locals(&["127.0.0.9:1"], None), Err(ChannelError::NotAllowed(_))));
-        // Each way that leads somewhere is one; who was dealt an address has no other.
+        // Every route counts; an assigned address excludes others.
         let both = locals(&["127.0.0.1:1", "127.0.0.1:2", "[::1]:1"], None).unwrap();
         assert_eq!(both.iter().map(ToString::to_string).collect::<Vec<_>>(), ["127.0.0.1", "::1"]);
         let peers = vec!["127.0.0.1:1".parse().unwrap()];
